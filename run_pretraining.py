@@ -8,7 +8,7 @@ on.
 What is done with it stands in bert_tf/cli/run_pretraining.py; `bert-tf run_pretraining` is the same program.
 """
 
-from bert_tf.cli.main import start
+from bert_tf.cli.main import start_program
 
 if __name__ == "__main__":
-    start("run_pretraining")
+    start_program("run_pretraining")

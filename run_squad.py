@@ -5,7 +5,7 @@ bert_tf/cli/run_squad.py hands it to `run_task`, which trains, scores, answers a
 task is. docs/run_squad.md says how to use it, and --help what each flag does.
 """
 
-from bert_tf.cli.main import start
+from bert_tf.cli.main import start_program
 
 if __name__ == "__main__":
-    start("run_squad")
+    start_program("run_squad")

@@ -109,7 +109,7 @@ def _model(options, folder):
         task = ClassificationTask(config, 2, labels=["no", "yes"])
         model = task.build_model()
         if options.checkpoint:
-            convert.load(options.checkpoint, model.variables, (*heads.fresh(task), *heads.unused(task)))
+            convert.assign_weights(options.checkpoint, model.variables, (*heads.fresh(task), *heads.unused(task)))
         else:
             _shake(model)
         tokenizer.save(trained)

@@ -20,7 +20,7 @@ import sys
 import scripts
 
 from bert_tf.utils.files import read_text
-from bert_tf.utils.text_files import split
+from bert_tf.utils.text_files import split_sentences
 
 HEADING = re.compile(r"^ ?=( ?)([^=].*[^=])\1= ?$")
 
@@ -35,7 +35,7 @@ def articles(path, words):
         if HEADING.match(line):
             found.append([])
         elif line.strip() and not line.strip().startswith("=") and found:
-            found[-1].append(split([line]))
+            found[-1].append(split_sentences([line]))
     return [[[s if 5 <= len(s.split()) <= words else None for s in each] for each in article] for article in found]
 
 
@@ -54,8 +54,11 @@ def questions(path, count, distractors, words, seed):
     made = []
     for a, p, s in rng.sample(places, len(places)):
         pool = of_article[a] if distractors == "article" else everywhere
-        others = [place for place in rng.sample(pool, min(len(pool), 40))
-                  if place[:2] != (a, p) and (distractors == "article") == (place[0] == a)][:3]
+        others = [
+            place
+            for place in rng.sample(pool, min(len(pool), 40))
+            if place[:2] != (a, p) and (distractors == "article") == (place[0] == a)
+        ][:3]
         own = [(a, p, s), (a, p, s + 1)]
         if len(made) == count or len(others) < 3 or taken & {*own}:
             continue

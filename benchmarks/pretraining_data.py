@@ -49,7 +49,7 @@ def read_documents():
     from bert_tf.utils import documents, text_files
 
     options = documents.TextOptions(document_start=FLAGS.document_start)
-    paths = text_files.find(FLAGS.corpus)
+    paths = text_files.find_text_files(FLAGS.corpus)
     found = collections.defaultdict(list)
     for block in documents.read_blocks(paths, [text_files.guess_format(path) for path in paths], options):
         for part in documents.read_documents(block, options, collections.Counter()):

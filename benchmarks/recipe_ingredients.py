@@ -24,10 +24,10 @@ import scripts
 
 from bert_tf.cli import recipes
 from bert_tf.cli.pretrain_small import PRETRAIN_SMALL
-from bert_tf.pretraining.quick.plan import PLAN_FILE, Recipe
+from bert_tf.pretraining.quick.plan import PLAN_FILE, SizeRecipe
 from bert_tf.pretraining.quick.run import pretrain
 from bert_tf.utils.settings import Settings
-from bert_tf.utils.subprocesses import execute
+from bert_tf.utils.subprocesses import execute_command
 
 _ENOUGH = 15.0  # minutes, for a plan
 
@@ -53,13 +53,13 @@ VARIANTS = {
 }
 
 
-def recipe_of(changes) -> Recipe:
+def recipe_of(changes) -> SizeRecipe:
     """Returns the recipe of a variant."""
     values = dict(changes.get("recipe", recipes.SMALL))
     for name in ("config", "pretraining"):
         if name in changes:
             values[name] = {**values[name], **changes[name]}
-    return Recipe.of({**values, "phases": changes.get("phases", values["phases"])})
+    return SizeRecipe.of({**values, "phases": changes.get("phases", values["phases"])})
 
 
 def settings_of(options, changes, folder) -> Settings:
@@ -90,12 +90,12 @@ class Preparation:
         if f"--output_dir={self.folder}" in words and not self.trains:
             raise Planned
         if not targets:
-            return execute(words, limit, inherited)
+            return execute_command(words, limit, inherited)
         start, target = time.monotonic(), pathlib.Path(targets[0])
         kept = self.shared / self._key(words)
         if not kept.exists():
             before = {path.name for path in target.parent.iterdir()}
-            execute(words)
+            execute_command(words)
             shutil.rmtree(aside := kept.with_suffix(".aside"), ignore_errors=True)
             shutil.copytree(target.parent, aside, ignore=lambda *_: before)
             aside.rename(kept)

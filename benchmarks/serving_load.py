@@ -31,8 +31,16 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from bert_tf.serving import Client, Retry
-from bert_tf.serving.client.load_test import OK, ask_at_rate, ask_by_callers, grpc_bodies, lines, over_grpc, summarize
-from bert_tf.serving.client.requests import Target
+from bert_tf.serving.client.load_test import (
+    OK,
+    ask_at_rate,
+    ask_by_callers,
+    grpc_bodies,
+    over_grpc,
+    report_lines,
+    summarize,
+)
+from bert_tf.serving.client.requests import ModelTarget
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _OURS = f"{sys.executable} -m bert_tf serve"
@@ -71,7 +79,7 @@ def measure(address, bodies, callers=None, rate=None, seconds=10.0):
     """Returns the samples of one run against a server that is warm."""
 
     async def ask():
-        async with over_grpc(address, Target(_NAME), bodies, 60.0) as send:
+        async with over_grpc(address, ModelTarget(_NAME), bodies, 60.0) as send:
             await ask_by_callers(send, 8, 2.0)
             return await (ask_at_rate(send, rate, seconds) if rate else ask_by_callers(send, callers, seconds))
 
@@ -79,7 +87,7 @@ def measure(address, bodies, callers=None, rate=None, seconds=10.0):
 
 
 def text_bodies(texts):
-    return grpc_bodies(Target(_NAME), [{"text": [text]} for text in texts])
+    return grpc_bodies(ModelTarget(_NAME), [{"text": [text]} for text in texts])
 
 
 def padded_bodies(export_dir, texts):
@@ -90,7 +98,9 @@ def padded_bodies(export_dir, texts):
     tokenizer = Tokenizer(pathlib.Path(export_dir, str(newest), "assets", "vocab.txt"))
     rows = {name: np.asarray(values) for name, values in tokenizer(texts, None, _ROW).items()}
     return grpc_bodies(
-        Target(_NAME), [{name: values[i : i + 1] for name, values in rows.items()} for i in range(len(texts))], "ids"
+        ModelTarget(_NAME),
+        [{name: values[i : i + 1] for name, values in rows.items()} for i in range(len(texts))],
+        "ids",
     )
 
 
@@ -108,7 +118,7 @@ def compare_throughput(options, texts):
         for _ in range(options.rounds):
             for name, (address, bodies, callers) in ways.items():
                 summary = summarize(measure(address, bodies, callers, seconds=options.seconds), 1)
-                print("\n".join(lines(name, summary)), flush=True)
+                print("\n".join(report_lines(name, summary)), flush=True)
                 found[name].append(summary["requests_per_second"])
     alone, many, unbatched, rows = (statistics.median(each) for each in found.values())
     _tell(f"{_MANY} callers beside one", many / alone, "at least", 2.5)
@@ -124,7 +134,7 @@ def overload(options, texts):
         usual = measure(address, bodies, rate=0.7 * peak, seconds=2 * options.seconds)
         flood, after = asyncio.run(_flood(address, bodies, peak, options.seconds))
     for name, samples in ((f"70 % of {peak:.0f}/s", usual), ("three times the peak", flood), ("afterwards", after)):
-        print("\n".join(lines(name, summarize(samples, 1))), flush=True)
+        print("\n".join(report_lines(name, summarize(samples, 1))), flush=True)
     latency = summarize(usual, 1)["latency_ms"]
     _tell("p99 beside p50 at 70 % of the peak", latency["p99"] / latency["p50"], "at most", 10.0)
     told = summarize(flood, 1)
@@ -142,10 +152,10 @@ def overload(options, texts):
 
 async def _flood(address, bodies, peak, seconds):
     """Returns the samples at three times the peak, and those of half of it from the moment at which that ends."""
-    async with over_grpc(address, Target(_NAME), bodies, 60.0) as send:
+    async with over_grpc(address, ModelTarget(_NAME), bodies, 60.0) as send:
         flood = asyncio.create_task(ask_at_rate(send, 3 * peak, seconds))
         await asyncio.sleep(seconds)
-        return (await asyncio.gather(flood, ask_at_rate(send, 0.5 * peak, seconds, seed=1)))
+        return await asyncio.gather(flood, ask_at_rate(send, 0.5 * peak, seconds, seed=1))
 
 
 def compare_vectors(options, texts):

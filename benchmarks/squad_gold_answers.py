@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import numpy as np
 from absl import app, flags
 
-from bert_tf.evaluation.squad import Golds, normalize, score
+from bert_tf.evaluation.squad import Golds, normalize, score_squad
 from bert_tf.tasks.squad_examples import SquadExamples, question_rows, read_squad
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.files import write_text
@@ -60,8 +60,8 @@ def compare(tokenizer, path) -> tuple[dict, list[dict]]:
     firsts = {name.removesuffix("/0"): text for name, text in texts.items() if name.endswith("/0")}
     golds = {name: [text for text, _ in given] for name, given in zip(examples.ids, examples.answers, strict=True)}
     scores = {
-        "answers": score(Golds(alone, False, path), texts),
-        "questions": score(Golds({name: golds[name] for name in firsts}, False, path), firsts),
+        "answers": score_squad(Golds(alone, False, path), texts),
+        "questions": score_squad(Golds({name: golds[name] for name in firsts}, False, path), firsts),
         "in_no_window": len(answers) - len(texts),
     }
     rest = [

@@ -59,7 +59,7 @@ def write_turns(folder):
     for mode, by_length, pool in (("padded", False, None), ("ours", True, None), ("random", True, 1)):
         steps = 50  # whole pools: the lengths of as-shipped batches are those of a real run
         order = dataset.training_order(examples.lengths, FLAGS.batch_size, steps, 1, by_length, pool)
-        batches = list(dataset.batches(examples, order, FLAGS.max_seq_length, by_length).as_numpy_iterator())
+        batches = list(dataset.build_batches(examples, order, FLAGS.max_seq_length, by_length).as_numpy_iterator())
         widest = {b["input_ids"].shape[1]: b for b in batches}
         turns = [list(widest.values())] + [
             [batches[(turn * FLAGS.steps + i) % steps] for i in range(FLAGS.steps)] for turn in range(FLAGS.rounds)

@@ -31,7 +31,7 @@ def bert_tf_step(checkpoint, precision, **options):
     keras.config.set_dtype_policy(precision)
     task = ClassificationTask(EncoderConfig.load(checkpoint), 2)
     model = task.build_model()
-    convert.load(checkpoint, model.variables, (*heads.fresh(task), *heads.unused(task)))
+    convert.assign_weights(checkpoint, model.variables, (*heads.fresh(task), *heads.unused(task)))
     optimizer = AdamW(WarmupLinearDecay(PEAK, STEPS, WARM_UP))
     optimizer.build(model.trainable_variables)
     options.setdefault("use_xla", bool(gpus()) and not options)  # as --use_xla=auto has it; packed rows know no XLA

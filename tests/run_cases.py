@@ -10,12 +10,12 @@ import sys
 import tempfile
 import traceback
 
-from bert_tf.cli.main import start
+from bert_tf.cli.main import start_program
 
 
 def _status(name, arguments):
     try:
-        start(name, arguments)
+        start_program(name, arguments)
     except SystemExit as end:
         return 0 if end.code is None else end.code
     except Exception:  # what would end the program with a traceback is this case's result, not the end of the others

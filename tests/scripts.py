@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-from bert_tf.checkpoints.tf1 import read
+from bert_tf.checkpoints.tf1 import read_tensors
 from tests import processes, run_cases
 from tests.conftest import ROOT
 
@@ -99,7 +99,7 @@ def files(folder):
 
 def assert_same_tensors(one, other):
     """Asserts that two checkpoints hold the same, to the bit."""
-    one, other = read(os.fspath(one)), read(os.fspath(other))
+    one, other = read_tensors(os.fspath(one)), read_tensors(os.fspath(other))
     assert one.keys() == other.keys()
     for name in one:
         np.testing.assert_array_equal(one[name], other[name], err_msg=name)

@@ -89,7 +89,7 @@ def batches(examples, batch_size, steps=1, width=16):
     from bert_tf.data import dataset
 
     order = np.resize(np.arange(len(examples)), (steps, batch_size))
-    return dataset.batches(examples, order, width, by_length=False)
+    return dataset.build_batches(examples, order, width, by_length=False)
 
 
 def shallow(task):

@@ -18,7 +18,7 @@ from safetensors.numpy import save
 from bert_tf.checkpoints import heads, name_maps
 from bert_tf.checkpoints.loading import read_labels
 from bert_tf.checkpoints.readers import SafetensorsFile, check_finite, merged
-from bert_tf.checkpoints.surgery import Model
+from bert_tf.checkpoints.surgery import ModelDirectory
 from bert_tf.checkpoints.writer_base import write_labels
 from bert_tf.models.config_files import task_in
 from bert_tf.models.lora import NAMES, Lora, is_adapter
@@ -34,7 +34,7 @@ _REFUSED = ("use_rslora", "use_dora", "fan_in_fan_out", "rank_pattern", "alpha_p
             "megatron_config", "lora_bias", "arrow_config")  # fmt: skip
 
 
-def write(directory: str, variables: Iterable, task: Any, base: str | None, also: Callable[[str], None]):
+def write_adapters(directory: str, variables: Iterable, task: Any, base: str | None, also: Callable[[str], None]):
     """Writes what a run with adapters trained, in place of what an earlier run left at `directory`.
 
     Args:
@@ -61,7 +61,7 @@ def write(directory: str, variables: Iterable, task: Any, base: str | None, also
         also(folder)
 
 
-def merge(model: Model, directory: str) -> Model:
+def merge_adapters(model: ModelDirectory, directory: str) -> ModelDirectory:
     """Returns the model with the adapters of a directory in its kernels, and the head that lies with them.
 
     Args:

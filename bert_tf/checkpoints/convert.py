@@ -17,7 +17,7 @@ from bert_tf.utils.files import brief
 # Holds a configuration against the shapes in a checkpoint before a model is built of it.
 #
 # Building takes the memory that the configuration asks for. The comparison takes none, and it can say which field is
-# wrong; `convert.load` then compares every variable that was built.
+# wrong; `convert.assign_weights` then compares every variable that was built.
 
 
 _LAYER = re.compile(r"bert/encoder/layer_(\d+)/.*")
@@ -33,7 +33,7 @@ _SIZES = (
 )
 
 
-def check(checkpoint: Checkpoint, config: EncoderConfig, new_layers: int = 0):
+def check_shapes(checkpoint: Checkpoint, config: EncoderConfig, new_layers: int = 0):
     """Compares the number of layers, the rows of the tables and the widths.
 
     Args:
@@ -81,8 +81,8 @@ _MOST_LINES = 400  # of a message: all weights of BERT-large
 
 
 @dataclasses.dataclass(frozen=True)
-class Report:
-    """What `load` did.
+class LoadReport:
+    """What `assign_weights` did.
 
     Attributes:
         path: the file, index file or TF1 prefix that was read.
@@ -117,9 +117,9 @@ def _few(names):
     return f"{', '.join(names[:4])}{', ...' if len(names) > 4 else ''}"
 
 
-def load(
+def assign_weights(
     path: str | os.PathLike | Checkpoint, variables: Iterable, excuse: Iterable[str] = (), family: str | None = None
-) -> Report:
+) -> LoadReport:
     """Assigns every variable from a checkpoint; all is read and checked before the first is assigned.
 
     Adapters that the checkpoint has go into adapters where there are such variables, else into the kernels.
@@ -173,7 +173,7 @@ def _compare(checkpoint, here, excuse):
     if not all(map(excused, missing + left_over)):
         raise ValueError(_difference(checkpoint, here, missing, left_over, excused))
     loaded = [name for name in here if name not in missing]
-    return Report(checkpoint.path, loaded, missing, left_over, checkpoint.left_out)
+    return LoadReport(checkpoint.path, loaded, missing, left_over, checkpoint.left_out)
 
 
 def _difference(checkpoint, here, missing, left_over, excused):

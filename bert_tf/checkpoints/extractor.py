@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.models.pooling import Layers, Pooling, check_layers, check_pooling, joined, pool
-from bert_tf.tokenization.packing import pack
+from bert_tf.models.pooling import Layers, Pooling, check_layers, check_pooling, join_layers, pool
+from bert_tf.tokenization.packing import pack_texts
 from bert_tf.utils.text_lists import text_list
 
 Texts = Sequence[str] | Sequence[tuple[str, str]]
@@ -108,7 +108,7 @@ class Extractor:
         return _traced(self._text_values)
 
     def _piece_values(self, features):
-        return tf.cast(joined(self._encoder(features, training=False), self._layers), tf.float32)
+        return tf.cast(join_layers(self._encoder(features, training=False), self._layers), tf.float32)
 
     def _text_values(self, features):
         mask = features["input_mask"]
@@ -146,7 +146,7 @@ class Extractor:
     def _beside(self, *numbers, special=0):
         """Returns int32 [all pieces]: numbers of texts' pieces, laid out and cut as `_rows` does with their ids."""
         both = numbers if len(numbers) == 2 else (*numbers, None)
-        packed = pack(*both, self.max_seq_length, self.tokenizer.template, lambda piece: special)
+        packed = pack_texts(*both, self.max_seq_length, self.tokenizer.template, lambda piece: special)
         return packed["input_ids"].flat_values.numpy()
 
     def _batches(self, rows):

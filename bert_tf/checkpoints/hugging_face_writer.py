@@ -11,21 +11,21 @@ from bert_tf.checkpoints.writer_base import (
     HEAD_CLASS,
     POOLER,
     Architecture,
-    Model,
+    ModelArrays,
     Written,
     architecture_of,
     check_label_names,
     write_json,
 )
 from bert_tf.models import families
-from bert_tf.models.sentence_files import MODULES, PROMPTS, TRANSFORMER_FILES, Recipe, folders, pooling_settings
+from bert_tf.models.sentence_files import MODULES, PROMPTS, TRANSFORMER_FILES, PoolingConfig, folders, pooling_settings
 from bert_tf.utils.json_files import read_json
 
 WEIGHTS = "model.safetensors"
 _CLASSIFIER = "classifier/output_bias"
 
 
-def write_hugging_face(directory: str, model: Model) -> Written:
+def write_hugging_face(directory: str, model: ModelArrays) -> Written:
     """Writes the files into a directory that is there.
 
     Raises:
@@ -35,7 +35,7 @@ def write_hugging_face(directory: str, model: Model) -> Written:
     return write_as(directory, model, _architecture(model))
 
 
-def write_as(directory: str, model: Model, architecture: Architecture) -> Written:
+def write_as(directory: str, model: ModelArrays, architecture: Architecture) -> Written:
     """As `write`, for one class."""
     check_hugging_face(model)
     held = [path for path in model.arrays if architecture.holds(path, model.arrays)]
@@ -47,7 +47,7 @@ def write_as(directory: str, model: Model, architecture: Architecture) -> Writte
         arrays[name] = np.ascontiguousarray(theirs)
     weights, config = os.path.join(directory, WEIGHTS), os.path.join(directory, "config.json")
     save_file(arrays, weights, {"format": "pt"})  # which Transformers asks for
-    write_json(config, config_values(model, architecture))
+    write_json(config, hugging_face_config(model, architecture))
     shutil.copymode(config, weights)  # safetensors lets nobody else read it
     write_tokenizer(directory, model)
     has_pooler = any(path.startswith(POOLER) for path in held)
@@ -66,7 +66,7 @@ def _architecture(model):
     return architecture_of(model.arrays, (*filter(None, [causal]), *model.architectures))
 
 
-def check_hugging_face(model: Model):
+def check_hugging_face(model: ModelArrays):
     """Raises ValueError where Transformers has no name for a weight, no class for the heads, or computes otherwise."""
     name_map = name_maps.hugging_face(model.config.model_type)
     architecture = _architecture(model)
@@ -142,7 +142,7 @@ def _check_decoder(config, architecture):
         )
 
 
-def config_values(model: Model, architecture: Architecture) -> dict:
+def hugging_face_config(model: ModelArrays, architecture: Architecture) -> dict:
     """Returns what config.json says: the family's own names, the class, the labels; unknown keys stay."""
     config, row = model.config, families.family(model.config.model_type)
     values = config.to_dict()
@@ -174,7 +174,7 @@ def _labels(model):
     return {"id2label": dict(enumerate(model.labels)), "label2id": {name: n for n, name in enumerate(model.labels)}}
 
 
-def write_tokenizer(directory: str, model: Model):
+def write_tokenizer(directory: str, model: ModelArrays):
     """Writes the vocabulary and what AutoTokenizer asks for: the class, the longest text, the special pieces."""
     tokenizer = model.tokenizer
     tokenizer.save(directory)
@@ -191,7 +191,7 @@ def write_tokenizer(directory: str, model: Model):
 # The directory of a sentence encoder: Hugging Face's files, and what is made of a text's tokens.
 
 
-def write_sentence_transformers(directory: str, model: Model) -> Written:
+def write_sentence_transformers(directory: str, model: ModelArrays) -> Written:
     """Writes the files into a directory that is there: the source's own modules, else what it was trained for or
     the mean of the tokens.
 
@@ -204,11 +204,11 @@ def write_sentence_transformers(directory: str, model: Model) -> Written:
     if model.beside and os.path.exists(os.path.join(model.beside, MODULES)):
         _copy_modules(model.beside, directory)
     else:
-        _write_recipe(directory, model.recipe or Recipe(), model.config)
+        _write_recipe(directory, model.recipe or PoolingConfig(), model.config)
     return written
 
 
-def check_sentence_transformers(model: Model):
+def check_sentence_transformers(model: ModelArrays):
     """Raises ValueError where the model has a head, pools other layers than the last, or has a nameless weight."""
     architecture = architecture_of(model.arrays)
     if architecture.heads:
@@ -216,7 +216,7 @@ def check_sentence_transformers(model: Model):
             f"A sentence encoder must have no head. Received {' and '.join(architecture.heads)}; say that it shall "
             f"stay behind: `leave_out={','.join(f'{head}/.*' for head in architecture.heads)}`."
         )
-    if model.recipe and model.recipe.layers != Recipe().layers:
+    if model.recipe and model.recipe.layers != PoolingConfig().layers:
         raise ValueError(
             f"A sentence encoder of this format must pool its last layer. Received layers={model.recipe.layers}; take "
             "another format, or train with `layers=last`."

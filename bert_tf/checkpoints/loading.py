@@ -102,7 +102,7 @@ def load(
     checkpoint = open_checkpoint(path)  # first: it says best what is wrong with a path
     description = load_description([directory_of(path)], config_file, vocab_file, do_lower_case)
     config = _with_pooler(description.config, checkpoint)
-    convert.check(checkpoint, config)
+    convert.check_shapes(checkpoint, config)
     encoder, head = Encoder(config), None
     encoder.build()
     variables = list(encoder.variables)
@@ -112,7 +112,7 @@ def load(
         head = ClassificationHead(checkpoint.shape(_HEAD)[0], *rates, act)
         head.build((None, config.hidden_size))
         variables += head.variables
-    report = convert.load(checkpoint, variables, excuse=_EXCUSED)
+    report = convert.assign_weights(checkpoint, variables, excuse=_EXCUSED)
     logging.info("%s", report)
     if report.excused_missing:  # never where the configuration has none
         logging.warning("%s has no pooler: pooled_output comes from random weights.", report.path)

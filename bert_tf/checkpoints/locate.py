@@ -46,7 +46,9 @@ def locate(path: str | os.PathLike) -> tuple[str, str]:
         return "tf1", path
     if advice := releases.advice(path):
         raise ValueError(f"A checkpoint must be a path. Received: {path}, and nothing is there.{advice}")
-    there = f"in {folder} there is {listing(folder)}" if os.path.isdir(folder) else f"{folder} is not a directory"
+    there = (
+        f"in {folder} there is {list_directory(folder)}" if os.path.isdir(folder) else f"{folder} is not a directory"
+    )
     raise ValueError(
         f"A checkpoint must be a directory, a .safetensors or .bin file, or the prefix of a TF1 checkpoint "
         f"(without .index). Received: {path}; {there}."
@@ -70,7 +72,7 @@ def _in_directory(path):
     looked_for = [*_FILES, f"{RELEASE}.index", "model.ckpt-<step>.index with .data"]
     unread = "; .onnx is not read" if any(name.endswith(".onnx") for name in os.listdir(path)) else ""
     raise ValueError(
-        f"{path} must hold weights: one of {looked_for}. Received: a directory with {listing(path)}{unread}."
+        f"{path} must hold weights: one of {looked_for}. Received: a directory with {list_directory(path)}{unread}."
     )
 
 
@@ -89,7 +91,7 @@ def _latest_named(path):
     if not os.path.isfile(os.path.join(path, f"{prefix}.index")):
         raise ValueError(
             f"{path}/checkpoint names {prefix}, so that {prefix}.index must be there. Received: a directory with "
-            f"{listing(path)}; give the prefix of another checkpoint instead of the directory."
+            f"{list_directory(path)}; give the prefix of another checkpoint instead of the directory."
         )
     return prefix
 
@@ -124,7 +126,7 @@ def tf1_files(path: str) -> Iterator[tuple[str, set[str]]]:
     yield from kinds.items()
 
 
-def listing(path: str) -> str:
+def list_directory(path: str) -> str:
     """Returns the names in a directory, for an error message."""
     names = sorted(os.listdir(path))
     return f"{names[:20]}{' and more' if len(names) > 20 else ''}"

@@ -53,7 +53,7 @@ _HOLES = {r"\{n\}": r"(?P<n>0|[1-9][0-9]*)", r"\{any\}": ".*"}
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class WeightName:
     """One weight.
 
     Attributes:
@@ -69,23 +69,23 @@ class Row:
     beside: str = ""
 
 
-def dense(ours: str, theirs: str) -> list[Row]:
+def dense(ours: str, theirs: str) -> list[WeightName]:
     """Returns the rows of a linear map of torch's."""
-    return [Row(f"{ours}/kernel", f"{theirs}.weight", TRANSPOSE), Row(f"{ours}/bias", f"{theirs}.bias")]
+    return [WeightName(f"{ours}/kernel", f"{theirs}.weight", TRANSPOSE), WeightName(f"{ours}/bias", f"{theirs}.bias")]
 
 
-def norm(ours: str, theirs: str) -> list[Row]:
+def norm(ours: str, theirs: str) -> list[WeightName]:
     """Returns the rows of a LayerNorm of torch's."""
-    return [Row(f"{ours}/gamma", f"{theirs}.weight"), Row(f"{ours}/beta", f"{theirs}.bias")]
+    return [WeightName(f"{ours}/gamma", f"{theirs}.weight"), WeightName(f"{ours}/beta", f"{theirs}.bias")]
 
 
-def head(ours: str, theirs: str, beside: str = "") -> list[Row]:
+def head(ours: str, theirs: str, beside: str = "") -> list[WeightName]:
     """Returns the rows of a head [classes, H], which is no kernel: Google wrote them for matmul(transpose_b=True)."""
     ends = (("output_weights", "weight"), ("output_bias", "bias"))
-    return [Row(f"{ours}/{our}", f"{theirs}.{their}", beside=beside) for our, their in ends]
+    return [WeightName(f"{ours}/{our}", f"{theirs}.{their}", beside=beside) for our, their in ends]
 
 
-def classifier_of_two_layers(theirs: str) -> list[Row]:
+def classifier_of_two_layers(theirs: str) -> list[WeightName]:
     """Returns the rows of a text classifier with a layer before the last one, and of a tokens' classifier without."""
     dense_, last = f"{theirs}.dense", f"{theirs}.out_proj"
     return [
@@ -95,7 +95,7 @@ def classifier_of_two_layers(theirs: str) -> list[Row]:
     ]
 
 
-def layers(theirs: str, norms: tuple[str, ...] = ("attention/output", "output")) -> list[Row]:
+def block_rows(theirs: str, norms: tuple[str, ...] = ("attention/output", "output")) -> list[WeightName]:
     """Returns the rows of a block whose parts are called as in Hugging Face's BERT.
 
     Args:
@@ -161,7 +161,7 @@ class NameMap:
         separator: what stands between the parts of a name; "": no file has the encoder as a part of another model.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[WeightName, ...]
     left_out: tuple[str, ...] = ()
     twins: tuple[Twin, ...] = ()
     prefix: str = ""
@@ -181,7 +181,7 @@ class NameMap:
 
     def without_ties(self) -> "NameMap":
         """Returns the map of models whose output layer is their own."""
-        rows = tuple(Row(twin.untied, twin.theirs) for twin in self.twins if twin.untied)
+        rows = tuple(WeightName(twin.untied, twin.theirs) for twin in self.twins if twin.untied)
         twins = tuple(twin for twin in self.twins if not twin.untied)
         return dataclasses.replace(self, rows=self.rows + rows, twins=twins)
 

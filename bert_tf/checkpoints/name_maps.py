@@ -8,12 +8,12 @@ from bert_tf.checkpoints.name_map import (
     KEEP,
     TRANSPOSE,
     NameMap,
-    Row,
     Twin,
+    WeightName,
+    block_rows,
     classifier_of_two_layers,
     dense,
     head,
-    layers,
     norm,
     output_layer,
 )
@@ -25,15 +25,15 @@ from bert_tf.models import families, lora
 
 BERT_NAMES = NameMap(
     rows=(
-        Row("bert/embeddings/word_embeddings", "bert.embeddings.word_embeddings.weight"),
-        Row("bert/embeddings/position_embeddings", "bert.embeddings.position_embeddings.weight"),
-        Row("bert/embeddings/token_type_embeddings", "bert.embeddings.token_type_embeddings.weight"),
+        WeightName("bert/embeddings/word_embeddings", "bert.embeddings.word_embeddings.weight"),
+        WeightName("bert/embeddings/position_embeddings", "bert.embeddings.position_embeddings.weight"),
+        WeightName("bert/embeddings/token_type_embeddings", "bert.embeddings.token_type_embeddings.weight"),
         *norm("bert/embeddings/LayerNorm", "bert.embeddings.LayerNorm"),
-        *layers("bert.encoder.layer.{n}"),
+        *block_rows("bert.encoder.layer.{n}"),
         *dense("bert/pooler/dense", "bert.pooler.dense"),
         *dense("cls/predictions/transform/dense", "cls.predictions.transform.dense"),
         *norm("cls/predictions/transform/LayerNorm", "cls.predictions.transform.LayerNorm"),
-        Row("cls/predictions/output_bias", "cls.predictions.bias"),
+        WeightName("cls/predictions/output_bias", "cls.predictions.bias"),
         *head("cls/seq_relationship", "cls.seq_relationship"),
         *head("cls/squad", "qa_outputs"),
         *head("classifier", "classifier"),
@@ -58,7 +58,7 @@ ROBERTA_NAMES = NameMap(
         *(row for row in BERT_NAMES.renamed("bert.", "roberta.").rows if row.ours.startswith("bert/")),
         *dense("cls/predictions/transform/dense", "lm_head.dense"),
         *norm("cls/predictions/transform/LayerNorm", "lm_head.layer_norm"),
-        Row("cls/predictions/output_bias", "lm_head.bias"),
+        WeightName("cls/predictions/output_bias", "lm_head.bias"),
         *head("cls/squad", "qa_outputs"),
         *classifier_of_two_layers("classifier"),
     ),
@@ -82,7 +82,7 @@ NAMES = dataclasses.replace(
     _ROBERTA,
     rows=(
         *(row for row in _ROBERTA.rows if not row.ours.startswith("bert/encoder/")),
-        *layers("roberta_prelayernorm.encoder.layer.{n}", norms=("attention", "intermediate")),
+        *block_rows("roberta_prelayernorm.encoder.layer.{n}", norms=("attention", "intermediate")),
         *norm("bert/encoder/LayerNorm", "roberta_prelayernorm.LayerNorm"),
     ),
     without_prefix=(*_ROBERTA.without_prefix, "LayerNorm."),
@@ -97,8 +97,8 @@ _LAYER, _THEIRS = "bert/encoder/layer_{n}", "distilbert.transformer.layer.{n}"
 
 DISTILBERT_NAMES = NameMap(
     rows=(
-        Row("bert/embeddings/word_embeddings", "distilbert.embeddings.word_embeddings.weight"),
-        Row("bert/embeddings/position_embeddings", "distilbert.embeddings.position_embeddings.weight"),
+        WeightName("bert/embeddings/word_embeddings", "distilbert.embeddings.word_embeddings.weight"),
+        WeightName("bert/embeddings/position_embeddings", "distilbert.embeddings.position_embeddings.weight"),
         *norm("bert/embeddings/LayerNorm", "distilbert.embeddings.LayerNorm"),
         *dense(f"{_LAYER}/attention/self/query", f"{_THEIRS}.attention.q_lin"),
         *dense(f"{_LAYER}/attention/self/key", f"{_THEIRS}.attention.k_lin"),
@@ -110,7 +110,7 @@ DISTILBERT_NAMES = NameMap(
         *norm(f"{_LAYER}/output/LayerNorm", f"{_THEIRS}.output_layer_norm"),
         *dense("cls/predictions/transform/dense", "vocab_transform"),
         *norm("cls/predictions/transform/LayerNorm", "vocab_layer_norm"),
-        Row("cls/predictions/output_bias", "vocab_projector.bias"),
+        WeightName("cls/predictions/output_bias", "vocab_projector.bias"),
         *head("cls/squad", "qa_outputs"),
         *dense("classifier/dense", "pre_classifier"),
         *head("classifier", "classifier"),
@@ -131,9 +131,9 @@ _ALBERT_LAYER, _ALBERT_THEIRS = "bert/encoder/layer_{n}", "albert.encoder.albert
 
 ALBERT_NAMES = NameMap(
     rows=(
-        Row("bert/embeddings/word_embeddings", "albert.embeddings.word_embeddings.weight"),
-        Row("bert/embeddings/position_embeddings", "albert.embeddings.position_embeddings.weight"),
-        Row("bert/embeddings/token_type_embeddings", "albert.embeddings.token_type_embeddings.weight"),
+        WeightName("bert/embeddings/word_embeddings", "albert.embeddings.word_embeddings.weight"),
+        WeightName("bert/embeddings/position_embeddings", "albert.embeddings.position_embeddings.weight"),
+        WeightName("bert/embeddings/token_type_embeddings", "albert.embeddings.token_type_embeddings.weight"),
         *norm("bert/embeddings/LayerNorm", "albert.embeddings.LayerNorm"),
         *dense("bert/encoder/embedding_hidden_mapping_in", "albert.encoder.embedding_hidden_mapping_in"),
         *dense(f"{_ALBERT_LAYER}/attention/self/query", f"{_ALBERT_THEIRS}.attention.query"),
@@ -147,7 +147,7 @@ ALBERT_NAMES = NameMap(
         *dense("bert/pooler/dense", "albert.pooler"),
         *dense("cls/predictions/transform/dense", "predictions.dense"),
         *norm("cls/predictions/transform/LayerNorm", "predictions.LayerNorm"),
-        Row("cls/predictions/output_bias", "predictions.bias"),
+        WeightName("cls/predictions/output_bias", "predictions.bias"),
         *head("cls/seq_relationship", "sop_classifier.classifier"),
         *head("cls/squad", "qa_outputs"),
         *head("classifier", "classifier"),
@@ -168,15 +168,15 @@ ALBERT_NAMES = NameMap(
 
 ELECTRA_NAMES = NameMap(
     rows=(
-        Row("bert/embeddings/word_embeddings", "electra.embeddings.word_embeddings.weight"),
-        Row("bert/embeddings/position_embeddings", "electra.embeddings.position_embeddings.weight"),
-        Row("bert/embeddings/token_type_embeddings", "electra.embeddings.token_type_embeddings.weight"),
+        WeightName("bert/embeddings/word_embeddings", "electra.embeddings.word_embeddings.weight"),
+        WeightName("bert/embeddings/position_embeddings", "electra.embeddings.position_embeddings.weight"),
+        WeightName("bert/embeddings/token_type_embeddings", "electra.embeddings.token_type_embeddings.weight"),
         *norm("bert/embeddings/LayerNorm", "electra.embeddings.LayerNorm"),
         *dense("bert/encoder/embedding_hidden_mapping_in", "electra.embeddings_project"),
-        *layers("electra.encoder.layer.{n}"),
+        *block_rows("electra.encoder.layer.{n}"),
         *dense("cls/predictions/transform/dense", "generator_predictions.dense"),
         *norm("cls/predictions/transform/LayerNorm", "generator_predictions.LayerNorm"),
-        Row("cls/predictions/output_bias", "generator_lm_head.bias"),
+        WeightName("cls/predictions/output_bias", "generator_lm_head.bias"),
         *dense("cls/replaced_tokens/dense", "discriminator_predictions.dense"),
         *head("cls/replaced_tokens", "discriminator_predictions.dense_prediction"),
         *head("cls/squad", "qa_outputs"),
@@ -200,7 +200,7 @@ ERNIE_NAMES = dataclasses.replace(
     _RENAMED,
     rows=(
         *_RENAMED.rows,
-        Row("bert/embeddings/task_type_embeddings", "ernie.embeddings.task_type_embeddings.weight"),
+        WeightName("bert/embeddings/task_type_embeddings", "ernie.embeddings.task_type_embeddings.weight"),
     ),
 )
 
@@ -216,8 +216,8 @@ TASK = "task/"
 
 def _pair(ours, theirs, names=("kernel", "bias"), first=KEEP, second=KEEP):
     return [
-        Row(f"{ours}/{names[0]}", f"{theirs}/vars/0", first),
-        Row(f"{ours}/{names[1]}", f"{theirs}/vars/1", second),
+        WeightName(f"{ours}/{names[0]}", f"{theirs}/vars/0", first),
+        WeightName(f"{ours}/{names[1]}", f"{theirs}/vars/1", second),
     ]
 
 
@@ -255,9 +255,9 @@ _LEFT_OUT = (f"{TASK}optimizer/{{any}}",)
 
 BERT = NameMap(
     rows=(
-        Row("bert/embeddings/word_embeddings", "layers/reversible_embedding/vars/0"),
-        Row("bert/embeddings/position_embeddings", "layers/position_embedding/vars/0"),
-        Row("bert/embeddings/token_type_embeddings", "layers/embedding/vars/0"),
+        WeightName("bert/embeddings/word_embeddings", "layers/reversible_embedding/vars/0"),
+        WeightName("bert/embeddings/position_embeddings", "layers/position_embedding/vars/0"),
+        WeightName("bert/embeddings/token_type_embeddings", "layers/embedding/vars/0"),
         *_norm("bert/embeddings/LayerNorm", "layers/layer_normalization"),
         *_BLOCKS,
         *_pair("bert/pooler/dense", "layers/dense"),
@@ -271,8 +271,8 @@ _TABLES = "layers/token_and_position_embedding"
 
 DISTILBERT = NameMap(
     rows=(
-        Row("bert/embeddings/word_embeddings", f"{_TABLES}/token_embedding/vars/0"),
-        Row("bert/embeddings/position_embeddings", f"{_TABLES}/position_embedding/vars/0"),
+        WeightName("bert/embeddings/word_embeddings", f"{_TABLES}/token_embedding/vars/0"),
+        WeightName("bert/embeddings/position_embeddings", f"{_TABLES}/position_embedding/vars/0"),
         *_norm("bert/embeddings/LayerNorm", "layers/layer_normalization"),
         *_BLOCKS,
         *_pair("classifier/dense", f"{TASK}layers/dense"),
@@ -327,8 +327,9 @@ _MASKED_LM = [
     *_part("cls/predictions", "output_weights", "output_bias"),  # the first only where it is not tied
 ]
 _PATHS = [
-    *_part("bert/embeddings", "word_embeddings", "position_embeddings", "token_type_embeddings",
-           "task_type_embeddings"),
+    *_part(
+        "bert/embeddings", "word_embeddings", "position_embeddings", "token_type_embeddings", "task_type_embeddings"
+    ),
     *_norm_tf1("bert/embeddings/LayerNorm"),
     *_TF1_BLOCKS,
     *_dense("bert/pooler/dense"),
@@ -350,9 +351,9 @@ _PATHS = [
 
 TF1_NAMES = NameMap(
     rows=(
-        *(Row(path, path) for path in _PATHS),
-        Row("classifier/output_weights", "output_weights"),
-        Row("classifier/output_bias", "output_bias"),
+        *(WeightName(path, path) for path in _PATHS),
+        WeightName("classifier/output_weights", "output_weights"),
+        WeightName("classifier/output_bias", "output_bias"),
     ),
     # The optimizer's moments and the step, as Google writes them; training/ is where our own runs keep the rest of
     # their state (random seeds, position in the data).

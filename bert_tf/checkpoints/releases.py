@@ -22,7 +22,7 @@ class Release:
     """One published checkpoint.
 
     Attributes:
-        size: one of `families.names()`.
+        size: one of `families.published_sizes()`.
         vocab_size: pieces of its vocabulary.
         do_lower_case: what its texts go through, as the flag says it.
         repository: on huggingface.co.
@@ -150,7 +150,7 @@ RELEASES: dict[str, Release] = {
 }  # fmt: skip
 
 
-def find(name: str) -> Release | None:
+def find_release(name: str) -> Release | None:
     """Returns the checkpoint that a name means, by whomever: ours, one on huggingface.co, a folder of Google's."""
     wanted = name.strip("/").lower()
     for known, release in RELEASES.items():
@@ -165,7 +165,7 @@ def advice(path: str) -> str:
 
     The caller has found nothing at `path`; the sentence begins with a space.
     """
-    release = find(path)
+    release = find_release(path)
     if release is None:
         if not re.fullmatch(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?", path):
             return ""

@@ -30,7 +30,7 @@ class Best(NamedTuple):
     value: float
 
 
-class Store:
+class CheckpointManager:
     """Checkpoints `model.ckpt-<step>` in one directory, which one process writes and any number may read.
 
     Args:
@@ -67,7 +67,7 @@ class Store:
         """
         os.makedirs(self.directory, exist_ok=True)
         self._clean()
-        tf1.write(self.prefix(step), tensors)
+        tf1.write_tensors(self.prefix(step), tensors)
         survivors = self._survivors(step)
         self._write_state(step, survivors)
         for old in set(self.steps()) - set(survivors):
@@ -88,7 +88,7 @@ class Store:
         file = tf1.Tf1File(self.prefix(step))
         if not all(map(is_needed, file.shapes)):
             tensors = {name: file.read(name) for name in file.shapes if is_needed(name)}
-            tf1.write(self.prefix(step), tensors | dict(more))
+            tf1.write_tensors(self.prefix(step), tensors | dict(more))
         tf1.remove_replaced(self.prefix(step))  # of a run that was killed before it came to do so
 
     def point_to(self, step: int):
@@ -137,7 +137,7 @@ class Store:
         Raises:
             ValueError: it is not whole.
         """
-        return tf1.read(prefix)
+        return tf1.read_tensors(prefix)
 
     def mark_best(self, step: int, metric: str, value: float):
         """Notes that the checkpoint of `step` is the best so far, and keeps it from deletion while it is.

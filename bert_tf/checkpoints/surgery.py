@@ -166,7 +166,7 @@ _CARRIED = (*CONFIG_FILES, LABELS_FILE, TASK_FILE, *_TOKENIZERS, "checkpoint")
 
 
 @dataclasses.dataclass(frozen=True)
-class Model:
+class ModelDirectory:
     """What lies in the directory of a model.
 
     Attributes:
@@ -186,7 +186,7 @@ class Model:
     task: dict | None = None
 
 
-def read(path: str, do_lower_case: bool | None = None) -> Model:
+def read_model_directory(path: str, do_lower_case: bool | None = None) -> ModelDirectory:
     """Reads a model in any format that `bert_tf.load` takes; files that surgery does not carry along are named.
 
     Raises:
@@ -197,10 +197,12 @@ def read(path: str, do_lower_case: bool | None = None) -> Model:
     others = [name for name in sorted(os.listdir(directory)) if name not in _CARRIED and not _is_weights(name)]
     if others:
         logging.info("Not taken over from %s: %s.", directory, ", ".join(others))
-    return Model(path, arrays, description.config, description.tokenizer, description.labels, task_in(directory))
+    return ModelDirectory(
+        path, arrays, description.config, description.tokenizer, description.labels, task_in(directory)
+    )
 
 
-def write(model: Model, output_dir: str):
+def write_surgery(model: ModelDirectory, output_dir: str):
     """Writes the model as bert_tf's own directory, whole or not at all.
 
     Raises:
@@ -215,7 +217,7 @@ def write(model: Model, output_dir: str):
             write_text(os.path.join(aside, TASK_FILE), json.dumps(model.task, indent=2, ensure_ascii=False) + "\n")
 
 
-def check_alike(one: Model, other: Model):
+def check_alike(one: ModelDirectory, other: ModelDirectory):
     """Raises ValueError where two models that are to be averaged differ in more than their weights."""
     for field in dataclasses.fields(EncoderConfig):
         ours, theirs = getattr(one.config, field.name), getattr(other.config, field.name)
@@ -231,7 +233,7 @@ def check_alike(one: Model, other: Model):
         raise _unlike(one, other, f"labels {one.labels} and {other.labels}")
 
 
-def changes(before: Model, after: Model) -> str:
+def describe_changes(before: ModelDirectory, after: ModelDirectory) -> str:
     """Returns what surgery changed, for the screen: the configuration, the number of parameters, each other shape."""
     fields = [field.name for field in dataclasses.fields(EncoderConfig) if field.name != "extra"]
     pairs = {name: (getattr(before.config, name), getattr(after.config, name)) for name in fields}

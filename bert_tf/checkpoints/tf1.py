@@ -36,7 +36,7 @@ _STRING = 7
 _SIZES = {1: 4, 2: 8, 3: 4, 4: 1, 5: 2, 6: 1, 9: 8, 10: 1, 14: 2, 17: 2, 19: 2, 22: 4, 23: 8, _STRING: 1}
 
 
-def check(index: str, shards: list[str]):
+def check_index(index: str, shards: list[str]):
     """Raises ValueError where the index at a path is damaged, or does not fit its files of data.
 
     Args:
@@ -183,7 +183,7 @@ def _number(data, at):
 # === Tf1 ===
 
 
-TEMPORARY = ".tmp-checkpoint-"  # begins the names of directories that an unfinished `write` leaves behind
+TEMPORARY = ".tmp-checkpoint-"  # begins the names of directories that an unfinished `write_tensors` leaves behind
 _OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 
@@ -203,7 +203,7 @@ class Tf1File:
         # TensorFlow reports a damaged file as OpError, IndexError or RuntimeError, depending on where it notices.
         self._damage = (tf.errors.OpError, IndexError, RuntimeError, ValueError, OSError, message.DecodeError)
         try:
-            check(f"{prefix}.index", shards)
+            check_index(f"{prefix}.index", shards)
             self._reader = tf.train.load_checkpoint(prefix)
             self.shapes = {n: tuple(s) for n, s in self._reader.get_variable_to_shape_map().items()}
         except self._damage as error:
@@ -221,7 +221,8 @@ class Tf1File:
             raise self._refusal(f"{name}: {error}") from error
 
     def _shards(self):
-        """Returns the files of data; those that a killed `write` was to replace, or had not yet named, are left out."""
+        """Returns the files of data; those that a killed `write_tensors` was to replace, or had not yet named, are
+        left out."""
         if not os.path.isfile(f"{self._prefix}.index"):
             raise self._refusal(f"no file {os.path.basename(self._prefix)}.index")
         by_number = _shards(self._prefix)
@@ -238,7 +239,7 @@ class Tf1File:
         )
 
 
-def read(prefix: str) -> dict[str, np.ndarray]:
+def read_tensors(prefix: str) -> dict[str, np.ndarray]:
     """Returns every tensor of the checkpoint by its name.
 
     Raises:
@@ -248,7 +249,7 @@ def read(prefix: str) -> dict[str, np.ndarray]:
     return {name: file.read(name) for name in file.shapes}
 
 
-def write(prefix: str, tensors: Mapping[str, Any]):
+def write_tensors(prefix: str, tensors: Mapping[str, Any]):
     """Writes a checkpoint of plain names, whole or not at all.
 
     The files are made in a temporary directory beside `prefix` and renamed, the data first: a checkpoint without an
@@ -351,7 +352,7 @@ def write_tf1(prefix: str, variables: Iterable):
     Raises:
         ValueError: a variable has no TF1 name, or the checkpoint cannot be written.
     """
-    write(prefix, named(variables))
+    write_tensors(prefix, named(variables))
 
 
 def write_arrays(prefix: str, arrays: Mapping[str, np.ndarray]):
@@ -360,4 +361,4 @@ def write_arrays(prefix: str, arrays: Mapping[str, np.ndarray]):
     Raises:
         ValueError: a path has no TF1 name, or the checkpoint cannot be written.
     """
-    write(prefix, {name_maps.TF1.from_ours(path): array for path, array in arrays.items()})
+    write_tensors(prefix, {name_maps.TF1.from_ours(path): array for path, array in arrays.items()})

@@ -78,7 +78,7 @@ class _Name(NamedTuple):
     name: str
 
 
-def load(data: bytes, start: int = 0) -> Loaded:
+def load_pickle(data: bytes, start: int = 0) -> Loaded:
     """Reads the pickle that begins at `start`: dicts, lists, tuples, numbers, text and `Tensor`s.
 
     Raises:
@@ -409,7 +409,7 @@ class TorchBin:
         _check_order(order is None or order.file_size == 6 and self._bytes(_place(file, order)).tobytes() == b"little")
         if members[pickles[0]].file_size > LONGEST:
             raise ValueError(f"a pickle of {members[pickles[0]].file_size} bytes")
-        content, storages, _ = load(self._bytes(_place(file, members[pickles[0]])).tobytes())
+        content, storages, _ = load_pickle(self._bytes(_place(file, members[pickles[0]])).tobytes())
         for key in storages:
             name = f"{folder}data/{key}"
             if name not in members:
@@ -422,7 +422,7 @@ class TorchBin:
         end = os.fstat(file.fileno()).st_size
         data, at, parts = self._bytes(_Place(0, min(end, LONGEST))).tobytes(), 0, []
         for expected in (_MAGIC, _VERSION, None, None, None):
-            parts.append(load(data, at))
+            parts.append(load_pickle(data, at))
             at = parts[-1].end
             if expected not in (None, parts[-1].content):
                 raise ValueError("a pickle that torch has not written")

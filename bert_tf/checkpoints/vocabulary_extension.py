@@ -18,7 +18,7 @@ from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.loading import Description, save_description
 from bert_tf.checkpoints.locate import RELEASE
 from bert_tf.checkpoints.readers import read_arrays
-from bert_tf.tokenization.learning import WordCounter, in_order, names, tokenize
+from bert_tf.tokenization.learning import WordCounter, most_frequent_first, token_names, tokenize_words
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.files import read_text, whole_directory
 
@@ -49,7 +49,7 @@ class Extension:
                 "look at `words_file`, or lower `min_count`."
             )
         _check_added_tokens(old)
-        return cls(old, list(words), tokenize(old, words))
+        return cls(old, list(words), tokenize_words(old, words))
 
     def tokenizer(self) -> Tokenizer:
         """Returns the tokenizer with the words, whose ids come behind those of the added tokens, which stay."""
@@ -66,11 +66,12 @@ class Extension:
     def lines(self) -> list[str]:
         """Returns a line for each word: what it was before."""
         return [
-            f"  {word}  =  {' '.join(names(self.old, ids))}" for word, ids in zip(self.words, self.ids, strict=True)
+            f"  {word}  =  {' '.join(token_names(self.old, ids))}"
+            for word, ids in zip(self.words, self.ids, strict=True)
         ]
 
 
-def check_kind(tokenizer):
+def check_is_wordpiece(tokenizer):
     """Raises ValueError where the tokenizer is not WordPiece's, to whose vocabulary alone words can be added."""
     if not isinstance(tokenizer, Tokenizer):
         raise ValueError(
@@ -98,7 +99,7 @@ def _check_added_tokens(tokenizer):
             )
 
 
-def read_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
+def read_new_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
     """Reads words, one a line, and brings them into the form that the tokenizer gives the words of a text.
 
     Returns:
@@ -125,7 +126,7 @@ def read_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
                 "longer one for [UNK]; leave it out."
             )
     words = list(dict.fromkeys(words))
-    whole = _whole(tokenizer, tokenize(tokenizer, words))
+    whole = _whole(tokenizer, tokenize_words(tokenizer, words))
     return [w for w, is_ in zip(words, whole, strict=True) if not is_], [
         w for w, is_ in zip(words, whole, strict=True) if is_
     ]
@@ -142,9 +143,9 @@ def choose_words(counts: Counter, tokenizer: Tokenizer, num_words: int, min_coun
         num_words: how many words at most.
         min_count: how often a word must occur at least.
     """
-    frequent = [(w, n) for w, n in in_order(counts) if n >= min_count and any(map(str.isalpha, w))]
+    frequent = [(w, n) for w, n in most_frequent_first(counts) if n >= min_count and any(map(str.isalpha, w))]
     words, numbers = [w for w, _ in frequent], np.array([n for _, n in frequent], np.int64)
-    saved = numbers * (tokenize(tokenizer, words).row_lengths().numpy() - 1)
+    saved = numbers * (tokenize_words(tokenizer, words).row_lengths().numpy() - 1)
     order = np.argsort(-saved, kind="stable")[:num_words]
     return [words[i] for i in order if saved[i] > 0]
 
@@ -155,10 +156,10 @@ def effect(extension: Extension, counts: Counter) -> str:
     Args:
         counts: the text's words, word -> how often it occurs.
     """
-    ranked = in_order(counts)
+    ranked = most_frequent_first(counts)
     words, numbers = [w for w, _ in ranked], np.array([n for _, n in ranked])
     old, new = extension.old, extension.tokenizer()
-    before, after = tokenize(old, words), tokenize(new, words)
+    before, after = tokenize_words(old, words), tokenize_words(new, words)
     touched = np.flatnonzero(_differ(before, after) & ~np.isin(words, extension.words))
     lost = [i for i in touched if new.unk_id in after[i].numpy() and old.unk_id not in before[i].numpy()]
     own = sum(counts[word] for word in extension.words)
@@ -178,7 +179,7 @@ def effect(extension: Extension, counts: Counter) -> str:
     return "\n".join(lines)
 
 
-def write(model: str, output_dir: str, extension: Extension, description: Description):
+def write_extended_model(model: str, output_dir: str, extension: Extension, description: Description):
     """Writes the checkpoint with the new words: the whole directory, or nothing.
 
     Args:
@@ -235,7 +236,7 @@ def _differ(before, after):
 def _changes(indices, ranked, extension, before, after, new):
     """A line for each of these words."""
     return [
-        f"  {ranked[i][1]:>9,}  {ranked[i][0]}: {' '.join(names(extension.old, before[i]))}  ->  "
-        f"{' '.join(names(new, after[i]))}"
+        f"  {ranked[i][1]:>9,}  {ranked[i][0]}: {' '.join(token_names(extension.old, before[i]))}  ->  "
+        f"{' '.join(token_names(new, after[i]))}"
         for i in indices
     ]

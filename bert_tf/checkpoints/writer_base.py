@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.sentence_files import Recipe
+from bert_tf.models.sentence_files import PoolingConfig
 from bert_tf.utils.files import write_text
 
 # === Contents ===
@@ -18,7 +18,7 @@ from bert_tf.utils.files import write_text
 
 
 @dataclasses.dataclass(frozen=True)
-class Model:
+class ModelArrays:
     """A model, its weights as arrays.
 
     Attributes:
@@ -41,7 +41,7 @@ class Model:
     architectures: tuple[str, ...] = ()
     optimizer: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
     beside: str | None = None
-    recipe: Recipe | None = None
+    recipe: PoolingConfig | None = None
     remarks: tuple[str, ...] = ()
 
 
@@ -179,7 +179,7 @@ def write_labels(directory: str, labels: list[str] | None):
         write_text(os.path.join(directory, LABELS_FILE), "".join(f"{label}\n" for label in labels))
 
 
-def with_head_class(values: dict, model: Model) -> dict:
+def with_head_class(values: dict, model: ModelArrays) -> dict:
     """Returns a configuration's values with the class of the head, where only that tells what it is for."""
     values = {name: value for name, value in values.items() if name != HEAD_CLASS}
     if "architectures" in values or not any(path.startswith("classifier/") for path in model.arrays):

@@ -12,8 +12,15 @@ import numpy as np
 from bert_tf.checkpoints import hugging_face_writer, name_maps, tf1
 from bert_tf.checkpoints.keras_hub import MODEL_WEIGHTS, TASK_FILE, TASK_WEIGHTS, TOKENIZER_FILE, VOCABULARY
 from bert_tf.checkpoints.name_maps import TASK
-from bert_tf.checkpoints.store import Store
-from bert_tf.checkpoints.writer_base import Model, Written, architecture_of, with_head_class, write_json, write_labels
+from bert_tf.checkpoints.store import CheckpointManager
+from bert_tf.checkpoints.writer_base import (
+    ModelArrays,
+    Written,
+    architecture_of,
+    with_head_class,
+    write_json,
+    write_labels,
+)
 from bert_tf.models import config_files, families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.utils.files import write_text
@@ -36,7 +43,7 @@ _NOT_GOOGLES = (
 )  # fmt: skip
 
 
-def write_google(directory: str, model: Model) -> Written:
+def write_google(directory: str, model: ModelArrays) -> Written:
     """Writes the files into a directory that is there.
 
     Raises:
@@ -44,9 +51,9 @@ def write_google(directory: str, model: Model) -> Written:
         OSError: a file cannot be written.
     """
     check_google(model)
-    values, remarks = config_values(model.config)
+    values, remarks = bert_config(model.config)
     named = float32_by_name(model)
-    tf1.write(os.path.join(directory, CHECKPOINT), named | dict(model.optimizer))
+    tf1.write_tensors(os.path.join(directory, CHECKPOINT), named | dict(model.optimizer))
     write_json(os.path.join(directory, "bert_config.json"), with_head_class(values, model))
     model.tokenizer.save(directory)
     write_labels(directory, model.labels)
@@ -59,12 +66,12 @@ def write_google(directory: str, model: Model) -> Written:
     return Written(tuple(f"{CHECKPOINT}.{end}" for end in ("data-00000-of-00001", "index")), (), remarks)
 
 
-def float32_by_name(model: Model) -> dict:
+def float32_by_name(model: ModelArrays) -> dict:
     """Returns the name in a TF1 checkpoint -> float32 array, which is what all programs that read them expect."""
     return {name_maps.TF1.from_ours(path): array.astype("float32", copy=False) for path, array in model.arrays.items()}
 
 
-def config_values(config: EncoderConfig) -> tuple[dict, tuple[str, ...]]:
+def bert_config(config: EncoderConfig) -> tuple[dict, tuple[str, ...]]:
     """Returns what bert_config.json says, and remarks on what its reader must know.
 
     The word "gelu" is the tanh form in Google's files. So a model of the exact form keeps a key that Google's files
@@ -83,7 +90,7 @@ def config_values(config: EncoderConfig) -> tuple[dict, tuple[str, ...]]:
     return {**extra, **values, "layer_norm_eps": config.layer_norm_eps}, (remark,)
 
 
-def check_google(model: Model):
+def check_google(model: ModelArrays):
     """Raises ValueError where google-research/bert has no such model."""
     plain = EncoderConfig(**{name: getattr(model.config, name) for name in _KEYS})
     fields = [f.name for f in dataclasses.fields(plain) if f.name not in (*_KEYS, "extra", "layer_norm_eps")]
@@ -107,13 +114,13 @@ _TASK_FILE = "task.json"
 _SERVED = ("classifier/", "cls/squad/", "recurrent/", "tagger/")  # the heads that task.json may be about
 
 
-def check_own(model: Model):
+def check_own(model: ModelArrays):
     """Raises ValueError where a weight has no name."""
     for path in model.arrays:
         name_maps.TF1.from_ours(path)
 
 
-def write_own(directory: str, model: Model) -> Written:
+def write_own(directory: str, model: ModelArrays) -> Written:
     """Writes the files into a directory that is there.
 
     Raises:
@@ -122,7 +129,7 @@ def write_own(directory: str, model: Model) -> Written:
     """
     check_own(model)
     step = int(model.optimizer.get(_STEP, 0))
-    prefix = Store(directory).save(step, float32_by_name(model) | dict(model.optimizer))
+    prefix = CheckpointManager(directory).save(step, float32_by_name(model) | dict(model.optimizer))
     write_json(os.path.join(directory, "bert_config.json"), with_head_class(model.config.to_dict(), model))
     model.tokenizer.save(directory)
     write_labels(directory, model.labels)
@@ -145,7 +152,7 @@ KERAS_HUB_VERSION = "0.32.0"  # whose files these are; the tests have it read th
 _TASKS = {"Model": None, "ForSequenceClassification": "TextClassifier"}
 
 
-def write_keras_hub(directory: str, model: Model) -> Written:
+def write_keras_hub(directory: str, model: ModelArrays) -> Written:
     """Writes the files into a directory that is there.
 
     Raises:
@@ -168,7 +175,7 @@ def write_keras_hub(directory: str, model: Model) -> Written:
     return Written(tuple(files))
 
 
-def check_keras_hub(model: Model) -> str | None:
+def check_keras_hub(model: ModelArrays) -> str | None:
     """Returns the ending of the task's class; None: there is no task.
 
     Raises:
@@ -236,7 +243,7 @@ def _write_descriptions(directory, model, task):
     write_json(os.path.join(directory, TASK_FILE), _object(family, task, "text_classifier", values))
 
 
-def config_values_keras_hub(model: Model) -> dict:
+def config_values_keras_hub(model: ModelArrays) -> dict:
     """Returns what the backbone's constructor is given."""
     config, family = model.config, families.family(model.config.model_type).keras_hub
     keys = config_files.KEYS
@@ -271,16 +278,16 @@ def _metadata(model):
 # === Writers ===
 
 
-__all__ = ["CHECKS", "FORMATS", "Model", "Written", "implied", "write_model"]
+__all__ = ["CHECKS", "FORMATS", "ModelArrays", "Written", "implied", "write_model"]
 
-FORMATS: dict[str, Callable[[str, Model], Written]] = {
+FORMATS: dict[str, Callable[[str, ModelArrays], Written]] = {
     "tf1": write_google,
     "huggingface": hugging_face_writer.write_hugging_face,
     "sentence_transformers": hugging_face_writer.write_sentence_transformers,
     "keras_hub": write_keras_hub,
     "bert_tf": write_own,
 }
-CHECKS: dict[str, Callable[[Model], Any]] = {
+CHECKS: dict[str, Callable[[ModelArrays], Any]] = {
     "tf1": check_google,
     "huggingface": hugging_face_writer.check_hugging_face,
     "sentence_transformers": hugging_face_writer.check_sentence_transformers,
@@ -297,7 +304,7 @@ def implied(form: str, config: EncoderConfig) -> dict[str, Any]:
     return dict(row.implied) if row and FORMATS.get(form) is write_keras_hub else {}
 
 
-def write_model(directory: str, form: str, model: Model) -> Written:
+def write_model(directory: str, form: str, model: ModelArrays) -> Written:
     """Writes all files of a model into a directory that is there and empty; see `files.whole_directory`.
 
     Args:

@@ -16,7 +16,7 @@ from bert_tf.utils.files import check_exists
 from bert_tf.utils.names import OF_TRAINING
 from bert_tf.utils.progress import erased, use_bars
 from bert_tf.utils.settings import Flag, Settings
-from bert_tf.utils.tf_log_filter import left_out
+from bert_tf.utils.tf_log_filter import filter_greetings
 
 # === Given files ===
 # The files that a command names are there: that is found out before TensorFlow is imported, which takes 5 s.
@@ -62,7 +62,7 @@ def strategy_name(settings: Settings) -> str:
     return "tpu" if name == "default" and settings.get("use_tpu") else name
 
 
-def prepare(settings: Settings):
+def prepare_process(settings: Settings):
     """Sets what holds for the whole process. To be called before TensorFlow is used for anything else.
 
     Returns:
@@ -108,7 +108,7 @@ _ACTIONS = ("do_train", "do_eval", "do_predict", "do_export", "dry_run")
 _LOST = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError", "FailedPreconditionError")
 
 
-def run(program):
+def run_program(program):
     """Runs a program: what the user can mend ends in one message and status 1, everything else in a traceback.
 
     Args:
@@ -167,7 +167,7 @@ class _NumberOrWord(flags.FloatParser):
         return argument if argument in self._words else super().parse(argument)
 
 
-def parse(program: str, table: Iterable[Flag], words: Iterable[str]) -> Settings:
+def parse_flags(program: str, table: Iterable[Flag], words: Iterable[str]) -> Settings:
     """Returns what a command line of another program says.
 
     Args:
@@ -259,7 +259,7 @@ def _run_main(program, settings, words):
         check_actions(settings, program.FLAGS)
         check_files(settings)
         # Several workers, and a TPU, must join before TensorFlow is used for anything.
-        with left_out(warm_up=strategy_name(settings) in ("default", "mirrored")):
+        with filter_greetings(warm_up=strategy_name(settings) in ("default", "mirrored")):
             program.main(settings, *([words] if takes_texts else []))
     except Exception as error:
         if not _tell(error, settings):
@@ -306,7 +306,7 @@ def check_actions(settings: Settings, table: Iterable[Flag]):
 def _tell(error, settings):
     """Logs what the user can do about an error; returns False where there is nothing to do."""
     if isinstance(error, BrokenPipeError) and is_output_closed():
-        return False  # `main.start` ends the program, quietly
+        return False  # `main.start_program` ends the program, quietly
     tf = sys.modules.get("tensorflow")  # not imported here: some programs do without
     if tf and strategy_name(settings) == "multi_worker" and isinstance(error, _kinds(tf, _LOST)):
         logging.error("Error: another worker of this run has ended or cannot be reached; its own log says why.")

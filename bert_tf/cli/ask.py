@@ -31,7 +31,7 @@ _CONTROLS = re.compile("[\x7f-\x9f]")  # what terminals obey and JSON does not e
 def main(settings, texts):
     """Prints a line for each example."""
     from bert_tf.serving.client.client import Client
-    from bert_tf.serving.client.questions import chunks, read_choices, read_items, to_inputs
+    from bert_tf.serving.client.questions import chunks, read_choice_arguments, read_items, to_inputs
     from bert_tf.serving.client.requests import CHOICES, PAIR, check_order
 
     names = _input_names(settings, {"pair": PAIR, "choices": CHOICES})
@@ -40,7 +40,7 @@ def main(settings, texts):
             if not names:
                 names = client.text_inputs()
                 check_order(names)
-            items = read_choices(texts) if names == CHOICES else read_items(texts, names)
+            items = read_choice_arguments(texts) if names == CHOICES else read_items(texts, names)
             for batch in chunks(items, _BATCH):
                 for item, answer in zip(batch, client.ask(to_inputs(batch, names)), strict=True):
                     line = dict(zip(names, item, strict=True)) | answer

@@ -86,10 +86,10 @@ def check_formats(settings: Settings, model, built, task=None):
     Raises:
         ValueError: one cannot.
     """
-    from bert_tf.export.conversion.convert import check
+    from bert_tf.export.conversion.convert import check_format
 
     for form in settings.save_format:
-        check(form, model, built.variables, task)
+        check_format(form, model, built.variables, task)
 
 
 def save_formats(settings: Settings, strategy):
@@ -98,8 +98,8 @@ def save_formats(settings: Settings, strategy):
     Raises:
         ValueError: a form cannot hold the model; what was trained is as it was.
     """
-    from bert_tf.export.conversion.convert import convert
+    from bert_tf.export.conversion.convert import convert_model
     from bert_tf.training.cluster import is_chief
 
     for form in settings.save_format if is_chief(strategy) else ():
-        print(convert(settings.output_dir, os.path.join(settings.output_dir, form), form, overwrite=True))
+        print(convert_model(settings.output_dir, os.path.join(settings.output_dir, form), form, overwrite=True))

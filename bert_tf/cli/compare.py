@@ -13,8 +13,13 @@ from bert_tf.utils.settings import Flag
 
 COMPARE = (
     Flag("output_file", None, "Write a page (.html) with the same, too."),
-    Flag("examples", 10, "Changed examples that are shown in each direction; the page shows a hundred times as many.",
-         "integer", low=0),  # fmt: skip
+    Flag(
+        "examples",
+        10,
+        "Changed examples that are shown in each direction; the page shows a hundred times as many.",
+        "integer",
+        low=0,
+    ),  # fmt: skip
     Flag("samples", 10_000, "Draws of the bootstrap.", "integer", low=1),
     Flag("seed", 0, "Of the draws: the same seed gives the same numbers.", "integer", low=0),
 )
@@ -31,14 +36,14 @@ _ON_PAGE = 100  # times as many examples as in the text
 
 def main(settings, runs):
     """Prints the comparison, and writes its page."""
-    from bert_tf.experiments.comparison import compare
-    from bert_tf.experiments.comparison_page import lines, page
+    from bert_tf.experiments.comparison import compare_runs
+    from bert_tf.experiments.comparison_page import build_comparison_page, comparison_lines
     from bert_tf.utils.files import write_text
 
     if len(runs) != 2:
         raise ValueError(f"Two runs must be named to be compared. Received {len(runs)}: {' '.join(runs) or 'none'}.")
-    compared = compare(*runs, settings.samples, settings.seed)
-    print("\n".join(lines(compared, *runs, settings.examples)))
+    compared = compare_runs(*runs, settings.samples, settings.seed)
+    print("\n".join(comparison_lines(compared, *runs, settings.examples)))
     if settings.output_file:
-        write_text(settings.output_file, page(compared, *runs, _ON_PAGE * settings.examples))
+        write_text(settings.output_file, build_comparison_page(compared, *runs, _ON_PAGE * settings.examples))
         print(f"\nThe page: {settings.output_file}")

@@ -12,7 +12,7 @@ FLAGS = CONVERT
 
 def main(settings):
     """Writes the new directory, or nothing, and prints the proof."""
-    from bert_tf.export.conversion.convert import convert
+    from bert_tf.export.conversion.convert import convert_model
 
     options = {name: settings.get(name) for name in ("leave_out", "with_optimizer", "overwrite", "do_lower_case")}
-    print(convert(settings.get("from"), settings.to, settings.format, **options))
+    print(convert_model(settings.get("from"), settings.to, settings.format, **options))

@@ -33,7 +33,7 @@ def main(settings):
     statistics = _run_on_beam(job, settings) if settings.runner else create_pretraining_data(job)
     warn_of_others(settings.output_file, job.output_files)
     _warn_of_phrases(statistics, job.options)
-    text = report.as_text(statistics, job.options, pieces)
+    text = report.format_report(statistics, job.options, pieces)
     name = report_name(settings.output_file)
     write_text(f"{name}.txt", text)
     write_text(f"{name}.html", report.as_page(statistics, job.options, pieces))
@@ -52,15 +52,15 @@ def _run_on_beam(job, settings):
 
 
 def _job(settings):
-    """Returns what the flags ask for: a `Job`, and its vocabulary."""
-    from bert_tf.pretraining.corpus.job import Job
+    """Returns what the flags ask for: a `CorpusJob`, and its vocabulary."""
+    from bert_tf.pretraining.corpus.job import CorpusJob
     from bert_tf.tokenization.added_tokens import read_added_tokens
     from bert_tf.tokenization.precedence import case_of_vocabulary
     from bert_tf.utils import text_files
+    from bert_tf.utils.resources import cores
     from bert_tf.utils.shards import output_files
-    from bert_tf.utils.workers import cores
 
-    paths = text_files.find(settings.input_file)
+    paths = text_files.find_text_files(settings.input_file)
     formats = text_files.formats_of(paths, settings.input_format, settings.language)
     _warn_of_ignored(formats, settings)
     vocabulary = _read_vocabulary(settings.vocab_file)
@@ -69,7 +69,7 @@ def _job(settings):
     folder = os.path.dirname(os.path.abspath(settings.vocab_file))
     added_tokens = read_added_tokens(folder, vocabulary.pieces, vocabulary.id_of, SPECIAL_PIECES)
     do_lower_case, strip_accents = case_of_vocabulary(settings.vocab_file, settings.do_lower_case)
-    job = Job(
+    job = CorpusJob(
         paths,
         formats,
         output_files(settings.output_file, settings.num_shards),
@@ -89,17 +89,18 @@ def _job(settings):
 
 
 def _pieces(job, vocabulary):
-    """Returns the `Pieces` of the vocabulary, with the phrases of --phrase_file, which must have some in its pieces."""
-    from bert_tf.pretraining.records.groups import Pieces
+    """Returns the `MaskingVocabulary` of the vocabulary, with the phrases of --phrase_file, which must have some in
+    its pieces."""
+    from bert_tf.pretraining.records.groups import MaskingVocabulary
     from bert_tf.tokenization.added_tokens import names_with
 
     if job.options.phrase_file is None:
-        return Pieces.of(names_with(vocabulary.pieces, job.added_tokens))
+        return MaskingVocabulary.of(names_with(vocabulary.pieces, job.added_tokens))
     from bert_tf.tokenization.wordpiece import Tokenizer
 
     settings = {"strip_accents": job.strip_accents, "added_tokens": job.added_tokens}
     tokenizer = Tokenizer(job.vocab_file, job.do_lower_case, **settings)
-    pieces = Pieces.of_tokenizer(tokenizer, job.options.phrase_file)
+    pieces = MaskingVocabulary.of_tokenizer(tokenizer, job.options.phrase_file)
     known, unknown = pieces.phrases.number, pieces.phrases.unknown
     logging.info("Phrases: %d; %d more hold pieces that the vocabulary lacks, and are left out.", known, unknown)
     return pieces
@@ -146,8 +147,8 @@ def _read_vocabulary(vocab_file):
 
 
 def _options(settings):
-    """Returns the `Options` that the flags describe."""
-    from bert_tf.pretraining.corpus.options import Options
+    """Returns the `CorpusOptions` that the flags describe."""
+    from bert_tf.pretraining.corpus.options import CorpusOptions
 
     if settings.do_whole_word_mask and "masking" in settings.given and settings.masking != "whole_word":
         raise ValueError(
@@ -161,4 +162,4 @@ def _options(settings):
     masking = "whole_word" if settings.do_whole_word_mask else settings.masking
     phrase_file = None if settings.dynamic_masking else settings.phrase_file
     options = {name: settings.get(name) for name in names} | {"masking": masking, "phrase_file": phrase_file}
-    return Options(**options, text=text_options(settings))
+    return CorpusOptions(**options, text=text_options(settings))

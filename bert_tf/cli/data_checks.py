@@ -7,9 +7,9 @@ from absl import logging
 
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.data.checks import Lengths, look, look_at_rows
-from bert_tf.data.samples import Finding
+from bert_tf.data.samples import DataFinding
 from bert_tf.data.table_checks import UNKNOWN, count_labels
-from bert_tf.tasks.base import ACTIONS, FineTuned, TaskData
+from bert_tf.tasks.base import ACTIONS, FineTuningTask, TaskData
 from bert_tf.tasks.registry import TASKS
 from bert_tf.utils.names import number_of, word_for
 from bert_tf.utils.settings import Settings
@@ -26,7 +26,7 @@ class DataChecks:
         findings: so far.
     """
 
-    def __init__(self, kind: type[FineTuned], data: TaskData, settings: Settings):
+    def __init__(self, kind: type[FineTuningTask], data: TaskData, settings: Settings):
         self._settings = settings
         self.samples = kind.samples(data, settings)
         self.findings = []
@@ -52,7 +52,7 @@ class DataChecks:
         self.findings += findings
 
 
-def refuse_warnings(findings: list[Finding], settings: Settings):
+def refuse_warnings(findings: list[DataFinding], settings: Settings):
     """Raises ValueError where there are warnings among the findings and `strict_data` is set."""
     warnings = [finding for finding in findings if finding.is_warning]
     if warnings and settings.get("strict_data"):
@@ -109,7 +109,7 @@ class Overview:
     """All files of a run, and what was found in them."""
 
     files: list[FileOverview]
-    findings: list[Finding]
+    findings: list[DataFinding]
 
     def __str__(self):
         lines = []

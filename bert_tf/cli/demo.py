@@ -13,10 +13,10 @@ from collections.abc import Sequence
 
 from bert_tf.experiments.demo import data as demo_data
 from bert_tf.experiments.demo import run as demo_run
-from bert_tf.experiments.demo.run import STATE, Run, make_plan, train
+from bert_tf.experiments.demo.run import STATE, DemoRun, make_plan, train_demo
 from bert_tf.utils import names
 from bert_tf.utils.settings import Flag
-from bert_tf.utils.subprocesses import shown
+from bert_tf.utils.subprocesses import display_path
 
 # === Demo ===
 # Flags of the demo.
@@ -24,10 +24,19 @@ from bert_tf.utils.subprocesses import shown
 
 DEMO = (
     Flag("demo_dir", "demo", "Where everything is put."),
-    Flag("precision", "auto", "Of the arithmetic in training; auto: mixed_bfloat16 where the processor computes in it, "
-         "else float32.", choices=("auto", *names.PRECISIONS)),  # fmt: skip
-    Flag("num_train_epochs", None, "Passes over the text; default: from 1 to 2, as many as take a few minutes on this "
-         "machine.", "float", low=0),  # fmt: skip
+    Flag(
+        "precision",
+        "auto",
+        "Of the arithmetic in training; auto: mixed_bfloat16 where the processor computes in it, else float32.",
+        choices=("auto", *names.PRECISIONS),
+    ),  # fmt: skip
+    Flag(
+        "num_train_epochs",
+        None,
+        "Passes over the text; default: from 1 to 2, as many as take a few minutes on this machine.",
+        "float",
+        low=0,
+    ),  # fmt: skip
     Flag("seed", 1, "For the order and dropout.", "integer", low=0),
 )
 
@@ -53,18 +62,18 @@ def main(settings, texts):
     folder = pathlib.Path(settings.demo_dir)
     precision = None if settings.precision == "auto" else settings.precision
     plan = make_plan(folder / STATE, {"precision": precision, "epochs": settings.num_train_epochs})
-    run = Run(folder, plan.precision, plan.epochs, settings.seed)
+    run = DemoRun(folder, plan.precision, plan.epochs, settings.seed)
     new = demo_data.prepare_weights(run.weights)
     _tell("Weights", new, f"{run.weights} (all-MiniLM-L6-v2, 22 million parameters)")
     new = demo_data.prepare_text(run.data)
     _tell("Text", new, f"{run.data}: train.tsv, and test.tsv, which training never sees")
-    _tell("Training", train(run), str(run.output))
+    _tell("Training", train_demo(run), str(run.output))
     sentences = texts or list(SENTENCES)
-    answers = demo_run.ask(run.models, sentences, run.folder / "server.log", shown(sys.executable))
+    answers = demo_run.ask_models(run.models, sentences, run.folder / "server.log", display_path(sys.executable))
     report(run, answers)
 
 
-def report(run: Run, answers: Sequence[dict]):
+def report(run: DemoRun, answers: Sequence[dict]):
     """Prints the held-out accuracy, the answers, where it all lies and what to try next.
 
     Raises:
@@ -74,7 +83,9 @@ def report(run: Run, answers: Sequence[dict]):
     print(f"\nHeld-out accuracy: {accuracy:.4f}, on snippets that training did not see.\n")
     for answer in answers:
         print(f"  {answer['label']:>8}  {answer['probabilities'][answer['label']]:6.1%}  {answer['text']}")
-    program, tensorboard = (shown(pathlib.Path(sys.executable).with_name(name)) for name in ("bert-tf", "tensorboard"))
+    program, tensorboard = (
+        display_path(pathlib.Path(sys.executable).with_name(name)) for name in ("bert-tf", "tensorboard")
+    )
     print(f"""
 In {run.folder}: weights/minilm (the pretrained model), data (train.tsv, test.tsv), output (the fine-tuned model and
 eval_results.txt), {run.models.relative_to(run.folder)} (it again, as TensorFlow Serving takes it).

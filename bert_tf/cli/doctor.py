@@ -32,8 +32,12 @@ from bert_tf.utils.tf_log_filter import is_greeting
 
 
 DOCTOR = (
-    Flag("json", False, "Print JSON instead of lines: whether all is healthy, and the findings with their figures.",
-         "bool"),  # fmt: skip
+    Flag(
+        "json",
+        False,
+        "Print JSON instead of lines: whether all is healthy, and the findings with their figures.",
+        "bool",
+    ),  # fmt: skip
 )
 
 
@@ -83,7 +87,7 @@ def _lines(finding):
         yield textwrap.indent(f"remedy: {finding.remedy}", " " * (_WIDE + 10))
 
 
-def to_json(findings: Iterable[Finding]) -> dict[str, Any]:
+def findings_json(findings: Iterable[Finding]) -> dict[str, Any]:
     """Returns what --json prints: {"healthy": whether there is no fault, "findings": [their attributes]}."""
     findings = list(findings)
     return {"healthy": is_healthy(findings), "findings": [dataclasses.asdict(finding) for finding in findings]}
@@ -653,6 +657,6 @@ def main(settings):
     """Prints the findings; ends with status 1 where there is a fault."""
 
     findings = list(examine_checkup(os.environ))
-    print(json.dumps(to_json(findings), indent=2) if settings.json else to_text(findings), flush=True)
+    print(json.dumps(findings_json(findings), indent=2) if settings.json else to_text(findings), flush=True)
     if not is_healthy(findings):
         sys.exit(1)

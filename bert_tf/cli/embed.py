@@ -19,12 +19,12 @@ def main(settings):
     """Writes the vectors of all texts, or an index of them."""
     from bert_tf.cli.jobs import run_job
     from bert_tf.inference.search import Embedder, Indexer, make_index
-    from bert_tf.inference.sentence_encoder import Options
+    from bert_tf.inference.sentence_encoder import EncodeOptions
 
     if bool(settings.output_file) == bool(settings.index_dir):
         received = "both" if settings.output_file else "neither"
         raise ValueError(f"Vectors must go to `output_file` or to `index_dir`. Received {received}; give one of them.")
-    options = Options(**{field.name: settings.get(field.name) for field in dataclasses.fields(Options)})
+    options = EncodeOptions(**{field.name: settings.get(field.name) for field in dataclasses.fields(EncodeOptions)})
     make = Embedder if settings.output_file else Indexer
     maker = make(settings.model, options)
     if len(settings.text_column) != 1:

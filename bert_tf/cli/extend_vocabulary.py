@@ -26,13 +26,13 @@ def main(settings):
     check_free(settings.output_dir)
     description = load_description([settings.model], do_lower_case=settings.do_lower_case)
     tokenizer = description.tokenizer
-    vocabulary_extension.check_kind(tokenizer)
+    vocabulary_extension.check_is_wordpiece(tokenizer)
     words = _read_words(settings, tokenizer) if settings.words_file else None  # first: a mistake there shows at once
     counts = _count_words(settings, tokenizer) if settings.input_file else None
     if words is None:
         words = vocabulary_extension.choose_words(counts, tokenizer, settings.num_words, settings.min_count)
     extension = vocabulary_extension.Extension.of(tokenizer, words)
-    vocabulary_extension.write(settings.model, settings.output_dir, extension, description)
+    vocabulary_extension.write_extended_model(settings.model, settings.output_dir, extension, description)
     _tell(extension)
     if counts:
         print(vocabulary_extension.effect(extension, counts))
@@ -43,7 +43,7 @@ def _read_words(settings, tokenizer):
     """Returns the words of --words_file that are no pieces yet."""
     from bert_tf.checkpoints import vocabulary_extension
 
-    words, known = vocabulary_extension.read_words(settings.words_file, tokenizer)
+    words, known = vocabulary_extension.read_new_words(settings.words_file, tokenizer)
     if known:
         logging.info("%d words are pieces already and stay as they are: %s.", len(known), ", ".join(known[:10]))
     return words
@@ -53,7 +53,7 @@ def _count_words(settings, tokenizer):
     """Returns word -> count of --input_file."""
     from bert_tf.tokenization import learning
 
-    texts = learning.read(settings.input_file, settings.input_format, text_options(settings))
+    texts = learning.read_sentences(settings.input_file, settings.input_format, text_options(settings))
     return learning.count(texts, tokenizer.do_lower_case, tokenizer.between_added_tokens)
 
 

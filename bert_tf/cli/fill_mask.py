@@ -18,7 +18,7 @@ TAKES_TEXTS = True
 def main(settings, texts):
     """Prints an answer for each [MASK], or exports the model."""
     from bert_tf.export.form import DEFAULT, Form
-    from bert_tf.inference.filler import Filler, as_text, read_texts
+    from bert_tf.inference.filler import Filler, format_answer, read_masked_texts
 
     exports = settings.export_dir is not None
     if exports and (texts or settings.input_file):
@@ -32,5 +32,5 @@ def main(settings, texts):
         logging.info("Exported %s as %s", settings.model, filler.export(settings.export_dir, form))
         return
     mask = filler.reader.mask
-    for answer in filler(read_texts(texts, settings.input_file, mask)):
-        print(json_text(answer, ensure_ascii=False) if settings.json else as_text(answer, mask), flush=True)
+    for answer in filler(read_masked_texts(texts, settings.input_file, mask)):
+        print(json_text(answer, ensure_ascii=False) if settings.json else format_answer(answer, mask), flush=True)

@@ -21,12 +21,21 @@ from bert_tf.utils.settings import Flag, Settings, command_line
 
 
 SEARCH = (
-    Flag("folds", 5, "Parts of the file; each is answered by a model that was trained on the others.", "integer",
-         low=2),  # fmt: skip
-    Flag("features", "last", "The layers of the frozen encoder from which, and from words, is learned what a label is.",
-         choices=LAYERS),  # fmt: skip
-    Flag("fine_tune", False, "Fine-tune a model for each part instead: much slower, and better where the model becomes "
-         "good at the task.", "bool"),  # fmt: skip
+    Flag(
+        "folds", 5, "Parts of the file; each is answered by a model that was trained on the others.", "integer", low=2
+    ),  # fmt: skip
+    Flag(
+        "features",
+        "last",
+        "The layers of the frozen encoder from which, and from words, is learned what a label is.",
+        choices=LAYERS,
+    ),  # fmt: skip
+    Flag(
+        "fine_tune",
+        False,
+        "Fine-tune a model for each part instead: much slower, and better where the model becomes good at the task.",
+        "bool",
+    ),  # fmt: skip
 )
 
 # Of run_classifier: which examples, and where everything goes; and how a model of a fold is made.
@@ -63,13 +72,13 @@ def main(settings):
     examples = _examples(settings)
     os.makedirs(settings.output_dir, exist_ok=True)
     with alone_in(settings.output_dir):  # what begins anew removes what another search may be at
-        found = search.start(
+        found = search.start_search(
             settings.output_dir, examples, settings.folds, settings.seed, _identity(settings),
             settings.overwrite_output_dir,
         )  # fmt: skip
         findings = found.findings(_probabilities(settings, found))
-        search.write(settings.output_dir, findings)
-    for sentence in search.summary(findings):
+        search.write_findings(settings.output_dir, findings)
+    for sentence in search.summarize_findings(findings):
         logging.info("%s", sentence)
     for i in findings.suspects[:_SHOWN]:
         print(f"{findings.examples.where(i)}: {search.change(findings, i)}: {findings.text(i)}")
@@ -102,10 +111,10 @@ def _identity(settings):
 
 def _examples(settings):
     """Returns the training examples, of one label each."""
-    from bert_tf.tasks.classification import read_data
+    from bert_tf.tasks.classification import read_classification_data
 
     defaults = {flag.name: flag.default for flag in run_classifier.FLAGS}
-    data = read_data(Settings({**defaults, **settings.to_dict()}, settings.given), ["train"], None)
+    data = read_classification_data(Settings({**defaults, **settings.to_dict()}, settings.given), ["train"], None)
     if not data.source.has_labels:
         raise ValueError(f"--task_name must be one with labels. Received {settings.task_name}, whose are numbers.")
     return data.examples["train"]
@@ -116,7 +125,7 @@ def _probabilities(settings, found):
     from bert_tf.experiments.label_errors import folds
 
     if settings.fine_tune:
-        return found.answer_folds(lambda folder: _train(settings, folder, len(folds.columns(found.examples)) > 1))
+        return found.answer_folds(lambda folder: _train(settings, folder, len(folds.text_columns(found.examples)) > 1))
     import keras
 
     keras.config.set_dtype_policy(settings.precision)

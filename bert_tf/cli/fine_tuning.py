@@ -11,19 +11,19 @@ from absl import logging
 from bert_tf.checkpoints import adapters
 from bert_tf.checkpoints.loading import Description, save_description
 from bert_tf.cli.app import in_flags
-from bert_tf.cli.app import prepare as prepare_devices
+from bert_tf.cli.app import prepare_process as prepare_devices
 from bert_tf.cli.checkpoints import check_formats, describe_model, save_formats, task_paths
 from bert_tf.cli.data_checks import DataChecks
 from bert_tf.cli.reporting import check_showing, show_answers, show_scored, tell_next_of_task, warn_of_teacher
 from bert_tf.evaluation.metrics import largest_fall
 from bert_tf.evaluation.results import write_results
-from bert_tf.export.calibration import BATCH_SIZE, MOST_EXAMPLES, read_examples
+from bert_tf.export.calibration import BATCH_SIZE, MOST_EXAMPLES, read_calibration_texts
 from bert_tf.export.form import Form
-from bert_tf.export.served import check as check_explanations
+from bert_tf.export.served import check_explanations
 from bert_tf.export.trained import export_trained
 from bert_tf.models.lora import Lora
-from bert_tf.pretraining.records.origin import fingerprint
-from bert_tf.tasks.base import ACTIONS, FineTuned, Outcome, TaskData, TrainedTask
+from bert_tf.pretraining.records.origin import vocabulary_fingerprint
+from bert_tf.tasks.base import ACTIONS, FineTuningTask, SplitPredictions, TaskData, TrainedTask
 from bert_tf.tasks.distillation import check_teacher, with_teacher
 from bert_tf.tasks.registry import TASKS, find_task, save_task
 from bert_tf.training.cluster import by_chief, is_chief
@@ -34,10 +34,10 @@ from bert_tf.training.lr_range_test import with_tested_rate
 from bert_tf.training.memory import available_memory
 from bert_tf.training.run_record import RunRecord
 from bert_tf.training.scored_files import scored_files
-from bert_tf.training.scoring import Batching, Scorer, batching_of
+from bert_tf.training.scoring import BatchSettings, Scorer, batching_of
 from bert_tf.training.tracking import check_tracking, make_history, tracked
-from bert_tf.training.trainer import Job
-from bert_tf.training.trainer import prepare as prepare_output
+from bert_tf.training.trainer import Trainer
+from bert_tf.training.trainer import prepare_directory as prepare_output
 from bert_tf.training.trial import try_training
 from bert_tf.utils.settings import Settings
 
@@ -55,10 +55,10 @@ def check_calibration(settings: Settings, trained: TrainedTask):
             "`calibration_file` must come with `do_export`, whose integers its texts set ranges for. Received it "
             "without; leave it out, or export."
         )
-    read_examples(path, trained.task, trained.text_inputs)
+    read_calibration_texts(path, trained.task, trained.text_inputs)
 
 
-def calibration_of(settings: Settings, form: Form, batching: Batching, rows: dict[str, Any]):
+def calibration_of(settings: Settings, form: Form, batching: BatchSettings, rows: dict[str, Any]):
     """Returns the examples as `export_trained` takes them; None: there are none, or the form needs none.
 
     Args:
@@ -89,7 +89,7 @@ def check_tolerance(settings: Settings):
             )
 
 
-def check_scores(before: Mapping[str, float], after: Mapping[str, float], tolerance: float):
+def log_largest_change(before: Mapping[str, float], after: Mapping[str, float], tolerance: float):
     """Tells in the log which score changes most in int8.
 
     Args:
@@ -115,7 +115,7 @@ def check_scores(before: Mapping[str, float], after: Mapping[str, float], tolera
 # === Fine tuning ===
 
 
-def run_task(kind: type[FineTuned], settings: Settings):
+def run_task(kind: type[FineTuningTask], settings: Settings):
     """Does with a task what the settings ask for: do_train, do_eval, do_predict, do_export.
 
     Args:
@@ -165,7 +165,7 @@ def run_task(kind: type[FineTuned], settings: Settings):
         read = {split: {"file": os.fspath(each.path), "rows": len(each)} for split, each in data.examples.items()}
         files = {split: [each["file"]] for split, each in read.items()}
         record = RunRecord(task.name, settings, model.config, model.tokenizer, files, config.identity())
-        job = Job(trainable, config, make_history(settings, read, record, range_test))
+        job = Trainer(trainable, config, make_history(settings, read, record, range_test))
         run = FineTuning(settings, model, data, rows, as_trained, job, use_xla)
         with tracked(job.history):
             run.train_or_restore()
@@ -204,12 +204,12 @@ class FineTuning:
     data: TaskData
     rows: dict[str, Any]
     trained: TrainedTask
-    job: Job
+    job: Trainer
     use_xla: bool
     scores: dict[str, float] = dataclasses.field(default_factory=dict)
 
     @property
-    def task(self) -> FineTuned:
+    def task(self) -> FineTuningTask:
         return self.trained.task
 
     def train_or_restore(self):
@@ -279,7 +279,7 @@ class FineTuning:
         scorer = Scorer(task, lambda features, training: forward(features))
         outcomes = self._outcomes("dev", settings.eval_batch_size, scorer.outputs)
         scores = _with_prefix("eval_", task.evaluate(outcomes, settings))
-        check_scores(self.scores, scores, settings.int8_tolerance)
+        log_largest_change(self.scores, scores, settings.int8_tolerance)
         return scores
 
     def _begin(self, model):
@@ -293,16 +293,16 @@ class FineTuning:
     def _write_adapters(self):
         folder = os.path.join(self.settings.output_dir, "adapter")
         variables, base = self.job.model.variables, self.settings.init_checkpoint
-        adapters.write(folder, variables, self.task, base, lambda aside: save_task(aside, self.trained))
+        adapters.write_adapters(folder, variables, self.task, base, lambda aside: save_task(aside, self.trained))
 
-    def _outcomes(self, kind, batch_size, outputs=None) -> list[Outcome]:
+    def _outcomes(self, kind, batch_size, outputs=None) -> list[SplitPredictions]:
         outputs = outputs or self.job.outputs_and_losses
         splits = [split for split in self.rows if _kind_of(split) == kind]
         return [self._outcome(split, self.rows[split], batch_size, outputs) for split in splits]
 
     def _outcome(self, split, rows, batch_size, outputs):
         scoring = self._batching().scoring(rows, batch_size)
-        return Outcome(split, self.data.examples[split], rows, *outputs(scoring))
+        return SplitPredictions(split, self.data.examples[split], rows, *outputs(scoring))
 
     def _batching(self):
         return batching_of(self.settings, self.use_xla)
@@ -374,7 +374,7 @@ def check_stopping(settings: Settings):
 
 def _identity(model):
     """Returns what of the model's files decides the result."""
-    vocabulary = f"{model.tokenizer.vocab_size} tokens, SHA-256 {fingerprint(model.tokenizer.vocab)[:16]}"
+    vocabulary = f"{model.tokenizer.vocab_size} tokens, SHA-256 {vocabulary_fingerprint(model.tokenizer.vocab)[:16]}"
     return {**model.config.to_dict(), "vocabulary": vocabulary}
 
 

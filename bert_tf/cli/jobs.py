@@ -18,14 +18,14 @@ def run_job(settings, maker, **more):
         ValueError: a flag, the file or the model is not as it must be.
     """
     from bert_tf.data.table_reader import is_table
-    from bert_tf.inference.batch_prediction.table_job import TableJob, run
+    from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
 
     names = ("input_file", "output_file", "header", "num_shards", "rows_per_part", "num_workers", "overwrite",
              "quote_formulas")  # fmt: skip
     values = {name: settings.get(name) for name in names} | {"text_columns": settings.text_column} | more
     _warn_of_ignored(settings, is_table(settings.input_file))
     job = TableJob(maker=maker, **{**values, "text_columns": tuple(values["text_columns"])})
-    written = run(job, settings.runner, settings.beam_options)
+    written = run_table_job(job, settings.runner, settings.beam_options)
     if "output_file" not in more:  # else the caller makes something of it
         logging.info("Wrote %s.", written[0] if len(written) == 1 else f"{len(written)} files, {written[0]} first")
     return written

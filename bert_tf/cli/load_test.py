@@ -24,21 +24,21 @@ def main(settings):
     rates = _read_rates(settings)
     runs = asyncio.run(_ask(settings, rates, _read_batches(settings)))
     for name, samples in runs.items():
-        print("\n".join(load_test.lines(name, load_test.summarize(samples, settings.batch_size))), flush=True)
+        print("\n".join(load_test.report_lines(name, load_test.summarize(samples, settings.batch_size))), flush=True)
     if settings.output_dir:
         os.makedirs(settings.output_dir, exist_ok=True)
         given = {name: value for name, value in settings.given_values().items() if not name.startswith("tls")}
         told = {name: ",".join(value) if isinstance(value, list) else value for name, value in given.items()}
-        for kind, write in (("json", load_test.to_json), ("html", load_test.to_page)):
+        for kind, write in (("json", load_test.load_test_json), ("html", load_test.to_page)):
             write_text(os.path.join(settings.output_dir, f"load_test.{kind}"), write(told, runs, settings.batch_size))
 
 
 async def _ask(settings, rates, batches):
     """Returns {name of the run: samples}."""
     from bert_tf.serving.client import load_test
-    from bert_tf.serving.client.requests import Target
+    from bert_tf.serving.client.requests import ModelTarget
 
-    target = Target(settings.model_name)
+    target = ModelTarget(settings.model_name)
     if settings.rest:
         connect, bodies = load_test.over_rest, load_test.rest_bodies(batches, settings.signature)
     else:
@@ -74,11 +74,11 @@ def _read_batches(settings):
     """Returns what is asked, in the order in which it is: {input: texts} of each request."""
     import numpy as np
 
-    from bert_tf.serving.client.questions import read_file, to_inputs
+    from bert_tf.serving.client.questions import read_text_columns, to_inputs
     from bert_tf.serving.client.requests import CHOICES
 
     names = _input_names(settings, _asked_names(settings))
-    items = read_file(settings.input_file, names, names == CHOICES)
+    items = read_text_columns(settings.input_file, names, names == CHOICES)
     order = np.random.default_rng(settings.seed).permutation(max(len(items), settings.batch_size)) % len(items)
     size = settings.batch_size
     chosen = (order[i : i + size] for i in range(0, len(order) - size + 1, size))

@@ -107,11 +107,11 @@ def main(argv: Sequence[str] | None = None):
 
 def _start_or_list(words):
     if not words or words[0] in ("--help", "-h", "help"):
-        print(listing())
+        print(list_programs())
     elif words[0] == "--version":
         print(f"bert_tf {bert_tf.__version__}")
     elif words[0] in PROGRAMS:
-        start(words[0], words[1:])
+        start_program(words[0], words[1:])
     else:
         import difflib  # here: the listing and the other programs do without
 
@@ -120,7 +120,7 @@ def _start_or_list(words):
         sys.exit(f"Error: The name of a program must be one of {', '.join(PROGRAMS)}. Received {words[0]!r}; {remedy}")
 
 
-def start(name: str, words: Sequence[str] | None = None):
+def start_program(name: str, words: Sequence[str] | None = None):
     """Runs one program to its end.
 
     Args:
@@ -136,7 +136,7 @@ def start(name: str, words: Sequence[str] | None = None):
 
         if words is not None:
             sys.argv = [f"bert-tf {name}", *words]
-        app.run(importlib.import_module(f"bert_tf.cli.{name}"))
+        app.run_program(importlib.import_module(f"bert_tf.cli.{name}"))
 
 
 def _start_without(package, name, words):
@@ -149,7 +149,7 @@ def _start_without(package, name, words):
     doctor.main(Settings({"json": "--json" in words}))
 
 
-def listing() -> str:
+def list_programs() -> str:
     """Returns what `bert-tf` alone prints: a line for each program."""
     wide = max(map(len, PROGRAMS))
     lines = [f"  {name:<{wide}}  {_summary(name)}" for name in PROGRAMS]

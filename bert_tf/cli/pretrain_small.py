@@ -23,16 +23,33 @@ PRETRAIN_SMALL = (
     *_TEXT,
     Flag("output_dir", "small", "Where the encoder goes, and where an interrupted run is found again."),
     Flag("minutes", 45.0, "How long it may take, all in.", "float", low=0),
-    Flag("teacher", None, "A model's folder: the encoder is made of some of its layers and learns from it, with its "
-         "vocabulary and width."),  # fmt: skip
+    Flag(
+        "teacher",
+        None,
+        "A model's folder: the encoder is made of some of its layers and learns from it, with its "
+        "vocabulary and width.",
+    ),  # fmt: skip
     Flag("vocab_file", None, "The vocabulary; default: one is learned."),
     Flag("vocab_size", SMALL_VOCABULARY, "Pieces of the one that is learned.", "integer", low=1),
-    Flag("do_lower_case", None, "Lowercase the text; default: what tokenizer_config.json beside --vocab_file, or in "
-         "--teacher, says, else true.", "bool"),  # fmt: skip
-    Flag("eval_file", None, "Text that is not trained on, to score on at each checkpoint and in the end: files, globs "
-         "or folders.", "list"),  # fmt: skip
-    Flag("precision", "auto", "What layers compute in; auto: mixed_bfloat16 where the processor multiplies in it, "
-         "else float32.", choices=("auto", *names.PRECISIONS)),  # fmt: skip
+    Flag(
+        "do_lower_case",
+        None,
+        "Lowercase the text; default: what tokenizer_config.json beside --vocab_file, or in "
+        "--teacher, says, else true.",
+        "bool",
+    ),  # fmt: skip
+    Flag(
+        "eval_file",
+        None,
+        "Text that is not trained on, to score on at each checkpoint and in the end: files, globs or folders.",
+        "list",
+    ),  # fmt: skip
+    Flag(
+        "precision",
+        "auto",
+        "What layers compute in; auto: mixed_bfloat16 where the processor multiplies in it, else float32.",
+        choices=("auto", *names.PRECISIONS),
+    ),  # fmt: skip
     Flag("seed", 0, "For new weights, the order of the examples and masks.", "integer", low=0),
 )
 
@@ -46,10 +63,10 @@ FLAGS = PRETRAIN_SMALL
 def main(settings):
     """Makes what is left to do of the encoder, and says where it lies."""
     from bert_tf.cli.reporting import tell_next_of_pretraining
-    from bert_tf.pretraining.quick.plan import Recipe
+    from bert_tf.pretraining.quick.plan import SizeRecipe
     from bert_tf.pretraining.quick.run import pretrain
 
     recipe = recipes.SMALL_TAUGHT if settings.teacher else recipes.SMALL
     with resumable():
-        steps = pretrain(settings, Recipe.of(recipe))
+        steps = pretrain(settings, SizeRecipe.of(recipe))
     tell_next_of_pretraining(settings, steps)

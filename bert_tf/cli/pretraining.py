@@ -17,7 +17,7 @@ from bert_tf.pretraining.objectives.registry import OBJECTIVES, Objective, objec
 from bert_tf.pretraining.records import fit, phases
 from bert_tf.pretraining.records.batches import Records
 from bert_tf.pretraining.records.masking import masks_for, masks_identity
-from bert_tf.pretraining.records.origin import fingerprint
+from bert_tf.pretraining.records.origin import vocabulary_fingerprint
 from bert_tf.training.cluster import by_chief
 from bert_tf.training.fine_tuning import make_run_config
 from bert_tf.training.guard import GuardConfig, Rollback, order_seed
@@ -25,10 +25,10 @@ from bert_tf.training.history import History
 from bert_tf.training.learning_rate import WORDS, WordRate
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.memory import StepShape, TeacherShape, available_memory, estimate, warn_if_too_large
-from bert_tf.training.run_record import RunRecord, settings_of
+from bert_tf.training.run_record import RunRecord, recorded_settings
 from bert_tf.training.step import check_batch_size
 from bert_tf.training.tracking import check_tracking, make_history
-from bert_tf.training.trainer import prepare
+from bert_tf.training.trainer import prepare_directory
 from bert_tf.utils.settings import Settings, command_line
 
 # === Largest step ===
@@ -221,7 +221,7 @@ def _as_trained(settings):
     if settings.do_train or settings.given & set(own):
         return settings
     for path in filter(None, model_paths(settings)):
-        said = settings_of(directory_of(path))
+        said = recorded_settings(directory_of(path))
         if said and said.get("objective") == settings.objective:
             values = {name: said[name] for name in own if said.get(name) is not None}
             logging.info("As in the run of %s: %s", path, " ".join(command_line(values)))
@@ -338,7 +338,7 @@ class Pretraining:
         settings, model = self.settings, self._written()
         check_formats(settings, model, built)
         warn_if_too_large(largest_step(self, model.config, built.count_params()), available_memory())
-        prepare(settings.output_dir, anew=settings.overwrite_output_dir, others=(_GENERATOR,))
+        prepare_directory(settings.output_dir, anew=settings.overwrite_output_dir, others=(_GENERATOR,))
         save_description(settings.output_dir, model.config, model.tokenizer)
 
     def save_generator(self):
@@ -369,7 +369,9 @@ class Pretraining:
             identity["dropout_prob"] = settings.dropout_prob
         identity |= self.objective.identity(self.model.config, settings) | self._written().config.to_dict()
         # The vocabulary's hash is short enough for a message.
-        identity["vocabulary"] = f"{tokenizer.vocab_size} pieces, SHA-256 {fingerprint(tokenizer.vocab)[:16]}"
+        identity["vocabulary"] = (
+            f"{tokenizer.vocab_size} pieces, SHA-256 {vocabulary_fingerprint(tokenizer.vocab)[:16]}"
+        )
         if not all(records.masked for records in plan.all_records):
             identity |= masks_identity(settings)
         return identity | ({"teacher": self.teacher.digest} if self.teacher else {})
@@ -385,5 +387,5 @@ def _model(settings, objective, several):
         )
     model.config = dataclasses.replace(model.config, is_decoder=is_decoder)
     model.check_length(max(records.max_seq_length for records in several))
-    fit.check(several, model.tokenizer, objective.sentence_objectives)
+    fit.check_compatibility(several, model.tokenizer, objective.sentence_objectives)
     return model

@@ -11,11 +11,11 @@ from absl import logging
 from bert_tf.checkpoints.loading import directory_of
 from bert_tf.evaluation.error_reports.common import scored, write_table
 from bert_tf.evaluation.metrics import only_answer_in
-from bert_tf.tasks.base import FineTuned, Outcome
-from bert_tf.training.trainer import Job
+from bert_tf.tasks.base import FineTuningTask, SplitPredictions
+from bert_tf.training.trainer import Trainer
 from bert_tf.utils.report import Page
 from bert_tf.utils.settings import Settings, command_line
-from bert_tf.utils.subprocesses import is_child, shown
+from bert_tf.utils.subprocesses import display_path, is_child
 
 # === Next command ===
 # The last lines of a training program's log: what lies where, and the command that comes next.
@@ -94,7 +94,7 @@ def _bert_tf():
     if shutil.which("bert-tf"):
         return ["bert-tf"]
     script = os.path.join(os.path.dirname(sys.executable), "bert-tf")
-    return [shown(script)] if os.path.exists(script) else [sys.executable, "-m", "bert_tf"]
+    return [display_path(script)] if os.path.exists(script) else [sys.executable, "-m", "bert_tf"]
 
 
 # === Showing ===
@@ -120,10 +120,10 @@ def warn_of_teacher(settings: Settings):
 
 
 def show_scored(
-    task: FineTuned,
-    outcomes: Sequence[Outcome],
+    task: FineTuningTask,
+    outcomes: Sequence[SplitPredictions],
     scores: Mapping[str, float],
-    job: Job,
+    job: Trainer,
     settings: Settings,
     suffix: str = "",
 ):
@@ -156,7 +156,9 @@ def _more(task, outcomes, settings, salt):
     return page.fragment()
 
 
-def show_answers(task: FineTuned, outcome: Outcome, scores: Mapping[str, float], job: Job, settings: Settings):
+def show_answers(
+    task: FineTuningTask, outcome: SplitPredictions, scores: Mapping[str, float], job: Trainer, settings: Settings
+):
     """Shows on the run's page what `do_predict` gave for a file that holds the right answers; arguments likewise."""
     judged = _judged(task, [outcome], settings)
     job.history.show(f"predict{outcome.suffix}", lambda: scored(judged, scores, job.global_step, "predict "))

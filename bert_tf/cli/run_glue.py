@@ -20,27 +20,55 @@ from bert_tf.utils.subprocesses import resumable
 
 
 GLUE = (
-    Flag("glue_dir", None, "The folder with GLUE's folders, such as CoLA and RTE. Without it nothing is trained: the "
-         "page is made from the runs that are in --output_dir, unless there are --tables."),  # fmt: skip
-    Flag("tables", None, "Tables of your own, beside GLUE's tasks or alone: a JSON object, each table's name and its "
-         "train_file and eval_file."),  # fmt: skip
+    Flag(
+        "glue_dir",
+        None,
+        "The folder with GLUE's folders, such as CoLA and RTE. Without it nothing is trained: the "
+        "page is made from the runs that are in --output_dir, unless there are --tables.",
+    ),  # fmt: skip
+    Flag(
+        "tables",
+        None,
+        "Tables of your own, beside GLUE's tasks or alone: a JSON object, each table's name and its "
+        "train_file and eval_file.",
+    ),  # fmt: skip
     Flag("output_dir", None, "Where the runs and the page go.", required=True),
-    Flag("tasks", None, "GLUE's tasks, with commas between them; default: all whose training examples are in "
-         "--glue_dir.", "list"),  # fmt: skip
+    Flag(
+        "tasks",
+        None,
+        "GLUE's tasks, with commas between them; default: all whose training examples are in --glue_dir.",
+        "list",
+    ),  # fmt: skip
     Flag("init_checkpoint", None, "The weights that every run starts from."),
     Flag("seeds", ["1"], "Every setting is run with each of these seeds.", "list"),
-    Flag("grid", "single", "Defaults of the next three flags: one value each, or those that the BERT paper tried.",
-         choices=("single", "paper")),  # fmt: skip
+    Flag(
+        "grid",
+        "single",
+        "Defaults of the next three flags: one value each, or those that the BERT paper tried.",
+        choices=("single", "paper"),
+    ),  # fmt: skip
     Flag("train_batch_size", None, "Batch sizes to try; default: 32, or the paper's 16,32.", "list"),
     Flag("learning_rate", None, "Rates to try; default: 5e-5, or the paper's 5e-5,3e-5,2e-5.", "list"),
     Flag("num_train_epochs", None, "Epochs to try; default: 3, or the paper's 2,3,4.", "list"),
-    Flag("keep_models", "best", "Which weights stay on disk: those of each task's best run, or those of all runs.",
-         choices=("best", "all")),  # fmt: skip
-    Flag("do_predict", False, "Let each task's best run answer the test file, and make submission.zip for GLUE's "
-         "leaderboard.", "bool"),  # fmt: skip
-    Flag("compare", None, "Another --output_dir, or the folder of one run: each task's best run here is compared "
-         "with the best there by a paired bootstrap, and the seeds of its best setting by a permutation "
-         "test."),  # fmt: skip
+    Flag(
+        "keep_models",
+        "best",
+        "Which weights stay on disk: those of each task's best run, or those of all runs.",
+        choices=("best", "all"),
+    ),  # fmt: skip
+    Flag(
+        "do_predict",
+        False,
+        "Let each task's best run answer the test file, and make submission.zip for GLUE's leaderboard.",
+        "bool",
+    ),  # fmt: skip
+    Flag(
+        "compare",
+        None,
+        "Another --output_dir, or the folder of one run: each task's best run here is compared "
+        "with the best there by a paired bootstrap, and the seeds of its best setting by a permutation "
+        "test.",
+    ),  # fmt: skip
 )
 
 
@@ -59,9 +87,9 @@ def main(settings, others):
 
 def _make_grid(settings, others):
     from bert_tf.experiments.glue import grid as glue_grid
-    from bert_tf.experiments.glue.report import read_tables
+    from bert_tf.experiments.glue.report import read_score_tables
 
-    tables = read_tables(settings.tables) if settings.tables else {}
+    tables = read_score_tables(settings.tables) if settings.tables else {}
     runs = _plan(settings, others, tables)
     out = settings.output_dir
     os.makedirs(out, exist_ok=True)
@@ -86,7 +114,7 @@ def _plan(settings, others, tables):
     from bert_tf.experiments.glue import comparison
     from bert_tf.experiments.glue import runs as glue_runs
 
-    glue_runs.check_others(others, {name for table in tables.values() for name in table.flags})
+    glue_runs.check_classifier_flags(others, {name for table in tables.values() for name in table.flags})
     start = settings.init_checkpoint
     if not start:
         raise ValueError("--init_checkpoint must name the weights to start from. Received none; give a checkpoint.")
@@ -128,7 +156,7 @@ def _only_report(settings, others):
         results = glue_runs.all_finished(out)
         if not results:
             raise ValueError(f"--output_dir must hold runs. Received {out}, with none; give --glue_dir.")
-        report.write(out, results, {}, glue_runs.made_with(out), _compared(settings))
+        report.write_glue_report(out, results, {}, glue_runs.read_grid_manifest(out), _compared(settings))
     logging.info("The page: %s", os.path.join(out, "report.html"))
 
 
@@ -139,7 +167,7 @@ def _compared(settings):
     if not settings.compare:
         return []
     sides = settings.output_dir, settings.compare
-    compared = [*comparison.compare(*sides), *comparison.compare_seeds(*sides)]
+    compared = [*comparison.compare_grids(*sides), *comparison.compare_seeds(*sides)]
     for each in compared:
         logging.info("%s", each)
     return compared

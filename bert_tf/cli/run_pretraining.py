@@ -19,39 +19,99 @@ from bert_tf.utils.settings import Flag, with_attributes
 
 PRETRAINING = (
     Flag("input_file", None, "Records of create_pretraining_data to train on: files, folders or patterns.", "list"),
-    Flag("eval_file", None, "Record files that are not trained on, to score on at each checkpoint and in --do_eval; "
-         "default: none at checkpoints, --input_file in --do_eval.", "list"),  # fmt: skip
-    Flag("phases", None, "Several kinds of rows, one after the other: LENGTHxSTEPS, or a share of --num_train_steps, "
-         "and @BATCH if that differs, such as 128x90%,512x10%@8. Each phase reads the files of --input_file whose "
-         "rows have its length."),  # fmt: skip
-    Flag("recipe", None, "A recipe by name: it sets the flags that are not given, and the log says to what.",
-         choices=tuple(RECIPES)),  # fmt: skip
+    Flag(
+        "eval_file",
+        None,
+        "Record files that are not trained on, to score on at each checkpoint and in --do_eval; "
+        "default: none at checkpoints, --input_file in --do_eval.",
+        "list",
+    ),  # fmt: skip
+    Flag(
+        "phases",
+        None,
+        "Several kinds of rows, one after the other: LENGTHxSTEPS, or a share of --num_train_steps, "
+        "and @BATCH if that differs, such as 128x90%,512x10%@8. Each phase reads the files of --input_file whose "
+        "rows have its length.",
+    ),  # fmt: skip
+    Flag(
+        "recipe",
+        None,
+        "A recipe by name: it sets the flags that are not given, and the log says to what.",
+        choices=tuple(RECIPES),
+    ),  # fmt: skip
     Flag("num_train_steps", 100_000, "Steps in all.", "integer", low=1),
     Flag("num_warmup_steps", 10_000, "Steps in which the rate rises.", "integer", low=0),
     Flag("max_eval_steps", 100, "Most batches per scoring.", "integer", low=1),
     Flag("optimizer", "adamw", "BERT's Adam, or LAMB for batches of thousands.", choices=names.OPTIMIZERS),
-    Flag("start_embeddings", "random", "What the word embeddings of a new model begin as: random, or made from which "
-         "pieces stand near each other in the records.", choices=names.START_EMBEDDINGS),  # fmt: skip
-    Flag("start_positions", "random", "What the position embeddings of a new model begin as: random, or sines and "
-         "cosines.", choices=names.START_POSITIONS),  # fmt: skip
-    Flag("embedding_lr_factor", 1.0, "The rate of the word embeddings, as a share of that of all else; 0: they stay as "
-         "they begin, and steps are faster.", "float", low=0, high=1),  # fmt: skip
-    Flag("average_weights", 0.0, "The result is a mean of the weights, as old as that over the last steps, this share "
-         "of those made, such as 0.1; training goes on from the weights themselves. 0: no mean.",
-         "float", low=0, high=1),  # fmt: skip
-    Flag("objective", "masked_lm", "What is learned: masked pieces, also by the rules of ALBERT, RoBERTa or ERNIE "
-         "for masks and sentences; each next piece from those before it; which pieces a small network filled in "
-         "(ELECTRA); or what --teacher makes of the texts.",
-         choices=names.OBJECTIVES),  # fmt: skip
-    Flag("generator_size", 0.25, "With --objective=electra: width, heads and inner width of the network that fills in, "
-         "as a share of the model's.", "float"),  # fmt: skip
+    Flag(
+        "start_embeddings",
+        "random",
+        "What the word embeddings of a new model begin as: random, or made from which "
+        "pieces stand near each other in the records.",
+        choices=names.START_EMBEDDINGS,
+    ),  # fmt: skip
+    Flag(
+        "start_positions",
+        "random",
+        "What the position embeddings of a new model begin as: random, or sines and cosines.",
+        choices=names.START_POSITIONS,
+    ),  # fmt: skip
+    Flag(
+        "embedding_lr_factor",
+        1.0,
+        "The rate of the word embeddings, as a share of that of all else; 0: they stay as "
+        "they begin, and steps are faster.",
+        "float",
+        low=0,
+        high=1,
+    ),  # fmt: skip
+    Flag(
+        "average_weights",
+        0.0,
+        "The result is a mean of the weights, as old as that over the last steps, this share "
+        "of those made, such as 0.1; training goes on from the weights themselves. 0: no mean.",
+        "float",
+        low=0,
+        high=1,
+    ),  # fmt: skip
+    Flag(
+        "objective",
+        "masked_lm",
+        "What is learned: masked pieces, also by the rules of ALBERT, RoBERTa or ERNIE "
+        "for masks and sentences; each next piece from those before it; which pieces a small network filled in "
+        "(ELECTRA); or what --teacher makes of the texts.",
+        choices=names.OBJECTIVES,
+    ),  # fmt: skip
+    Flag(
+        "generator_size",
+        0.25,
+        "With --objective=electra: width, heads and inner width of the network that fills in, "
+        "as a share of the model's.",
+        "float",
+    ),  # fmt: skip
     Flag("generator_config_file", None, "With --objective=electra: that network's configuration, instead."),
-    Flag("discriminator_weight", 50.0, "With --objective=electra: how much the loss of telling replaced pieces counts, "
-         "beside once that of masked LM.", "float", low=0),  # fmt: skip
-    Flag("dropout_prob", None, "Dropout in pretraining; the model keeps that of its configuration, for fine-tuning; "
-         "default: that one here too.", "float", low=0, high=0.99),  # fmt: skip
-    Flag("skip_bad_steps", True, "Skip a step whose loss is not finite or leaps, count it, and go back to a "
-         "checkpoint after 20 in a row.", "bool"),  # fmt: skip
+    Flag(
+        "discriminator_weight",
+        50.0,
+        "With --objective=electra: how much the loss of telling replaced pieces counts, beside once that of masked LM.",
+        "float",
+        low=0,
+    ),  # fmt: skip
+    Flag(
+        "dropout_prob",
+        None,
+        "Dropout in pretraining; the model keeps that of its configuration, for fine-tuning; "
+        "default: that one here too.",
+        "float",
+        low=0,
+        high=0.99,
+    ),  # fmt: skip
+    Flag(
+        "skip_bad_steps",
+        True,
+        "Skip a step whose loss is not finite or leaps, count it, and go back to a checkpoint after 20 in a row.",
+        "bool",
+    ),  # fmt: skip
     Flag("dry_run", False, "Say whether it fits, and end: parameters, memory, tokens per step.", "bool"),
     *OF_PRETRAINING,
     *with_attributes(
@@ -77,7 +137,7 @@ def main(settings):
     from bert_tf.training.cluster import is_chief
 
     settings = complete(settings)
-    strategy, use_xla = app.prepare(settings)
+    strategy, use_xla = app.prepare_process(settings)
     pretraining = Pretraining.of(settings)
     batches, scored = pretraining.streams()
     with strategy.scope():
@@ -97,17 +157,17 @@ def _train_and_score(pretraining, task, run, batches, scored):
     from bert_tf.training.cluster import by_chief
     from bert_tf.training.scoring import Scoring
     from bert_tf.training.tracking import tracked
-    from bert_tf.training.trainer import Job, prepare
+    from bert_tf.training.trainer import Trainer, prepare_directory
 
     settings = pretraining.settings
-    job, scoring = Job(task, run, pretraining.history(run)), Scoring(scored)
+    job, scoring = Trainer(task, run, pretraining.history(run)), Scoring(scored)
     with tracked(job.history):
         if settings.do_train:
             job.train(batches, pretraining.begin, scoring if settings.eval_file else None)
             pretraining.save_generator()
         else:
             job.restore()
-            by_chief(prepare, settings.output_dir)
+            by_chief(prepare_directory, settings.output_dir)
         if settings.do_eval:
             _score(settings, job, scoring)
     return job.global_step
@@ -128,8 +188,8 @@ def _score(settings, job, scoring):
 def _tell_whether_it_fits(pretraining, task):
     from bert_tf.cli.app import in_flags
     from bert_tf.cli.pretraining import largest_step
-    from bert_tf.training.memory import available_memory, check_weights, describe
+    from bert_tf.training.memory import available_memory, check_weights, describe_memory
 
     check_weights(task.config, available_memory())
     step = largest_step(pretraining, task.config, task.build_model().count_params())
-    print(in_flags(describe(step, available_memory()), (flag.name for flag in FLAGS)))
+    print(in_flags(describe_memory(step, available_memory()), (flag.name for flag in FLAGS)))

@@ -121,7 +121,7 @@ def _bundle(settings):
 
 
 def _batching(settings):
-    from bert_tf.serving.server.bundle import Batching, read_parameters
+    from bert_tf.serving.server.bundle import BatchingLimits, read_parameters
 
     file, tokens = settings.batching_parameters_file, settings.max_batch_tokens
     if not settings.enable_batching:
@@ -131,7 +131,7 @@ def _batching(settings):
                 f"{file} without it; give both or neither."
             )
         return None
-    return read_parameters(file, max_batch_tokens=tokens) if file else Batching(max_batch_tokens=tokens)
+    return read_parameters(file, max_batch_tokens=tokens) if file else BatchingLimits(max_batch_tokens=tokens)
 
 
 def _given(settings, names):
@@ -151,7 +151,7 @@ def main(settings):
         print(version_lines())
         return
     with StopRequest() as request:
-        server = start(settings)
+        server = start_server(settings)
         request.ready()
         logging.info(
             "Stopping (%s): no new requests are accepted, running ones have %g s. A later signal ends at once.",
@@ -165,7 +165,7 @@ def main(settings):
             os._exit(0)  # the threads that still compute would hold up the exit
 
 
-def start(settings):
+def start_server(settings):
     """Returns a running `server.Server` of what the flags ask for, and says where it listens.
 
     Raises:
@@ -175,18 +175,18 @@ def start(settings):
     for kind, number in threads(settings).items():  # of all sessions; read when the first is made
         if number:
             os.environ[f"TF_NUM_{kind.upper()}OP_THREADS"] = str(number)
-    from bert_tf.serving.addresses import join
+    from bert_tf.serving.addresses import join_address
     from bert_tf.serving.server.server import serve
 
     standard_logging.getLogger("tensorflow").setLevel(standard_logging.ERROR)  # else a few lines for each version
     base_path = None if settings.model_config_file else settings.model_base_path or None
     server = serve(base_path, settings.model_name, **_options(settings), **_models(settings))
-    rest = f"{'https' if settings.ssl_config_file else 'http'}://{join(settings.host, server.rest_port)}"
+    rest = f"{'https' if settings.ssl_config_file else 'http'}://{join_address(settings.host, server.rest_port)}"
     model = "" if settings.model_config_file else f"/{settings.model_name}"
     socket = f"unix:{settings.grpc_socket_path}"
     if server.port is not None and settings.grpc_socket_path:
         logging.info("gRPC on %s", socket)
-    grpc = socket if server.port is None else join(settings.host, server.port)
+    grpc = socket if server.port is None else join_address(settings.host, server.port)
     logging.info("gRPC on %s, REST on %s/v1/models%s", grpc, rest, model)
     if settings.ui:
         logging.info("A page to try the models on: %s/", rest)
@@ -194,7 +194,7 @@ def start(settings):
 
 
 def _options(settings):
-    """Returns the fields of `Options` that flags set."""
+    """Returns the fields of `ServerOptions` that flags set."""
     from bert_tf.serving.limits import Limits
     from bert_tf.serving.server import metrics
     from bert_tf.serving.server.grpc_service import read_arguments
@@ -227,7 +227,7 @@ def _options(settings):
 
 
 def _models(settings):
-    """Returns the fields of `Options` that say what is served, how it is run and in which batches.
+    """Returns the fields of `ServerOptions` that say what is served, how it is run and in which batches.
 
     Raises:
         ValueError: a file cannot be read or used.

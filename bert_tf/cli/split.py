@@ -19,13 +19,20 @@ from bert_tf.utils.settings import Flag
 
 
 SPLIT = (
-    Flag("input_file", None, "The table: .tsv, .csv, .jsonl or .parquet, the first three also packed (.gz).",
-         required=True),  # fmt: skip
+    Flag(
+        "input_file",
+        None,
+        "The table: .tsv, .csv, .jsonl or .parquet, the first three also packed (.gz).",
+        required=True,
+    ),  # fmt: skip
     Flag("output_dir", None, "Where train, eval and test go, each with the table's ending.", required=True),
     Flag("eval_share", 0.1, "The share of the rows to score on.", "float"),
     Flag("test_share", 0.0, "The share of the rows to keep for a last test; 0: there is no such file.", "float"),
-    Flag("group_column", None, "Rows with the same value in this column, such as a user's, stay together; by name or "
-         "by number from 0."),  # fmt: skip
+    Flag(
+        "group_column",
+        None,
+        "Rows with the same value in this column, such as a user's, stay together; by name or by number from 0.",
+    ),  # fmt: skip
     Flag("seed", 0, "Another number splits the table in another way.", "integer", low=0),
 )
 
@@ -40,13 +47,13 @@ _SHOWN = 20  # labels in the table
 
 def main(settings):
     """Writes the parts, and prints what each has."""
-    from bert_tf.data.splitting import Columns, group_sizes, split
+    from bert_tf.data.splitting import Columns, group_sizes, split_table
 
     columns = Columns(
         settings.text_column, settings.label_column, settings.group_column, settings.header, settings.problem_type,
         settings.label_separator,
     )  # fmt: skip
-    done = split(
+    done = split_table(
         settings.input_file, settings.output_dir, settings.eval_share, settings.test_share, columns, settings.seed
     )
     for line in _aligned(_rows(done)):

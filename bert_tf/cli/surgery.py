@@ -22,19 +22,42 @@ from bert_tf.utils.settings import Flag
 
 
 SURGERY = (
-    Flag("model", None, "The model: a Hugging Face, sentence-transformers or bert_tf directory, or a TF1 checkpoint's "
-         "prefix.", required=True),  # fmt: skip
-    Flag("output_dir", None, "Where the new model goes: a directory that does not exist yet, or is empty.",
-         required=True),  # fmt: skip
-    Flag("average", [], "Take the mean of --model and of these models, which must have its shape and its vocabulary.",
-         "list"),  # fmt: skip
-    Flag("adapter", None, "Merge the adapters (LoRA) in this directory: adapter/ in the --output_dir of a run with "
-         "--lora_rank, or PEFT's."),  # fmt: skip
-    Flag("prune_heads", None, "Take attention heads out: layer:head,head;layer:head, as in 0:1,3;2:0. Numbers are "
-         "those of --model and start from 0."),  # fmt: skip
+    Flag(
+        "model",
+        None,
+        "The model: a Hugging Face, sentence-transformers or bert_tf directory, or a TF1 checkpoint's prefix.",
+        required=True,
+    ),  # fmt: skip
+    Flag(
+        "output_dir", None, "Where the new model goes: a directory that does not exist yet, or is empty.", required=True
+    ),  # fmt: skip
+    Flag(
+        "average",
+        [],
+        "Take the mean of --model and of these models, which must have its shape and its vocabulary.",
+        "list",
+    ),  # fmt: skip
+    Flag(
+        "adapter",
+        None,
+        "Merge the adapters (LoRA) in this directory: adapter/ in the --output_dir of a run with "
+        "--lora_rank, or PEFT's.",
+    ),  # fmt: skip
+    Flag(
+        "prune_heads",
+        None,
+        "Take attention heads out: layer:head,head;layer:head, as in 0:1,3;2:0. Numbers are "
+        "those of --model and start from 0.",
+    ),  # fmt: skip
     Flag("layers", [], "Keep these layers and no others, as in 0,2,4; the lowest is 0.", "list"),
-    Flag("max_position_embeddings", None, "Rows of the position table: more are copies of the old ones, fewer are the "
-         "first.", "integer", low=1, high=2**20),  # fmt: skip
+    Flag(
+        "max_position_embeddings",
+        None,
+        "Rows of the position table: more are copies of the old ones, fewer are the first.",
+        "integer",
+        low=1,
+        high=2**20,
+    ),  # fmt: skip
     Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
 )
 
@@ -56,10 +79,10 @@ def main(settings):
     check_free(settings.output_dir)
     heads = read_heads(settings.prune_heads) if settings.prune_heads else None
     layers = [_number(text, "layers", settings.layers) for text in settings.layers]
-    before = surgery.read(settings.model, settings.do_lower_case)
+    before = surgery.read_model_directory(settings.model, settings.do_lower_case)
     after = _operate(settings, before, heads, layers)
-    surgery.write(after, settings.output_dir)
-    print(surgery.changes(before, after))
+    surgery.write_surgery(after, settings.output_dir)
+    print(surgery.describe_changes(before, after))
     logging.info("Wrote %s.", settings.output_dir)
 
 
@@ -68,12 +91,12 @@ def _operate(settings, model, heads, layers):
     from bert_tf.checkpoints import adapters, surgery
 
     if settings.average:
-        others = [surgery.read(path, settings.do_lower_case) for path in settings.average]
+        others = [surgery.read_model_directory(path, settings.do_lower_case) for path in settings.average]
         for other in others:
             surgery.check_alike(model, other)
         model = dataclasses.replace(model, arrays=surgery.average([m.arrays for m in (model, *others)]))
     if settings.adapter:
-        model = adapters.merge(model, settings.adapter)
+        model = adapters.merge_adapters(model, settings.adapter)
     for operate, argument in (
         (surgery.prune_heads, heads),
         (surgery.keep_layers, layers),

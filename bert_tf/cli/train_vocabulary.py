@@ -70,10 +70,10 @@ def _read_texts(settings):
     from bert_tf.tokenization import learning
 
     options = text_options(settings)
-    texts, held_out = learning.read(settings.input_file, settings.input_format, options), []
+    texts, held_out = learning.read_sentences(settings.input_file, settings.input_format, options), []
     if not settings.held_out_file:
         return learning.hold_out(texts, held_out), held_out
-    for sentences in learning.read(settings.held_out_file, settings.input_format, options):
+    for sentences in learning.read_sentences(settings.held_out_file, settings.input_format, options):
         held_out += sentences
         if len(held_out) >= learning.MOST_HELD_OUT:
             logging.info("The report is made of the first %d sentences of --held_out_file.", len(held_out))
@@ -99,5 +99,5 @@ def _report(pieces, do_lower_case, others, held_out, counts):
     fits = {}
     for name, tokenizer in {"this vocabulary": Tokenizer(pieces, do_lower_case), **others}.items():
         words = learning.count([held_out], tokenizer.do_lower_case) if held_out else counts
-        fits[name] = learning.measure(tokenizer, words)
-    return learning.as_text(fits, about)
+        fits[name] = learning.measure_vocabulary(tokenizer, words)
+    return learning.format_fits(fits, about)

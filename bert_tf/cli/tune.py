@@ -13,30 +13,60 @@ import os
 
 from absl import logging
 
-from bert_tf.cli.app import parse
+from bert_tf.cli.app import parse_flags
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.settings import Flag
-from bert_tf.utils.subprocesses import LOG_FILE, check_others, check_same, contents, resumable
+from bert_tf.utils.subprocesses import LOG_FILE, check_manifest, check_passed_flags, contents, resumable
 
 # === Tuning ===
 # Flags of a search over the flags of another program.
 
 
 TUNING = (
-    Flag("search", None, "What is tried: flags with their values, name=value,value;name=value,value. In place of "
-         "values a number may have a range, low..high.", required=True),  # fmt: skip
-    Flag("tuning_metric", None, "The score by which a trial is better, as eval_results.txt names it, with or without "
-         "eval_: accuracy, f1, loss ...", required=True),  # fmt: skip
+    Flag(
+        "search",
+        None,
+        "What is tried: flags with their values, name=value,value;name=value,value. In place of "
+        "values a number may have a range, low..high.",
+        required=True,
+    ),  # fmt: skip
+    Flag(
+        "tuning_metric",
+        None,
+        "The score by which a trial is better, as eval_results.txt names it, with or without "
+        "eval_: accuracy, f1, loss ...",
+        required=True,
+    ),  # fmt: skip
     Flag("output_dir", None, "Where the trials and the page go.", required=True),
-    Flag("trials", None, "So many trials, drawn at random; default: every combination of the values once.", "integer",
-         low=1),  # fmt: skip
+    Flag(
+        "trials",
+        None,
+        "So many trials, drawn at random; default: every combination of the values once.",
+        "integer",
+        low=1,
+    ),  # fmt: skip
     Flag("search_seed", 0, "Of the draw of the trials; a trial's own seed is a flag behind `--`.", "integer", low=0),
-    Flag("stages", 1, "Successive halving: all trials are trained for few epochs, and the best of each stage for more "
-         "in the next; only the last stage has all epochs. 1: every trial has all.", "integer", low=1),  # fmt: skip
-    Flag("reduction_factor", 2, "With --stages: one trial of so many goes on, with so many times the epochs.",
-         "integer", low=2),  # fmt: skip
-    Flag("keep_models", "best", "Which weights stay on disk: those of the best trial, or those of all.",
-         choices=("best", "all")),  # fmt: skip
+    Flag(
+        "stages",
+        1,
+        "Successive halving: all trials are trained for few epochs, and the best of each stage for more "
+        "in the next; only the last stage has all epochs. 1: every trial has all.",
+        "integer",
+        low=1,
+    ),  # fmt: skip
+    Flag(
+        "reduction_factor",
+        2,
+        "With --stages: one trial of so many goes on, with so many times the epochs.",
+        "integer",
+        low=2,
+    ),  # fmt: skip
+    Flag(
+        "keep_models",
+        "best",
+        "Which weights stay on disk: those of the best trial, or those of all.",
+        choices=("best", "all"),
+    ),  # fmt: skip
 )
 
 
@@ -75,15 +105,15 @@ def _program(words):
 
 
 def _search(settings, program, table, others):
-    from bert_tf.experiments.tuning.trials import Folder, Stages
+    from bert_tf.experiments.tuning.trials import Folder, SuccessiveHalving
     from bert_tf.experiments.tuning.tuner import Tuner
 
     trials, epochs = _plan(settings, program, table, others)
-    out, stages = settings.output_dir, Stages(settings.stages, settings.reduction_factor)
+    out, stages = settings.output_dir, SuccessiveHalving(settings.stages, settings.reduction_factor)
     folder = Folder(out, stages, settings.tuning_metric)
     os.makedirs(out, exist_ok=True)
     with alone_in(out, wait=True) as claim:
-        check_same(os.path.join(out, _NOTE_FILE), _made_with(settings, program, others))
+        check_manifest(os.path.join(out, _NOTE_FILE), _made_with(settings, program, others))
         tuner = Tuner(program, others, epochs, trials, folder, settings.keep_models == "all", claim)
         tuner.run()
         tuner.report()
@@ -96,13 +126,17 @@ def _plan(settings, program, table, others):
     from bert_tf.experiments.tuning import trials
     from bert_tf.experiments.tuning.tuner import OURS
 
-    axes = trials.parse(settings.search, [flag for flag in table if flag.name not in OURS])
-    check_others(others, {*OURS, *(axis.name for axis in axes)}, "tune")
-    points = trials.draw(axes, settings.trials, settings.search_seed) if settings.trials else trials.combinations(axes)
+    axes = trials.parse_axes(settings.search, [flag for flag in table if flag.name not in OURS])
+    check_passed_flags(others, {*OURS, *(axis.name for axis in axes)}, "tune")
+    points = (
+        trials.draw_trials(axes, settings.trials, settings.search_seed)
+        if settings.trials
+        else trials.combinations(axes)
+    )
     alike = ["--output_dir=.", *others]
-    epochs = parse(program, table, alike).num_train_epochs
+    epochs = parse_flags(program, table, alike).num_train_epochs
     for name, value in dict.fromkeys(pair for point in points for pair in point.items()):
-        parse(program, table, [*alike, f"--{name}={value}"])
+        parse_flags(program, table, [*alike, f"--{name}={value}"])
     return trials.numbered(points), epochs
 
 
@@ -122,7 +156,7 @@ def _made_with(settings, program, others):
 
 
 def _conclude(tuner):
-    from bert_tf.experiments.tuning.trials import names
+    from bert_tf.experiments.tuning.trials import format_trial_numbers
 
     for trial, stage in tuner.failed:
         logging.warning("Failed: %s; its log: %s", trial, tuner.folder.of(trial, stage) / LOG_FILE)
@@ -133,7 +167,7 @@ def _conclude(tuner):
             "why, and the same command makes them again."
         )
     if equal := tuner.as_good():
-        tied, metric = names(result.trial for result in (best, *equal)), tuner.folder.metric
+        tied, metric = format_trial_numbers(result.trial for result in (best, *equal)), tuner.folder.metric
         logging.warning("Tied for the best: %s. The first is taken; %s is the same.", tied, metric)
     logging.info("The best: %s, %s = %.5g. Its model lies in %s; its command:", best.trial, tuner.folder.metric,
                  best.score, best.folder)  # fmt: skip

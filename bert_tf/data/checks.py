@@ -9,8 +9,8 @@ import numpy as np
 
 from bert_tf.data import samples, table_checks
 from bert_tf.data.dataset import Cut
-from bert_tf.data.samples import SAMPLES_EMPTY, Finding, Sample, places_of, share
-from bert_tf.data.table_reader import excerpt, where
+from bert_tf.data.samples import SAMPLES_EMPTY, DataFinding, LintSample, format_share, places_of
+from bert_tf.data.table_reader import excerpt, line_position
 from bert_tf.data.tables import is_empty
 from bert_tf.utils.names import word_for
 
@@ -18,7 +18,7 @@ from bert_tf.utils.names import word_for
 # How far rows are too short for what is laid out in them.
 
 
-def cut_texts(sample: Sample, cut: Cut | None, has_windows_to_offer: bool) -> Iterator[Finding]:
+def cut_texts(sample: LintSample, cut: Cut | None, has_windows_to_offer: bool) -> Iterator[DataFinding]:
     """Yields the examples of which something was cut off.
 
     Args:
@@ -32,12 +32,13 @@ def cut_texts(sample: Sample, cut: Cut | None, has_windows_to_offer: bool) -> It
     nearly = int(np.quantile(cut.needed, 0.95, method="higher"))
     fits = f"{nearly:,} would do for 95 % of them, " if cut.limit < nearly < most else ""
     windows = ", or read them through windows with `long_text=window`" if has_windows_to_offer else ""
-    yield Finding(
+    yield DataFinding(
         "cut_texts",
         sample.path,
         len(indices),
-        f"{share(len(indices), len(sample), 'examples', ('does', 'do'))} not fit `{cut.parameter}={cut.limit}` and "
-        f"{word_for(len(indices), 'is', 'are')} cut: {share(cut.lost, cut.total, 'word pieces', ('is', 'are'))} lost; "
+        f"{format_share(len(indices), len(sample), 'examples', ('does', 'do'))} not fit `{cut.parameter}={cut.limit}` "
+        f"and {word_for(len(indices), 'is', 'are')} cut: "
+        f"{format_share(cut.lost, cut.total, 'word pieces', ('is', 'are'))} lost; "
         f"{fits}{most:,} for all",
         f"raise `{cut.parameter}`{windows}",
         sample.places(indices),
@@ -63,7 +64,7 @@ class Lengths:
 # Rows that could not be examples: without a text, or without a label that can be read.
 
 
-def left_out(sample: Sample) -> Iterator[Finding]:
+def find_left_out(sample: LintSample) -> Iterator[DataFinding]:
     """Yields the rows with which training does not start."""
     yield from _of(sample, "text", sample.bad_texts, ("missing_texts", "no text"), "text_column")
     yield from _of(sample, "label", sample.bad_labels, ("empty_labels", "an empty label"), "label_column")
@@ -83,16 +84,18 @@ def _of(sample, noun, bad, nothing, parameter):
 
 def _finding(sample, kind, lines, what, remedy):
     count = len(sample) + len(sample.bad_labels) + len(sample.bad_texts)
-    rows = share(len(lines), count, "rows", ("has", "have"))
-    places = places_of(sample.path, functools.partial(where, sample.path), lines)
-    return Finding(kind, sample.path, len(lines), f"{rows} {what}, with which training does not start", remedy, places)
+    rows = format_share(len(lines), count, "rows", ("has", "have"))
+    places = places_of(sample.path, functools.partial(line_position, sample.path), lines)
+    return DataFinding(
+        kind, sample.path, len(lines), f"{rows} {what}, with which training does not start", remedy, places
+    )
 
 
 # === Texts ===
 # Texts that are probably a mistake: empty ones, the same one again, with another label, or in the evaluation too.
 
 
-def empty(sample: Sample) -> Iterator[Finding]:
+def empty(sample: LintSample) -> Iterator[DataFinding]:
     """Yields the texts without a character that is no space, of those that every example should have."""
     for name, texts in sample.texts.items():
         if name in sample.optional:
@@ -101,18 +104,18 @@ def empty(sample: Sample) -> Iterator[Finding]:
         if not indices:
             continue
         them = word_for(len(indices), "it", "them")
-        yield Finding(
+        yield DataFinding(
             "empty_texts",
             sample.path,
             len(indices),
-            f"{share(len(indices), len(sample), 'examples', ('has', 'have'))} an empty {name}",
+            f"{format_share(len(indices), len(sample), 'examples', ('has', 'have'))} an empty {name}",
             f"take {them} out, or fill {them} in",
             sample.places(indices),
             len(indices) >= samples.EMPTY * len(sample),
         )
 
 
-def repeated(sample: Sample) -> Iterator[Finding]:
+def repeated(sample: LintSample) -> Iterator[DataFinding]:
     """Yields examples that stand there again: with the same target, or with another one."""
     again, contrary = [], []
     for group in sorted(_groups(*sample.fingerprints)):
@@ -125,11 +128,11 @@ def repeated(sample: Sample) -> Iterator[Finding]:
             contrary.append((group, first))
     if again:
         them = word_for(len(again), "it", "them")
-        yield Finding(
+        yield DataFinding(
             "duplicates",
             sample.path,
             len(again),
-            f"{share(len(again), len(sample), 'examples', ('repeats', 'repeat'))} an earlier one",
+            f"{format_share(len(again), len(sample), 'examples', ('repeats', 'repeat'))} an earlier one",
             f"take {them} out, or leave {them} if texts recur where they come from",
             sample.places(sorted(again)),
             len(again) >= samples.DUPLICATES * len(sample),
@@ -138,18 +141,18 @@ def repeated(sample: Sample) -> Iterator[Finding]:
         yield _contradictions(sample, sorted(i for group, _ in contrary for i in group), contrary[0][1])
 
 
-def overlap(train: Sample, held_out: Sample) -> Iterator[Finding]:
+def overlap(train: LintSample, held_out: LintSample) -> Iterator[DataFinding]:
     """Yields the examples of a file to score on whose texts are in the one to learn from."""
     known, (hashes, examples) = train.fingerprints[0], held_out.fingerprints
     places = np.searchsorted(known, hashes)
     indices = np.sort(examples[known[np.minimum(places, len(known) - 1)] == hashes]) if len(known) else []
     if len(indices):
-        yield Finding(
+        yield DataFinding(
             "overlap",
             held_out.path,
             len(indices),
-            f"{share(len(indices), len(held_out), 'examples', ('is', 'are'))} in {train.path} too, which makes scores "
-            "better than they are",
+            f"{format_share(len(indices), len(held_out), 'examples', ('is', 'are'))} in {train.path} too, which makes "
+            "scores better than they are",
             f"take {word_for(len(indices), 'it', 'them')} out of one of the two files",
             held_out.places(indices),
             len(indices) >= samples.OVERLAP * len(held_out),
@@ -170,12 +173,12 @@ def _contradictions(sample, indices, first):
     here, there = sample.places([i, k])
     one, other = _difference(one, other)
     text = " / ".join(texts[i] for texts in sample.texts.values())
-    return Finding(
+    return DataFinding(
         "contradictions",
         sample.path,
         len(indices),
-        f"{share(len(indices), len(sample), 'examples')} have the text of another one, and not its {sample.target}: "
-        f"{text[:60]!r} has {one!r:.40} in {here} and {other!r:.40} in {there}",
+        f"{format_share(len(indices), len(sample), 'examples')} have the text of another one, and not its "
+        f"{sample.target}: {text[:60]!r} has {one!r:.40} in {here} and {other!r:.40} in {there}",
         "decide for one, or take both out",
         sample.places(indices),
         len(indices) >= samples.CONTRADICTIONS * len(sample),
@@ -195,7 +198,7 @@ def _difference(one, other):
 # All checks of the files of a run.
 
 
-def look(samples: Mapping[str, Sample]) -> list[Finding]:
+def look(samples: Mapping[str, LintSample]) -> list[DataFinding]:
     """Returns what is probably a mistake in the files of a run, those to train on first.
 
     It costs a few percent of what laying the examples out in rows does, and grows with the number of examples alone.
@@ -206,7 +209,7 @@ def look(samples: Mapping[str, Sample]) -> list[Finding]:
     found, train = [], samples.get("train")
     for split, sample in samples.items():
         found += table_checks.as_it_lies(sample)
-        found += left_out(sample)
+        found += find_left_out(sample)
         found += empty(sample)
         if split == "train":
             found += table_checks.of_training(sample)
@@ -219,8 +222,8 @@ def look(samples: Mapping[str, Sample]) -> list[Finding]:
 
 
 def look_at_rows(
-    samples: Mapping[str, Sample], cuts: Mapping[str, Cut | None], has_windows_to_offer: bool = False
-) -> list[Finding]:
+    samples: Mapping[str, LintSample], cuts: Mapping[str, Cut | None], has_windows_to_offer: bool = False
+) -> list[DataFinding]:
     """Returns what was cut off when the examples were laid out in rows.
 
     Args:

@@ -15,7 +15,7 @@ _EXACT = 2.0**53  # beyond it floats have no ones
 
 
 @dataclasses.dataclass(frozen=True)
-class Cell:
+class ColumnType:
     """One kind of cell.
 
     Attributes:
@@ -27,7 +27,7 @@ class Cell:
     read: Callable[[Any], Any]
 
 
-def several(separator: str) -> Cell:
+def several(separator: str) -> ColumnType:
     """Returns the kind that is kept as a tuple of names, each once; an empty field and an empty list hold none.
 
     Args:
@@ -39,22 +39,22 @@ def several(separator: str) -> Cell:
     if not separator:
         raise ValueError("`label_separator` must not be empty. Received ''; give what stands between two labels.")
     must = f"the labels must be names with {separator!r} between them, or a list of names in .jsonl and .parquet"
-    return Cell(must, lambda value: _several(value, separator))
+    return ColumnType(must, lambda value: _several(value, separator))
 
 
-def number(low: float = -math.inf, high: float = math.inf) -> Cell:
+def number(low: float = -math.inf, high: float = math.inf) -> ColumnType:
     """Returns the kind that is kept as a float from `low` to `high`, not nan and not infinite."""
     scale = f" from {low:g} to {high:g}" if math.isfinite(high - low) else ""
-    return Cell(f"the score must be a number{scale}", lambda value: _number(value, low, high))
+    return ColumnType(f"the score must be a number{scale}", lambda value: _number(value, low, high))
 
 
-def is_whole(value: Any) -> bool:
+def is_whole_number(value: Any) -> bool:
     """Returns whether a value is a number without a fraction that is written with one, such as 1.0."""
     return isinstance(value, numbers.Real | Decimal) and not isinstance(value, int) and abs(value) < _EXACT \
         and value == int(value)  # fmt: skip
 
 
-def is_missing(value: Any) -> bool:
+def is_missing_cell(value: Any) -> bool:
     """Returns whether a cell holds null, or NaN, as tables write what is missing."""
     return value is None or value != value
 
@@ -78,7 +78,7 @@ def _name(value):
     if isinstance(value, numbers.Number):
         if value != value:  # NaN, as tables write what is missing
             return None
-        return str(int(value) if is_whole(value) else value)
+        return str(int(value) if is_whole_number(value) else value)
     one_line = isinstance(value, str) and not {"\n", "\r"} & set(value)  # labels.txt holds one a line
     return value if one_line and value.strip() else None
 
@@ -102,8 +102,8 @@ def _number(value, low, high):
     return score if math.isfinite(score) and low <= score <= high else None
 
 
-TEXT = Cell("the text must be a string", _text)
-NAME = Cell("a label or id must be a number or one line of text", _name)
+TEXT = ColumnType("the text must be a string", _text)
+NAME = ColumnType("a label or id must be a number or one line of text", _name)
 
 
 # === Separators ===

@@ -208,7 +208,7 @@ def width_of(lengths, max_seq_length, width_step=WIDTH_STEP):
     return min(-(-int(max(lengths)) // width_step) * width_step, max_seq_length)
 
 
-def batches(examples, order, max_seq_length, by_length=True, width_step=WIDTH_STEP):
+def build_batches(examples, order, max_seq_length, by_length=True, width_step=WIDTH_STEP):
     """Builds the batches that `order` names, padded on the right.
 
     Args:

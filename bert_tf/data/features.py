@@ -65,7 +65,7 @@ def ranges(starts, lengths):
     return np.repeat(np.asarray(starts, np.int64) - first, lengths) + np.arange(int(np.sum(lengths)))
 
 
-def concatenate(parts) -> Ragged:
+def concatenate_features(parts) -> Ragged:
     """Returns the rows of all `parts` (Ragged, one at least), one after the other."""
     return Ragged.of_lengths(np.concatenate([p.flat for p in parts]), np.concatenate([p.lengths for p in parts]))
 

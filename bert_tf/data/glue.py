@@ -15,7 +15,7 @@ _LANGUAGES = ("ar", "bg", "de", "el", "en", "es", "fr", "hi", "ru", "sw", "th", 
 
 
 @dataclasses.dataclass(frozen=True)
-class Split:
+class GlueFile:
     """One file of a task: columns are names, or indexes where the file has no header.
 
     Attributes:
@@ -58,7 +58,7 @@ class GlueTask:
 
     name: str
     directory: str
-    splits: Mapping[str, Split]
+    splits: Mapping[str, GlueFile]
     labels: tuple[str, ...]
     metrics: tuple[str, ...]
     problem: str = "single_label"
@@ -78,9 +78,9 @@ class GlueTask:
 def _splits(columns, label, index="index", answers="", **settings):
     """The three files of most tasks: labelled by the column `label`, the test file numbered by `index`."""
     return {
-        "train": Split("train.tsv", columns, label, **settings),
-        "dev": Split("dev.tsv", columns, label, **settings),
-        "test": Split("test.tsv", columns, id_column=index, leaderboard=answers),
+        "train": GlueFile("train.tsv", columns, label, **settings),
+        "dev": GlueFile("dev.tsv", columns, label, **settings),
+        "test": GlueFile("test.tsv", columns, id_column=index, leaderboard=answers),
     }
 
 
@@ -88,21 +88,21 @@ _PAIR = ("sentence1", "sentence2")
 _ENTAILMENT = ("entailment", "not_entailment")
 _NLI = ("contradiction", "entailment", "neutral")
 _COLA = {  # source, label, the author's own mark, sentence
-    "train": Split("train.tsv", (3,), 1, header=False),
-    "dev": Split("dev.tsv", (3,), 1, header=False),
-    "test": Split("test.tsv", ("sentence",), id_column="index", leaderboard="CoLA.tsv"),
+    "train": GlueFile("train.tsv", (3,), 1, header=False),
+    "dev": GlueFile("dev.tsv", (3,), 1, header=False),
+    "test": GlueFile("test.tsv", ("sentence",), id_column="index", leaderboard="CoLA.tsv"),
 }
 _MNLI = {
-    "train": Split("train.tsv", _PAIR, "gold_label"),
-    "dev": Split("dev_matched.tsv", _PAIR, "gold_label"),
-    "dev_mismatched": Split("dev_mismatched.tsv", _PAIR, "gold_label"),
-    "test": Split("test_matched.tsv", _PAIR, id_column="index", leaderboard="MNLI-m.tsv"),
-    "test_mismatched": Split("test_mismatched.tsv", _PAIR, id_column="index", leaderboard="MNLI-mm.tsv"),
+    "train": GlueFile("train.tsv", _PAIR, "gold_label"),
+    "dev": GlueFile("dev_matched.tsv", _PAIR, "gold_label"),
+    "dev_mismatched": GlueFile("dev_mismatched.tsv", _PAIR, "gold_label"),
+    "test": GlueFile("test_matched.tsv", _PAIR, id_column="index", leaderboard="MNLI-m.tsv"),
+    "test_mismatched": GlueFile("test_mismatched.tsv", _PAIR, id_column="index", leaderboard="MNLI-mm.tsv"),
 }
 _XNLI = {  # the training file is a translation of MultiNLI: premise, hypothesis, label
-    "train": Split("multinli/multinli.train.{language}.tsv", (0, 1), 2, renamed={"contradictory": "contradiction"}),
-    "dev": Split("xnli.dev.tsv", _PAIR, "gold_label", language_column="language"),
-    "test": Split("xnli.test.tsv", _PAIR, language_column="language"),
+    "train": GlueFile("multinli/multinli.train.{language}.tsv", (0, 1), 2, renamed={"contradictory": "contradiction"}),
+    "dev": GlueFile("xnli.dev.tsv", _PAIR, "gold_label", language_column="language"),
+    "test": GlueFile("xnli.test.tsv", _PAIR, language_column="language"),
 }
 # The Quora questions hold line ends and tabs, which the official files left as they were: rows in two halves.
 _QQP = _splits(("question1", "question2"), "is_duplicate", "id", "QQP.tsv", skip_short=True)
@@ -128,7 +128,8 @@ TASKS = {
         GlueTask("rte", "RTE", _splits(_PAIR, "label", answers="RTE.tsv"), _ENTAILMENT, ("accuracy",)),
         GlueTask("wnli", "WNLI", _splits(_PAIR, "label", answers="WNLI.tsv"), ("0", "1"), ("accuracy",)),
         GlueTask(
-            "ax", "diagnostic", {"test": Split("diagnostic.tsv", _PAIR, id_column="index", leaderboard="AX.tsv")}, _NLI,
+            "ax", "diagnostic", {"test": GlueFile("diagnostic.tsv", _PAIR, id_column="index", leaderboard="AX.tsv")},
+                _NLI,
             ("matthews",),
         ),
         GlueTask("xnli", "XNLI", _XNLI, _NLI, ("accuracy",), languages=_LANGUAGES),
@@ -146,7 +147,7 @@ LEADERBOARD_HEADER = "index\tprediction\n"  # the first line of each of these fi
 LANGUAGE = "en"
 
 
-def find_task(name: str) -> GlueTask:
+def find_glue_task(name: str) -> GlueTask:
     """Returns the row for `name`; case, hyphens and underscores do not matter ("SST-2", "sst2").
 
     Raises:
@@ -173,7 +174,7 @@ def check_language(task: GlueTask, language: str | None) -> str:
     return language or LANGUAGE
 
 
-def read_split(data_dir: str | os.PathLike, task: str, split: str, language: str = LANGUAGE) -> tables.Examples:
+def read_split(data_dir: str | os.PathLike, task: str, split: str, language: str = LANGUAGE) -> tables.LabeledTexts:
     """Reads `split` ("train", "dev", "dev_mismatched" ...) of `task` from `data_dir`, which holds the files directly.
 
     Ids are those that GLUE's server asks back on "test" and the row number elsewhere. Labels are the task's names, or
@@ -182,7 +183,7 @@ def read_split(data_dir: str | os.PathLike, task: str, split: str, language: str
     Raises:
         ValueError: no such task or file, a file that is not in the official layout, or a label that is not the task's.
     """
-    row = find_task(task)
+    row = find_glue_task(task)
     if split not in row.splits:
         raise ValueError(
             f"`task_name={row.name}` must be asked for what it has, {', '.join(row.splits)}. Received: {split}; train "

@@ -17,7 +17,7 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 
 from bert_tf.data.dataset import without_autotune
-from bert_tf.data.features import FEATURES, NOTHING, Ragged, concatenate
+from bert_tf.data.features import FEATURES, NOTHING, Ragged, concatenate_features
 from bert_tf.utils.files import atomic_open
 
 # === Example bytes ===
@@ -73,7 +73,7 @@ def serialize(features: dict) -> Ragged:
     n = len(values[names[0]])
     assert all(v.ndim == 2 and len(v) == n for v in values.values()), {name: v.shape for name, v in values.items()}
     chunks = [_serialize({k: v[i : i + _ROWS] for k, v in values.items()}) for i in range(0, n, _ROWS)]
-    return concatenate(chunks) if chunks else NOTHING
+    return concatenate_features(chunks) if chunks else NOTHING
 
 
 def _serialize(values):
@@ -152,7 +152,7 @@ def compression_of(path: str | os.PathLike) -> str:
     return "GZIP" if os.fspath(path).lower().endswith(".gz") else ""
 
 
-def describe(path: str | os.PathLike) -> dict[str, tuple[str, int]]:
+def describe_records(path: str | os.PathLike) -> dict[str, tuple[str, int]]:
     """Returns what the first record of a TFRecord file holds, under our names: {"input_ids": ("int64", 128), ...}.
 
     The types are those in the file: "int64", "float32" or "bytes".
@@ -171,7 +171,7 @@ def our_names(names) -> dict[str, str]:
 
 
 def first_features(path: str) -> dict[str, tuple[str, int]]:
-    """`describe`, under the names in the file, sorted."""
+    """`describe_records`, under the names in the file, sorted."""
     features = _first_example(path)
     kinds = {"int64_list": "int64", "float_list": "float32", "bytes_list": "bytes"}
     names = sorted(features.keys() - {MADE_WITH})
@@ -182,8 +182,8 @@ def first_features(path: str) -> dict[str, tuple[str, int]]:
     return held
 
 
-def made_with(path: str | os.PathLike) -> bytes | None:
-    """Returns what a file says of how it was made, None where it does not; it raises what `describe` does."""
+def read_stamp(path: str | os.PathLike) -> bytes | None:
+    """Returns what a file says of how it was made, None where it does not; it raises what `describe_records` does."""
     features = _first_example(os.fspath(path))
     values = features[MADE_WITH].bytes_list.value if MADE_WITH in features else ()
     return values[0] if values else None
@@ -256,7 +256,7 @@ def _no_records(path, received):
 # === Records ===
 
 
-__all__ = ["compression_of", "describe", "read", "serialize", "write"]
+__all__ = ["compression_of", "describe_records", "read_records", "serialize", "write_records"]
 
 _FILE_DTYPES = {"int32": "int64", "float32": "float32"}  # in the batch -> in a tf.train.Example
 # What a feature's length is called where records are made and read.
@@ -265,7 +265,7 @@ _PARSED = 256  # records parsed at a time: one by one takes thirty times as long
 _ERRNO = {os.strerror(number): number for number in errno.errorcode}
 
 
-def write(
+def write_records(
     path: str | os.PathLike,
     records: Ragged,
     compression: str | None = None,
@@ -302,7 +302,7 @@ def write(
             raise OSError(_ERRNO.get(reason, errno.EIO), reason, os.fspath(path)) from error
 
 
-def read(
+def read_records(
     paths: list,
     names: tuple[str, ...] | None = None,
     expect: dict | None = None,
@@ -323,7 +323,8 @@ def read(
         or without the first dimension.
 
     Raises:
-        ValueError: a file is not as `describe` needs it, not as `names` and `expect` say, or not like the others.
+        ValueError: a file is not as `describe_records` needs it, not as `names` and `expect` say, or not like the
+            others.
     """
     parse = parser(paths, names, expect)
     batches = serialized(paths).batch(batch_size or _PARSED, drop_remainder and batch_size is not None)
@@ -347,7 +348,7 @@ def in_file(file) -> tf.data.Dataset:
 
 
 def parser(paths: list, names: tuple[str, ...] | None = None, expect: dict | None = None, stamps: bool = False):
-    """Returns the function from serialized records (string [B]) of these files to {name: tensor}; see `read`.
+    """Returns the function from serialized records (string [B]) of these files to {name: tensor}; see `read_records`.
 
     With `stamps` there is string [B] under MADE_WITH too: what a record says of how it was made, empty in most.
     """

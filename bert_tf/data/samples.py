@@ -27,7 +27,7 @@ CUT = 0.2  # of a file's examples: at 128 pieces, GLUE's recipe, RTE has 0.13
 
 
 @dataclasses.dataclass(frozen=True)
-class Finding:
+class DataFinding:
     """Something in a file of examples that is probably a mistake.
 
     Attributes:
@@ -77,12 +77,12 @@ def places_of(path: str, where: Callable[[int], str], indices: Iterable[int]) ->
     return tuple(f"line {rest[1:]}" if rest[1:].isdigit() else rest.removeprefix(": ") for rest in rests)
 
 
-def lines(numbers: Iterable[int]) -> tuple[str, ...]:
+def first_lines(numbers: Iterable[int]) -> tuple[str, ...]:
     """Returns the first 1,000 of these lines as places."""
     return tuple(f"line {number}" for _, number in zip(range(_KEPT), numbers, strict=False))
 
 
-def share(count: int, of: int, what: str, verb: tuple[str, str] | None = None) -> str:
+def format_share(count: int, of: int, what: str, verb: tuple[str, str] | None = None) -> str:
     """Returns "34 of 2,490 examples (1.4 %)", and behind it the form of the verb for one or for several."""
     percent = 100 * count / max(1, of)
     number = f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"
@@ -98,7 +98,7 @@ SAMPLES_EMPTY = hash("")
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
+class TableLayout:
     """How a table was read; see `tables.read_table`."""
 
     header: bool
@@ -107,7 +107,7 @@ class Table:
 
 
 @dataclasses.dataclass(frozen=True)
-class Sample:
+class LintSample:
     """The n examples of one file.
 
     Attributes:
@@ -132,7 +132,7 @@ class Sample:
     labels: Sequence[str] | Sequence[Sequence[str]] | None = None
     label: str = "label"
     target: str = "label"
-    table: Table | None = None
+    table: TableLayout | None = None
     optional: Collection[str] = ()
     bad_labels: Mapping[int, Any] = dataclasses.field(default_factory=dict)
     bad_texts: Mapping[int, Any] = dataclasses.field(default_factory=dict)

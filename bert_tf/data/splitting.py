@@ -11,16 +11,16 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 import numpy as np
 
 from bert_tf.data import columns as cells
-from bert_tf.data.samples import Sample
+from bert_tf.data.samples import LintSample
 from bert_tf.data.table_reader import Column, extension_of, read_rows
-from bert_tf.data.tables import Examples, read_table, read_values
+from bert_tf.data.tables import LabeledTexts, read_table, read_values
 from bert_tf.utils import files
 
 # === Groups ===
 # Rows that must stay together: those of the same texts, and those that share a value, such as a user's name.
 
 
-def of_texts(sample: Sample) -> np.ndarray:
+def group_by_texts(sample: LintSample) -> np.ndarray:
     """Returns int64 [n]: for each of the n examples the first one that has the same texts.
 
     The same are those that `checks.texts.overlap` finds in two files: case and outer spaces do not count.
@@ -38,7 +38,7 @@ def of_values(values: Sequence[Hashable]) -> np.ndarray:
     return np.fromiter((first.setdefault(value, i) for i, value in enumerate(values)), np.int64, len(values))
 
 
-def join(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def join_groups(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Returns int64 [n]: the same number, that of the first, for rows that one of two groupings puts together.
 
     Where a is with b in one, and b with c in the other, all three are together.
@@ -68,7 +68,7 @@ _EXACT = 1e-9  # what is so near to a whole number is one
 _ROUNDS = 100  # after which the rows and columns of a table fit their sums well enough to be rounded
 
 
-def choose(units: np.ndarray, strata: np.ndarray, shares: Sequence[float], seed: int) -> np.ndarray:
+def assign_parts(units: np.ndarray, strata: np.ndarray, shares: Sequence[float], seed: int) -> np.ndarray:
     """Returns int64 [n]: the part of each row, from 0; no part is empty.
 
     Units of several rows come first, the largest of all before the others: each goes where it leaves the parts nearest
@@ -177,7 +177,7 @@ def _fill_empty(parts, sizes, order, count):
 _BLANK = b" \t\r\n"
 
 
-def write(path: str, begins: Sequence[int], parts: np.ndarray, outputs: Sequence[str]):
+def write_split_files(path: str, begins: Sequence[int], parts: np.ndarray, outputs: Sequence[str]):
     """Writes each row of a table into the file of its part, in the table's order; all files, or none and an error.
 
     Rows keep their bytes: quotes, line ends inside fields, and letters that are not UTF-8. The header and a byte-order
@@ -300,7 +300,7 @@ def group_sizes(groups: np.ndarray) -> list[int]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Split:
+class SplitResult:
     """What was done with n rows.
 
     Attributes:
@@ -331,9 +331,9 @@ class Split:
         return counts
 
 
-def split(
+def split_table(
     path: str, folder: str, eval_share: float, test_share: float = 0.0, columns: Columns | None = None, seed: int = 0
-) -> Split:
+) -> SplitResult:
     """Splits a table and writes train, eval and, for a `test_share`, test beside each other, as the table is written.
 
     Rows of the same texts are in one part, as are those of one group. The same seed makes the same files.
@@ -353,8 +353,8 @@ def split(
     paths = _paths(path, folder)
     examples = _read(path, columns)
     texts = {"text_a": examples.text_a, **({"text_b": examples.text_b} if examples.text_b else {})}
-    same = of_texts(Sample(path, examples.where, texts))
-    together = join(same, of_values(_groups(path, columns))) if columns.group else same
+    same = group_by_texts(LintSample(path, examples.where, texts))
+    together = join_groups(same, of_values(_groups(path, columns))) if columns.group else same
     if (count := len(np.unique(together))) < len(shares):
         raise ValueError(
             f"{path} must hold at least {len(shares)} groups of rows, one for each part. Received {len(examples)} rows "
@@ -364,10 +364,10 @@ def split(
     labels = _labels(examples)
     strata = of_values([frozenset(names) for names in labels]) if labels else np.zeros(len(examples), int)
     strata = np.unique(strata, return_inverse=True)[1]
-    parts = choose(together, strata, list(shares.values()), seed)
+    parts = assign_parts(together, strata, list(shares.values()), seed)
     paths = {part: paths[part] for part in shares}
-    write(path, examples.lines, parts, list(paths.values()))
-    return Split(paths, shares, parts, same, together, labels)
+    write_split_files(path, examples.lines, parts, list(paths.values()))
+    return SplitResult(paths, shares, parts, same, together, labels)
 
 
 def _shares(eval_share, test_share):
@@ -392,7 +392,7 @@ def _paths(path, folder):
     return paths
 
 
-def _read(path, columns) -> Examples:
+def _read(path, columns) -> LabeledTexts:
     return read_table(
         path,
         header=columns.header,

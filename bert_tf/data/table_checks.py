@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from bert_tf.data import columns, samples
-from bert_tf.data.samples import Finding, Sample, lines, share
+from bert_tf.data.samples import DataFinding, LintSample, first_lines, format_share
 from bert_tf.data.table_reader import Column, excerpt, extension_of, names_in
 from bert_tf.utils import files
 from bert_tf.utils.names import number_of, word_for
@@ -23,7 +23,7 @@ _FEW_ROWS = 10  # fewer say nothing of how many labels there should be
 _SHOWN = 6  # labels
 
 
-def of_training(sample: Sample) -> Iterator[Finding]:
+def of_training(sample: LintSample) -> Iterator[DataFinding]:
     """Yields what is wrong with the labels of a file to learn from."""
     counts = count_labels(sample)
     yield from _spellings(sample, counts)
@@ -35,7 +35,7 @@ def of_training(sample: Sample) -> Iterator[Finding]:
         yield from _rare(sample, counts)
 
 
-def of_evaluation(sample: Sample, train: Sample) -> Iterator[Finding]:
+def of_evaluation(sample: LintSample, train: LintSample) -> Iterator[DataFinding]:
     """Yields the labels of a file to score on that are not in the one to learn from."""
     known = count_labels(train)
     unknown = {name: count for name, count in count_labels(sample).items() if name not in known}
@@ -44,7 +44,7 @@ def of_evaluation(sample: Sample, train: Sample) -> Iterator[Finding]:
     near = {_plain(name): name for name in known}
     alike = [f"{name!r} is {near[_plain(name)]!r} there" for name in sorted(unknown) if _plain(name) in near]
     them = word_for(len(unknown), "it", "them")
-    yield Finding(
+    yield DataFinding(
         UNKNOWN,
         sample.path,
         len(unknown),
@@ -55,7 +55,7 @@ def of_evaluation(sample: Sample, train: Sample) -> Iterator[Finding]:
     )
 
 
-def count_labels(sample: Sample) -> dict[str, int]:
+def count_labels(sample: LintSample) -> dict[str, int]:
     """Returns how many examples each label has; {} where labels are no names."""
     labels = sample.labels or ()
     if len(labels) and not isinstance(labels[0], str):
@@ -77,7 +77,7 @@ def _spellings(sample, counts):
         return
     rarer = {name for names in several for name in names[1:]}
     alike = ", ".join(" and ".join(f"{name!r} {counts[name]}" for name in names) for names in several[:_SHOWN])
-    yield Finding(
+    yield DataFinding(
         "label_spellings",
         sample.path,
         len(rarer),
@@ -93,10 +93,10 @@ def _too_few(sample, counts):
     """Yields what training cannot tell apart: no label at all, or a single one that every example has."""
     if not counts:
         what, remedy = f"no {sample.label} in {number_of(len(sample), 'example')}", "add examples that have one"
-        yield Finding("no_labels", sample.path, len(sample), f"{what}, of which nothing is learned",
+        yield DataFinding("no_labels", sample.path, len(sample), f"{what}, of which nothing is learned",
                       f"check where the {sample.label}s are, or {remedy}")  # fmt: skip
     elif isinstance(sample.labels[0], str):
-        yield Finding(
+        yield DataFinding(
             "one_label",
             sample.path,
             len(sample),
@@ -109,7 +109,7 @@ def _too_few(sample, counts):
 def _too_many(sample, counts):
     numbers = all(map(is_number, counts))
     remedy = ", or say `problem_type=regression` if they are scores" if numbers else ""
-    return Finding(
+    return DataFinding(
         "many_labels",
         sample.path,
         len(counts),
@@ -124,7 +124,7 @@ def _rare(sample, counts):
         together[_plain(name)] += count
     rare = {name: count for name, count in counts.items() if together[_plain(name)] <= _RARE}
     if rare:
-        yield Finding(
+        yield DataFinding(
             "rare_labels",
             sample.path,
             len(rare),
@@ -168,7 +168,7 @@ _LONG = 4  # words: no name of a column has so many
 _RAW_FEW_ROWS = 10
 
 
-def as_it_lies(sample: Sample) -> Iterator[Finding]:
+def as_it_lies(sample: LintSample) -> Iterator[DataFinding]:
     """Yields what shows that a file was not written as it is read."""
     extension = extension_of(sample.path)
     if extension == ".parquet":
@@ -188,25 +188,25 @@ def as_it_lies(sample: Sample) -> Iterator[Finding]:
 def _encoding(path, text, lost):
     if lost:
         count = sum(lost.values())
-        yield Finding(
+        yield DataFinding(
             "encoding",
             path,
             len(lost),
             f"{number_of(count, 'byte')} that {word_for(count, 'is', 'are')} not UTF-8, in "
             f"{number_of(len(lost), 'line')}: left out, so that words lose letters",
             _conversion(path) if text.isascii() else _correction(len(lost)),
-            lines(lost),
+            first_lines(lost),
         )
     if damaged := _damaged_lines(text):
         count = text.count("\n") + (not text.endswith("\n"))  # the last line feed ends a line and begins none
-        yield Finding(
+        yield DataFinding(
             "damaged_letters",
             path,
             len(damaged),
-            f"{share(len(damaged), count, 'lines', ('has', 'have'))} letters that a wrong encoding has damaged before, "
-            f"as in {next(iter(damaged.values()))!r}",
+            f"{format_share(len(damaged), count, 'lines', ('has', 'have'))} letters that a wrong encoding has damaged "
+            f"before, as in {next(iter(damaged.values()))!r}",
             "export the text again, as UTF-8 throughout",
-            lines(damaged),
+            first_lines(damaged),
             len(damaged) >= samples.DAMAGED * count,
         )
 
@@ -240,7 +240,7 @@ def _damaged_lines(text):
 def _separators(sample, text, extension):
     if other := columns.likely_separator(text, extension):
         own = columns.NAMES[columns.OF_EXTENSION[extension]]
-        yield Finding(
+        yield DataFinding(
             "separator",
             sample.path,
             1,
@@ -256,12 +256,12 @@ def _uneven_rows(sample, text, extension):
     wide = [i for i, width in enumerate(widths) if width > usual]
     if wide and len(widths) == len(sample):
         is_csv = columns.OF_EXTENSION[extension] == ","
-        yield Finding(
+        yield DataFinding(
             "uneven_rows",
             sample.path,
             len(wide),
-            f"{share(len(wide), len(widths), 'rows', ('has', 'have'))} more columns than most, which have {usual}: a "
-            f"text may end at its first {'comma' if is_csv else 'tab'}",
+            f"{format_share(len(wide), len(widths), 'rows', ('has', 'have'))} more columns than most, which have "
+            f"{usual}: a text may end at its first {'comma' if is_csv else 'tab'}",
             "put fields that hold commas into double quotes" if is_csv else "take the stray tabs out",
             sample.places(wide),
         )
@@ -277,7 +277,7 @@ def _header_as_row(sample):
     named = _is_name(texts[0]) or (label is not None and _is_name(label))
     if named or _stands_out(texts, label, others):
         shown = " and ".join(repr(cell[:40]) for cell in (texts[0], label) if cell is not None)
-        yield Finding(
+        yield DataFinding(
             "header_as_row",
             sample.path,
             1,
@@ -305,13 +305,13 @@ def _row_as_header(sample):
         label = names[Column(table.label_column).index()]
     if len(text.split()) >= _LONG or label is not None and _is_target(label, sample):
         shown = " and ".join(repr(cell[:40]) for cell in (text, label) if cell)
-        yield Finding(
+        yield DataFinding(
             "row_as_header",
             sample.path,
             1,
             f"line 1, {shown}, seems to be an example, and is read as the names of the columns",
             "say `header=false`",
-            lines([1]),
+            first_lines([1]),
         )
 
 

@@ -193,7 +193,7 @@ def extension_of(path: str) -> str:
     return extension
 
 
-def where(path: str, line: int) -> str:
+def line_position(path: str, line: int) -> str:
     """Returns "file:line", with which every error about a row begins."""
     return f"{path}: row {line}" if path.lower().endswith(".parquet") else f"{path}:{line}"
 
@@ -229,7 +229,8 @@ def bare_returns(path: str, number: int, line: str) -> ValueError:
     read = f"gzip -dc {shlex.quote(path)} | tr" if path.endswith(".gz") else f"tr < {shlex.quote(path)}"
     before, _, _ = line.partition("\r")
     return ValueError(
-        f"{where(path, number)}: lines must end in line feeds (LF), or in CR LF. Received a bare carriage return (CR) "
+        f"{line_position(path, number)}: lines must end in line feeds (LF), or in CR LF. Received a bare carriage "
+        "return (CR) "
         f"behind {excerpt(before)}; convert the file: {read} '\\r' '\\n' > {shlex.quote(f'{stem}-lf{extension}')}."
     )
 
@@ -266,9 +267,9 @@ def _read_jsonl(path, wanted, header, skip_short):
     lines = ((number, line.strip(" \t\r\n")) for number, line in enumerate(_lines(path), 1))
     broken = 0
     for number, line in _without_blank_end(lines):
-        row = parse_object(where(path, number), line)
+        row = parse_object(line_position(path, number), line)
         if missing := [column for column in wanted if str(column.name) not in row]:
-            raise _missing(missing, list(row), where(path, number), header=False)
+            raise _missing(missing, list(row), line_position(path, number), header=False)
         values = [row[str(column.name)] for column in wanted]
         whole = [without_surrogates(value) if isinstance(value, str) else value for value in values]
         broken += whole != values
@@ -311,7 +312,7 @@ def _select(path, rows, wanted, header, separators, skip_short):
         return
     names = first[1] if header else None
     if header:
-        indexes = find_columns(wanted, names, where(path, first[0]))
+        indexes = find_columns(wanted, names, line_position(path, first[0]))
     else:
         indexes, rows = [_index_without_header(path, column) for column in wanted], itertools.chain([first], rows)
     need, total, short, first_short = max(indexes) + 1, 0, 0, None
@@ -336,7 +337,7 @@ def _too_wide(path, line, row, names, separators):
     """Returns the error of a row with more columns than are named: what is read is perhaps another column."""
     advice = "put a field with commas into double quotes" if separators == "commas" else "take out a stray tab"
     return ValueError(
-        f"{where(path, line)}: a row must have the {len(names)} columns of line 1, separated by {separators}. "
+        f"{line_position(path, line)}: a row must have the {len(names)} columns of line 1, separated by {separators}. "
         f"Received {len(row)}: {excerpt(row)}; {advice}, or name the columns by number, with `header=false`."
     )
 
@@ -351,8 +352,8 @@ def _too_short(path, line, row, need, wanted, separators):
             f"ordinary characters in .tsv: write it again without quoting, or {remedy}"
         )
     return ValueError(
-        f"{where(path, line)}: a row must have at least {number_of(need, 'column')}, separated by {separators}. "
-        f"Received {len(row)}: {excerpt(row)}; {remedy}."
+        f"{line_position(path, line)}: a row must have at least {number_of(need, 'column')}, separated by "
+        f"{separators}. Received {len(row)}: {excerpt(row)}; {remedy}."
     )
 
 

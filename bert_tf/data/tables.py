@@ -7,15 +7,15 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.data.columns import NAME, TEXT, Cell, is_missing, is_whole
-from bert_tf.data.table_reader import Column, excerpt, read_rows, where
+from bert_tf.data.columns import NAME, TEXT, ColumnType, is_missing_cell, is_whole_number
+from bert_tf.data.table_reader import Column, excerpt, line_position, read_rows
 from bert_tf.utils.names import number_of, word_for
 
 MOST = 99  # lines that a message names, beside the first
 
 
 @dataclasses.dataclass
-class Examples:
+class LabeledTexts:
     """Texts and labels in the order of the file, as parallel lists of one length.
 
     Attributes:
@@ -44,7 +44,7 @@ class Examples:
 
     def where(self, index: int) -> str:
         """Returns "file:line" of example `index`, as error messages begin with it."""
-        return where(self.path, self.lines[index])
+        return line_position(self.path, self.lines[index])
 
 
 def read_table(
@@ -54,12 +54,12 @@ def read_table(
     text_columns: Sequence[str | int] = ("text",),
     label_column: str | int | None = None,
     id_column: str | int | None = None,
-    label: Cell = NAME,
+    label: ColumnType = NAME,
     remedy: str | None = None,
     only: tuple[str | int, str] | None = None,
     skip_short: bool = False,
     skip_bad_rows: bool = False,
-) -> Examples:
+) -> LabeledTexts:
     """Reads one file of examples; its extension tells the format.
 
     .tsv: a tab ends a column, a line feed ends a row, quotes are ordinary characters (google-research/bert's
@@ -95,7 +95,7 @@ def read_table(
     columns, lines, bad_texts, bad_labels = _check_values(path, rows, kinds, len(text_columns), label_place)
     if not (skip_bad_rows and lines):
         _refuse_bad(path, kinds, bad_texts, bad_labels, label_place)
-    examples = Examples(
+    examples = LabeledTexts(
         ids=columns.pop() if id_column is not None else [str(i) for i in range(len(lines))],
         labels=columns.pop() if label_column is not None else None,
         text_b=columns.pop() if len(text_columns) == 2 else None,
@@ -113,7 +113,7 @@ def check_ids(examples):
     """Raises ValueError where two examples have one id: whoever asks for answers by id could not tell them apart.
 
     Args:
-        examples: with `ids`, and `where(index)` as of `Examples`.
+        examples: with `ids`, and `where(index)` as of `LabeledTexts`.
     """
     first = {}
     for i, name in enumerate(examples.ids):
@@ -124,7 +124,7 @@ def check_ids(examples):
             )
 
 
-def label_list(examples: Examples) -> list[str]:
+def list_labels(examples: LabeledTexts) -> list[str]:
     """Returns the distinct labels sorted as strings; the place in this list is the label's id.
 
     Raises:
@@ -140,7 +140,7 @@ def label_list(examples: Examples) -> list[str]:
 
 
 def check_labels(
-    examples: Examples, known: Sequence[str], whose: str = "one that training saw", remedy: str | None = None
+    examples: LabeledTexts, known: Sequence[str], whose: str = "one that training saw", remedy: str | None = None
 ) -> list[int] | list[list[int]]:
     """Returns the place of every example's label in `known`; where an example has several, the list of the places.
 
@@ -198,7 +198,7 @@ def _choose(path, rows, column, value):
     return chosen
 
 
-def read_values(path: str, line: int, kinds: Sequence[tuple[Column, Cell]], values: Sequence[Any]) -> list[Any]:
+def read_values(path: str, line: int, kinds: Sequence[tuple[Column, ColumnType]], values: Sequence[Any]) -> list[Any]:
     """Returns what is kept of a row's values, one for each of `kinds`.
 
     Raises:
@@ -217,7 +217,7 @@ def _checked(path, line, kinds, values, kept):
     if None in kept:
         (column, kind), value = kinds[kept.index(None)], values[kept.index(None)]
         raise ValueError(
-            f"{where(path, line)}: {kind.must}. Received: {excerpt(value)} in column {column.name!r}; "
+            f"{line_position(path, line)}: {kind.must}. Received: {excerpt(value)} in column {column.name!r}; "
             f"correct this line, or {_advice(column)}."
         )
     return kept
@@ -229,7 +229,7 @@ def _advice(column):
 
 def is_empty(value: Any) -> bool:
     """Returns whether a cell holds nothing: spaces, null, or NaN, as tables write what is missing."""
-    return is_missing(value) or (isinstance(value, str) and not value.strip())
+    return is_missing_cell(value) or (isinstance(value, str) and not value.strip())
 
 
 def refuse_missing(path: str, rows: Sequence[tuple[int, Sequence[Any]]], columns: Sequence[Column]):
@@ -240,7 +240,7 @@ def refuse_missing(path: str, rows: Sequence[tuple[int, Sequence[Any]]], columns
         rows: lines and values.
         columns: of the values' first ones, those that hold texts.
     """
-    texts = [Cell("a text must not be missing", lambda value: None if _lacks(value) else value)] * len(columns)
+    texts = [ColumnType("a text must not be missing", lambda value: None if _lacks(value) else value)] * len(columns)
     kinds = list(zip(columns, texts, strict=True))
     kept = [(line, values, _kept(kinds, values[: len(kinds)])) for line, values in rows]
     if bad := {line: _bad_of(values, each) for line, values, each in kept if None in each}:
@@ -248,7 +248,7 @@ def refuse_missing(path: str, rows: Sequence[tuple[int, Sequence[Any]]], columns
 
 
 def _lacks(value):
-    return is_missing(value) or (isinstance(value, list) and None in value)
+    return is_missing_cell(value) or (isinstance(value, list) and None in value)
 
 
 def _bad_of(values, kept):
@@ -262,7 +262,7 @@ def _check_values(path, rows, kinds, texts, label_place):
     Args:
         path: the file.
         rows: lines and values.
-        kinds: a `Column` and a `Cell` of each value.
+        kinds: a `Column` and a `ColumnType` of each value.
         texts: how many of the values, the first ones, are texts.
         label_place: which of the values is the label; None: none.
 
@@ -275,7 +275,7 @@ def _check_values(path, rows, kinds, texts, label_place):
         if None in kept[:texts]:
             bad_texts[line] = _bad_of(values[:texts], kept)
             continue
-        if label_place is not None and isinstance(kept[label_place], str) and is_whole(values[label_place]):
+        if label_place is not None and isinstance(kept[label_place], str) and is_whole_number(values[label_place]):
             shortened.setdefault(kept[label_place], values[label_place])
         if label_place is not None and kept[label_place] is None:
             bad_labels[line] = values[label_place]
@@ -322,7 +322,7 @@ def _bad_rows(path, lines, must, value, column, remedy):
         noun = "row" if path.lower().endswith(".parquet") else "line"
         more = f", and {number_of(len(lines) - 1, f'more such {noun}')}: {shown_lines(lines[1:])}"
     return ValueError(
-        f"{where(path, lines[0])}: {must}. Received: {excerpt(value)} in column {column.name!r}{more}; "
+        f"{line_position(path, lines[0])}: {must}. Received: {excerpt(value)} in column {column.name!r}{more}; "
         f"{remedy}{advice}."
     )
 

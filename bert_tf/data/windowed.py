@@ -10,7 +10,7 @@ from absl import logging
 
 from bert_tf.data.dataset import Cut, Tokenized
 from bert_tf.data.features import splits_of
-from bert_tf.tokenization.packing import first_of_each, pair_lengths, room_for, windows_of
+from bert_tf.tokenization.packing import find_windows, first_of_each, pair_lengths, room_for
 
 _CHUNK = 2_000  # texts tokenized at a time; they are long
 
@@ -66,12 +66,12 @@ def window_rows(tokenizer, ids: list, max_seq_length: int, windows: Windowing):
         keep = pair_lengths(first[0].row_lengths(), lengths, room)[0]
         first, room = [first_of_each(first[0], keep)], room - keep
     read = tf.minimum(lengths, room + (windows.max_windows - 1) * tf.minimum(tf.cast(windows.stride, tf.int64), room))
-    cut = windows_of(read, room, windows.stride)
+    cut = find_windows(read, room, windows.stride)
     packed = tokenizer.pack(*(tf.gather(a, cut.rows) for a in first), cut.take(last), max_seq_length=max_seq_length)
     return packed, cut.rows, lengths - read
 
 
-def read(tokenizer, texts, max_seq_length: int, windows: Windowing) -> dict[str, tf.Tensor]:
+def read_windows(tokenizer, texts, max_seq_length: int, windows: Windowing) -> dict[str, tf.Tensor]:
     """Turns texts into what a model that reads through windows takes, in the graph.
 
     Args:
@@ -157,7 +157,9 @@ def _few_sizes(count):
     return power // 4 * 3 if count <= power // 4 * 3 else power
 
 
-def tokenize(tokenizer, texts: list, max_seq_length: int, windows: Windowing, targets: dict, path="") -> Windowed:
+def tokenize_windows(
+    tokenizer, texts: list, max_seq_length: int, windows: Windowing, targets: dict, path=""
+) -> Windowed:
     """Turns texts into examples of windows.
 
     Args:

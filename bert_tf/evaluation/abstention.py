@@ -92,8 +92,8 @@ class Curve:
         return float((self.confidence[last] + self.confidence[last + 1]) / 2)
 
     def write(self, directory: str | os.PathLike, suffix: str = ""):
-        """Writes risk_coverage<suffix>.tsv: `probability`, `coverage` and `accuracy` of a thousand thresholds at most.
-        """
+        """Writes risk_coverage<suffix>.tsv: `probability`, `coverage` and `accuracy` of a thousand thresholds at
+        most."""
         chosen = np.unique(np.linspace(0, len(self.confidence) - 1, _POINTS).round().astype(int))
         with atomic_open(os.path.join(directory, with_suffix(CURVE_FILE, suffix))) as file:
             file.write("probability\tcoverage\taccuracy\n")
@@ -157,14 +157,16 @@ def show(page: Page, curve: Curve, abstention: Abstention | None, share: float):
             f"{100 * share:g} % of the answers given were to be right. Where the threshold was chosen on these very "
             "examples, expect a little less on others."
         )
-    page.figure(None, lambda axes: draw(axes, curve, abstention, share), label="Share of right answers by coverage")
+    page.figure(
+        None, lambda axes: plot_risk(axes, curve, abstention, share), label="Share of right answers by coverage"
+    )
     places = [int(np.argmin(np.abs(curve.coverage - mark))) for mark in _MARKS]
     rows = [(percent(curve.coverage[i]), percent(curve.accuracy[i]), f"{curve.confidence[i]:.4f}")
             for i in dict.fromkeys(places)]  # fmt: skip
     page.table(None, rows, ("answers given", "right of these", "from a probability of"))
 
 
-def draw(axes, curve: Curve, abstention: Abstention | None, share: float):
+def plot_risk(axes, curve: Curve, abstention: Abstention | None, share: float):
     """The share of wrong answers (the risk) by the share of answers that are given, from the surest on."""
     axes.plot(curve.coverage, 1 - curve.accuracy, color=FILL, linewidth=1)
     axes.axhline(1 - share, color=INK, linewidth=1, linestyle="--", label=f"asked for: {1 - share:.3g}")

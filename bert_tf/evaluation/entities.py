@@ -21,7 +21,7 @@ _TAG = re.compile(r"([BIES])(?:-(\S*))?")
 _OUTSIDE = ("O", "")
 
 
-class Entity(NamedTuple):
+class EntitySpan(NamedTuple):
     """Words `first` to `last`, both included and counted from 0, that are of `type`."""
 
     type: str
@@ -52,7 +52,7 @@ def split_tag(tag: str) -> tuple[str, str]:
     return (match[1], match[2] or "") if match else _OUTSIDE
 
 
-def parse_entities(tags: Sequence[str]) -> list[Entity]:
+def parse_entities(tags: Sequence[str]) -> list[EntitySpan]:
     """Returns the entities of one sentence from left to right, whatever the scheme, and also where none is kept to.
 
     The rules are those of conlleval.pl (Tjong Kim Sang, version of 2004), with S- and with B- after E- as the versions
@@ -67,12 +67,12 @@ def parse_entities(tags: Sequence[str]) -> list[Entity]:
         if _goes_on(before, pair):
             chunks[-1] = chunks[-1]._replace(last=i)
         elif pair != _OUTSIDE:
-            chunks.append(Entity(pair[1], i, i))
+            chunks.append(EntitySpan(pair[1], i, i))
         before = pair
     return chunks
 
 
-def entities_around(tags: Sequence[str | None]) -> list[Entity]:
+def entities_around(tags: Sequence[str | None]) -> list[EntitySpan]:
     """Returns the entities of one sentence in which words without a tag, None, are passed over.
 
     Such a word belongs to the entity that begins before it and goes on behind it, and to none otherwise.
@@ -82,11 +82,11 @@ def entities_around(tags: Sequence[str | None]) -> list[Entity]:
     """
     tagged = [i for i, tag in enumerate(tags) if tag is not None]
     return [
-        Entity(kind, tagged[first], tagged[last]) for kind, first, last in parse_entities([tags[i] for i in tagged])
+        EntitySpan(kind, tagged[first], tagged[last]) for kind, first, last in parse_entities([tags[i] for i in tagged])
     ]
 
 
-def score(golds: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]) -> dict[str, float]:
+def score_entities(golds: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]) -> dict[str, float]:
     """Scores predicted tags as conlleval.pl does: an entity is right if type, first and last word are.
 
     Both sides may be tagged in any scheme; only `accuracy` suffers where they differ. No entity spans two sentences.
@@ -124,7 +124,7 @@ def find_scheme(sentences: Sequence[Sequence[str]]) -> str:
     """Returns the scheme that the tags of a file's sentences follow.
 
     "bioes" if E- or S- occurs, "iob2" if B- begins every entity (as where there is none), and "iob1" otherwise.
-    `find_fault` says whether they follow it everywhere.
+    `find_wrong_tag` says whether they follow it everywhere.
 
     Raises:
         ValueError: an unknown tag.
@@ -135,7 +135,7 @@ def find_scheme(sentences: Sequence[Sequence[str]]) -> str:
     return "iob1" if "I" in begins else "iob2"
 
 
-def find_fault(tags: Sequence[str], scheme: str) -> Fault | None:
+def find_wrong_tag(tags: Sequence[str], scheme: str) -> Fault | None:
     """Returns the first tag of a sentence that `scheme` does not allow where it stands, or None.
 
     Raises:
@@ -150,7 +150,7 @@ def find_fault(tags: Sequence[str], scheme: str) -> Fault | None:
     return None
 
 
-def convert(tags: Sequence[str], scheme_from: str, scheme_to: str) -> list[str]:
+def convert_tags(tags: Sequence[str], scheme_from: str, scheme_to: str) -> list[str]:
     """Returns the tags of a sentence in another scheme; the same entities.
 
     Raises:
@@ -158,7 +158,7 @@ def convert(tags: Sequence[str], scheme_from: str, scheme_to: str) -> list[str]:
     """
     _check_scheme(scheme_from, "scheme_from")
     _check_scheme(scheme_to, "scheme_to")
-    if fault := find_fault(tags, scheme_from):
+    if fault := find_wrong_tag(tags, scheme_from):
         raise ValueError(
             f"The tags must follow {scheme_from} (`scheme_from`). Received {tags[fault.index]!r} at index "
             f"{fault.index}, {fault.reason}; correct it, or name another scheme."
@@ -166,7 +166,7 @@ def convert(tags: Sequence[str], scheme_from: str, scheme_to: str) -> list[str]:
     return tags_of(parse_entities(tags), len(tags), scheme_to)
 
 
-def tags_of(chunks: Sequence[Entity], length: int, scheme: str) -> list[str]:
+def tags_of(chunks: Sequence[EntitySpan], length: int, scheme: str) -> list[str]:
     """Returns the `length` tags that mark a sentence's entities in `scheme`.
 
     Args:

@@ -15,7 +15,7 @@ _CELLS = 10_000_000  # of an array: what one holds at a time, 80 MB
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
+class BootstrapResult:
     """What `paired_bootstrap` found.
 
     Attributes:
@@ -37,7 +37,7 @@ class Comparison:
 
 def paired_bootstrap(
     metric: str | Callable, labels, a, b, samples: int = 10_000, seed: int = 0, num_classes: int | None = None
-) -> Comparison:
+) -> BootstrapResult:
     """Compares two systems that answered for the same examples.
 
     Draws make differences d around the one that was seen, D. As in Berg-Kirkpatrick et al. (section 2.2), where the
@@ -68,7 +68,7 @@ def paired_bootstrap(
     return _comparison(*seen, np.concatenate(drawn))
 
 
-def paired_bootstrap_of_sums(score: Callable, a, b, samples: int = 10_000, seed: int = 0) -> Comparison:
+def paired_bootstrap_of_sums(score: Callable, a, b, samples: int = 10_000, seed: int = 0) -> BootstrapResult:
     """Compares two systems by a score of sums over the examples, such as F1 of how many entities each sentence has.
 
     Args:
@@ -96,7 +96,7 @@ def _comparison(a, b, drawn):
     seen = a - b
     low, high = np.quantile(drawn, [0.025, 0.975])
     as_far = np.count_nonzero(np.abs(drawn - seen) >= abs(seen) - 1e-12)  # equal but for rounding is as far
-    return Comparison(a, b, seen, float(low), float(high), (1 + int(as_far)) / (1 + len(drawn)), len(drawn))
+    return BootstrapResult(a, b, seen, float(low), float(high), (1 + int(as_far)) / (1 + len(drawn)), len(drawn))
 
 
 def _draws(counts, samples, generator):

@@ -46,7 +46,7 @@ class Question(NamedTuple):
     @property
     def at(self) -> str:
         """File, place and id, with which every error about it begins."""
-        return where(self.path, self.place, self.id)
+        return question_position(self.path, self.place, self.id)
 
     @property
     def context(self) -> str:
@@ -107,8 +107,8 @@ def iterate_questions(path: str | os.PathLike) -> Iterator[Question]:
                 name = _id(question, _at(path, *place))
                 if name in places:
                     raise ValueError(
-                        f"{where(path, place, name)}: every question must have an id of its own. Received the id of "
-                        f"{_at('', *places[name])} again; change one of them, or take it out."
+                        f"{question_position(path, place, name)}: every question must have an id of its own. Received "
+                        f"the id of {_at('', *places[name])} again; change one of them, or take it out."
                     )
                 places[name] = place
                 yield Question(path, name, place, paragraph, question)
@@ -116,7 +116,7 @@ def iterate_questions(path: str | os.PathLike) -> Iterator[Question]:
         raise ValueError(f"{path} must hold questions. Received a file with none; name another.")
 
 
-def where(path: str, place: tuple[int, int, int], name: str) -> str:
+def question_position(path: str, place: tuple[int, int, int], name: str) -> str:
     """Returns file, place and id of a question, with which every error about it begins."""
     return f"{_at(path, *place)} (id {name!r})"
 
@@ -221,7 +221,7 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII only: quotes of print stay
 
 
-def score(
+def score_squad(
     golds: Golds, predictions: Mapping[str, str], null_odds: Mapping[str, float] | None = None, threshold: float = 1.0
 ) -> dict[str, float]:
     """Scores predictions.

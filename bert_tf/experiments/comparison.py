@@ -15,7 +15,7 @@ from bert_tf.evaluation.results import read_results
 from bert_tf.evaluation.significance import (
     CLASS_SCORES,
     CORRELATIONS,
-    Comparison,
+    BootstrapResult,
     paired_bootstrap,
     paired_bootstrap_of_sums,
 )
@@ -33,7 +33,7 @@ _HAVE_SEVERAL = {"single_label": False, "multi_label": True, "regression": False
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
+class PredictionTable:
     """What one file of a run holds.
 
     Attributes:
@@ -78,13 +78,13 @@ class Table:
                 f"{self.path}: the column {name!r} must hold numbers. Received: {error}; score the run again."
             ) from error
 
-    def take(self, places: Sequence[int]) -> "Table":
+    def take(self, places: Sequence[int]) -> "PredictionTable":
         """Returns the table with its lines in another order."""
         taken = {name: [cells[i] for i in places] for name, cells in self.columns.items()}
         return dataclasses.replace(self, columns=taken)
 
 
-def read_tables(directory: str) -> dict[str, Table]:
+def read_prediction_tables(directory: str) -> dict[str, PredictionTable]:
     """Returns {"" or "_mismatched", ...: the table of that file of examples} of a scored run.
 
     Raises:
@@ -103,7 +103,7 @@ def read_tables(directory: str) -> dict[str, Table]:
     for path in paths:
         suffix = path.stem.removeprefix(_NAME)
         scores = _scores(folder, suffix)
-        tables[suffix] = Table(path, _columns(path), scores, labels, separator or ",", has_several)
+        tables[suffix] = PredictionTable(path, _columns(path), scores, labels, separator or ",", has_several)
     return tables
 
 
@@ -173,11 +173,13 @@ def _run(folder):
 # What the columns of a table of answers say: which answers are right, and what each example adds to a score.
 
 
-Measure = Callable[["Answers", "Answers", int, int], Comparison]  # of two runs, samples and seed; the difference a - b
+Measure = Callable[
+    ["RunPredictions", "RunPredictions", int, int], BootstrapResult
+]  # of two runs, samples and seed; the difference a - b
 
 
 @dataclasses.dataclass(frozen=True)
-class Answers:
+class RunPredictions:
     """The answers of one run to n examples.
 
     Attributes:
@@ -213,18 +215,18 @@ class Kind:
 
     columns: tuple[str, ...]
     gold: tuple[str, ...]
-    read: Callable[[Table], Answers]
+    read: Callable[[PredictionTable], RunPredictions]
     measures: Mapping[str, Measure]
-    fits: Callable[[Table], bool] = lambda table: True
+    fits: Callable[[PredictionTable], bool] = lambda table: True
 
-    def texts(self, table: Table) -> list[str]:
+    def texts(self, table: PredictionTable) -> list[str]:
         """Returns n texts, what the table has of each example beside the answers; several with a bar between."""
         names = [name for name in table.columns if name not in {"id", "probability", *self.columns}]
         columns = [table.columns[name] for name in names] or [[""] * len(table.columns["id"])]
         return [" | ".join(cells) for cells in zip(*columns, strict=True)]
 
 
-def kind_of(table: Table) -> Kind:
+def kind_of_table(table: PredictionTable) -> Kind:
     """Returns the kind of a table; raises ValueError where it is of none."""
     for kind in KINDS:
         if set(kind.columns) <= table.columns.keys() and kind.fits(table):
@@ -278,7 +280,7 @@ def _classes(table):
     names = sorted({*table.labels, *gold, *given})  # as ids are given: sorted as strings
     place = {name: i for i, name in enumerate(names)}
     ids = tuple(np.array([place[name] for name in column]) for column in (gold, given))
-    return Answers(gold, given, (ids[0] == ids[1]).astype(float), {}, ids, len(names))
+    return RunPredictions(gold, given, (ids[0] == ids[1]).astype(float), {}, ids, len(names))
 
 
 def _sets(table):
@@ -295,7 +297,7 @@ def _sets(table):
     counts = [(len(a & b), len(b), len(a)) for a, b in pairs]
     decisions = np.array([[width - len(a ^ b), width] for a, b in pairs], np.float64)
     right = np.array([a == b for a, b in pairs], np.float64)
-    return Answers(gold, given, right, _counted(counts, accuracy=decisions))
+    return RunPredictions(gold, given, right, _counted(counts, accuracy=decisions))
 
 
 def _has_several(table):
@@ -303,8 +305,10 @@ def _has_several(table):
     if table.has_several is not None:
         return table.has_several
     cells = {*table.columns["label"], *table.columns["prediction"]}
-    return bool(table.labels) and not cells <= set(table.labels) and all(
-        table.labels_in(cell) is not None for cell in cells
+    return (
+        bool(table.labels)
+        and not cells <= set(table.labels)
+        and all(table.labels_in(cell) is not None for cell in cells)
     )
 
 
@@ -314,7 +318,7 @@ def _numbers(table):
     gold, given = table.numbers("label"), table.numbers("prediction")
     goodness = -np.abs(share_below(gold) - share_below(given))
     shown = table.columns["label"], table.columns["prediction"]
-    return Answers(*shown, goodness, {}, (gold, given), is_right_or_wrong=False)
+    return RunPredictions(*shown, goodness, {}, (gold, given), is_right_or_wrong=False)
 
 
 def _tags(table):
@@ -324,20 +328,22 @@ def _tags(table):
     found = [tuple(set(parse_entities(tags)) for tags in pair) for pair in pairs]
     counts = [(len(a & b), len(b), len(a)) for a, b in found]
     right = np.array([a == b for a, b in found], np.float64)
-    return Answers(table.columns["tags"], table.columns["predicted_tags"], right, _counted(counts, accuracy=words))
+    return RunPredictions(
+        table.columns["tags"], table.columns["predicted_tags"], right, _counted(counts, accuracy=words)
+    )
 
 
 def _questions(table):
     exact, f1 = table.numbers("exact"), table.numbers("f1")
     sums = {"exact": _with_ones(exact), "f1": _with_ones(f1)}
-    return Answers(table.columns["answer"], table.columns["prediction"], exact, sums)
+    return RunPredictions(table.columns["answer"], table.columns["prediction"], exact, sums)
 
 
 def _places(table):
     places = table.numbers("place")
     sums = {f"recall_at_{k}": _with_ones((places <= k).astype(float)) for k in (1, 10)}
     sums["mrr"] = _with_ones(1 / places)
-    return Answers([], [f"place {place:.0f}" for place in places], 1 / places, sums, is_right_or_wrong=False)
+    return RunPredictions([], [f"place {place:.0f}" for place in places], 1 / places, sums, is_right_or_wrong=False)
 
 
 _COUNTS = {name: _by_sums(name, score) for name, score in _COUNTED.items()}
@@ -376,7 +382,7 @@ class Change(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Compared:
+class RunComparison:
     """Two runs on one file of examples.
 
     Attributes:
@@ -391,7 +397,7 @@ class Compared:
 
     file: str
     count: int
-    scores: dict[str, Comparison]
+    scores: dict[str, BootstrapResult]
     better: Sequence[Change]
     worse: Sequence[Change]
     both_right: int | None
@@ -399,7 +405,7 @@ class Compared:
     one_answers: tuple[str | None, str | None] = (None, None)
 
 
-def compare(first: str, second: str, samples: int = 10_000, seed: int = 0) -> list[Compared]:
+def compare_runs(first: str, second: str, samples: int = 10_000, seed: int = 0) -> list[RunComparison]:
     """Compares two runs on every file of examples that both were scored on.
 
     Args:
@@ -411,7 +417,7 @@ def compare(first: str, second: str, samples: int = 10_000, seed: int = 0) -> li
         ValueError: a directory is none of a scored run, or they are of different tasks, labels or examples.
     """
     _check_tasks(first, second)
-    ours, theirs = read_tables(first), read_tables(second)
+    ours, theirs = read_prediction_tables(first), read_prediction_tables(second)
     common = [suffix for suffix in ours if suffix in theirs]
     if not common:
         names = [", ".join(table.path.name for table in side.values()) for side in (ours, theirs)]
@@ -431,9 +437,9 @@ def _check_tasks(first, second):
         )
 
 
-def _compare(first: Table, second: Table, samples, seed) -> Compared:
-    kind = kind_of(first)
-    if kind_of(second) is not kind:
+def _compare(first: PredictionTable, second: PredictionTable, samples, seed) -> RunComparison:
+    kind = kind_of_table(first)
+    if kind_of_table(second) is not kind:
         raise ValueError(
             f"Two runs must be of one task. Received {first.path} with the columns {', '.join(first.columns)} and "
             f"{second.path} with {', '.join(second.columns)}; name two of the same."
@@ -447,7 +453,7 @@ def _compare(first: Table, second: Table, samples, seed) -> Compared:
     right = [each.goodness == 1 for each in (before, after)] if before.is_right_or_wrong else None
     counts = (None, None) if right is None else (int((right[0] & right[1]).sum()), int((~right[0] & ~right[1]).sum()))
     one_answers = only_answer(first.columns), only_answer(second.columns)
-    return Compared(first.path.name, len(before.goodness), scores, better, worse, *counts, one_answers)
+    return RunComparison(first.path.name, len(before.goodness), scores, better, worse, *counts, one_answers)
 
 
 def _with_labels(first, second):
@@ -465,7 +471,7 @@ def _with_labels(first, second):
     return (dataclasses.replace(table, labels=labels) for table in (first, second))
 
 
-def _aligned(kind: Kind, first: Table, second: Table) -> Table:
+def _aligned(kind: Kind, first: PredictionTable, second: PredictionTable) -> PredictionTable:
     """Returns the second table in the order of the first.
 
     Raises:
@@ -501,7 +507,7 @@ def _other_examples(first, second, rows):
     )
 
 
-def _changes(kind, first, second, before: Answers, after: Answers):
+def _changes(kind, first, second, before: RunPredictions, after: RunPredictions):
     """Returns what the second run made better, and what worse, what changed most first, then the surest errors."""
     moved = after.goodness - before.goodness
     if before.is_right_or_wrong:  # by degrees between wrong and wrong is no change

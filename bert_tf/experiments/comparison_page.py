@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
-from bert_tf.evaluation.significance import Comparison
-from bert_tf.experiments.comparison import Change, Compared
+from bert_tf.evaluation.significance import BootstrapResult
+from bert_tf.experiments.comparison import Change, RunComparison
 from bert_tf.utils.report import Page
 
 _WIDTH = 100  # characters of a text in a line
 _SURE = 0.05  # a p-value below this speaks against luck
 
 
-def lines(compared: Sequence[Compared], first: str, second: str, most: int) -> Iterator[str]:
+def comparison_lines(compared: Sequence[RunComparison], first: str, second: str, most: int) -> Iterator[str]:
     """Yields the lines of a comparison.
 
     Args:
@@ -36,8 +36,8 @@ def lines(compared: Sequence[Compared], first: str, second: str, most: int) -> I
                 yield f"    and {len(changes) - most:,} more"
 
 
-def page(compared: Sequence[Compared], first: str, second: str, most: int) -> str:
-    """Returns the same as one HTML file; arguments as of `lines`."""
+def build_comparison_page(compared: Sequence[RunComparison], first: str, second: str, most: int) -> str:
+    """Returns the same as one HTML file; arguments as of `comparison_lines`."""
     document = Page("Two runs")
     document.table("Runs", [("A", first), ("B", second)])
     for each in compared:
@@ -87,7 +87,7 @@ def _difference(score):
     return f"{100 * score.difference:+.2f}"
 
 
-def _interval(score: Comparison):
+def _interval(score: BootstrapResult):
     return f"95 % interval {_range(score)}, p = {score.p_value:.4f}"
 
 

@@ -157,7 +157,7 @@ def input_ranges(forward: Forward, batches: Iterable[Mapping[str, tf.Tensor]]) -
     return ranges
 
 
-def read_examples(path: str | os.PathLike, task: Any, text_inputs: Sequence[str]) -> list[list[str]]:
+def read_calibration_texts(path: str | os.PathLike, task: Any, text_inputs: Sequence[str]) -> list[list[str]]:
     """Returns the texts of the first examples of a file.
 
     Args:
@@ -176,7 +176,7 @@ def read_examples(path: str | os.PathLike, task: Any, text_inputs: Sequence[str]
 
 def batches_of_texts(examples: Iterable[list[str]], task: Any, tokenizer: Any, text_inputs: Sequence[str],
                      max_seq_length: int) -> Iterator[Mapping[str, tf.Tensor]]:  # fmt: skip
-    """Yields what a served model is given for examples of `read_examples`.
+    """Yields what a served model is given for examples of `read_calibration_texts`.
 
     Args:
         examples: texts of each.

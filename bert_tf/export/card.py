@@ -14,8 +14,8 @@ from tensorflow.core.protobuf import meta_graph_pb2
 import bert_tf
 from bert_tf.evaluation.results import read_results
 from bert_tf.export.calibration import size_of
-from bert_tf.export.served import ServedModel
-from bert_tf.training.history import HISTORY_FILE, read
+from bert_tf.export.served import ServingModule
+from bert_tf.training.history import HISTORY_FILE, read_history
 from bert_tf.training.scored_files import precision_of_scores
 
 # === Run facts ===
@@ -66,7 +66,7 @@ def read_run(directory: str, checkpoint: str) -> RunFacts:
     step = re.fullmatch(r"model\.ckpt-(\d+)", name)
     facts = RunFacts(name, int(step[1]) if step else None)
     scores = _or_warn(read_results, directory) or {}
-    lines = _or_warn(read, os.path.join(directory, HISTORY_FILE)) or []
+    lines = _or_warn(read_history, os.path.join(directory, HISTORY_FILE)) or []
     scored_step = scores.pop("global_step", None)
     facts = dataclasses.replace(
         facts,
@@ -133,7 +133,7 @@ _MOST_LABELS = 1000
 
 
 def model_card(
-    served: ServedModel,
+    served: ServingModule,
     signatures: Mapping[str, meta_graph_pb2.SignatureDef],
     options: Mapping[str, Any],
     facts: RunFacts,

@@ -198,7 +198,7 @@ def lengths(max_seq_length: int) -> dict[str, int]:
     return {_WHOLE: max_seq_length} | shorter
 
 
-def write_model(directory: str, served) -> Mapping[str, object]:
+def write_litert(directory: str, served) -> Mapping[str, object]:
     """Writes `served` to `directory`/model.tflite and returns {name: SignatureDef} of its signatures.
 
     In the file are the vocabulary, the labels and the configuration, too: it is a zip archive of them as well.

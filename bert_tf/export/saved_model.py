@@ -17,7 +17,7 @@ from tensorflow.python.saved_model.pywrap_saved_model import fingerprinting
 from bert_tf.export import card, litert
 from bert_tf.export.card import RunFacts
 from bert_tf.export.litert import quiet
-from bert_tf.export.served import CLASSIFY, REGRESS, ServedModel
+from bert_tf.export.served import CLASSIFY, REGRESS, ServingModule
 from bert_tf.export.warm_up import sample_requests, write_goldens, write_requests
 from bert_tf.models.config import EncoderConfig
 from bert_tf.utils.files import write_text
@@ -272,7 +272,7 @@ _METHODS = {"classify": CLASSIFY, "regress": REGRESS}
 
 
 def export(
-    served: ServedModel,
+    served: ServingModule,
     export_dir: str | os.PathLike,
     options: Mapping[str, Any] | None = None,
     facts: RunFacts | None = None,
@@ -306,7 +306,7 @@ def export(
         os.chmod(aside, 0o755)  # mkdtemp's directories are for the owner alone, a server is another user
         files = server_files(export_dir, served.task.config, served.max_seq_length) if for_servers else {}
         beside = write_server_files(export_dir, files)
-        path = os.path.join(export_dir, str(1 + max([0, *versions(export_dir)])))
+        path = os.path.join(export_dir, str(1 + max([0, *list_versions(export_dir)])))
         _publish(aside, path, beside)
     except (tf.errors.OpError, OSError) as error:
         reason = str(error).splitlines()[0]
@@ -343,7 +343,7 @@ def _write_version(directory, served, options, facts):
 
 
 def _write_for_litert(directory, served, options, facts):
-    signatures = litert.write_model(directory, served)
+    signatures = litert.write_litert(directory, served)
     write_text(os.path.join(directory, card.FILE), card.model_card(served, signatures, options, facts))
 
 
@@ -357,7 +357,7 @@ def _publish(aside, path, beside):
         raise
 
 
-def versions(export_dir: str) -> list[int]:
+def list_versions(export_dir: str) -> list[int]:
     """Returns the version numbers below `export_dir`, ascending."""
     return sorted(int(name) for name in os.listdir(export_dir) if name.isdecimal())
 

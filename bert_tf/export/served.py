@@ -50,7 +50,7 @@ def cut(texts: tf.Tensor, tokens: int, spaces: str = "") -> tf.Tensor:
 ATTENTION, ATTRIBUTIONS = EXPLANATIONS
 
 
-def check(kinds: Sequence[str], task: Any, dtype: str):
+def check_explanations(kinds: Sequence[str], task: Any, dtype: str):
     """Raises ValueError where an export cannot explain itself so, as far as that is seen before there is a model.
 
     Args:
@@ -80,7 +80,7 @@ def explaining(
 
     Args:
         kinds: some of `names.EXPLANATIONS`.
-        task, model, tokenizer, text_inputs, max_seq_length: as of `ServedModel`.
+        task, model, tokenizer, text_inputs, max_seq_length: as of `ServingModule`.
 
     Raises:
         ValueError: the model cannot be explained so.
@@ -88,7 +88,7 @@ def explaining(
     if not kinds:
         return dict
     encoder = encoder_in(model)
-    check(kinds, task, encoder.compute_dtype)
+    check_explanations(kinds, task, encoder.compute_dtype)
     texts = [tf.TensorSpec([None], tf.string, name=name) for name in text_inputs]
     offered = {}
     if ATTENTION in kinds:
@@ -118,7 +118,7 @@ def explaining(
 CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
 
 
-class ServedModel(tf.Module):
+class ServingModule(tf.Module):
     """Tokenizer, encoder and head in one graph.
 
         serving_default   text [n] (or text_a, text_b [n]): strings     ->  the task's answers

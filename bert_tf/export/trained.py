@@ -12,11 +12,11 @@ from bert_tf.checkpoints import convert, heads
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export import litert
-from bert_tf.export.calibration import Forward, batches_of_texts, in_form, input_ranges, read_examples
+from bert_tf.export.calibration import Forward, batches_of_texts, in_form, input_ranges, read_calibration_texts
 from bert_tf.export.card import read_run
 from bert_tf.export.form import DEFAULT, Form
 from bert_tf.export.saved_model import export
-from bert_tf.export.served import ServedModel
+from bert_tf.export.served import ServingModule
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.registry import task_of
 
@@ -53,14 +53,14 @@ def export_trained(
     texts, longest = trained.text_inputs, trained.max_seq_length
     is_of_texts = isinstance(calibration, (str, os.PathLike))
     if is_of_texts:
-        examples = read_examples(calibration, task, texts)
+        examples = read_calibration_texts(calibration, task, texts)
         calibration = batches_of_texts(examples, task, description.tokenizer, texts, longest)
     checkpoint = open_checkpoint(directory)
-    convert.check(checkpoint, task.config)
+    convert.check_shapes(checkpoint, task.config)
     model = build_with(form.variable_dtype, task)
-    report = convert.load(checkpoint, model.variables, excuse=heads.unused(task))
+    report = convert.assign_weights(checkpoint, model.variables, excuse=heads.unused(task))
     ranges = _ranges(form, task, task.for_serving(model) if is_of_texts else model, calibration)
-    served = ServedModel(task, model, description.tokenizer, texts, longest, form=form, ranges=ranges)
+    served = ServingModule(task, model, description.tokenizer, texts, longest, form=form, ranges=ranges)
     facts = read_run(directory, report.path)
     if form.dtype == "int8" and score:
         in_int8 = in_form(lambda features: model(features, training=False), form, ranges)

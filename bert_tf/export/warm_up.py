@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import tensorflow as tf
 
-from bert_tf.export.served import ATTENTION, ATTRIBUTIONS, ServedModel
+from bert_tf.export.served import ATTENTION, ATTRIBUTIONS, ServingModule
 from bert_tf.utils.names import GOLDEN_REQUESTS
 
 # === Samples ===
@@ -61,7 +61,7 @@ def sample_texts(
 # Requests for every signature of a served model, as TensorFlow Serving logs them: in PredictionLogs.
 
 
-def signature_inputs(served: ServedModel, texts: Mapping[str, list]) -> dict[str, dict[str, tf.Tensor]]:
+def signature_inputs(served: ServingModule, texts: Mapping[str, list]) -> dict[str, dict[str, tf.Tensor]]:
     """Returns {signature: {input: tensor}}, inputs in the signature's order: the same examples for each of them.
 
     Args:
@@ -78,7 +78,7 @@ def signature_inputs(served: ServedModel, texts: Mapping[str, list]) -> dict[str
     return inputs
 
 
-def explanation_inputs(served: ServedModel, texts: Mapping[str, list]) -> dict[str, dict[str, tf.Tensor]]:
+def explanation_inputs(served: ServingModule, texts: Mapping[str, list]) -> dict[str, dict[str, tf.Tensor]]:
     """Returns the same for the signatures that explain: the last layer, and what the model itself says.
 
     Args:
@@ -149,7 +149,7 @@ _SEVERAL = 4
 Requests = list[tuple[str, dict[str, tf.Tensor]]]  # signature and {input: tensor}
 
 
-def sample_requests(served: ServedModel) -> Requests:
+def sample_requests(served: ServingModule) -> Requests:
     """Returns requests for every signature of the model, the shortest first.
 
     One that explains is asked about the short example alone: it may compute what fifty answers do.

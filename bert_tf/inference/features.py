@@ -10,7 +10,7 @@ import numpy as np
 
 from bert_tf.checkpoints.extractor import Extractor, PieceFeatures
 from bert_tf.checkpoints.loading import load, load_description
-from bert_tf.data.features import Ragged, concatenate
+from bert_tf.data.features import Ragged, concatenate_features
 from bert_tf.inference.sentence_encoder import weights_hash
 
 PIECE, WORD = UNITS = ("piece", "word")
@@ -145,7 +145,7 @@ def _tokens(features, names):
 
 def _columns(found):
     def column(values):
-        return concatenate([Ragged.of_lengths(each, [len(each)]) for each in values])
+        return concatenate_features([Ragged.of_lengths(each, [len(each)]) for each in values])
 
     return {
         "pieces": column([np.array(each.pieces, dtype=str) for each in found]),

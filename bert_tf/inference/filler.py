@@ -14,7 +14,7 @@ from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.card import read_run
 from bert_tf.export.form import DEFAULT, Form
 from bert_tf.export.saved_model import export
-from bert_tf.export.served import ServedModel
+from bert_tf.export.served import ServingModule
 from bert_tf.tasks.fill_mask import FillMaskTask
 from bert_tf.tokenization.base import BaseTokenizer
 from bert_tf.tokenization.mask_reader import MaskReader
@@ -30,7 +30,7 @@ _HEAD = "cls/predictions/output_bias"
 
 
 def open_masked_lm(path, vocab_file: str | None = None, do_lower_case: bool | None = None) -> tuple:
-    """Returns a checkpoint that has the head, to be read by `with_weights`, and the `Description` beside it.
+    """Returns a checkpoint that has the head, to be read by `build_with_weights`, and the `Description` beside it.
 
     Args:
         path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix.
@@ -48,16 +48,16 @@ def open_masked_lm(path, vocab_file: str | None = None, do_lower_case: bool | No
     return checkpoint, load_description([path], None, vocab_file, do_lower_case)
 
 
-def with_weights(task, checkpoint, dtype: str = "float32") -> keras.Model:
+def build_with_weights(task, checkpoint, dtype: str = "float32") -> keras.Model:
     """Returns a task's model with the checkpoint's weights, which must be of its configuration (else ValueError)."""
-    convert.check(checkpoint, task.config)
+    convert.check_shapes(checkpoint, task.config)
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(dtype)
     try:
         model = task.build_model()
     finally:
         keras.config.set_dtype_policy(before)
-    logging.info("%s", convert.load(checkpoint, model.variables, heads.unused(task)))
+    logging.info("%s", convert.assign_weights(checkpoint, model.variables, heads.unused(task)))
     return model
 
 
@@ -112,7 +112,7 @@ class Filler:
         self.tokenizer = description.tokenizer
         self.reader = MaskReader(self.tokenizer)
         self.task = FillMaskTask(description.config, self.tokenizer.written_pieces, top_k)
-        self.model = with_weights(self.task, checkpoint, dtype)
+        self.model = build_with_weights(self.task, checkpoint, dtype)
         self._source = directory_of(path), checkpoint.path
 
     def __call__(self, texts: Sequence[str]) -> Iterator[dict]:
@@ -160,7 +160,7 @@ class Filler:
             form: how; the model has its `variable_dtype`.
         """
         reader = MaskReader(self.tokenizer, most=1)
-        served = ServedModel(self.task, self.model, reader, ("text",), self.max_seq_length, reader.mask, form)
+        served = ServingModule(self.task, self.model, reader, ("text",), self.max_seq_length, reader.mask, form)
         return export(served, export_dir, {"top_k": self.task.top_k}, read_run(*self._source))
 
 
@@ -169,7 +169,7 @@ def _plain(tokens, probabilities):
     return {"token": [piece.decode("utf-8") for piece in tokens], "probability": [float(str(p)) for p in probabilities]}
 
 
-def read_texts(arguments: Sequence[str], input_file: str | None, mask: str = names.MASK) -> list[str]:
+def read_masked_texts(arguments: Sequence[str], input_file: str | None, mask: str = names.MASK) -> list[str]:
     """Returns the texts: the arguments, else the lines of `input_file`, else those of standard input; no blank ones.
 
     Raises:
@@ -183,8 +183,9 @@ def read_texts(arguments: Sequence[str], input_file: str | None, mask: str = nam
         text = read_text(input_file) if input_file else sys.stdin.buffer.read().decode("utf-8", "ignore")
         texts = [line.rstrip("\r") for line in text.split("\n") if line.strip()]
     if not texts:
-        raise ValueError('There must be a text with a blank to fill. Received none; give one, such as '
-                         f'"It is {mask} ."')
+        raise ValueError(
+            f'There must be a text with a blank to fill. Received none; give one, such as "It is {mask} ."'
+        )
     without = [i for i, text in enumerate(texts) if mask not in text]
     if without:
         raise ValueError(
@@ -194,7 +195,7 @@ def read_texts(arguments: Sequence[str], input_file: str | None, mask: str = nam
     return texts
 
 
-def as_text(answer: dict, mask: str = names.MASK) -> str:
+def format_answer(answer: dict, mask: str = names.MASK) -> str:
     """Returns one answer for the eye: the text, then a probability and a token a line."""
     several = answer["text"].count(mask) > 1
     head = answer["text"] + (f"   ({mask} {answer['mask'] + 1})" if several else "")

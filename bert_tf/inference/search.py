@@ -13,7 +13,7 @@ import numpy as np
 
 from bert_tf.data.features import Ragged
 from bert_tf.evaluation.metrics import unit
-from bert_tf.inference.sentence_encoder import Options, SentenceEncoder, identity_of, prompt_of, recipe_of
+from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of, prompt_of, recipe_of
 from bert_tf.utils.files import check_free, whole_directory, write_text
 from bert_tf.utils.json_files import read_object
 
@@ -35,7 +35,7 @@ class Embedder:
     """
 
     path: str
-    options: Options = Options()
+    options: EncodeOptions = EncodeOptions()
 
     @functools.cached_property
     def identity(self) -> Mapping[str, Any]:
@@ -152,7 +152,7 @@ class SearchIndex:
                 f"`model` must be the model that {self.directory} was made with. Received: {path}, where nothing is; "
                 "say where it lies now."
             )
-        options = Options(**self._options, prompt=prompt, prompt_name=prompt_name)
+        options = EncodeOptions(**self._options, prompt=prompt, prompt_name=prompt_name)
         there = identity_of(path, options)
         if differ := [name for name, value in self._identity.items() if there.get(name) != value]:
             raise ValueError(

@@ -16,7 +16,7 @@ from bert_tf.checkpoints.locate import locate
 from bert_tf.checkpoints.readers import OPENERS, check_finite
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
-from bert_tf.models.sentence_files import Dense, Recipe, read_recipe
+from bert_tf.models.sentence_files import Dense, PoolingConfig, read_recipe
 from bert_tf.tasks.registry import read_task
 from bert_tf.utils.text_lists import text_list
 
@@ -25,7 +25,7 @@ _ACTIVATIONS = {"Tanh": tf.tanh, "ReLU": tf.nn.relu, "GELU": functools.partial(t
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class EncodeOptions:
     """What is wanted otherwise than the model's folder says; None: as it says.
 
     Attributes:
@@ -58,10 +58,10 @@ class SentenceEncoder:
 
     Args:
         path: whatever `bert_tf.load` takes.
-        options: fields of `Options`, for what is wanted otherwise.
+        options: fields of `EncodeOptions`, for what is wanted otherwise.
 
     Attributes:
-        recipe: how a text becomes a vector, a `sentence_files.Recipe`.
+        recipe: how a text becomes a vector, a `sentence_files.PoolingConfig`.
         prompt: what is put before every text.
 
     Raises:
@@ -69,7 +69,7 @@ class SentenceEncoder:
     """
 
     def __init__(self, path: str | os.PathLike, **options):
-        options, path = Options(**options), os.fspath(path)
+        options, path = EncodeOptions(**options), os.fspath(path)
         self.recipe = recipe_of(path, options)
         self.prompt = prompt_of(self.recipe, options)
         bert = load(os.path.join(path, self.recipe.folder) if self.recipe.folder else path, options.do_lower_case)
@@ -111,14 +111,14 @@ class SentenceEncoder:
         return [text.lower() for text in texts] if self._lower else texts
 
 
-def recipe_of(path: str, options: Options = Options()) -> Recipe:
+def recipe_of(path: str, options: EncodeOptions = EncodeOptions()) -> PoolingConfig:
     """Returns how a model's texts become vectors, by its folder and by what is wanted otherwise.
 
     Raises:
         ValueError: the folder asks for what we do not have.
     """
     directory = directory_of(path)
-    recipe = read_recipe(directory) or _of_task(directory) or Recipe()
+    recipe = read_recipe(directory) or _of_task(directory) or PoolingConfig()
     pooling = options.pooling
     changes = {
         "layers": options.layers,
@@ -138,7 +138,7 @@ def _of_task(directory):
     return recipe and dataclasses.replace(recipe, max_seq_length=trained.max_seq_length)
 
 
-def prompt_of(recipe: Recipe, options: Options) -> str:
+def prompt_of(recipe: PoolingConfig, options: EncodeOptions) -> str:
     """Returns what is put before every text.
 
     Raises:
@@ -158,7 +158,7 @@ def prompt_of(recipe: Recipe, options: Options) -> str:
     return recipe.prompts[name] if name is not None else ""
 
 
-def identity_of(path: str, options: Options) -> dict[str, Any]:
+def identity_of(path: str, options: EncodeOptions) -> dict[str, Any]:
     """Returns what decides the vectors, as JSON values: hashes of the model's files, and the recipe but for prompts."""
     recipe = recipe_of(path, options)
     values = dataclasses.asdict(recipe)

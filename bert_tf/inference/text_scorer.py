@@ -12,7 +12,7 @@ from absl import logging
 
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.data.features import ENCODER_INPUTS, Ragged
-from bert_tf.inference.filler import longest_row, open_masked_lm, warn_of_unknown, with_weights
+from bert_tf.inference.filler import build_with_weights, longest_row, open_masked_lm, warn_of_unknown
 from bert_tf.inference.sentence_encoder import weights_hash
 from bert_tf.tasks.fill_mask import FillMaskTask
 from bert_tf.utils.text_lists import text_list
@@ -80,7 +80,7 @@ class TextScorer:
         self.tokenizer, config = description.tokenizer, description.config
         self.measure = measure_of(description)
         self.max_seq_length = longest_row(description, max_seq_length)
-        self._model = with_weights(FillMaskTask(config, self.tokenizer.vocab), checkpoint)
+        self._model = build_with_weights(FillMaskTask(config, self.tokenizer.vocab), checkpoint)
         self._vocab_size = config.vocab_size
         template = self.tokenizer.template
         self._before, self._after = len(template.before), len(template.after)
@@ -254,10 +254,10 @@ class ScoreMaker:
 
     def __call__(self) -> Callable:
         scorer = TextScorer(self.path, self.vocab_file, self.do_lower_case, self.max_seq_length)
-        return lambda rows: columns(rows.ids, rows.texts[0], scorer(rows.texts[0]), scorer.measure, self.pieces)
+        return lambda rows: score_columns(rows.ids, rows.texts[0], scorer(rows.texts[0]), scorer.measure, self.pieces)
 
 
-def columns(
+def score_columns(
     ids: Sequence, texts: Sequence[str], scores: Sequence[TextScore], measure: str, pieces: bool = False
 ) -> dict[str, Any]:
     """Returns the scores as columns: id, text, `measure`, per_piece, num_pieces; with `pieces` each of them too."""

@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.interpret.rows import Row, Texts, parts_of, read
-from bert_tf.interpret.targets import Target, head_of
+from bert_tf.interpret.rows import EncodedText, Texts, encode_texts, parts_of
+from bert_tf.interpret.targets import AttributionTarget, head_of
 
 # === Gradients ===
 # Integrated gradients (Sundararajan, Taly and Yan 2017): which part of a score each input is to be thanked for.
@@ -109,7 +109,7 @@ BASELINES = ("pad", "mask")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Attributions(Row):
+class Attributions(EncodedText):
     """A row, and what each of its pieces adds to the score of one answer.
 
     Attributes:
@@ -179,7 +179,7 @@ def attributions(
     if steps is not None and steps < 1:
         raise ValueError(f"`steps` must be at least 1. Received: {steps}; 32 is a good number.")
     head = head_of(model)
-    encoder, rows = read(model, texts, pairs, masks)
+    encoder, rows = encode_texts(model, texts, pairs, masks)
     targets = target if isinstance(target, list) else [target] * len(rows)
     if len(targets) != len(rows):
         raise ValueError(
@@ -211,7 +211,7 @@ def _explained(encoder, head, row, wanted, steps, instead):
     )  # fmt: skip
 
 
-def _integral_attribution(encoder, target: Target, features, ids, steps) -> Integral:
+def _integral_attribution(encoder, target: AttributionTarget, features, ids, steps) -> Integral:
     segments = features["segment_ids"]
     vectors, from_vectors = (
         tf.cast(encoder.embeddings(each, segments, training=False), tf.float32)

@@ -15,7 +15,7 @@ _SPAN, _SPAN_AND_TAG = r"(\d{1,9}):(\d{1,9})", r"(\d{1,9}):(\d{1,9})(?::(.+))?"
 _OUTSIDE = "O"
 
 
-class Choice(NamedTuple):
+class ExplainedTargets(NamedTuple):
     """What is explained of each of n examples.
 
     Attributes:
@@ -31,7 +31,7 @@ class Choice(NamedTuple):
     there: tf.Tensor
 
 
-class OfTexts:
+class TextChoice:
     """A head that says one thing of a row: labels, or a value.
 
     Args:
@@ -46,7 +46,7 @@ class OfTexts:
         """Returns what the head makes of the encoder's outputs, float32 [w, L]; pieces: [w, S, L], spans: [w, S, 2]."""
         return self.head(outputs["pooled_output"])
 
-    def choose(self, logits: tf.Tensor, origin: Any, target: tf.Tensor) -> Choice:
+    def choose(self, logits: tf.Tensor, origin: Any, target: tf.Tensor) -> ExplainedTargets:
         """Returns what the targets name.
 
         Args:
@@ -60,7 +60,9 @@ class OfTexts:
         """
         label = self._named(target, tf.argmax(logits, -1, tf.int32))
         rows = tf.range(tf.size(label, tf.int64))
-        return Choice(self._name(label), rows, tf.one_hot(label, len(self.labels)), tf.ones_like(rows, tf.bool))
+        return ExplainedTargets(
+            self._name(label), rows, tf.one_hot(label, len(self.labels)), tf.ones_like(rows, tf.bool)
+        )
 
     def _named(self, target, likeliest, what="a label"):
         """Returns int32 [n]: the places of labels among all, `likeliest` where the name is ""."""
@@ -77,14 +79,14 @@ class OfTexts:
         return tf.gather(tf.constant(self.labels), label)
 
 
-class OfPieces(OfTexts):
+class TokenChoice(TextChoice):
     """A head that says something of each piece; a word's first one speaks for it. `origin` is a tagger's `Words`."""
 
     def logits(self, outputs):
         return self.head(outputs["sequence_output"])
 
     def choose(self, logits, origin, target):
-        """As `OfTexts.choose`; where no word is named, the one least likely to be outside ("O"), else the surest."""
+        """As `TextChoice.choose`; where no word is named, the one least likely to be outside ("O"), else the surest."""
         n, is_given = tf.size(target, tf.int64), target != ""
         told = (
             "`target` must be where a word lies in the text, such as 10:14, in characters, or that and a tag, "
@@ -102,7 +104,7 @@ class OfPieces(OfTexts):
         label = self._named(tag, tf.argmax(of_word, -1, tf.int32), "a tag")
         place = tf.one_hot(columns, tf.shape(logits)[1]) * tf.cast(there, tf.float32)[:, tf.newaxis]
         parts = place[:, :, tf.newaxis] * tf.one_hot(label, len(self.labels))[:, tf.newaxis]
-        return Choice(tf.where(there, self._name(label), ""), rows, parts, there)
+        return ExplainedTargets(tf.where(there, self._name(label), ""), rows, parts, there)
 
     def _sure(self, logits):
         shares = tf.nn.softmax(logits)
@@ -110,7 +112,7 @@ class OfPieces(OfTexts):
         return 1 - shares[:, self.labels.index(_OUTSIDE)] if is_named else tf.reduce_max(shares, -1)
 
 
-class OfSpans:
+class SpanChoice:
     """A head that finds an answer in a context; `origin` is that of question answering.
 
     Args:
@@ -127,7 +129,7 @@ class OfSpans:
         return tf.stack([found["start_logits"], found["end_logits"]], -1)
 
     def choose(self, logits, origin, target):
-        """As `OfTexts.choose`: the sum of the logits of an answer's first and last piece."""
+        """As `TextChoice.choose`: the sum of the logits of an answer's first and last piece."""
         n, context = tf.size(target, tf.int64), origin.starts >= 0
         score, *own = (part[:, 0] for part in best_spans(logits[..., 0], logits[..., 1], context, self._longest, 1))
         told = "`target` must be where an answer lies in the context, such as 10:14, in characters. "
@@ -148,7 +150,7 @@ class OfSpans:
                          for values, end in zip((origin.starts, origin.limits), ends, strict=True))  # fmt: skip
         first, behind = tf.maximum(first, 0), tf.maximum(behind, 0)  # -1 where the context has no word
         text = tf.strings.substr(origin.contexts, first, behind - first, unit="UTF8_CHAR")
-        return Choice(text, best, parts, tf.ones_like(best, tf.bool))
+        return ExplainedTargets(text, best, parts, tf.ones_like(best, tf.bool))
 
 
 def check_task(task: Any):
@@ -169,7 +171,7 @@ def _without_head(task):
     )
 
 
-def head_in(model: Any, task: Any) -> OfTexts | OfPieces | OfSpans:
+def head_in(model: Any, task: Any) -> TextChoice | TokenChoice | SpanChoice:
     """Returns what the head of a task's model says.
 
     Args:
@@ -184,9 +186,9 @@ def head_in(model: Any, task: Any) -> OfTexts | OfPieces | OfSpans:
     if len(heads) != 1:
         raise _without_head(task)
     if isinstance(heads[0], QuestionAnsweringHead):
-        return OfSpans(heads[0], task.max_answer_length)
+        return SpanChoice(heads[0], task.max_answer_length)
     labels = task.labels or list(map(str, range(heads[0].num_labels)))
-    return (OfPieces if "tag_ids" in task.targets else OfTexts)(heads[0], labels)
+    return (TokenChoice if "tag_ids" in task.targets else TextChoice)(heads[0], labels)
 
 
 def _parsed(target, pattern, told):

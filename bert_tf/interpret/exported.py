@@ -7,10 +7,10 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.interpret.attribution import Integral, integrated_until_small
-from bert_tf.interpret.choices import OfPieces, OfSpans, OfTexts
+from bert_tf.interpret.choices import SpanChoice, TextChoice, TokenChoice
 from bert_tf.interpret.weights import kept_heads
 from bert_tf.models.encoder import Encoder
-from bert_tf.tokenization.places import Found, Places
+from bert_tf.tokenization.places import OriginTracker, TokenOrigins
 
 Tensors = dict[str, tf.Tensor]
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
@@ -45,7 +45,7 @@ def attention_in_graph(
             and so long that all weights together would be more than 2^26, or the layers named more than 2^24; nothing
             is computed then.
     """
-    L, places = encoder.config.num_hidden_layers, Places(tokenizer)
+    L, places = encoder.config.num_hidden_layers, OriginTracker(tokenizer)
     packed = places.pad(places.pack(*map(places.tokenize, texts), max_seq_length=max_seq_length))
     pieces, features = _resolved(places, packed)
     with tf.control_dependencies(_attention_checks(encoder.config, features["input_ids"], layers)):
@@ -61,7 +61,7 @@ def attention_in_graph(
 
 def attributions_in_graph(
     encoder: Any,
-    head: OfTexts | OfPieces | OfSpans,
+    head: TextChoice | TokenChoice | SpanChoice,
     tokenizer: Any,
     read: Callable,
     texts: Sequence[tf.Tensor],
@@ -76,7 +76,7 @@ def attributions_in_graph(
         encoder, tokenizer, texts, max_seq_length: as of `attention_in_graph`.
         head: of the model, by `choices.head_in`.
         read: the task's.
-        target: string [n], whose score is explained, as of `OfTexts.choose`.
+        target: string [n], whose score is explained, as of `TextChoice.choose`.
 
     Returns:
         `attribution` float32 [n, S], what each piece adds to the score, 0 for special ones; `target` string [n], the
@@ -86,7 +86,7 @@ def attributions_in_graph(
     Raises:
         tf.errors.InvalidArgumentError: there is no such target, or there are more than 16 texts.
     """
-    places = Places(tokenizer)
+    places = OriginTracker(tokenizer)
     told = f"An explanation must be asked for {_MOST_TEXTS} texts at most. Received"
     n = tf.maximum(tf.size(target), tf.size(texts[0]))
     few = tf.debugging.Assert(n <= _MOST_TEXTS, [told, n, "; ask for fewer at a time."])
@@ -95,7 +95,7 @@ def attributions_in_graph(
     laid_out, origin = read(places, texts, max_seq_length)
     pieces, features = _resolved(places, laid_out)
     choice = head.choose(head.logits(encoder(features, training=False)), origin, target)
-    pieces = Found(*(tf.gather(column, choice.rows) for column in pieces))
+    pieces = TokenOrigins(*(tf.gather(column, choice.rows) for column in pieces))
     features = {name: tf.gather(values, choice.rows) for name, values in features.items()}
     instead = tf.where(pieces.of_text >= 0, tokenizer.pad_id, pieces.ids)
     found = _integrals(encoder, head, features, instead, choice.parts)

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.interpret.rows import Row, Texts, name_of, parts_of, read
+from bert_tf.interpret.rows import EncodedText, Texts, encode_texts, name_of_model, parts_of
 from bert_tf.models.pretraining_heads import MaskedLMHead, build_in_cls
 
 # === Heads ===
@@ -19,7 +19,7 @@ from bert_tf.models.pretraining_heads import MaskedLMHead, build_in_cls
 # What a masked-LM head would put at each place, behind each layer (the "logit lens", nostalgebraist 2020).
 
 
-def with_weights(head: keras.layers.Layer, model: Any) -> keras.layers.Layer:
+def build_head(head: keras.layers.Layer, model: Any) -> keras.layers.Layer:
     """Builds a head of google-research/bert's scope "cls", and returns it with the weights in the model's `others`.
 
     Args:
@@ -40,7 +40,7 @@ _SMALL = 1e-12  # a vector of zeros has no direction: its cosines are 0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Layers(Row):
+class Layers(EncodedText):
     """A row, and the vectors of its pieces in front of the first of L layers and behind each.
 
     Attributes:
@@ -79,7 +79,7 @@ class Layers(Row):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Inputs(Row):
+class Inputs(EncodedText):
     """A row, and the embeddings of its pieces, float32 [S, E] each.
 
     Attributes:
@@ -101,11 +101,11 @@ class Inputs(Row):
 
 def layers(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> list[Layers]:
     """Returns each text's vectors through the layers; arguments and errors are those of `attention`."""
-    encoder, rows = read(model, texts, pairs, masks)
+    encoder, rows = encode_texts(model, texts, pairs, masks)
     return [Layers(**vars(row), values=states(encoder, row)) for row in rows]
 
 
-def states(encoder: Any, row: Row) -> np.ndarray:
+def states(encoder: Any, row: EncodedText) -> np.ndarray:
     """Returns float32 [L + 1, S, H]: what the first layer reads, and what each gives."""
     outputs = encoder(row.features, training=False)
     each = (outputs["embedding_output"], *outputs["encoder_outputs"])
@@ -114,7 +114,7 @@ def states(encoder: Any, row: Row) -> np.ndarray:
 
 def inputs(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> list[Inputs]:
     """Returns the embeddings of each text's pieces; arguments and errors are those of `attention`."""
-    encoder, rows = read(model, texts, pairs, masks)
+    encoder, rows = encode_texts(model, texts, pairs, masks)
     return [Inputs(**vars(row), **_embedded(encoder.embeddings, row)) for row in rows]
 
 
@@ -147,7 +147,7 @@ _BIAS = "cls/predictions/output_bias"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class MaskedWords(Row):
+class MaskedWords(EncodedText):
     """A row, and the likeliest pieces for each of its places, in front of the first of L layers and behind each.
 
     Attributes:
@@ -188,7 +188,7 @@ def masked_words(
     if top_k < 1:
         raise ValueError(f"`top_k` must be at least 1. Received: {top_k}; ask for one piece or more.")
     head = masked_lm_head(model)
-    encoder, rows = read(model, texts, pairs, masks)
+    encoder, rows = encode_texts(model, texts, pairs, masks)
     return [_filled(encoder, head, row, parts_of(model)[1], top_k) for row in rows]
 
 
@@ -200,12 +200,12 @@ def masked_lm_head(model: Any) -> MaskedLMHead:
     """
     if _BIAS not in getattr(model, "others", {}):
         raise ValueError(
-            f"`model` must have a masked-LM head for this. Received {name_of(model)}, which has none; load what was "
-            "pretrained, before it was trained for a task."
+            f"`model` must have a masked-LM head for this. Received {name_of_model(model)}, which has none; load what "
+            "was pretrained, before it was trained for a task."
         )
     c, policy = model.config, model.encoder.dtype_policy
     numbers = (c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, c.embedding_size)
-    return with_weights(MaskedLMHead(*numbers, c.tie_word_embeddings, dtype=policy), model)
+    return build_head(MaskedLMHead(*numbers, c.tie_word_embeddings, dtype=policy), model)
 
 
 def _filled(encoder, head, row, tokenizer, top_k):

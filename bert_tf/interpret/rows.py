@@ -11,7 +11,7 @@ import tensorflow as tf
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.model_inputs import named_inputs
 from bert_tf.tokenization.characters import ISOLATED, PAGE, SPACE, character_table
-from bert_tf.tokenization.packing import pack
+from bert_tf.tokenization.packing import pack_texts
 from bert_tf.utils.text_lists import text_list
 
 # === Words ===
@@ -98,7 +98,7 @@ _INPUTS = ("input_ids", "segment_ids", "input_mask")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Row:
+class EncodedText:
     """One text, or a pair of them, as the model reads it: S pieces, special ones among them, without padding.
 
     Attributes:
@@ -139,7 +139,9 @@ class Row:
         return {name: tf.constant(values[np.newaxis]) for name, values in ids.items()}
 
 
-def read(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> tuple[Any, list[Row]]:
+def encode_texts(
+    model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False
+) -> tuple[Any, list[EncodedText]]:
     """Returns the encoder of a model, and the rows that texts are for it.
 
     Args:
@@ -167,7 +169,8 @@ def read(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bo
 
 
 def parts_of(model: Any) -> tuple[Any, Any]:
-    """Returns the encoder of what `read` takes as a model, and the tokenizer: None where it is an encoder alone.
+    """Returns the encoder of what `encode_texts` takes as a model, and the tokenizer: None where it is an encoder
+    alone.
 
     Raises:
         ValueError: it is nothing like that.
@@ -184,7 +187,7 @@ def parts_of(model: Any) -> tuple[Any, Any]:
     )
 
 
-def name_of(model: Any) -> str:
+def name_of_model(model: Any) -> str:
     """Returns what a message calls a model."""
     return (model.path or "one that was not loaded") if hasattr(model, "encoder") else "an encoder alone"
 
@@ -203,7 +206,7 @@ def _given(config, features, pairs):
     for row, segment, mask in zip(ids, segments, masks, strict=True):
         none = np.zeros(mask.sum(), np.int32)
         own = row[mask], segment[mask]
-        rows.append(Row((), list(map(str, own[0].tolist())), *own, none, none, none - 1, [], none - 1))
+        rows.append(EncodedText((), list(map(str, own[0].tolist())), *own, none, none, none - 1, [], none - 1))
     return rows
 
 
@@ -232,7 +235,7 @@ def _rows(tokenizer, columns, config, masks):
 
     def beside(numbers, special=0):
         both = numbers if len(numbers) == 2 else (*numbers, None)
-        return pack(*both, longest, tokenizer.template, lambda piece: special)["input_ids"]
+        return pack_texts(*both, longest, tokenizer.template, lambda piece: special)["input_ids"]
 
     packed = tokenizer.pack(*(ids for ids, *_ in parts), max_seq_length=longest)
     numbers = [packed["input_ids"], packed["segment_ids"]]
@@ -240,7 +243,7 @@ def _rows(tokenizer, columns, config, masks):
     rows, vocab = [], tokenizer.vocab
     for n, texts in enumerate(zip(*columns, strict=True)):
         ids, *others = (each[n].numpy() for each in numbers)
-        rows.append(Row(texts, [vocab[i] for i in ids.tolist()], ids, *others, *_words(texts, *others[1:])))
+        rows.append(EncodedText(texts, [vocab[i] for i in ids.tolist()], ids, *others, *_words(texts, *others[1:])))
     return rows
 
 

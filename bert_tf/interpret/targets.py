@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.interpret.lens import with_weights
-from bert_tf.interpret.rows import Row, name_of
+from bert_tf.interpret.lens import build_head
+from bert_tf.interpret.rows import EncodedText, name_of_model
 from bert_tf.models.config_files import task_in
 from bert_tf.models.heads import QuestionAnsweringHead
 from bert_tf.tasks.base import TrainedTask
@@ -24,7 +24,7 @@ _LONGEST = 30  # pieces of an answer, run_squad's `max_answer_length`
 _OUTSIDE = "O"
 
 
-class Target(NamedTuple):
+class AttributionTarget(NamedTuple):
     """One number of a model's outputs for a row: the sum of some logits.
 
     Attributes:
@@ -43,7 +43,7 @@ class Target(NamedTuple):
     probabilities: np.ndarray | None = None
 
 
-class OfText:
+class TextTarget:
     """A head that says one thing of a row: labels, or a value.
 
     Args:
@@ -56,7 +56,7 @@ class OfText:
         self.head, self._answers = head, answers
         self.labels = list(map(str, range(head.num_labels))) if labels is None else list(labels)
 
-    def target(self, outputs: dict, row: Row, wanted: Any) -> Target:
+    def target(self, outputs: dict, row: EncodedText, wanted: Any) -> AttributionTarget:
         """Returns a label's logit.
 
         Args:
@@ -70,7 +70,9 @@ class OfText:
         logits = self.head(outputs["pooled_output"]).numpy()[0]
         label = int(logits.argmax()) if wanted is None else self.label(wanted)
         shares = self._answers(logits[np.newaxis])[0] if self._answers and len(logits) > 1 else None
-        return Target(self.labels[label], None, logits, lambda o: self.head(o["pooled_output"])[:, label], shares)
+        return AttributionTarget(
+            self.labels[label], None, logits, lambda o: self.head(o["pooled_output"])[:, label], shares
+        )
 
     def label(self, wanted: Any) -> int:
         """Returns the number of a label, by its name or number; raises ValueError where there is none."""
@@ -84,14 +86,14 @@ class OfText:
         )
 
 
-class OfPieces(OfText):
+class TokenTarget(TextTarget):
     """A head that says something of each piece; a word's first one speaks for it, as in a tagger."""
 
     def target(self, outputs, row, wanted):
         """Returns a tag's logit at a word.
 
         Args:
-            outputs, row: as of `OfText`.
+            outputs, row: as of `TextTarget`.
             wanted: (place of a word among the row's, tag or None for the likeliest), or the place alone; None: the
                 word that is least likely to be outside ("O"), or where there is no such tag the surest one.
         """
@@ -112,11 +114,11 @@ class OfPieces(OfText):
             )
         place = int(firsts[word])
         tag = int(logits[place].argmax()) if tag is None else self.label(tag)
-        return Target(self.labels[tag], (place, place), logits[place],
+        return AttributionTarget(self.labels[tag], (place, place), logits[place],
                       lambda o: self.head(o["sequence_output"])[:, place, tag])  # fmt: skip
 
 
-class OfSpans:
+class SpanTarget:
     """A head that finds an answer in the second text, or in the only one.
 
     Args:
@@ -135,7 +137,7 @@ class OfSpans:
         """Returns the sum of the logits of an answer's first and last piece.
 
         Args:
-            outputs, row: as of `OfText`.
+            outputs, row: as of `TextTarget`.
             wanted: where the answer lies in the text, half-open, in code points; None: the likeliest.
 
         Raises:
@@ -154,7 +156,7 @@ class OfSpans:
             logits = self._logits(o)
             return logits["start_logits"][:, start] + logits["end_logits"][:, end]
 
-        return Target(text, (start, end), found, score)
+        return AttributionTarget(text, (start, end), found, score)
 
 
 def _pieces_of(row, context, wanted):
@@ -172,7 +174,7 @@ def _pieces_of(row, context, wanted):
     return int(inside[0]), int(inside[-1])
 
 
-def head_of(model: Any) -> OfText | OfSpans:
+def head_of(model: Any) -> TextTarget | SpanTarget:
     """Returns what a model's head says.
 
     Args:
@@ -190,15 +192,15 @@ def head_of(model: Any) -> OfText | OfSpans:
     if head is None and _SPANS not in others:
         raise ValueError(
             "`model` must have a head for labels, tags or answers, whose score is to be explained. Received "
-            f"{name_of(model)}, which has none; name a model that was trained for a task."
+            f"{name_of_model(model)}, which has none; name a model that was trained for a task."
         )
     trained = trained_of(model)
     task = trained and trained.task
     if head is None:
-        return OfSpans(_span_head(model), getattr(task, "max_answer_length", _LONGEST))
+        return SpanTarget(_span_head(model), getattr(task, "max_answer_length", _LONGEST))
     if _is_of_pieces(model, task):
-        return OfPieces(head, model.labels)
-    return OfText(head, model.labels, task.answers if task else _answers_of_others(model))
+        return TokenTarget(head, model.labels)
+    return TextTarget(head, model.labels, task.answers if task else _answers_of_others(model))
 
 
 def _answers_of_others(model):
@@ -227,4 +229,4 @@ def _is_of_pieces(model, task):
 
 
 def _span_head(model):
-    return with_weights(QuestionAnsweringHead(model.config.initializer_range, dtype=model.encoder.dtype_policy), model)
+    return build_head(QuestionAnsweringHead(model.config.initializer_range, dtype=model.encoder.dtype_policy), model)

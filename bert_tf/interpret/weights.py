@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.interpret.rows import Row, Texts, parts_of, read
+from bert_tf.interpret.rows import EncodedText, Texts, encode_texts, parts_of
 
 # === Attention ===
 # What attends to what: attention's probabilities, and the queries and keys that they come from.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Attention(Row):
+class Attention(EncodedText):
     """A row, and what each of its pieces attends to, in L layers of A heads.
 
     Attributes:
@@ -68,7 +68,8 @@ def attention(model: Any, texts: Texts, pairs: Sequence[str] | None = None, mask
         seen.weights[2, 5, 1]                       # layer 2, head 5: where the first piece after [CLS] looks
 
     Args:
-        model, texts, pairs, masks: as `rows.read` takes them: what `bert_tf.load` gave, and texts or pairs of them.
+        model, texts, pairs, masks: as `rows.encode_texts` takes them: what `bert_tf.load` gave, and texts or pairs of
+            them.
 
     Returns:
         an `Attention` for each text, or for each pair.
@@ -76,11 +77,11 @@ def attention(model: Any, texts: Texts, pairs: Sequence[str] | None = None, mask
     Raises:
         ValueError: texts are no texts, or one is longer than the model's positions.
     """
-    encoder, rows = read(model, texts, pairs, masks)
+    encoder, rows = encode_texts(model, texts, pairs, masks)
     return [attention_of(encoder, row) for row in rows]
 
 
-def attention_of(encoder: Any, row: Row) -> Attention:
+def attention_of(encoder: Any, row: EncodedText) -> Attention:
     """Returns what attends to what in a row that `read` gave with this encoder."""
     outputs = encoder(row.features, training=False, return_attention_probs=True)
     return Attention(**vars(row), **_weights(encoder.config, outputs))
@@ -88,7 +89,7 @@ def attention_of(encoder: Any, row: Row) -> Attention:
 
 def neurons(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> list[Neurons]:
     """Returns what `attention` does, with queries and keys; arguments and errors are the same."""
-    encoder, rows = read(model, texts, pairs, masks)
+    encoder, rows = encode_texts(model, texts, pairs, masks)
     found = []
     for row in rows:
         outputs = encoder(row.features, training=False, return_attention_probs=True)

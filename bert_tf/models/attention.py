@@ -6,7 +6,7 @@ import tensorflow as tf
 from bert_tf.models import fused_int8, tensor_parallel
 from bert_tf.models.layers import Dropout, LayerNorm, Linear
 from bert_tf.models.lora import Lora
-from bert_tf.models.row_packing import join, unflatten
+from bert_tf.models.row_packing import merge_heads, unflatten
 
 MASKED = -10000.0  # added to a score that must not count; BERT's number, and float16 can hold it
 
@@ -123,7 +123,7 @@ class SelfAttention(keras.layers.Layer):
 
     def _parts(self, whole):
         layers = self.query, self.key, self.value
-        return [(layers, self.dense)] if whole else tensor_parallel.split(layers, self.dense, self._width())
+        return [(layers, self.dense)] if whole else tensor_parallel.split_layers(layers, self.dense, self._width())
 
     def _width(self):
         return self.head_width or self.query.units // self.num_heads
@@ -143,7 +143,7 @@ class SelfAttention(keras.layers.Layer):
         if head_mask is not None:
             probs *= tf.cast(head_mask, probs.dtype)[:, tf.newaxis, tf.newaxis]
         mixed = tf.transpose(tf.matmul(probs, value), [0, 2, 1, 3])
-        return join(mixed), probs
+        return merge_heads(mixed), probs
 
     def _share(self, mixed, dense, residual, training, adds):
         """Returns [residual +] W_o mixed + b_o."""

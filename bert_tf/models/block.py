@@ -93,7 +93,7 @@ class TransformerBlock(keras.layers.Layer):
         y = self.attention(x, bias, training=training, return_probs=return_probs, head_mask=head_mask)
         y, probs = y if return_probs else (y, None)
         z, shares = self.norm(y) if self.norm_first else y, []
-        for (inner,), outer in tensor_parallel.split([self.intermediate], self.dense):
+        for (inner,), outer in tensor_parallel.split_layers([self.intermediate], self.dense):
             shares.append(self._share(z, inner, outer, y, training, adds=not shares))
         z = sum(shares[1:], shares[0])
         z = z if self.norm_first else self.norm(z)

@@ -297,8 +297,8 @@ class EncoderConfig:
     @classmethod
     def load(cls, path: str | os.PathLike) -> "EncoderConfig":
         """Reads the file at `path`, or the first of bert_config.json and config.json in the directory `path`."""
-        path = config_files.find(os.fspath(path))
-        values = config_files.read(path)
+        path = config_files.find_config_file(os.fspath(path))
+        values = config_files.read_config_file(path)
         try:
             config = cls.from_dict(values)
         except ValueError as error:
@@ -314,7 +314,7 @@ _SETTINGS = {f.name: f.default for f in dataclasses.fields(EncoderConfig) if f.n
 
 
 def config_for(name: str, vocab_size: int | None = None) -> EncoderConfig:
-    """Returns the configuration published under `name`, one of `families.names()`.
+    """Returns the configuration published under `name`, one of `families.published_sizes()`.
 
     Args:
         name: such as "bert-base".
@@ -329,7 +329,7 @@ def config_for(name: str, vocab_size: int | None = None) -> EncoderConfig:
     return EncoderConfig(**{name: value for name, value in fields.items() if name in known}, extra=extra)
 
 
-def template_for(config: EncoderConfig) -> families.Template:
+def template_for(config: EncoderConfig) -> families.InputTemplate:
     """Returns what stands around the texts of the model's rows."""
     template = families.family(config.model_type).template
     return dataclasses.replace(template, segments=config.type_vocab_size)

@@ -53,7 +53,7 @@ TASK_FILE = "task.json"
 CONFIG_FILES = ("bert_config.json", "config.json")
 
 
-def find(path: str) -> str:
+def find_config_file(path: str) -> str:
     """Returns the file at `path`, or the first of CONFIG_FILES in the directory `path`.
 
     Raises:
@@ -68,7 +68,7 @@ def find(path: str) -> str:
     raise ValueError(f"{path} must hold one of {CONFIG_FILES}. Received a directory with: {there}.")
 
 
-def read(path: str) -> dict[str, Any]:
+def read_config_file(path: str) -> dict[str, Any]:
     """Returns the JSON object in a file; that of a KerasHub preset in our names.
 
     Raises:
@@ -100,7 +100,7 @@ def model_type_in(directory: str | os.PathLike) -> str | None:
     path = _file_in(directory)
     if path is None:
         return None
-    model_type = read(path).get("model_type", families.DEFAULT)
+    model_type = read_config_file(path).get("model_type", families.DEFAULT)
     try:
         families.family(model_type)
     except ValueError as error:
@@ -116,7 +116,7 @@ def lora_in(directory: str | os.PathLike) -> Lora | None:
     """
     path = _file_in(directory)
     try:
-        return path and Lora.of(read(path).get("lora"))
+        return path and Lora.of(read_config_file(path).get("lora"))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
@@ -143,7 +143,7 @@ def tied_in(directory: str | os.PathLike) -> bool:
         ValueError: the file holds no JSON object.
     """
     path = _file_in(directory)
-    return path is None or read(path).get("tie_word_embeddings") is not False
+    return path is None or read_config_file(path).get("tie_word_embeddings") is not False
 
 
 def is_decoder_in(directory: str | os.PathLike) -> bool:
@@ -153,7 +153,7 @@ def is_decoder_in(directory: str | os.PathLike) -> bool:
         ValueError: the file holds no JSON object.
     """
     path = _file_in(directory)
-    return path is not None and read(path).get("is_decoder") is True
+    return path is not None and read_config_file(path).get("is_decoder") is True
 
 
 def tokenizer_class_in(directory: str | os.PathLike) -> tuple[Any, str | None]:
@@ -163,7 +163,7 @@ def tokenizer_class_in(directory: str | os.PathLike) -> tuple[Any, str | None]:
         ValueError: the file holds no JSON object.
     """
     path = _file_in(directory)
-    return (None, None) if path is None else (read(path).get("tokenizer_class"), path)
+    return (None, None) if path is None else (read_config_file(path).get("tokenizer_class"), path)
 
 
 def _file_in(directory):

@@ -252,7 +252,7 @@ def _rows(inputs, may_pack):
     if "sentence_ids" in inputs:
         return row_packing.Whole(inputs | {"position_ids": restarting_positions(inputs["sentence_ids"])})
     if may_pack and is_wanted(ROW_PACKING):
-        return row_packing.pack(inputs)
+        return row_packing.pack_batch(inputs)
     return row_packing.Whole(with_positions(inputs))
 
 

@@ -116,7 +116,7 @@ DEFAULT = "bert"  # the family of configurations without `model_type`, such as g
 
 
 @dataclasses.dataclass(frozen=True)
-class Template:
+class InputTemplate:
     """What stands around the texts of a row.
 
         one text        before  a  after
@@ -207,7 +207,7 @@ class Family:
     name_map: str
     tokenizer: str = "wordpiece"
     tokenizing: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    template: Template = Template()
+    template: InputTemplate = InputTemplate()
     keys: Mapping[str, str] = dataclasses.field(default_factory=dict)
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     switches: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -238,8 +238,7 @@ class Family:
             there = ours.setdefault(name, value)
             if there is not value and there != value:  # NaN is not even equal to itself
                 raise ValueError(
-                    f"{name} must be said once. Received {brief(there)} and {brief(value)}, "
-                    f"also as {brief(key)}."
+                    f"{name} must be said once. Received {brief(there)} and {brief(value)}, also as {brief(key)}."
                 )
         for name in [name for name, switch in self.switches.items() if not ours.get(switch)]:
             ours.pop(name, None)
@@ -298,7 +297,7 @@ _FAMILIES_ROBERTA = Family(
     classes="Roberta",
     masked_lm_act="gelu",
     tokenizer="byte_bpe",
-    template=Template(
+    template=InputTemplate(
         *(("<s>",), ("</s>", "</s>"), ("</s>",)), second_segment=0, pad="<pad>", unknown="<unk>", mask="<mask>"
     ),
     defaults={"has_pooler": False},
@@ -321,7 +320,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         classes="DistilBert",
         causal_lm=None,
         keras_hub=KerasHub("DistilBert", "distil_bert", {"hidden_act": "gelu", "layer_norm_eps": 1e-12}, False),
-        template=Template(second_segment=0),
+        template=InputTemplate(second_segment=0),
         keys={
             "n_layers": "num_hidden_layers",
             "n_heads": "num_attention_heads",
@@ -347,16 +346,14 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         sizes=ELECTRA,
     ),
     # Sun et al. 2019 and 2020 (ERNIE 2: a table of tasks), Sun et al. 2021 (ERNIE 3).
-    "ernie": Family(
-        name_map="ernie", classes="Ernie", switches={"task_type_vocab_size": "use_task_id"}, sizes=ERNIE
-    ),
+    "ernie": Family(name_map="ernie", classes="Ernie", switches={"task_type_vocab_size": "use_task_id"}, sizes=ERNIE),
     # Lan et al. 2019, table 1 and appendix A.4: the releases' second version, without dropout.
     "albert": Family(
         name_map="albert",
         classes="Albert",
         causal_lm=None,
         tokenizer="unigram",
-        template=Template(pad="<pad>", unknown="<unk>"),
+        template=InputTemplate(pad="<pad>", unknown="<unk>"),
         tokenizing={"do_lower_case": True, "keep_accents": False, "straight_quotes": True, "split_digit_comma": True},
         defaults={"embedding_size": 128, "num_hidden_groups": 1},
         fixed={"inner_group_num": 1, "maps_embeddings": True},
@@ -402,7 +399,7 @@ def with_tokenizer(kind: str) -> Family:
     return next(row for row in FAMILIES.values() if row.tokenizer == kind)
 
 
-def names() -> list[str]:
+def published_sizes() -> list[str]:
     """Returns every published size that `size` knows: "bert-tiny" to "bert-large", "bert-L4-H256", and so on."""
     return [name for row in FAMILIES.values() for name in row.sizes]
 
@@ -416,4 +413,4 @@ def size(name: str) -> dict[str, Any]:
     for model_type, row in FAMILIES.items():
         if name in row.sizes:
             return row.read({"model_type": model_type, **row.sizes[name]})
-    raise ValueError(f"The name of a published size must be one of {names()}. Received: {name!r}.")
+    raise ValueError(f"The name of a published size must be one of {published_sizes()}. Received: {name!r}.")

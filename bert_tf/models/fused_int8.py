@@ -17,7 +17,7 @@ _MOST, _ZERO = 127, 128  # a weight lies from -127 to 127; 128 stands for an act
 _TINY = 1e-9  # the least scale, so that a row of zeros divides by none
 
 
-def linear(rows, kernel, bias):
+def int8_linear(rows, kernel, bias):
     """x W + b by a product of integers, rounded once for each row of x and once for each column of W.
 
     Row i of x is round(x / s_i) with s_i = max |x_i| / 127, column j of W is round(W / t_j) alike (dynamic

@@ -95,7 +95,7 @@ def linear(layer, x, training=None):
     if training:
         y = numerics.linear_for_training(rows, layer.kernel, layer.bias)
     elif is_wanted(INT8_PRODUCTS):
-        y = fused_int8.linear(rows, layer.kernel, layer.bias)
+        y = fused_int8.int8_linear(rows, layer.kernel, layer.bias)
     else:
         y = tf.matmul(rows, layer.kernel)
         y = tf.nn.bias_add(y, tf.cast(layer.bias, y.dtype))

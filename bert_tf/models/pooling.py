@@ -62,7 +62,7 @@ def is_weighted(layers: Layers) -> bool:
     return isinstance(layers, str) and layers.startswith("weighted_sum")
 
 
-def joined(outputs: Mapping, layers: Layers) -> tf.Tensor:
+def join_layers(outputs: Mapping, layers: Layers) -> tf.Tensor:
     """Returns the features of every piece, float [B, S, D], without anything learned: a sum has equal weights."""
     values = chosen_layers(outputs, layers)
     return tf.add_n(values) / len(values) if is_weighted(layers) else tf.concat(values, -1)
@@ -127,7 +127,7 @@ class PooledFeatures(keras.layers.Layer):
     """What an `Encoder` gave for rows -> a vector for each row, in float32 whatever the encoder computes in.
 
     Args:
-        layers, pooling: as in `joined` and `pool`.
+        layers, pooling: as in `join_layers` and `pool`.
         normalize: divide each vector by its length.
 
     Inputs: the dict that the encoder returned; `input_mask` int32 [B, S]. Output: float32 [B, D]. No weights.
@@ -138,7 +138,7 @@ class PooledFeatures(keras.layers.Layer):
         self.layers, self.pooling, self.normalize = layers, pooling, normalize
 
     def call(self, outputs, input_mask):
-        vectors = pool(self.pooling, tf.cast(joined(outputs, self.layers), tf.float32), input_mask)
+        vectors = pool(self.pooling, tf.cast(join_layers(outputs, self.layers), tf.float32), input_mask)
         return tf.math.l2_normalize(vectors, -1) if self.normalize else vectors
 
     def compute_output_spec(self, outputs, input_mask):

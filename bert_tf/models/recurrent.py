@@ -21,7 +21,7 @@ from bert_tf.models.pooling import LayerSum
 GATES = 4  # enter, forget, new and leave, in Keras's order: input, forget, cell, output
 
 
-def read(told: tf.Tensor, recurrent: tf.Tensor, bias: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+def run_lstms(told: tf.Tensor, recurrent: tf.Tensor, bias: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """Returns the states of R LSTMs of U units, which read side by side, float32 [S, R, B, U].
 
     Left to itself, TensorFlow would multiply for the gradient of `recurrent` at every step; here it does so once.
@@ -179,7 +179,7 @@ class BiLSTM(keras.layers.Layer):
         there = tf.cast(tf.transpose(input_mask)[:, tf.newaxis, :, tf.newaxis], tf.float32)  # [S, 1, B, 1]
         there = tf.concat([there, tf.reverse(there, [0])], 1)
         recurrent = tf.convert_to_tensor(self.recurrent_kernel)
-        states = read(self._told(values), recurrent, tf.cast(self.bias, tf.float32), there)
+        states = run_lstms(self._told(values), recurrent, tf.cast(self.bias, tf.float32), there)
         from_left, from_right = tf.unstack(states, axis=1)
         both = tf.concat([from_left, tf.reverse(from_right, [0])], -1)
         return tf.cast(tf.transpose(both, [1, 0, 2]), self.compute_dtype)

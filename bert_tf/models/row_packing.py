@@ -70,7 +70,7 @@ def unflatten(x: tf.Tensor, *last: int) -> tf.Tensor:
     return tf.reshape(as_rows(x)[: B * S] if is_wanted(FUSED_INT8) else x, [B, S, *last])
 
 
-def join(x: tf.Tensor) -> tf.Tensor:
+def merge_heads(x: tf.Tensor) -> tf.Tensor:
     """Returns the last two dimensions of [B, S, A, D] as one, [B, S, A D], or [B S, A D] where rows are flat."""
     first = [-1] if _BATCH in (notes(FLAT_ROWS) or {}) else _batch_of(x)
     return tf.reshape(x, [*first, x.shape[2] * x.shape[3]])
@@ -98,7 +98,7 @@ _MOST_REAL, _ALL = 4, 5  # with four fifths or more of its pieces no padding, a 
 _DOUBLINGS = 16  # so that a batch may come to 2^16 rows
 
 
-class Rows(NamedTuple):
+class PackedBatch(NamedTuple):
     """A batch [B, S] in rows [R, L].
 
     Attributes:
@@ -135,7 +135,7 @@ class Whole(NamedTuple):
         return unflatten(values)[:, 0]
 
 
-def pack(features: Mapping[str, tf.Tensor]) -> Rows:
+def pack_batch(features: Mapping[str, tf.Tensor]) -> PackedBatch:
     """Returns rows for a batch: packed ones where a fifth of it or more is padding, else those that it has.
 
     Which it is, is decided when the graph runs. Texts go into rows from the longest to the shortest, the next one into
@@ -158,7 +158,7 @@ def pack(features: Mapping[str, tf.Tensor]) -> Rows:
 def _as_it_is(features):
     B, S = tf.unstack(tf.shape(features["input_mask"]))
     more = {"sentence_ids": tf.ones([B, 1], tf.int32), "position_ids": tf.tile(tf.range(S)[tf.newaxis], [B, 1])}
-    return Rows(dict(features) | more, tf.reshape(tf.range(B * S), [B, S]))
+    return PackedBatch(dict(features) | more, tf.reshape(tf.range(B * S), [B, S]))
 
 
 def _packed(features):
@@ -168,11 +168,11 @@ def _packed(features):
     places, sources = _layout(lengths, S)
     found = {name: tf.gather(tf.reshape(values, [-1]), tf.maximum(sources, 0)) for name, values in features.items()}
     rows = {name: tf.where(sources < 0, 0, values) for name, values in found.items()}
-    return Rows(rows | {"sentence_ids": sources // S + 1, "position_ids": sources % S}, places)
+    return PackedBatch(rows | {"sentence_ids": sources // S + 1, "position_ids": sources % S}, places)
 
 
 def _layout(lengths, S):
-    """Returns the `places` of `Rows` and, int32 [R, L], the number in the batch of each piece of the rows.
+    """Returns the `places` of `PackedBatch` and, int32 [R, L], the number in the batch of each piece of the rows.
 
     Numbers count row by row; -1: padding.
     """

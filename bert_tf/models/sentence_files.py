@@ -1,9 +1,9 @@
 """What makes one vector of a text's pieces, and the small files of a sentence-transformers directory that say it.
 
-    modules.json                        Transformer, Pooling, then Dense and Normalize, each with its folder
-    sentence_bert_config.json           max_seq_length, do_lower_case
-    1_Pooling/config.json               how pieces are pooled
-    config_sentence_transformers.json   prompts, and which of them is put before every text
+modules.json                        Transformer, Pooling, then Dense and Normalize, each with its folder
+sentence_bert_config.json           max_seq_length, do_lower_case
+1_Pooling/config.json               how pieces are pooled
+config_sentence_transformers.json   prompts, and which of them is put before every text
 """
 
 import dataclasses
@@ -63,7 +63,7 @@ class Dense:
 
 
 @dataclasses.dataclass(frozen=True)
-class Recipe:
+class PoolingConfig:
     """How a text becomes a vector.
 
     Attributes:
@@ -91,7 +91,7 @@ class Recipe:
     folder: str = ""
 
 
-def read_recipe(directory: str) -> Recipe | None:
+def read_recipe(directory: str) -> PoolingConfig | None:
     """Returns what a sentence-transformers directory says; None where `directory` has no modules.json.
 
     Raises:
@@ -112,7 +112,7 @@ def read_recipe(directory: str) -> Recipe | None:
     normalize = bool(steps) and steps[-1] is None
     steps = tuple(steps[:-1] if normalize else steps)
     parts = _of_transformer(os.path.join(directory, folder)), _of_pooling(directory, rest[0][1]), _prompts(directory)
-    return Recipe(**parts[0] | parts[1] | parts[2], normalize=normalize, steps=steps, folder=folder)
+    return PoolingConfig(**parts[0] | parts[1] | parts[2], normalize=normalize, steps=steps, folder=folder)
 
 
 def _modules(path):

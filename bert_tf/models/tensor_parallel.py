@@ -49,7 +49,7 @@ class Part:
         return linear(self, x)
 
 
-def split(layers: Sequence[Linear], last: Linear, width: int = 1) -> list[tuple[Sequence, Linear]]:
+def split_layers(layers: Sequence[Linear], last: Linear, width: int = 1) -> list[tuple[Sequence, Linear]]:
     """Returns [(layers, last)], or where parts are wanted [([part of all layers], part of last), ...].
 
     What the `last` of each gives is added.

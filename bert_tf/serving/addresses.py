@@ -3,7 +3,7 @@
 import ipaddress
 
 
-def join(host: str, port: int) -> str:
+def join_address(host: str, port: int) -> str:
     """Returns "host:port"; an IPv6 address, which has colons itself, stands in brackets: "[::1]:8500"."""
     host = bare(host)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -15,7 +15,7 @@ from tensorflow_serving.apis import classification_pb2, predict_pb2, prediction_
 
 from bert_tf.serving.client.channel import MAX_ANSWER_BYTES, Tls, open_channel
 from bert_tf.serving.client.questions import explain
-from bert_tf.serving.client.requests import clean, listed, parse_answer
+from bert_tf.serving.client.requests import clean, join_names, parse_answer
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server.classify import check_examples
 from bert_tf.serving.server.predict import INTERNAL, read_input
@@ -238,7 +238,7 @@ def _type(array):
 
 
 def _listed(names):
-    return listed(sorted(names))
+    return join_names(sorted(names))
 
 
 # === Verification ===

@@ -30,7 +30,7 @@ _WIDTHS = {
 }  # bytes of a packed number, 0 where that differs from number to number
 
 
-def check(data: bytes, message: Descriptor, limits: Limits):
+def check_message(data: bytes, message: Descriptor, limits: Limits):
     """Raises ServingError where `data`, a message of that type, has too many fields or numbers.
 
     What is no such message passes: the parser has words for that.
@@ -161,7 +161,7 @@ def fill_tensor(tensor, values, name: str):
         tensor.tensor_content = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
 
 
-def to_array(tensor) -> np.ndarray:
+def wire_to_array(tensor) -> np.ndarray:
     """Returns the array of a tensor message; strings as objects of type bytes.
 
     Raises:

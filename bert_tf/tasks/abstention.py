@@ -13,14 +13,14 @@ from absl import logging
 from bert_tf.evaluation import abstention
 from bert_tf.evaluation.abstention import CURVE_FILE, Abstention, Curve
 from bert_tf.models.config_files import TASK_FILE
-from bert_tf.tasks.base import FineTuned, Outcome
+from bert_tf.tasks.base import FineTuningTask, SplitPredictions
 from bert_tf.utils.files import with_suffix
 from bert_tf.utils.settings import Settings
 
 _FEW = 30  # answers, too few to say how many of the next ones will be right
 
 
-class Abstaining(FineTuned):
+class Abstaining(FineTuningTask):
     """A task that may be sure of an answer or not.
 
     Attributes:
@@ -31,7 +31,7 @@ class Abstaining(FineTuned):
     abstention: Abstention | None = None
 
     @abc.abstractmethod
-    def certainty(self, outcome: Outcome) -> tuple[np.ndarray, np.ndarray]:
+    def certainty(self, outcome: SplitPredictions) -> tuple[np.ndarray, np.ndarray]:
         """Returns each answer's probability, float [n], and whether it is right, bool [n]."""
 
     def take_abstention(self, given: Abstention | dict[str, float] | None):
@@ -54,7 +54,7 @@ class Abstaining(FineTuned):
             scores |= self._scores(outcomes)
         return scores
 
-    def write_scored(self, directory: str, outcomes: Sequence[Outcome], settings: Settings, suffix: str = ""):
+    def write_scored(self, directory: str, outcomes: Sequence[SplitPredictions], settings: Settings, suffix: str = ""):
         """Writes how many answers are given at which threshold, where that was asked."""
         if settings.get("fit_abstention") or self.abstention:
             Curve.of(*self.certainty(outcomes[0])).write(directory, suffix)
@@ -83,10 +83,10 @@ def check_settings(settings: Settings):
     """Raises ValueError where what `fit_abstention` asks for contradicts the other settings."""
     if settings.get("fit_abstention") == 0:
         raise ValueError("`fit_abstention` must be over 0 and at most 1. Received: 0; 0.95 asks for 19 of 20.")
-    check_scores(settings, "fit_abstention")
+    check_scored_examples(settings, "fit_abstention")
 
 
-def check_scores(settings: Settings, name: str):
+def check_scored_examples(settings: Settings, name: str):
     """Raises ValueError where a setting fits something on scored examples and none are scored."""
     if settings.get(name) and not settings.do_eval:
         raise ValueError(f"`{name}` must come with `do_eval`. Received it alone; add `do_eval`.")

@@ -11,12 +11,12 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.dataset import Tokenized
-from bert_tf.data.samples import Sample
+from bert_tf.data.samples import LintSample
 from bert_tf.data.windowed import Windowed
-from bert_tf.evaluation.error_reports.common import Judged
+from bert_tf.evaluation.error_reports.common import ErrorReport
 from bert_tf.evaluation.metrics import mean_loss
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.sentence_files import Recipe
+from bert_tf.models.sentence_files import PoolingConfig
 from bert_tf.utils.report import Page
 from bert_tf.utils.settings import Flag, Settings
 
@@ -30,7 +30,7 @@ Collected = np.ndarray | Mapping[str, np.ndarray]  # the same of a whole file, [
 Rows = Tokenized | Windowed
 
 
-class Model(Protocol):
+class BaseTask(Protocol):
     """What every task has.
 
     Attributes:
@@ -50,7 +50,7 @@ class Model(Protocol):
         """Returns a new functional model from `features` to this task's outputs."""
 
 
-class Trainable(Model, Protocol):
+class TrainableTask(BaseTask, Protocol):
     """A task that `training/` can train and score.
 
     Attributes:
@@ -96,7 +96,7 @@ class Trainable(Model, Protocol):
         """Returns {metric: score} over a whole file of examples; `outputs` is what `collected` kept, in numpy."""
 
 
-class Served(Model, Protocol):
+class ServableTask(BaseTask, Protocol):
     """A task that `export/` can turn into signatures.
 
     Attributes:
@@ -192,7 +192,7 @@ class TaskData(Protocol):
     text_inputs: tuple[str, ...]
 
 
-class Outcome(NamedTuple):
+class SplitPredictions(NamedTuple):
     """What a model gave for one split.
 
     Attributes:
@@ -225,13 +225,14 @@ class TrainedTask:
         max_seq_length: longest row in training.
     """
 
-    task: "FineTuned"
+    task: "FineTuningTask"
     text_inputs: tuple[str, ...]
     max_seq_length: int
 
 
-class FineTuned(Trainable, Served):
-    """A task that learns from files, answers for files, and is served: `Trainable`, `Served` and what follows.
+class FineTuningTask(TrainableTask, ServableTask):
+    """A task that learns from files, answers for files, and is served: `TrainableTask`, `ServableTask` and what
+    follows.
 
     Attributes:
         name: in task.json.
@@ -253,7 +254,7 @@ class FineTuned(Trainable, Served):
     uses_pooler = False
     labels: list[str] | None = None
     architecture: ClassVar[str | None] = None
-    recipe: Recipe | None = None
+    recipe: PoolingConfig | None = None
     has_temperature: bool = True
     has_windows: bool = False
     every_window: bool = False
@@ -332,7 +333,7 @@ class FineTuned(Trainable, Served):
         return {}
 
     @classmethod
-    def samples(cls, data: TaskData, settings: Settings) -> dict[str, Sample]:
+    def samples(cls, data: TaskData, settings: Settings) -> dict[str, LintSample]:
         """Returns split -> what is checked of its examples (`data/checks`); {}: there is nothing to say of them.
 
         Args:
@@ -371,7 +372,7 @@ class FineTuned(Trainable, Served):
     def collected(self, outputs, batch):
         return outputs
 
-    def evaluate(self, outcomes: Sequence[Outcome], settings: Settings) -> dict[str, float]:
+    def evaluate(self, outcomes: Sequence[SplitPredictions], settings: Settings) -> dict[str, float]:
         """Returns the scores over all files to score on; the task keeps what it learns from them, such as a threshold.
 
         Args:
@@ -384,7 +385,7 @@ class FineTuned(Trainable, Served):
             scores |= {f"{name}{outcome.suffix}": value for name, value in values.items()}
         return scores
 
-    def judged(self, outcome: Outcome, settings: Settings) -> Judged | None:
+    def judged(self, outcome: SplitPredictions, settings: Settings) -> ErrorReport | None:
         """Returns the examples of a file with right answers, these, and the model's, as the page of the run and
         eval_predictions.tsv show them; None: they show nothing of this task.
 
@@ -394,24 +395,24 @@ class FineTuned(Trainable, Served):
         """
         return None
 
-    def show_more(self, page: Page, outcomes: Sequence[Outcome], settings: Settings):
+    def show_more(self, page: Page, outcomes: Sequence[SplitPredictions], settings: Settings):
         """Adds to the page of the run what is to be seen of all scored files beside `judged`; here, nothing."""
 
-    def write_scored(self, directory: str, outcomes: Sequence[Outcome], settings: Settings, suffix: str = ""):
+    def write_scored(self, directory: str, outcomes: Sequence[SplitPredictions], settings: Settings, suffix: str = ""):
         """Writes, beside eval_results.txt and eval_predictions.tsv, what else there is to the scored examples.
 
         The names of files end in `suffix` before the extension, as theirs do.
         """
 
     @abc.abstractmethod
-    def decode(self, outcome: Outcome) -> Any:
+    def decode(self, outcome: SplitPredictions) -> Any:
         """Returns the answer for each example of a file."""
 
     @abc.abstractmethod
-    def write_answers(self, directory: str, outcome: Outcome, answers: Any, settings: Settings):
+    def write_answers(self, directory: str, outcome: SplitPredictions, answers: Any, settings: Settings):
         """Writes the answers for a file to answer, as `decode` gave them."""
 
-    def score_answers(self, outcome: Outcome, answers: Any) -> dict[str, float]:
+    def score_answers(self, outcome: SplitPredictions, answers: Any) -> dict[str, float]:
         """Returns the scores of such answers, where the file to answer holds the right ones; else {}."""
         return {}
 

@@ -12,8 +12,8 @@ from absl import logging
 from bert_tf.data import glue, windowed
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.data.glue import LEADERBOARD_HEADER
-from bert_tf.data.samples import Sample, Table
-from bert_tf.data.tables import Examples
+from bert_tf.data.samples import LintSample, TableLayout
+from bert_tf.data.tables import LabeledTexts
 from bert_tf.data.windowed import Windowing
 from bert_tf.evaluation import calibration
 from bert_tf.evaluation.abstention import Abstention
@@ -23,9 +23,9 @@ from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.recurrent import bilstm_on_top
 from bert_tf.models.windows import MeanOfWindows, TakeWindows
 from bert_tf.tasks import options
-from bert_tf.tasks.abstention import Abstaining, check_kept, check_scores, check_settings
+from bert_tf.tasks.abstention import Abstaining, check_kept, check_scored_examples, check_settings
 from bert_tf.tasks.base import TrainedTask
-from bert_tf.tasks.classification_data import Source, leaderboard, make_source, shown, tokenize_examples
+from bert_tf.tasks.classification_data import Source, leaderboard, make_source, shown_examples, tokenize_examples
 from bert_tf.tasks.classification_data import targets as targets_of
 from bert_tf.tasks.classification_outputs import PROBLEMS, check_options
 from bert_tf.tasks.labels import (
@@ -45,9 +45,9 @@ from bert_tf.utils.settings import Settings
 # A classifier's answers as files: for programs, for people, and for leaderboards.
 
 
-def write_predictions(
+def write_class_predictions(
     directory: str,
-    examples: Examples,
+    examples: LabeledTexts,
     answers: np.ndarray,
     labels: list[str] | None,
     suffix: str = "",
@@ -119,15 +119,15 @@ class ClassificationData:
     """
 
     source: Source
-    examples: dict[str, Examples]
+    examples: dict[str, LabeledTexts]
 
     @property
     def text_inputs(self) -> tuple[str, ...]:
         return self.source.text_inputs
 
 
-def read_data(settings: Settings, kinds, trained: TrainedTask | None) -> ClassificationData:
-    """Returns what the settings ask for; see `FineTuned.read_data`.
+def read_classification_data(settings: Settings, kinds, trained: TrainedTask | None) -> ClassificationData:
+    """Returns what the settings ask for; see `FineTuningTask.read_data`.
 
     Raises:
         ValueError: settings contradict each other or the model, or a file is not as described.
@@ -137,10 +137,10 @@ def read_data(settings: Settings, kinds, trained: TrainedTask | None) -> Classif
     return ClassificationData(source, source.read(kinds))
 
 
-def samples(data: ClassificationData) -> dict[str, Sample]:
-    """Returns what is checked of the examples; see `FineTuned.samples`."""
+def classification_samples(data: ClassificationData) -> dict[str, LintSample]:
+    """Returns what is checked of the examples; see `FineTuningTask.samples`."""
     source = data.source
-    table = None if source.task else Table(source.header, source.text_columns, source.label_column)
+    table = None if source.task else TableLayout(source.header, source.text_columns, source.label_column)
 
     def sample(examples):
         texts = zip(source.text_inputs, (examples.text_a, examples.text_b), strict=False)
@@ -149,7 +149,7 @@ def samples(data: ClassificationData) -> dict[str, Sample]:
             targets = list(map(frozenset, targets))
         labels = examples.labels if source.has_labels else None
         bad = {"bad_labels": examples.bad_labels, "bad_texts": examples.bad_texts}
-        return Sample(examples.path, examples.where, dict(texts), targets, labels, table=table, **bad)
+        return LintSample(examples.path, examples.where, dict(texts), targets, labels, table=table, **bad)
 
     return {split: sample(examples) for split, examples in data.examples.items()}
 
@@ -184,7 +184,7 @@ def _check(settings, source):
     for_labels = {name: settings.get(name) for name in _OF_LABELS}
     if not source.has_labels and (given := [name for name, value in for_labels.items() if value]):
         raise ValueError(f"Targets must be labels for `{given[0]}`. Received numbers; leave it out.")
-    check_scores(settings, "fit_temperature")
+    check_scored_examples(settings, "fit_temperature")
     check_settings(settings)
     if "label_separator" in settings.given and not source.has_several_labels:
         raise ValueError(
@@ -193,7 +193,7 @@ def _check(settings, source):
         )
 
 
-def windows_of(settings: Settings) -> Windowing | None:
+def window_settings(settings: Settings) -> Windowing | None:
     """Returns how long texts are read; None: they are cut.
 
     Raises:
@@ -213,7 +213,7 @@ def windows_of(settings: Settings) -> Windowing | None:
 
 def check_trained(settings: Settings, windows: Windowing | None):
     """Raises ValueError where settings ask a trained model, which reads through `windows`, for what it cannot do."""
-    if "long_text" in settings.given and (asked := windows_of(settings)) != windows:
+    if "long_text" in settings.given and (asked := window_settings(settings)) != windows:
         raise ValueError(
             f"`long_text`, `doc_stride` and `max_windows` must be what the model was trained with, {_text(windows)}. "
             f"Received: {_text(asked)}; leave them out."
@@ -318,11 +318,11 @@ class ClassificationTask(Abstaining):
 
     @classmethod
     def read_data(cls, settings, kinds, trained):
-        return read_data(settings, kinds, trained)
+        return read_classification_data(settings, kinds, trained)
 
     @classmethod
     def samples(cls, data, settings):
-        return samples(data)
+        return classification_samples(data)
 
     @classmethod
     def create(cls, model, data, settings, before, use_xla=False):
@@ -347,7 +347,7 @@ class ClassificationTask(Abstaining):
             label_smoothing=settings.label_smoothing,
             temperature=before.task.temperature if before else 1.0,  # a run that is finished keeps what was fitted
             abstention=before.task.abstention if before else None,
-            windows=windows_of(settings),
+            windows=window_settings(settings),
             lstm_units=read_lstm_units(settings),
             **options,
         )
@@ -437,7 +437,7 @@ class ClassificationTask(Abstaining):
     def read(self, tokenizer, texts, max_seq_length):
         if self.windows is None:
             return single_rows(tokenizer, texts, max_seq_length), None
-        features = windowed.read(tokenizer, texts, max_seq_length, self.windows)
+        features = windowed.read_windows(tokenizer, texts, max_seq_length, self.windows)
         return {name: at_least_one(values) for name, values in features.items()}, None
 
     def answer(self, outputs, origin=None):
@@ -483,7 +483,7 @@ class ClassificationTask(Abstaining):
 
     def judged(self, outcome, settings):
         target, separator = outcome.rows.targets[self.problem.target], settings.get("label_separator", ",")
-        examples = shown(outcome.examples, outcome.rows.lengths)
+        examples = shown_examples(outcome.examples, outcome.rows.lengths)
         return self.problem.judge(examples, target, self.decode(outcome), self.outputs, separator)
 
     def decode(self, outcome):
@@ -492,7 +492,7 @@ class ClassificationTask(Abstaining):
     def write_answers(self, directory, outcome, answers, settings):
         examples = outcome.examples
         more = {name: each.numpy().tolist() for name, each in self._confident(answers).items()}
-        write_predictions(directory, examples, answers, self.labels, outcome.suffix, more)
+        write_class_predictions(directory, examples, answers, self.labels, outcome.suffix, more)
         if wanted := leaderboard(settings.task_name, outcome.split):
             name, scale = wanted
             chosen = self.problem.choose(answers, self.outputs)

@@ -10,7 +10,7 @@ from bert_tf.data import columns, glue, tables, windowed
 from bert_tf.data.dataset import Tokenized, cut_of_rows
 from bert_tf.data.features import splits_of
 from bert_tf.data.table_reader import excerpt
-from bert_tf.data.tables import Examples
+from bert_tf.data.tables import LabeledTexts
 from bert_tf.evaluation.error_reports.common import Shown
 from bert_tf.tasks.base import ACTIONS
 from bert_tf.tasks.classification_outputs import PROBLEMS
@@ -66,7 +66,7 @@ class Source:
         columns = next(iter(self.task.splits.values())).text_columns if self.task else self.text_columns
         return ("text",) if len(columns) == 1 else ("text_a", "text_b")
 
-    def read(self, kinds: list[str]) -> dict[str, Examples]:
+    def read(self, kinds: list[str]) -> dict[str, LabeledTexts]:
         """Reads all splits of these kinds, "train", "dev" and "test"; the last without labels.
 
         Returns:
@@ -98,7 +98,7 @@ class Source:
             skip_bad_rows=self.skip_bad_rows,
         )
 
-    def labels(self, texts: dict[str, Examples], trained: list[str] | None = None) -> list[str] | None:
+    def labels(self, texts: dict[str, LabeledTexts], trained: list[str] | None = None) -> list[str] | None:
         """Returns the label names in the order of their ids; None where labels are numbers.
 
         They are the task's, those of the training examples, or `trained`: those of a model that was trained before.
@@ -155,7 +155,7 @@ def make_source(
         )
     if not data_dir:
         raise ValueError(f"`task_name` must come with `data_dir`. Received `task_name={task_name}` alone.")
-    task = glue.find_task(task_name)
+    task = glue.find_glue_task(task_name)
     if problem not in (None, task.problem):
         raise ValueError(
             f"`problem_type` must be {task.problem} for `task_name={task.name}`. Received: {problem}; leave it out."
@@ -165,7 +165,7 @@ def make_source(
 
 def _labels_of(examples, several):
     """Returns the labels of the training examples, and logs how many examples each has."""
-    labels = tables.label_list(examples)
+    labels = tables.list_labels(examples)
     each = [(label,) if isinstance(label, str) else label for label in examples.labels]
     counts = collections.Counter(name for names in each for name in names)
     shown = ", ".join(f"{excerpt(name)} {counts[name]}" for name in labels[:20])
@@ -185,7 +185,7 @@ def leaderboard(task_name: str | None, split: str) -> tuple[str, tuple[float, fl
         task_name: of GLUE, or None.
         split: such as "test_mismatched".
     """
-    task = glue.find_task(task_name) if task_name else None
+    task = glue.find_glue_task(task_name) if task_name else None
     name = task and task.splits[split].leaderboard
     return (name, task.scale) if name else None
 
@@ -197,7 +197,7 @@ def leaderboard(task_name: str | None, split: str) -> tuple[str, tuple[float, fl
 _CHUNK = 10_000  # examples tokenized at a time: few enough to keep memory small
 
 
-def targets(examples: Examples, labels: list[str] | None, problem: str = "single_label") -> dict[str, np.ndarray]:
+def targets(examples: LabeledTexts, labels: list[str] | None, problem: str = "single_label") -> dict[str, np.ndarray]:
     """Returns what a model aims at, {} where the examples have no labels.
 
     Args:
@@ -223,7 +223,7 @@ def targets(examples: Examples, labels: list[str] | None, problem: str = "single
     return {kind.target: ids}
 
 
-def shown(examples: Examples, lengths: np.ndarray) -> Shown:
+def shown_examples(examples: LabeledTexts, lengths: np.ndarray) -> Shown:
     """Returns examples as a reader is to see them; lengths: int [n], in word pieces."""
     texts = {"text": examples.text_a}
     if examples.text_b is not None:
@@ -233,7 +233,7 @@ def shown(examples: Examples, lengths: np.ndarray) -> Shown:
 
 def tokenize_examples(
     tokenizer,
-    examples: Examples,
+    examples: LabeledTexts,
     max_seq_length: int,
     labels: list[str] | None = None,
     problem: str = "single_label",
@@ -254,7 +254,7 @@ def tokenize_examples(
     aims = targets(examples, labels, problem)  # first: it is where a file can be wrong
     texts = [text for text in (examples.text_a, examples.text_b) if text is not None]
     if windows is not None:
-        return windowed.tokenize(tokenizer, texts, max_seq_length, windows, aims, examples.path)
+        return windowed.tokenize_windows(tokenizer, texts, max_seq_length, windows, aims, examples.path)
     parts, wanted = [], []
     for start in range(0, len(examples), _CHUNK):
         part = slice(start, start + _CHUNK)

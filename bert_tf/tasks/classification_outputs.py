@@ -7,8 +7,8 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.evaluation import metrics
-from bert_tf.evaluation.error_reports.labels import Choices, Marks
-from bert_tf.evaluation.error_reports.values import Values
+from bert_tf.evaluation.error_reports.labels import MultiLabelReport, SingleLabelReport
+from bert_tf.evaluation.error_reports.values import RegressionReport
 from bert_tf.tasks.labels import cross_entropy, divergence, yes_no_divergence
 
 
@@ -93,14 +93,14 @@ def _serve_labels(squash):
 
 def _judge_one(examples, target, answers, names, separator):
     remarks = dict.fromkeys(("f1", "precision", "recall"), metrics.averaging(names))
-    return Choices(examples=examples, remarks=remarks, gold=target, probabilities=answers, labels=names)
+    return SingleLabelReport(examples=examples, remarks=remarks, gold=target, probabilities=answers, labels=names)
 
 
 def _judge_several(examples, target, answers, names, separator):
     remarks = dict.fromkeys(("f1", "precision", "recall"), "micro average: of all yeses, whatever their label")
     remarks |= {"accuracy": "the share of right decisions between yes and no"}
     gold = target.astype(bool)
-    return Marks(examples=examples, remarks=remarks, gold=gold, probabilities=answers, labels=names,
+    return MultiLabelReport(examples=examples, remarks=remarks, gold=gold, probabilities=answers, labels=names,
                  separator=separator)  # fmt: skip
 
 
@@ -157,7 +157,9 @@ PROBLEMS = {
         "regress",
         lambda served: {"outputs": served["score"][:, tf.newaxis]},
         lambda answers, names: answers.tolist(),
-        lambda examples, target, answers, names, separator: Values(examples=examples, gold=target, given=answers),
+        lambda examples, target, answers, names, separator: RegressionReport(
+            examples=examples, gold=target, given=answers
+        ),
         has_labels=False,
     ),
 }

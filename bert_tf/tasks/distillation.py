@@ -14,7 +14,7 @@ from bert_tf.checkpoints import convert, heads
 from bert_tf.checkpoints.loading import Description, directory_of, load_description
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.models.config import EncoderConfig
-from bert_tf.tasks.base import FineTuned, Outputs, Tensors, Trainable
+from bert_tf.tasks.base import FineTuningTask, Outputs, Tensors, TrainableTask
 from bert_tf.tasks.registry import task_of
 from bert_tf.utils.files import brief
 from bert_tf.utils.settings import Settings
@@ -23,7 +23,7 @@ from bert_tf.utils.settings import Settings
 # A task that is learned from its labels and from a teacher at once (Hinton et al. 2015, section 2).
 
 
-class DistilledTask(Trainable):
+class DistilledTask(TrainableTask):
     """What of a task training sees, with another loss: (1 - w) times its own and w times the distance to a teacher.
 
     Scores, and the `loss` among them, are the task's own.
@@ -37,7 +37,7 @@ class DistilledTask(Trainable):
     """
 
     def __init__(
-        self, task: FineTuned, teacher: Callable[[Tensors], Outputs], temperature: float = 2.0, weight: float = 0.5
+        self, task: FineTuningTask, teacher: Callable[[Tensors], Outputs], temperature: float = 2.0, weight: float = 0.5
     ):
         self.config, self.features, self.targets = task.config, task.features, task.targets
         self.head, self.uses_pooler, self.metric_names = task.head, task.uses_pooler, task.metric_names
@@ -87,7 +87,7 @@ class Teacher:
         checkpoint: its weights.
         config, layer: as above.
         model: to be filled with them.
-        excuse: which of them it need not have, or not use, as `convert.load` takes it.
+        excuse: which of them it need not have, or not use, as `convert.assign_weights` takes it.
         features: names of its inputs, those that a batch need not have included.
         order: for each of the student's outputs the place of the same among its own; None: they are in one order.
     """
@@ -102,7 +102,7 @@ class Teacher:
         layer: int | None = None,
         order: Sequence[int] | None = None,
     ):
-        report = convert.load(checkpoint, model.variables, excuse, config.model_type)
+        report = convert.assign_weights(checkpoint, model.variables, excuse, config.model_type)
         logging.info("%s", report)
         model.trainable = False
         self.config, self.layer = config, layer
@@ -139,7 +139,7 @@ def open_teacher(path: str, student: Description, longest: int) -> tuple[Checkpo
     """
     checkpoint = open_checkpoint(path)
     teacher = load_description([directory_of(path)])
-    convert.check(checkpoint, teacher.config)
+    convert.check_shapes(checkpoint, teacher.config)
     _check_vocabulary(path, teacher.tokenizer, student.tokenizer)
     if longest > teacher.config.max_length:
         raise ValueError(
@@ -207,7 +207,7 @@ def check_teacher(settings: Settings):
     check_temperature(settings)
 
 
-def with_teacher(task: FineTuned, student: Description, settings: Settings) -> tuple[Trainable, dict]:
+def with_teacher(task: FineTuningTask, student: Description, settings: Settings) -> tuple[TrainableTask, dict]:
     """Returns what is trained, and what of the teacher decides the result; without `teacher` the task itself.
 
     To be called in the scope of the strategy.

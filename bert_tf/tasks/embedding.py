@@ -12,17 +12,24 @@ from bert_tf.data.dataset import Tokenized, cut_of_rows
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
 from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.error_reports.common import Shown
-from bert_tf.evaluation.error_reports.values import Places, Values
+from bert_tf.evaluation.error_reports.values import RegressionReport, RetrievalReport
 from bert_tf.evaluation.metrics import cosines, mean_loss, ranks, regression, retrieval
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.pooling import PooledFeatures, check_layers, check_pooling
-from bert_tf.models.sentence_files import Recipe, read_recipe
+from bert_tf.models.sentence_files import PoolingConfig, read_recipe
 from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks import options
-from bert_tf.tasks.base import FineTuned, TrainedTask
-from bert_tf.tasks.embedding_data import LOSS_FUNCTIONS, Numbers, TextGroups, evaluates_by_score, read_data, samples
+from bert_tf.tasks.base import FineTuningTask, TrainedTask
+from bert_tf.tasks.embedding_data import (
+    LOSS_FUNCTIONS,
+    LossParameters,
+    TextGroups,
+    embedding_samples,
+    evaluates_by_score,
+    read_embedding_data,
+)
 from bert_tf.tasks.labels import single_rows
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
@@ -34,7 +41,7 @@ from bert_tf.utils.json_files import json_text
 FILE = "predictions.jsonl"
 
 
-def write_predictions(directory: str, groups: TextGroups, vectors: np.ndarray):
+def write_embeddings(directory: str, groups: TextGroups, vectors: np.ndarray):
     """Writes a line for each example, in order: `id`, `text` and `embedding`; of a pair `text_a`, `text_b`, `cosine`.
 
     Args:
@@ -94,7 +101,7 @@ _TARGET = "label_values"
 _TOGETHER = "word pieces, all texts together"
 
 
-class EmbeddingTask(FineTuned):
+class EmbeddingTask(FineTuningTask):
     """The encoder and a pooling of its layers; see `tasks/base.py` for what the methods mean.
 
     Args:
@@ -135,8 +142,8 @@ class EmbeddingTask(FineTuned):
         check_layers(layers, config.num_hidden_layers)
         check_pooling(tuple(poolings), config.is_decoder)
         self.config, self.loss_name = config, loss
-        self.recipe = Recipe(layers, tuple(poolings), bool(normalize))
-        self._loss, self._numbers = LOSS_FUNCTIONS[loss], Numbers(float(loss_temperature), float(loss_margin))
+        self.recipe = PoolingConfig(layers, tuple(poolings), bool(normalize))
+        self._loss, self._numbers = LOSS_FUNCTIONS[loss], LossParameters(float(loss_temperature), float(loss_margin))
         self._by_score = self._loss.scores if by_score is None else by_score
         self.metric_names = ("spearman", "pearson") if self._by_score else ("recall_at_1", "recall_at_10", "mrr")
         self.rematerialize, self._every_row = rematerialize, every_row
@@ -154,11 +161,11 @@ class EmbeddingTask(FineTuned):
 
     @classmethod
     def read_data(cls, settings, kinds, trained):
-        return read_data(settings, kinds)
+        return read_embedding_data(settings, kinds)
 
     @classmethod
     def samples(cls, data, settings):
-        return samples(data, settings)
+        return embedding_samples(data, settings)
 
     @classmethod
     def create(cls, model, data, settings, before, use_xla=False):
@@ -265,16 +272,16 @@ class EmbeddingTask(FineTuned):
         texts = {f"text_{letter}": each for letter, each in zip("abc", groups.texts, strict=False)}
         examples = Shown(groups.path, groups.ids, groups.lines, texts, outcome.rows.lengths, _TOGETHER)
         if not self._by_score:
-            return Places(examples=examples, places=self._places(outputs))
+            return RetrievalReport(examples=examples, places=self._places(outputs))
         given = cosines(outputs[:, 0], outputs[:, 1])
-        return Values(examples=examples, gold=outcome.rows.targets[_TARGET], given=given, given_name="cosine",
+        return RegressionReport(examples=examples, gold=outcome.rows.targets[_TARGET], given=given, given_name="cosine",
                       is_same_scale=False)  # fmt: skip
 
     def decode(self, outcome):
         return outcome.outputs
 
     def write_answers(self, directory, outcome, answers, settings):
-        write_predictions(directory, outcome.examples, answers)
+        write_embeddings(directory, outcome.examples, answers)
 
     @property
     def reads_whole_texts(self):
@@ -296,20 +303,24 @@ def _check_freezing(settings):
         )
 
 
-def _recipe_in(path, tokenizer) -> Recipe:
+def _recipe_in(path, tokenizer) -> PoolingConfig:
     """Returns how the model that training starts from makes its vectors.
 
     Raises:
         ValueError: it does so in a way that cannot be trained here.
     """
     if not path:
-        return Recipe()
+        return PoolingConfig()
     directory = path if os.path.isdir(path) else os.path.dirname(path)
     recipe = read_recipe(directory)
     if recipe is None:
         of_task = task_in(directory) or {}
         ours = {"layers", "poolings", "normalize"} <= of_task.keys()
-        return Recipe(of_task["layers"], tuple(of_task["poolings"]), of_task["normalize"]) if ours else Recipe()
+        return (
+            PoolingConfig(of_task["layers"], tuple(of_task["poolings"]), of_task["normalize"])
+            if ours
+            else PoolingConfig()
+        )
     _check_recipe("init_checkpoint", directory, recipe, tokenizer)
     return recipe
 

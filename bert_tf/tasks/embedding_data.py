@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from bert_tf.data import glue, tables
 from bert_tf.data.columns import number
-from bert_tf.data.samples import Sample, Table
-from bert_tf.data.table_reader import where
+from bert_tf.data.samples import LintSample, TableLayout
+from bert_tf.data.table_reader import line_position
 from bert_tf.tasks.base import ACTIONS
 from bert_tf.utils.settings import Settings
 
@@ -21,7 +21,7 @@ _NEVER = -1e30  # a logit whose exponential is 0
 
 
 @dataclasses.dataclass(frozen=True)
-class Numbers:
+class LossParameters:
     """What the losses are set by: `temperature` and `margin`."""
 
     temperature: float
@@ -33,14 +33,15 @@ class Loss:
     """One loss.
 
     Attributes:
-        compute: vectors float32 [B, N, D] of length 1, the batch, `Numbers` -> the loss of each example, float32 [B].
+        compute: vectors float32 [B, N, D] of length 1, the batch, `LossParameters` -> the loss of each example,
+            float32 [B].
         texts: how many an example may have.
         scores: whether it reads the pair's score, `label_values`.
         binary: whether the score must be 0 or 1.
         of_batch: whether an example's loss depends on the others of its batch.
     """
 
-    compute: Callable[[tf.Tensor, Mapping[str, tf.Tensor], Numbers], tf.Tensor]
+    compute: Callable[[tf.Tensor, Mapping[str, tf.Tensor], LossParameters], tf.Tensor]
     texts: tuple[int, ...] = (2,)
     scores: bool = False
     binary: bool = False
@@ -107,7 +108,7 @@ class TextGroups:
         scores: float of each pair, 1 for the same meaning; None where they are not read.
         path: the file.
         lines: 1-based line on which each begins.
-        bad_labels, bad_texts: as in `tables.Examples`.
+        bad_labels, bad_texts: as in `tables.LabeledTexts`.
     """
 
     ids: list[str]
@@ -123,7 +124,7 @@ class TextGroups:
 
     def where(self, index: int) -> str:
         """Returns "file:line" of example `index`, as error messages begin with it."""
-        return where(self.path, self.lines[index])
+        return line_position(self.path, self.lines[index])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,8 +135,8 @@ class EmbeddingData:
     text_inputs: tuple[str, ...] = ("text",)
 
 
-def read_data(settings: Settings, kinds) -> EmbeddingData:
-    """Returns the texts that the settings name; see `FineTuned.read_data`.
+def read_embedding_data(settings: Settings, kinds) -> EmbeddingData:
+    """Returns the texts that the settings name; see `FineTuningTask.read_data`.
 
     Raises:
         ValueError: settings contradict each other, or a file is not as described.
@@ -149,14 +150,14 @@ def read_data(settings: Settings, kinds) -> EmbeddingData:
     return EmbeddingData(examples)
 
 
-def samples(data: EmbeddingData, settings: Settings) -> dict[str, Sample]:
-    """Returns what is checked of the texts; see `FineTuned.samples`."""
-    table = None if settings.task_name else Table(settings.header, settings.text_column, settings.label_column)
+def embedding_samples(data: EmbeddingData, settings: Settings) -> dict[str, LintSample]:
+    """Returns what is checked of the texts; see `FineTuningTask.samples`."""
+    table = None if settings.task_name else TableLayout(settings.header, settings.text_column, settings.label_column)
 
     def sample(groups):
         names = ("text_a", "text_b", "text_c")
         texts = dict(zip(names, groups.texts, strict=False))
-        return Sample(groups.path, groups.where, texts, groups.scores, target="score", table=table,
+        return LintSample(groups.path, groups.where, texts, groups.scores, target="score", table=table,
                       bad_labels=groups.bad_labels, bad_texts=groups.bad_texts)  # fmt: skip
 
     return {split: sample(groups) for split, groups in data.examples.items()}
@@ -190,7 +191,7 @@ def _check(settings, kinds):
 
 
 def _read_glue(settings, split, with_scores):
-    task = glue.find_task(settings.task_name)
+    task = glue.find_glue_task(settings.task_name)
     if task.scale is None:
         raise ValueError(f"`task_name` must be a task of GLUE whose pairs have scores. Received: {task.name}.")
     table = glue.read_split(settings.data_dir, task.name, split)
@@ -223,7 +224,7 @@ def _in_both(table, texts, third):
     Args:
         table: of the first two columns.
         texts: of these two.
-        third: `Examples` of the third column.
+        third: `LabeledTexts` of the third column.
     """
     third_of = dict(zip(third.lines, third.text_a, strict=True))
     kept = [i for i, line in enumerate(table.lines) if line in third_of]
@@ -244,6 +245,6 @@ def _check_binary(groups, loss):
     wrong = next((n for n, score in enumerate(groups.scores) if score not in (0, 1)), None)
     if wrong is not None:
         raise ValueError(
-            f"{where(groups.path, groups.lines[wrong])}: the score must be 0 or `highest_score` for `loss={loss}`. "
-            f"Received: {groups.scores[wrong]:g} of it; correct this line, or take another `loss`."
+            f"{line_position(groups.path, groups.lines[wrong])}: the score must be 0 or `highest_score` for "
+            f"`loss={loss}`. Received: {groups.scores[wrong]:g} of it; correct this line, or take another `loss`."
         )

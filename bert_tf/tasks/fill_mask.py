@@ -6,11 +6,11 @@ import tensorflow as tf
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.pretraining_heads import Pretrainer
-from bert_tf.tasks.base import Served
+from bert_tf.tasks.base import ServableTask
 from bert_tf.tasks.labels import single_rows
 
 
-class FillMaskTask(Served):
+class FillMaskTask(ServableTask):
     """The encoder with the masked-LM head, to be asked and exported: the serving half of `tasks/base.py`'s protocol.
 
     Args:

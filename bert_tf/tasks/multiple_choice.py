@@ -12,13 +12,13 @@ from absl import logging
 from bert_tf.data.columns import NAME, TEXT, without_surrogates
 from bert_tf.data.dataset import Tokenized, cut_of_rows
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
-from bert_tf.data.samples import Sample
-from bert_tf.data.table_reader import Column, excerpt, names_in, read_rows, where
+from bert_tf.data.samples import LintSample
+from bert_tf.data.table_reader import Column, excerpt, line_position, names_in, read_rows
 from bert_tf.data.tables import check_ids, refuse_missing
 from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.abstention import Abstention
 from bert_tf.evaluation.error_reports.common import Shown
-from bert_tf.evaluation.error_reports.labels import Options
+from bert_tf.evaluation.error_reports.labels import MultipleChoiceReport
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
@@ -71,10 +71,10 @@ class ChoiceExamples:
 
     def where(self, index: int) -> str:
         """Returns "file:line" of question `index`, as error messages begin with it."""
-        return where(self.path, self.lines[index])
+        return line_position(self.path, self.lines[index])
 
 
-def read_choices(path: str | os.PathLike, with_labels: bool) -> ChoiceExamples:
+def read_choice_file(path: str | os.PathLike, with_labels: bool) -> ChoiceExamples:
     """Reads a file of questions; its extension tells the format, .gz files are unpacked.
 
     .csv and .tsv: SWAG's. The context is `sent1`; a choice is `sent2`, which begins the second sentence, and one of
@@ -102,7 +102,7 @@ def read_choices(path: str | os.PathLike, with_labels: bool) -> ChoiceExamples:
     refuse_missing(path, rows, texts)
     examples = ChoiceExamples([], [], [], [] if with_labels else None, path, [line for line, _ in rows])
     for i, (line, values) in enumerate(rows):
-        at = where(path, line)
+        at = line_position(path, line)
         examples.ids.append(_id(at, values.pop()) if has_id else str(i))
         label = values.pop() if with_labels else None
         context, choices = take(at, values)
@@ -260,7 +260,7 @@ def _pieces(tokenizer, contexts, choices, counts):
 TABLE_FILE, ANSWERS_FILE = "test_results.tsv", "predictions.jsonl"
 
 
-def write_predictions(
+def write_choice_predictions(
     directory: str, examples: ChoiceExamples, answers: list[np.ndarray], more: Mapping[str, Sequence] | None = None
 ):
     """Writes test_results.tsv (probabilities with tabs between them, a line for each question) and predictions.jsonl.
@@ -409,7 +409,8 @@ class MultipleChoiceTask(Abstaining):
             examples.path, examples.ids, examples.lines, {"context": examples.contexts}, outcome.rows.lengths,
             "word pieces, all choices together",
         )  # fmt: skip
-        return Options(examples=shown, gold=outcome.rows.targets["label_ids"], probabilities=outcome.outputs,
+        return MultipleChoiceReport(examples=shown, gold=outcome.rows.targets["label_ids"],
+            probabilities=outcome.outputs,
                        labels=labels, meanings=examples.choices)  # fmt: skip
 
     def decode(self, outcome) -> list[np.ndarray]:
@@ -419,7 +420,7 @@ class MultipleChoiceTask(Abstaining):
     def write_answers(self, directory, outcome, answers, settings):
         confident = self.confident(outcome.outputs.max(-1))
         more = {name: each.tolist() for name, each in confident.items()}
-        write_predictions(directory, outcome.examples, answers, more)
+        write_choice_predictions(directory, outcome.examples, answers, more)
 
     def limits(self, max_seq_length):
         return [
@@ -467,13 +468,13 @@ def _read(settings: Settings, split: str) -> ChoiceExamples:
     path = settings.get(f"{action}_file")
     if not path:
         raise ValueError(f"`do_{action}` must have questions. Received no `{action}_file`; name one.")
-    return read_choices(path, with_labels=split != "test")
+    return read_choice_file(path, with_labels=split != "test")
 
 
 def _sample(examples):
     """Returns what is checked of questions; the numbers of the right choices are no labels."""
     texts = {"context": examples.contexts, "choices": list(map("\n".join, examples.choices))}
-    return Sample(examples.path, examples.where, texts, examples.labels, optional=("context",))
+    return LintSample(examples.path, examples.where, texts, examples.labels, optional=("context",))
 
 
 def _probabilities(logits):

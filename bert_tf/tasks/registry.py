@@ -7,7 +7,7 @@ from typing import Any
 
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import TASK_FILE, task_in
-from bert_tf.tasks.base import FineTuned, TrainedTask
+from bert_tf.tasks.base import FineTuningTask, TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.embedding import EmbeddingTask
 from bert_tf.tasks.multiple_choice import MultipleChoiceTask
@@ -15,7 +15,7 @@ from bert_tf.tasks.squad import QuestionAnsweringTask
 from bert_tf.tasks.tagging import TaggingTask
 from bert_tf.utils.files import write_text
 
-TASKS: tuple[type[FineTuned], ...] = (
+TASKS: tuple[type[FineTuningTask], ...] = (
     ClassificationTask,
     EmbeddingTask,
     QuestionAnsweringTask,
@@ -35,7 +35,7 @@ def save_task(directory: str, trained: TrainedTask):
     write_text(os.path.join(directory, TASK_FILE), json.dumps(values, indent=2, ensure_ascii=False) + "\n")
 
 
-def read_task(directory: str, config: EncoderConfig, kinds: Iterable[type[FineTuned]] = TASKS) -> TrainedTask:
+def read_task(directory: str, config: EncoderConfig, kinds: Iterable[type[FineTuningTask]] = TASKS) -> TrainedTask:
     """Returns the task of a trained model.
 
     Args:
@@ -77,7 +77,7 @@ def task_of(directory: str, model: Any) -> TrainedTask:
     return read_task(directory, model.config)
 
 
-def find_task(paths: Iterable[str], config: EncoderConfig, kind: type[FineTuned]) -> TrainedTask | None:
+def find_task(paths: Iterable[str], config: EncoderConfig, kind: type[FineTuningTask]) -> TrainedTask | None:
     """Returns what `read_task` reads beside the first of `paths` that has a task.json; None: none of them has one.
 
     Args:

@@ -13,9 +13,9 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import QuestionAnsweringHead, span_logits
 from bert_tf.models.recurrent import bilstm_on_top
 from bert_tf.tasks import options, squad_answers
-from bert_tf.tasks.base import FineTuned
+from bert_tf.tasks.base import FineTuningTask
 from bert_tf.tasks.labels import RECURRENT_HEAD, at_least_one, divergence, lstm_option, padded, read_lstm_units
-from bert_tf.tasks.squad_answers import PREDICTIONS_FILES, Answers, merge, write_predictions
+from bert_tf.tasks.squad_answers import PREDICTIONS_FILES, QuestionAnswers, merge_windows, write_squad_predictions
 from bert_tf.tasks.squad_examples import question_rows
 from bert_tf.tokenization.questions import question_windows
 
@@ -65,7 +65,7 @@ def null_score(start_logits, end_logits):
 _OPTIONS = ("n_best_size", "max_answer_length", "max_query_length", "doc_stride")
 
 
-class Origin(NamedTuple):
+class AnswerContext(NamedTuple):
     """Where the rows of n questions come from.
 
     Attributes:
@@ -81,7 +81,7 @@ class Origin(NamedTuple):
     limits: tf.Tensor
 
 
-class QuestionAnsweringTask(FineTuned):
+class QuestionAnsweringTask(FineTuningTask):
     """The encoder with `QuestionAnsweringHead`; see `tasks/base.py` for what the methods mean.
 
     Args:
@@ -137,11 +137,11 @@ class QuestionAnsweringTask(FineTuned):
                 "`null_score_diff_threshold` must come with `version_2_with_negative`. Received it alone; add that "
                 "flag, or leave it out."
             )
-        return squad_answers.read_data(settings, kinds)
+        return squad_answers.read_squad_data(settings, kinds)
 
     @classmethod
     def samples(cls, data, settings):
-        return squad_answers.samples(data)
+        return squad_answers.squad_samples(data)
 
     @classmethod
     def adopted(cls, settings, trained):
@@ -243,7 +243,7 @@ class QuestionAnsweringTask(FineTuned):
         features = padded(tokenizer, cuts.packed)
         shape = tf.shape(features["input_ids"], tf.int64)
         offsets = [part.to_tensor(-1, shape=shape) for part in (cuts.starts, cuts.limits)]
-        return features, Origin(contexts, cuts.windows.rows, *offsets)
+        return features, AnswerContext(contexts, cuts.windows.rows, *offsets)
 
     def answer(self, outputs, origin=None):
         """Returns the answer to each question, the best span over all its rows.
@@ -285,27 +285,27 @@ class QuestionAnsweringTask(FineTuned):
     def evaluate(self, outcomes, settings):
         """The official scores; of SQuAD 2.0 the threshold of the best F1 is kept, unless the user gave another."""
         (outcome,) = outcomes
-        scores = squad_answers.score(outcome.examples, self.decode(outcome), self.null_score_diff_threshold)
+        scores = squad_answers.score_answers(outcome.examples, self.decode(outcome), self.null_score_diff_threshold)
         if "best_f1_thresh" in scores and settings.null_score_diff_threshold is None:
             self.null_score_diff_threshold = scores["best_f1_thresh"]
         return scores
 
     def judged(self, outcome, settings):
-        return squad_answers.judged(outcome.examples, self.decode(outcome), self.null_score_diff_threshold)
+        return squad_answers.question_report(outcome.examples, self.decode(outcome), self.null_score_diff_threshold)
 
-    def decode(self, outcome) -> list[Answers]:
+    def decode(self, outcome) -> list[QuestionAnswers]:
         with_null = self.null_score_diff_threshold is not None
-        return merge(outcome.rows.origin, outcome.examples, outcome.outputs, self.n_best_size, with_null)
+        return merge_windows(outcome.rows.origin, outcome.examples, outcome.outputs, self.n_best_size, with_null)
 
     def write_answers(self, directory, outcome, answers, settings):
         examples = outcome.examples
         for i, each in enumerate(answers if settings.verbose_logging else ()):
             best = each.best.text, each.best.score, each.null_score
             logging.info("%s %r: %r, score %.3f; no answer %.3f", examples.ids[i], examples.questions[i], *best)
-        write_predictions(directory, examples, answers, self.null_score_diff_threshold)
+        write_squad_predictions(directory, examples, answers, self.null_score_diff_threshold)
 
     def score_answers(self, outcome, answers):
-        return squad_answers.score(outcome.examples, answers, self.null_score_diff_threshold)
+        return squad_answers.score_answers(outcome.examples, answers, self.null_score_diff_threshold)
 
     def _spans(self, outputs, is_context, k):
         return best_spans(outputs["start_logits"], outputs["end_logits"], is_context, self.max_answer_length, k)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from absl import logging
 
-from bert_tf.data.samples import Sample
+from bert_tf.data.samples import LintSample
 from bert_tf.evaluation import squad
-from bert_tf.evaluation.error_reports.answers import Questions
+from bert_tf.evaluation.error_reports.answers import QuestionReport
 from bert_tf.evaluation.error_reports.common import Shown
 from bert_tf.tasks.base import ACTIONS
 from bert_tf.tasks.squad_examples import QuestionOrigin, SquadExamples, read_squad
@@ -33,7 +33,7 @@ NULL_ODDS_FILE = "null_odds.json"
 PREDICTIONS_FILES = (PREDICTIONS_FILE, N_BEST_FILE, NULL_ODDS_FILE)
 
 
-class Answer(NamedTuple):
+class AnswerSpan(NamedTuple):
     """A span of the context, or none where `text` is empty.
 
     Attributes:
@@ -53,7 +53,7 @@ class Answer(NamedTuple):
     probability: float = 1.0
 
 
-class Answers(NamedTuple):
+class QuestionAnswers(NamedTuple):
     """All that is said to one question.
 
     Attributes:
@@ -61,11 +61,11 @@ class Answers(NamedTuple):
         null_score: of no answer: the least over the windows, any of which may hold the answer.
     """
 
-    n_best: list[Answer]
+    n_best: list[AnswerSpan]
     null_score: float
 
     @property
-    def best(self) -> Answer:
+    def best(self) -> AnswerSpan:
         """The best span; no span, of score 0, where the context has none."""
         return next((answer for answer in self.n_best if answer.text), _NO_SPAN)
 
@@ -82,16 +82,16 @@ class Answers(NamedTuple):
         return self.best.text if threshold is None or self.null_odds <= threshold else ""
 
 
-_NO_SPAN = Answer("", 0, 0, 0.0, 0.0, 0.0)
+_NO_SPAN = AnswerSpan("", 0, 0, 0.0, 0.0, 0.0)
 
 
-def merge(
+def merge_windows(
     origin: QuestionOrigin,
     examples: SquadExamples,
     collected: Mapping[str, np.ndarray],
     n_best_size: int,
     with_null: bool = False,
-) -> list[Answers]:
+) -> list[QuestionAnswers]:
     """Joins what the windows of each question say, as google-research/bert's run_squad.py does.
 
     Spans of equal text count once, by their best score. A context without pieces has no span: its one answer is the
@@ -106,7 +106,7 @@ def merge(
             or would leave no span.
 
     Returns:
-        The `Answers` of the n questions.
+        The `QuestionAnswers` of the n questions.
     """
     starts, limits = (
         part.flat[part.splits[:-1, None] + collected[name]]
@@ -120,14 +120,17 @@ def merge(
     for context, first, limit in zip(examples.contexts, bounds, bounds[1:], strict=False):
         answers = _distinct(context, [part[first:limit].reshape(-1) for part in spans], n_best_size)
         least = first + int(nulls[0][first:limit].argmin())
-        null = Answer("", 0, 0, *(part[least].item() for part in nulls))
+        null = AnswerSpan("", 0, 0, *(part[least].item() for part in nulls))
         answers = _with_null(answers, null, n_best_size) if with_null else answers or [_NO_SPAN]
-        merged.append(Answers(_with_probabilities(answers), null.score))
+        merged.append(QuestionAnswers(_with_probabilities(answers), null.score))
     return merged
 
 
-def write_predictions(
-    directory: str | os.PathLike, examples: SquadExamples, answers: list[Answers], threshold: float | None = None
+def write_squad_predictions(
+    directory: str | os.PathLike,
+    examples: SquadExamples,
+    answers: list[QuestionAnswers],
+    threshold: float | None = None,
 ):
     """Writes google-research/bert's files, each an object by question id.
 
@@ -138,7 +141,7 @@ def write_predictions(
     Args:
         directory: where they go.
         examples: the n questions.
-        answers: what `merge` returned.
+        answers: what `merge_windows` returned.
         threshold: no answer is predicted where the odds are greater (SQuAD 2.0); None: every question has an answer.
 
     Raises:
@@ -157,14 +160,14 @@ def write_predictions(
 
 
 def _distinct(context, spans, n_best_size):
-    """Returns the best `Answer`s of different texts; spans: starts, limits, scores and both logits, [all] each."""
+    """Returns the best `AnswerSpan`s of different texts; spans: starts, limits, scores and both logits, [all] each."""
     answers = {}
     for i in np.argsort(-spans[2], kind="stable"):
         start, limit, score, *logits = (part[i].item() for part in spans)
         if len(answers) == n_best_size or score == -np.inf:
             break
         text = context[start:limit]
-        answers.setdefault(text, Answer(text, start, limit, score, *logits))
+        answers.setdefault(text, AnswerSpan(text, start, limit, score, *logits))
     return list(answers.values())
 
 
@@ -193,7 +196,7 @@ class SquadData:
     text_inputs: tuple[str, ...] = ("question", "context")
 
 
-def read_data(settings: Settings, kinds: Sequence[str]) -> SquadData:
+def read_squad_data(settings: Settings, kinds: Sequence[str]) -> SquadData:
     """Reads the files of a run; the answers of "test" are not looked at.
 
     Raises:
@@ -216,17 +219,17 @@ def read_data(settings: Settings, kinds: Sequence[str]) -> SquadData:
     return SquadData(examples)
 
 
-def samples(data: SquadData) -> dict[str, Sample]:
+def squad_samples(data: SquadData) -> dict[str, LintSample]:
     """Returns what is checked of questions: of two that are the same, one may not be impossible."""
 
     def sample(examples):
         texts = {"question": examples.questions, "context": examples.contexts}
-        return Sample(examples.path, examples.where, texts, examples.is_impossible, target="is_impossible")
+        return LintSample(examples.path, examples.where, texts, examples.is_impossible, target="is_impossible")
 
     return {split: sample(examples) for split, examples in data.examples.items()}
 
 
-def score(examples: SquadExamples, answers: list[Answers], threshold: float | None) -> dict[str, float]:
+def score_answers(examples: SquadExamples, answers: list[QuestionAnswers], threshold: float | None) -> dict[str, float]:
     """Returns what `squad_scores.score` does; {} where the file has no answers to score by.
 
     Args:
@@ -242,18 +245,19 @@ def score(examples: SquadExamples, answers: list[Answers], threshold: float | No
         return {}
     texts = {name: each.text(None) for name, each in zip(examples.ids, answers, strict=True)}
     odds = {name: each.null_odds for name, each in zip(examples.ids, answers, strict=True)}
-    return squad.score(golds, texts, *(() if threshold is None else (odds, threshold)))
+    return squad.score_squad(golds, texts, *(() if threshold is None else (odds, threshold)))
 
 
-def judged(examples: SquadExamples, answers: list[Answers], threshold: float | None) -> Questions:
-    """Returns questions with what people and the model answered; arguments as of `score`, which found answers."""
+def question_report(examples: SquadExamples, answers: list[QuestionAnswers], threshold: float | None) -> QuestionReport:
+    """Returns questions with what people and the model answered; arguments as of `score_answers`, which found
+    answers."""
     golds = examples.golds
     given = [each.text(threshold) for each in answers]
     scores = squad.of_questions(golds, dict(zip(examples.ids, given, strict=True)))
     lengths = np.array([len(context.split()) for context in examples.contexts])
     texts = {"question": examples.questions, "context": examples.contexts}
     remarks = {"exact": "percent of the questions", "f1": "percent: the mean over the questions of how far words agree"}
-    return Questions(
+    return QuestionReport(
         examples=Shown(examples.path, examples.ids, examples.ids, texts, lengths, "words of the context", "id"),
         remarks=remarks,
         gold=[golds.texts[name] for name in examples.ids],

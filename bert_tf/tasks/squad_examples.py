@@ -11,7 +11,7 @@ from absl import logging
 from bert_tf.data.dataset import Cut, Tokenized
 from bert_tf.data.features import Ragged
 from bert_tf.data.table_reader import excerpt
-from bert_tf.evaluation.squad import Golds, field, iterate_questions, where
+from bert_tf.evaluation.squad import Golds, field, iterate_questions, question_position
 from bert_tf.tokenization.questions import check_lengths, windows_of_pieces
 from bert_tf.utils.names import number_of
 
@@ -46,7 +46,7 @@ class SquadExamples:
 
     def where(self, i: int) -> str:
         """Returns file, place and id of question i, with which every error about it begins."""
-        return where(self.path, self.places[i], self.ids[i])
+        return question_position(self.path, self.places[i], self.ids[i])
 
 
 def read_squad(path: str | os.PathLike, with_answers: bool) -> SquadExamples:

@@ -9,18 +9,18 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
-from bert_tf.data.samples import Sample
+from bert_tf.data.samples import LintSample
 from bert_tf.evaluation import entities
 from bert_tf.evaluation.entities import parse_entities, tags_of
 from bert_tf.evaluation.error_reports.common import Shown
-from bert_tf.evaluation.error_reports.tagging import Taggings
+from bert_tf.evaluation.error_reports.tagging import TaggingReport
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.pooling import check_layers, chosen_layers, is_weighted
 from bert_tf.models.recurrent import BiLSTMHead, bilstm_on_top
 from bert_tf.tasks import options
-from bert_tf.tasks.base import ACTIONS, FineTuned
+from bert_tf.tasks.base import ACTIONS, FineTuningTask
 from bert_tf.tasks.labels import (
     RECURRENT_HEAD,
     class_weights,
@@ -32,7 +32,7 @@ from bert_tf.tasks.labels import (
 )
 from bert_tf.tasks.others import tags_of_others
 from bert_tf.tasks.tagging_columns import TaggedExamples, read_columns, text_of, write_columns
-from bert_tf.tasks.tagging_words import SentenceOrigin, Words, entities_in, sentence_rows, word_rows
+from bert_tf.tasks.tagging_words import SentenceOrigin, TaggedWords, entities_in, sentence_rows, word_rows
 from bert_tf.utils.files import atomic_open, with_suffix
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Settings
@@ -123,17 +123,17 @@ _REMARKS = {
 }
 
 
-def judged(
+def tagging_report(
     examples: TaggedExamples, origin: SentenceOrigin, given: list[list[str]], chances: list[list[float]]
-) -> Taggings:
+) -> TaggingReport:
     """Returns n sentences with right tags and those given, and the probability of each of these."""
     texts, counts = {"text": [" ".join(words) for words in examples.words]}, np.array(origin.counts)
     shown = Shown(examples.path, examples.ids, examples.lines, texts, counts, "words")
-    return Taggings(examples=shown, remarks=_REMARKS, words=examples.words, gold=origin.tags, given=given,
+    return TaggingReport(examples=shown, remarks=_REMARKS, words=examples.words, gold=origin.tags, given=given,
                     chances=chances)  # fmt: skip
 
 
-def sample_of(examples: TaggedExamples) -> Sample:
+def sample_of(examples: TaggedExamples) -> LintSample:
     """Returns what is checked of sentences; their labels are the types of their entities, one for each."""
     targets = types = None
     if examples.tags is not None:
@@ -141,7 +141,7 @@ def sample_of(examples: TaggedExamples) -> Sample:
         types = [[tag[2:] for tag in tags if tag.startswith("B-")] for tags in examples.tags]
     texts = {"text": list(map(" ".join, examples.words))}
     called = {"label": "entity type", "target": "tags"}
-    return Sample(examples.path, examples.where, texts, targets, types, **called, fewest_words=_FEWEST_WORDS)
+    return LintSample(examples.path, examples.where, texts, targets, types, **called, fewest_words=_FEWEST_WORDS)
 
 
 # === Task ===
@@ -160,7 +160,7 @@ class TaggingData:
     text_inputs: tuple[str, ...] = ("text",)
 
 
-class TaggingTask(FineTuned):
+class TaggingTask(FineTuningTask):
     """The encoder with a head on every piece; see `tasks/base.py` for what the methods mean.
 
     The head is a `ClassificationHead`, or with `lstm_units` a `BiLSTMHead` of one layer, and the encoder is trained
@@ -232,7 +232,7 @@ class TaggingTask(FineTuned):
             return cls._of_others(model, stride, settings.rematerialize)
         check_frozen(settings)
         train = data.examples["train"]
-        labels = label_list(train.tags)
+        labels = list_tags(train.tags)
         label_ids = np.array([labels.index(tag) for tags in train.tags for tag in tags])
         return cls(
             model.config,
@@ -322,11 +322,11 @@ class TaggingTask(FineTuned):
     def metrics(self, outputs, rows):
         """Returns conlleval's scores, overall and for each type; a type that does not occur has 0."""
         golds, predictions = rows.origin.tags, self._tags(outputs, rows.origin)
-        return dict.fromkeys(self.metric_names, 0.0) | entities.score(golds, predictions)
+        return dict.fromkeys(self.metric_names, 0.0) | entities.score_entities(golds, predictions)
 
     def judged(self, outcome, settings):
         origin, chances = outcome.rows.origin, outcome.outputs["probability"]
-        return judged(outcome.examples, origin, self._tags(outcome.outputs, origin), origin.take(chances, 1.0))
+        return tagging_report(outcome.examples, origin, self._tags(outcome.outputs, origin), origin.take(chances, 1.0))
 
     def write_scored(self, directory, outcomes, settings, suffix=""):
         for outcome in outcomes:
@@ -341,7 +341,7 @@ class TaggingTask(FineTuned):
         bounds = np.searchsorted(words.of_text, np.arange(0, len(outcome.examples) + _SENTENCES, _SENTENCES))
         for part, (first, limit) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
             start = part * _SENTENCES
-            own = Words(words.texts[start : start + _SENTENCES], *(each[first:limit] for each in words[1:]))
+            own = TaggedWords(words.texts[start : start + _SENTENCES], *(each[first:limit] for each in words[1:]))
             answers += self._as_dicts(outputs, own._replace(of_text=own.of_text - start))
         return self._tags(outputs, outcome.rows.origin), answers
 
@@ -401,7 +401,7 @@ class TaggingTask(FineTuned):
         ]
 
 
-def label_list(tags) -> list[str]:
+def list_tags(tags) -> list[str]:
     """Returns all tags that mark the types which occur in tags in IOB2, sorted as strings.
 
     Each type has both of its tags, since its entities may be one word long in training and longer elsewhere.

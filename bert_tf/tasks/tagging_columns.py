@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from absl import logging
 
 from bert_tf.data.columns import NAME
-from bert_tf.data.table_reader import Column, bare_returns, excerpt, read_rows, where
+from bert_tf.data.table_reader import Column, bare_returns, excerpt, line_position, read_rows
 from bert_tf.data.tables import refuse_missing
-from bert_tf.evaluation.entities import SCHEMES, find_fault, find_scheme, parse_entities, split_tag, tags_of
+from bert_tf.evaluation.entities import SCHEMES, find_scheme, find_wrong_tag, parse_entities, split_tag, tags_of
 from bert_tf.utils import files
 
 _DOCUMENT = "-DOCSTART-"
@@ -47,7 +47,7 @@ class TaggedExamples:
     def where(self, index: int, word: int = 0) -> str:
         """Returns "file:line" of word `word` of sentence `index`, as error messages begin with it."""
         below = 0 if _is_jsonl(self.path) else word  # nothing stands between the words of a sentence
-        return where(self.path, self.lines[index] + below)
+        return line_position(self.path, self.lines[index] + below)
 
 
 def read_columns(
@@ -145,11 +145,11 @@ def _read_column_file(path, text_column, tag_column):
             continue
         if first is None:
             first = number, len(cells)
-            places = _places(where(path, number), cells, text_column, tag_column)
+            places = _places(line_position(path, number), cells, text_column, tag_column)
         if len(cells) != first[1]:
             raise ValueError(
-                f"{where(path, number)}: a word's line must have {first[1]} columns, as line {first[0]} has, with "
-                f"spaces or tabs between them. Received {len(cells)}: {excerpt(cells)}; correct this line."
+                f"{line_position(path, number)}: a word's line must have {first[1]} columns, as line {first[0]} has, "
+                f"with spaces or tabs between them. Received {len(cells)}: {excerpt(cells)}; correct this line."
             )
         if not inside:
             _append(examples, number)
@@ -198,13 +198,13 @@ def _read_jsonl(path, with_tags):
     ids, lines = _read_ids(path, len(rows)), [line for line, _ in rows]
     examples = TaggedExamples(ids, [], [] if with_tags else None, None, path, lines)
     for line, (tokens, *rest) in rows:
-        words = _texts(where(path, line), "tokens", tokens)
+        words = _texts(line_position(path, line), "tokens", tokens)
         examples.words.append(words)
         for value in rest:
-            tags = _texts(where(path, line), "tags", value)
+            tags = _texts(line_position(path, line), "tags", value)
             if len(tags) != len(words):
                 raise ValueError(
-                    f"{where(path, line)}: 'tags' must have a tag for each of the 'tokens'. "
+                    f"{line_position(path, line)}: 'tags' must have a tag for each of the 'tokens'. "
                     f"Received {len(tags)} tags for {len(words)} tokens; correct this line."
                 )
             examples.tags.append(tags)
@@ -221,11 +221,13 @@ def _read_ids(path, count):
     for line, (value,) in rows:
         name = NAME.read(value)
         if name is None:
-            raise ValueError(f"{where(path, line)}: {NAME.must}. Received 'id': {excerpt(value)}; correct this line.")
+            raise ValueError(
+                f"{line_position(path, line)}: {NAME.must}. Received 'id': {excerpt(value)}; correct this line."
+            )
         if name in first:
             raise ValueError(
-                f"{where(path, line)}: the ids of a file must differ. Received {name!r}, which "
-                f"{where(path, first[name])} has too; give one of them another id, or take it out."
+                f"{line_position(path, line)}: the ids of a file must differ. Received {name!r}, which "
+                f"{line_position(path, first[name])} has too; give one of them another id, or take it out."
             )
         first[name] = line
     return list(first)
@@ -268,7 +270,7 @@ def _check_tags(examples, tag_scheme):
 def _unify(examples, tag_scheme):
     """Puts the scheme's name and the tags in IOB2 into the examples."""
     scheme = find_scheme(examples.tags) if tag_scheme == "auto" else tag_scheme
-    faults = [(i, fault) for i, tags in enumerate(examples.tags) if (fault := find_fault(tags, scheme))]
+    faults = [(i, fault) for i, tags in enumerate(examples.tags) if (fault := find_wrong_tag(tags, scheme))]
     if faults:
         i, fault = faults[0]
         at, problem = examples.where(i, fault.index), f"{examples.tags[i][fault.index]!r}, {fault.reason}"

@@ -13,7 +13,7 @@ from bert_tf.data.features import FEATURES, splits_of
 from bert_tf.evaluation.entities import split_tag
 from bert_tf.tasks.tagging_columns import TaggedExamples, text_of
 from bert_tf.tokenization.characters import PAGE, SPACE, character_table
-from bert_tf.tokenization.packing import Windows, room_for, windows_of
+from bert_tf.tokenization.packing import Windows, find_windows, room_for
 
 # === Words ===
 # Texts to the rows that a tagger reads, and to their words: which piece speaks for a word, and where the word lies.
@@ -26,7 +26,7 @@ _EDGES = tuple(map(ord, ".,;:!?\"'()[]{}<>…‘’‚“”„«»‹›¡¿、
 _FULL_STOP = ord(".")
 
 
-class Words(NamedTuple):
+class TaggedWords(NamedTuple):
     """The W words of n texts, those of one text one after the other; a word without pieces does not count.
 
     A word is what stands between white space. Its first piece speaks for it, in the window where that piece has the
@@ -51,7 +51,7 @@ class Words(NamedTuple):
     inner_limits: tf.Tensor
 
 
-def word_rows(tokenizer, texts, max_seq_length: int, stride: int) -> tuple[dict[str, tf.RaggedTensor], Words]:
+def word_rows(tokenizer, texts, max_seq_length: int, stride: int) -> tuple[dict[str, tf.RaggedTensor], TaggedWords]:
     """Lays texts out in rows, as many as there are windows of their pieces, and says where their words are.
 
         text        Joan    Baez,       in Rome.
@@ -65,7 +65,7 @@ def word_rows(tokenizer, texts, max_seq_length: int, stride: int) -> tuple[dict[
         stride: pieces from one window's start to the next's.
 
     Returns:
-        "input_ids" and "segment_ids", RaggedTensors of int32 [w, (length)]; and the `Words`.
+        "input_ids" and "segment_ids", RaggedTensors of int32 [w, (length)]; and the `TaggedWords`.
 
     Raises:
         ValueError: max_seq_length has no room for a piece, or pieces would fall between two windows.
@@ -78,7 +78,7 @@ def word_rows(tokenizer, texts, max_seq_length: int, stride: int) -> tuple[dict[
         )
     texts = tf.strings.unicode_transcode(tf.convert_to_tensor(texts, tf.string), "UTF-8", "UTF-8", errors="ignore")
     ids, starts, limits = tokenizer.tokenize_with_offsets(texts)
-    windows = windows_of(ids.row_lengths(), room, stride)
+    windows = find_windows(ids.row_lengths(), room, stride)
     packed = tokenizer.pack(windows.take(ids), max_seq_length=max_seq_length)
     chars = tf.strings.unicode_decode(texts, "UTF-8")
     spans = _Spans.of(chars)
@@ -92,7 +92,7 @@ def word_rows(tokenizer, texts, max_seq_length: int, stride: int) -> tuple[dict[
     origin = tf.gather(chars.row_starts(), of_text)
     columns = tf.gather(place, first) + len(tokenizer.template.before)
     spans = [tf.cast(tf.gather(part, word) - origin, tf.int32) for part in spans.extents()]
-    return packed, Words(texts, of_text, tf.gather(row, first), columns, *spans)
+    return packed, TaggedWords(texts, of_text, tf.gather(row, first), columns, *spans)
 
 
 class _Spans(NamedTuple):
@@ -156,7 +156,7 @@ def _best_windows(windows: Windows, ids):
 # The entities in texts, from the tags of their words: in the graph, so that program and server answer alike.
 
 
-def entities_in(best, words: Words, labels: Sequence[str]) -> dict[str, tf.Tensor]:
+def entities_in(best, words: TaggedWords, labels: Sequence[str]) -> dict[str, tf.Tensor]:
     """Returns the entities of each text, as `TaggingTask.answer` describes them.
 
     An entity begins at B-, and at I- after a word outside or of another type, as in conlleval. Its score is the
@@ -216,7 +216,7 @@ class SentenceOrigin:
         tags: of each sentence in the file, in IOB2; None where it has none.
     """
 
-    words: Words
+    words: TaggedWords
     tokens: np.ndarray
     counts: list[int]
     tags: list[list[str]] | None
@@ -237,15 +237,14 @@ class SentenceOrigin:
             sentences.append(own)
         return sentences
 
-
-    def whole_words(self) -> Words:
+    def whole_words(self) -> TaggedWords:
         """Returns the words as the file has them: of one that holds white space the first part speaks, as in `take`."""
         words = self.words
         whole = np.stack([words.of_text, self.tokens])
         begins = np.append(True, (whole[:, 1:] != whole[:, :-1]).any(0))[: len(self.tokens)]
         first = np.flatnonzero(begins)
         last = np.append(first[1:], len(begins))[: len(first)] - 1
-        of_words = Words(words.texts, *(part[first] for part in words[1:]))
+        of_words = TaggedWords(words.texts, *(part[first] for part in words[1:]))
         return of_words._replace(limits=words.limits[last], inner_limits=words.inner_limits[last])
 
 
@@ -277,12 +276,12 @@ def sentence_rows(
     for start in range(0, len(examples), _CHUNK):
         texts, spans = zip(*map(text_of, examples.words[start : start + _CHUNK]), strict=True)
         packed, read = word_rows(tokenizer, list(texts), max_seq_length, stride)
-        read = Words(*(part.numpy() for part in read))
+        read = TaggedWords(*(part.numpy() for part in read))
         tokens.append(_tokens(read, spans))
         words.append(read._replace(of_text=read.of_text + start, rows=read.rows + sum(map(len, lengths))))
         lengths.append(packed["input_ids"].row_lengths().numpy())
         pieces.append({name: part.flat_values.numpy() for name, part in packed.items()})
-    words, tokens = Words(*map(np.concatenate, zip(*words, strict=True))), np.concatenate(tokens)
+    words, tokens = TaggedWords(*map(np.concatenate, zip(*words, strict=True))), np.concatenate(tokens)
     splits = splits_of(np.concatenate(lengths))
     flat = {name: np.concatenate([part[name] for part in pieces]) for name in pieces[0]}
     if ids is not None:

@@ -106,7 +106,7 @@ def _is_text(content):
         return False
 
 
-def settings_of(tokens: Sequence[AddedToken]) -> dict[str, Any]:
+def added_tokens_config(tokens: Sequence[AddedToken]) -> dict[str, Any]:
     """Returns what tokenizer_config.json says of added tokens, as Transformers writes it; {} where there are none."""
     if not tokens:
         return {}

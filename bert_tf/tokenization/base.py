@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import tensorflow as tf
 
 from bert_tf.models import config_files, families
-from bert_tf.models.families import Family, Template
+from bert_tf.models.families import Family, InputTemplate
 from bert_tf.tokenization import packing, tokenizer_json
 from bert_tf.tokenization.added_tokens import AddedToken, names_with, ordered, read_added_tokens
 from bert_tf.tokenization.matching import AddedTokenMatcher, Normalized
@@ -18,7 +18,7 @@ from bert_tf.utils.text_lists import text_list
 _ADDED = "added_tokens"  # the argument of constructors, and its key in `settings`
 
 
-class Pieces(NamedTuple):
+class TokenList(NamedTuple):
     """The pieces of a vocabulary in the order of their ids, all different."""
 
     pieces: list[str]
@@ -58,7 +58,7 @@ class BaseTokenizer(tf.Module):
         do_lower_case: whether text is lowercased.
         pad_id, unk_id, mask_id: ids of the special pieces; mask_id may be None.
         mask: the piece that stands for a blank.
-        template: what stands around the texts of a row, a `families.Template`.
+        template: what stands around the texts of a row, a `families.InputTemplate`.
         added_tokens: the `AddedToken`s in the order of their ids; all but special tokens of the template are matched.
     """
 
@@ -68,7 +68,7 @@ class BaseTokenizer(tf.Module):
     # (first, last) of characters around which the normalizer puts spaces, for Hugging Face's tokenizers.
     _APART: ClassVar[tuple[tuple[int, int], ...]] = ()
 
-    def __init__(self, vocabulary, vocab_file, template: Template | None, special: tuple[str, str, str]):
+    def __init__(self, vocabulary, vocab_file, template: InputTemplate | None, special: tuple[str, str, str]):
         """Takes what the subclass has read.
 
         Args:
@@ -84,7 +84,7 @@ class BaseTokenizer(tf.Module):
         self._vocabulary = self._all = vocabulary
         self.added_tokens, self._matcher = (), None
         self.vocab_file = None if vocab_file is None else os.fspath(vocab_file)
-        self.template = Template() if template is None else template
+        self.template = InputTemplate() if template is None else template
         self.mask = special[2]
         self.pad_id, self.unk_id, self.mask_id = map(vocabulary.id_of, special)
         needed = (*self.template.pieces(2), *special[:2])
@@ -117,7 +117,7 @@ class BaseTokenizer(tf.Module):
 
         For a tokenizer that came from tokenizer.json it is written, into a folder that lives as long as the tokenizer.
         """
-        if self.vocab_file is None or not tokenizer_json.is_whole(self.vocab_file):
+        if self.vocab_file is None or not tokenizer_json.is_tokenizer_json(self.vocab_file):
             return self.vocab_file
         self._asset_folder = tempfile.TemporaryDirectory(prefix="bert_tf-")
         self.save(self._asset_folder.name)
@@ -155,7 +155,7 @@ class BaseTokenizer(tf.Module):
         raise NotImplementedError
 
     @classmethod
-    def from_saved(cls, directory: str, template: Template, settings: Mapping[str, Any]) -> "BaseTokenizer":
+    def from_saved(cls, directory: str, template: InputTemplate, settings: Mapping[str, Any]) -> "BaseTokenizer":
         """Makes the same tokenizer again from what `save` wrote, and its `template` and `settings`."""
         return cls(cls.file_in(directory), template=template, **cls._arguments(settings))
 
@@ -245,7 +245,7 @@ class BaseTokenizer(tf.Module):
         return texts if self._matcher is None else self._matcher(texts).strings()
 
     def pack(self, ids_a, ids_b=None, max_seq_length: int = 128) -> dict[str, tf.RaggedTensor]:
-        """Joins ids of one or two texts a row with the template's special pieces; see `packing.pack`.
+        """Joins ids of one or two texts a row with the template's special pieces; see `packing.pack_texts`.
 
         Args:
             ids_a, ids_b: RaggedTensors of int32 [n, (pieces)], as from `tokenize`.
@@ -258,7 +258,7 @@ class BaseTokenizer(tf.Module):
             ValueError: max_seq_length has no room for the special tokens, or the model has no segment for a second
                 text.
         """
-        return packing.pack(ids_a, ids_b, max_seq_length, self.template, self._all.id_of)
+        return packing.pack_texts(ids_a, ids_b, max_seq_length, self.template, self._all.id_of)
 
     def pad(self, packed: Mapping[str, tf.RaggedTensor], seq_length: int | None = None) -> dict[str, tf.Tensor]:
         """Returns "input_ids", "input_mask" and "segment_ids", int32 [n, seq_length]; see `packing.pad`.

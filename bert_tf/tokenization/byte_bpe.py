@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import tensorflow as tf
 
-from bert_tf.models.families import Family, Template
+from bert_tf.models.families import Family, InputTemplate
 from bert_tf.tokenization import hugging_face, precedence, tokenizer_json
 from bert_tf.tokenization import vocabulary as vocabularies
-from bert_tf.tokenization.added_tokens import AddedToken, settings_of, write_file
-from bert_tf.tokenization.base import BaseTokenizer, Pieces
+from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config, write_file
+from bert_tf.tokenization.base import BaseTokenizer, TokenList
 from bert_tf.tokenization.bpe import BytePairs, byte_symbols
 from bert_tf.tokenization.settings import check_tokenizer_config, with_special_tokens
 from bert_tf.tokenization.tokenizer_json import WHOLE_FILE, check_vocab
@@ -42,7 +42,7 @@ class ByteBpeTokenizer(BaseTokenizer):
         self,
         vocab: Mapping[str, int],
         merges: Sequence[tuple[str, str]],
-        template: Template,
+        template: InputTemplate,
         add_prefix_space: bool = False,
         vocab_file: str | os.PathLike | None = None,
         added_tokens: Sequence[AddedToken] = (),
@@ -63,7 +63,7 @@ class ByteBpeTokenizer(BaseTokenizer):
         """
         source = vocab_file or "The vocabulary"
         super().__init__(
-            *(Pieces(_by_id(vocab, source), dict(vocab)), vocab_file, template),
+            *(TokenList(_by_id(vocab, source), dict(vocab)), vocab_file, template),
             special=(template.pad, template.unknown, template.mask),
         )
         self.do_lower_case, self.add_prefix_space = False, bool(add_prefix_space)
@@ -80,7 +80,7 @@ class ByteBpeTokenizer(BaseTokenizer):
         path,
         do_lower_case: bool | None = None,
         vocab_file=None,
-        template: Template | None = None,
+        template: InputTemplate | None = None,
         family: Family | None = None,
     ) -> "ByteBpeTokenizer":
         """Makes the tokenizer of a checkpoint's directory.
@@ -110,7 +110,7 @@ class ByteBpeTokenizer(BaseTokenizer):
                 f"{brief(config['add_prefix_space'])}; {_REMEDY}."
             )
         template = with_special_tokens(directory, config, cls.KIND, family, template)
-        if file := tokenizer_json.find(directory, vocab_file):
+        if file := tokenizer_json.find_tokenizer_json(directory, vocab_file):
             return cls._of_whole(tokenizer_json.read_whole(file, cls.KIND), directory, template)
         vocab_file = os.fspath(vocab_file or cls.file_in(directory))
         vocab, merges = _read_pair(vocab_file)
@@ -174,9 +174,9 @@ class ByteBpeTokenizer(BaseTokenizer):
         write_text(os.path.join(directory, VOCAB_FILE), json.dumps(ids, ensure_ascii=False) + "\n")
         lines = [f"{_HEAD}: 0.2", *(" ".join(merge) for merge in self._merges)]
         write_text(os.path.join(directory, MERGES_FILE), "".join(f"{line}\n" for line in lines))
-        hugging_face.write(directory, hugging_face.byte_bpe(self, self._merges))
+        hugging_face.write_tokenizer_json(directory, hugging_face.byte_bpe(self, self._merges))
         settings = {"add_prefix_space": self.add_prefix_space, **self.special_tokens}
-        vocabularies.write_config(directory, "RobertaTokenizer", settings | settings_of(self.added_tokens))
+        vocabularies.write_config(directory, "RobertaTokenizer", settings | added_tokens_config(self.added_tokens))
         write_file(directory, self.added_tokens)
 
     def _ids_and_offsets(self, texts):

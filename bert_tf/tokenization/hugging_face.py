@@ -13,7 +13,7 @@ from bert_tf.tokenization.tokenizer_json import WHOLE_FILE
 from bert_tf.utils.files import write_text
 
 
-def write(directory: str, values: dict):
+def write_tokenizer_json(directory: str, values: dict):
     """Writes tokenizer.json into a directory, aside and then renamed."""
     write_text(os.path.join(directory, WHOLE_FILE), json.dumps(values, ensure_ascii=False) + "\n")
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable
 
-from bert_tf.models.families import Family, Template
+from bert_tf.models.families import Family, InputTemplate
 from bert_tf.tokenization import tokenizer_json
 from bert_tf.tokenization.base import BaseTokenizer
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
@@ -16,7 +16,7 @@ _BY_ENDING = {".json": ByteBpeTokenizer.KIND, ".model": UnigramTokenizer.KIND, "
 
 
 def read_tokenizer(
-    directory: str, family: Family, template: Template, do_lower_case: bool | None = None, vocab_file=None
+    directory: str, family: Family, template: InputTemplate, do_lower_case: bool | None = None, vocab_file=None
 ) -> BaseTokenizer:
     """Makes the tokenizer of a checkpoint's directory.
 
@@ -35,8 +35,8 @@ def read_tokenizer(
         ValueError: as the `from_directory` of the kind.
     """
     kinds = [family.tokenizer, *(name for name in TOKENIZERS if name != family.tokenizer)]
-    if whole := tokenizer_json.find(directory, vocab_file):
-        name = tokenizer_json.kind_of(whole)
+    if whole := tokenizer_json.find_tokenizer_json(directory, vocab_file):
+        name = tokenizer_json.tokenizer_kind(whole)
     elif vocab_file:
         name = _BY_ENDING.get(os.path.splitext(os.fspath(vocab_file))[1], family.tokenizer)
     else:
@@ -50,6 +50,6 @@ def tokenizer_in(directory: str, kinds: Iterable[str] = TOKENIZERS) -> str | Non
     Raises:
         ValueError: tokenizer.json is no tokenizer's of these kinds, or damaged.
     """
-    if whole := tokenizer_json.find(directory):
-        return tokenizer_json.kind_of(whole)
+    if whole := tokenizer_json.find_tokenizer_json(directory):
+        return tokenizer_json.tokenizer_kind(whole)
     return next((kind for kind in kinds if os.path.isfile(TOKENIZERS[kind].file_in(directory))), None)

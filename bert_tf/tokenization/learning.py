@@ -13,10 +13,10 @@ from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_li
 
 from bert_tf.tokenization import characters
 from bert_tf.tokenization.wordpiece import Tokenizer, WordSplitter
-from bert_tf.utils.documents import CHARACTERS, TextOptions, batches, read_blocks, read_documents
+from bert_tf.utils.documents import CHARACTERS, TextOptions, read_blocks, read_documents, split_by_characters
 from bert_tf.utils.names import CLS, MASK, PAD, SEP, UNKNOWN, number_of
 from bert_tf.utils.progress import Countdown
-from bert_tf.utils.text_files import find, formats_of
+from bert_tf.utils.text_files import find_text_files, formats_of
 
 # === Counts ===
 # Words of a text and how often each occurs, in bounded memory.
@@ -57,7 +57,7 @@ class WordCounter:
 
     def add(self, sentences: list[str]):
         """Counts the words of these sentences."""
-        for batch in batches(sentences, _BATCH_CHARACTERS):
+        for batch in split_by_characters(sentences, _BATCH_CHARACTERS):
             words, numbers = self._count(tf.constant(batch, tf.string))
             for word, number in zip(words.numpy().tolist(), numbers.numpy().tolist(), strict=True):
                 self.counts[word.decode()] += number
@@ -83,7 +83,7 @@ class WordCounter:
         return words.y, words.count
 
     def _forget(self):
-        survivors = in_order(self.counts)[: self._most_words // 2]
+        survivors = most_frequent_first(self.counts)[: self._most_words // 2]
         logging.warning(
             "%d distinct words are more than memory shall hold: the rarer half, of %d or fewer so far, is forgotten.",
             *(len(self.counts), survivors[-1][1]),
@@ -93,23 +93,23 @@ class WordCounter:
         self.forgotten += before - self.counts.total()
 
 
-def in_order(counts: Counter) -> list[tuple[str, int]]:
+def most_frequent_first(counts: Counter) -> list[tuple[str, int]]:
     """Returns (word, count), the most frequent first and equally frequent ones by the alphabet."""
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def read(patterns: list[str], input_format: str | None, options: TextOptions) -> Iterator[list[str]]:
+def read_sentences(patterns: list[str], input_format: str | None, options: TextOptions) -> Iterator[list[str]]:
     """Yields the sentences of each document, or of a part of a long one, and logs how far it is.
 
     Args:
         patterns: files, globs or folders.
-        input_format: one of `names.TEXT_FORMATS`; None: guessed for each file.
+        input_format: one of `token_names.TEXT_FORMATS`; None: guessed for each file.
         options: see there.
 
     Raises:
         ValueError: there are no such files, they cannot be read, or there is no sentence in them.
     """
-    paths = find(patterns)
+    paths = find_text_files(patterns)
     formats = formats_of(paths, input_format, options.language)
     counts, sentences = Counter(), 0
     with Countdown("Counting words", "MB") as progress:
@@ -197,7 +197,7 @@ class Fit:
     unknown: list
 
 
-def measure(tokenizer: Tokenizer, counts: Counter) -> Fit:
+def measure_vocabulary(tokenizer: Tokenizer, counts: Counter) -> Fit:
     """Tokenizes every word.
 
     Args:
@@ -209,8 +209,8 @@ def measure(tokenizer: Tokenizer, counts: Counter) -> Fit:
     """
     if not counts:
         raise ValueError("The text of the report must hold words. Received none; look at `held_out_file`.")
-    words, numbers = zip(*in_order(counts), strict=True)
-    numbers, ids = np.array(numbers), tokenize(tokenizer, words)
+    words, numbers = zip(*most_frequent_first(counts), strict=True)
+    numbers, ids = np.array(numbers), tokenize_words(tokenizer, words)
     pieces, unknown = ids.row_lengths().numpy(), tf.reduce_any(ids == tokenizer.unk_id, axis=1).numpy()
     characters = np.array([len(word) for word in words]) * numbers
     total = numbers.sum()
@@ -223,23 +223,23 @@ def measure(tokenizer: Tokenizer, counts: Counter) -> Fit:
         pieces_per_word=float((numbers * pieces).sum() / total),
         share_unknown=float(numbers[unknown].sum() / total),
         share_characters_unknown=float(characters[unknown].sum() / characters.sum()),
-        split=[(words[i], int(numbers[i]), names(tokenizer, ids[i])) for i in split],
+        split=[(words[i], int(numbers[i]), token_names(tokenizer, ids[i])) for i in split],
         unknown=[(words[i], int(numbers[i])) for i in np.flatnonzero(unknown)[:_SHOWN]],
     )
 
 
-def tokenize(tokenizer: Tokenizer, words) -> tf.RaggedTensor:
+def tokenize_words(tokenizer: Tokenizer, words) -> tf.RaggedTensor:
     """Returns the ids of each word, int32 [words, (pieces)]."""
     parts = [tokenizer.tokenize(list(words[i : i + _BATCH])) for i in range(0, len(words), _BATCH)]
     return tf.concat(parts, axis=0) if parts else tokenizer.tokenize(tf.zeros([0], tf.string))
 
 
-def names(tokenizer: Tokenizer, ids) -> list[str]:
+def token_names(tokenizer: Tokenizer, ids) -> list[str]:
     """Returns the pieces of some ids."""
     return [tokenizer.vocab[i] for i in ids.numpy()]
 
 
-def as_text(fits: dict[str, Fit], about: str) -> str:
+def format_fits(fits: dict[str, Fit], about: str) -> str:
     """Returns the report: a column for each vocabulary, then the words that each splits or does not know.
 
     Args:
@@ -315,7 +315,7 @@ def learn(
     Raises:
         ValueError: there are no words, or vocab_size has no room for special pieces and characters.
     """
-    words, alphabet = _usable(in_order(counts)[:max_words], max_characters)
+    words, alphabet = _usable(most_frequent_first(counts)[:max_words], max_characters)
     isolated = set(filter(_is_isolated, alphabet))
     basis = [*special_pieces(unused_pieces), *alphabet, *(_PREFIX + c for c in alphabet if c not in isolated)]
     room = vocab_size - len(basis)
@@ -345,7 +345,7 @@ def _usable(words, max_characters):
             seen[char] += number
     if not seen:
         raise ValueError("The text must hold words. Received none; look at `input_file`.")
-    alphabet = {char for char, _ in in_order(seen)[:max_characters]}
+    alphabet = {char for char, _ in most_frequent_first(seen)[:max_characters]}
     if len(alphabet) < len(seen):
         logging.warning(
             "The text has %d different characters, of which the rarest %d will be [UNK]: see `max_characters`.",

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.models.families import Template
+from bert_tf.models.families import InputTemplate
 
 # === Windows ===
 # Windows: a text that is too long for one row, cut into several that overlap.
@@ -31,7 +31,7 @@ class Windows(NamedTuple):
         return at.with_flat_values(tf.gather(values.flat_values, at.flat_values))
 
 
-def windows_of(lengths, room, stride: int) -> Windows:
+def find_windows(lengths, room, stride: int) -> Windows:
     """Cuts texts as google-research/bert's run_squad.py cuts paragraphs: the last window ends where the text ends.
 
         8 pieces, room 4, stride 2      0 1 2 3,  2 3 4 5,  4 5 6 7
@@ -58,8 +58,8 @@ def windows_of(lengths, room, stride: int) -> Windows:
 # === Packing ===
 
 
-def pack(
-    ids_a, ids_b, max_seq_length: int, template: Template, id_of: Callable[[str], int]
+def pack_texts(
+    ids_a, ids_b, max_seq_length: int, template: InputTemplate, id_of: Callable[[str], int]
 ) -> dict[str, tf.RaggedTensor]:
     """Joins one or two texts a row with special pieces, cut to max_seq_length as google-research/bert cuts.
 
@@ -103,7 +103,7 @@ def pack(
     return {"input_ids": tf.concat(segments, axis=1), "segment_ids": tf.concat(numbers, axis=1)}
 
 
-def room_for(texts: int, max_seq_length, template: Template):
+def room_for(texts: int, max_seq_length, template: InputTemplate):
     """Returns how many pieces a row has for so many texts, 1 or 2, together.
 
     Args:
@@ -129,7 +129,7 @@ def room_for(texts: int, max_seq_length, template: Template):
 
 
 def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: int) -> dict[str, tf.Tensor]:
-    """Fills the rows of `pack` up to one length.
+    """Fills the rows of `pack_texts` up to one length.
 
         input_ids    [CLS] a1 [SEP] [PAD] [PAD]
         input_mask     1   1    1     0     0

@@ -9,7 +9,7 @@ from bert_tf.tokenization import packing
 from bert_tf.tokenization.base import BaseTokenizer
 
 
-class Found(NamedTuple):
+class TokenOrigins(NamedTuple):
     """Pieces, int32 [...] each.
 
     Attributes:
@@ -24,7 +24,7 @@ class Found(NamedTuple):
     of_text: tf.Tensor
 
 
-class Places:
+class OriginTracker:
     """A tokenizer's face whose ids are places in a list of all pieces of the texts; `found` looks them up.
 
         pieces of the texts     [good, film | bad]
@@ -42,7 +42,7 @@ class Places:
     def __init__(self, tokenizer: BaseTokenizer):
         self.template = tokenizer.template
         self._tokenizer = tokenizer
-        self._texts: list[Found] = []  # of each text of the examples, in the order in which a task reads them
+        self._texts: list[TokenOrigins] = []  # of each text of the examples, in the order in which a task reads them
 
     def tokenize(self, texts) -> tf.RaggedTensor:
         """Returns the places of the pieces of each text (strings [n]): RaggedTensor of int32 [n, (pieces)]."""
@@ -53,24 +53,24 @@ class Places:
         ids, starts, limits = self._tokenizer.tokenize_with_offsets(texts)
         before = sum(tf.size(each.ids) for each in self._texts)
         of_text = tf.fill(tf.shape(ids.flat_values), len(self._texts))
-        self._texts.append(Found(ids.flat_values, starts.flat_values, limits.flat_values, of_text))
+        self._texts.append(TokenOrigins(ids.flat_values, starts.flat_values, limits.flat_values, of_text))
         return ids.with_flat_values(before + tf.range(tf.size(ids.flat_values))), starts, limits
 
     def pack(self, ids_a, ids_b=None, max_seq_length: int = 128) -> dict[str, tf.RaggedTensor]:
         """Returns what `Tokenizer.pack` does."""
-        return packing.pack(ids_a, ids_b, max_seq_length, self.template, self._special)
+        return packing.pack_texts(ids_a, ids_b, max_seq_length, self.template, self._special)
 
     def pad(self, packed: Mapping[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
         """Returns what `Tokenizer.pad` does."""
         return packing.pad(packed, None, -1 - self._tokenizer.pad_id)
 
-    def found(self, places: tf.Tensor) -> Found:
+    def found(self, places: tf.Tensor) -> TokenOrigins:
         """Returns the pieces at some places, int32 [...], as rows of this tokenizer hold them."""
         columns = (tf.concat([*parts, [0]], 0) for parts in zip(*self._texts, strict=True))  # [0]: there may be none
-        of_pieces = Found(*(tf.gather(column, tf.maximum(places, 0)) for column in columns))
+        of_pieces = TokenOrigins(*(tf.gather(column, tf.maximum(places, 0)) for column in columns))
         is_special = places < 0
-        instead = Found(-1 - places, *(tf.fill(tf.shape(places), number) for number in (0, 0, -1)))
-        return Found(*(tf.where(is_special, *each) for each in zip(instead, of_pieces, strict=True)))
+        instead = TokenOrigins(-1 - places, *(tf.fill(tf.shape(places), number) for number in (0, 0, -1)))
+        return TokenOrigins(*(tf.where(is_special, *each) for each in zip(instead, of_pieces, strict=True)))
 
     def _special(self, piece):
         return -1 - self._tokenizer.vocab.index(piece)

@@ -15,7 +15,7 @@ from absl import logging
 
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.settings import check_tokenizer_config
-from bert_tf.tokenization.tokenizer_json import WholeFile, is_whole, read_whole
+from bert_tf.tokenization.tokenizer_json import WholeFile, is_tokenizer_json, read_whole
 
 _OF_NO_MODEL = ("PreTrainedTokenizerFast", "TokenizersBackend")  # tokenizer_class
 
@@ -25,7 +25,7 @@ def settings_directory(directory: str | os.PathLike, vocab_file: str | os.PathLi
 
     A tokenizer.json that is named in place of the directory's vocabulary brings its own, if there is one beside it.
     """
-    beside = os.path.dirname(os.fspath(vocab_file)) if vocab_file and is_whole(vocab_file) else None
+    beside = os.path.dirname(os.fspath(vocab_file)) if vocab_file and is_tokenizer_json(vocab_file) else None
     there = beside is not None and os.path.isfile(os.path.join(beside, vocabularies.CONFIG_FILE))
     return beside if there else os.fspath(directory)
 
@@ -72,7 +72,7 @@ def case_and_accents(whole: WholeFile, directory: str, do_lower_case: bool | Non
 def case_of_vocabulary(vocab_file: str, do_lower_case: bool | None) -> tuple[bool, bool]:
     """Returns the same for the vocabulary of WordPiece in a file, which is vocab.txt or tokenizer.json."""
     directory = os.path.dirname(os.path.abspath(vocab_file))
-    if not is_whole(vocab_file):
+    if not is_tokenizer_json(vocab_file):
         return vocabularies.resolve_case_and_accents(directory, do_lower_case)
     return case_and_accents(read_whole(vocab_file, "wordpiece"), directory, do_lower_case)
 

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.models.families import Template
-from bert_tf.tokenization.packing import Windows, windows_of
+from bert_tf.models.families import InputTemplate
+from bert_tf.tokenization.packing import Windows, find_windows
 
 
 class QuestionWindows(NamedTuple):
@@ -30,7 +30,7 @@ class QuestionWindows(NamedTuple):
     limits: tf.RaggedTensor
 
 
-def check_lengths(template: Template, max_seq_length: int, max_query_length: int, doc_stride: int):
+def check_lengths(template: InputTemplate, max_seq_length: int, max_query_length: int, doc_stride: int):
     """Raises ValueError where a row has no room for the context, or where pieces would fall between two rows."""
     special = template.special(2)
     room = max_seq_length - max_query_length - special
@@ -86,7 +86,7 @@ def windows_of_pieces(
     ids, starts, limits = context
     question = question[:, :max_query_length]
     room = max_seq_length - template.special(2) - question.row_lengths()
-    windows = windows_of(ids.row_lengths(), room, doc_stride)
+    windows = find_windows(ids.row_lengths(), room, doc_stride)
     question = tf.gather(question, windows.rows)
     packed = tokenizer.pack(question, windows.take(ids), max_seq_length)
 

@@ -13,7 +13,7 @@ from typing import Any
 from absl import logging
 
 from bert_tf.models import config_files, families
-from bert_tf.models.families import Family, Template
+from bert_tf.models.families import Family, InputTemplate
 from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_object
 from bert_tf.utils.names import MASK, PAD, UNKNOWN
@@ -151,8 +151,8 @@ def _text(value):
 
 
 def with_special_tokens(
-    directory: str | os.PathLike, config: Mapping[str, Any], kind: str, family: Family, template: Template | None
-) -> Template:
+    directory: str | os.PathLike, config: Mapping[str, Any], kind: str, family: Family, template: InputTemplate | None
+) -> InputTemplate:
     """Returns the template with the special tokens that a directory's files name.
 
     A tokenizer that is not the family's own has a template of its own, as its class in Transformers: WordPiece has

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.models.families import Template
+from bert_tf.models.families import InputTemplate
 from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_object
 
@@ -67,13 +67,13 @@ class WholeFile:
     layout: tuple[list, list] | None
     character_map: bytes = b""
 
-    def vocabulary(self, template: Template) -> list[str]:
+    def vocabulary(self, template: InputTemplate) -> list[str]:
         """Returns the model's own tokens, and the added ones up to the last special token of the template."""
         special = {*template.pieces(2), template.pad, template.unknown, template.mask}
         last = max((i for i, token in enumerate(self.tokens) if token in special), default=-1)
         return self.tokens[: max(self.own, last + 1)]
 
-    def check_template(self, template: Template, alone: bool):
+    def check_template(self, template: InputTemplate, alone: bool):
         """Raises ValueError where it puts something else around texts than the model's template does.
 
         Segments are compared where the model knows several.
@@ -100,7 +100,7 @@ class WholeFile:
             )
 
 
-def find(directory: str | os.PathLike, vocab_file: str | os.PathLike | None = None) -> str | None:
+def find_tokenizer_json(directory: str | os.PathLike, vocab_file: str | os.PathLike | None = None) -> str | None:
     """Returns the path of the tokenizer.json that counts: `vocab_file` if it is one, else that of the directory.
 
     Args:
@@ -111,18 +111,18 @@ def find(directory: str | os.PathLike, vocab_file: str | os.PathLike | None = No
         None where `vocab_file` is another file, or where neither is there.
     """
     if vocab_file:
-        return os.fspath(vocab_file) if is_whole(vocab_file) else None
+        return os.fspath(vocab_file) if is_tokenizer_json(vocab_file) else None
     path = os.path.join(os.fspath(directory), WHOLE_FILE)
     is_theirs = os.path.isfile(path) and not os.path.isdir(os.path.join(os.fspath(directory), _KERAS_HUBS))
     return path if is_theirs else None
 
 
-def is_whole(path: str | os.PathLike) -> bool:
+def is_tokenizer_json(path: str | os.PathLike) -> bool:
     """Says whether a path is that of a tokenizer.json."""
     return os.path.basename(os.fspath(path)) == WHOLE_FILE
 
 
-def kind_of(path: str | os.PathLike) -> str:
+def tokenizer_kind(path: str | os.PathLike) -> str:
     """Returns the KIND of the tokenizer that a tokenizer.json is for.
 
     Raises:

@@ -10,12 +10,12 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from bert_tf.models.families import Family, Template
+from bert_tf.models.families import Family, InputTemplate
 from bert_tf.tokenization import hugging_face, precedence, tokenizer_json
 from bert_tf.tokenization import sentencepiece_model as models
 from bert_tf.tokenization import vocabulary as vocabularies
-from bert_tf.tokenization.added_tokens import AddedToken, settings_of, write_file
-from bert_tf.tokenization.base import BaseTokenizer, Pieces
+from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config, write_file
+from bert_tf.tokenization.base import BaseTokenizer, TokenList
 from bert_tf.tokenization.bpe import shifted
 from bert_tf.tokenization.matching import Normalized
 from bert_tf.tokenization.normalization import MARKER, Normalizer
@@ -48,7 +48,7 @@ class UnigramTokenizer(BaseTokenizer):
     def __init__(
         self,
         vocab_file: str | os.PathLike,
-        template: Template,
+        template: InputTemplate,
         do_lower_case: bool = False,
         keep_accents: bool = True,
         straight_quotes: bool = False,
@@ -89,7 +89,7 @@ class UnigramTokenizer(BaseTokenizer):
         scores = [(piece.piece, piece.score) for piece in model.pieces[first:]]
         scores = [(piece, 0.0) for piece in front] + scores + [(piece, 0.0) for piece in behind]
         pieces = [piece for piece, _ in scores]
-        vocabulary = Pieces(pieces, {piece: i for i, piece in reversed(list(enumerate(pieces)))})
+        vocabulary = TokenList(pieces, {piece: i for i, piece in reversed(list(enumerate(pieces)))})
         super().__init__(vocabulary, vocab_file, template, (template.pad, template.unknown, template.mask))
         self.do_lower_case, self.keep_accents = bool(do_lower_case), bool(keep_accents)
         self.straight_quotes, self._tokenizer_class = bool(straight_quotes), tokenizer_class
@@ -111,7 +111,7 @@ class UnigramTokenizer(BaseTokenizer):
         path,
         do_lower_case: bool | None = None,
         vocab_file=None,
-        template: Template | None = None,
+        template: InputTemplate | None = None,
         family: Family | None = None,
     ) -> "UnigramTokenizer":
         """Makes the tokenizer of a checkpoint's directory.
@@ -143,7 +143,7 @@ class UnigramTokenizer(BaseTokenizer):
                     f"Received: {json.dumps(config.get(key))}; such text is read in no other way here."
                 )
         template = with_special_tokens(directory, config, cls.KIND, family, template)
-        if file := tokenizer_json.find(directory, vocab_file):
+        if file := tokenizer_json.find_tokenizer_json(directory, vocab_file):
             whole = tokenizer_json.read_whole(file, cls.KIND)
             whole.check_template(template, precedence.counts_alone(config))
             settings |= precedence.unigram_settings(whole, directory, do_lower_case)
@@ -204,9 +204,9 @@ class UnigramTokenizer(BaseTokenizer):
         os.makedirs(directory, exist_ok=True)
         with atomic_open(os.path.join(directory, self._model_name), "wb") as file:
             file.write(self._data)
-        hugging_face.write(directory, self._whole())
+        hugging_face.write_tokenizer_json(directory, self._whole())
         settings = {"do_lower_case": self.do_lower_case, "keep_accents": self.keep_accents}
-        settings |= self.special_tokens | settings_of(self.added_tokens)
+        settings |= self.special_tokens | added_tokens_config(self.added_tokens)
         vocabularies.write_config(directory, self._tokenizer_class, settings)
         write_file(directory, self.added_tokens)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.models.families import Template
+from bert_tf.models.families import InputTemplate
 from bert_tf.tokenization import tokenizer_json
 from bert_tf.tokenization.settings import check_tokenizer_config
 from bert_tf.utils.files import brief, read_text, write_text
@@ -126,7 +126,7 @@ class Vocabulary:
                 f"The vocabulary must be a file, one piece a line, or {tokenizer_json.WHOLE_FILE}. There is none at "
                 f"{path}; put it there, or correct `vocab_file`."
             )
-        if tokenizer_json.is_whole(path):
+        if tokenizer_json.is_tokenizer_json(path):
             return cls.of_whole(tokenizer_json.read_whole(path, "wordpiece"))
         if os.path.getsize(path) > _LARGEST:
             raise ValueError(
@@ -142,9 +142,9 @@ class Vocabulary:
         return cls([line.strip() for line in text.split("\n")] if text else [], path)
 
     @classmethod
-    def of_whole(cls, whole: tokenizer_json.WholeFile, template: Template | None = None) -> "Vocabulary":
+    def of_whole(cls, whole: tokenizer_json.WholeFile, template: InputTemplate | None = None) -> "Vocabulary":
         """Returns the vocabulary of a tokenizer.json; a token that a line of vocab.txt could not hold is left out."""
-        tokens = whole.vocabulary(template or Template())
+        tokens = whole.vocabulary(template or InputTemplate())
         pieces = [token if token == token.strip() and "\n" not in token else "" for token in tokens]
         return cls(pieces, whole.path, whole.model.get("max_input_chars_per_word", tokenizer_json.USUAL_LONGEST_WORD))
 
@@ -167,7 +167,7 @@ def _count_beginnings(pieces):
 
 def vocabulary_in(directory: str | os.PathLike) -> str:
     """Returns the path of a WordPiece model's vocabulary: its tokenizer.json, or else where its vocab.txt must be."""
-    return tokenizer_json.find(directory) or os.path.join(os.fspath(directory), VOCAB_FILE)
+    return tokenizer_json.find_tokenizer_json(directory) or os.path.join(os.fspath(directory), VOCAB_FILE)
 
 
 def check_case(init_checkpoint: str | os.PathLike | None, do_lower_case: bool):

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, NamedTuple
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from bert_tf.models.families import Family, Template
+from bert_tf.models.families import Family, InputTemplate
 from bert_tf.tokenization import characters, hugging_face, precedence, tokenizer_json
 from bert_tf.tokenization import characters as ch
 from bert_tf.tokenization import vocabulary as vocabularies
-from bert_tf.tokenization.added_tokens import AddedToken, settings_of, write_file
+from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config, write_file
 from bert_tf.tokenization.base import BaseTokenizer
 from bert_tf.tokenization.matching import Normalized
 from bert_tf.tokenization.settings import with_special_tokens
@@ -26,7 +26,7 @@ from bert_tf.utils.names import CLS, MASK, PAD, SEP, UNKNOWN
 _CAPITAL_SIGMA, _FINAL_SIGMA = 0x3A3, 0x3C2
 
 
-class Words(NamedTuple):
+class WordBatch(NamedTuple):
     """The words of a batch of n texts, one after the other.
 
     Attributes:
@@ -80,7 +80,7 @@ class WordSplitter(tf.Module):
             self._pages, self._flags_table = tf.constant(table.pages), tf.constant(table.flags)
             self._deltas = tf.constant(table.deltas) if do_lower_case else None
 
-    def __call__(self, texts: tf.Tensor) -> Words:
+    def __call__(self, texts: tf.Tensor) -> WordBatch:
         """Splits texts (string [n], UTF-8; bytes that are none are dropped) into words."""
         return _words(*self._stream(texts))
 
@@ -181,7 +181,7 @@ def _words(stream, row_splits):
     rows = tf.searchsorted(row_splits, tf.cast(tf.gather(starts, first), tf.int64), "right", tf.int64) - 1
     origins = tf.cast(tf.gather(row_splits, rows), tf.int32)
     chars = tf.RaggedTensor.from_row_splits(chars, splits, validate=False)
-    return Words(chars, rows, origins, starts, limits)
+    return WordBatch(chars, rows, origins, starts, limits)
 
 
 # === Wordpiece ===
@@ -218,7 +218,7 @@ class Tokenizer(BaseTokenizer):
         self,
         vocab: str | os.PathLike | Iterable[str] | Vocabulary,
         do_lower_case: bool = True,
-        template: Template | None = None,
+        template: InputTemplate | None = None,
         strip_accents: bool | None = None,
         max_input_chars_per_word: int | None = None,
         added_tokens: Sequence[AddedToken] = (),
@@ -265,7 +265,7 @@ class Tokenizer(BaseTokenizer):
         path,
         do_lower_case: bool | None = None,
         vocab_file=None,
-        template: Template | None = None,
+        template: InputTemplate | None = None,
         family: Family | None = None,
     ) -> "Tokenizer":
         """Makes the tokenizer of a checkpoint's directory.
@@ -284,7 +284,7 @@ class Tokenizer(BaseTokenizer):
         directory, family = precedence.settings_directory(path, vocab_file), family or cls.family_of(path)
         config = vocabularies.read_config(directory)
         template = with_special_tokens(directory, config, cls.KIND, family, template)
-        if file := tokenizer_json.find(directory, vocab_file):
+        if file := tokenizer_json.find_tokenizer_json(directory, vocab_file):
             return cls._of_whole(tokenizer_json.read_whole(file, cls.KIND), directory, do_lower_case, template)
         lower, strip_accents = vocabularies.resolve_case_and_accents(directory, do_lower_case)
         tokenizer = cls(vocab_file or cls.file_in(directory), lower, template, strip_accents)
@@ -326,10 +326,10 @@ class Tokenizer(BaseTokenizer):
         os.makedirs(directory, exist_ok=True)
         self._vocabulary.save(os.path.join(directory, vocabularies.VOCAB_FILE))
         settings = vocabularies.case_settings(self.do_lower_case, self.strip_accents)
-        settings |= settings_of(self.added_tokens)
-        if self.template.pieces(2) != Template().pieces(2):
+        settings |= added_tokens_config(self.added_tokens)
+        if self.template.pieces(2) != InputTemplate().pieces(2):
             settings |= {name: self.special_tokens[name] for name in ("cls_token", "sep_token")}
-        hugging_face.write(directory, hugging_face.wordpiece(self))
+        hugging_face.write_tokenizer_json(directory, hugging_face.wordpiece(self))
         vocabularies.write_config(directory, "BertTokenizer", settings)
         write_file(directory, self.added_tokens)
 
@@ -358,7 +358,7 @@ class Tokenizer(BaseTokenizer):
         return words, ids, *_to_characters(words, ids, starts.flat_values, ends.flat_values, self.unk_id)
 
 
-def _to_characters(words: Words, ids, starts, ends, unk_id):
+def _to_characters(words: WordBatch, ids, starts, ends, unk_id):
     """Turns bytes of normalised words into code points of the text as it came: int32 [pieces] twice."""
     chars, word = words.chars.flat_values, ids.value_rowids()
     lengths = 1 + sum(tf.cast(chars >= longer, tf.int64) for longer in (0x80, 0x800, 0x10000))  # in UTF-8

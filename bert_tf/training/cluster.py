@@ -94,7 +94,7 @@ def by_chief(function, *args):
         raise ValueError("The chief of the workers must be able to write. Received an error there; see its log.")
 
 
-def check_same(value: int, what: str):
+def check_equal_on_workers(value: int, what: str):
     """Raises ValueError unless `value` is that of the chief in every worker; all must call it at the same point.
 
     Args:

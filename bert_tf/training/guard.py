@@ -229,7 +229,9 @@ class Rollback:
         guard.returned_to.assign(back)
         guard.skipped_steps.assign(skipped)
         guard.skipped_in_a_row.assign(0)
-        cluster.check_same(back, "checkpoint to go back to")  # and nobody reads it any more when the chief replaces it
+        cluster.check_equal_on_workers(
+            back, "checkpoint to go back to"
+        )  # and nobody reads it any more when the chief replaces it
         cluster.by_chief(_replace, back, state, checkpoints)
         logging.warning(
             "The loss was NaN, infinite or far above its mean for %d steps in a row, up to step %d. Going back to "

@@ -146,7 +146,7 @@ _OF_COMMONEST = "_of_commonest"  # a score so named belongs to the score whose n
 _FEW = 50  # points of a curve that are marked one by one
 
 
-def page(lines: Sequence[dict], title: str, shown: Mapping[str, str] | None = None) -> str:
+def build_history_page(lines: Sequence[dict], title: str, shown: Mapping[str, str] | None = None) -> str:
     """Returns the page as one HTML file. The same lines make the same bytes.
 
     Args:
@@ -329,7 +329,7 @@ class History:
         """
         if self._record:
             self._record.check(self._directory, step)
-        lines = [line for line in read(self._path) if line["step"] <= step or line["kind"] == "start"]
+        lines = [line for line in read_history(self._path) if line["step"] <= step or line["kind"] == "start"]
         values = {"from": origin, "flags": self._flags, "versions": _versions(), "git": commit(), **self._data}
         self._lines = [*lines, _line("start", step, values)]
         self._write_all()
@@ -377,8 +377,8 @@ class History:
             return
         begin = time.monotonic()
         try:
-            lines = self._lines or read(self._path)
-            write_text(self._page_path, page(lines, self._title, {**self._kept(), **self._shown}))
+            lines = self._lines or read_history(self._path)
+            write_text(self._page_path, build_history_page(lines, self._title, {**self._kept(), **self._shown}))
         except OSError as error:  # the disk is full: what needs no traceback
             logging.warning("%s could not be written: %s. Training goes on.", self._page_path, error)
         except Exception:
@@ -414,7 +414,7 @@ class History:
         return next(found, None)
 
 
-def read(path: str | os.PathLike) -> list[dict]:
+def read_history(path: str | os.PathLike) -> list[dict]:
     """Returns the lines of a history; none where there is no file. A last line that was cut short is left out.
 
     Raises:

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints.store import Store
+from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.training import cluster, step
 from bert_tf.training.guard import FiniteSteps, Rollback
 from bert_tf.training.interruption import Interruption, Stopped
@@ -207,10 +207,10 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
         ValueError: something that is given does not fit, or the loss or gradients of a step were not finite.
     """
     step.check_batch_size(run.train_batch_size, run.step.accumulation, "`train_batch_size`")
-    checkpoints = Store(run.output_dir, keep=run.keep_checkpoints)
+    checkpoints = CheckpointManager(run.output_dir, keep=run.keep_checkpoints)
     state, start = first_state(task, run, checkpoints)
     average = state.step.average
-    cluster.check_same(start, "step to begin at")
+    cluster.check_equal_on_workers(start, "step to begin at")
     if start == run.num_train_steps:
         logging.info("All %d steps of this run are made: there is nothing to train.", start)
     elif state.ended_at is not None:
@@ -231,7 +231,7 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
     return state
 
 
-def first_state(task, run: RunConfig, checkpoints: Store) -> tuple[TrainingState, int]:
+def first_state(task, run: RunConfig, checkpoints: CheckpointManager) -> tuple[TrainingState, int]:
     """Returns the state that the run begins with, and its step; nothing is written. In the scope of a strategy."""
     check_model(checkpoints, run.init_checkpoint, task, run.anew, run.reinit_layers)
     model = task.build_model()

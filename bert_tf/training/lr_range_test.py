@@ -19,7 +19,7 @@ from collections.abc import Callable
 import numpy as np
 from absl import logging
 
-from bert_tf.checkpoints.store import Store
+from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.training import cluster, history
 from bert_tf.training.history import RangeTest
 from bert_tf.training.learning_rate import ExponentialRise
@@ -46,19 +46,19 @@ def with_tested_rate(task, run: RunConfig, batches: Callable) -> tuple[RunConfig
         batches: takes a step and returns the batches from there on, as `loop.fit` has it.
 
     Raises:
-        ValueError: the run that is to go on began with a rate that was given, or as `measure`.
+        ValueError: the run that is to go on began with a rate that was given, or as `measure_lr_range`.
     """
     made_for = _digest(run)
     kept = None if run.anew else _kept(run, made_for)
     (is_kept,) = cluster.total([cluster.is_chief() and kept is not None])  # the history is the chief's
     if not is_kept:
-        kept = {**measure(task, run, batches).to_dict(), "made_for": made_for}
+        kept = {**measure_lr_range(task, run, batches).to_dict(), "made_for": made_for}
     (rate,) = cluster.total([kept["learning_rate"] if cluster.is_chief() else 0.0])
     logging.info("`learning_rate=auto`: %.1e%s", rate, ", as the run began" if is_kept else "")
     return dataclasses.replace(run, learning_rate=rate), kept or {}
 
 
-def measure(task, run: RunConfig, batches: Callable) -> RangeTest:
+def measure_lr_range(task, run: RunConfig, batches: Callable) -> RangeTest:
     """Makes the test. Nothing of it stays: no file, no weight, no random number drawn.
 
     Args:
@@ -67,7 +67,7 @@ def measure(task, run: RunConfig, batches: Callable) -> RangeTest:
     Raises:
         ValueError: the loss is no number at the lowest rates, or as `loop.fit` before its first step.
     """
-    check_model(Store(run.output_dir), run.init_checkpoint, task, True, run.reinit_layers)
+    check_model(CheckpointManager(run.output_dir), run.init_checkpoint, task, True, run.reinit_layers)
     with _kept_random_state():
         test = RangeTest(*_steps(task, run, batches))
     gc.collect()  # the model's memory is wanted for the run's
@@ -84,7 +84,7 @@ def _steps(task, run, batches):
     optimizer = built_optimizer(run, model, ExponentialRise(LOWEST, HIGHEST, NUM_STEPS))
     step = TrainStep(task, model, optimizer, run.step)
     state = TrainingState(model, optimizer, step, {})
-    begin(state, Store(run.output_dir), run.init_checkpoint, task, True, run.reinit_layers)
+    begin(state, CheckpointManager(run.output_dir), run.init_checkpoint, task, True, run.reinit_layers)
     rates, losses, make = [], [], functools.partial(first_step, step)
     with Countdown("Range test of the learning rate", "steps", NUM_STEPS) as countdown:
         for _, batch in zip(range(NUM_STEPS), batches(0), strict=False):
@@ -118,9 +118,9 @@ def _kept_random_state():
 
 def _kept(run, made_for):
     """Returns what the run's history keeps of its test; None: it has not begun, or was another run."""
-    lines = history.read(os.path.join(run.output_dir, history.HISTORY_FILE))
+    lines = history.read_history(os.path.join(run.output_dir, history.HISTORY_FILE))
     tests = [line[history.RANGE_TEST] for line in lines if line.get(history.RANGE_TEST)]
-    if Store(run.output_dir).steps():  # what else has changed since, the checkpoint says
+    if CheckpointManager(run.output_dir).steps():  # what else has changed since, the checkpoint says
         if not tests:
             raise ValueError(
                 "A run continues only with the learning rate that it began with. Received `learning_rate=auto` for "

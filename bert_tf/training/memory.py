@@ -218,7 +218,7 @@ def available_memory() -> int:
     return min(limits) // len(tf.config.list_logical_devices("CPU"))
 
 
-def describe(step: StepShape, available: int) -> str:
+def describe_memory(step: StepShape, available: int) -> str:
     """Returns the lines that `--dry_run` prints.
 
     Args:

@@ -100,7 +100,7 @@ class RunRecord:
         """
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         record = {"time": now, "step": step, "from": origin, **self._known, **self._hashes}
-        record |= {"versions": versions(), "git": commit(), "machine": _machine()}
+        record |= {"versions": package_versions(), "git": commit(), "machine": _machine()}
         write_text(os.path.join(output_dir, RUN_FILE), json_text(record, indent=2, default=str) + "\n")
 
     @functools.cached_property
@@ -108,7 +108,7 @@ class RunRecord:
         return {"vocabulary": _vocabulary(self._tokenizer), "data": fingerprints(self._files)}
 
 
-def settings_of(directory: str | os.PathLike) -> dict[str, Any]:
+def recorded_settings(directory: str | os.PathLike) -> dict[str, Any]:
     """Returns the settings of the run whose record lies in a directory, JSON values by name; {}: there is no record.
 
     Raises:
@@ -119,7 +119,7 @@ def settings_of(directory: str | os.PathLike) -> dict[str, Any]:
     return settings if isinstance(settings, dict) else {}
 
 
-def versions() -> dict[str, str]:
+def package_versions() -> dict[str, str]:
     """Returns {package: version} of what computes, reads and writes; a package that is not there is left out."""
     found = {"python": platform.python_version(), "bert_tf": bert_tf.__version__}
     for name in _PACKAGES:

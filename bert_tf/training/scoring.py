@@ -72,7 +72,7 @@ class Scorer:
         return metrics if losses is None else {**metrics, "loss": mean_loss(losses)}
 
     def _distributed(self, batch):
-        return tf.distribute.get_strategy().run(lambda whole: self._forward(step.share(whole)), args=(batch,))
+        return tf.distribute.get_strategy().run(lambda whole: self._forward(step.replica_share(whole)), args=(batch,))
 
     def _outputs(self, batch):
         outputs = self.model({name: batch[name] for name in self.task.features}, training=False)
@@ -127,7 +127,7 @@ _XLA_WIDTHS = 4
 
 
 @dataclasses.dataclass(frozen=True)
-class Batching:
+class BatchSettings:
     """How batches are made of examples.
 
     Attributes:
@@ -184,10 +184,10 @@ class Batching:
         return -(-self.max_seq_length // _XLA_WIDTHS) if self.use_xla else dataset.WIDTH_STEP
 
     def _batches(self, examples, order):
-        return dataset.batches(examples, order, self.max_seq_length, self.by_length, self._width_step)
+        return dataset.build_batches(examples, order, self.max_seq_length, self.by_length, self._width_step)
 
 
-def batching_of(settings: Settings, use_xla: bool) -> Batching:
+def batching_of(settings: Settings, use_xla: bool) -> BatchSettings:
     """Returns what the settings `max_seq_length`, `bucket_by_length` and `bucket_batches` say.
 
     Raises:
@@ -199,4 +199,4 @@ def batching_of(settings: Settings, use_xla: bool) -> Batching:
             "`bucket_batches` must come with `bucket_by_length`. Received `bucket_by_length=false` with it; leave one "
             "of them out."
         )
-    return Batching(settings.max_seq_length, by_length, use_xla, settings.get("bucket_batches"))
+    return BatchSettings(settings.max_seq_length, by_length, use_xla, settings.get("bucket_batches"))

@@ -14,7 +14,7 @@ from bert_tf.models.lora import is_adapter
 from bert_tf.training.learning_rate import top_layers
 from bert_tf.training.memory import available_memory, check_weights
 from bert_tf.utils.progress import Stopwatch
-from bert_tf.utils.settings import changes
+from bert_tf.utils.settings import list_differences
 
 _SETTINGS = "training/settings"
 _BESIDE_MEAN = "training/unaveraged/"  # before the name of a weight whose mean has the name itself
@@ -49,7 +49,7 @@ class TrainingState:
     unreported: list[dict] = dataclasses.field(default_factory=list)
 
     def tensors(self, ended: bool = False) -> dict:
-        """Returns {name: variable or tensor}, as `store.Store.save` takes it.
+        """Returns {name: variable or tensor}, as `store.CheckpointManager.save` takes it.
 
         Args:
             ended: no step will follow, and what only the next one would need is left out; False: everything.
@@ -114,13 +114,14 @@ def _changed(path, then, now):
         )
     return (
         f"A run continues only with the settings that it began with ({path}). Received "
-        f"{'; '.join(changes(then, now))}. Name another `output_dir`, or pass `overwrite_output_dir` to begin anew."
+        f"{'; '.join(list_differences(then, now))}. Name another `output_dir`, or pass `overwrite_output_dir` to "
+        "begin anew."
     )
 
 
 def begin(
     state: TrainingState,
-    checkpoints: store.Store,
+    checkpoints: store.CheckpointManager,
     init_checkpoint: str | None,
     task,
     anew: bool = False,
@@ -148,7 +149,7 @@ def begin(
 
 
 def check_model(
-    checkpoints: store.Store, init_checkpoint: str | None, task, anew: bool = False, reinit_layers: int = 0
+    checkpoints: store.CheckpointManager, init_checkpoint: str | None, task, anew: bool = False, reinit_layers: int = 0
 ):
     """Finds out what can be known of a run's model before it is built, which takes the memory that is asked for.
 
@@ -158,7 +159,7 @@ def check_model(
         ValueError: the configuration does not describe the weights to start from, or the memory cannot hold it.
     """
     if init_checkpoint and (anew or not checkpoints.steps()):
-        convert.check(open_checkpoint(init_checkpoint, task.config.model_type), task.config, reinit_layers)
+        convert.check_shapes(open_checkpoint(init_checkpoint, task.config.model_type), task.config, reinit_layers)
     check_weights(task.config, available_memory())
 
 
@@ -171,7 +172,7 @@ def _load_initial(variables, path, task, reinit_layers):
     fresh = [v.path for v in variables if any(re.fullmatch(pattern, v.path) for pattern in anew)]
     excuse = (*heads.fresh(task), *heads.unused(task), *anew)
     targets = [v for v in variables if v.path not in fresh and not is_adapter(v.path)]
-    logging.info("%s", convert.load(path, targets, excuse, task.config.model_type))
+    logging.info("%s", convert.assign_weights(path, targets, excuse, task.config.model_type))
     if anew:
         logging.warning(
             "The top %d layers and the pooler start from random weights, not from %s: %d variables, %s.",

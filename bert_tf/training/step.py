@@ -62,7 +62,7 @@ def check_batch_size(batch_size: int, parts: int, flag: str):
         )
 
 
-def share(batch):
+def replica_share(batch):
     """Inside a replica: returns its equal share of the rows of the global batch, in order.
 
     Replicas are counted over all workers, each of which is given the whole global batch.
@@ -103,7 +103,7 @@ def traced_once(function, fixed_shapes=False):
 
 
 def collect(values):
-    """Puts the replicas' rows back together, those of other workers too: the inverse of `share`, as numpy.
+    """Puts the replicas' rows back together, those of other workers too: the inverse of `replica_share`, as numpy.
 
     With several workers all must call it at the same point.
     """
@@ -295,7 +295,7 @@ class TrainStep:
         return results | {"examples": tf.shape(mask)[0], "tokens": tf.reduce_sum(mask)}
 
     def _replica(self, batch):
-        context, batch = tf.distribute.get_replica_context(), share(batch)
+        context, batch = tf.distribute.get_replica_context(), replica_share(batch)
 
         def over_replicas(values):
             return context.all_reduce(tf.distribute.ReduceOp.SUM, values)

@@ -16,7 +16,7 @@ from absl import logging
 
 from bert_tf.checkpoints import convert, heads
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.checkpoints.store import Store
+from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.evaluation.metrics import higher_is_better
 from bert_tf.training import cluster
 from bert_tf.training.history import History
@@ -24,7 +24,7 @@ from bert_tf.training.loop import RunConfig, fit
 from bert_tf.training.scoring import Scorer, Scoring
 from bert_tf.training.state import END, is_of_model
 from bert_tf.utils.folder_lock import alone_in
-from bert_tf.utils.progress import Bar, clock
+from bert_tf.utils.progress import ProgressBar, clock
 
 # === Output directory ===
 # The output directory of a run: which files in it are the run's own.
@@ -51,7 +51,7 @@ _OWN = (
 )
 
 
-def prepare(directory: str, anew: bool = False, others: tuple[str, ...] = ()):
+def prepare_directory(directory: str, anew: bool = False, others: tuple[str, ...] = ()):
     """Makes the directory, and with `anew` removes what an earlier run left there, the files `others` too.
 
     Raises:
@@ -93,7 +93,7 @@ class Events:
         self.writer.flush()
 
 
-class Progress:
+class ProgressLog:
     """Logs loss, rate and time left, and writes them for TensorBoard to `output_dir`/train.
 
     On a terminal they stand beside a bar, and only the last line is logged.
@@ -115,7 +115,7 @@ class Progress:
         self.run, self.history = run, history
         self.every = every or run.report_steps
         self.events = Events(run.output_dir, "train")
-        self.bar, self.line = Bar(), ""
+        self.bar, self.line = ProgressBar(), ""
         self.why_skipped = "bad steps skipped" if run.step.guard else "steps skipped (gradients overflowed)"
         self.since = None  # seconds on the watch at the last line; the first step is not timed, for it builds the graph
         self.untimed = 0  # of the steps since the last line, how many
@@ -196,7 +196,7 @@ class ScoreCheckpoints:
     Args:
         score: takes (step, model) and returns {metric: value}.
         run: a `RunConfig`.
-        checkpoints: the run's `Store`.
+        checkpoints: the run's `CheckpointManager`.
         history: the run's `History`, which gets the scores too, or None.
     """
 
@@ -285,7 +285,7 @@ class KeepBest(ScoreCheckpoints):
 
 
 @dataclasses.dataclass
-class Job:
+class Trainer:
     """A task and its run, on examples from memory or from a stream. To be used in the scope of a strategy.
 
     Attributes:
@@ -299,7 +299,7 @@ class Job:
     history: History | None = None
 
     def __post_init__(self):
-        self.checkpoints = Store(self.run.output_dir, keep=self.run.keep_checkpoints)
+        self.checkpoints = CheckpointManager(self.run.output_dir, keep=self.run.keep_checkpoints)
         self.model = self._scorer = self._average = None
         self.global_step = 0
         self._latest = (None, None, None)  # what was scored last: the `Scoring`, the step, the scores
@@ -333,7 +333,7 @@ class Job:
             run = dataclasses.replace(run, settings={**run.settings, **ending})
         if held_out:
             evaluation = self._evaluation(held_out, keep_best, early_stopping)
-        progress = Progress(run, history=self.history)
+        progress = ProgressLog(run, history=self.history)
         actions = [progress, evaluation, self.history]
         with contextlib.ExitStack() as stack:
             on_begin = functools.partial(self._begin_alone, stack, on_begin)
@@ -360,14 +360,14 @@ class Job:
             best = self.checkpoints.best()
             self.global_step = best.step if best else latest[0]
             own = open_checkpoint(self.checkpoints.prefix(self.global_step))
-            convert.check(own, self.task.config)
+            convert.check_shapes(own, self.task.config)
             self.model = self.task.build_model()
             self._load(own)
             return
         path = self.run.init_checkpoint
         init = path and open_checkpoint(path, self.task.config.model_type)
         if init:
-            convert.check(init, self.task.config)
+            convert.check_shapes(init, self.task.config)
             self.model = self.task.build_model()
         if not init or any(v.path not in init.names and not self._is_unused(v.path) for v in self.model.variables):
             raise ValueError(
@@ -451,4 +451,4 @@ class Job:
         return any(re.fullmatch(pattern, path) for pattern in heads.unused(self.task))
 
     def _load(self, checkpoint):
-        logging.info("%s", convert.load(checkpoint, self.model.variables, heads.unused(self.task)))
+        logging.info("%s", convert.assign_weights(checkpoint, self.model.variables, heads.unused(self.task)))

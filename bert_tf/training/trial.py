@@ -8,11 +8,11 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints.store import Store
+from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.training.guard import FiniteSteps
 from bert_tf.training.loop import RunConfig, first_state, run_schedule
-from bert_tf.training.memory import StepShape, available_memory, describe, estimate
-from bert_tf.training.scoring import Batching
+from bert_tf.training.memory import StepShape, available_memory, describe_memory, estimate
+from bert_tf.training.scoring import BatchSettings
 from bert_tf.utils.progress import clock
 
 _STEPS, _SECONDS = 20, 20.0  # so many steps are timed, or as many as this takes
@@ -20,7 +20,7 @@ _WARM_UP = 2  # steps that are not: the graph is made, memory is reserved
 
 
 @dataclasses.dataclass(frozen=True)
-class Trial:
+class DryRun:
     """What was found out about a run.
 
     Attributes:
@@ -52,10 +52,12 @@ class Trial:
         elif left:
             rows.append(("time of the training", "not tried, since a step would not fit" if self.warm_up is None
                          else "too few steps to tell"))  # fmt: skip
-        return "\n".join([describe(self.step, available), *(f"{name:<26}{value}" for name, value in rows)])
+        return "\n".join([describe_memory(self.step, available), *(f"{name:<26}{value}" for name, value in rows)])
 
 
-def try_training(task, run: RunConfig, examples, batching: Batching, precision: str, rematerialize: bool) -> Trial:
+def try_training(
+    task, run: RunConfig, examples, batching: BatchSettings, precision: str, rematerialize: bool
+) -> DryRun:
     """Makes the first steps of a run, where they fit, and throws what they learned away.
 
     To be called in the scope of a strategy.
@@ -70,7 +72,7 @@ def try_training(task, run: RunConfig, examples, batching: Batching, precision: 
     Raises:
         ValueError: as `loop.fit`.
     """
-    state, start = first_state(task, run, Store(run.output_dir, keep=run.keep_checkpoints))
+    state, start = first_state(task, run, CheckpointManager(run.output_dir, keep=run.keep_checkpoints))
     rows, widths = batching.sizes(examples, run)
     largest, count = (rows * widths).argmax(), sum(v.shape.num_elements() for v in state.model.trainable_variables)
     step = StepShape(
@@ -87,14 +89,14 @@ def try_training(task, run: RunConfig, examples, batching: Batching, precision: 
         rows_per_example=-(-int(rows[largest]) // run.train_batch_size),
     )
     if start >= run.num_train_steps or estimate(step).peak > available_memory():
-        return Trial(step, start, run.num_train_steps)
+        return DryRun(step, start, run.num_train_steps)
     finite = FiniteSteps(run, state.model, run_schedule(run))
     warm_up, seconds = _time(state.step, enumerate(batching.training(examples, run)(start), start + 1), finite)
     tokens = (rows * widths)[start:]
     made = tokens[_WARM_UP : _WARM_UP + len(seconds)]
     # The median, lest a step count in which a program was compiled for another width.
     expected = np.median(np.array(seconds) / made) * tokens.sum() if seconds else 0.0
-    return Trial(step, start, run.num_train_steps, warm_up, len(seconds), float(expected))
+    return DryRun(step, start, run.num_train_steps, warm_up, len(seconds), float(expected))
 
 
 def _time(step, numbered, finite):

@@ -19,7 +19,7 @@ from bert_tf.utils.text_files import MAX_LINE_BYTES
 CHARACTERS = 1 << 18  # of a part, for whatever splits or tokenizes strings in the graph
 
 
-def batches(strings: list[str], characters: int = CHARACTERS) -> list[list[str]]:
+def split_by_characters(strings: list[str], characters: int = CHARACTERS) -> list[list[str]]:
     """Cuts a list, in order, into parts of about so many characters; none is empty unless the list is."""
     ends = [end // characters for end in itertools.accumulate(map(len, strings))]
     cuts = [0, *(i for i in range(1, len(ends)) if ends[i] != ends[i - 1]), len(strings)]
@@ -340,7 +340,7 @@ def _jsonl_parts(block, text, options):
 
 
 def _split(text, options):
-    return text_files.split(_BLANK_LINES.split(text), options.language)
+    return text_files.split_sentences(_BLANK_LINES.split(text), options.language)
 
 
 def _field(content, where, column):

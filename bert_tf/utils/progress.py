@@ -69,7 +69,7 @@ def erased() -> str:
     return _ERASE if was else ""
 
 
-class Bar:
+class ProgressBar:
     """The line at the bottom of a terminal that is drawn over and over.
 
     Attributes:
@@ -118,7 +118,7 @@ class Countdown:
 
     def __init__(self, doing: str, unit: str, total: float | None = None):
         self._doing, self._unit, self._total = doing, unit, total
-        self._amount, self._bar = 0.0, Bar()
+        self._amount, self._bar = 0.0, ProgressBar()
         self._begin = self._line_time = time.monotonic()
 
     def __enter__(self):

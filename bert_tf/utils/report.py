@@ -100,7 +100,7 @@ _DRAWING = {
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # which would hold the time, and links
 
 
-class Bar(NamedTuple):
+class BarCell(NamedTuple):
     """A cell with a bar behind what it says, as long as `share` of the cell, 0 to 1."""
 
     shown: Any
@@ -139,7 +139,7 @@ class Page:
 
         Args:
             heading: what stands above it; None: nothing.
-            rows: of cells, `Bar` and `Shade` among them; the first one is the row's name. In a table with columns a
+            rows: of cells, `BarCell` and `Shade` among them; the first one is the row's name. In a table with columns a
                 long text can be opened.
             columns: their names, where the table has columns of its own.
         """
@@ -149,7 +149,7 @@ class Page:
             return
         label = html.escape(heading or " ".join(columns).strip())
         scrolls = f'<div tabindex="0" role="region" aria-label="{label}">'  # by the arrow keys, where it is too wide
-        self._add(heading, f"{scrolls}<table class=\"columns\">\n{_columns(columns, rows)}</table></div>")
+        self._add(heading, f'{scrolls}<table class="columns">\n{_columns(columns, rows)}</table></div>')
 
     def figure(self, heading: str | None, draw: Callable, height: float = 2.6, label: str = ""):
         """Adds a plot. The same data make the same bytes.
@@ -240,14 +240,14 @@ def _columns(columns, rows):
 
 
 def _is_number(cell):
-    return isinstance(cell, Bar | Shade) or bool(_PLAIN.fullmatch(str(cell)))
+    return isinstance(cell, BarCell | Shade) or bool(_PLAIN.fullmatch(str(cell)))
 
 
 def _cell(cell, kind, place):
     tag, end = ('th scope="row"', "th") if place == 0 else ("td", "td")
     style = ""
-    if isinstance(cell, Bar | Shade):
-        kind = f"{kind} {type(cell).__name__.lower()}".strip()
+    if isinstance(cell, BarCell | Shade):
+        kind = f"{kind} {'bar' if isinstance(cell, BarCell) else 'shade'}".strip()
         style, cell = f' style="--share: {min(max(cell.share, 0), 1):.3f}"', cell.shown
     return f"<{tag}{_class(kind)}{style}>{_folded(str(cell))}</{end}>"
 

@@ -52,7 +52,7 @@ def command_line(values: Mapping[str, Any]) -> list[str]:
     return [f"--{name}" if value is True else f"--{name}={value}" for name, value in values.items()]
 
 
-def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def list_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Returns "seed: 0 then, 1 now" for each value that differs, by name; one that is missing counts as None."""
     differing = (name for name in sorted({**then, **now}) if then.get(name) != now.get(name))
     return [f"{name}: {then.get(name)!r:.{_LONG}} then, {now.get(name)!r:.{_LONG}} now" for name in differing]

@@ -18,7 +18,7 @@ from absl import logging
 
 from bert_tf.utils.files import content_of, files_below, write_text
 from bert_tf.utils.json_files import read_object
-from bert_tf.utils.settings import changes
+from bert_tf.utils.settings import list_differences
 from bert_tf.utils.signals import orderly_end
 
 # === Processes ===
@@ -26,17 +26,17 @@ from bert_tf.utils.signals import orderly_end
 
 
 _GRACE = 20.0  # seconds for a child to end by the Ctrl-C that the terminal sent to it too
-_CHILD = "BERT_TF_CHILD"  # environment of a program that `execute` started
+_CHILD = "BERT_TF_CHILD"  # environment of a program that `execute_command` started
 
 
-def shown(path: str | os.PathLike) -> str:
+def display_path(path: str | os.PathLike) -> str:
     """Returns `path` as one would type it here: relative where it lies below the working directory."""
     path = pathlib.Path(os.path.abspath(path))  # absolute, but a link stays a link: .venv/bin/python is one
     here = pathlib.Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
-def typed(command: Sequence[str]) -> str:
+def format_command(command: Sequence[str]) -> str:
     """Returns a command as one would type it, a line for each flag."""
     program = list(itertools.takewhile(lambda word: not word.startswith("--"), command))
     return " \\\n    ".join([shlex.join(program), *map(shlex.quote, command[len(program) :])])
@@ -47,7 +47,7 @@ def is_child() -> bool:
     return _CHILD in os.environ
 
 
-def execute(command: Sequence[str], limit: float | None = None, inherited: Sequence[int] = ()):
+def execute_command(command: Sequence[str], limit: float | None = None, inherited: Sequence[int] = ()):
     """Prints a command, runs it to its end, and prints how long it took.
 
     Args:
@@ -59,7 +59,7 @@ def execute(command: Sequence[str], limit: float | None = None, inherited: Seque
         ValueError: it ended with another status than 0.
         subprocess.TimeoutExpired: it was stopped.
     """
-    print(f"\n$ {typed(command)}\n", flush=True)
+    print(f"\n$ {format_command(command)}\n", flush=True)
     start = time.monotonic()
     process = subprocess.Popen(command, pass_fds=inherited, env={**os.environ, _CHILD: "1"})
     with ends_with_us(process):
@@ -111,12 +111,12 @@ _ERROR = re.compile(r"\d\d:\d\d:\d\d Error: ")  # how `programs.program` begins 
 _TAIL = 15  # lines of a failed run's log that are shown
 
 
-def name_of(flag: str) -> str:
+def name_of_flag(flag: str) -> str:
     """Returns the name in a word such as --seed=1."""
     return flag.removeprefix("--").partition("=")[0]
 
 
-def check_others(others: Sequence[str], ours: Iterable[str], program: str):
+def check_passed_flags(others: Sequence[str], ours: Iterable[str], program: str):
     """Checks the flags that came behind `--`; whether they exist their program says itself.
 
     Args:
@@ -131,7 +131,7 @@ def check_others(others: Sequence[str], ours: Iterable[str], program: str):
     for flag in others:
         if not flag.startswith("--") or len(flag) < 3:
             raise ValueError(f"Behind `--` every flag must be one word, --name=value. Received: {flag!r}.")
-        if name_of(flag) in ours or name_of(flag).removeprefix("no") in ours:
+        if name_of_flag(flag) in ours or name_of_flag(flag).removeprefix("no") in ours:
             raise ValueError(
                 f"Flags behind `--` must be those that all runs have alike. Received: {flag}, which {program} decides; "
                 "its own flags stand before the `--`, and --help lists them."
@@ -217,8 +217,8 @@ def drop_checkpoints(folder: pathlib.Path):
         path.unlink(missing_ok=True)
 
 
-def made_with(path: str | os.PathLike) -> dict[str, Any]:
-    """Returns what `check_same` noted in the file, or {}; raises ValueError where it is no such note."""
+def read_manifest(path: str | os.PathLike) -> dict[str, Any]:
+    """Returns what `check_manifest` noted in the file, or {}; raises ValueError where it is no such note."""
     there = os.path.exists(path)
     return read_object(path, "a note of what runs are made with", "name another `output_dir`") if there else {}
 
@@ -229,7 +229,7 @@ def contents(paths: Iterable[str | os.PathLike]) -> dict[str, str]:
     return {os.path.realpath(path): content_of(path) for path in sorted(map(os.fspath, found))}
 
 
-def check_same(path: str | os.PathLike, now: Mapping[str, Any], more: str = ""):
+def check_manifest(path: str | os.PathLike, now: Mapping[str, Any], more: str = ""):
     """Notes with what the runs below a folder are made, or holds it against what was noted. New names are added.
 
     Args:
@@ -240,8 +240,8 @@ def check_same(path: str | os.PathLike, now: Mapping[str, Any], more: str = ""):
     Raises:
         ValueError: they were begun with something else: their results would not be comparable.
     """
-    then = made_with(path)
-    if changed := changes(then, {name: now.get(name, value) for name, value in then.items()}):
+    then = read_manifest(path)
+    if changed := list_differences(then, {name: now.get(name, value) for name, value in then.items()}):
         raise ValueError(
             f"All runs below one `output_dir` must be made with the same flags ({path}). "
             f"Received {'; '.join(changed)}. Name another `output_dir`{more}."

@@ -33,7 +33,7 @@ _NOT_APOSTROPHES = re.compile(r"['’](?:(?!\w)|(?<!\w.))")
 _BLANKED = [mark for mark in _QUOTES if mark not in "'’"] + ["<"]
 
 
-def split(paragraphs: list[str], language: str = "en") -> list[str]:
+def split_sentences(paragraphs: list[str], language: str = "en") -> list[str]:
     """Returns the sentences of `paragraphs`, in order, each run of white space in them as one space; none is empty.
 
         ['“Go. Now!” he said.  It', 'Mr. Ray left.']
@@ -100,7 +100,7 @@ _UNREADABLE = (OSError, EOFError, zlib.error, pa.ArrowException)
 _SENTENCE_END = re.compile(r"""[.!?…:;。！？।؟۔](?:\s?["'”’»›)\]}」』])*$""")
 
 
-def find(patterns: list[str]) -> list[str]:
+def find_text_files(patterns: list[str]) -> list[str]:
     """Returns the files that `patterns` name, each once, in the order of the patterns, sorted within each.
 
     A pattern is a file, a glob (`**` is any depth) or a folder: all files below it but hidden ones. Every file is
@@ -246,5 +246,5 @@ def _has_sentence_lines(head, language):
     if len(head) == _HEAD_BYTES and len(lines) > 1:
         lines.pop()  # cut off
     lines = [line.strip() for line in lines if line.strip()]
-    good = [_SENTENCE_END.search(line) and len(split([line], language)) == 1 for line in lines]
+    good = [_SENTENCE_END.search(line) and len(split_sentences([line], language)) == 1 for line in lines]
     return 10 * sum(map(bool, good)) >= 7 * len(lines) > 0

@@ -28,7 +28,7 @@ _END = b"\0"
 
 
 @contextlib.contextmanager
-def left_out(warm_up: bool = False) -> Iterator[None]:
+def filter_greetings(warm_up: bool = False) -> Iterator[None]:
     """Leaves TensorFlow's greetings out where it is imported in the block, unless TF_CPP_MIN_LOG_LEVEL is set to 0.
 
     Args:

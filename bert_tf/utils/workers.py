@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection
 
-from bert_tf.utils.tf_log_filter import left_out
+from bert_tf.utils.tf_log_filter import filter_greetings
 
 
 class Workers:
@@ -76,11 +76,6 @@ class Workers:
             ) from error
 
 
-def cores() -> int:
-    """Returns how many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @contextlib.contextmanager
 def _deaf_to_interrupts():
     """Ctrl-C reaches all processes of a terminal: the first one ends the others, which have nothing to say about it.
@@ -121,7 +116,7 @@ def _start(threads, what):
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(threads))
     os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
     try:
-        with left_out(warm_up=True):
+        with filter_greetings(warm_up=True):
             make, arguments = pickle.loads(what)
             _own = make(*arguments)
     except Exception as error:  # of an error that is raised here the first process would only hear that one has died

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints import tf1
-from bert_tf.checkpoints.convert import Report, load
+from bert_tf.checkpoints.convert import LoadReport, assign_weights
 from tests.checkpoints import fakes
 
 
@@ -24,7 +24,7 @@ def _loaded(variables):
 
 def test_everything_comes_in(directory, weights):
     variables = fakes.variables_for(weights)
-    report = load(directory, variables)
+    report = assign_weights(directory, variables)
     assert {path: value.tolist() for path, value in _loaded(variables).items()} == {
         path: value.tolist() for path, value in weights.items()
     }
@@ -34,7 +34,7 @@ def test_everything_comes_in(directory, weights):
 
 def test_keras_variables(directory, weights):
     variables = fakes.keras_variables_for({path: np.zeros_like(array) for path, array in weights.items()})
-    load(directory, variables)
+    assign_weights(directory, variables)
     for variable in variables:
         np.testing.assert_array_equal(np.asarray(variable), weights[variable.path])
 
@@ -47,7 +47,7 @@ def test_both_lists_are_printed_whole_and_nothing_is_assigned(tmp_path, weights)
     variables = [v for v in fakes.variables_for(weights) if not v.path.startswith("cls/seq")]
     variables += [fakes.FakeVariable("classifier/output_weights", [2, 4])]
     with pytest.raises(ValueError) as error:
-        load(folder, variables, excuse=["classifier/.*"])
+        assign_weights(folder, variables, excuse=["classifier/.*"])
     assert str(error.value) == (
         f"The model and the checkpoint {folder}/model.safetensors (safetensors) must have the same weights, except "
         "heads that may start fresh or stay unused. Received: 42 in both, and\n"
@@ -65,7 +65,7 @@ def test_excuses(directory, weights):
     encoder = {path: array for path, array in weights.items() if path.startswith("bert/")}
     head = [fakes.FakeVariable("classifier/output_weights", [3, 4]), fakes.FakeVariable("classifier/output_bias", [3])]
     variables = fakes.variables_for(encoder) + head
-    report = load(directory, variables, excuse=["classifier/.*", "cls/.*"])
+    report = assign_weights(directory, variables, excuse=["classifier/.*", "cls/.*"])
     assert set(_loaded(variables)) == set(report.loaded) == set(encoder)
     assert report.excused_missing == ["classifier/output_weights", "classifier/output_bias"]
     assert len(report.excused_left_over) == 7
@@ -80,7 +80,7 @@ def test_excuses(directory, weights):
 
 def test_what_is_no_weight_is_named_in_plain_words():
     def said(*names):
-        return str(Report("m.bin", ["a", "b"], [], [], list(names))).removeprefix("Loaded 2 variables from m.bin")
+        return str(LoadReport("m.bin", ["a", "b"], [], [], list(names))).removeprefix("Loaded 2 variables from m.bin")
 
     one = "; 1 entry of the file is no weight of its own (a buffer, a counter or a second name): position_ids."
     assert said("position_ids") == one
@@ -94,7 +94,7 @@ def test_an_excuse_must_match_the_whole_path(directory, weights):
     variables = [v for v in fakes.variables_for(weights) if v.path != "cls/seq_relationship/output_bias"]
     message = "left over:\n    cls/seq_relationship/output_bias\nbert-tf convert with `leave_out=cls/seq"
     with pytest.raises(ValueError, match=message):
-        load(directory, variables, excuse=["cls/seq", "output_bias"])
+        assign_weights(directory, variables, excuse=["cls/seq", "output_bias"])
 
 
 def test_another_vocabulary(directory, weights):
@@ -102,7 +102,7 @@ def test_another_vocabulary(directory, weights):
     variables[0].shape = (12, 4)
     assert variables[0].path == "bert/embeddings/word_embeddings"
     with pytest.raises(ValueError) as error:
-        load(directory, variables)
+        assign_weights(directory, variables)
     assert str(error.value).endswith(
         "Received: 1 of 46 with another:\n    bert/embeddings/word_embeddings: (12, 4) in the model, (11, 4) in the "
         "checkpoint (rows = entries of the vocabulary: are vocab.txt and vocab_size those of this checkpoint?)"
@@ -116,24 +116,24 @@ def test_an_untied_output_layer(tmp_path, weights):
     folder = fakes.save_hugging_face(tmp_path, tensors)
     variables = fakes.variables_for(weights)
     with pytest.raises(ValueError, match="decoder.weight .* must be equal to bert.embeddings.word_embeddings.weight"):
-        load(folder, variables)
+        assign_weights(folder, variables)
     assert _loaded(variables) == {}
     encoder = [v for v in variables if v.path.startswith("bert/")]
-    assert len(load(folder, encoder, excuse=["cls/.*"]).loaded) == 39  # without that layer it does not matter
+    assert len(assign_weights(folder, encoder, excuse=["cls/.*"]).loaded) == 39  # without that layer it does not matter
     (folder / "config.json").write_text('{"tie_word_embeddings": false}', encoding="utf-8")
     own = fakes.FakeVariable("cls/predictions/output_weights", (11, 4))
-    assert own.path in load(folder, [*variables, own]).loaded
+    assert own.path in assign_weights(folder, [*variables, own]).loaded
     with pytest.raises(ValueError, match="left over:\n    cls/predictions/output_weights"):
-        load(folder, variables)
+        assign_weights(folder, variables)
 
 
 def test_a_head_of_another_size_stays_fresh_where_it_may(tmp_path):
     head = {"classifier/output_weights": (2, 4), "classifier/output_bias": (2,)}
     variables = [fakes.FakeVariable(path, shape) for path, shape in head.items()]
     prefix = str(tmp_path / "model.ckpt-1")
-    tf1.write(prefix, {"output_weights": np.ones((3, 4), np.float32), "output_bias": np.zeros(3, np.float32)})
-    report = load(prefix, variables, excuse=["classifier/.*"])
+    tf1.write_tensors(prefix, {"output_weights": np.ones((3, 4), np.float32), "output_bias": np.zeros(3, np.float32)})
+    report = assign_weights(prefix, variables, excuse=["classifier/.*"])
     assert report.loaded == []
     assert sorted(report.excused_missing) == sorted(report.excused_left_over) == sorted(head)
     with pytest.raises(ValueError, match="must have the shape"):
-        load(prefix, variables)
+        assign_weights(prefix, variables)

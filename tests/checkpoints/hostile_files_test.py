@@ -77,7 +77,7 @@ def _adapters(folder, path):
 
     kernels = {f"bert/encoder/layer_0/attention/self/{part}/kernel": np.zeros((8, 8), np.float32)
                for part in ("query", "value")}  # fmt: skip
-    adapters.merge(surgery.Model("base", kernels, tiny.config(), None), folder)
+    adapters.merge_adapters(surgery.ModelDirectory("base", kernels, tiny.config(), None), folder)
 
 
 def _modules(folder, path):

@@ -80,7 +80,7 @@ def test_every_floating_type_comes_as_float32(tmp_path, dtype):
     save_file({"pooler.dense.weight": array}, tmp_path / "model.safetensors")
     read = open_checkpoint(tmp_path).get("bert/pooler/dense/kernel")
     np.testing.assert_array_equal(read, np.array([[1, 4], [2, 5], [3, 6]], np.float32), strict=True)
-    tf1.write(tmp_path / "x.ckpt", {"bert/pooler/dense/kernel": array})
+    tf1.write_tensors(tmp_path / "x.ckpt", {"bert/pooler/dense/kernel": array})
     read = open_checkpoint(tmp_path / "x.ckpt").get("bert/pooler/dense/kernel")
     np.testing.assert_array_equal(read, np.array([[1, 2, 3], [4, 5, 6]], np.float32), strict=True)
 
@@ -98,7 +98,7 @@ def test_tied_and_unused_names_are_left_out(tmp_path, weights):
 
 def test_tf1_by_prefix_by_file_and_by_directory(tmp_path, weights):
     training = {"global_step": np.int64(3), "bert/pooler/dense/bias/adam_m": np.zeros(4, np.float32)}
-    tf1.write(tmp_path / "bert_model.ckpt", weights | training)
+    tf1.write_tensors(tmp_path / "bert_model.ckpt", weights | training)
     names = ["bert_model.ckpt", "bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001", ""]
     for checkpoint in (open_checkpoint(tmp_path / name) for name in names):
         _assert_holds(checkpoint, weights)
@@ -108,7 +108,7 @@ def test_tf1_by_prefix_by_file_and_by_directory(tmp_path, weights):
 
 def test_which_of_several_tf1_checkpoints(tmp_path):
     for step in (9, 100, 101):
-        tf1.write(tmp_path / f"model.ckpt-{step}", {"bert/pooler/dense/bias": np.full(4, step, np.float32)})
+        tf1.write_tensors(tmp_path / f"model.ckpt-{step}", {"bert/pooler/dense/bias": np.full(4, step, np.float32)})
     os.remove(tmp_path / "model.ckpt-101.data-00000-of-00001")
     assert open_checkpoint(tmp_path).path.endswith("model.ckpt-100")  # the highest that has both files
     state = tmp_path / "checkpoint"
@@ -192,7 +192,7 @@ def test_adapters_that_are_not_finite_are_named(tmp_path, weights):
     size = weights[kernel].shape[0]
     a, b = np.zeros((size, 2), np.float32), np.full((2, size), np.inf, np.float32)
     arrays = weights | {f"{kernel[:-7]}/lora_A": a, f"{kernel[:-7]}/lora_B": b}
-    tf1.write(str(tmp_path / "model.ckpt-1"), arrays)
+    tf1.write_tensors(str(tmp_path / "model.ckpt-1"), arrays)
     lora = {"rank": 2, "alpha": 2, "targets": ["query"]}
     (tmp_path / "bert_config.json").write_text(json.dumps({"lora": lora}), encoding="utf-8")
     with pytest.raises(ValueError, match="Received inf in bert/encoder/layer_0/attention/self/query/lora_B at"):

@@ -17,7 +17,7 @@ def test_each_release_is_whole(name):
     assert name.split("/")[-1] == release.repository.split("/")[-1]
     cased = ("-cased", "Bio_ClinicalBERT", "roberta")
     assert release.do_lower_case != any(word in name for word in cased)
-    assert releases.find(name) is releases.find(release.repository) is release
+    assert releases.find_release(name) is releases.find_release(release.repository) is release
 
 
 def test_the_embedding_tables_are_as_large_as_published():

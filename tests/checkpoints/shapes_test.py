@@ -45,7 +45,7 @@ def saved(request, tmp_path_factory):
 
 
 def test_an_encoder_is_described_by_its_own_configuration(saved):
-    convert.check(saved[1], saved[0])
+    convert.check_shapes(saved[1], saved[0])
 
 
 def test_every_field_that_shapes_a_variable_is_compared(saved):
@@ -58,16 +58,16 @@ def test_every_field_that_shapes_a_variable_is_compared(saved):
         if field == "num_hidden_groups" and config.num_hidden_layers == 1:
             continue  # one layer is one group
         with pytest.raises(ValueError, match=rf"must describe the weights in .*\. Received: .*{value}"):
-            convert.check(checkpoint, dataclasses.replace(config, **{field: value}))
+            convert.check_shapes(checkpoint, dataclasses.replace(config, **{field: value}))
 
 
 def test_layers_that_start_anew_need_not_be_there(saved):
     config, checkpoint = saved
     more = config.num_blocks + 1
     deeper = dataclasses.replace(config, num_hidden_layers=more, num_hidden_groups=None)
-    convert.check(checkpoint, deeper, new_layers=1)
+    convert.check_shapes(checkpoint, deeper, new_layers=1)
     with pytest.raises(ValueError, match=f"num_hidden_layers {more}, but layers"):
-        convert.check(checkpoint, deeper)
+        convert.check_shapes(checkpoint, deeper)
 
 
 @pytest.fixture(scope="module")

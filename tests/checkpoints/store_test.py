@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints.store import Store
+from bert_tf.checkpoints.store import CheckpointManager
 from tests import processes
 
 
@@ -28,7 +28,7 @@ def _cut(store, step, ending=".data-00000-of-00001"):
 
 
 def test_save_latest_restore(tmp_path):
-    store = Store(tmp_path / "new" / "out")
+    store = CheckpointManager(tmp_path / "new" / "out")
     assert store.latest() is None and store.steps() == []
     _save(store, 9, 10)
     step, prefix = store.latest()
@@ -38,7 +38,7 @@ def test_save_latest_restore(tmp_path):
 
 
 def test_the_state_file_is_tensorflow_s_and_can_be_moved(tmp_path):
-    _save(Store(tmp_path / "out", keep=2), 1, 2, 3)
+    _save(CheckpointManager(tmp_path / "out", keep=2), 1, 2, 3)
     os.rename(tmp_path / "out", tmp_path / "moved")
     assert tf.train.latest_checkpoint(tmp_path / "moved") == f"{tmp_path}/moved/model.ckpt-3"
     state = tf.train.get_checkpoint_state(tmp_path / "moved")
@@ -46,12 +46,12 @@ def test_the_state_file_is_tensorflow_s_and_can_be_moved(tmp_path):
 
 
 def test_the_last_few_the_best_and_the_protected_stay(tmp_path):
-    store = Store(tmp_path, keep=2, protect=[3])
+    store = CheckpointManager(tmp_path, keep=2, protect=[3])
     _save(store, 1, 2)
     store.mark_best(1, "eval_accuracy", np.float32(0.5))
     _save(store, 3, 4, 5, 6)
     assert store.steps() == [1, 3, 5, 6]
-    assert Store(tmp_path).best() == (1, "eval_accuracy", 0.5)
+    assert CheckpointManager(tmp_path).best() == (1, "eval_accuracy", 0.5)
     store.mark_best(6, "eval_accuracy", 0.75)
     _save(store, 7)
     assert store.steps() == [3, 6, 7]
@@ -60,7 +60,7 @@ def test_the_last_few_the_best_and_the_protected_stay(tmp_path):
 
 
 def test_a_step_is_replaced_and_later_ones_are_left_alone(tmp_path):
-    store = Store(tmp_path, keep=1)
+    store = CheckpointManager(tmp_path, keep=1)
     _save(store, 5)
     store.save(5, {"weight": np.zeros(2)})
     assert store.restore(store.prefix(5))["weight"].tolist() == [0, 0]
@@ -71,7 +71,7 @@ def test_a_step_is_replaced_and_later_ones_are_left_alone(tmp_path):
 
 @pytest.mark.parametrize("ending", [".data-00000-of-00001", ".index"])
 def test_a_half_checkpoint_is_named_and_the_one_before_it_used(tmp_path, caplog, ending):
-    store = Store(tmp_path)
+    store = CheckpointManager(tmp_path)
     _save(store, 1, 2, 3)
     _cut(store, 3, ending)
     with caplog.at_level(logging.WARNING):
@@ -84,7 +84,7 @@ def test_a_half_checkpoint_is_named_and_the_one_before_it_used(tmp_path, caplog,
 
 
 def test_none_is_whole(tmp_path, caplog):
-    store = Store(tmp_path)
+    store = CheckpointManager(tmp_path)
     _save(store, 1)
     os.remove(store.prefix(1) + ".index")
     assert store.latest() is None
@@ -93,7 +93,7 @@ def test_none_is_whole(tmp_path, caplog):
 
 def _save_and_die(folder):
     """Saves step 1, and is killed within step 2, before its .index has its name."""
-    store, replace = Store(folder), os.replace
+    store, replace = CheckpointManager(folder), os.replace
     _save(store, 1)
 
     def die(source, target):
@@ -111,7 +111,7 @@ def test_what_a_killed_save_left_is_cleaned(tmp_path):
     assert process.exitcode == -signal.SIGKILL
     left = [name for name in os.listdir(tmp_path) if name.startswith(".tmp-") or "ckpt-2" in name]
     assert len(left) == 2  # the temporary directory with the .index, and the .data without it
-    store = Store(tmp_path)
+    store = CheckpointManager(tmp_path)
     assert store.latest() == (1, store.prefix(1))
     _save(store, 3)
     assert store.steps() == [1, 3] and not set(left) & set(os.listdir(tmp_path))
@@ -135,12 +135,12 @@ def _shrink(folder, kill_at=None):
 
     for name in ("replace", "remove"):
         setattr(os, name, dying(getattr(os, name)))
-    Store(folder).shrink(5, lambda name: not name.endswith("adam_m"), {"ended": np.int64(1)})
+    CheckpointManager(folder).shrink(5, lambda name: not name.endswith("adam_m"), {"ended": np.int64(1)})
 
 
 @pytest.mark.parametrize("kill_at", [0, 1, 2, 3])  # two files of data, the index, the old data
 def test_killed_while_it_is_made_smaller_a_checkpoint_is_the_old_one_or_the_new(tmp_path, kill_at):
-    store = Store(tmp_path)
+    store = CheckpointManager(tmp_path)
     store.save(5, STATE)
     died = processes.start(_shrink, os.fspath(tmp_path), kill_at)
     died.join()
@@ -158,7 +158,7 @@ def test_killed_while_it_is_made_smaller_a_checkpoint_is_the_old_one_or_the_new(
 
 
 def test_what_has_nothing_to_lose_stays_as_it_is(tmp_path):
-    store = Store(tmp_path)
+    store = CheckpointManager(tmp_path)
     store.save(5, {"weight": np.ones(3)})
     before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     store.shrink(5, lambda name: True, {"ended": np.int64(1)})
@@ -168,7 +168,7 @@ def test_what_has_nothing_to_lose_stays_as_it_is(tmp_path):
 
 
 def test_a_full_disk_leaves_the_old_checkpoints_and_nothing_else(tmp_path):
-    store = Store(tmp_path, keep=1)
+    store = CheckpointManager(tmp_path, keep=1)
     store.save(1, {"weight": np.ones(9)})
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))
@@ -182,16 +182,16 @@ def test_a_full_disk_leaves_the_old_checkpoints_and_nothing_else(tmp_path):
     assert "; File too large; nothing of it was kept" in said and "Is the disk full" in said
     expected = ["checkpoint", "model.ckpt-1.data-00000-of-00001", "model.ckpt-1.index"]
     assert sorted(os.listdir(tmp_path)) == expected
-    store = Store(tmp_path)
+    store = CheckpointManager(tmp_path)
     assert store.latest() == (1, store.prefix(1))
     assert store.restore(store.prefix(1))["weight"].tolist() == [1.0] * 9
 
 
 def test_wrong_use(tmp_path):
     with pytest.raises(ValueError, match="at least 1. Received: 0"):
-        Store(tmp_path, keep=0)
+        CheckpointManager(tmp_path, keep=0)
     with pytest.raises(ValueError, match=r"must be one of .*: \[\]. Received: 3"):
-        Store(tmp_path).mark_best(3, "eval_f1", 0.5)
+        CheckpointManager(tmp_path).mark_best(3, "eval_f1", 0.5)
     (tmp_path / "best_checkpoint.json").write_text("{", encoding="utf-8")
     with pytest.raises(ValueError, match="best_checkpoint.json must hold step, metric and value"):
-        Store(tmp_path).best()
+        CheckpointManager(tmp_path).best()

@@ -36,7 +36,7 @@ def test_comes_back_equal(tmp_path):
     weights["classifier/output_bias"] = np.array([1.0, 2.0, 3.0], np.float32)
     variables = fakes.keras_variables_for(weights)
     tf1.write_tf1(tmp_path / "model.ckpt-1", variables)
-    assert "output_bias" in tf1.read(tmp_path / "model.ckpt-1")
+    assert "output_bias" in tf1.read_tensors(tmp_path / "model.ckpt-1")
     checkpoint = open_checkpoint(tmp_path)
     assert set(checkpoint.names) == set(weights)
     for path, array in weights.items():
@@ -52,8 +52,8 @@ def test_values_of_many_types(tmp_path):
         "variable": tf.Variable([[1.0, 2.0]]),
         "no_elements": np.zeros([0, 2], np.float32),
     }
-    tf1.write(tmp_path / "x", tensors)
-    read = tf1.read(tmp_path / "x")
+    tf1.write_tensors(tmp_path / "x", tensors)
+    read = tf1.read_tensors(tmp_path / "x")
     assert set(read) == set(tensors)
     for name, value in tensors.items():
         expected = tf.convert_to_tensor(value).numpy()
@@ -78,23 +78,23 @@ WHOLE = r"model.ckpt-1 must be a whole TF1 checkpoint.* Received: .* Copy it aga
 @pytest.mark.parametrize("ending", [".index", ".data-00000-of-00001"])
 @pytest.mark.parametrize("share", [0, 0.3, 0.9, 0.999, None])
 def test_a_file_cut_short_or_missing_is_one_clear_error(tmp_path, ending, share):
-    tf1.write(tmp_path / "model.ckpt-1", {"a": np.random.rand(500), "b": np.random.rand(500)})
+    tf1.write_tensors(tmp_path / "model.ckpt-1", {"a": np.random.rand(500), "b": np.random.rand(500)})
     path = f"{tmp_path}/model.ckpt-1{ending}"
     os.remove(path) if share is None else _cut(path, share)
     with pytest.raises(ValueError, match=WHOLE):
-        tf1.read(tmp_path / "model.ckpt-1")
+        tf1.read_tensors(tmp_path / "model.ckpt-1")
 
 
 def test_no_damaged_byte_gives_other_values(tmp_path):
     tensors = {"a": np.arange(20.0), "b": np.arange(30)}
-    tf1.write(tmp_path / "model.ckpt-1", tensors)
+    tf1.write_tensors(tmp_path / "model.ckpt-1", tensors)
     harmless = dict.fromkeys((".index", ".data-00000-of-00001"), 0)
     for ending in harmless:
         path = f"{tmp_path}/model.ckpt-1{ending}"
         for at in range(os.path.getsize(path)):
             _flip(path, at)
             try:
-                read = tf1.read(tmp_path / "model.ckpt-1")
+                read = tf1.read_tensors(tmp_path / "model.ckpt-1")
                 assert {n: v.tolist() for n, v in read.items()} == {n: v.tolist() for n, v in tensors.items()}
                 harmless[ending] += 1
             except ValueError as error:
@@ -106,7 +106,7 @@ def test_no_damaged_byte_gives_other_values(tmp_path):
 
 def test_a_directory_that_is_not_there(tmp_path):
     with pytest.raises(ValueError, match="no/x must be written whole. Received: .*No such file or directory"):
-        tf1.write(tmp_path / "no" / "x", {"a": np.zeros(3)})
+        tf1.write_tensors(tmp_path / "no" / "x", {"a": np.zeros(3)})
 
 
 _TORCH_READS = """

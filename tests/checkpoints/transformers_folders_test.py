@@ -10,7 +10,7 @@ import pytest
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.export.conversion.convert import Choice, with_task
+from bert_tf.export.conversion.convert import LeaveOut, with_task
 from bert_tf.export.conversion.proof import outputs
 from bert_tf.models import config, families
 from bert_tf.models.config import EncoderConfig
@@ -83,8 +83,10 @@ def _faults(folder, expected, back):
     yield from [f"unknown weight {name}" for name in checkpoint.unknown]
     yield from _of_ids(description.tokenizer, expected)
     yield from _of_outputs(folder, description, arrays, expected)
-    model = writers.Model(description.config, arrays, description.tokenizer, description.labels, beside=str(folder))
-    writers.write_model(str(back), "huggingface", with_task(model, "huggingface", Choice(())))
+    model = writers.ModelArrays(
+        description.config, arrays, description.tokenizer, description.labels, beside=str(folder)
+    )
+    writers.write_model(str(back), "huggingface", with_task(model, "huggingface", LeaveOut(())))
 
 
 def _of_ids(tokenizer, expected):

@@ -10,7 +10,7 @@ from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.loading import read_labels
 from bert_tf.checkpoints.name_maps import TF1
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.checkpoints.tf1 import read
+from bert_tf.checkpoints.tf1 import read_tensors
 from bert_tf.checkpoints.writer_base import architecture_of, write_labels
 from bert_tf.models.config import EncoderConfig
 from tests.export.conversion import models
@@ -90,7 +90,7 @@ def test_what_the_formats_are_tried_with():
 def test_a_tf1_checkpoint_has_google_s_names_and_shapes(kind, tmp_path):
     model = models.model("bert", kind)
     writers.write_model(tmp_path, "tf1", model)
-    found = {name: array.shape for name, array in read(str(tmp_path / "bert_model.ckpt")).items()}
+    found = {name: array.shape for name, array in read_tensors(str(tmp_path / "bert_model.ckpt")).items()}
     assert found == {TF1.from_ours(path): array.shape for path, array in model.arrays.items()}
     heads = {"text": {"output_weights": (3, 12), "output_bias": (3,)},
              "spans": {"cls/squad/output_weights": (2, 12), "cls/squad/output_bias": (2,)},

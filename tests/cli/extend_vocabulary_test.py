@@ -35,10 +35,10 @@ MEDICAL = (
 def old(tmp_path_factory):
     """A Google-like directory whose checkpoint also has a masked-word head's bias and an optimizer's leavings."""
     folder = tiny.checkpoint(tmp_path_factory.mktemp("old"))
-    tensors = tf1.read(os.fspath(folder / "bert_model.ckpt"))
+    tensors = tf1.read_tensors(os.fspath(folder / "bert_model.ckpt"))
     tensors[BIAS] = np.random.default_rng(0).normal(size=len(tiny.VOCAB)).astype(np.float32)
     tensors[f"{TABLE}/adam_m"], tensors["global_step"] = np.zeros_like(tensors[TABLE]), np.int64(7)
-    tf1.write(os.fspath(folder / "bert_model.ckpt"), tensors)
+    tf1.write_tensors(os.fspath(folder / "bert_model.ckpt"), tensors)
     return os.fspath(folder)
 
 
@@ -49,7 +49,7 @@ def tokenizer():
 def extend(model, output_dir, words):
     description = load_description([model])
     extension = Extension.of(description.tokenizer, words)
-    vocabulary_extension.write(model, os.fspath(output_dir), extension, description)
+    vocabulary_extension.write_extended_model(model, os.fspath(output_dir), extension, description)
     return extension
 
 
@@ -106,11 +106,11 @@ def test_a_table_with_spare_rows_gives_them_to_the_new_words(tmp_path):
 
 
 def test_a_classifiers_head_and_labels_stay(old, tmp_path):
-    tensors = tf1.read(os.path.join(old, "bert_model.ckpt"))
+    tensors = tf1.read_tensors(os.path.join(old, "bert_model.ckpt"))
     tensors = {name: tensors[name] for name in tensors if name != BIAS and not name.endswith(("adam_m", "global_step"))}
     tensors |= {"output_weights": np.ones((2, 32), np.float32), "output_bias": np.zeros(2, np.float32)}
     (tmp_path / "old").mkdir()
-    tf1.write(os.fspath(tmp_path / "old" / "bert_model.ckpt"), tensors)
+    tf1.write_tensors(os.fspath(tmp_path / "old" / "bert_model.ckpt"), tensors)
     save_description(os.fspath(tmp_path / "old"), tiny.config(), tokenizer(), ["bad", "good"])
     extend(os.fspath(tmp_path / "old"), tmp_path / "new", ["films"])
     bert = load(tmp_path / "new")
@@ -119,7 +119,7 @@ def test_a_classifiers_head_and_labels_stay(old, tmp_path):
 
 def test_words_of_a_file(tmp_path):
     path = words_file(tmp_path, "Films\r\n\n  stents \nFILM\nfilms\nÉtoile")
-    assert vocabulary_extension.read_words(path, tokenizer()) == (["films", "stents", "etoile"], ["film"])
+    assert vocabulary_extension.read_new_words(path, tokenizer()) == (["films", "stents", "etoile"], ["film"])
 
 
 @pytest.mark.parametrize(
@@ -137,11 +137,11 @@ def test_words_of_a_file(tmp_path):
 )
 def test_lines_that_are_no_word(tmp_path, content, message):
     with pytest.raises(ValueError, match=message):
-        vocabulary_extension.read_words(words_file(tmp_path, content), tokenizer())
+        vocabulary_extension.read_new_words(words_file(tmp_path, content), tokenizer())
 
 
 def test_nothing_to_add(tmp_path):
-    words, known = vocabulary_extension.read_words(words_file(tmp_path, "film\ngood\n"), tokenizer())
+    words, known = vocabulary_extension.read_new_words(words_file(tmp_path, "film\ngood\n"), tokenizer())
     assert (words, known) == ([], ["film", "good"])
     with pytest.raises(ValueError, match="There must be a word to add. Received none"):
         Extension.of(tokenizer(), words)
@@ -195,9 +195,9 @@ def test_an_output_in_use(old, tmp_path):
 
 
 def test_weights_that_no_row_knows(old, tmp_path):
-    tensors = tf1.read(os.path.join(old, "bert_model.ckpt")) | {"bert/strange": np.zeros(2, np.float32)}
+    tensors = tf1.read_tensors(os.path.join(old, "bert_model.ckpt")) | {"bert/strange": np.zeros(2, np.float32)}
     (tmp_path / "old").mkdir()
-    tf1.write(os.fspath(tmp_path / "old" / "bert_model.ckpt"), tensors)
+    tf1.write_tensors(os.fspath(tmp_path / "old" / "bert_model.ckpt"), tensors)
     save_description(os.fspath(tmp_path / "old"), tiny.config(), tokenizer())
     with pytest.raises(ValueError, match="must hold the weights of an encoder and .*bert/strange"):
         extend(os.fspath(tmp_path / "old"), tmp_path / "new", ["films"])
@@ -217,7 +217,7 @@ def test_the_program(old, tmp_path):
 def test_50_medical_words_on_minilm(minilm, tmp_path):
     assert len(set(MEDICAL)) == 50
     file, tokenizer = words_file(tmp_path, "\n".join(MEDICAL)), load_description([minilm]).tokenizer
-    words, known = vocabulary_extension.read_words(file, tokenizer)
+    words, known = vocabulary_extension.read_new_words(file, tokenizer)
     extend(minilm, tmp_path / "new", words)
     before, after = load(minilm), load(tmp_path / "new")
     size = before.config.vocab_size
@@ -238,7 +238,7 @@ def test_50_medical_words_on_minilm(minilm, tmp_path):
 def test_other_vocabularies_than_word_pieces_are_refused():
     tokenizer = ByteBpeTokenizer.from_directory(ROOT / "tests" / "goldens" / "tokenizers" / "byte_bpe")
     with pytest.raises(ValueError, match=r"added to a WordPiece vocabulary only.*vocab.json, read by ByteBpeTokenizer"):
-        vocabulary_extension.check_kind(tokenizer)
+        vocabulary_extension.check_is_wordpiece(tokenizer)
 
 
 TOKENS = (

@@ -52,7 +52,7 @@ def test_a_program_that_prints_into_a_closed_pipe_ends_quietly():
         "    [print('line') for _ in range(100_000)]\n"
         "of_mine = types.SimpleNamespace(__doc__='It prints.', FLAGS=(), main=prints)\n"
         "main.importlib.import_module = lambda name: of_mine\n"
-        "main.start('split', [])\n"
+        "main.start_program('split', [])\n"
     )
     assert start_unread("-c", code) == (141, "")
 
@@ -203,7 +203,7 @@ def test_programs_run_one_after_the_other_in_a_process():
         for module, words in ((one, ["--size=2"]), (other, ["a", "--size=4", "--", "--b"]), (one, []), (refusing, [])):
             sys.argv = ["bert-tf test", *words]
             with pytest.raises(SystemExit) as end:
-                app.run(module)
+                app.run_program(module)
             assert end.value.code == (1 if module is refusing else None)
     finally:
         sys.argv = argv

@@ -56,7 +56,7 @@ def _words(unit):
 
 
 def _settings(*words):
-    return app.parse("serve", serve.FLAGS, words)
+    return app.parse_flags("serve", serve.FLAGS, words)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_it_has_48_flags():
 def test_a_unit_with_every_flag_at_its_default_starts_the_server(base_path, log):
     words = _words(_unit(base_path, port=0))  # 8500 may be taken
     assert len(words) == 48
-    with serve.start(_settings(*words)) as server, Client(f"localhost:{server.port}") as client:
+    with serve.start_server(_settings(*words)) as server, Client(f"localhost:{server.port}") as client:
         assert client.predict({"x": [2.0]})["y"].tolist() == [3.0]
     assert log == [
         "--enable_profiler has no effect here: there is no profiler service.",
@@ -131,7 +131,7 @@ def test_a_flag_without_effect_says_so_where_it_asks_for_something(flag, log):
 )  # fmt: skip
 def test_refused(base_path, words, message):
     with pytest.raises(ValueError, match=message):
-        serve.start(_settings(f"--model_base_path={base_path}", "--port=0", "--rest_api_port=0", *words.split()))
+        serve.start_server(_settings(f"--model_base_path={base_path}", "--port=0", "--rest_api_port=0", *words.split()))
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_the_official_image_gives_a_base_path_beside_a_config(base_path, tmp_pat
     config.write_text(f"model_config_list {{ config {{ {entry} }} }}")
     words = ["--port=0", "--rest_api_port=0", "--model_name=model", "--model_base_path=/models/model"]
     with (
-        serve.start(_settings(*words, f"--model_config_file={config}")) as server,
+        serve.start_server(_settings(*words, f"--model_config_file={config}")) as server,
         Client(f"localhost:{server.port}", "half") as client,
     ):
         assert client.predict({"x": [2.0]})["y"].tolist() == [3.0]
@@ -190,7 +190,7 @@ def test_version(capsys):
 def test_a_socket_in_place_of_a_port(base_path, tmp_path):
     path = tmp_path / "grpc.sock"
     words = [f"--model_base_path={base_path}", f"--grpc_socket_path={path}", "--port=0", "--rest_api_port=0"]
-    with serve.start(_settings(*words)) as server, Client(f"unix:{path}") as client:
+    with serve.start_server(_settings(*words)) as server, Client(f"unix:{path}") as client:
         assert server.port is None
         assert client.predict({"x": [2.0]})["y"].tolist() == [3.0]
     assert not path.exists()

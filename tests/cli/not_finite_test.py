@@ -7,7 +7,7 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints import tf1
-from bert_tf.export.conversion.convert import convert
+from bert_tf.export.conversion.convert import convert_model
 from tests import scripts, tiny
 
 NAME = "bert/encoder/layer_0/output/dense/kernel"
@@ -19,7 +19,7 @@ def home(tmp_path_factory):
     tiny.checkpoint(folder / "init", dropout=0.0)
     tiny.checkpoint(folder / "nan")
     prefix = os.fspath(folder / "nan" / "bert_model.ckpt")
-    tensors = tf1.read(prefix)
+    tensors = tf1.read_tensors(prefix)
     tensors[NAME][3, 5] = np.nan
     tf1.write_arrays(prefix, tensors)
     tiny.write_tsv(folder / "train.tsv", tiny.texts(64))
@@ -51,7 +51,7 @@ def test_fine_tuning(home):
 
 
 def test_loading_and_conversion(home, tmp_path):
-    for load in (bert_tf.load, lambda path: convert(path, tmp_path / "hf", "hugging_face")):
+    for load in (bert_tf.load, lambda path: convert_model(path, tmp_path / "hf", "hugging_face")):
         with pytest.raises(ValueError, match=f"nan/bert_model.ckpt must be finite numbers. Received nan in {NAME} at"):
             load(home / "nan")
     assert not (tmp_path / "hf").exists()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.cli.reporting import check_showing, show_answers, show_scored, warn_of_teacher
-from bert_tf.tasks.base import Outcome
+from bert_tf.tasks.base import SplitPredictions
 from bert_tf.utils.settings import Settings
 from tests.evaluation.error_reports.support import choices
 
@@ -25,7 +25,7 @@ def test_every_file_has_a_table_and_a_place_on_the_page_and_what_a_task_does_not
     shown = {}
     history = types.SimpleNamespace(show=lambda name, make: shown.update({name: make()}))
     job = types.SimpleNamespace(history=history, global_step=1200)
-    outcomes = [Outcome(split, None, None, np.zeros(2), None) for split in answers]
+    outcomes = [SplitPredictions(split, None, None, np.zeros(2), None) for split in answers]
     settings = Settings({"output_dir": str(tmp_path), "sort_predictions": "errors"})
     show_scored(task, outcomes, {"eval_accuracy": 0.5, "eval_accuracy_mismatched": 0.5}, job, settings)
     names = ["eval_predictions.tsv", "eval_predictions_mismatched.tsv"]
@@ -41,7 +41,7 @@ def test_a_model_that_always_gives_one_answer_is_warned_of_in_the_log(tmp_path, 
     judged = choices([0, 1], [[0.9, 0.1], [0.8, 0.2]], ["no", "yes"])
     task = types.SimpleNamespace(judged=lambda outcome, settings: judged, show_more=lambda *_: None)
     job = types.SimpleNamespace(history=types.SimpleNamespace(show=lambda name, make: None), global_step=12)
-    outcome, settings = Outcome("dev", None, None, np.zeros(2), None), Settings({"output_dir": str(tmp_path)})
+    outcome, settings = SplitPredictions("dev", None, None, np.zeros(2), None), Settings({"output_dir": str(tmp_path)})
     show_scored(task, [outcome], {"eval_accuracy": 0.5}, job, settings)
     show_answers(task, outcome, {"accuracy": 0.5}, job, settings)
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]

@@ -17,7 +17,7 @@ Groups by text and user: 6, the largest of 2 rows.
 
 def _start(*words):
     with pytest.raises(SystemExit) as ended:
-        main.start("split", list(words))
+        main.start_program("split", list(words))
     return ended.value.code
 
 

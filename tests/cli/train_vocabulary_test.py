@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bert_tf.tokenization import learning
-from bert_tf.tokenization.learning import tokenize
+from bert_tf.tokenization.learning import tokenize_words
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.documents import TextOptions
 from tests import processes
@@ -79,7 +79,7 @@ def test_order_special_pieces_characters_frequent_pieces(counts):
 
 def test_no_word_of_the_text_is_unknown(counts):
     tokenizer = Tokenizer(learning.learn(counts, 60))
-    assert tokenizer.unk_id not in tokenize(tokenizer, list(counts)).flat_values.numpy()
+    assert tokenizer.unk_id not in tokenize_words(tokenizer, list(counts)).flat_values.numpy()
 
 
 def test_the_order_of_counting_does_not_matter(counts):
@@ -140,12 +140,12 @@ def test_every_hundredth_stretch_is_held_out():
 def test_an_empty_corpus(tmp_path):
     (tmp_path / "a.txt").write_text("\n\n", encoding="utf-8")
     with pytest.raises(ValueError, match="(?i)text.*must hold|empty"):
-        list(learning.read([os.fspath(tmp_path)], "sentences", TextOptions()))
+        list(learning.read_sentences([os.fspath(tmp_path)], "sentences", TextOptions()))
 
 
 def test_a_missing_file(tmp_path):
     with pytest.raises(ValueError, match="none.txt"):
-        list(learning.read([os.fspath(tmp_path / "none.txt")], None, TextOptions()))
+        list(learning.read_sentences([os.fspath(tmp_path / "none.txt")], None, TextOptions()))
 
 
 def test_the_program(tmp_path):

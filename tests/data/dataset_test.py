@@ -91,7 +91,7 @@ def test_width_is_the_next_multiple_or_the_longest_allowed(longest, width):
 def test_what_each_piece_is_aimed_at_is_padded_as_its_feature_says():
     examples = _three()
     examples.pieces["tag_ids"], examples.pad_id = np.arange(10, dtype=np.int32), 5
-    (batch,) = dataset.batches(examples, np.array([[2, 0, -1]]), max_seq_length=4, by_length=False)
+    (batch,) = dataset.build_batches(examples, np.array([[2, 0, -1]]), max_seq_length=4, by_length=False)
     drawn = _drawn(batch)
     assert drawn["tag_ids"] == [[8, 9, -1, -1], [0, 1, 2, -1], [-1] * 4]
     assert drawn["input_ids"] == [[2, 3, 5, 5], [2, 7, 3, 5], [5] * 4]
@@ -100,7 +100,7 @@ def test_what_each_piece_is_aimed_at_is_padded_as_its_feature_says():
 
 
 def test_batches_picture():
-    (batch,) = dataset.batches(_three(), np.array([[1, 0]]), max_seq_length=6, width_step=2)
+    (batch,) = dataset.build_batches(_three(), np.array([[1, 0]]), max_seq_length=6, width_step=2)
     assert _drawn(batch) == {
         "input_ids": [[2, 8, 9, 6, 3, 0], [2, 7, 3, 0, 0, 0]],
         "input_mask": [[1, 1, 1, 1, 1, 0], [1, 1, 1, 0, 0, 0]],
@@ -111,7 +111,7 @@ def test_batches_picture():
 
 
 def test_a_row_that_fills_up_a_batch_keeps_one_token_and_does_not_count():
-    (batch,) = dataset.batches(_three(), np.array([[2, -1]]), max_seq_length=4, by_length=False)
+    (batch,) = dataset.build_batches(_three(), np.array([[2, -1]]), max_seq_length=4, by_length=False)
     drawn = _drawn(batch)
     assert drawn["input_ids"] == [[2, 3, 0, 0], [0, 0, 0, 0]]
     assert drawn["input_mask"] == [[1, 1, 0, 0], [1, 0, 0, 0]]  # no row may attend to nothing
@@ -120,9 +120,11 @@ def test_a_row_that_fills_up_a_batch_keeps_one_token_and_does_not_count():
 
 
 def test_batches_have_their_longest_width_each_and_the_dtypes_of_the_schema():
-    widths = [batch["input_ids"].shape[1] for batch in dataset.batches(_three(), np.array([[2], [1]]), 6, width_step=2)]
+    widths = [
+        batch["input_ids"].shape[1] for batch in dataset.build_batches(_three(), np.array([[2], [1]]), 6, width_step=2)
+    ]
     assert widths == [2, 6]
-    spec = dataset.batches(_three(), np.array([[2]]), 6).element_spec
+    spec = dataset.build_batches(_three(), np.array([[2]]), 6).element_spec
     assert {n: s.dtype for n, s in spec.items()} == {
         **dict.fromkeys(("input_ids", "input_mask", "segment_ids", "label_ids"), tf.int32),
         "is_real_example": tf.float32,
@@ -132,7 +134,7 @@ def test_batches_have_their_longest_width_each_and_the_dtypes_of_the_schema():
 def test_targets_may_be_several_numbers_an_example():
     examples = _three()
     examples.targets = {"label_ids": np.array([[1, 0], [0, 0], [1, 1]], np.int32)}
-    (batch,) = dataset.batches(examples, np.array([[2, 0]]), 8)
+    (batch,) = dataset.build_batches(examples, np.array([[2, 0]]), 8)
     assert batch["label_ids"].numpy().tolist() == [[1, 1], [1, 0]]
 
 

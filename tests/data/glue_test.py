@@ -60,7 +60,7 @@ OFFICIAL = {  # task -> rows of train, dev, test
 @real_files
 @pytest.mark.parametrize("task", OFFICIAL)
 def test_official_files(task):
-    row, rows = glue.find_task(task), OFFICIAL[task]
+    row, rows = glue.find_glue_task(task), OFFICIAL[task]
     folder = os.path.join(GLUE, row.directory)
     splits = {name: glue.read_split(folder, task, name) for name in ("train", "dev", "test")}
     for name, split in splits.items():
@@ -108,7 +108,7 @@ def _rows(examples):
 )  # fmt: skip
 def test_every_file_of_the_larger_tasks(tmp_path, task, write, label):
     write(tmp_path)
-    splits = glue.find_task(task).splits
+    splits = glue.find_glue_task(task).splits
     for name, split in splits.items():
         got = glue.read_split(tmp_path, task, name)
         assert (got.labels is None) == (split.label_column is None)
@@ -192,10 +192,10 @@ def test_mrpc_has_its_majority_class_and_its_stray_quotes():
 
 
 def test_find_task_forgives_case_and_hyphens():
-    assert {glue.find_task(name).name for name in ("SST-2", "sst2", "SST_2")} == {"sst-2"}
-    assert [glue.find_task(name).name for name in ("STSB", "AX", "MNLI")] == ["sts-b", "ax", "mnli"]
+    assert {glue.find_glue_task(name).name for name in ("SST-2", "sst2", "SST_2")} == {"sst-2"}
+    assert [glue.find_glue_task(name).name for name in ("STSB", "AX", "MNLI")] == ["sts-b", "ax", "mnli"]
     with pytest.raises(ValueError, match=r"`task_name` must be one of \['ax', 'cola', .*'xnli'\]. Received: 'imdb'; "):
-        glue.find_task("imdb")
+        glue.find_glue_task("imdb")
 
 
 def test_every_row_names_known_metrics_sorted_labels_and_one_file_of_the_leaderboard_a_test_set():

@@ -25,7 +25,9 @@ def test_no_rows():
 
 
 def test_rows_are_joined():
-    joined = features.concatenate([Ragged.of_lengths(np.array([7, 8]), [2]), Ragged.of_lengths(np.array([9]), [0, 1])])
+    joined = features.concatenate_features(
+        [Ragged.of_lengths(np.array([7, 8]), [2]), Ragged.of_lengths(np.array([9]), [0, 1])]
+    )
     assert [row.tolist() for row in joined.rows()] == [[7, 8], [], [9]]
 
 

@@ -23,7 +23,7 @@ def rows(n=10, seq_length=16, seed=0, names=PRETRAINING):
 
 def written(path, batch, compression=None):
     batch = {name: v[:, None] if v.ndim == 1 else v for name, v in batch.items()}
-    records.write(path, records.serialize(batch), compression)
+    records.write_records(path, records.serialize(batch), compression)
     return path
 
 
@@ -46,7 +46,7 @@ def test_what_is_written_is_read_back(tmp_path, name):
     batch = rows(names=names)
     path = written(tmp_path / name, batch)
     assert (path.read_bytes()[:2] == b"\x1f\x8b") == name.endswith(".gz")
-    dataset = records.read([path], batch_size=4)
+    dataset = records.read_records([path], batch_size=4)
     assert dataset.element_spec["input_ids"].shape.as_list() == [None, 16]
     assert dataset.element_spec["label_ids"].shape.as_list() == [None]
     assert_same(all_rows(dataset), batch)
@@ -55,11 +55,11 @@ def test_what_is_written_is_read_back(tmp_path, name):
 
 def test_batches_and_single_records(tmp_path):
     path, batch = written(tmp_path / "a", rows(n=10)), rows(n=10)
-    sizes = [len(b["input_ids"]) for b in records.read([path], batch_size=4)]
-    whole = records.read([path], batch_size=4, drop_remainder=True)
+    sizes = [len(b["input_ids"]) for b in records.read_records([path], batch_size=4)]
+    whole = records.read_records([path], batch_size=4, drop_remainder=True)
     assert sizes == [4, 4, 2] and [len(b["input_ids"]) for b in whole] == [4, 4]
     assert whole.element_spec["masked_lm_ids"].shape.as_list() == [4, 3]
-    single = list(records.read([path], drop_remainder=True).as_numpy_iterator())  # there is no batch to fill
+    single = list(records.read_records([path], drop_remainder=True).as_numpy_iterator())  # there is no batch to fill
     assert_same({name: np.stack([row[name] for row in single]) for name in batch}, batch)
 
 
@@ -68,7 +68,7 @@ def test_files_come_in_their_order_compressed_or_not(tmp_path):
     paths = [written(tmp_path / name, part) for name, part in zip(("c", "a.gz", "b"), parts, strict=True)]
     expected = {name: np.concatenate([part[name] for part in parts]) for name in PRETRAINING}
     for _ in range(2):
-        assert_same(all_rows(records.read(paths, batch_size=2)), expected)
+        assert_same(all_rows(records.read_records(paths, batch_size=2)), expected)
 
 
 @pytest.mark.parametrize("name", ["whole", "whole.gz"])
@@ -78,36 +78,39 @@ def test_parts_end_to_end_are_one_file(tmp_path, name):
     paths = [written(tmp_path / f"part-{seed}", part, compression) for seed, part in enumerate(parts)]
     (tmp_path / name).write_bytes(b"".join(path.read_bytes() for path in paths))
     expected = {name: np.concatenate([part[name] for part in parts]) for name in PRETRAINING}
-    assert_same(all_rows(records.read([tmp_path / name], batch_size=8)), expected)
+    assert_same(all_rows(records.read_records([tmp_path / name], batch_size=8)), expected)
 
 
 def test_the_names_of_model_garden_are_read_as_ours(tmp_path):
     batch = rows()
     theirs = {{"input_ids": "input_word_ids", "segment_ids": "input_type_ids"}.get(n, n): v for n, v in batch.items()}
     path = written(tmp_path / "v2", theirs)
-    assert records.describe(path)["input_ids"] == ("int64", 16) and "input_word_ids" not in records.describe(path)
-    assert_same(all_rows(records.read([path], batch_size=4)), batch)
-    one = all_rows(records.read([path], names=("segment_ids",), batch_size=4))
+    assert records.describe_records(path)["input_ids"] == (
+        "int64",
+        16,
+    ) and "input_word_ids" not in records.describe_records(path)
+    assert_same(all_rows(records.read_records([path], batch_size=4)), batch)
+    one = all_rows(records.read_records([path], names=("segment_ids",), batch_size=4))
     assert_same(one, {"segment_ids": batch["segment_ids"]})
 
 
 def test_a_description_names_types_and_lengths(tmp_path):
     path = written(tmp_path / "a", rows(names=("input_ids", "masked_lm_weights", "next_sentence_labels")))
     expected = {"input_ids": ("int64", 16), "masked_lm_weights": ("float32", 3), "next_sentence_labels": ("int64", 1)}
-    assert records.describe(path) == expected
+    assert records.describe_records(path) == expected
     text = tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"a", b"b"]))
     example = tf.train.Example(features=tf.train.Features(feature={"text": text, "unset": tf.train.Feature()}))
-    assert records.describe(_file(tmp_path / "b", [example.SerializeToString()])) == {"text": ("bytes", 2)}
+    assert records.describe_records(_file(tmp_path / "b", [example.SerializeToString()])) == {"text": ("bytes", 2)}
 
 
 def test_features_that_are_not_ours_are_left_out(tmp_path):
     path = written(tmp_path / "a", {**rows(), "unique_ids": np.arange(10)})
-    assert set(records.read([path]).element_spec) == set(PRETRAINING)
+    assert set(records.read_records([path]).element_spec) == set(PRETRAINING)
 
 
 def _file(path, messages):
     flat = np.frombuffer(b"".join(messages), np.uint8)
-    records.write(path, features.Ragged.of_lengths(flat, [len(m) for m in messages]))
+    records.write_records(path, features.Ragged.of_lengths(flat, [len(m) for m in messages]))
     return path
 
 
@@ -140,7 +143,7 @@ def test_what_is_no_record_file_is_refused(tmp_path, name, content, message):
         content = source.read_bytes()[:length]
     if content is not None:
         path.write_bytes(content)
-    for use in (lambda: records.describe(path), lambda: records.read([path])):
+    for use in (lambda: records.describe_records(path), lambda: records.read_records([path])):
         with pytest.raises(ValueError, match=message) as error:
             use()
         assert str(error.value).startswith(f"{path} must be ")
@@ -149,31 +152,31 @@ def test_what_is_no_record_file_is_refused(tmp_path, name, content, message):
 @pytest.mark.parametrize("message", [b"no protocol buffer", b"", tf.train.Example().SerializeToString()])
 def test_records_of_another_kind_are_refused(tmp_path, message):
     with pytest.raises(ValueError, match="Received records of another kind"):
-        records.describe(_file(tmp_path / "a", [message]))
+        records.describe_records(_file(tmp_path / "a", [message]))
 
 
 def test_a_folder_is_refused(tmp_path):
     with pytest.raises(ValueError, match="must be a file that can be read. Received: Is a directory"):
-        records.describe(tmp_path)
+        records.describe_records(tmp_path)
 
 
 def test_files_made_for_different_lengths_are_refused(tmp_path):
     paths = [written(tmp_path / "a", rows()), written(tmp_path / "b", rows()), written(tmp_path / "c", rows(2, 32))]
     with pytest.raises(ValueError) as error:
-        records.read(paths)
+        records.read_records(paths)
     assert str(error.value) == (
         f"{paths[2]} must hold what {paths[0]} holds. Received input_ids as 32 int64 in the one and as 16 int64 in the "
         "other, records made for another length or with other options; read them apart, or make them anew."
     )
     lacks = written(tmp_path / "d", rows(names=PRETRAINING[:-1]))
     with pytest.raises(ValueError, match="next_sentence_labels as nothing in the one and as 1 int64 in the other"):
-        records.read([paths[0], lacks])
+        records.read_records([paths[0], lacks])
 
 
 def test_what_the_caller_expects_must_be_there(tmp_path):
     path = written(tmp_path / "a", {**rows(), "label_ids": np.zeros((10, 2), np.int32)})
     good = {"input_ids": 16, "masked_lm_ids": 3, "next_sentence_labels": None}
-    assert set(records.read([path], names=("input_ids",), expect=good).element_spec) == {"input_ids"}
+    assert set(records.read_records([path], names=("input_ids",), expect=good).element_spec) == {"input_ids"}
     for names, expect, message in (
         (("input_ids",), {"input_ids": 128}, r"hold input_ids as 128 int64. .* 16 int64; .* `max_seq_length=128`"),
         (("input_ids",), {"masked_lm_ids": 20}, r"as 20 int64. .* 3 int64; .* `max_predictions_per_seq=20`"),
@@ -182,16 +185,16 @@ def test_what_the_caller_expects_must_be_there(tmp_path):
         (("label_ids",), None, r"must hold label_ids as 1 int64. Received 2 int64; make the records anew, or"),
     ):
         with pytest.raises(ValueError, match=message):
-            records.read([path], names=names, expect=expect)
+            records.read_records([path], names=names, expect=expect)
 
 
 def test_features_of_another_type_and_none_of_ours_are_refused(tmp_path):
     path = written(tmp_path / "a", {"input_ids": np.ones((2, 3), np.float32)})
     with pytest.raises(ValueError, match="must hold input_ids as int64. Received 3 float32"):
-        records.read([path])
+        records.read_records([path])
     path = written(tmp_path / "b", {"unique_ids": np.ones((2, 1), np.int32)})
     with pytest.raises(ValueError, match="must hold input_ids. Received records with unique_ids; make them anew"):
-        records.read([path])
+        records.read_records([path])
 
 
 @contextlib.contextmanager
@@ -211,14 +214,14 @@ def test_a_full_disk_is_an_os_error_that_names_the_file(tmp_path, name, left_out
     noise = np.random.default_rng(0).integers(0, 256, 9000).astype(np.uint8)
     many = features.Ragged.of_lengths(noise, [90] * 100)
     path = tmp_path / name
-    records.write(path, many)
+    records.write_records(path, many)
     size = path.stat().st_size
     path.write_bytes(b"old")
     with pytest.raises(OSError, match="File too large") as error, _full_disk(size - left_out):
-        records.write(path, many)
+        records.write_records(path, many)
     assert str(path) in str(error.value)
     assert path.read_bytes() == b"old" and os.listdir(tmp_path) == [name]
-    records.write(path, many)
+    records.write_records(path, many)
     assert path.stat().st_size == size
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from bert_tf.data import checks, splitting
-from bert_tf.data.samples import Sample
-from bert_tf.data.splitting import Columns, split
+from bert_tf.data.samples import LintSample
+from bert_tf.data.splitting import Columns, split_table
 
 WORDS = ("the", "film", "is", "a", "story", "of", "people", "and", "music")
 
@@ -44,12 +44,12 @@ def _parts(done):
 
 
 def _sample(rows):
-    return Sample("x", str, {"text": [row[0] for row in rows]})
+    return LintSample("x", str, {"text": [row[0] for row in rows]})
 
 
 def test_parts_share_no_text_and_are_as_large_as_asked(tmp_path):
     rows = _rows(600)
-    done = split(_write(tmp_path / "all.csv", rows), str(tmp_path / "parts"), 0.1, 0.2)
+    done = split_table(_write(tmp_path / "all.csv", rows), str(tmp_path / "parts"), 0.1, 0.2)
     train, held_out, test = _parts(done)
     assert sorted(train + held_out + test) == sorted(rows)
     for one, other in ((train, held_out), (train, test), (held_out, test)):
@@ -63,7 +63,7 @@ def test_parts_share_no_text_and_are_as_large_as_asked(tmp_path):
 
 def test_single_rows_are_shared_out_by_largest_remainders():
     strata = np.repeat([0, 1, 2], [50, 30, 25])
-    parts = splitting.choose(np.arange(105), strata, [0.8, 0.1, 0.1], 0)
+    parts = splitting.assign_parts(np.arange(105), strata, [0.8, 0.1, 0.1], 0)
     found = np.array([np.bincount(parts[strata == label], minlength=3) for label in range(3)])
     assert found.sum(0).tolist() in ([84, 11, 10], [84, 10, 11])
     assert found[:2].tolist() == [[40, 5, 5], [24, 3, 3]] and abs(found[2] - [20, 2.5, 2.5]).max() <= 0.5
@@ -71,7 +71,7 @@ def test_single_rows_are_shared_out_by_largest_remainders():
 
 def test_a_group_is_in_one_part(tmp_path):
     rows = _rows(400, users=60)
-    done = split(_write(tmp_path / "a.csv", rows), str(tmp_path / "p"), 0.2, columns=Columns(group="user"))
+    done = split_table(_write(tmp_path / "a.csv", rows), str(tmp_path / "p"), 0.2, columns=Columns(group="user"))
     train, held_out = _parts(done)
     assert not {row[2] for row in train} & {row[2] for row in held_out}
     assert not list(checks.overlap(_sample(train), _sample(held_out)))
@@ -81,24 +81,28 @@ def test_a_group_is_in_one_part(tmp_path):
 def test_sizes_are_within_a_group_of_what_was_asked(seed):
     rng = np.random.default_rng(seed)
     together, strata = np.sort(rng.integers(0, 40 * 2**seed, 400)), rng.integers(0, 3, 400)
-    sizes = np.bincount(splitting.choose(together, strata, [0.7, 0.2, 0.1], seed), minlength=3)
+    sizes = np.bincount(splitting.assign_parts(together, strata, [0.7, 0.2, 0.1], seed), minlength=3)
     assert abs(sizes - [280, 80, 40]).max() <= np.bincount(together).max()
 
 
 def test_no_part_is_empty():
-    assert sorted(splitting.choose(np.repeat([0, 1, 2], 5), np.zeros(15, int), [0.98, 0.01, 0.01], 0)[::5]) == [0, 1, 2]
-    assert sorted(splitting.choose(np.arange(4), np.zeros(4, int), [0.98, 0.02], 0)) == [0, 0, 0, 1]
+    assert sorted(splitting.assign_parts(np.repeat([0, 1, 2], 5), np.zeros(15, int), [0.98, 0.01, 0.01], 0)[::5]) == [
+        0,
+        1,
+        2,
+    ]
+    assert sorted(splitting.assign_parts(np.arange(4), np.zeros(4, int), [0.98, 0.02], 0)) == [0, 0, 0, 1]
 
 
 def test_what_hangs_together_by_either_is_one():
-    assert splitting.join(np.array([0, 1, 1, 3, 4]), np.array([0, 1, 0, 3, 3])).tolist() == [0, 0, 0, 3, 3]
+    assert splitting.join_groups(np.array([0, 1, 1, 3, 4]), np.array([0, 1, 0, 3, 3])).tolist() == [0, 0, 0, 3, 3]
 
 
 def test_the_seed_decides(tmp_path):
     table = _write(tmp_path / "all.csv", _rows(200))
     found = {}
     for name, seed in (("one", 0), ("same", 0), ("other", 1)):
-        split(table, str(tmp_path / name), 0.1, seed=seed)
+        split_table(table, str(tmp_path / name), 0.1, seed=seed)
         found[name] = [(tmp_path / name / f"{part}.csv").read_bytes() for part in ("train", "eval")]
     assert found["one"] == found["same"]
     assert all(map(lambda one, other: one != other, found["one"], found["other"]))
@@ -112,7 +116,7 @@ def test_rows_are_as_they_were(tmp_path, is_packed):
     head, path = b'\xef\xbb\xbftext,"label"\r\n', tmp_path / ("a.CSV.gz" if is_packed else "a.csv")
     data = head + b"".join(ROWS) + b"\r\n\r\n"
     path.write_bytes(gzip.compress(data) if is_packed else data)
-    done = split(str(path), str(tmp_path / "p"), 0.4)
+    done = split_table(str(path), str(tmp_path / "p"), 0.4)
     found = []
     for name, output in done.paths.items():
         assert output == str(tmp_path / "p" / f"{name}.csv{'.gz' if is_packed else ''}")
@@ -126,7 +130,7 @@ def test_rows_are_as_they_were(tmp_path, is_packed):
 def test_without_a_header_the_mark_is_repeated_and_the_end_added(tmp_path):
     (tmp_path / "a.tsv").write_bytes(b'\xef\xbb\xbf"one\tx\ntwo\ty\nthree\tx')
     columns = Columns(text=("0",), label="1", header=False)
-    done = split(str(tmp_path / "a.tsv"), str(tmp_path / "p"), 0.3, columns=columns)
+    done = split_table(str(tmp_path / "a.tsv"), str(tmp_path / "p"), 0.3, columns=columns)
     found = [pathlib.Path(path).read_bytes() for path in done.paths.values()]
     assert all(each.startswith(b"\xef\xbb\xbf") and each.endswith(b"\n") for each in found)
     assert sorted(b"".join(each[3:] for each in found).splitlines()) == [b'"one\tx', b"three\tx", b"two\ty"]
@@ -135,7 +139,7 @@ def test_without_a_header_the_mark_is_repeated_and_the_end_added(tmp_path):
 def test_a_table_may_have_no_labels_and_pairs_for_texts(tmp_path):
     rows = [("one", "a"), ("one", "b"), (" One", "B"), ("two", "a")]
     table = _write(tmp_path / "a.csv", rows, ("text", "other"))
-    done = split(table, str(tmp_path / "p"), 0.3, columns=Columns(text=("text", "other"), label=""))
+    done = split_table(table, str(tmp_path / "p"), 0.3, columns=Columns(text=("text", "other"), label=""))
     assert done.texts.tolist() == [0, 1, 1, 3] and done.labels is None
     assert done.sizes() == [3, 1] and not any(done.counts())
 
@@ -145,7 +149,7 @@ def test_json_lines_and_labels_of_several_kinds(tmp_path):
             for i in range(20)]  # fmt: skip
     lines = [json.dumps(row, indent=None, separators=(", ", ":")) for row in rows]
     (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n \n")
-    done = split(str(tmp_path / "a.jsonl"), str(tmp_path / "p"), 0.2, columns=Columns(problem="multi_label"))
+    done = split_table(str(tmp_path / "a.jsonl"), str(tmp_path / "p"), 0.2, columns=Columns(problem="multi_label"))
     found = [pathlib.Path(path).read_text().splitlines() for path in done.paths.values()]
     assert sorted(found[0] + found[1]) == sorted(lines)
     assert done.counts() == [{"a": 16, "b": 8}, {"a": 4, "b": 2}]
@@ -157,7 +161,7 @@ def test_parquet_keeps_values_and_schema(tmp_path):
 
     table = pyarrow.table({"text": [f"t{i}" for i in range(10)], "label": pyarrow.array([0.5] * 10, "float32")})
     parquet.write_table(table, tmp_path / "a.parquet")
-    done = split(str(tmp_path / "a.parquet"), str(tmp_path / "p"), 0.3, columns=Columns(problem="regression"))
+    done = split_table(str(tmp_path / "a.parquet"), str(tmp_path / "p"), 0.3, columns=Columns(problem="regression"))
     found = [parquet.read_table(path) for path in done.paths.values()]
     assert [each.num_rows for each in found] == [7, 3] and all(each.schema == table.schema for each in found)
     assert sorted(found[0]["text"].to_pylist() + found[1]["text"].to_pylist()) == table["text"].to_pylist()
@@ -179,7 +183,7 @@ def test_what_cannot_be_is_refused(tmp_path, case):
     given, message = WRONG[case]
     table = _write(tmp_path / "a.csv", [("one", "x"), ("ONE ", "x"), ("two", "x")], ("text", "label"))
     with pytest.raises(ValueError, match=message):
-        split(table, str(tmp_path / "p"), **{"eval_share": 0.4, **given})
+        split_table(table, str(tmp_path / "p"), **{"eval_share": 0.4, **given})
     assert not (tmp_path / "p").exists()
 
 
@@ -187,7 +191,7 @@ def test_what_is_there_is_kept(tmp_path):
     table = _write(tmp_path / "a.csv", [("one", "x"), ("two", "x")], ("text", "label"))
     (tmp_path / "test.csv").write_text("old")
     with pytest.raises(ValueError, match=r"`output_dir` must hold none of .* where test\.csv is; remove it"):
-        split(table, str(tmp_path), 0.5)
+        split_table(table, str(tmp_path), 0.5)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "test.csv"]
 
 
@@ -203,5 +207,5 @@ def test_all_files_appear_or_none(tmp_path, monkeypatch):
 
     monkeypatch.setattr("bert_tf.utils.files.os.replace", replace)
     with pytest.raises(OSError, match="No space left"):
-        split(table, str(tmp_path / "p"), 0.5)
+        split_table(table, str(tmp_path / "p"), 0.5)
     assert ended and not (tmp_path / "p").exists()

@@ -11,7 +11,7 @@ import pytest
 
 from bert_tf.data import columns
 from bert_tf.data.table_reader import names_in
-from bert_tf.data.tables import Examples, check_labels, label_list, read_table
+from bert_tf.data.tables import LabeledTexts, check_labels, list_labels, read_table
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ROWS = [
@@ -67,9 +67,9 @@ def test_every_format_gives_the_same_examples(tmp_path, name):
     got = read_table(path, text_columns=["first", "second"], label_column="label")
     first, second, labels = (list(column) for column in zip(*ROWS, strict=True))
     start = 2 if ".tsv" in name or ".csv" in name else 1
-    assert got == Examples(["0", "1", "2"], first, second, labels, path, [start, start + 1, start + 2])
+    assert got == LabeledTexts(["0", "1", "2"], first, second, labels, path, [start, start + 1, start + 2])
     one = read_table(path, text_columns=["second"], id_column="first")
-    assert one == Examples(first, second, None, None, path, got.lines) and len(one) == 3
+    assert one == LabeledTexts(first, second, None, None, path, got.lines) and len(one) == 3
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.parquet"])
@@ -294,14 +294,14 @@ def test_the_callers_remedy_replaces_the_flags(tmp_path):
 def test_labels_sort_as_strings_and_unknown_ones_name_their_line(tmp_path):
     path = write(tmp_path, "a.tsv", "text\tlabel\na\t10\nb\t9\nc\t10\n")
     examples = read_table(path, label_column="label")
-    assert label_list(examples) == ["10", "9"]
+    assert list_labels(examples) == ["10", "9"]
     assert check_labels(examples, ["10", "9"]) == [0, 1, 0]
     with pytest.raises(
         ValueError, match=r"a\.tsv:3: the label must be one that training saw: \['10'\]. Received: '9'; "
     ):
         check_labels(examples, ["10"])
     with pytest.raises(ValueError, match="must have labels .*`label_column`"):
-        label_list(read_table(path))
+        list_labels(read_table(path))
 
 
 def test_reading_text_needs_neither_tensorflow_nor_pyarrow():

@@ -88,7 +88,7 @@ def test_windows_with_gaps_are_refused(tokenizer):
 def examples(tokenizer):
     """Three examples of 3, 1 and 2 windows."""
     texts = [_text(*range(7)), _text(8), _text(*range(6))]
-    return windowed.tokenize(tokenizer, [texts], 6, Windowing(2), {"label_ids": np.array([1, 0, 1], np.int32)})
+    return windowed.tokenize_windows(tokenizer, [texts], 6, Windowing(2), {"label_ids": np.array([1, 0, 1], np.int32)})
 
 
 def test_the_face_of_examples(examples):
@@ -98,7 +98,7 @@ def test_the_face_of_examples(examples):
 
 
 def test_a_batch(examples):
-    (batch,) = dataset.batches(examples, np.array([[2, 1]]), max_seq_length=6, width_step=2)
+    (batch,) = dataset.build_batches(examples, np.array([[2, 1]]), max_seq_length=6, width_step=2)
     drawn = {name: values.numpy().tolist() for name, values in batch.items()}
     w = [FIRST + i for i in range(9)]
     assert drawn == {
@@ -111,14 +111,14 @@ def test_a_batch(examples):
 
 
 def test_a_place_that_is_filled_up_keeps_one_token_of_one_window(examples):
-    (batch,) = dataset.batches(examples, np.array([[2, -1]]), max_seq_length=6, by_length=False)
+    (batch,) = dataset.build_batches(examples, np.array([[2, -1]]), max_seq_length=6, by_length=False)
     assert batch["input_mask"][1].numpy().tolist() == [[1, 0, 0, 0, 0, 0], [0] * 6]
     assert not batch["input_ids"][1].numpy().any() and batch["is_real_example"].numpy().tolist() == [1, 0]
 
 
 def test_batches_have_few_shapes_and_the_specs_hold(examples):
     order = np.array([[0], [1], [2]])
-    made = dataset.batches(examples, order, 6)
+    made = dataset.build_batches(examples, order, 6)
     assert [batch["input_ids"].shape for batch in made] == [(1, 3, 6), (1, 1, 6), (1, 2, 6)]
     assert {name: spec.shape.rank for name, spec in made.element_spec.items()} == {
         **dict.fromkeys(("input_ids", "segment_ids", "input_mask"), 3), "label_ids": 1, "is_real_example": 1,
@@ -127,8 +127,8 @@ def test_batches_have_few_shapes_and_the_specs_hold(examples):
 
 
 def test_numbers_of_windows_are_few(tokenizer):
-    examples = windowed.tokenize(tokenizer, [[_text(*[1] * n) for n in range(1, 33)]], 3, Windowing(1), {})
-    made = dataset.batches(examples, np.arange(32)[:, np.newaxis], 3)
+    examples = windowed.tokenize_windows(tokenizer, [[_text(*[1] * n) for n in range(1, 33)]], 3, Windowing(1), {})
+    made = dataset.build_batches(examples, np.arange(32)[:, np.newaxis], 3)
     counts = [batch["input_ids"].shape[1] for batch in made]
     assert sorted(set(counts)) == [1, 2, 3, 4, 6, 8, 12, 16, 24, 32]
     assert all(1 <= made / n < 1.5 for n, made in enumerate(counts, 1))
@@ -137,7 +137,7 @@ def test_numbers_of_windows_are_few(tokenizer):
 def test_the_fingerprint_sees_pieces_windows_and_targets(tokenizer):
     def made(text="the film is a story", stride=2, label=0):
         targets = {"label_ids": np.array([label], np.int32)}
-        return windowed.tokenize(tokenizer, [[text]], 6, Windowing(stride), targets).fingerprint()
+        return windowed.tokenize_windows(tokenizer, [[text]], 6, Windowing(stride), targets).fingerprint()
 
     assert made() == made()
     assert len({made(), made("the film is a film"), made(stride=1), made(stride=3), made(label=1)}) == 5
@@ -145,13 +145,13 @@ def test_the_fingerprint_sees_pieces_windows_and_targets(tokenizer):
 
 def test_the_log_tells_what_was_cut(tokenizer, caplog):
     with caplog.at_level(logging.INFO, logger="absl"):
-        windowed.tokenize(tokenizer, [[_text(*range(9)), _text(1)]], 6, Windowing(2, 2), {}, "x.tsv")
+        windowed.tokenize_windows(tokenizer, [[_text(*range(9)), _text(1)]], 6, Windowing(2, 2), {}, "x.tsv")
     assert "x.tsv: 2 examples in 3 windows, 1 of them in more than one; 1 have more than `max_windows=2`" in caplog.text
     assert "lost 3 pieces" in caplog.text
 
 
 def test_many_texts_are_tokenized_in_parts(tokenizer, monkeypatch):
     texts = [[_text(*range(i % 12)) for i in range(20)]]
-    whole = windowed.tokenize(tokenizer, texts, 6, Windowing(3), {})
+    whole = windowed.tokenize_windows(tokenizer, texts, 6, Windowing(3), {})
     monkeypatch.setattr(windowed, "_CHUNK", 7)
-    assert windowed.tokenize(tokenizer, texts, 6, Windowing(3), {}).fingerprint() == whole.fingerprint()
+    assert windowed.tokenize_windows(tokenizer, texts, 6, Windowing(3), {}).fingerprint() == whole.fingerprint()

@@ -11,7 +11,7 @@ from absl import flags as absl_flags
 from bert_tf.cli import app
 from bert_tf.cli.main import PROGRAMS
 from bert_tf.experiments.tuning import trials
-from bert_tf.utils.subprocesses import check_others
+from bert_tf.utils.subprocesses import check_passed_flags
 from tests.conftest import ROOT
 from tests.documentation import commands
 
@@ -74,13 +74,13 @@ def check_program(command):
     if name == "tune":
         _check_tuned(settings, *rest)
     elif name == "run_glue":
-        check_others(rest, (), "run_glue")
+        check_passed_flags(rest, (), "run_glue")
         read("run_classifier", rest, is_cut=True)
 
 
 def _check_tuned(settings, name, *alike):
-    check_others(alike, (), "tune")
-    for axis in trials.parse(settings.search, flags_of(name)):
+    check_passed_flags(alike, (), "tune")
+    for axis in trials.parse_axes(settings.search, flags_of(name)):
         for value in axis.values or (f"{axis.low:g}", f"{axis.high:g}"):
             read(name, [*alike, f"--{axis.name}={value}", "--output_dir=trial", "--do_train", "--do_eval"])
 

@@ -46,7 +46,7 @@ def _run_children(connection):
 def _replace(children):
     """Has programs start `children`, and pretrain_small train tiny networks for few steps."""
     subprocesses.execute_resumable = children.execute_run
-    report.write = functools.partial(_write_last, report.write)
+    report.write_glue_report = functools.partial(_write_last, report.write_glue_report)
     run.pretrain = functools.partial(run.pretrain, execute=children.execute)
     small, taught = (
         {**tiny, "phases": tuple((length, share, 4) for length, share, _ in real["phases"])}

@@ -53,7 +53,7 @@ def place(tmp_path, monkeypatch):
     for name, form, act in (("my-model", "huggingface", "gelu"), ("my-preset", "keras_hub", "gelu_tanh")):
         config = tiny.config(hidden_act=act, max_position_embeddings=512)
         (tmp_path / name).mkdir()
-        model = writers.Model(config, _classifier(config), Tokenizer(list(tiny.VOCAB)))
+        model = writers.ModelArrays(config, _classifier(config), Tokenizer(list(tiny.VOCAB)))
         writers.write_model(tmp_path / name, form, model)
     tiny.checkpoint(tmp_path / "uncased_L-12_H-768_A-12", max_position_embeddings=512)
     return tmp_path

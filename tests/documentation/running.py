@@ -165,9 +165,9 @@ def _serve(folder, words, log):
     os.chdir(folder)
     for stream in (1, 2):
         os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), stream)
-    from bert_tf.cli.main import start
+    from bert_tf.cli.main import start_program
 
-    start("serve", words)
+    start_program("serve", words)
 
 
 class Runner:

@@ -7,13 +7,13 @@ import pytest
 
 from bert_tf.evaluation.entities import (
     SCHEMES,
-    Entity,
+    EntitySpan,
     Fault,
-    convert,
-    find_fault,
+    convert_tags,
     find_scheme,
+    find_wrong_tag,
     parse_entities,
-    score,
+    score_entities,
     split_tag,
     tags_of,
 )
@@ -116,7 +116,7 @@ def test_scores_are_conllevals():
     golds = [random_tags(rng, rng.randrange(12)) for _ in range(2000)]
     predictions = [[tag if rng.random() < 0.8 else random_tags(rng, 1)[0] for tag in tags] for tags in golds]
     correct, guessed, gold, hits, words = conlleval(golds, predictions)
-    scores = score(golds, predictions)
+    scores = score_entities(golds, predictions)
     assert list(scores) == ["f1", "precision", "recall", "accuracy",
                             "f1_X", "precision_X", "recall_X", "f1_Y", "precision_Y", "recall_Y"]  # fmt: skip
     assert scores["accuracy"] == hits / words
@@ -133,7 +133,7 @@ def test_scores_are_conllevals():
 def test_scores_by_hand():
     golds = [["B-PER", "I-PER", "O", "B-LOC"], ["B-PER"]]
     predictions = [["B-PER", "I-PER", "O", "B-PER"], ["O"]]  # one of two is right, one of three found
-    assert score(golds, predictions) == {
+    assert score_entities(golds, predictions) == {
         "f1": 2 / 5, "precision": 1 / 2, "recall": 1 / 3, "accuracy": 3 / 5,
         "f1_LOC": 0.0, "precision_LOC": 0.0, "recall_LOC": 0.0,
         "f1_PER": 1 / 2, "precision_PER": 1 / 2, "recall_PER": 1 / 2,
@@ -141,18 +141,18 @@ def test_scores_by_hand():
 
 
 def test_a_sentence_ends_every_entity():
-    assert score([["B-P"], ["I-P"]], [["B-P"], ["I-P"]])["f1"] == 1.0
-    assert score([["B-P", "I-P"], ["I-P"]], [["B-P", "I-P"], ["O"]])["precision"] == 1.0
+    assert score_entities([["B-P"], ["I-P"]], [["B-P"], ["I-P"]])["f1"] == 1.0
+    assert score_entities([["B-P", "I-P"], ["I-P"]], [["B-P", "I-P"], ["O"]])["precision"] == 1.0
 
 
 def test_nothing_through_nothing_is_0():
-    assert score([], []) == {"f1": 0.0, "precision": 0.0, "recall": 0.0, "accuracy": 0.0}
-    assert score([["O"]], [["O"]]) == {"f1": 0.0, "precision": 0.0, "recall": 0.0, "accuracy": 1.0}
-    assert score([["O"]], [["B-P"]])["precision_P"] == 0.0
+    assert score_entities([], []) == {"f1": 0.0, "precision": 0.0, "recall": 0.0, "accuracy": 0.0}
+    assert score_entities([["O"]], [["O"]]) == {"f1": 0.0, "precision": 0.0, "recall": 0.0, "accuracy": 1.0}
+    assert score_entities([["O"]], [["B-P"]])["precision_P"] == 0.0
 
 
 def test_entities_without_a_type_have_no_line_of_their_own():
-    scores = score([["B", "I", "O"]], [["B-", "I", "O"]])
+    scores = score_entities([["B", "I", "O"]], [["B-", "I", "O"]])
     assert scores == {"f1": 1.0, "precision": 1.0, "recall": 1.0, "accuracy": 1.0}
 
 
@@ -166,7 +166,7 @@ def test_entities_without_a_type_have_no_line_of_their_own():
 )
 def test_what_does_not_match_is_refused(golds, predictions, message):
     with pytest.raises(ValueError, match=message):
-        score(golds, predictions)
+        score_entities(golds, predictions)
 
 
 @pytest.mark.parametrize("tag", ["", "X", "o", "b-PER", "PER", "O-PER", "BI-PER", "-PER", "B-A B", "B-PER\n", "M-PER"])
@@ -207,8 +207,10 @@ SAME = {  # two that touch, one alone, two of different types
 @pytest.mark.parametrize("scheme_from", SCHEMES)
 @pytest.mark.parametrize("scheme_to", SCHEMES)
 def test_convert_by_hand(scheme_from, scheme_to):
-    assert convert(SAME[scheme_from].split(), scheme_from, scheme_to) == SAME[scheme_to].split()
-    assert "".join(convert(["B", "E"], "bioes", scheme_to)) == {"iob1": "II", "iob2": "BI", "bioes": "BE"}[scheme_to]
+    assert convert_tags(SAME[scheme_from].split(), scheme_from, scheme_to) == SAME[scheme_to].split()
+    assert (
+        "".join(convert_tags(["B", "E"], "bioes", scheme_to)) == {"iob1": "II", "iob2": "BI", "bioes": "BE"}[scheme_to]
+    )
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -217,8 +219,8 @@ def test_what_is_written_has_no_fault_and_the_same_entities(scheme):
     for _ in range(1000):
         tags = random_tags(rng, rng.randrange(10))
         there = tags_of(parse_entities(tags), len(tags), scheme)
-        assert parse_entities(there) == parse_entities(tags) and find_fault(there, scheme) is None
-        if find_fault(tags, scheme) is None:  # what a scheme allows, it writes the same way
+        assert parse_entities(there) == parse_entities(tags) and find_wrong_tag(there, scheme) is None
+        if find_wrong_tag(tags, scheme) is None:  # what a scheme allows, it writes the same way
             assert there == tags
 
 
@@ -241,15 +243,15 @@ FAULTS = [
 
 @pytest.mark.parametrize("scheme, tags, index, reason", FAULTS)
 def test_find_fault(scheme, tags, index, reason):
-    assert find_fault(tags.split(), scheme) == Fault(index, reason)
+    assert find_wrong_tag(tags.split(), scheme) == Fault(index, reason)
 
 
 def test_errors_of_schemes():
     with pytest.raises(ValueError, match=r"must follow iob2 \(`scheme_from`\)\. Received 'I-P' at index 1, which must"):
-        convert(["O", "I-P"], "iob2", "iob1")
+        convert_tags(["O", "I-P"], "iob2", "iob1")
     with pytest.raises(ValueError, match=r"`scheme_to` must be one of iob1, iob2, bioes\. Received: 'iobes'"):
-        convert([], "iob2", "iobes")
+        convert_tags([], "iob2", "iobes")
     with pytest.raises(ValueError, match="`scheme` must be"):
-        tags_of([Entity("P", 0, 0)], 1, "auto")
+        tags_of([EntitySpan("P", 0, 0)], 1, "auto")
     with pytest.raises(ValueError, match="unknown tag 'L-P'"):
-        find_fault(["L-P"], "bioes")
+        find_wrong_tag(["L-P"], "bioes")

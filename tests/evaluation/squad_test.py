@@ -35,14 +35,14 @@ def check(cases):
     golds = {str(i): question["answers"] for i, question in enumerate(questions)}
     said, odds = ({str(i): q[key] for i, q in enumerate(questions)} for key in ("prediction", "odds"))
     for i, expected in enumerate(cases["each"]):
-        got = squad.score(Golds({"q": golds[str(i)]}, True, ""), {"q": said[str(i)]})
+        got = squad.score_squad(Golds({"q": golds[str(i)]}, True, ""), {"q": said[str(i)]})
         assert [got["exact"] / 100, got["f1"] / 100] == pytest.approx(expected, abs=EXACTLY), questions[i]
-    plain = squad.score(Golds(golds, True, ""), said)
+    plain = squad.score_squad(Golds(golds, True, ""), said)
     assert list(plain) == list(cases["scores"]) and plain == pytest.approx(cases["scores"], abs=EXACTLY)
-    full = squad.score(Golds(golds, True, ""), said, odds, cases["threshold"])
+    full = squad.score_squad(Golds(golds, True, ""), said, odds, cases["threshold"])
     assert list(full) == list(cases["with_odds"]) and full == pytest.approx(cases["with_odds"], abs=EXACTLY)
     answered = Golds({name: texts for name, texts in golds.items() if texts}, False, "")
-    first = squad.score(answered, {name: said[name] for name in answered.texts})
+    first = squad.score_squad(answered, {name: said[name] for name in answered.texts})
     assert first == pytest.approx({**cases["version_1"], "total": len(answered.texts)}, abs=EXACTLY)
 
 
@@ -95,13 +95,13 @@ def test_the_goldens_and_many_random_answers_against_the_official_algorithm(tmp_
 def test_by_hand():
     golds = Golds({"q": ["the red house", "house"], "r": ["x"]}, False, "")
     # "A red car": of two words one is right, of "red house" one of two: 1/2; "x" is right.
-    assert squad.score(golds, {"q": "A red car", "r": "X."}) == {"exact": 50.0, "f1": 75.0, "total": 2}
+    assert squad.score_squad(golds, {"q": "A red car", "r": "X."}) == {"exact": 50.0, "f1": 75.0, "total": 2}
 
 
 def test_the_best_threshold_by_hand():
     golds = Golds({"no": [], "yes": ["x"], "wrong": ["y"], "none": []}, True, "")
     odds = {"yes": -2.0, "wrong": -1.0, "no": 0.5, "none": 3.0}
-    scores = squad.score(golds, {"no": "x", "yes": "x", "wrong": "z", "none": "x"}, odds, 1.0)
+    scores = squad.score_squad(golds, {"no": "x", "yes": "x", "wrong": "z", "none": "x"}, odds, 1.0)
     # no answer anywhere: 2 of 4 right; odds up to -2 answered: 3 of 4; beyond, nothing is gained
     assert (scores["best_exact"], scores["best_exact_thresh"]) == (75.0, -2.0)
     assert scores["exact"] == 50.0 and scores["NoAns_exact"] == 50.0  # odds of 3 alone are above the threshold
@@ -109,7 +109,7 @@ def test_the_best_threshold_by_hand():
 
 def test_a_question_without_a_prediction_is_wrong_and_counted(caplog):
     golds = Golds({"a": ["x"], "b": ["x"], "c": []}, True, "dev.json")
-    scores = squad.score(golds, {"a": "x", "z": "?"}, {"a": 0.0})
+    scores = squad.score_squad(golds, {"a": "x", "z": "?"}, {"a": 0.0})
     assert scores["missing"] == 2 and scores["total"] == 3
     assert scores["exact"] == scores["best_exact"] == pytest.approx(100 / 3) and scores["NoAns_exact"] == 0.0
     assert "2 questions have no prediction and count as wrong: 'b', 'c'." in caplog.text
@@ -177,9 +177,9 @@ def test_files_that_do_not_belong_together():
     golds = Golds({"a": ["x"]}, False, "dev.json")
     with pytest.raises(ValueError, match=r"questions of dev\.json\. Received 1 predictions, none of them to one of its "
                        r"1 questions: 'b'; name the files that belong together\."):  # fmt: skip
-        squad.score(golds, {"b": "x"})
+        squad.score_squad(golds, {"b": "x"})
     with pytest.raises(ValueError, match=r"Received none for 1: 'a'; name the files of one run"):
-        squad.score(golds, {"a": "x"}, {})
+        squad.score_squad(golds, {"a": "x"}, {})
 
 
 def test_the_program_prints_one_object_and_nothing_else_there(tmp_path):

@@ -65,13 +65,13 @@ def test_a_file_sets_ranges_for_every_task(tmp_path, name):
 def test_a_line_must_be_an_example(tmp_path, name, lines, message):
     task = write_trained(tmp_path, name)
     with pytest.raises(ValueError, match=message):
-        calibration.read_examples(_file(tmp_path, lines), task.task, task.text_inputs)
+        calibration.read_calibration_texts(_file(tmp_path, lines), task.task, task.text_inputs)
 
 
 def test_no_more_is_read_than_counts(tmp_path):
     task = types.SimpleNamespace(list_inputs=())
     file = _file(tmp_path, ["good"] * calibration.MOST_EXAMPLES + ["good\tfilm"])
-    assert calibration.read_examples(file, task, ("text",)) == [["good"]] * 512
+    assert calibration.read_calibration_texts(file, task, ("text",)) == [["good"]] * 512
 
 
 def test_without_examples_there_are_no_ranges():

@@ -16,8 +16,8 @@ import bert_tf
 from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.loading import save_description
 from bert_tf.export.form import DEFAULT, Form
-from bert_tf.export.saved_model import export, versions
-from bert_tf.export.served import ServedModel, cut
+from bert_tf.export.saved_model import export, list_versions
+from bert_tf.export.served import ServingModule, cut
 from bert_tf.export.trained import export_trained
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
@@ -198,7 +198,7 @@ def test_a_real_model_is_hardly_larger_than_its_weights(minilm, tmp_path):
     bert = bert_tf.load(minilm)
     task = ClassificationTask(bert.config, 2)
     model = task.build_model()
-    path = export(ServedModel(task, model, bert.tokenizer, ("text",), 128), tmp_path)
+    path = export(ServingModule(task, model, bert.tokenizer, ("text",), 128), tmp_path)
     size = sum(file.stat().st_size for file in pathlib.Path(path).rglob("*") if file.is_file())
     assert size <= 1.05 * sum(4 * int(np.prod(v.shape)) for v in model.variables)
 
@@ -212,7 +212,7 @@ def test_versions_rise_and_bfloat16_halves(tmp_path, caplog):
     (out / "tmp-export-old").mkdir()
     whole, half = export_trained(str(tmp_path), str(out)), export_trained(str(tmp_path), str(out), Form("bfloat16"))
     assert f"{out / 'tmp-export-old'} is another export that is being made, or was stopped" in caplog.text
-    assert versions(str(out)) == [7, 8, 9] and [whole, half] == [str(out / "8"), str(out / "9")]
+    assert list_versions(str(out)) == [7, 8, 9] and [whole, half] == [str(out / "8"), str(out / "9")]
     data = "variables/variables.data-00000-of-00001"
     assert os.path.getsize(f"{half}/{data}") < 0.6 * os.path.getsize(f"{whole}/{data}")
     got = tf.saved_model.load(half).signatures["serving_default"](text=tf.constant(TEXTS))["probabilities"]

@@ -14,8 +14,8 @@ from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.registry import save_task
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.loop import RunConfig
-from bert_tf.training.scoring import Batching
-from bert_tf.training.trainer import Job
+from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.trainer import Trainer
 from tests import tiny
 
 LENGTH, WINDOWS = 12, Windowing(5, 8)
@@ -30,7 +30,7 @@ def _exported(directory, problem, text_inputs, num_labels):
     task = ClassificationTask(tiny.config(), num_labels, problem, windows=WINDOWS)
     save_description(directory, task.config, tokenizer, task.labels)
     save_task(directory, TrainedTask(task, text_inputs, LENGTH))
-    job = Job(task, RunConfig(directory, 8, 1))
+    job = Trainer(task, RunConfig(directory, 8, 1))
     job.model = task.build_model()
     tf1.write_tf1(f"{directory}/model.ckpt-1", job.model.variables)
     return tf.saved_model.load(export_trained(directory)).signatures, job, tokenizer
@@ -38,9 +38,9 @@ def _exported(directory, problem, text_inputs, num_labels):
 
 def _script(job, tokenizer, *texts):
     """Returns (answers, one batch of all the texts) as run_classifier.py makes them."""
-    examples = windowed.tokenize(tokenizer, [*texts], LENGTH, WINDOWS, {})
-    (batch,) = dataset.batches(examples, np.arange(len(examples))[np.newaxis], LENGTH)
-    outputs = job.outputs(Batching(LENGTH).scoring(examples, 4))
+    examples = windowed.tokenize_windows(tokenizer, [*texts], LENGTH, WINDOWS, {})
+    (batch,) = dataset.build_batches(examples, np.arange(len(examples))[np.newaxis], LENGTH)
+    outputs = job.outputs(BatchSettings(LENGTH).scoring(examples, 4))
     return job.task.answers(outputs), {name: batch[name] for name in job.task.features}
 
 

@@ -15,7 +15,7 @@ from safetensors.numpy import save_file
 
 from bert_tf.checkpoints import name_maps
 from bert_tf.checkpoints.tf1 import write_tf1
-from bert_tf.inference.filler import Filler, as_text, read_texts
+from bert_tf.inference.filler import Filler, format_answer, read_masked_texts
 from bert_tf.models.pretraining_heads import Pretrainer
 from tests import parity, processes, tiny
 
@@ -70,9 +70,12 @@ def test_the_mask_of_another_vocabulary(tmp_path):
     filler = Filler(path, top_k=601)
     answers = list(filler(texts))
     assert [answer["id"] for answer in answers] == [0, 1] and " the" in answers[0]["token"]  # as a reader writes it
-    assert as_text(answers[0], "<mask>").startswith("the <mask> ship\n") and read_texts(texts, None, "<mask>") == texts
+    assert (
+        format_answer(answers[0], "<mask>").startswith("the <mask> ship\n")
+        and read_masked_texts(texts, None, "<mask>") == texts
+    )
     with pytest.raises(ValueError, match="Each text must say <mask> where its blank is"):
-        read_texts(["a [MASK]"], None, "<mask>")
+        read_masked_texts(["a [MASK]"], None, "<mask>")
     served = tf.saved_model.load(filler.export(str(tmp_path / "export"))).signatures["serving_default"]
     given = served(text=tf.constant(texts))
     np.testing.assert_allclose(given["probability"], [answer["probability"] for answer in answers], atol=1e-5)
@@ -103,27 +106,27 @@ def test_the_program(path):
 
 def test_how_answers_look():
     answer = {"text": "[MASK] [MASK]", "mask": 1, "token": ["a", "bc"], "probability": [0.75, 0.125]}
-    assert as_text(answer) == "[MASK] [MASK]   ([MASK] 2)\n  0.7500  a\n  0.1250  bc"
-    assert as_text({**answer, "text": "[MASK]", "mask": 0}).startswith("[MASK]\n")
+    assert format_answer(answer) == "[MASK] [MASK]   ([MASK] 2)\n  0.7500  a\n  0.1250  bc"
+    assert format_answer({**answer, "text": "[MASK]", "mask": 0}).startswith("[MASK]\n")
 
 
 def test_where_texts_come_from(tmp_path, monkeypatch):
     file = tmp_path / "texts"
     file.write_bytes(b"one [MASK]\r\n\n  \ntwo \xff[MASK]\n")
     expected = ["one [MASK]", "two [MASK]"]
-    assert read_texts([], str(file)) == expected
+    assert read_masked_texts([], str(file)) == expected
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(file.read_bytes())))
-    assert read_texts([], None) == expected
-    assert read_texts(["\udcff[MASK]"], None) == ["[MASK]"]
+    assert read_masked_texts([], None) == expected
+    assert read_masked_texts(["\udcff[MASK]"], None) == ["[MASK]"]
     for arguments, input_file, message in (
         (["[MASK]"], str(file), r"as arguments or from `input_file`\. Received both"),
         (["[MASK]", "it is [mask] .", ""], None, r"Received 2 of 3 without, text 2 first: 'it is \[mask\] \.'"),
     ):
         with pytest.raises(ValueError, match=message):
-            read_texts(arguments, input_file)
+            read_masked_texts(arguments, input_file)
     file.write_text("\n \n")
     with pytest.raises(ValueError, match="must be a text with a blank to fill. Received none"):
-        read_texts([], str(file))
+        read_masked_texts([], str(file))
 
 
 def test_a_model_without_the_head_is_refused(tmp_path):

@@ -7,9 +7,9 @@ import shutil
 import numpy as np
 import pytest
 
-from bert_tf.inference.batch_prediction.table_job import TableJob, run
+from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
 from bert_tf.inference.search import Embedder, Indexer, SearchIndex, make_index, read_queries
-from bert_tf.inference.sentence_encoder import Options, SentenceEncoder
+from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder
 from tests import processes, tiny
 
 TEXTS = ["good film", "", "a warm story of people — 音楽", "good film", "it is dull , cold and empty ."]
@@ -23,8 +23,8 @@ def model(tmp_path_factory):
 def index_of(model, folder, texts=TEXTS, **options):
     path = folder / "texts.jsonl"
     tiny.write_jsonl(path, [(text,) for text in texts], ["text"])
-    maker = Indexer(model, Options(**options))
-    make_index(str(folder / "index"), maker, lambda file: run(TableJob(str(path), file, maker)))
+    maker = Indexer(model, EncodeOptions(**options))
+    make_index(str(folder / "index"), maker, lambda file: run_table_job(TableJob(str(path), file, maker)))
     return folder / "index"
 
 
@@ -85,7 +85,7 @@ def test_whole_or_not_at_all(model, path, tmp_path):
 
 
 def test_makers_go_to_other_processes_and_say_what_decides(model):
-    embedder, indexer = (kind(model, Options(prompt="see ")) for kind in (Embedder, Indexer))
+    embedder, indexer = (kind(model, EncodeOptions(prompt="see ")) for kind in (Embedder, Indexer))
     assert json.loads(json.dumps(embedder.identity)) == embedder.identity and embedder.identity["prompt"] == "see "
     assert indexer.identity == {**embedder.identity, "texts": True}
     assert pickle.loads(pickle.dumps(indexer)) == indexer

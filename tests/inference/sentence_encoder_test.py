@@ -10,7 +10,7 @@ from safetensors.numpy import save_file
 
 import bert_tf
 from bert_tf.cli import embed
-from bert_tf.inference.sentence_encoder import Options, SentenceEncoder, identity_of
+from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of
 from bert_tf.utils.settings import Settings
 from tests import processes, tiny
 from tests.fake_pandas import DataFrame, Series
@@ -102,11 +102,11 @@ def test_a_prompt_that_is_not_pooled(plain, bert, tmp_path):
 
 
 def test_what_decides_the_vectors(plain, tmp_path):
-    one = identity_of(str(plain), Options())
-    assert one == json.loads(json.dumps(one)) and one != identity_of(str(plain), Options(pooling="max"))
-    assert one == identity_of(str(plain), Options(prompt="x"))
+    one = identity_of(str(plain), EncodeOptions())
+    assert one == json.loads(json.dumps(one)) and one != identity_of(str(plain), EncodeOptions(pooling="max"))
+    assert one == identity_of(str(plain), EncodeOptions(prompt="x"))
     other = tiny.checkpoint(tmp_path / "other")
-    assert identity_of(str(other), Options())["weights"] != one["weights"]
+    assert identity_of(str(other), EncodeOptions())["weights"] != one["weights"]
 
 
 @pytest.mark.parametrize(

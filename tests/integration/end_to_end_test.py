@@ -12,7 +12,7 @@ from bert_tf.inference.batch_prediction import table_job as jobs
 from bert_tf.inference.batch_prediction.prediction import find_model
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
-from bert_tf.training.history import read as read_history
+from bert_tf.training.history import read_history
 from tests import tiny
 from tests.scripts import CONTINUED, STEP, assert_same_tensors, check_continues, run, run_and_kill
 
@@ -69,7 +69,9 @@ def test_the_export_answers_as_the_script_did(whole):
 def test_predict_answers_as_the_script_did(material, whole, tmp_path):
     folder, _ = whole
     model, columns = find_model(str(folder / "export")), ("text_a", "text_b")
-    (path,) = jobs.run(jobs.TableJob(str(material / "ask.csv"), str(tmp_path / "answers.jsonl"), model, columns))
+    (path,) = jobs.run_table_job(
+        jobs.TableJob(str(material / "ask.csv"), str(tmp_path / "answers.jsonl"), model, columns)
+    )
     files = pathlib.Path(path), folder / "predictions.jsonl"
     lines = [file.read_text(encoding="utf-8").splitlines() for file in files]
     for answer, row in (map(json.loads, pair) for pair in zip(*lines, strict=True)):

@@ -19,7 +19,7 @@ from safetensors.numpy import save_file
 
 import bert_tf
 from bert_tf.checkpoints.loading import load_description
-from bert_tf.checkpoints.name_map import NameMap, Row
+from bert_tf.checkpoints.name_map import NameMap, WeightName
 from bert_tf.checkpoints.name_maps import NAME_MAPS
 from bert_tf.cli.common_flags import FINE_TUNING
 from bert_tf.cli.fine_tuning import run_task
@@ -29,11 +29,11 @@ from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.families import Family, Template
+from bert_tf.models.families import Family, InputTemplate
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
-from bert_tf.tasks.base import ACTIONS, FineTuned
+from bert_tf.tasks.base import ACTIONS, FineTuningTask
 from bert_tf.tasks.labels import single_rows
 from bert_tf.utils.files import write_text
 from bert_tf.utils.settings import Flag, Settings
@@ -42,24 +42,24 @@ from tests.scripts import assert_same_tensors
 
 ROW = Family(
     name_map="strange",
-    template=Template(("[SEP]", "[CLS]"), ("[SEP]", "[SEP]"), ("[SEP]", "[CLS]", "[SEP]"), second_segment=0),
+    template=InputTemplate(("[SEP]", "[CLS]"), ("[SEP]", "[SEP]"), ("[SEP]", "[CLS]", "[SEP]"), second_segment=0),
     keys={"layers": "num_hidden_layers", "width": "hidden_size", "heads": "num_attention_heads"},
     fixed={"first_position": 2, "type_vocab_size": 1, "has_pooler": False},
 )
 _ROWS = NAME_MAPS["distilbert"].rows
 MAP = NameMap((
-    Row("bert/embeddings/token_type_embeddings", "strange.segments"),
+    WeightName("bert/embeddings/token_type_embeddings", "strange.segments"),
     *(dataclasses.replace(row, theirs=f"strange.{row.theirs}") for row in _ROWS),
 ))  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
 class CountingData:
-    examples: dict[str, tables.Examples]
+    examples: dict[str, tables.LabeledTexts]
     text_inputs: tuple[str, ...] = ("text",)
 
 
-class CountingTask(FineTuned):
+class CountingTask(FineTuningTask):
     """How many of a text's words mean something, 0 to `most`."""
 
     name = "counting"

@@ -87,7 +87,7 @@ def _saved(home):
 
 
 def _operated(home):
-    surgery.write(surgery.read(str(home / "left")), str(home / "operated"))
+    surgery.write_surgery(surgery.read_model_directory(str(home / "left")), str(home / "operated"))
     return _of_pieces(home / "operated")
 
 

@@ -43,7 +43,7 @@ def _filled(folder, rows):
     config = EncoderConfig.load(folder)
     found = open_checkpoint(folder).names
     model = Pretrainer(config, next_sentence="cls/seq_relationship/output_bias" in found)
-    convert.load(folder, model.variables, (heads.POOLER, *heads.others(("cls/.*",))), config.model_type)
+    convert.assign_weights(folder, model.variables, (heads.POOLER, *heads.others(("cls/.*",))), config.model_type)
     places = np.broadcast_to(np.arange(rows["input_ids"].shape[1], dtype=np.int32), rows["input_ids"].shape)
     outputs = model(rows | {"masked_lm_positions": places})
     return {name: outputs[name][:, 0] if name == "nsp_logits" else outputs[name] for name in outputs}
@@ -52,7 +52,7 @@ def _filled(folder, rows):
 def _answered(folder, rows):
     config = EncoderConfig.load(folder)
     model = QuestionAnsweringTask(config).build_model()
-    report = convert.load(folder, model.variables, [heads.POOLER], config.model_type)
+    report = convert.assign_weights(folder, model.variables, [heads.POOLER], config.model_type)
     assert set(report.excused_missing) <= {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
     return {name.removesuffix("_logits"): tf.sigmoid(value) for name, value in model(rows).items()}
 

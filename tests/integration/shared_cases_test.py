@@ -5,9 +5,9 @@ import pytest
 
 from bert_tf.data.tables import read_table
 from bert_tf.evaluation.squad import read_golds
-from bert_tf.tasks.base import Outcome
+from bert_tf.tasks.base import SplitPredictions
 from bert_tf.tasks.squad_examples import read_squad
-from bert_tf.tasks.tagging import TaggingTask, label_list
+from bert_tf.tasks.tagging import TaggingTask, list_tags
 from bert_tf.tasks.tagging_columns import read_columns
 from bert_tf.tasks.tagging_words import sentence_rows
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -44,7 +44,7 @@ def test_squad_that_cannot_be_trained_on(shared_cases, name, message):
 
 def test_both_files_tell_one_entity_around_a_word_without_pieces(shared_cases):
     folder = shared_cases / "ner_piece_less_word"
-    labels = label_list(read_columns(folder / "pl_train.txt").tags)
+    labels = list_tags(read_columns(folder / "pl_train.txt").tags)
     examples = read_columns(folder / "pl_test.txt")
     tokenizer = Tokenizer([*tiny.VOCAB, "jon", "holt", "here"])
     rows = sentence_rows(tokenizer, examples, labels, 16, 8, with_tags=True)
@@ -52,7 +52,7 @@ def test_both_files_tell_one_entity_around_a_word_without_pieces(shared_cases):
     tags = rows.pieces["tag_ids"]
     outputs["tag"][0, : len(tags)] = np.where(tags < 0, labels.index("O"), tags)  # a model that is right
     task = TaggingTask(tiny.config(), labels)
-    (written,), (found,) = task.decode(Outcome("test", examples, rows, outputs, None))
+    (written,), (found,) = task.decode(SplitPredictions("test", examples, rows, outputs, None))
     assert written == ["B-PER", "I-PER", "I-PER", "O", "O"] == examples.tags[0]
     assert [(each["text"], each["type"]) for each in found] == [("Jon \u200b Holt", "PER")]
     assert task.metrics(outputs, rows)["f1"] == 1.0

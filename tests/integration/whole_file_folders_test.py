@@ -12,7 +12,7 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.checkpoints import surgery, vocabulary_extension
 from bert_tf.checkpoints.loading import has_vocabulary
-from bert_tf.export.conversion.convert import convert
+from bert_tf.export.conversion.convert import convert_model
 from bert_tf.export.hub.export import Preprocessor
 from bert_tf.export.hub.tokenizer_layer import TokenizerLayer
 from bert_tf.models import families
@@ -80,9 +80,9 @@ def test_the_asset_of_a_unigram_tokenizer_is_its_model(tmp_path):
 
 
 def test_it_is_converted_and_operated_on(folder, expected, tmp_path):
-    surgery.write(surgery.read(str(folder)), str(tmp_path / "surgery"))
+    surgery.write_surgery(surgery.read_model_directory(str(folder)), str(tmp_path / "surgery"))
     for form in ("huggingface", "sentence_transformers", "tf1"):
-        convert(folder, tmp_path / form, form)
+        convert_model(folder, tmp_path / form, form)
     for name in ("surgery", "huggingface", "sentence_transformers", "tf1"):
         tokenizer = Tokenizer.from_directory(tmp_path / name)
         assert tokenizer.vocab_file == str(tmp_path / name / "tokenizer.json")
@@ -92,7 +92,7 @@ def test_it_is_converted_and_operated_on(folder, expected, tmp_path):
 def test_words_are_added_to_it(folder, tmp_path):
     description = bert_tf.checkpoints.loading.load_description([str(folder)])
     extension = vocabulary_extension.Extension.of(description.tokenizer, ["unheard"])
-    vocabulary_extension.write(str(folder), str(tmp_path / "more"), extension, description)
+    vocabulary_extension.write_extended_model(str(folder), str(tmp_path / "more"), extension, description)
     more = bert_tf.load(tmp_path / "more")
     assert more.tokenizer.vocab == [*tiny.VOCAB, "unheard"]
     assert more.tokenizer.tokenize(["Unheard"]).to_list() == [[len(tiny.VOCAB)]]

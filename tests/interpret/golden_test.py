@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf import inspect
 from bert_tf.interpret.attribution import _explained
-from bert_tf.interpret.targets import OfPieces, head_of
+from bert_tf.interpret.targets import TokenTarget, head_of
 from tests import other_envs, parity
 from tests.interpret.models import CASES, golden
 
@@ -39,7 +39,7 @@ def _logits(model, row):
     head, features = head_of(model), row.features
     outputs = model.encoder(features, training=False)
     if model.head is not None:
-        return head.head(outputs["sequence_output" if isinstance(head, OfPieces) else "pooled_output"]).numpy()[0]
+        return head.head(outputs["sequence_output" if isinstance(head, TokenTarget) else "pooled_output"]).numpy()[0]
     logits = head.head(outputs["sequence_output"], features["input_mask"])
     return np.stack([logits["start_logits"][0], logits["end_logits"][0]], -1)
 

@@ -14,11 +14,11 @@ from safetensors.numpy import load_file, save_file
 
 import bert_tf
 from bert_tf.checkpoints.loading import load_description
-from bert_tf.cli.main import start
+from bert_tf.cli.main import start_program
 from bert_tf.inference.filler import Filler
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training.loop import RunConfig
-from bert_tf.training.trainer import Job
+from bert_tf.training.trainer import Trainer
 from tests import tiny
 from tests.tasks.squad.support import questions, write
 
@@ -68,7 +68,7 @@ def test_a_head_for_every_piece_is_not_taken_for_a_classifier_s(folder):
     head = {"classifier.weight": np.ones((2, 24), np.float32), "classifier.bias": np.ones(2, np.float32)}
     _change(folder, lambda tensors: tensors.update(head))
     assert bert_tf.load(folder).head.num_labels == 2 and bert_tf.load(folder).head.transform_act is None
-    job = Job(ClassificationTask(load_description([str(folder)]).config, 2), RunConfig("/nowhere", 8, 1, 0, 1e-3,
+    job = Trainer(ClassificationTask(load_description([str(folder)]).config, 2), RunConfig("/nowhere", 8, 1, 0, 1e-3,
               init_checkpoint=str(folder)))  # fmt: skip
     with pytest.raises(ValueError, match="which has no head for this task"):
         job.restore()
@@ -85,7 +85,7 @@ RECIPE = ["--max_seq_length=16", "--learning_rate=3e-3", "--train_batch_size=16"
 def _run(program, folder, out, *arguments):
     """Runs a program as the command line would, and returns what it exported."""
     with contextlib.suppress(SystemExit):
-        start(program, [*RECIPE, f"--init_checkpoint={folder}", f"--output_dir={out}", *map(str, arguments)])
+        start_program(program, [*RECIPE, f"--init_checkpoint={folder}", f"--output_dir={out}", *map(str, arguments)])
     return tf.saved_model.load(str(out / "export" / "1")).signatures["serving_default"]
 
 

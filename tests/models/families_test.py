@@ -9,7 +9,7 @@ import pytest
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig, config_for, template_for
 from bert_tf.models.config_files import model_type_in
-from bert_tf.models.families import Family, Template, names
+from bert_tf.models.families import Family, InputTemplate, published_sizes
 
 # From the papers: layers, width, heads, feed-forward; rows of the vocabulary.
 PUBLISHED = {
@@ -112,7 +112,7 @@ def test_a_published_size_is_written_and_read_again(name, tmp_path):
 
 def test_names():
     grid = {f"bert-L{layers}-H{hidden}" for layers, hidden in families.GRID}
-    assert len(names()) == len(set(names())) and set(names()) == grid | set(PUBLISHED)
+    assert len(published_sizes()) == len(set(published_sizes())) and set(published_sizes()) == grid | set(PUBLISHED)
     assert [config_for(f"ernie-3.0-{size}-zh").task_type_vocab_size for size in ("base", "nano")] == [3, 16]
     assert [config_for(f"electra-{size}").embedding_width for size in ("small", "base", "large")] == [128, 768, 1024]
     same = {"bert-tiny": "bert-L2-H128", "bert-medium": "bert-L8-H512", "bert-base": "bert-L12-H768"}
@@ -172,10 +172,10 @@ def test_a_row_is_looked_up_when_it_is_needed(monkeypatch, tmp_path):
 
 
 def test_templates():
-    bert = Template()
+    bert = InputTemplate()
     assert (bert.special(1), bert.special(2)) == (2, 3)
     assert bert.pieces(1) == ("[CLS]", "[SEP]") and bert.pieces(2) == ("[CLS]", "[SEP]", "[SEP]")
-    two = Template(("<s>",), ("</s>", "</s>"), ("</s>",), 0)
+    two = InputTemplate(("<s>",), ("</s>", "</s>"), ("</s>",), 0)
     assert (two.special(1), two.special(2)) == (2, 4)
     template = template_for(EncoderConfig(vocab_size=9, type_vocab_size=1))
     template.check(1)

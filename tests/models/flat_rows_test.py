@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.graph_forms import FLAT_ROWS, LAYER_NORM_KERNEL, ROW_PACKING, graph_forms
-from bert_tf.models.row_packing import flatten, join, unflatten
+from bert_tf.models.row_packing import flatten, merge_heads, unflatten
 from tests.harness import randomize
 from tests.models.encoder_test import CONFIG
 
@@ -26,7 +26,7 @@ def test_pieces_of_a_batch_and_back():
         pieces, none = flatten(ids, [ids, None])
         assert none is None
         vectors = tf.one_hot(pieces, 6)
-        return pieces, unflatten(vectors), unflatten(vectors, 2, 3), join(unflatten(vectors, 2, 3))
+        return pieces, unflatten(vectors), unflatten(vectors, 2, 3), merge_heads(unflatten(vectors, 2, 3))
 
     ids = np.array([[0, 1, 2], [3, 4, 5]], np.int32)
     pieces, batch, heads, joined = _in_form(there_and_back)(ids)
@@ -40,7 +40,7 @@ def test_elsewhere_all_stays_as_it_is():
     ids, x = tf.zeros([2, 3], tf.int32), tf.random.normal([2, 3, 8])
     same, none = flatten(ids, [ids, None])
     assert same is ids and none is None and unflatten(x) is x
-    assert unflatten(x, 2, 4).shape == (2, 3, 2, 4) and join(unflatten(x, 2, 4)).shape == x.shape
+    assert unflatten(x, 2, 4).shape == (2, 3, 2, 4) and merge_heads(unflatten(x, 2, 4)).shape == x.shape
 
 
 def test_products_of_integers_have_few_numbers_of_rows():

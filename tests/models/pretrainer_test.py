@@ -13,7 +13,7 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.layers import seed_scope
 from bert_tf.models.model_inputs import encoder_inputs
 from bert_tf.models.pretraining_heads import Pretrainer
-from bert_tf.pretraining.corpus.unit import pack
+from bert_tf.pretraining.corpus.unit import pack_examples
 from tests import tiny
 from tests.checkpoints import fakes
 from tests.harness import check_layer, randomize, relative_error
@@ -123,7 +123,7 @@ def _examples():
 def test_packed_rows_have_the_logits_of_their_examples(causal):
     """Seven, five and three tokens in rows of ten."""
     examples = {k: np.pad(v, [(0, 0), (0, 1)]) if v.shape[1] == 9 else v for k, v in _examples().items()}
-    rows = pack(examples, max_predictions=6, max_sentences=3)
+    rows = pack_examples(examples, max_predictions=6, max_sentences=3)
     assert rows["input_ids"].shape == (2, 10)
     model = _pretrainer(is_decoder=causal)
     alone, packed = (model({name: each[name] for name in model.TAKES if name in each}) for each in (examples, rows))
@@ -159,7 +159,7 @@ def test_checkpoints_of_both_dialects_load(tmp_path):
     folder = fakes.save_hugging_face(tmp_path / "hf", fakes.to_hugging_face(weights))
     for path in (tmp_path / "bert_model.ckpt", folder):
         other = _pretrainer(seed=1)
-        report = convert.load(path, other.variables)
+        report = convert.assign_weights(path, other.variables)
         assert len(report.loaded) == len(weights) == 5 + 16 * 2 + 2 + 5 + 2
         assert not report.excused_missing and not report.excused_left_over
         for name, logits in model(_batch()).items():

@@ -8,12 +8,12 @@ import tensorflow as tf
 
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.graph_forms import ROW_PACKING, graph_forms
-from bert_tf.models.row_packing import ROW, pack
+from bert_tf.models.row_packing import ROW, pack_batch
 from tests.harness import randomize
 from tests.models.encoder_test import CONFIG
 
 SPEC = tf.TensorSpec([None, None], tf.int32)
-PACK = tf.function(pack, input_signature=[{"input_ids": SPEC, "input_mask": SPEC}], autograph=False)
+PACK = tf.function(pack_batch, input_signature=[{"input_ids": SPEC, "input_mask": SPEC}], autograph=False)
 
 
 def _mask(lengths, width=None):

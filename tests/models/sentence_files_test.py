@@ -2,14 +2,14 @@
 
 import pytest
 
-from bert_tf.models.sentence_files import MODES, Dense, Recipe, pooling_settings, read_recipe
+from bert_tf.models.sentence_files import MODES, Dense, PoolingConfig, pooling_settings, read_recipe
 from bert_tf.utils.names import POOLINGS
 from tests.sentence_folders import NEW, OLD, PLAIN, write
 
 
 def test_a_plain_directory(tmp_path):
     assert read_recipe(str(tmp_path)) is None
-    assert read_recipe(write(tmp_path)) == Recipe()
+    assert read_recipe(write(tmp_path)) == PoolingConfig()
 
 
 @pytest.mark.parametrize("package", [OLD, NEW], ids=["old", "new"])
@@ -25,7 +25,7 @@ def test_settings_of_length_case_and_prompts(tmp_path):
     prompts = {"prompts": {"query": "ask: ", "document": None}, "default_prompt_name": "query"}
     path = write(tmp_path, sentence_bert_config={"max_seq_length": 77, "do_lower_case": True},
                  config_sentence_transformers=prompts, **{"1_Pooling__config": {"include_prompt": False}})  # fmt: skip
-    assert read_recipe(path) == Recipe(
+    assert read_recipe(path) == PoolingConfig(
         max_seq_length=77, lower=True, include_prompt=False, prompts={"query": "ask: "}, default_prompt="query"
     )
 
@@ -38,7 +38,7 @@ def test_what_sentence_transformers_5_writes(tmp_path):
     pooling = {"embedding_dimension": 4, "pooling_mode": "mean", "include_prompt": True}
     files = {"sentence_bert_config": {**transformer, "module_output_name": "token_embeddings"},
              "config_sentence_transformers": prompts, "1_Pooling__config": pooling}  # fmt: skip
-    assert read_recipe(write(tmp_path, **files)) == Recipe()
+    assert read_recipe(write(tmp_path, **files)) == PoolingConfig()
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_the_length_may_be_the_tokenizers(tmp_path):
 def test_the_encoder_may_lie_in_a_folder(tmp_path):
     modules = (("Transformer", "0_Transformer"), ("Pooling", "1_Pooling"))
     path = write(tmp_path, modules, **{"0_Transformer__sentence_roberta_config": {"max_seq_length": 5}})
-    assert read_recipe(path) == Recipe(max_seq_length=5, folder="0_Transformer")
+    assert read_recipe(path) == PoolingConfig(max_seq_length=5, folder="0_Transformer")
 
 
 @pytest.mark.parametrize(

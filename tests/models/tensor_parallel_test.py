@@ -12,7 +12,7 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.fused_int8 import found_ranges
 from bert_tf.models.graph_forms import INT8_PRODUCTS, INT8_RANGES, graph_forms
 from bert_tf.models.lora import Lora
-from bert_tf.models.tensor_parallel import split
+from bert_tf.models.tensor_parallel import split_layers
 from tests.harness import randomize
 from tests.models.encoder_test import CONFIG
 
@@ -56,7 +56,7 @@ def test_heads_and_units_are_the_whole_ones_in_order():
     block = _block()
     attention = block.attention
     with graph_forms(parts={}):
-        halves = split([attention.query, attention.key], attention.dense, width=8)
+        halves = split_layers([attention.query, attention.key], attention.dense, width=8)
     both = [np.split(part.kernel, 2, 1) for (part,), _ in halves]
     biases = [np.split(part.bias, 2) for (part,), _ in halves]
     for number, whole in enumerate([attention.query, attention.key]):

@@ -30,7 +30,7 @@ from bert_tf.serving.server.json_requests import predict_inputs
 from bert_tf.serving.server.predict import Call
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.server import serve
-from bert_tf.serving.server.tensors import check_tensor, to_array
+from bert_tf.serving.server.tensors import check_tensor, proto_to_array
 from tests.serving.grpc_test import Code, check, examples_request, predict_request, proto
 
 _PREDICT = "/tensorflow.serving.PredictionService/Predict"
@@ -166,9 +166,9 @@ def test_a_tensor_of_33_axes_is_refused_where_it_meets_the_graph(film_path):
 
 
 def test_a_value_still_stands_for_a_few():
-    assert to_array(text(b"x", shape=[2, 2]), "text").tolist() == [[b"x", b"x"], [b"x", b"x"]]
+    assert proto_to_array(text(b"x", shape=[2, 2]), "text").tolist() == [[b"x", b"x"], [b"x", b"x"]]
     filled = tf.make_tensor_proto(7, tf.int32, shape=[3, 2])
-    np.testing.assert_array_equal(to_array(filled, "ids"), np.full([3, 2], 7, np.int32))
+    np.testing.assert_array_equal(proto_to_array(filled, "ids"), np.full([3, 2], 7, np.int32))
 
 
 def test_a_message_that_is_too_large_is_refused(film_path):
@@ -359,7 +359,7 @@ def test_a_large_answer_to_a_warm_up_holds_nobody_up(held):
     server, elements, _ = held
     with server._catalog.lease(model_pb2.ModelSpec(name="film")) as version:
         echo = version.model.signatures["echo"]
-        predict.run(version, echo, {"image_bytes": np.array([b""] * 5000, object)}, call=Call(limits=Limits()))
+        predict.run_predict(version, echo, {"image_bytes": np.array([b""] * 5000, object)}, call=Call(limits=Limits()))
     late = Call(deadline=time.monotonic() + 5)
     with late.work.begun(late, 2**20):  # the interpreter is free
         assert not elements()
@@ -406,7 +406,7 @@ WASTE = {
 def test_what_would_grow_when_parsed_is_refused_unparsed(what):
     kind, data, words = WASTE[what]
     with pytest.raises(ServingError, match=f"A message may have {words} and has more"):
-        wire.check(data, kind.DESCRIPTOR, SMALL)
+        wire.check_message(data, kind.DESCRIPTOR, SMALL)
 
 
 def test_the_scan_lets_pass_what_is_right_and_what_the_parser_will_refuse():
@@ -415,6 +415,6 @@ def test_the_scan_lets_pass_what_is_right_and_what_the_parser_will_refuse():
     right.inputs["ids"].ClearField("tensor_content")
     right.inputs["ids"].int_val.extend(range(3000))
     limits = Limits(max_message_fields=500, max_tensor_elements=1000)
-    wire.check(right.SerializeToString(), right.DESCRIPTOR, limits)
+    wire.check_message(right.SerializeToString(), right.DESCRIPTOR, limits)
     for wrong in (b"\xff" * 70000, b"\x42\xff\xff\xff\x7f" + b"x" * 70000, b"\x0b" * 70000):
-        wire.check(wrong, right.DESCRIPTOR, limits)
+        wire.check_message(wrong, right.DESCRIPTOR, limits)

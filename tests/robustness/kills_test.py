@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints.tf1 import read
+from bert_tf.checkpoints.tf1 import read_tensors
 from bert_tf.cli import main
 from tests import processes, tiny
 from tests.experiments.glue.glue_folder import write_glue
@@ -105,7 +105,7 @@ def _program(name, words, log):
     os.setsid()  # its children are killed with it
     for stream in (1, 2):
         os.dup2(os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND), stream)
-    main.start(name, words)
+    main.start_program(name, words)
 
 
 def _to_the_end(name, flags, home, output):
@@ -135,7 +135,7 @@ def _result(output: pathlib.Path) -> dict:
         if path.name == "history.jsonl":
             found[name] = _lines(path)
         elif path.suffix == ".index":
-            tensors = read(str(path.with_suffix("")))
+            tensors = read_tensors(str(path.with_suffix("")))
             found[name] = {key: np.asarray(value).tobytes() for key, value in tensors.items() if key[-8:] != "settings"}
         elif path.name not in UNLIKE and ".data-" not in path.name and "tfevents" not in path.name:
             found[name] = path.read_bytes().replace(str(output).encode(), b"OUT")

@@ -38,7 +38,7 @@ needs_ipv6 = pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv
     ("2001:db8::7", "[2001:db8::7]:85", True, False),
 ])  # fmt: skip
 def test_an_ipv6_address_stands_in_brackets(host, joined, is_ip, is_everywhere):
-    assert addresses.join(host, 85) == joined
+    assert addresses.join_address(host, 85) == joined
     assert addresses.is_ip(addresses.bare(host)) is is_ip
     assert addresses.is_everywhere(host) is is_everywhere
 

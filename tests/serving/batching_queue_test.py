@@ -2,12 +2,12 @@
 
 import random
 
-from bert_tf.serving.server.batching_queue import LengthQueue, Row
+from bert_tf.serving.server.batching_queue import BatchItem, LengthQueue
 
 
 def fill(queue, lengths, group="one"):
     for index, length in enumerate(lengths):
-        queue.add(group, Row("task", index, length))
+        queue.add(group, BatchItem("task", index, length))
 
 
 def lengths_of_batches(queue):
@@ -42,11 +42,11 @@ def test_a_batch_has_rows_of_one_group_and_groups_come_in_the_order_of_their_fir
 def test_requests_take_turns_so_that_a_short_one_does_not_wait_for_all_of_a_long_one():
     queue = LengthQueue(max_rows=2, max_tokens=1000)
     for index in range(8):
-        queue.add("one", Row("large", index, 5))
+        queue.add("one", BatchItem("large", index, 5))
     assert queue.load(100) == 8 and queue.load(3) == 3
     assert [row.index for row in queue.take()[1]] == [0, 1]
     for name in ("short", "other"):
-        queue.add("one", Row(name, 0, 900))
+        queue.add("one", BatchItem(name, 0, 900))
     assert queue.load(4) == 4 + 1 + 1
     assert [[row.task for row in queue.take()[1]] for _ in range(4)] == [
         ["large"] * 2, ["short"], ["other"], ["large"] * 2
@@ -69,13 +69,13 @@ def test_full_is_what_more_rows_would_not_make_larger():
 
 def test_rows_of_one_task_can_be_taken_out():
     queue = LengthQueue(max_rows=4, max_tokens=100)
-    queue.add("one", Row("gone", 0, 5))
-    queue.add("one", Row("stays", 0, 6))
-    queue.add("one", Row("gone", 1, 7))
+    queue.add("one", BatchItem("gone", 0, 5))
+    queue.add("one", BatchItem("stays", 0, 6))
+    queue.add("one", BatchItem("gone", 1, 7))
     queue.remove("one", "gone")
     assert len(queue) == 1
     assert [row.task for row in queue.take()[1]] == ["stays"]
-    queue.add("two", Row("gone", 0, 5))
+    queue.add("two", BatchItem("gone", 0, 5))
     queue.remove("two", "gone")
     assert queue.take() is None and queue.next() is None
 

@@ -14,7 +14,7 @@ from bert_tf.serving.client.client import Client
 from bert_tf.serving.limits import ServingError, invalid
 from bert_tf.serving.server.batching import Batcher
 from bert_tf.serving.server.batching_queue import group_of, lengths_of
-from bert_tf.serving.server.bundle import Batching, read_parameters
+from bert_tf.serving.server.bundle import BatchingLimits, read_parameters
 from bert_tf.serving.server.predict import INTERNAL, Call
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.tensors import Endpoint, Signature
@@ -61,7 +61,7 @@ def model():
 
 @pytest.fixture
 def batcher():
-    found = Batcher(Batching(max_batch_size=4, max_batch_tokens=64, max_enqueued_batches=2, num_batch_threads=1))
+    found = Batcher(BatchingLimits(max_batch_size=4, max_batch_tokens=64, max_enqueued_batches=2, num_batch_threads=1))
     yield found
     found.close()
 
@@ -216,7 +216,7 @@ def test_a_request_of_which_a_part_failed_ends_when_no_part_of_it_runs(pool):
         assert slow.wait(60)
         return {alias: inputs["text"] for alias in aliases}
 
-    batcher = Batcher(Batching(max_batch_size=1, max_enqueued_batches=9, num_batch_threads=2))
+    batcher = Batcher(BatchingLimits(max_batch_size=1, max_enqueued_batches=9, num_batch_threads=2))
     only = signature(outputs={"upper": Endpoint("upper:0", tf.string, (None,))})
     future = pool.submit(batcher.batch("film", compute), only, texts("slow", "bad", "x", "y"), ("upper",), INTERNAL)
     assert entered.acquire(timeout=60) and entered.acquire(timeout=60)
@@ -231,7 +231,7 @@ def test_a_request_of_which_a_part_failed_ends_when_no_part_of_it_runs(pool):
 
 
 def test_a_batch_waits_for_others_as_long_as_it_was_told(model, pool):
-    batcher = Batcher(Batching(max_batch_size=3, batch_timeout_micros=3_600_000_000, num_batch_threads=1))
+    batcher = Batcher(BatchingLimits(max_batch_size=3, batch_timeout_micros=3_600_000_000, num_batch_threads=1))
     compute = batcher.batch("film", model)
     jobs = [pool.submit(compute, signature(), texts(string), ("upper",), INTERNAL) for string in "abc"]
     assert sorted(sum((upper(job) for job in jobs), [])) == ["A", "B", "C"]
@@ -299,7 +299,7 @@ def test_the_parameters_file(tmp_path, log):
         "# 8 rows\nmax_batch_size { value: 8 }\nbatch_timeout_micros { value: 500 }\nnum_batch_threads { value: 3 }\n"
         'thread_pool_name { value: "threads" }\nallowed_batch_sizes: 4\nallowed_batch_sizes: 8\n'
     )
-    wanted = Batching(8, 99, 500, num_batch_threads=3, thread_pool_name="threads")
+    wanted = BatchingLimits(8, 99, 500, num_batch_threads=3, thread_pool_name="threads")
     assert read_parameters(str(path), max_batch_tokens=99) == wanted
     assert any("allowed_batch_sizes have no effect" in line for line in log)
 
@@ -321,7 +321,7 @@ def test_a_parameters_file_that_cannot_be_used(tmp_path, text, message):
 
 def test_a_batching_server_answers_as_one_without(film_path, film):
     strings = ["a fine film", "dull", "good " * 50, "no", "fine"]
-    batching = Batching(max_batch_size=3, batch_timeout_micros=50_000)
+    batching = BatchingLimits(max_batch_size=3, batch_timeout_micros=50_000)
     with (
         serve(str(film_path), "film", poll_seconds=0, batching=batching) as server,
         Client(f"localhost:{server.port}", "film") as ours,

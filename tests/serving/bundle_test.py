@@ -14,7 +14,7 @@ from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import versions
 from bert_tf.serving.server.batching import Batcher, ModelBatching
-from bert_tf.serving.server.bundle import DEFAULT, Batching, Bundle, read_platform, session_config
+from bert_tf.serving.server.bundle import DEFAULT, BatchingLimits, Bundle, read_platform, session_config
 from bert_tf.serving.server.catalog import Catalog
 from bert_tf.serving.server.classify import classify, regress
 from bert_tf.serving.server.predict import predict
@@ -83,7 +83,7 @@ def test_warmup(tmp_path, monkeypatch, bundle, runs):
     asked, prepared = [], []
     for kind in ("predict_log", "classify_log"):
         monkeypatch.setitem(versions._HANDLERS, kind, lambda version, request: asked.append(request))
-    monkeypatch.setattr(versions, "prepare", prepared.append)
+    monkeypatch.setattr(versions, "prepare_signatures", prepared.append)
     _served(tmp_path, bundle).close()
     assert len(asked) == runs and bool(prepared) == bool(runs)
 
@@ -173,7 +173,7 @@ def test_a_platform_config(tmp_path):
     assert dataclasses.replace(bundle, session_config=b"") == Bundle(
         frozenset({"serve", "special"}), num_request_iterations=4, enable_per_model_batching_parameters=True
     )
-    assert batching == Batching(max_batch_size=7, batch_timeout_micros=9, max_batch_tokens=99)
+    assert batching == BatchingLimits(max_batch_size=7, batch_timeout_micros=9, max_batch_tokens=99)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_a_version_has_the_batches_that_its_folder_asks_for(tmp_path):
     (tmp_path / "own" / "1" / "batching_params.pbtxt").write_text(
         "max_batch_size { value: 7 } batch_timeout_micros { value: 0 } num_batch_threads { value: 99 }"
     )
-    common = Batching(max_batch_size=3, num_batch_threads=1, thread_pool_name="common")
+    common = BatchingLimits(max_batch_size=3, num_batch_threads=1, thread_pool_name="common")
     batching = ModelBatching(common, per_model=True)
     own, none = (_served(tmp_path / name, batcher_of=batching.batcher_of) for name in ("own", "none"))
     assert _y(own) == [3.0] and _y(none) == [4.0]
@@ -220,7 +220,7 @@ def test_a_version_has_the_batches_that_its_folder_asks_for(tmp_path):
 def test_a_version_whose_batches_cannot_be_made_is_refused(tmp_path):
     halves.save(tmp_path / "1", 2.0)
     (tmp_path / "1" / "batching_params.pbtxt").write_text("max_batch_size { value: 0 }")
-    model = _served(tmp_path, batcher_of=ModelBatching(Batching(), per_model=True).batcher_of)
+    model = _served(tmp_path, batcher_of=ModelBatching(BatchingLimits(), per_model=True).batcher_of)
     assert "`max_batch_size` must be at least 1" in _refusal(model)
 
 
@@ -236,7 +236,7 @@ def test_batches_of_several_models_take_turns(half):
         running.pop()
         return {"y": inputs["x"]}
 
-    batchers = [Batcher(Batching(num_batch_threads=2), turns) for _ in range(2)]
+    batchers = [Batcher(BatchingLimits(num_batch_threads=2), turns) for _ in range(2)]
     with served.lease() as version:
         signature = version.model.signatures["serving_default"]
         callers = [

@@ -16,7 +16,7 @@ from bert_tf.serving.server.grpc_service import channel_options, read_arguments
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.tensors import fill_content
 from bert_tf.serving.verification import outputs_of
-from bert_tf.serving.wire import to_array
+from bert_tf.serving.wire import wire_to_array
 
 
 def test_arguments():
@@ -115,7 +115,7 @@ def test_raw_tensors_are_read_by_tensorflow_and_by_our_client(values, dtype):
     golden = outputs_of("predict", response)["y"]
     assert golden.shape == tensor.shape and golden.tolist() == tensor.numpy().tolist()
     if dtype != tf.bfloat16:  # which numpy does not know
-        read = to_array(proto)
+        read = wire_to_array(proto)
         assert read.shape == tuple(tensor.shape) and read.tolist() == tensor.numpy().tolist()
 
 
@@ -125,7 +125,7 @@ def test_a_broken_raw_tensor_of_strings(content):
     proto.ClearField("string_val")
     proto.tensor_content = content
     with pytest.raises(ValueError, match=r"An answer must hold all of its 2 strings\. Received \d bytes"):
-        to_array(proto)
+        wire_to_array(proto)
 
 
 def test_a_socket_that_a_server_left_behind_is_replaced(film_path, tmp_path):

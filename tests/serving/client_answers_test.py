@@ -17,7 +17,7 @@ import pytest
 from bert_tf.serving import AsyncClient, Client, Retry, messages, wire
 from bert_tf.serving.client import load_test, results
 from bert_tf.serving.client import requests as client_requests
-from bert_tf.serving.client.requests import clean, listed
+from bert_tf.serving.client.requests import clean, join_names
 from tests.serving import hostile_answers as hostile
 from tests.serving.hostile_answers import FLOAT, METADATA, PREDICT, STATUS, STRING, claim, outputs_of
 
@@ -112,7 +112,7 @@ def test_any_bytes_are_an_answer_or_a_value_error():
     ]
     for data in (mutated(answer, rng) for answer in answers_given for _ in range(500)):
         for kind, take in (
-            (messages.PredictResponse, lambda found: results.rows(client_requests.read_outputs(found), 1)),
+            (messages.PredictResponse, lambda found: results.split_answer(client_requests.read_outputs(found), 1)),
             (messages.MetadataResponse, client_requests.read_signatures),
             (messages.StatusResponse, client_requests.read_status),
         ):
@@ -162,10 +162,10 @@ def test_choices_have_a_probability_each(server):
     ],
 )
 def test_answers_with_other_types(server, row, name):
-    from bert_tf.serving.client.results import typed
+    from bert_tf.serving.client.results import to_dataclass
 
     with pytest.raises(ValueError, match=f"must go with a model whose `{name}` is as [A-Z][a-z]+ has it. Received: "):
-        typed(row)
+        to_dataclass(row)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,10 @@ def test_what_a_server_says_is_one_line_that_no_terminal_obeys(server):
     said = str(caught.value)
     assert "\ufffd[31mno Error: all is well \ufffd1mxxx" in said and said.isprintable() and len(said) < 1200
     assert clean("a\u202eb\n\n c", 4) == "a\ufffdb "
-    assert listed(["b", "a\x1b"] + ["c"] * 19) == "b, a\ufffd, " + "c, " * 18 + "and 1 more" and listed([]) == "none"
+    assert (
+        join_names(["b", "a\x1b"] + ["c"] * 19) == "b, a\ufffd, " + "c, " * 18 + "and 1 more"
+        and join_names([]) == "none"
+    )
 
 
 def run(program, *arguments):
@@ -279,15 +282,17 @@ def test_lines_have_nothing_that_a_terminal_obeys():
 
 def test_numbers_are_as_short_as_they_can_be_wherever_they_stand():
     values = np.arange(2**16 + 3, dtype=np.float32).reshape(1, -1) / 10
-    assert results.plain(values)[0][-2:] == [6553.7, 6553.8] and results.plain(values[:, :0]) == [[]]
-    assert results.plain(np.float32(0.1)[None, None]) == [[0.1]]
+    assert results.to_nested_lists(values)[0][-2:] == [6553.7, 6553.8] and results.to_nested_lists(values[:, :0]) == [
+        []
+    ]
+    assert results.to_nested_lists(np.float32(0.1)[None, None]) == [[0.1]]
 
 
 def test_a_sender_may_leave_out_a_few():
     tensor = messages.PredictResponse().outputs.add().value
     claim(FLOAT, [1025], float_val=[0.5])(tensor)
     wire.check_missing([tensor])
-    assert wire.to_array(tensor).tolist() == [0.5] * 1025
+    assert wire.wire_to_array(tensor).tolist() == [0.5] * 1025
     with pytest.raises(ValueError, match="Received one without 2048 of them"):
         wire.check_missing([tensor, tensor])
 
@@ -364,9 +369,9 @@ def test_answers_over_rest_are_dropped_as_they_come():
     bomb = gzip.compress(bytes(2**24), 9)
 
     async def ask(server):
-        from bert_tf.serving.client.requests import Target
+        from bert_tf.serving.client.requests import ModelTarget
 
-        async with load_test.over_rest(server.address, Target("m"), [b"{}"], 5) as send:
+        async with load_test.over_rest(server.address, ModelTarget("m"), [b"{}"], 5) as send:
             return await send(1)
 
     with hostile.HostileRest(hostile.body(bomb, Content_Encoding="gzip")) as server:

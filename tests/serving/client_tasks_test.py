@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.export.saved_model import export
-from bert_tf.export.served import ServedModel
+from bert_tf.export.served import ServingModule
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
 from bert_tf.tasks.squad import QuestionAnsweringTask
@@ -32,7 +32,7 @@ def squad(tmp_path_factory):
     task = QuestionAnsweringTask(config, max_answer_length=6, max_query_length=5, doc_stride=8)
     keras.utils.set_random_seed(1)
     model, tokenizer = task.build_model(), Tokenizer.from_directory(base)
-    export(ServedModel(task, model, tokenizer, ("question", "context"), 24), base / "export")
+    export(ServingModule(task, model, tokenizer, ("question", "context"), 24), base / "export")
     with serve(str(base / "export"), "squad", poll_seconds=0) as server:
         yield server
 

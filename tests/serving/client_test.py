@@ -15,7 +15,17 @@ from tensorflow_serving.apis import predict_pb2
 from bert_tf.serving import messages, wire
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.client.requests import TensorKind, VersionStatus
-from bert_tf.serving.client.results import Answer, Blank, Choice, Classification, Entities, Entity, Score, rows, typed
+from bert_tf.serving.client.results import (
+    Answer,
+    Blank,
+    Choice,
+    Classification,
+    Entities,
+    Entity,
+    Score,
+    split_answer,
+    to_dataclass,
+)
 from bert_tf.serving.server.saved_model import SavedModel
 
 GOOD = {"label": "good", "probabilities": {"bad": 0.25, "good": 0.75}}
@@ -59,12 +69,12 @@ def test_rows():
         "entity_count": np.array([2, 1], np.int32),
         "wide": np.array([1 / 3, np.inf]),
     }
-    first, second = rows(outputs, 2)
+    first, second = split_answer(outputs, 2)
     assert list(first) == ["token", "probability", "entity_count", "wide"]
     assert first == {"token": ["ä", "\ufffd"], "probability": [0.1, 0.2], "entity_count": 2, "wide": 1 / 3}
     assert second == {"token": ["b", ""], "probability": [1.0, 0.0], "entity_count": 1, "wide": np.inf}
     with pytest.raises(ValueError, match="Output 'y' must have a row for each of the 2 texts"):
-        rows({"y": np.array(1.0)}, 2)
+        split_answer({"y": np.array(1.0)}, 2)
 
 
 def test_predict(client):
@@ -103,13 +113,13 @@ ROWS = [
 
 @pytest.mark.parametrize("row, result", ROWS, ids=[type(result).__name__ for _, result in ROWS])
 def test_rows_as_types(row, result):
-    assert typed(row) == result
+    assert to_dataclass(row) == result
 
 
 def test_what_has_no_type(client):
     assert client.ask({"text": ["fine"]}, typed=True) == [ROWS[0][1]] == client.classify(["fine"], typed=True)
     with pytest.raises(ValueError, match="`typed` must go with a model of a known kind, .* Received y; ask without"):
-        typed({"y": 1})
+        to_dataclass({"y": 1})
 
 
 def test_answers_of_more_than_four_mebibytes_arrive(client):
@@ -178,18 +188,18 @@ def test_the_wire_is_tensorflow_s(array):
     answer = predict_pb2.PredictResponse()
     answer.outputs["x"].CopyFrom(tf.make_tensor_proto(expected, shape=array.shape))
     read = messages.PredictResponse.FromString(answer.SerializeToString()).outputs[0]
-    np.testing.assert_array_equal(wire.to_array(read.value), expected)
-    assert wire.to_array(read.value).dtype == array.dtype
+    np.testing.assert_array_equal(wire.wire_to_array(read.value), expected)
+    assert wire.wire_to_array(read.value).dtype == array.dtype
 
 
 def test_left_out_repetitions_are_filled_in():
     proto = predict_pb2.PredictResponse()
     proto.outputs["x"].CopyFrom(tf.make_tensor_proto(7, tf.int32, [3]))
     (item,) = messages.PredictResponse.FromString(proto.SerializeToString()).outputs
-    assert wire.to_array(item.value).tolist() == [7, 7, 7]
+    assert wire.wire_to_array(item.value).tolist() == [7, 7, 7]
     item.value.ClearField("int_val")
     item.value.ClearField("tensor_content")
-    assert wire.to_array(item.value).tolist() == [0, 0, 0]
+    assert wire.wire_to_array(item.value).tolist() == [0, 0, 0]
 
 
 def run(film, *arguments, text="", program="ask"):

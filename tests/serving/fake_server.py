@@ -57,7 +57,7 @@ class FakeServer:
         finally:
             with self._lock:
                 self._now -= 1
-        texts = wire.to_array(request.inputs[0].value)
+        texts = wire.wire_to_array(request.inputs[0].value)
         response = messages.PredictResponse()
         rows = np.array([[len(text), number] for text in texts], np.float32)
         wire.fill_tensor(response.outputs.add(key="embedding").value, rows, "embedding")

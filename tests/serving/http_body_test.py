@@ -11,7 +11,7 @@ import pytest
 
 from bert_tf.serving.limits import Limits, ServingError
 from bert_tf.serving.server import http_body, turns
-from bert_tf.serving.server.http_body import BodyMemory, HeldBody, HttpError, unpack
+from bert_tf.serving.server.http_body import BodyMemory, HeldBody, HttpError, gunzip
 from bert_tf.serving.server.predict import INTERNAL, Call
 from bert_tf.serving.server.server import serve
 from tests.serving.grpc_test import predict_request
@@ -29,7 +29,7 @@ def held(limits=TINY):
 
 
 def unpacked(body, limits=TINY):
-    return unpack(body, Call(limits=limits), held(limits))
+    return gunzip(body, Call(limits=limits), held(limits))
 
 
 @pytest.mark.parametrize("size", [0, 1, 2**16 - 1, 2**16, 2**16 + 1, MIB])
@@ -79,13 +79,13 @@ def test_what_is_no_gzip_or_too_large(body, status, words):
 ])  # fmt: skip
 def test_nothing_is_unpacked_for_nobody(call, words):
     with pytest.raises(ServingError, match=words):
-        unpack(gzip.compress(b"{}"), call, held())
+        gunzip(gzip.compress(b"{}"), call, held())
 
 
 def test_who_leaves_while_it_is_unpacked_ends_it():
     answers = iter([False, False, True])
     with pytest.raises(ServingError, match="The caller is gone"):
-        unpack(gzip.compress(bytes(3 * MIB)), Call(is_gone=lambda: next(answers)), held(Limits()))
+        gunzip(gzip.compress(bytes(3 * MIB)), Call(is_gone=lambda: next(answers)), held(Limits()))
 
 
 def test_large_bodies_leave_room_for_small_ones():
@@ -118,12 +118,12 @@ def test_what_a_body_unpacks_to_is_held_too():
     for size in (MIB, MIB, MIB, MIB // 2):
         HeldBody(memory).grow(size)
     with pytest.raises(HttpError, match="as many bodies as it may"):
-        unpack(gzip.compress(bytes(MIB)), Call(limits=TINY), HeldBody(memory))
+        gunzip(gzip.compress(bytes(MIB)), Call(limits=TINY), HeldBody(memory))
 
 
 def test_a_request_whose_caller_left_while_it_waited_for_its_turn_is_not_read(film, monkeypatch):
     scanned = []
-    monkeypatch.setattr("bert_tf.serving.wire.check", lambda data, *more: scanned.append(len(data)))
+    monkeypatch.setattr("bert_tf.serving.wire.check_message", lambda data, *more: scanned.append(len(data)))
     data = predict_request(text=["x" * 2**19]).SerializeToString()
     with grpc.insecure_channel(f"127.0.0.1:{film.port}") as channel:
         ask = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")

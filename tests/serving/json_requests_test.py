@@ -10,8 +10,8 @@ from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import input_pb2
 
 from bert_tf.serving.limits import ServingError
-from bert_tf.serving.server.json_requests import fill_examples, parse, predict_inputs
-from bert_tf.serving.server.json_values import quoted, to_array
+from bert_tf.serving.server.json_requests import fill_examples, parse_body, predict_inputs
+from bert_tf.serving.server.json_values import json_to_array, quoted
 from bert_tf.serving.server.rest_api import answer
 from bert_tf.serving.server.tensors import Endpoint, Signature
 from tests.serving.rest_test import GOOD, b64
@@ -43,38 +43,38 @@ def test_what_tensorflow_serving_reads(rest, body):
 
 
 def test_of_equal_keys_the_first_counts_but_of_features_the_last():
-    arrays, row = predict_inputs(parse(b'{"inputs": {"x": [1], "x": [2]}}'), signature(x=tf.int32))
+    arrays, row = predict_inputs(parse_body(b'{"inputs": {"x": [1], "x": [2]}}'), signature(x=tf.int32))
     assert arrays["x"].tolist() == [1] and not row
     with pytest.raises(ServingError, match="^tensor parsing error: x$"):
-        predict_inputs(parse(b'{"instances": [{"x": 1, "x": 2}]}'), signature(x=tf.int32))
+        predict_inputs(parse_body(b'{"instances": [{"x": 1, "x": 2}]}'), signature(x=tf.int32))
     with pytest.raises(ServingError, match="does not have named input: b64"):
-        predict_inputs(parse(b'{"instances": [{"b64": "YQ==", "b64": "YQ=="}]}'), signature(text=tf.string))
+        predict_inputs(parse_body(b'{"instances": [{"b64": "YQ==", "b64": "YQ=="}]}'), signature(text=tf.string))
     with pytest.raises(ServingError, match="Type: Object is not of expected type: int32"):
-        predict_inputs(parse(b'{"inputs": [{"a": 1, "a": 2}]}'), signature(x=tf.int32))
+        predict_inputs(parse_body(b'{"inputs": [{"a": 1, "a": 2}]}'), signature(x=tf.int32))
     found = input_pb2.Input()
-    fill_examples(parse(b'{"examples": [{"a": 1, "a": 2}, {"a": 3}], "examples": []}'), found)
+    fill_examples(parse_body(b'{"examples": [{"a": 1, "a": 2}, {"a": 3}], "examples": []}'), found)
     features = [each.features.feature["a"].int64_list.value for each in found.example_list.examples]
     assert [list(each) for each in features] == [[2], [3]]
 
 
 def test_numbers_are_rounded_to_the_type_of_the_input():
-    assert to_array([2**24 + 1, 2**24 + 3, -(10**30), 0.1], tf.float32).tolist() == [
+    assert json_to_array([2**24 + 1, 2**24 + 3, -(10**30), 0.1], tf.float32).tolist() == [
         16777216.0, 16777220.0, float(np.float32(-1e30)), float(np.float32(0.1))
     ]  # fmt: skip
-    assert to_array([2**53 + 1, 10**300], tf.float64).tolist() == [2.0**53, 1e300]
-    arrays, _ = predict_inputs(parse(b'{"inputs": [Infinity, -Infinity, NaN]}'), signature(x=tf.float32))
+    assert json_to_array([2**53 + 1, 10**300], tf.float64).tolist() == [2.0**53, 1e300]
+    arrays, _ = predict_inputs(parse_body(b'{"inputs": [Infinity, -Infinity, NaN]}'), signature(x=tf.float32))
     np.testing.assert_array_equal(arrays["x"], np.array([np.inf, -np.inf, np.nan], np.float32))
     for value in (1e39, -(10**39)):
         with pytest.raises(ServingError, match="^Cannot convert JSON value: -?1.* to float without loss of precision"):
-            to_array([value], tf.float32)
+            json_to_array([value], tf.float32)
 
 
 @pytest.mark.parametrize("number", [b"1e999", b"-1E+400", b"1" + b"0" * 400, b"1" + b"0" * 400 + b".5"])
 def test_numbers_beyond_a_double_are_refused_and_never_infinite(number):
     with pytest.raises(ServingError, match="Number too big to be stored in double."):
-        predict_inputs(parse(b'{"inputs": [%s]}' % number), signature(x=tf.float64))
+        predict_inputs(parse_body(b'{"inputs": [%s]}' % number), signature(x=tf.float64))
     with pytest.raises(ServingError, match="Number too big to be stored in double."):
-        fill_examples(parse(b'{"examples": [{"x": %s}]}' % number), input_pb2.Input())
+        fill_examples(parse_body(b'{"examples": [{"x": %s}]}' % number), input_pb2.Input())
 
 
 def test_one_string_for_two_inputs(pairs, log):
@@ -146,7 +146,7 @@ def test_inputs_that_are_read_are_all_there():
         names = chance.sample(("text", "text_a", "text_b", "x"), chance.choice((1, 1, 2)))
         asked = signature(**{name: chance.choice(TYPES) for name in names})
         try:
-            arrays, _ = predict_inputs(parse(some_body(chance)), asked)
+            arrays, _ = predict_inputs(parse_body(some_body(chance)), asked)
         except ServingError:
             continue
         found += 1

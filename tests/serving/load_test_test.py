@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bert_tf.serving.client import load_test
-from bert_tf.serving.client.load_test import OK, Sample
+from bert_tf.serving.client.load_test import OK, RequestTiming
 from tests.serving.fake_server import FakeServer, failure
 
 
@@ -70,17 +70,19 @@ def test_callers_wait_for_their_answers():
 
 
 def test_what_is_told():
-    samples = [Sample(i / 100, 0.0, (i + 1) / 1000, OK) for i in range(100)] + [Sample(0.5, 0.0, 0.002, "UNAVAILABLE")]
+    samples = [RequestTiming(i / 100, 0.0, (i + 1) / 1000, OK) for i in range(100)] + [
+        RequestTiming(0.5, 0.0, 0.002, "UNAVAILABLE")
+    ]
     found = load_test.summarize(samples, 4)
     assert found["codes"] == {OK: 100, "UNAVAILABLE": 1} and (found["requests"], found["answered"]) == (101, 100)
     assert found["seconds"] == 1.09 and found["rows_per_second"] == pytest.approx(400 / 1.09, abs=0.01)
     assert found["latency_ms"] == {"p50": 50.5, "p90": 90.1, "p95": 95.05, "p99": 99.01, "p99.9": 99.901, "max": 100.0}
     assert found["refusal_ms"]["max"] == 2.0
-    told = load_test.lines("9 callers", found)
+    told = load_test.report_lines("9 callers", found)
     assert told[0] == "9 callers: 91.7 requests/s, 367.0 rows/s, 100 of 101 answered in 1.1 s"
     assert "p99 99.0 ms" in told[1] and told[3] == "  codes: OK 100, UNAVAILABLE 1"
     late = load_test.summarize([sample._replace(late=0.05) for sample in samples], 1)
-    assert "The generator itself was late by p99 50.0 ms" in load_test.lines("x", late)[-1]
+    assert "The generator itself was late by p99 50.0 ms" in load_test.report_lines("x", late)[-1]
 
 
 def _run(*arguments):

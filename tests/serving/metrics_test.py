@@ -9,7 +9,7 @@ from bert_tf.serving.server import metrics
 
 def samples():
     """{(name, labels): value} of the page now; the parser adds `_total` to the names of counters."""
-    families = text_string_to_metric_families(metrics.page().decode())
+    families = text_string_to_metric_families(metrics.prometheus_text().decode())
     found = [each for family in families for each in family.samples]
     return {(each.name.removesuffix("_total"), frozenset(each.labels.items())): each.value for each in found}
 
@@ -48,5 +48,5 @@ def test_the_batcher_s_figures():
 
 def test_no_line_is_of_the_library_s_own():
     metrics.observe_request("m", "Predict", "GRPC", "OK", 0.1)
-    names = re.findall(r"^(?:# TYPE )?(:\S+?)[{ ]", metrics.page().decode(), re.M)
+    names = re.findall(r"^(?:# TYPE )?(:\S+?)[{ ]", metrics.prometheus_text().decode(), re.M)
     assert names and not [name for name in names if name.endswith(("_total", "_created"))]

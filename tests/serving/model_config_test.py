@@ -17,8 +17,8 @@ from tensorflow_serving.config import model_server_config_pb2
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import versions
 from bert_tf.serving.server.catalog import Catalog
-from bert_tf.serving.server.model_config import ALL, ConfigFile, ModelConfig, Policy, read_configs, read_file
-from bert_tf.serving.server.predict import run
+from bert_tf.serving.server.model_config import ALL, ConfigFile, ModelConfig, Policy, read_configs, read_model_config
+from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import Loading, State
 from tests.serving.models import export, truncate, variables
@@ -64,7 +64,7 @@ def ask(catalog, name="films", **choice):
         spec.version.value = choice["version"]
     with catalog.lease(spec) as version:
         signature = version.model.signatures["serving_default"]
-        outputs = run(version, signature, {"text": np.array([b"fine"], object)}, ["probabilities"])
+        outputs = run_predict(version, signature, {"text": np.array([b"fine"], object)}, ["probabilities"])
         return version.number, float(outputs["probabilities"][0, 1])
 
 
@@ -127,14 +127,14 @@ def test_a_config_that_cannot_be_served(tmp_path, case):
         read_configs(config(models(text)))
     (tmp_path / "models.config").write_text(models(text))
     with pytest.raises(ValueError, match=f"`model_config_file` must be .*models.config: .*{message}"):
-        read_file(str(tmp_path / "models.config"))
+        read_model_config(str(tmp_path / "models.config"))
 
 
 def test_a_file_that_is_no_config(tmp_path):
     (tmp_path / "models.config").write_text("models { }")
     words = "Error parsing text-format tensorflow.serving.ModelServerConfig: 1:1 : "
     with pytest.raises(ValueError, match=f"`model_config_file` must be a ModelServerConfig .* Received: .*: {words}"):
-        read_file(str(tmp_path / "models.config"))
+        read_model_config(str(tmp_path / "models.config"))
 
 
 def test_policies_and_labels_lead_to_versions(catalog, folders):
@@ -219,7 +219,7 @@ def test_a_model_that_is_taken_out_ends_with_its_last_request(catalog, folders):
     with catalog.lease(model_pb2.ModelSpec(name="films")) as version:
         catalog.apply([ModelConfig("others", str(folders / "others"))])
         inputs = {"text": np.array([b"fine"], object)}
-        assert run(version, version.model.signatures["serving_default"], inputs)["label"][0] == b"good"
+        assert run_predict(version, version.model.signatures["serving_default"], inputs)["label"][0] == b"good"
     with refused("NOT_FOUND", r"Latest\(films\)"):
         ask(catalog)
 
@@ -236,7 +236,7 @@ def test_a_version_that_fails_is_tried_again_as_often_as_it_was_told(folders, tm
 def test_the_file_is_applied_when_it_changes_and_a_bad_one_is_reported_once(catalog, folders, tmp_path, log):
     path = tmp_path / "models.config"
     path.write_text(models(entry("films", folders / "films")))
-    catalog.apply(applied := read_file(str(path)))
+    catalog.apply(applied := read_model_config(str(path)))
     file = ConfigFile(catalog, str(path), applied)
     file.poll()
     assert not any("Applied" in line for line in log)
@@ -256,7 +256,7 @@ def test_the_file_is_applied_when_it_changes_and_a_bad_one_is_reported_once(cata
 def test_a_file_that_sets_nothing_or_cannot_be_read_changes_nothing(catalog, folders, tmp_path, log):
     path = tmp_path / "models.config"
     path.write_text(models(entry("others", folders / "others")))
-    catalog.apply(applied := read_file(str(path)))
+    catalog.apply(applied := read_model_config(str(path)))
     file = ConfigFile(catalog, str(path), applied)
     for content in (b"", b"  # not yet\n", b"model_config_list {", b"\xff"):
         path.write_bytes(content)
@@ -275,7 +275,7 @@ def test_a_file_that_sets_nothing_or_cannot_be_read_changes_nothing(catalog, fol
 def test_a_file_that_changed_while_its_models_were_loaded_is_applied(catalog, folders, tmp_path):
     path = tmp_path / "models.config"
     path.write_text(models(entry("films", folders / "films")))
-    catalog.apply(applied := read_file(str(path)))
+    catalog.apply(applied := read_model_config(str(path)))
     path.write_text(models(entry("others", folders / "others")))
     ConfigFile(catalog, str(path), applied).poll()
     assert catalog.names() == ["others"]
@@ -299,7 +299,7 @@ def test_a_server_of_an_empty_file_starts_not_ready_and_polling_outlives_any_fau
 def test_a_model_that_cannot_be_loaded_is_not_tried_at_each_look(catalog, folders, tmp_path, log):
     path = tmp_path / "models.config"
     path.write_text(models(entry("films", folders / "films")))
-    catalog.apply(applied := read_file(str(path)))
+    catalog.apply(applied := read_model_config(str(path)))
     waiting, eager = (ConfigFile(catalog, str(path), applied, seconds) for seconds in (1e6, 0.0))
     (tmp_path / "broken" / "1").mkdir(parents=True)
     (tmp_path / "broken" / "1" / "saved_model.pb").write_bytes(b"junk")

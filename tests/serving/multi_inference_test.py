@@ -6,7 +6,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import inference_pb2, prediction_log_pb2, prediction_service_pb2_grpc
 
 from bert_tf.serving.limits import ServingError
-from bert_tf.serving.server.bundle import Batching
+from bert_tf.serving.server.bundle import BatchingLimits
 from bert_tf.serving.server.classify import CLASSIFY, REGRESS, multi_inference
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import ServedModel
@@ -96,7 +96,7 @@ def test_each_input_tensor_is_fed_the_same_examples(version):
 def test_a_model_of_saved_model_save_answers_all_its_signatures_in_batches_too(film_path):
     tasks = ("regress", REGRESS, "film"), ("classify", CLASSIFY, "film")
     with (
-        serve(str(film_path), "film", poll_seconds=0, batching=Batching()) as server,
+        serve(str(film_path), "film", poll_seconds=0, batching=BatchingLimits()) as server,
         grpc.insecure_channel(f"localhost:{server.port}") as channel,
     ):
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from bert_tf.serving.server import metrics
-from bert_tf.serving.server.model_config import read_file
-from bert_tf.serving.server.version_folders import check_regular, fingerprint
+from bert_tf.serving.server.model_config import read_model_config
+from bert_tf.serving.server.version_folders import check_regular, folder_fingerprint
 from bert_tf.serving.verification import FILE, open_export, read_goldens
 
 
@@ -31,7 +31,7 @@ def test_a_link_to_a_stored_file_is_one_and_what_is_not_there_is_an_error_of_the
 
 def test_a_pipe_is_no_configuration(pipe):
     with pytest.raises(ValueError, match="`model_config_file` must be .* Received: .*pipe is a named pipe, and only"):
-        read_file(str(pipe))
+        read_model_config(str(pipe))
     with pytest.raises(ValueError, match="`monitoring_config_file` must be a file.*pipe is a named pipe"):
         metrics.read_path(str(pipe))
 
@@ -52,10 +52,10 @@ def test_the_fingerprint_tells_errors_and_files_behind_a_linked_folder_too(tmp_p
     (version / "saved_model.pb").touch()
     (version / "variables").symlink_to(stored)
     (version / "loop").symlink_to(version / "loop")
-    before = fingerprint(str(version))
+    before = folder_fingerprint(str(version))
     assert len(before) == 2
     (stored / "variables.index").touch()
-    assert len(fingerprint(str(version)) - before) == 1
+    assert len(folder_fingerprint(str(version)) - before) == 1
     os.unlink(version / "loop")
     (version / "loop").touch()
-    assert before - fingerprint(str(version))
+    assert before - folder_fingerprint(str(version))

@@ -21,8 +21,8 @@ from bert_tf.serving import verification
 from bert_tf.serving.limits import LIMITS, Limits, ServingError
 from bert_tf.serving.server import versions
 from bert_tf.serving.server.classify import classify, multi_inference
-from bert_tf.serving.server.json_requests import parse, predict_inputs
-from bert_tf.serving.server.json_values import to_array as json_array
+from bert_tf.serving.server.json_requests import parse_body, predict_inputs
+from bert_tf.serving.server.json_values import json_to_array as json_array
 from bert_tf.serving.server.predict import Call, _inputs, predict, read_input
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.tensors import Endpoint, Signature, count_rows, fill_proto, read_signature
@@ -188,8 +188,10 @@ JSON = {
     "inputs of 33 axes": ({"inputs": nested("x", 33)}, "A tensor may have 32 axes and one has 33"),
     "inputs of 200 axes": ({"inputs": nested("x", 200)}, "A tensor may have 32 axes and one has 200"),
     "two axes": ({"inputs": [["x", 7]]}, f"{WANTS}[1, 2]"),  # before it is seen that 7 is no string
-    "rows on the second axis": ({"inputs": [[""] * 5000]},
-                                "A request may have 4096 rows and has 5000; send it in parts"),
+    "rows on the second axis": (
+        {"inputs": [[""] * 5000]},
+        "A request may have 4096 rows and has 5000; send it in parts",
+    ),
     "instances": (
         {"instances": [[""] * 5000]},
         "Failed to process element: 0 of 'instances' list. Error: INVALID_ARGUMENT: A request may have 4096 rows and "
@@ -217,7 +219,7 @@ JSON = {
 def test_what_rest_does_not_take(film_version, what):
     document, message = JSON[what]
     limits, signature = Limits(max_nesting=1000), film_version.model.signatures["serving_default"]
-    document = parse(json.dumps(document).encode(), limits)
+    document = parse_body(json.dumps(document).encode(), limits)
     assert refused(predict_inputs, document, signature, limits) == (CODE.INVALID_ARGUMENT, message)
 
 
@@ -230,7 +232,7 @@ def test_lists_may_nest_no_deeper_than_they_can_be_read():
     limits = Limits(max_nesting=10**6)
     body = b'{"inputs": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"
     with pytest.raises(ServingError, match="^JSON Parse error: Lists and objects nest deeper than can be read here$"):
-        parse(body, limits)
+        parse_body(body, limits)
 
 
 def test_strings_of_any_rank_have_32_axes_at_most_and_come_back_with_more(anything):

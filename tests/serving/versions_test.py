@@ -19,12 +19,12 @@ from tensorflow.core.protobuf import saved_model_pb2
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import version_folders, versions
-from bert_tf.serving.server.bundle import Batching
+from bert_tf.serving.server.bundle import BatchingLimits
 from bert_tf.serving.server.catalog import Catalog
-from bert_tf.serving.server.predict import run
+from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.server import serve
-from bert_tf.serving.server.version_folders import check_files, explain_no_versions, files_under, find_versions
+from bert_tf.serving.server.version_folders import check_stored_files, explain_no_versions, files_under, find_versions
 from bert_tf.serving.server.versions import ServedModel, State
 from tests.serving.models import expected, export, truncate, variables, write_warmup
 
@@ -33,7 +33,7 @@ def ask(model, number=None):
     """Returns (version that answered, probability of "good" for a good text)."""
     with model.lease(number) as version:
         inputs = {"text": np.array([b"fine"], object)}
-        outputs = run(version, version.model.signatures["serving_default"], inputs, ["probabilities"])
+        outputs = run_predict(version, version.model.signatures["serving_default"], inputs, ["probabilities"])
         return version.number, float(outputs["probabilities"][0, 1])
 
 
@@ -68,7 +68,7 @@ def test_a_newer_version_replaces_the_older_when_its_last_request_ends(model, ba
         with pytest.raises(ServingError, match=r"Specific\(film, 3\)"):
             ask(model, 3)
         inputs = {"text": np.array([b"fine"], object)}
-        assert run(old, old.model.signatures["serving_default"], inputs)["label"][0] == b"good"
+        assert run_predict(old, old.model.signatures["serving_default"], inputs)["label"][0] == b"good"
     assert model.states() == {3: State("END"), 10: State("AVAILABLE")}
 
 
@@ -186,9 +186,9 @@ def test_no_choice_of_outputs_and_no_signature_makes_a_graph_while_callers_wait(
         good = {"text": np.array([b"fine"], object)}
         for aliases in (["label"], ["labels", "label"], ["label", "labels"], []):
             signature = version.model.signatures["serving_default"]
-            assert list(run(version, signature, good, aliases)) == (aliases or list(signature.outputs))
+            assert list(run_predict(version, signature, good, aliases)) == (aliases or list(signature.outputs))
         pair = {name: np.array([b"fine"], object) for name in ("text_a", "text_b")}
-        assert run(version, version.model.signatures["pair"], pair)["label"][0] == b"good"
+        assert run_predict(version, version.model.signatures["pair"], pair)["label"][0] == b"good"
         assert prepared() == before
 
 
@@ -264,7 +264,8 @@ def _prepare(base, swaps, ballast):
 
 
 @pytest.mark.parametrize(
-    "batching", [pytest.param(None, marks=pytest.mark.slow, id="alone"), pytest.param(Batching(), id="in batches")]
+    "batching",
+    [pytest.param(None, marks=pytest.mark.slow, id="alone"), pytest.param(BatchingLimits(), id="in batches")],
 )
 def test_no_request_is_lost_in_three_swaps(base, batching):
     _prepare(base, 3, 1)
@@ -440,7 +441,7 @@ def test_a_folder_without_a_graph_is_not_searched_and_one_with_far_too_many_file
     assert len(list(files_under(str(tmp_path)))) == 3
     monkeypatch.setattr(version_folders, "_MOST_FILES", 2)
     with pytest.raises(ValueError, match="has more than 2 files"):
-        check_files(str(tmp_path))
+        check_stored_files(str(tmp_path))
 
 
 def test_a_base_path_with_far_too_many_names_is_said_once(tmp_path, log, monkeypatch):

@@ -48,5 +48,5 @@ def test_a_client_makes_nothing_larger_of_an_answer_than_its_message(what):
 
 def test_an_answer_of_strings_may_have_64_axes():
     for proto in (text(*[1] * 64), tensor(STRING, [1] * 64, tensor_content=b"\1x")):
-        found = wire.to_array(proto)
+        found = wire.wire_to_array(proto)
         assert (found.shape, found.ravel().tolist()) == ((1,) * 64, [b"x"])

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.evaluation.abstention import Abstention
-from bert_tf.tasks.base import Outcome, TrainedTask
+from bert_tf.tasks.base import SplitPredictions, TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.multiple_choice import MultipleChoiceTask
 from bert_tf.tasks.registry import read_task, save_task
@@ -23,7 +23,7 @@ LABELS = np.array([0, 1, 1, 1, 1], np.int32)  # right, right, wrong, right, wron
 def _outcome(task, logits=LOGITS, labels=LABELS, split="dev"):
     examples = type("Examples", (), {"path": "dev.tsv", "ids": [], "__len__": lambda self: len(labels)})()
     losses = np.ones(len(labels), np.float32), np.ones(len(labels), np.float32)
-    return Outcome(split, examples, tiny.rows(label_ids=labels), logits, losses)
+    return SplitPredictions(split, examples, tiny.rows(label_ids=labels), logits, losses)
 
 
 def _settings(**given):

@@ -38,7 +38,7 @@ def taught():
     """The task, the model and the golden's arrays."""
     task = DistillationTask(EncoderConfig.load(GOLDEN / "student"), _teacher(), WEIGHTS, 2.5, relation_heads=4)
     model, expected = task.build_model(), load_file(GOLDEN / "expected.safetensors")
-    convert.load(GOLDEN / "student", model.variables, (heads.POOLER, f"{MAP}/.*"))
+    convert.assign_weights(GOLDEN / "student", model.variables, (heads.POOLER, f"{MAP}/.*"))
     own = {variable.path: variable for variable in model.variables}
     own[f"{MAP}/kernel"].assign(expected["map.weight"].T)
     own[f"{MAP}/bias"].assign(expected["map.bias"])

@@ -38,7 +38,7 @@ def _first_batches(rows, batch_size, steps, max_seq_length):
     """Returns the first batches of a run of EPOCHS over `rows`, and how many steps it has."""
     whole = len(rows) * EPOCHS // batch_size
     order = dataset.training_order(rows.lengths, batch_size, whole, seed=0)[:steps]
-    return list(dataset.batches(rows, order, max_seq_length)), whole
+    return list(dataset.build_batches(rows, order, max_seq_length)), whole
 
 
 def _ours(task, minilm, batches, schedule):
@@ -48,7 +48,9 @@ def _ours(task, minilm, batches, schedule):
     """
     keras.utils.set_random_seed(0)
     model = task.build_model()
-    missing = convert.load(minilm, model.variables, excuse=(*heads.fresh(task), *heads.unused(task))).excused_missing
+    missing = convert.assign_weights(
+        minilm, model.variables, excuse=(*heads.fresh(task), *heads.unused(task))
+    ).excused_missing
     fresh = [v for v in model.variables if v.path in missing]
     head = {name_maps.hugging_face().from_ours(v.path): v.numpy() for v in fresh}
     untrained = [_loss(task, model, batch) for batch in batches[-10:]]
@@ -99,7 +101,7 @@ def _check(folder, minilm, task, rows, batch_size, steps, max_seq_length):
 
 @pytest.mark.parametrize("name", ["CoLA", "STS-B", "RTE"])
 def test_fifty_steps_of_glue(name, minilm, shared_data, tmp_path):
-    row = glue.find_task(name)
+    row = glue.find_glue_task(name)
     examples = glue.read_split(shared_data / "glue" / name, name, "train")
     rows = tokenize_examples(Tokenizer.from_directory(minilm), examples, 128, list(row.labels), row.problem)
     task = ClassificationTask(_config(minilm), len(row.labels) or 1, row.problem)

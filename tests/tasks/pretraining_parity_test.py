@@ -35,7 +35,7 @@ def _task_and_model(case="pretraining"):
     sentence_objective, number = CASES[case]
     task = PretrainingTask(EncoderConfig.load(GOLDENS / case), sentence_objective)
     model = task.build_model()
-    report = convert.load(GOLDENS / case, model.variables, family=task.config.model_type)
+    report = convert.assign_weights(GOLDENS / case, model.variables, family=task.config.model_type)
     assert len(report.loaded) == len(model.variables) == len(model.trainable_variables) == number
     return task, model
 

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data.features import fake_batch
-from bert_tf.pretraining.corpus.unit import pack
+from bert_tf.pretraining.corpus.unit import pack_examples
 from bert_tf.pretraining.objectives.base import LeftToRightTask, PretrainingTask, next_tokens
 from bert_tf.training.optimizers import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
@@ -146,7 +146,9 @@ def test_the_losses_of_parts_add_up_over_the_denominators_of_the_whole():
 @pytest.mark.parametrize("arguments", [{}, {"sentence_objective": "none"}])
 def test_packed_rows_have_the_sums_of_their_examples(arguments):
     batch = _batch(batch_size=9, seq_length=12, seed=3)
-    rows = pack(batch | {"input_ids": batch["input_ids"] * batch["input_mask"]}, max_predictions=6, max_sentences=3)
+    rows = pack_examples(
+        batch | {"input_ids": batch["input_ids"] * batch["input_mask"]}, max_predictions=6, max_sentences=3
+    )
     assert len(rows["input_ids"]) < 9
     alone, packed = PretrainingTask(CONFIG, **arguments), PretrainingTask(CONFIG, packed=True, **arguments)
     assert "sentence_ids" in packed.features
@@ -222,7 +224,7 @@ def test_a_tiny_model_learns(arguments):
     task = PretrainingTask(config, **{k: v for k, v in arguments.items() if k != "is_decoder"})
     batch = _batch(batch_size=8)
     if task.packed:
-        batch = pack(batch | {"input_ids": batch["input_ids"] * batch["input_mask"]}, 6, 3)
+        batch = pack_examples(batch | {"input_ids": batch["input_ids"] * batch["input_mask"]}, 6, 3)
     batch = next_tokens(batch) if config.is_decoder else batch
     batch = {name: tf.constant(values) for name, values in batch.items()}
     keras.utils.set_random_seed(0)

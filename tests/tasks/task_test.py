@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.tasks.base import ACTIONS, FineTuned, Outcome, TrainedTask
+from bert_tf.tasks.base import ACTIONS, FineTuningTask, SplitPredictions, TrainedTask
 from bert_tf.tasks.labels import at_least_one
 from bert_tf.tasks.registry import TASKS
 from bert_tf.utils.settings import Settings
@@ -12,14 +12,14 @@ from tests import tiny
 
 MUST = (
     *("read_data", "create", "to_dict", "lay_out", "decode", "write_answers"),
-    *("build_model", "example_losses", "metrics", "read", "answer"),  # of `Trainable` and `Served`
+    *("build_model", "example_losses", "metrics", "read", "answer"),  # of `TrainableTask` and `ServableTask`
 )
 
 
 def _kind(*leave_out):
     """Returns a class with all methods that a task must have, but for some."""
     methods = {name: lambda self, *args: {} for name in MUST if name not in leave_out}
-    return type("Task", (FineTuned,), {"name": "a task", "metric_names": ("right",), **methods})
+    return type("Task", (FineTuningTask,), {"name": "a task", "metric_names": ("right",), **methods})
 
 
 class _Scored(_kind()):
@@ -34,7 +34,7 @@ class _Scored(_kind()):
 
 def _outcome(split, outputs, losses):
     rows = tiny.rows(label_ids=np.zeros(len(outputs), np.int32))
-    return Outcome(split, None, rows, np.array(outputs), (np.array(losses), np.ones(len(losses))))
+    return SplitPredictions(split, None, rows, np.array(outputs), (np.array(losses), np.ones(len(losses))))
 
 
 @pytest.mark.parametrize("name", MUST)
@@ -64,7 +64,9 @@ def test_scores_of_several_files_end_in_their_names():
         **{"right": 0.5, "loss": 2.0},
         **{"right_mismatched": 1.0, "loss_mismatched": 0.5},
     }
-    suffixes = [Outcome(split, *[None] * 4).suffix for split in ("dev", "test", "dev_mismatched", "test_mismatched")]
+    suffixes = [
+        SplitPredictions(split, *[None] * 4).suffix for split in ("dev", "test", "dev_mismatched", "test_mismatched")
+    ]
     assert suffixes == ["", "", "_mismatched", "_mismatched"]
 
 

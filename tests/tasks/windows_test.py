@@ -15,9 +15,9 @@ from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.learning_rate import WarmupLinearDecay
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.optimizers import AdamW
-from bert_tf.training.scoring import Batching
+from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.step import StepConfig, TrainStep
-from bert_tf.training.trainer import Job
+from bert_tf.training.trainer import Trainer
 from tests import tiny
 
 LENGTH, WINDOWS = 8, Windowing(4, 8)
@@ -46,7 +46,7 @@ def _texts(n, seed=0, longest=30):
 
 def _examples(tokenizer, n=32, seed=0, **options):
     texts, targets = _texts(n, seed, **options)
-    return windowed.tokenize(tokenizer, [texts], LENGTH, WINDOWS, targets)
+    return windowed.tokenize_windows(tokenizer, [texts], LENGTH, WINDOWS, targets)
 
 
 def _model(task, seed=0):
@@ -79,7 +79,7 @@ def test_a_long_text_gives_the_mean_of_its_windows_logits(tokenizer):
 
 
 def _batch(tokenizer, order):
-    (batch,) = dataset.batches(_examples(tokenizer), np.array([order]), LENGTH)
+    (batch,) = dataset.build_batches(_examples(tokenizer), np.array([order]), LENGTH)
     return batch
 
 
@@ -133,7 +133,7 @@ def test_it_learns_what_stands_anywhere_in_a_text(tokenizer, tmp_path):
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
-        job, batching = Job(_task(), RunConfig(str(tmp_path), 16, 80, 8, 4e-3)), Batching(LENGTH)
+        job, batching = Trainer(_task(), RunConfig(str(tmp_path), 16, 80, 8, 4e-3)), BatchSettings(LENGTH)
         keras.utils.set_random_seed(0)
         job.train(batching.training(_examples(tokenizer, 256), job.run))
     finally:

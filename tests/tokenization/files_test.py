@@ -10,8 +10,8 @@ import shutil
 import pytest
 
 from bert_tf.models import families
-from bert_tf.models.families import Template
-from bert_tf.pretraining.records.groups import Pieces as PretrainingPieces
+from bert_tf.models.families import InputTemplate
+from bert_tf.pretraining.records.groups import MaskingVocabulary as PretrainingPieces
 from bert_tf.tokenization import sentencepiece_model
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.kinds import read_tokenizer
@@ -98,7 +98,7 @@ def test_a_vocabulary_of_bytes_with_gaps_or_without_merges(bpe):
         ByteBpeTokenizer.from_directory(bpe)
     with pytest.raises(ValueError, match=r"There is none at .*gone.json; correct `vocab_file`"):
         ByteBpeTokenizer.from_directory(bpe, vocab_file=bpe / "gone.json")
-    strange = dataclasses.replace(ROBERTA, template=Template())
+    strange = dataclasses.replace(ROBERTA, template=InputTemplate())
     shutil.copy(GOLDENS / "byte_bpe" / "merges.txt", bpe)
     shutil.copy(GOLDENS / "byte_bpe" / "vocab.json", bpe)
     with pytest.raises(ValueError, match=r"special pieces of its model, \[CLS\].* without \[CLS\]"):

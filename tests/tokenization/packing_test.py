@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from bert_tf.models.families import Template
+from bert_tf.models.families import InputTemplate
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests.tokenization.reference import truncate_pair
 
@@ -94,7 +94,7 @@ def test_no_room_for_the_special_tokens(tokenizer):
         tokenizer(["a"], ["b"], max_seq_length=2)
 
 
-STRANGE = Template(("a", "[CLS]"), ("[SEP]", "[SEP]"), ("[SEP]", "b"), second_segment=0)
+STRANGE = InputTemplate(("a", "[CLS]"), ("[SEP]", "[SEP]"), ("[SEP]", "b"), second_segment=0)
 
 
 def test_another_template():
@@ -104,7 +104,7 @@ def test_another_template():
     assert lists(one)["input_ids"] == [[A, CLS, 11, 12, SEP, B], [A, CLS, SEP, B]]
     two = tokenizer.pack(ragged([[11, 12, 13, 14]]), ragged([[21, 22, 23]]), 10)
     assert lists(two) == {"input_ids": [[A, CLS, 11, 12, SEP, SEP, 21, 22, SEP, B]], "segment_ids": [[0] * 10]}
-    bare = Tokenizer(vocab, template=Template((), (), ()))
+    bare = Tokenizer(vocab, template=InputTemplate((), (), ()))
     assert lists(bare.pack(ragged([[11]]), ragged([[21]]), 2)) == {"input_ids": [[11, 21]], "segment_ids": [[0, 1]]}
     message = r"room for the special pieces, a \[CLS\] \[SEP\] b: at least 4 here. Received: 3; raise"
     with pytest.raises(ValueError, match=message):
@@ -113,8 +113,8 @@ def test_another_template():
 
 def test_what_a_template_needs(tokenizer):
     with pytest.raises(ValueError, match="the special pieces of its model, <s> .* 6 pieces without <s>: is it"):
-        Tokenizer(tokenizer.vocab, template=Template(before=("<s>",)))
-    single = Tokenizer(tokenizer.vocab, template=Template(segments=1))
+        Tokenizer(tokenizer.vocab, template=InputTemplate(before=("<s>",)))
+    single = Tokenizer(tokenizer.vocab, template=InputTemplate(segments=1))
     assert lists(single.pack(ragged([[11]]), max_seq_length=3))["segment_ids"] == [[0, 0, 0]]
     with pytest.raises(ValueError, match="must have segments that the model knows.*: 1. Received a second"):
         single.pack(ragged([[11]]), ragged([[21]]), 8)

@@ -6,14 +6,14 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.models import families
-from bert_tf.models.families import Template
+from bert_tf.models.families import InputTemplate
 from bert_tf.tokenization.kinds import read_tokenizer
 from bert_tf.tokenization.questions import check_lengths, question_windows
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
-STRANGE = Template(("[CLS]",), ("[SEP]", "[SEP]"), ("[SEP]", "[CLS]"), second_segment=0)
+STRANGE = InputTemplate(("[CLS]",), ("[SEP]", "[SEP]"), ("[SEP]", "[CLS]"), second_segment=0)
 
 
 def test_rows_and_where_their_pieces_came_from():

@@ -365,7 +365,7 @@ def test_files_that_hold_no_tokenizer(tmp_path):
     ):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(ValueError, match=words):
-            tokenizer_json.read_whole(path, tokenizer_json.kind_of(path))
+            tokenizer_json.read_whole(path, tokenizer_json.tokenizer_kind(path))
     with pytest.raises(ValueError, match="model.type must be 'BPE'. Received: 'WordPiece'; take the file of such"):
         tokenizer_json.read_whole(WHOLE / "5/bert/tokenizer.json", "byte_bpe")
 
@@ -407,7 +407,7 @@ def _paths(value, path=()):
 @pytest.mark.parametrize("name", ["5/bert", "5/roberta", "5/albert", "4/xlm-roberta"])
 def test_whatever_stands_in_a_place_is_read_or_refused(name, tmp_path):
     good = (WHOLE / name / "tokenizer.json").read_text(encoding="utf-8")
-    path, kind = tmp_path / "tokenizer.json", tokenizer_json.kind_of(WHOLE / name / "tokenizer.json")
+    path, kind = tmp_path / "tokenizer.json", tokenizer_json.tokenizer_kind(WHOLE / name / "tokenizer.json")
     template = families.family(_model_type(name)).template
     ended = {"read": 0, "refused": 0}
     for way in list(_paths(json.loads(good)))[1:]:

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.tokenization.packing import windows_of
+from bert_tf.tokenization.packing import find_windows
 
 
 def _spans(lengths, room, stride):
     """Returns for each text the list of (start, end) of its windows."""
-    cut = windows_of(lengths, room, stride)
+    cut = find_windows(lengths, room, stride)
     assert (np.diff(cut.rows) >= 0).all()
     spans = [[] for _ in lengths]
     for row, start, length in zip(*(part.numpy().tolist() for part in cut), strict=True):
@@ -49,7 +49,7 @@ def test_take_gives_each_window_its_pieces_in_the_graph_too():
 
     @tf.function(input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)])
     def cut(texts):
-        return windows_of(texts.row_lengths(), 3, 2).take(texts)
+        return find_windows(texts.row_lengths(), 3, 2).take(texts)
 
     assert cut(texts).to_list() == [[1, 2, 3], [3, 4, 5], [], [6, 7]]
     assert cut(texts[:0]).to_list() == []

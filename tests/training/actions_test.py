@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints.store import Store
-from bert_tf.training.history import History, read
+from bert_tf.checkpoints.store import CheckpointManager
+from bert_tf.training.history import History, read_history
 from bert_tf.training.loop import RunConfig
-from bert_tf.training.trainer import KeepBest, Progress, ScoreCheckpoints, clock
+from bert_tf.training.trainer import KeepBest, ProgressLog, ScoreCheckpoints, clock
 from bert_tf.utils.progress import Stopwatch
 
 OPTIMIZER = types.SimpleNamespace(learning_rate=tf.constant(0.25))
@@ -52,7 +52,7 @@ def _lines(caplog):
 
 
 def test_progress_logs_a_line_and_writes_events(tmp_path, caplog, monkeypatch):
-    state, progress = _state(monkeypatch), Progress(_run(tmp_path), every=2)
+    state, progress = _state(monkeypatch), ProgressLog(_run(tmp_path), every=2)
     with caplog.at_level(logging.INFO, logger="absl"):
         for step in range(1, 7):
             _made(progress, step, _results(step / 2, skipped=float(step == 3)), state)
@@ -73,7 +73,7 @@ def test_progress_logs_a_line_and_writes_events(tmp_path, caplog, monkeypatch):
 def test_the_time_left_does_not_leap_with_the_length_of_the_last_rows(tmp_path, caplog, monkeypatch):
     now, run = [0.0], _run(tmp_path, num_train_steps=61)
     monkeypatch.setattr("bert_tf.utils.progress.time.perf_counter", lambda: now[0])
-    state, progress = _state(), Progress(run, every=1)
+    state, progress = _state(), ProgressLog(run, every=1)
     with caplog.at_level(logging.INFO, logger="absl"):
         for step in range(1, 62):
             now[0] += 30 if step == 1 else (0.5, 3.5)[step % 2]  # the first one builds the graph
@@ -86,7 +86,7 @@ def test_the_time_left_does_not_leap_with_the_length_of_the_last_rows(tmp_path, 
 
 
 def test_progress_counts_tokens_and_has_the_means_of_the_parts(tmp_path, caplog, monkeypatch):
-    state, progress = _state(monkeypatch), Progress(_run(tmp_path), every=3)
+    state, progress = _state(monkeypatch), ProgressLog(_run(tmp_path), every=3)
     with caplog.at_level(logging.INFO, logger="absl"):
         for step in range(1, 7):
             parts = {"masked_lm_loss": tf.constant(step / 2), "next_sentence_loss": tf.constant(0.5)}
@@ -100,15 +100,15 @@ def test_progress_counts_tokens_and_has_the_means_of_the_parts(tmp_path, caplog,
 def test_where_every_step_was_skipped_there_is_no_mean(tmp_path):
     history, state = History(os.fspath(tmp_path), {}), _state()
     history.start(0, None)
-    progress = Progress(_run(tmp_path), every=3, history=history)
+    progress = ProgressLog(_run(tmp_path), every=3, history=history)
     for step in range(1, 7):
         _made(progress, step, _results(float("nan") if step < 5 else 1.0, skipped=float(step < 5)), state)
-    lines = [line for line in read(tmp_path / "history.jsonl") if line["kind"] == "train"]
+    lines = [line for line in read_history(tmp_path / "history.jsonl") if line["kind"] == "train"]
     assert [(line["loss"], line["skipped"]) for line in lines] == [(None, 3), (1.0, 1)]
 
 
 def test_rates_are_without_pauses_and_the_time_left_is_with_them(tmp_path, caplog, monkeypatch):
-    state, progress = _state(monkeypatch), Progress(_run(tmp_path), every=4)
+    state, progress = _state(monkeypatch), ProgressLog(_run(tmp_path), every=4)
     with caplog.at_level(logging.INFO, logger="absl"):
         for step in range(1, 5):
             if step % 2 == 0:
@@ -130,15 +130,15 @@ def _events(folder):
 
 
 def test_progress_says_something_some_fifty_times_a_run_and_makes_nothing_before(tmp_path):
-    assert Progress(_run(tmp_path, num_train_steps=648)).every == 12
-    assert Progress(_run(tmp_path, num_train_steps=10)).every == 1
-    assert Progress(_run(tmp_path, num_train_steps=100_000)).every == 100
+    assert ProgressLog(_run(tmp_path, num_train_steps=648)).every == 12
+    assert ProgressLog(_run(tmp_path, num_train_steps=10)).every == 1
+    assert ProgressLog(_run(tmp_path, num_train_steps=100_000)).every == 100
     assert os.listdir(tmp_path) == []
 
 
 def _keep_best(folder, metric, values, **changes):
     """Runs 6 steps whose checkpoints 2, 4, 6 score `values`; returns the store."""
-    run, store, scores = _run(folder, **changes), Store(folder, keep=1), iter(values)
+    run, store, scores = _run(folder, **changes), CheckpointManager(folder, keep=1), iter(values)
     names = {"loss": 1.0, "accuracy": 0.5}
     keep = KeepBest(lambda step, model: {**names, **next(scores)}, run, store, None, metric, names)
     for step in range(1, 7):
@@ -194,4 +194,4 @@ def test_how_many_checkpoints_are_still_to_come(tmp_path, last, saves):
 
 def test_an_unknown_metric_is_refused_at_once(tmp_path):
     with pytest.raises(ValueError, match=r"must name one of \['accuracy', 'loss'\]\. Received: 'eval_bleu'"):
-        KeepBest(None, _run(tmp_path), Store(tmp_path), None, "eval_bleu", ("loss", "accuracy"))
+        KeepBest(None, _run(tmp_path), CheckpointManager(tmp_path), None, "eval_bleu", ("loss", "accuracy"))

@@ -5,7 +5,7 @@ import pytest
 
 from bert_tf.data.windowed import Windowed
 from bert_tf.training.loop import RunConfig
-from bert_tf.training.scoring import Batching
+from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.step import StepConfig
 from tests import tiny
 
@@ -25,7 +25,7 @@ def _equal(one, other):
 
 def _training(seed=0, **options):
     run = RunConfig("unused", 8, 7, step=StepConfig(seed=seed))
-    return Batching(16, **options).training(EXAMPLES, run)
+    return BatchSettings(16, **options).training(EXAMPLES, run)
 
 
 def test_training_goes_on_from_any_step():
@@ -39,17 +39,17 @@ def test_training_goes_on_from_any_step():
 def test_a_sample_is_of_all_lengths_and_none_twice_but_to_fill_up(most, batches):
     numbered = tiny.tokenized(30)
     numbered.targets["number"] = np.arange(30)
-    drawn = _drawn(Batching(16).sample(numbered, most, 0, 8))
+    drawn = _drawn(BatchSettings(16).sample(numbered, most, 0, 8))
     assert len(drawn) == batches and all(batch["is_real_example"].all() for batch in drawn)
     numbers = np.concatenate([batch["number"] for batch in drawn])
     count = min(most, 30)
     assert len(set(numbers)) == count and np.array_equal(numbers[count:], numbers[: len(numbers) - count])
-    other = _drawn(Batching(16).sample(numbered, 12, 1, 8))
+    other = _drawn(BatchSettings(16).sample(numbered, 12, 1, 8))
     assert set(numbers[:12]) != {*np.concatenate([batch["number"] for batch in other])}
 
 
 def test_scoring_has_each_example_once_and_knows_which():
-    scoring = Batching(16).scoring(EXAMPLES, 8)
+    scoring = BatchSettings(16).scoring(EXAMPLES, 8)
     assert scoring.rows is EXAMPLES and scoring.order.shape == (4, 8)
     batches = _drawn(scoring.batches())
     assert _equal(_drawn(scoring.batches()), batches)  # they can be asked for again
@@ -62,7 +62,7 @@ def test_scoring_has_each_example_once_and_knows_which():
 
 
 def _widths(**options):
-    scoring = Batching(30, **options).scoring(tiny.tokenized(200, longest=30), 2)
+    scoring = BatchSettings(30, **options).scoring(tiny.tokenized(200, longest=30), 2)
     return {batch["input_ids"].shape[1] for batch in _drawn(scoring.batches())}
 
 
@@ -73,19 +73,19 @@ def test_batches_of_similar_lengths_are_as_wide_as_their_longest():
 
 def test_for_xla_there_are_at_most_four_widths():
     assert _widths(use_xla=True) == {8, 16, 24, 30}
-    narrow = Batching(100, use_xla=True).scoring(EXAMPLES, 2)
+    narrow = BatchSettings(100, use_xla=True).scoring(EXAMPLES, 2)
     assert {batch["input_ids"].shape[1] for batch in _drawn(narrow.batches())} == {25}
 
 
 @pytest.mark.parametrize("size", [0, -8])
 def test_a_batch_holds_something(size):
     with pytest.raises(ValueError, match=f"The batch size of evaluation and prediction must be .* Received: {size}"):
-        Batching(16).scoring(EXAMPLES, size)
+        BatchSettings(16).scoring(EXAMPLES, size)
 
 
 @pytest.mark.parametrize("options", [{}, {"by_length": False}, {"use_xla": True}], ids=str)
 def test_the_sizes_of_batches_are_known_before_they_are_made(options):
-    run, batching = RunConfig("unused", 8, 7), Batching(16, **options)
+    run, batching = RunConfig("unused", 8, 7), BatchSettings(16, **options)
     rows, widths = batching.sizes(EXAMPLES, run)
     batches = _drawn(batching.training(EXAMPLES, run)(0))
     assert [batch["input_ids"].shape for batch in batches] == list(zip(rows.tolist(), widths.tolist(), strict=True))
@@ -93,7 +93,7 @@ def test_the_sizes_of_batches_are_known_before_they_are_made(options):
 
 def test_the_sizes_of_batches_count_the_rows_of_each_example():
     examples = Windowed(EXAMPLES, np.array([0, 1, 4, 10, 20, 30]), {})
-    run, batching = RunConfig("unused", 2, 3), Batching(16)
+    run, batching = RunConfig("unused", 2, 3), BatchSettings(16)
     rows, widths = batching.sizes(examples, run)
     for batch, count, width in zip(_drawn(batching.training(examples, run)(0)), rows, widths, strict=True):
         assert batch["input_ids"].shape[2] == width and (batch["input_mask"].sum(-1) > 0).sum() == count

@@ -7,17 +7,17 @@ import shutil
 import keras
 import pytest
 
-from bert_tf.checkpoints.store import Store
+from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training import loop
 from bert_tf.training.history import History
 from bert_tf.training.loop import RunConfig
-from bert_tf.training.scoring import Batching, Scorer
-from bert_tf.training.trainer import Job
+from bert_tf.training.scoring import BatchSettings, Scorer
+from bert_tf.training.trainer import Trainer
 from tests import tiny
 
 TASK = tiny.shallow(ClassificationTask)(tiny.config(), 2)
-EXAMPLES, BATCHING = tiny.tokenized(40), Batching(16)
+EXAMPLES, BATCHING = tiny.tokenized(40), BatchSettings(16)
 HELD_OUT = BATCHING.scoring(tiny.tokenized(30, seed=9), 8)
 SCORES = (0.5, 0.75, 0.7, 0.75, 0.9)  # of steps 2, 4, 6, 8, 10: 0.75 again is no better
 
@@ -38,7 +38,7 @@ def _train(monkeypatch, folder, scores, patience=2, metric="accuracy", steps=10,
 
     monkeypatch.setattr(TASK, "metrics", metrics)
     run = RunConfig(os.fspath(folder), 8, steps, learning_rate=1e-3, save_checkpoints_steps=2)
-    job = Job(TASK, run, History(os.fspath(folder), {}))
+    job = Trainer(TASK, run, History(os.fspath(folder), {}))
     batches = BATCHING.training(EXAMPLES, run)
     try:
         job.train(batches, lambda model: os.makedirs(folder, exist_ok=True), HELD_OUT, metric, patience)
@@ -62,15 +62,15 @@ def stopped(tmp_path_factory):
 
 def test_it_stops_at_the_right_step_and_the_best_is_the_result(stopped):
     folder, job, left = stopped
-    assert left == [0.9] and Store(folder).steps() == [2, 4, 6, 8]
-    assert job.global_step == 4 and Store(folder).best() == (4, "accuracy", 0.75)
+    assert left == [0.9] and CheckpointManager(folder).steps() == [2, 4, 6, 8]
+    assert job.global_step == 4 and CheckpointManager(folder).best() == (4, "accuracy", 0.75)
     (weights,) = [v.numpy() for v in job.model.variables if v.path == "classifier/output_weights"]
-    assert (weights == Store(folder).restore(f"{folder}/model.ckpt-4")["output_weights"]).all()
+    assert (weights == CheckpointManager(folder).restore(f"{folder}/model.ckpt-4")["output_weights"]).all()
     lines = _history(folder)
     assert max(step for _, step in lines) == 8 and [s for kind, s in lines if kind == "eval"] == [2, 4, 6, 8]
     assert "accuracy" in (folder / "report.html").read_text()
     size = {step: sum(p.stat().st_size for p in folder.glob(f"model.ckpt-{step}.data-*")) for step in (2, 4, 6, 8)}
-    assert size[4] < size[2] / 2 and size[8] < size[6] / 2   # the best and the last are results
+    assert size[4] < size[2] / 2 and size[8] < size[6] / 2  # the best and the last are results
     assert abs(size[2] - size[6]) < 200  # but for the numbers of the steps that no line told of yet, as text
 
 
@@ -87,7 +87,7 @@ def test_started_again_it_makes_no_step(stopped, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_killed_before_the_deciding_score_it_ends_when_started_again(tmp_path, monkeypatch):
     _train(monkeypatch, tmp_path, SCORES, fail_at=3)
-    assert Store(tmp_path).steps() == [2, 4, 6, 8]
+    assert CheckpointManager(tmp_path).steps() == [2, 4, 6, 8]
     monkeypatch.setattr(loop, "first_step", None)
     job, left = _train(monkeypatch, tmp_path, SCORES[3:])
     assert job.global_step == 4 and left == [0.9]
@@ -97,7 +97,7 @@ def test_killed_before_the_deciding_score_it_ends_when_started_again(tmp_path, m
 def test_killed_on_the_way_it_ends_where_it_would_have(tmp_path, monkeypatch):
     _train(monkeypatch, tmp_path, SCORES, fail_at=2)
     job, left = _train(monkeypatch, tmp_path, SCORES[2:])
-    assert job.global_step == 4 and left == [0.9] and Store(tmp_path).steps() == [2, 4, 6, 8]
+    assert job.global_step == 4 and left == [0.9] and CheckpointManager(tmp_path).steps() == [2, 4, 6, 8]
 
 
 @pytest.mark.slow
@@ -123,7 +123,7 @@ def test_scores_that_are_no_numbers_are_never_better(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_without_one_score_that_is_a_number_nothing_is_best(tmp_path, monkeypatch):
     job, _ = _train(monkeypatch, tmp_path, (float("nan"),) * 5)
-    assert job.global_step == 4 and Store(tmp_path).best() is None
+    assert job.global_step == 4 and CheckpointManager(tmp_path).best() is None
 
 
 def test_it_goes_on_with_the_same_patience_only(stopped, monkeypatch):

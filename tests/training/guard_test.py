@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints.store import Store
-from bert_tf.checkpoints.tf1 import read
+from bert_tf.checkpoints.store import CheckpointManager
+from bert_tf.checkpoints.tf1 import read_tensors
 from bert_tf.data import dataset
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training.guard import Guard, GuardConfig, Rollback, first_broken, order_seed
@@ -132,7 +132,7 @@ def _fit_until_bad(run, bad, task=SCALED):
 
     def batches(start):
         order = dataset.training_order(EXAMPLES.lengths, 8, run.num_train_steps, 3)
-        for step, batch in enumerate(dataset.batches(EXAMPLES, order[start:], 16, by_length=False), start + 1):
+        for step, batch in enumerate(dataset.build_batches(EXAMPLES, order[start:], 16, by_length=False), start + 1):
             yield batch | {"times": tf.fill([8], np.nan if step in bad else 1.0)}
 
     with pytest.raises(ValueError) as error:
@@ -146,15 +146,15 @@ def test_without_rollback_the_first_bad_step_ends_the_run_and_no_checkpoint_has_
     seen, message = _fit_until_bad(run, {6})  # a single one: later losses are NaN for what it left in the weights
     assert seen == [1, 2, 3, 4, 5, 6, 7]
     assert "a loss of nan in step 6 of 200, with a learning rate of 0.000975 and precision float32; lower " in message
-    store = Store(os.fspath(tmp_path))
+    store = CheckpointManager(os.fspath(tmp_path))
     assert store.steps() == [4]
-    saved = read(store.prefix(4))
+    saved = read_tensors(store.prefix(4))
     assert all(np.isfinite(value).all() for name, value in saved.items() if name not in TEXTS)
 
 
 def test_a_checkpoint_out_of_turn_looks_first(tmp_path):
     seen, message = _fit_until_bad(_run_without_rollback(tmp_path, save_every=3), {2})
-    assert seen == [1, 2] and " in step 2 of 200" in message and Store(os.fspath(tmp_path)).steps() == []
+    assert seen == [1, 2] and " in step 2 of 200" in message and CheckpointManager(os.fspath(tmp_path)).steps() == []
 
 
 def test_where_the_first_step_is_bad_the_rate_is_not_blamed(tmp_path):
@@ -172,7 +172,7 @@ def test_in_float16_an_overflow_goes_on_and_a_loss_that_is_none_ends_the_run(tmp
         keras.config.set_dtype_policy("float32")
     assert seen == [1, 2, 3, 4, 5, 6, 7] and "a loss of nan in step 6 of 200" in message
     assert "precision mixed_float16; pass `precision=mixed_bfloat16` or `precision=float32`" in message
-    assert float(read(os.fspath(tmp_path / "model.ckpt-4"))["training/loss_scale"]) == 2.0**11
+    assert float(read_tensors(os.fspath(tmp_path / "model.ckpt-4"))["training/loss_scale"]) == 2.0**11
 
 
 class Overflowing(Scaled):
@@ -254,7 +254,8 @@ def _run(folder, at_most=2):
 def _fit(run, bad, kill_at=None):
     """Returns (step, loss, skipped) of every step made and seen; `bad` is {rollbacks: steps whose batch is NaN}.
 
-    `kill_at` is how many steps are made before the end comes, or the name of a function of `Store` within a rollback.
+    `kill_at` is how many steps are made before the end comes, or the name of a function of `CheckpointManager` within
+    a rollback.
     """
     keras.utils.set_random_seed(0)
     made, begun = [], []
@@ -263,7 +264,7 @@ def _fit(run, bad, kill_at=None):
     def batches(start, rollbacks):
         begun.append((start, rollbacks))
         order = dataset.training_order(EXAMPLES.lengths, 8, run.num_train_steps, order_seed(3, rollbacks))
-        rows = dataset.batches(EXAMPLES, order[start:], 16, by_length=False)
+        rows = dataset.build_batches(EXAMPLES, order[start:], 16, by_length=False)
         for step, batch in enumerate(rows, start + 1):
             yield batch | {"times": tf.fill([8], np.nan if step in bad.get(rollbacks, ()) else 1.0)}
 
@@ -280,7 +281,7 @@ def _fit(run, bad, kill_at=None):
 
 
 def _end(folder):
-    return read(os.path.join(folder, "model.ckpt-16"))
+    return read_tensors(os.path.join(folder, "model.ckpt-16"))
 
 
 def test_a_run_goes_back_and_ends_well(tmp_path, caplog):
@@ -337,7 +338,7 @@ def test_killed_anywhere_the_end_is_the_same_to_the_bit(tmp_path, whole, kill_at
 @pytest.mark.slow
 @pytest.mark.parametrize("function", ["delete_after", "save"])
 def test_killed_while_going_back_the_end_is_the_same_to_the_bit(tmp_path, whole, function, monkeypatch):
-    real, kills = getattr(Store, function), []
+    real, kills = getattr(CheckpointManager, function), []
 
     def killed(store, step, *args):
         if function == "delete_after" or step in store.steps():  # written again: it is the one that the run returns to
@@ -346,7 +347,7 @@ def test_killed_while_going_back_the_end_is_the_same_to_the_bit(tmp_path, whole,
         return real(store, step, *args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Store, function, killed)
+        patch.setattr(CheckpointManager, function, killed)
         _fit(_run(tmp_path), TWICE, kill_at="a rollback")
     assert kills == [4]
     _fit(_run(tmp_path), TWICE)

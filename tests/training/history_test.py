@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints.store import Store
-from bert_tf.training.history import History, read
+from bert_tf.checkpoints.store import CheckpointManager
+from bert_tf.training.history import History, read_history
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.run_record import commit
-from bert_tf.training.trainer import KeepBest, Progress
+from bert_tf.training.trainer import KeepBest, ProgressLog
 from bert_tf.utils.progress import Stopwatch
 from bert_tf.utils.report import Page, kept
 
@@ -23,10 +23,10 @@ OPTIMIZER = types.SimpleNamespace(learning_rate=tf.constant(0.25))
 
 def _train(folder, first, last, loss, skipped=(), **given_flags):
     """Does what a run of 12 steps does after each, checkpoints at the even ones; returns its `History`."""
-    run, store = RunConfig(os.fspath(folder), 8, 12, save_checkpoints_steps=2), Store(folder)
+    run, store = RunConfig(os.fspath(folder), 8, 12, save_checkpoints_steps=2), CheckpointManager(folder)
     history = History(run.output_dir, given_flags)
     keep = KeepBest(lambda step, model: {"loss": 2 * loss, "accuracy": 0.5}, run, store, history, "loss", ("loss",))
-    progress = Progress(run, every=2, history=history)
+    progress = ProgressLog(run, every=2, history=history)
     state = types.SimpleNamespace(model=None, optimizer=OPTIMIZER, watch=Stopwatch(), unreported=[])
     history.start(first - 1, store.prefix(first - 1) if first > 1 else None)
     for step in range(first, last + 1):
@@ -46,7 +46,7 @@ def _of(lines, kind, *names):
 
 def test_a_run_writes_what_it_does(tmp_path):
     _train(tmp_path, 1, 12, 3.0, skipped=(1, 2, 7), learning_rate=5e-5, input_file=["a", "b"])
-    lines = read(tmp_path / "history.jsonl")
+    lines = read_history(tmp_path / "history.jsonl")
     assert _of(lines, "start", "step", "from", "flags") == [(0, None, {"learning_rate": "5e-05", "input_file": "a,b"})]
     assert {"python", "tensorflow", "keras", "numpy", "bert_tf"} == lines[0]["versions"].keys()
     assert lines[0]["git"] == commit()
@@ -63,7 +63,7 @@ def test_a_start_says_what_is_read(tmp_path):
     data = {"train": {"file": "train.tsv", "rows": 6920}}
     history = History(os.fspath(tmp_path), {}, data)
     history.start(0, None)
-    assert [line["data"] for line in read(tmp_path / "history.jsonl")] == [data]
+    assert [line["data"] for line in read_history(tmp_path / "history.jsonl")] == [data]
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Examples" in page and "6,920" in page and "train.tsv" in page
 
@@ -74,7 +74,7 @@ def test_a_resumed_run_has_every_step_once(tmp_path):
         file.write('{"kind": "train", "step": 8, "lo')  # killed while it wrote; and say that checkpoint 6 is not whole
     history = _train(tmp_path, 5, 12, 1.0, seed=2)
     history.write_page()
-    lines = read(tmp_path / "history.jsonl")
+    lines = read_history(tmp_path / "history.jsonl")
     losses = [(2, 3.0), (4, 3.0), (6, 1.0), (8, 1.0), (10, 1.0), (12, 1.0)]
     assert _of(lines, "train", "step", "loss") == losses
     assert _of(lines, "eval", "step", "loss") == [(step, 2 * loss) for step, loss in losses]
@@ -88,17 +88,17 @@ def test_a_resumed_run_has_every_step_once(tmp_path):
 def test_a_run_killed_before_its_first_checkpoint_begins_the_curves_again(tmp_path):
     _train(tmp_path, 1, 7, 3.0)
     _train(tmp_path, 1, 2, 1.0)
-    lines = read(tmp_path / "history.jsonl")
+    lines = read_history(tmp_path / "history.jsonl")
     assert _of(lines, "train", "step", "loss") == [(2, 1.0)] and _of(lines, "start", "step") == [(0,), (0,)]
 
 
 def test_every_prefix_of_a_history_is_readable(tmp_path):
     _train(tmp_path, 1, 3, 3.0)
     whole, path = (tmp_path / "history.jsonl").read_bytes(), tmp_path / "cut.jsonl"
-    lines = read(tmp_path / "history.jsonl")
+    lines = read_history(tmp_path / "history.jsonl")
     for size in range(len(whole) + 1):
         path.write_bytes(whole[:size])
-        assert read(path) == lines[: whole[:size].count(b"\n")]
+        assert read_history(path) == lines[: whole[:size].count(b"\n")]
 
 
 @pytest.mark.parametrize("line", ["{", "7", "{}", '{"kind": "end", "step": 1}', '{"kind": "train", "step": "1"}', ""])
@@ -131,7 +131,7 @@ def test_pages_take_less_than_a_thousandth_of_the_time(tmp_path, monkeypatch):
         return ""
 
     monkeypatch.setattr("bert_tf.training.history.time.monotonic", lambda: now[0])
-    monkeypatch.setattr("bert_tf.training.history.page", draw)
+    monkeypatch.setattr("bert_tf.training.history.build_history_page", draw)
     history = History(os.fspath(tmp_path), {})
     history(0, None, None)
     assert drawn == []  # the run has not started
@@ -146,11 +146,11 @@ def test_pages_take_less_than_a_thousandth_of_the_time(tmp_path, monkeypatch):
 
 
 def test_a_page_that_cannot_be_drawn_ends_nothing_and_is_no_secret(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("bert_tf.training.history.page", lambda *what: 1 / 0)
+    monkeypatch.setattr("bert_tf.training.history.build_history_page", lambda *what: 1 / 0)
     with caplog.at_level(logging.ERROR, logger="absl"):
         _train(tmp_path, 1, 2, 3.0)
     assert "report.html could not be written. Training goes on" in caplog.text and "ZeroDivisionError" in caplog.text
-    assert not (tmp_path / "report.html").exists() and len(read(tmp_path / "history.jsonl")) == 3
+    assert not (tmp_path / "report.html").exists() and len(read_history(tmp_path / "history.jsonl")) == 3
 
 
 def _part(text):
@@ -177,7 +177,7 @@ def test_what_was_scored_stays_on_the_page_and_is_put_in_its_own_place(tmp_path)
     again.concluded(12, {"loss": 1.0})
     assert _shown(tmp_path) == {"eval": "<p>scored twice</p>", "more": "<p>more</p>"}
     assert "Gradient norm" in (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert len(_of(read(tmp_path / "history.jsonl"), "eval", "step")) == 6  # one a step, and no more of it
+    assert len(_of(read_history(tmp_path / "history.jsonl"), "eval", "step")) == 6  # one a step, and no more of it
 
 
 def test_a_model_that_was_trained_elsewhere_is_shown_alone(tmp_path):

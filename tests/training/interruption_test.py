@@ -11,8 +11,8 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints.store import Store
-from bert_tf.checkpoints.tf1 import read
+from bert_tf.checkpoints.store import CheckpointManager
+from bert_tf.checkpoints.tf1 import read_tensors
 from bert_tf.data import dataset
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training import interruption
@@ -113,12 +113,12 @@ def _fit(folder, signal_at=None):
         if step == signal_at:
             _send(signal.SIGTERM)
 
-    fit(TASK, run, lambda start: dataset.batches(EXAMPLES, order[start:], 16, by_length=False), [watch])
+    fit(TASK, run, lambda start: dataset.build_batches(EXAMPLES, order[start:], 16, by_length=False), [watch])
     return steps
 
 
 def _same(one, other):
-    one, other = read(os.fspath(one)), read(os.fspath(other))
+    one, other = read_tensors(os.fspath(one)), read_tensors(os.fspath(other))
     assert one.keys() == other.keys()
     for name in one:
         np.testing.assert_array_equal(one[name], other[name], err_msg=name)
@@ -128,7 +128,7 @@ def test_the_loop_saves_the_step_at_which_it_was_stopped_and_goes_on_there(tmp_p
     assert _fit(tmp_path / "whole") == list(range(1, 9))
     with pytest.raises(Stopped):
         _fit(tmp_path / "parts", signal_at=5)
-    assert Store(tmp_path / "parts").steps() == [3, 5]
+    assert CheckpointManager(tmp_path / "parts").steps() == [3, 5]
     assert _fit(tmp_path / "parts") == [6, 7, 8]
     _same(tmp_path / "whole" / "model.ckpt-8", tmp_path / "parts" / "model.ckpt-8")
 
@@ -155,7 +155,7 @@ def test_a_program_in_mid_run_saves_ends_with_143_and_goes_on(tmp_path):
     assert process.returncode == 143, log
     assert log.count("SIGTERM: the step in hand is finished and its checkpoint saved, then the run ends;") == 1
     (stopped,) = map(int, re.findall(r"SIGTERM: stopped after step (\d+)\. The same command goes on", log))
-    assert 40 <= stopped < 400 and Store(tmp_path / "parts").steps() == [stopped]
+    assert 40 <= stopped < 400 and CheckpointManager(tmp_path / "parts").steps() == [stopped]
     with _start(parts) as process:
         log = process.stderr.read()
     assert process.returncode == 0 and f"Continuing this run from step {stopped}: " in log

@@ -9,27 +9,27 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints.store import Store
+from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training import step
-from bert_tf.training.history import History, read
+from bert_tf.training.history import History, read_history
 from bert_tf.training.interruption import Stopped
 from bert_tf.training.loop import RunConfig
-from bert_tf.training.scoring import Batching
+from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.step import TrainStep
-from bert_tf.training.trainer import Job, prepare
+from bert_tf.training.trainer import Trainer, prepare_directory
 from bert_tf.utils.folder_lock import alone_in
 from tests import tiny
 
 TASK = tiny.shallow(ClassificationTask)(tiny.config(), 2)
-EXAMPLES, BATCHING = tiny.tokenized(40), Batching(16)
+EXAMPLES, BATCHING = tiny.tokenized(40), BatchSettings(16)
 HELD_OUT = BATCHING.scoring(tiny.tokenized(30, seed=9), 8)
 
 
 def _job(folder, **changes):
     keras.utils.set_random_seed(0)
     values = {"num_train_steps": 6, "learning_rate": 1e-3, "save_checkpoints_steps": 2, **changes}
-    return Job(TASK, RunConfig(os.fspath(folder), 8, **values))
+    return Trainer(TASK, RunConfig(os.fspath(folder), 8, **values))
 
 
 def _train(job, *held_out_and_metric):
@@ -60,8 +60,8 @@ def test_the_best_model_is_the_result(tmp_path, monkeypatch):
     monkeypatch.setattr(TASK, "metrics", lambda outputs, rows: {"accuracy": next(values)})
     job = _job(tmp_path, keep_checkpoints=1)
     _train(job, HELD_OUT, "accuracy")
-    assert job.global_step == 4 and Store(tmp_path).steps() == [4, 6]
-    saved = Store(tmp_path).restore(f"{tmp_path}/model.ckpt-4")["output_weights"]
+    assert job.global_step == 4 and CheckpointManager(tmp_path).steps() == [4, 6]
+    saved = CheckpointManager(tmp_path).restore(f"{tmp_path}/model.ckpt-4")["output_weights"]
     (weights,) = [v.numpy() for v in job.model.variables if v.path == "classifier/output_weights"]
     assert (weights == saved).all()
     assert tf.train.latest_checkpoint(tmp_path).endswith("model.ckpt-4")  # what the directory stands for
@@ -87,9 +87,11 @@ def test_a_checkpoint_that_was_not_scored_before_the_kill_is_scored_now(tmp_path
     monkeypatch.setattr(TASK, "metrics", lambda outputs, rows: {"accuracy": next(values)})
     again = job()
     _train(again, HELD_OUT, metric)
-    scores = [(line["step"], line["accuracy"]) for line in read(tmp_path / "history.jsonl") if line["kind"] == "eval"]
+    scores = [
+        (line["step"], line["accuracy"]) for line in read_history(tmp_path / "history.jsonl") if line["kind"] == "eval"
+    ]
     assert scores == [(2, 0.75), (4, 0.5), (6, 0.625)] and again.global_step == steps
-    assert Store(tmp_path).best() == ((2, "accuracy", 0.75) if metric else None)
+    assert CheckpointManager(tmp_path).best() == ((2, "accuracy", 0.75) if metric else None)
     _train(job(), HELD_OUT, metric)  # the last one has its scores: nothing is left to score
     assert next(values, None) is None
 
@@ -118,7 +120,7 @@ def test_an_initial_checkpoint_without_the_head_is_no_trained_model(tmp_path):
     init = tiny.checkpoint(tmp_path / "init")
     with pytest.raises(ValueError, match=r"init/bert_model\.ckpt, which has no head for this task; train one"):
         whole = ClassificationTask(tiny.config(), 2)
-        Job(whole, RunConfig(os.fspath(tmp_path / "out"), 8, 6, init_checkpoint=os.fspath(init))).restore()
+        Trainer(whole, RunConfig(os.fspath(tmp_path / "out"), 8, 6, init_checkpoint=os.fspath(init))).restore()
 
 
 def test_random_weights_are_announced(tmp_path, caplog):
@@ -147,9 +149,9 @@ def test_prepare_removes_the_run_s_own_files_only(tmp_path):
            "history.jsonl", "report.html", "run.json")  # fmt: skip
     for name in (*own, "notes.txt", "train.tsv"):
         (tmp_path / name).write_text("")
-    prepare(tmp_path)
+    prepare_directory(tmp_path)
     assert len(os.listdir(tmp_path)) == 10
-    prepare(tmp_path, anew=True)
+    prepare_directory(tmp_path, anew=True)
     assert sorted(os.listdir(tmp_path)) == ["notes.txt", "train.tsv"]
 
 
@@ -168,7 +170,7 @@ class Killed(BaseException):
 def _lines(folder):
     """Returns what must be the same of all lines but those of starts."""
     unlike = {"time", "examples_per_second", "tokens_per_second"}
-    lines = [line for line in read(folder / "history.jsonl") if line["kind"] != "start"]
+    lines = [line for line in read_history(folder / "history.jsonl") if line["kind"] != "start"]
     return [{name: value for name, value in line.items() if name not in unlike} for line in lines]
 
 
@@ -193,7 +195,7 @@ def _run_to_the_end(folder, monkeypatch, moment=None, at=0, interrupt=None):
     interrupt = interrupt or kill
     with monkeypatch.context() as patch:
         patch.setattr(RunConfig, "report_steps", 3)
-        patch.setattr(Store, "save", killing(Store.save, "saved", True))
+        patch.setattr(CheckpointManager, "save", killing(CheckpointManager.save, "saved", True))
         patch.setattr(TrainStep, "__call__", killing(TrainStep.__call__, "step", True))
         for name in ("trained", "evaluated"):
             patch.setattr(History, name, killing(getattr(History, name), name, False))
@@ -241,6 +243,6 @@ def test_killed_anywhere_it_comes_to_the_same_lines(tmp_path, monkeypatch, unbro
 def test_told_to_stop_at_the_step_of_a_line_it_comes_to_the_same_lines(tmp_path, monkeypatch, unbroken):
     with pytest.raises(Stopped):
         _run_to_the_end(tmp_path, monkeypatch, "step", 6, lambda: signal.raise_signal(signal.SIGTERM))
-    assert _lines(tmp_path) == unbroken[:2] and Store(tmp_path).steps() == [4, 6]
+    assert _lines(tmp_path) == unbroken[:2] and CheckpointManager(tmp_path).steps() == [4, 6]
     _run_to_the_end(tmp_path, monkeypatch)
     assert _lines(tmp_path) == unbroken

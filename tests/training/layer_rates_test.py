@@ -128,13 +128,15 @@ def _fit(run, kill_after=None, task=TASK, seed=0):
             raise Killed
 
     try:
-        return fit(task, run, lambda start: dataset.batches(EXAMPLES, order[start:], 16, by_length=False), [watch])
+        return fit(
+            task, run, lambda start: dataset.build_batches(EXAMPLES, order[start:], 16, by_length=False), [watch]
+        )
     except Killed:
         assert kill_after
 
 
 def _saved(folder, step):
-    return tf1.read(os.path.join(folder, f"model.ckpt-{step}"))
+    return tf1.read_tensors(os.path.join(folder, f"model.ckpt-{step}"))
 
 
 def _ours(name):
@@ -208,8 +210,8 @@ def init(tmp_path_factory):
     """A checkpoint in which no variable has the value that a new one has."""
     folder = tiny.checkpoint(tmp_path_factory.mktemp("init"), num_hidden_layers=2)
     prefix, rng = os.fspath(folder / "bert_model.ckpt"), np.random.default_rng(0)
-    noisy = {n: (v + 0.02 * rng.normal(size=v.shape)).astype(np.float32) for n, v in tf1.read(prefix).items()}
-    tf1.write(prefix, noisy)
+    noisy = {n: (v + 0.02 * rng.normal(size=v.shape)).astype(np.float32) for n, v in tf1.read_tensors(prefix).items()}
+    tf1.write_tensors(prefix, noisy)
     return folder
 
 
@@ -221,7 +223,7 @@ def test_the_top_layers_and_the_pooler_start_anew_and_the_others_do_not(tmp_path
     (warning,) = [r.getMessage() for r in caplog.records if "random weights" in r.getMessage()]
     assert warning.startswith(f"The top {layers} layers and the pooler start from random weights, not from {init}")
     assert "bert/encoder/layer_1/.*" in warning and f"{16 * layers + 2} variables" in warning
-    before, after = tf1.read(os.fspath(init / "bert_model.ckpt")), _saved(tmp_path, 1)
+    before, after = tf1.read_tensors(os.fspath(init / "bert_model.ckpt")), _saved(tmp_path, 1)
     anew = ("bert/pooler/", *DEPTHS[3 - layers : 3])
     for name, value in before.items():
         assert (after[name] != value).any() if name.startswith(anew) else (after[name] == value).all(), name

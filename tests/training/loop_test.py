@@ -7,8 +7,8 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints.store import Store
-from bert_tf.checkpoints.tf1 import read, write
+from bert_tf.checkpoints.store import CheckpointManager
+from bert_tf.checkpoints.tf1 import read_tensors, write_tensors
 from bert_tf.data import dataset
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training.loop import RunConfig, fit
@@ -44,7 +44,7 @@ def _fit(run, task=TASK, kill_after=None, seed=0, on_begin=None):
             raise Killed
 
     def batches(start):
-        return dataset.batches(EXAMPLES, order[start:], 16, by_length=False)
+        return dataset.build_batches(EXAMPLES, order[start:], 16, by_length=False)
 
     try:
         fit(task, run, batches, [watch], on_begin)
@@ -54,7 +54,7 @@ def _fit(run, task=TASK, kill_after=None, seed=0, on_begin=None):
 
 
 def _end(folder, step=10):
-    return read(os.path.join(folder, f"model.ckpt-{step}"))
+    return read_tensors(os.path.join(folder, f"model.ckpt-{step}"))
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_a_checkpoint_holds_google_s_names_and_the_rest_of_the_run(tmp_path):
 def test_a_run_does_not_go_on_from_numbers_that_are_not_finite(tmp_path):
     _fit(_run(tmp_path), kill_after=4)
     prefix = os.path.join(tmp_path, "model.ckpt-4")
-    saved = read(prefix)
+    saved = read_tensors(prefix)
     saved["bert/pooler/dense/kernel/adam_v"][1, 2] = np.inf
-    write(prefix, saved)
+    write_tensors(prefix, saved)
     with pytest.raises(ValueError, match=r"ckpt-4 must be .* inf in bert/pooler/dense/kernel/adam_v at \[1, 2\]"):
         _fit(_run(tmp_path))
 
@@ -148,7 +148,7 @@ def test_another_model_is_refused_whichever_has_more_layers(tmp_path, layers):
 
 
 def test_a_checkpoint_of_another_program_is_not_continued(tmp_path):
-    Store(tmp_path).save(2, {"global_step": np.int64(2)})
+    CheckpointManager(tmp_path).save(2, {"global_step": np.int64(2)})
     with pytest.raises(ValueError, match=r"only from a checkpoint that it wrote itself\. Received .*model\.ckpt-2, wh"):
         _fit(_run(tmp_path))
 
@@ -175,7 +175,7 @@ def test_initial_weights_are_loaded_under_a_fresh_head(tmp_path):
     init = tiny.checkpoint(tmp_path / "init")
     run = _run(tmp_path / "out", steps=1, init_checkpoint=os.fspath(init), num_warmup_steps=1)  # the first rate is 0
     _fit(run, WHOLE)
-    start, end = read(os.fspath(init / "bert_model.ckpt")), _end(tmp_path / "out", 1)
+    start, end = read_tensors(os.fspath(init / "bert_model.ckpt")), _end(tmp_path / "out", 1)
     assert len(start) == 23
     assert all((end[name] == value).all() for name, value in start.items())
     assert end["output_weights"].std() > 0

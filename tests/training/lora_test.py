@@ -10,8 +10,8 @@ import pytest
 
 from bert_tf.checkpoints import convert
 from bert_tf.checkpoints.readers import read_arrays
-from bert_tf.checkpoints.store import Store
-from bert_tf.checkpoints.tf1 import read, write
+from bert_tf.checkpoints.store import CheckpointManager
+from bert_tf.checkpoints.tf1 import read_tensors, write_tensors
 from bert_tf.data import dataset
 from bert_tf.models.lora import Lora, is_adapter
 from bert_tf.tasks.classification import ClassificationTask
@@ -29,7 +29,7 @@ def _fit(folder, init, config=CONFIG):
                     keep_optimizer=True)  # fmt: skip
     order = dataset.training_order(EXAMPLES.lengths, 8, 4, 0)
     task = ClassificationTask(config, 2)
-    state = fit(task, run, lambda start: dataset.batches(EXAMPLES, order[start:], 16, by_length=False))
+    state = fit(task, run, lambda start: dataset.build_batches(EXAMPLES, order[start:], 16, by_length=False))
     config.save(folder / "bert_config.json")
     return state.model
 
@@ -49,7 +49,7 @@ def _logits(model):
 
 def test_only_adapters_pooler_and_head_have_moved(runs):
     init, out, _ = runs
-    before, after = read(f"{init}/bert_model.ckpt"), read(f"{out}/model.ckpt-4")
+    before, after = read_tensors(f"{init}/bert_model.ckpt"), read_tensors(f"{out}/model.ckpt-4")
     same = [name for name in before if np.array_equal(before[name], after[name])]
     assert sorted(before.keys() - set(same)) == ["bert/pooler/dense/bias", "bert/pooler/dense/kernel"]
     moved = {name.removesuffix("/adam_m") for name in after if name.endswith("/adam_m")}
@@ -62,10 +62,10 @@ def test_only_adapters_pooler_and_head_have_moved(runs):
 def test_a_run_that_is_continued_is_one_that_never_stopped(runs, tmp_path):
     init, out, _ = runs
     parts = shutil.copytree(out, tmp_path / "parts")
-    Store(parts).delete_after(2)
-    assert Store(parts).steps() == [2]
+    CheckpointManager(parts).delete_after(2)
+    assert CheckpointManager(parts).steps() == [2]
     _fit(parts, init)
-    whole, again = read(f"{out}/model.ckpt-4"), read(f"{parts}/model.ckpt-4")
+    whole, again = read_tensors(f"{out}/model.ckpt-4"), read_tensors(f"{parts}/model.ckpt-4")
     assert whole.keys() == again.keys()
     for name in whole:
         np.testing.assert_array_equal(again[name], whole[name], err_msg=name)
@@ -75,10 +75,10 @@ def test_merged_is_unmerged(runs):
     """A model without adapters is given them in its kernels; one with adapters gets them back as they were."""
     _, out, model = runs
     plain = ClassificationTask(dataclasses.replace(CONFIG, lora=None), 2).build_model()
-    convert.load(out, plain.variables)
+    convert.assign_weights(out, plain.variables)
     np.testing.assert_allclose(_logits(plain), _logits(model), atol=1e-5)
     again = ClassificationTask(CONFIG, 2).build_model()
-    convert.load(out, again.variables)
+    convert.assign_weights(out, again.variables)
     np.testing.assert_array_equal(_logits(again), _logits(model))
 
 
@@ -86,7 +86,7 @@ def test_a_new_run_begins_with_new_adapters_on_the_merged_weights(runs, tmp_path
     _, out, _ = runs
     task, merged = ClassificationTask(CONFIG, 2), read_arrays(out)
     state = TrainingState(task.build_model(), None, None, {})
-    assert begin(state, Store(tmp_path), os.fspath(out), task) == 0
+    assert begin(state, CheckpointManager(tmp_path), os.fspath(out), task) == 0
     for variable in state.model.variables:
         if variable.path.endswith("/lora_B"):
             assert not np.any(variable)
@@ -100,15 +100,15 @@ def test_adapters_without_a_configuration_are_refused(runs, tmp_path):
     os.symlink(out / "model.ckpt-4.data-00000-of-00001", tmp_path / "model.ckpt-4.data-00000-of-00001")
     plain = [v for v in model.variables if not is_adapter(v.path)]
     with pytest.raises(ValueError, match="4 in the checkpoint but left over:\n.*query/lora_A"):
-        convert.load(tmp_path, plain)
+        convert.assign_weights(tmp_path, plain)
 
 
 def test_adapters_that_are_not_whole_are_refused(runs, tmp_path):
     _, out, _ = runs
     CONFIG.save(tmp_path / "bert_config.json")
-    tensors, path = read(f"{out}/model.ckpt-4"), "bert/encoder/layer_0/attention/self/query"
+    tensors, path = read_tensors(f"{out}/model.ckpt-4"), "bert/encoder/layer_0/attention/self/query"
     for wrong in ({}, {f"{path}/lora_B": np.zeros((3, 32), np.float32)}):
         kept = {name: array for name, array in tensors.items() if not name.startswith(f"{path}/lora_B")}
-        write(f"{tmp_path}/model.ckpt-4", kept | wrong)
+        write_tensors(f"{tmp_path}/model.ckpt-4", kept | wrong)
         with pytest.raises(ValueError, match=r"must hold whole adapters of the rank .*, 2. Received for .*/query"):
             read_arrays(tmp_path)

@@ -13,16 +13,16 @@ from bert_tf.training import cluster, step
 HOSTS, INDEX, FOLDER = sys.argv[1].split(","), int(sys.argv[2]), sys.argv[3]
 STRATEGY = step.make_strategy("multi_worker", HOSTS, INDEX)  # before TensorFlow does anything else
 
-from bert_tf.checkpoints.store import Store  # noqa: E402
+from bert_tf.checkpoints.store import CheckpointManager  # noqa: E402
 from bert_tf.training.interruption import Stopped  # noqa: E402
-from bert_tf.training.trainer import Job  # noqa: E402
+from bert_tf.training.trainer import Trainer  # noqa: E402
 from tests.training import multi_worker_test as test  # noqa: E402
 from tests.training import pretraining_losses  # noqa: E402
 
 SAVED = []
 
 
-def counted(self, step, tensors, save=Store.save):
+def counted(self, step, tensors, save=CheckpointManager.save):
     """Notes what this process saves."""
     SAVED.append(step)
     return save(self, step, tensors)
@@ -45,7 +45,7 @@ def stop(step):
 
 
 def main():
-    Store.save = counted
+    CheckpointManager.save = counted
     folder = os.path.join(FOLDER, "stopped")
     with STRATEGY.scope():
         results = {
@@ -54,14 +54,14 @@ def main():
             "chief": cluster.is_chief(),
             "events": os.path.isdir(os.path.join(FOLDER, "run", "train")),
             "stopped": error(test.train, folder, stop),
-            "steps": Store(folder).steps(),
+            "steps": CheckpointManager(folder).steps(),
             "again": test.train(folder),
             "pretraining": pretraining_losses.losses(os.path.join(FOLDER, "pretraining")),
             "total": cluster.total([INDEX + 1, 2**40]),
             "failed": error(cluster.by_chief, refuse),
-            "differing": error(cluster.check_same, 5 + INDEX, "step"),
+            "differing": error(cluster.check_equal_on_workers, 5 + INDEX, "step"),
         }
-        job = Job(test.TASK, test.run(os.path.join(FOLDER, "run")))
+        job = Trainer(test.TASK, test.run(os.path.join(FOLDER, "run")))
         job.restore()
         results["scores"], results["outputs"] = job.scores(test.SCORING), job.outputs(test.SCORING).tolist()
     print(json.dumps(results | {"saved": SAVED}))

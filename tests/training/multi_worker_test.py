@@ -13,20 +13,20 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints.store import Store
+from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.data import dataset
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training import cluster
 from bert_tf.training.loop import RunConfig, fit
-from bert_tf.training.scoring import Batching
-from bert_tf.training.trainer import Job, Progress
+from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.trainer import ProgressLog, Trainer
 from tests import tiny
 from tests.conftest import ROOT
 from tests.training import pretraining_losses
 
 TASK = tiny.shallow(ClassificationTask)(tiny.config(), 2)
 EXAMPLES = tiny.tokenized(66)
-SCORING = Batching(16).scoring(EXAMPLES, 8)
+SCORING = BatchSettings(16).scoring(EXAMPLES, 8)
 STEP = re.compile(r"step (\d+)/\d+  loss")
 
 
@@ -44,9 +44,9 @@ def train(folder, also=lambda step: None):
         also(step)
 
     def batches(start):
-        return dataset.batches(EXAMPLES, order[start:], 16, by_length=False)
+        return dataset.build_batches(EXAMPLES, order[start:], 16, by_length=False)
 
-    fit(TASK, run(folder), batches, [Progress(run(folder), every=1), watch])
+    fit(TASK, run(folder), batches, [ProgressLog(run(folder), every=1), watch])
     return losses
 
 
@@ -83,7 +83,7 @@ def workers(tmp_path_factory):
 def alone(tmp_path_factory):
     """(losses, scores, outputs) of one device."""
     folder = os.fspath(tmp_path_factory.mktemp("alone"))
-    losses, job = train(folder), Job(TASK, run(folder))
+    losses, job = train(folder), Trainer(TASK, run(folder))
     job.restore()
     return losses, job.scores(SCORING), job.outputs(SCORING)
 
@@ -146,7 +146,7 @@ def test_they_can_agree(workers):
 def test_one_worker_agrees_with_itself():
     called = []
     cluster.by_chief(called.append, 1)
-    cluster.check_same(7, "step")
+    cluster.check_equal_on_workers(7, "step")
     assert called == [1] and cluster.is_chief() and cluster.total([2, True]) == [2, 1] and cluster.num_workers() == 1
 
 
@@ -192,9 +192,9 @@ def test_when_one_is_killed_the_other_ends_within_a_minute_and_both_go_on(tmp_pa
     assert both[1 - victim].returncode == 1
     assert "Error: another worker of this run has ended or cannot be reached; its own log says why." in log
     both[victim].communicate()
-    begun = max(Store(tmp_path / "out").steps())
+    begun = max(CheckpointManager(tmp_path / "out").steps())
     both = start_both()
     logs = [process.communicate(timeout=600)[1] for process in both]
     for process, log in zip(both, logs, strict=True):
         assert process.returncode == 0 and f"Continuing this run from step {begun}: " in log, log[-4000:]
-    assert begun >= 40 and max(Store(tmp_path / "out").steps()) == 200
+    assert begun >= 40 and max(CheckpointManager(tmp_path / "out").steps()) == 200

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints.tf1 import read
+from bert_tf.checkpoints.tf1 import read_tensors
 from bert_tf.data import dataset
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training.guard import GuardConfig
@@ -61,13 +61,13 @@ def _fit(folder, fits, accumulation=1, kill_after=None, **step):
             raise Killed
 
     with contextlib.suppress(Killed):
-        fit(task, run, lambda start: dataset.batches(EXAMPLES, order[start:], 16, by_length=False), [watch])
+        fit(task, run, lambda start: dataset.build_batches(EXAMPLES, order[start:], 16, by_length=False), [watch])
     return states[-1]
 
 
 def _end(folder):
     """Returns all that the last checkpoint holds but the settings, which say what the user asked for."""
-    saved = read(os.path.join(folder, "model.ckpt-4"))
+    saved = read_tensors(os.path.join(folder, "model.ckpt-4"))
     return {name: value for name, value in saved.items() if name != "training/settings"}
 
 

@@ -6,7 +6,7 @@ from bert_tf.cli.common_flags import LAYERS, MODEL, RUN
 from bert_tf.training.fine_tuning import fine_tuning_config, make_run_config
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.optimizers import OPTIMIZERS, AdamConfig, Lamb, make_optimizer
-from bert_tf.training.scoring import Batching, batching_of
+from bert_tf.training.scoring import BatchSettings, batching_of
 from bert_tf.utils.settings import Settings
 from tests import tiny
 
@@ -81,13 +81,13 @@ def test_flags_and_configurations_have_the_same_defaults():
     for name in (*NUMBERS, "bias_correction"):
         assert DEFAULTS[name] == getattr(adam, name), name
     assert DEFAULTS["clip_norm"] == RunConfig("out", 1, 1).step.clip_norm
-    assert DEFAULTS["bucket_batches"] is Batching(16).pool_batches is None
+    assert DEFAULTS["bucket_batches"] is BatchSettings(16).pool_batches is None
 
 
 def test_batches_by_length():
-    assert batching_of(_settings(), False) == Batching(128)
-    assert batching_of(_settings(bucket_batches=4), True) == Batching(128, True, True, 4)
-    assert batching_of(_settings(bucket_by_length=False), False) == Batching(128, False)
+    assert batching_of(_settings(), False) == BatchSettings(128)
+    assert batching_of(_settings(bucket_batches=4), True) == BatchSettings(128, True, True, 4)
+    assert batching_of(_settings(bucket_by_length=False), False) == BatchSettings(128, False)
     with pytest.raises(ValueError, match="`bucket_batches` must come with `bucket_by_length`. Received `bucket_by_len"):
         batching_of(_settings(bucket_by_length=False, bucket_batches=4), False)
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from bert_tf.training.history import page
+from bert_tf.training.history import build_history_page
 
 START = {"kind": "start", "step": 0, "time": "2025-01-31T09:00:00+00:00", "from": "init/bert_model.ckpt"}
 START |= {"flags": {"learning_rate": "0.0001", "input_file": "<a>&b"}, "versions": {"tensorflow": "2.21.0"}}
@@ -63,7 +63,7 @@ def _curves(text, heading):
 
 
 def test_every_curve_is_there():
-    text = page(_lines(), "Run")
+    text = build_history_page(_lines(), "Run")
     parts = _Headings(text).parts
     headings = ["", "So far", "Loss", "masked_lm_accuracy", "next_sentence_accuracy", "Examples per second"]
     headings += ["Tokens per second", "Learning rate", "Gradient norm, before clipping", "Skipped steps, all together"]
@@ -76,7 +76,7 @@ def test_every_curve_is_there():
 
 
 def test_what_the_commonest_answer_gets_lies_beside_the_accuracy():
-    text = page([{**line, **(COMMONEST if line["kind"] == "eval" else {})} for line in _lines()], "Run")
+    text = build_history_page([{**line, **(COMMONEST if line["kind"] == "eval" else {})} for line in _lines()], "Run")
     parts = _Headings(text).parts
     assert _curves(text, "masked_lm_accuracy") == {PALE: 1, "#d9822b": 1, "#222222": 1}
     assert "always the commonest answer" in parts["masked_lm_accuracy"] and not parts.keys() & COMMONEST.keys()
@@ -85,18 +85,18 @@ def test_what_the_commonest_answer_gets_lies_beside_the_accuracy():
 
 
 def test_flags_starts_and_versions():
-    parts = _Headings(page(_lines(), "Run")).parts
+    parts = _Headings(build_history_page(_lines(), "Run")).parts
     assert parts["Flags that were given"] == ["--learning_rate", "0.0001", "--input_file", "<a>&b"]
     first = ["2025-01-31T09:00:00+00:00", "after step 0", "init/bert_model.ckpt"]
     assert parts["Starts"] == [*first, "2025-01-31T10:00:00+00:00", "after step 30", "out/model.ckpt-30"]
     assert parts["Versions"] == ["tensorflow", "2.21.0"]
     lines = [*_lines(), {**START, "git": {"commit": "0123abc", "dirty": True}}]
-    shown = _Headings(page(lines, "Run")).parts["Versions"]
+    shown = _Headings(build_history_page(lines, "Run")).parts["Versions"]
     assert shown == ["tensorflow", "2.21.0", "git commit", "0123abc", "with changes"]
 
 
 def test_the_summary_tells_the_latest_values():
-    so_far = _Headings(page(_lines(), "Run")).parts["So far"]
+    so_far = _Headings(build_history_page(_lines(), "Run")).parts["So far"]
     rows = {name: so_far[i + 1 : i + 3] for i, name in enumerate(so_far)}
     assert rows["steps"] == ["60", "at 2025-01-31T11:00:00+00:00"]
     assert so_far[so_far.index("skipped steps") + 1] == "1"
@@ -106,7 +106,7 @@ def test_the_summary_tells_the_latest_values():
 
 @pytest.mark.parametrize("lines", [[START], [START, _line("train", 10, loss=None, skipped=0.0, **RATES)]])
 def test_a_run_that_has_just_begun_has_no_curves(lines):
-    text = page(lines, "Run")
+    text = build_history_page(lines, "Run")
     parts = _Headings(text).parts
     assert list(parts) == ["", "So far", "Starts", "Flags that were given", "Versions"] and "<svg" not in text
     assert ("not finite" in parts["So far"]) == (len(lines) > 1)
@@ -114,12 +114,12 @@ def test_a_run_that_has_just_begun_has_no_curves(lines):
 
 def test_no_skipped_steps_no_curve_of_them():
     lines = [{**line, "skipped": 0.0} if line["kind"] == "train" else line for line in _lines()]
-    assert "Skipped steps, all together" not in _Headings(page(lines, "Run")).parts
+    assert "Skipped steps, all together" not in _Headings(build_history_page(lines, "Run")).parts
 
 
 def test_a_loss_that_was_not_finite_is_a_gap():
     lines = [_line("train", i, loss=None if i == 5 else 1.0, skipped=0.0) for i in range(1, 11)]
-    path = re.search(r'<path d="(M [^"]*)" clip-path', page([START, *lines], "Run").split('"Loss"')[1])[1]
+    path = re.search(r'<path d="(M [^"]*)" clip-path', build_history_page([START, *lines], "Run").split('"Loss"')[1])[1]
     assert path.count("M ") == 2
 
 
@@ -128,17 +128,17 @@ def test_a_score_that_was_taken_twice_counts_once():
     once = [twice[2], twice[1]]
 
     def plot(held_out):
-        return page([START, *held_out], "Run").split('aria-label="Loss"')[1].split("</svg>")[0]
+        return build_history_page([START, *held_out], "Run").split('aria-label="Loss"')[1].split("</svg>")[0]
 
     assert plot(twice) == plot(once) != plot(twice[:2])
 
 
 def test_the_same_lines_make_the_same_bytes_and_nothing_is_fetched():
-    text = page(_lines(), "Run")
-    assert text == page(_lines(), "Run")
+    text = build_history_page(_lines(), "Run")
+    assert text == build_history_page(_lines(), "Run")
     assert set(re.findall(r'https?://[^"\s]+', text)) == {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
     assert all(link.startswith("#") for link in re.findall(r'(?:href|src)="([^"]*)', text))
 
 
 def test_a_long_run_makes_no_huge_page():
-    assert len(page(_lines(100_000), "Run")) < 1_000_000
+    assert len(build_history_page(_lines(100_000), "Run")) < 1_000_000

@@ -79,7 +79,7 @@ def test_narrower_batches_are_filled_up_with_zeros():
 def test_real_batches_give_each_example_its_own(batch_size, by_length):
     examples = tiny.tokenized(30)
     order = dataset.scoring_order(examples.lengths, batch_size, by_length)
-    scoring = Scoring(lambda: dataset.batches(examples, order, 16, by_length), order, examples)
+    scoring = Scoring(lambda: dataset.build_batches(examples, order, 16, by_length), order, examples)
     outputs, (losses, weights) = _scorer().outputs(scoring)
     own = [row.tolist() for row in np.split(examples.pieces["input_ids"], examples.splits[1:-1])]
     assert [row[: len(ids)].tolist() for row, ids in zip(outputs["all"], own, strict=True)] == own

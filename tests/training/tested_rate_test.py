@@ -7,19 +7,19 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints.store import Store
+from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training import fine_tuning, history, lr_range_test
 from bert_tf.training.history import History, RangeTest
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.lr_range_test import with_tested_rate
-from bert_tf.training.scoring import Batching
-from bert_tf.training.trainer import Job
+from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.trainer import Trainer
 from bert_tf.utils.settings import Settings
 from tests import tiny
 
 TASK = tiny.shallow(ClassificationTask)(tiny.config(dropout=0.1), 2)
-EXAMPLES, BATCHING = tiny.tokenized(40), Batching(16)
+EXAMPLES, BATCHING = tiny.tokenized(40), BatchSettings(16)
 TEST = RangeTest(np.geomspace(1e-6, 1e-1, 20).tolist(), [0.7] * 20)
 
 
@@ -34,11 +34,11 @@ def _batches(run):
 
 def _train(run, kept=None):
     os.makedirs(run.output_dir, exist_ok=True)
-    Job(TASK, run, History(run.output_dir, {}, range_test=kept)).train(_batches(run))
+    Trainer(TASK, run, History(run.output_dir, {}, range_test=kept)).train(_batches(run))
 
 
 def _tensors(folder, step):
-    tensors = Store(folder).restore(f"{folder}/model.ckpt-{step}")
+    tensors = CheckpointManager(folder).restore(f"{folder}/model.ckpt-{step}")
     return {name: np.asarray(value).tobytes() for name, value in tensors.items()}
 
 
@@ -52,7 +52,7 @@ def test_the_run_is_to_the_bit_the_one_with_the_rate_given(tmp_path):
     _train(_run(tmp_path / "given", tested.learning_rate))
     for step in (2, 4):
         assert _tensors(tmp_path / "tested", step) == _tensors(tmp_path / "given", step)
-    (line,) = history.read(tmp_path / "tested" / "history.jsonl")[:1]
+    (line,) = history.read_history(tmp_path / "tested" / "history.jsonl")[:1]
     assert line["range_test"] == kept and "Range test" in (tmp_path / "tested" / "report.html").read_text()
 
 
@@ -60,7 +60,7 @@ def test_the_run_is_to_the_bit_the_one_with_the_rate_given(tmp_path):
 def measured(monkeypatch):
     """Counts the tests that are made, none of them really."""
     made = []
-    monkeypatch.setattr(lr_range_test, "measure", lambda task, run, batches: made.append(run) or TEST)
+    monkeypatch.setattr(lr_range_test, "measure_lr_range", lambda task, run, batches: made.append(run) or TEST)
     return made
 
 
@@ -76,7 +76,7 @@ def test_a_run_that_goes_on_has_the_rate_that_it_began_with(tmp_path, measured):
     assert with_rate.learning_rate == TEST.learning_rate and len(measured) == 1
     _begin(with_rate, kept)
     assert with_tested_rate(TASK, run, None) == (with_rate, kept) and len(measured) == 1
-    Store(tmp_path).save(2, {"global_step": np.int64(2)})
+    CheckpointManager(tmp_path).save(2, {"global_step": np.int64(2)})
     assert with_tested_rate(TASK, run, None) == (with_rate, kept) and len(measured) == 1
     with_tested_rate(TASK, dataclasses.replace(run, anew=True), None)
     assert len(measured) == 2
@@ -91,7 +91,7 @@ def test_what_another_run_left_is_not_taken(tmp_path, measured):
 
 
 def test_a_run_that_began_with_a_given_rate_is_not_continued(tmp_path, measured):
-    Store(tmp_path).save(2, {"global_step": np.int64(2)})
+    CheckpointManager(tmp_path).save(2, {"global_step": np.int64(2)})
     with pytest.raises(ValueError, match="Received `learning_rate=auto` for one in .* that began with a given rate; g"):
         with_tested_rate(TASK, _run(tmp_path), None)
     assert not measured
@@ -100,7 +100,7 @@ def test_a_run_that_began_with_a_given_rate_is_not_continued(tmp_path, measured)
 def test_a_loss_that_is_no_number_ends_the_test(tmp_path, monkeypatch):
     monkeypatch.setattr(lr_range_test, "_steps", lambda *_: ([1e-6] * 4, [0.7] * 4))
     with pytest.raises(ValueError, match="Received one that is none after 4 steps"):
-        lr_range_test.measure(TASK, _run(tmp_path), None)
+        lr_range_test.measure_lr_range(TASK, _run(tmp_path), None)
     assert not os.listdir(tmp_path)
 
 

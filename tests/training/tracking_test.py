@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from bert_tf.training import tracking
-from bert_tf.training.history import History, read
+from bert_tf.training.history import History, read_history
 from bert_tf.utils.settings import Settings
 
 _WANDB = """
@@ -45,7 +45,7 @@ def packages(tmp_path, monkeypatch):
         (folder / f"{name}.py").write_text(text, encoding="utf-8")
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(folder)
-    monkeypatch.setattr("bert_tf.training.history.page", lambda lines, title: title)
+    monkeypatch.setattr("bert_tf.training.history.build_history_page", lambda lines, title: title)
 
     def take(name):
         calls = sys.modules[name].calls
@@ -77,7 +77,10 @@ def test_weights_and_biases(packages, tmp_path):
     train, held_out = {"train/loss": 0.5, "train/skipped": 0.0}, {"eval/accuracy": 0.75}
     logged = [("log", {"step": 1, **train}), ("log", {"step": 2, **held_out})]
     assert packages("wandb") == [("init", begin), by_step, *logged, ("finish", 0)]
-    assert [(line["kind"], line["step"]) for line in read(folder / "history.jsonl")][1:] == [("train", 1), ("eval", 2)]
+    assert [(line["kind"], line["step"]) for line in read_history(folder / "history.jsonl")][1:] == [
+        ("train", 1),
+        ("eval", 2),
+    ]
     with pytest.raises(KeyboardInterrupt), tracking.tracked(history := _history(folder, "wandb")):
         history.start(2, None)
         history.start(1, None)  # it went back

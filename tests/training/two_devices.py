@@ -29,9 +29,9 @@ from bert_tf.training.loop import (  # noqa: E402
     fit,
 )
 from bert_tf.training.optimizers import OPTIMIZERS, AdamConfig  # noqa: E402
-from bert_tf.training.scoring import Batching  # noqa: E402
+from bert_tf.training.scoring import BatchSettings  # noqa: E402
 from bert_tf.training.step import StepConfig, TrainStep, check_batch_size, make_strategy  # noqa: E402
-from bert_tf.training.trainer import Job  # noqa: E402
+from bert_tf.training.trainer import Trainer  # noqa: E402
 from tests import tiny  # noqa: E402
 
 EXAMPLES = tiny.tokenized(66)
@@ -57,7 +57,7 @@ def train(strategy, dropout=0.0, folder=None, steps=20, kill_after=None, layers=
         keras.utils.set_random_seed(0)
         task = ClassificationTask(tiny.config(dropout), 2)
         with contextlib.suppress(Killed):
-            fit(task, run, lambda start: dataset.batches(EXAMPLES, order[start:], 16, by_length=False), [watch])
+            fit(task, run, lambda start: dataset.build_batches(EXAMPLES, order[start:], 16, by_length=False), [watch])
     return losses
 
 
@@ -65,9 +65,9 @@ def outputs(strategy, folder):
     """Returns scores and outputs of the model that was trained in `folder`, over a number that leaves a rest."""
     run = RunConfig(folder, 16, 20)
     with make_strategy(strategy).scope():
-        job = Job(ClassificationTask(tiny.config(), 2), run)
+        job = Trainer(ClassificationTask(tiny.config(), 2), run)
         job.restore()
-        scoring = Batching(16).scoring(EXAMPLES, 8)
+        scoring = BatchSettings(16).scoring(EXAMPLES, 8)
         return job.scores(scoring), job.outputs(scoring).tolist()
 
 
@@ -103,7 +103,9 @@ class Poisoned(ClassificationTask):
 
 def guarded(strategy, optimizer):
     """Returns what 6 steps did of which the fourth is poisoned in its last row: the second device's alone."""
-    rows = list(dataset.batches(EXAMPLES, dataset.training_order(EXAMPLES.lengths, 16, 6, 0), 16, by_length=False))
+    rows = list(
+        dataset.build_batches(EXAMPLES, dataset.training_order(EXAMPLES.lengths, 16, 6, 0), 16, by_length=False)
+    )
     losses, skipped, copies = [], [], []
     with make_strategy(strategy).scope():
         strategy = tf.distribute.get_strategy()

@@ -1,6 +1,6 @@
 """Pretrains on one and on two virtual CPU devices, and prints as JSON what came out; the test beside it runs it.
 
-    python -m tests.training.two_devices_pretraining
+python -m tests.training.two_devices_pretraining
 """
 
 import json
@@ -15,7 +15,6 @@ from bert_tf.training.optimizers import AdamW
 from bert_tf.training.step import StepConfig, TrainStep, make_strategy
 from bert_tf.utils.settings import Settings
 from tests import tiny
-from tests.training import two_devices  # it makes the devices
 
 STEPS = 6
 SETTINGS = {"generator_size": 0.5, "generator_config_file": None, "discriminator_weight": 50.0, "rematerialize": False}
@@ -38,7 +37,7 @@ def train(objective, strategy, accumulation=1):
 
 
 def main():
-    assert two_devices.distribution.make_strategy("mirrored").num_replicas_in_sync == 2
+    assert make_strategy("mirrored").num_replicas_in_sync == 2
     runs = {"one": ("default",), "two": ("mirrored",), "two, each half cut in two": ("mirrored", 2)}
     json.dump({name: train("electra", *arguments) for name, arguments in runs.items()}, sys.stdout)
 

@@ -13,14 +13,16 @@ import keras
 import tensorflow as tf
 
 from bert_tf.data.features import fake_batch
-from bert_tf.tasks.base import Trainable
+from bert_tf.tasks.base import TrainableTask
 from bert_tf.training import step
 from bert_tf.training.loop import RunConfig, fit
 
 STEPS = 8
 
 
-def losses(make: Callable[[], tuple[Trainable, Iterable[str]]], vocab_size: int, folder: str | None = None, **sizes):
+def losses(
+    make: Callable[[], tuple[TrainableTask, Iterable[str]]], vocab_size: int, folder: str | None = None, **sizes
+):
     """Trains in the scope of the current strategy; rows differ in how much they ask. Returns the loss of each step.
 
     Args:

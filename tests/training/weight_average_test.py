@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints.tf1 import read
+from bert_tf.checkpoints.tf1 import read_tensors
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training.loop import RunConfig, WeightAverage
-from bert_tf.training.scoring import Batching
-from bert_tf.training.trainer import Job
+from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.trainer import Trainer
 from tests import tiny
 from tests.training import loop_test
 
@@ -50,7 +50,7 @@ def _mean_of(weights):
 def _job(folder, steps=6, **changes):
     keras.utils.set_random_seed(0)
     values = {"learning_rate": 1e-2, "save_checkpoints_steps": 3, "keep_optimizer": True, **changes}
-    return Job(tiny.shallow(ClassificationTask)(tiny.config(), 2), RunConfig(os.fspath(folder), 8, steps, **values))
+    return Trainer(tiny.shallow(ClassificationTask)(tiny.config(), 2), RunConfig(os.fspath(folder), 8, steps, **values))
 
 
 def _head(model):
@@ -68,12 +68,12 @@ def _train(job, held_out=None):
             heads.append(_head(state.model))
 
     job.history = Watch()
-    job.train(Batching(16).training(tiny.tokenized(40), job.run), lambda model: None, held_out)
+    job.train(BatchSettings(16).training(tiny.tokenized(40), job.run), lambda model: None, held_out)
     return heads
 
 
 def test_the_result_is_the_mean_and_training_is_what_it_was(tmp_path, monkeypatch):
-    held_out, scored = Batching(16).scoring(tiny.tokenized(30, seed=9), 8), []
+    held_out, scored = BatchSettings(16).scoring(tiny.tokenized(30, seed=9), 8), []
     job = _job(tmp_path / "mean", average_weights=SHARE)
     take = job._scorer_of
 
@@ -86,7 +86,7 @@ def test_the_result_is_the_mean_and_training_is_what_it_was(tmp_path, monkeypatc
     for mine, theirs in zip(heads, _train(plain, held_out), strict=True):
         np.testing.assert_array_equal(mine, theirs)
     for step in (3, 6):
-        saved = read(str(tmp_path / "mean" / f"model.ckpt-{step}"))
+        saved = read_tensors(str(tmp_path / "mean" / f"model.ckpt-{step}"))
         np.testing.assert_array_equal(saved["training/unaveraged/output_weights"], heads[step - 1])
         np.testing.assert_allclose(saved["output_weights"], _mean_of(heads[:step]), atol=1e-6)
         np.testing.assert_array_equal(saved["output_weights"], scored[step // 3 - 1])
@@ -96,14 +96,17 @@ def test_the_result_is_the_mean_and_training_is_what_it_was(tmp_path, monkeypatc
     again.restore()
     assert (again.outputs(held_out) == job.outputs(held_out)).all()
     assert "average_weights" not in plain.run.identity()
-    assert not any("unaveraged" in name for name in read(str(tmp_path / "plain" / "model.ckpt-6")))
+    assert not any("unaveraged" in name for name in read_tensors(str(tmp_path / "plain" / "model.ckpt-6")))
 
 
 def test_without_the_optimizer_the_mean_is_kept_and_what_training_went_on_from_is_not(tmp_path):
-    values, held_out = {"average_weights": SHARE, "keep_optimizer": False}, Batching(16).scoring(tiny.tokenized(8), 8)
+    values, held_out = (
+        {"average_weights": SHARE, "keep_optimizer": False},
+        BatchSettings(16).scoring(tiny.tokenized(8), 8),
+    )
     job = _job(tmp_path, steps=2, **values)
     assert len(_train(job)) == 2
-    saved = read(str(tmp_path / "model.ckpt-2"))
+    saved = read_tensors(str(tmp_path / "model.ckpt-2"))
     assert not any(name.endswith("/adam_m") or "unaveraged" in name for name in saved)
     again = _job(tmp_path, steps=2, **values)
     assert not _train(again)

@@ -7,7 +7,14 @@ import resource
 import pytest
 
 from bert_tf.models.config import EncoderConfig
-from bert_tf.training.memory import StepShape, available_memory, check_weights, describe, estimate, warn_if_too_large
+from bert_tf.training.memory import (
+    StepShape,
+    available_memory,
+    check_weights,
+    describe_memory,
+    estimate,
+    warn_if_too_large,
+)
 from bert_tf.utils.resources import kilobytes
 
 STEP = StepShape(EncoderConfig(vocab_size=30522), 110_106_428, batch_size=32, max_seq_length=128, max_predictions=20)
@@ -15,7 +22,7 @@ GB = 2**30
 
 
 def test_the_lines_of_a_dry_run():
-    lines = describe(STEP, 5 * GB).splitlines()
+    lines = describe_memory(STEP, 5 * GB).splitlines()
     assert [line[:26].rstrip() for line in lines] == [
         *("does it fit?", "parameters", "peak memory, estimated", "  weights", "  optimizer", "  gradients"),
         "  activations",
@@ -24,7 +31,7 @@ def test_the_lines_of_a_dry_run():
     names = ("fits", "count", "peak", "weights", "optimizer")
     values = dict(zip(names, (line[26:] for line in lines), strict=False))
     assert values.pop("fits") == "no: see the last line"
-    assert describe(STEP, 50 * GB).startswith("does it fit?              yes\n")
+    assert describe_memory(STEP, 50 * GB).startswith("does it fit?              yes\n")
     peak = estimate(STEP).peak / GB
     assert values == {"count": "110,106,428", "peak": f"{peak:.1f} GB", "weights": "420 MB", "optimizer": "840 MB"}
     assert lines[8:] == [
@@ -36,7 +43,7 @@ def test_the_lines_of_a_dry_run():
 
 
 def test_a_dry_run_says_if_nothing_fits():
-    last = describe(STEP, GB).splitlines()[-1]
+    last = describe_memory(STEP, GB).splitlines()[-1]
     assert last.startswith("micro-batch that fits     none, not even one row; `rematerialize`, ")
 
 

@@ -14,22 +14,24 @@ from tests.conftest import ROOT
 
 def test_commands_are_shown_as_one_types_them(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert subprocesses.shown(tmp_path / "bin" / "python") == "bin/python"
-    assert subprocesses.shown("/somewhere/python") == "/somewhere/python"
+    assert subprocesses.display_path(tmp_path / "bin" / "python") == "bin/python"
+    assert subprocesses.display_path("/somewhere/python") == "/somewhere/python"
     command = ["python", "-m", "bert_tf", "embed", "--model=a b", "--do_train", "text"]
     lines = ["python -m bert_tf embed", "'--model=a b'", "--do_train", "text"]
-    assert subprocesses.typed(command) == " \\\n    ".join(lines)
+    assert subprocesses.format_command(command) == " \\\n    ".join(lines)
 
 
 def test_a_child_that_fails_is_told_by_its_status(capsys):
     with pytest.raises(ValueError, match="must end with status 0. Received: 3"):
-        subprocesses.execute([sys.executable, "-c", "import sys; sys.exit(3)"])
+        subprocesses.execute_command([sys.executable, "-c", "import sys; sys.exit(3)"])
     assert "import sys; sys.exit(3)" in capsys.readouterr().out
 
 
 def test_a_child_knows_that_it_is_one(capfd):
     assert not subprocesses.is_child()
-    subprocesses.execute([sys.executable, "-c", "from bert_tf.utils import subprocesses as c; print(c.is_child())"])
+    subprocesses.execute_command(
+        [sys.executable, "-c", "from bert_tf.utils import subprocesses as c; print(c.is_child())"]
+    )
     assert "\nTrue\n" in capfd.readouterr().out
 
 
@@ -43,7 +45,7 @@ def test_a_child_is_stopped_at_its_limit_and_waited_for(monkeypatch):
 
     monkeypatch.setattr(subprocess, "Popen", Noted)
     with pytest.raises(subprocess.TimeoutExpired):
-        subprocesses.execute([sys.executable, "-c", "import time; time.sleep(600)"], limit=0.05)
+        subprocesses.execute_command([sys.executable, "-c", "import time; time.sleep(600)"], limit=0.05)
     assert [process.returncode for process in started] == [-signal.SIGTERM]
 
 
@@ -72,7 +74,7 @@ class Parent(subprocess.Popen):
 
 subprocess.Popen = Parent
 with subprocesses.resumable():
-    subprocesses.execute([sys.executable, "-c", sys.argv[1], sys.argv[2]])
+    subprocesses.execute_command([sys.executable, "-c", sys.argv[1], sys.argv[2]])
 """
 
 

@@ -39,8 +39,8 @@ def _run(tmp_path, end, level=None):
     (tmp_path / "tensorflow" / "__init__.py").write_text(begin + end, encoding="utf-8")
     code = (
         f"import os, sys; sys.path.insert(0, {os.fspath(tmp_path)!r})\n"
-        "from bert_tf.utils.tf_log_filter import left_out\n"
-        "with left_out():\n"
+        "from bert_tf.utils.tf_log_filter import filter_greetings\n"
+        "with filter_greetings():\n"
         "    os.write(2, b'before\\n')\n"
         "    import tensorflow\n"
         "    os.write(2, b'after\\n')\n"

@@ -9,7 +9,7 @@ from absl import logging as absl_logging
 
 from bert_tf.cli import app
 from bert_tf.training.loop import RunConfig
-from bert_tf.training.trainer import Progress
+from bert_tf.training.trainer import ProgressLog
 from bert_tf.utils import progress
 
 
@@ -74,14 +74,14 @@ def test_a_line_of_the_log_takes_the_bar_s_place(use):
     record = logging.makeLogRecord({"msg": "Saved."})
     formatter = app._Formatter([])
     assert "\x1b" not in formatter.format(record)
-    progress.Bar().draw(None, "Writing")
+    progress.ProgressBar().draw(None, "Writing")
     assert formatter.format(record).startswith("\r\x1b[K") and formatter.format(record).endswith(" Saved.")
     assert "\x1b" not in formatter.format(record)
 
 
 def test_training_is_a_bar_too_and_ends_with_a_line(use, ticks, caplog, tmp_path):
     written = use(Terminal())
-    action = Progress(RunConfig(str(tmp_path), 8, 6, save_checkpoints_steps=6), every=2)
+    action = ProgressLog(RunConfig(str(tmp_path), 8, 6, save_checkpoints_steps=6), every=2)
     action.events = types.SimpleNamespace(write=lambda *_: None)
     optimizer = types.SimpleNamespace(learning_rate=0.1)
     state = types.SimpleNamespace(optimizer=optimizer, watch=progress.Stopwatch(), unreported=[])

@@ -10,7 +10,7 @@ import warnings
 import matplotlib
 import numpy as np
 
-from bert_tf.utils.report import Bar, Page, Shade, kept
+from bert_tf.utils.report import BarCell, Page, Shade, kept
 from tests.conftest import ROOT
 
 _NASTY = "<b> & \"c\" 'd' $x$ \u4e2d"
@@ -56,7 +56,7 @@ def _page():
     page.figure(f"figure {_NASTY}", _bars)
     page.figure("again", _bars, height=1.5)
     with page.section(f"section {_NASTY}", is_open=False):
-        rows = [(f"row {_NASTY}", Bar(3, 0.5), "1.5 %"), ("long", Shade(4, 2.0), f"{'word ' * 60}end {_NASTY}")]
+        rows = [(f"row {_NASTY}", BarCell(3, 0.5), "1.5 %"), ("long", Shade(4, 2.0), f"{'word ' * 60}end {_NASTY}")]
         page.table(None, rows, (f"column {_NASTY}", "bar", "text"))
     page.heading(f"heading {_NASTY}")
     return page.html()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf.evaluation.error_reports import common
-from bert_tf.evaluation.error_reports.common import Judged
+from bert_tf.evaluation.error_reports.common import ErrorReport
 from bert_tf.utils.report import Page
 
 _WORDS = re.compile(r"\b(how many|how much|how|who|whom|whose|what|which|when|where|why)\b", re.IGNORECASE)
@@ -16,7 +16,7 @@ _OTHER, _MOST = "other", 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Questions(Judged):
+class QuestionReport(ErrorReport):
     """n questions.
 
     Attributes:
@@ -68,7 +68,7 @@ class Questions(Judged):
             groups = {name: _spread(has, chosen) for name, chosen in common.length_groups(shortest[has]).items()}
             with page.section("By length of the right answer"):
                 common.grouped(page, "words", groups, scores, counted="questions")
-        common.by_length(page, self.examples, scores)
+        common.add_means_by_length(page, self.examples, scores)
         among = " A probability is that among the best answers of the question."
         common.calibration_part(page, self.confidence, self.exact == 1, "answers", among)
         self._list_errors(page)
@@ -96,7 +96,7 @@ class Questions(Judged):
         }
         note = f"{int(wrong.sum()):,} of {len(wrong):,} answers are not exact; first those that share least with a "
         note += "right one and of which the model was surest."
-        common.listed(page, "Worst answers", self, self.worst(wrong, common.MOST), columns, note)
+        common.add_examples(page, "Worst answers", self, self.worst(wrong, common.MOST), columns, note)
 
 
 def question_words(questions: Sequence[str]) -> tuple[list[str], str]:

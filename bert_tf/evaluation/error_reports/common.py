@@ -11,13 +11,13 @@ import numpy as np
 from bert_tf.evaluation.calibration import Bins, reliability
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.names import percent
-from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Bar, Page, Shade
+from bert_tf.utils.report import ACCENT, FILL, INK, PALE, BarCell, Page, Shade
 
 # === Precision and recall ===
 # Precision, recall and F1 of several classes, and their averages; what is 0 / 0 counts as 0.
 
 
-class Rates(NamedTuple):
+class Fractions(NamedTuple):
     """Fractions, 0 to 1, or arrays [L] of them."""
 
     precision: float
@@ -42,20 +42,20 @@ class Counts(NamedTuple):
         """Counts n examples of any number of classes; bool [n, L] twice."""
         return cls(gold.sum(0), given.sum(0), (gold & given).sum(0))
 
-    def rates(self) -> Rates:
+    def rates(self) -> Fractions:
         """Returns those of each class, float [L]."""
         gold, given, right = self
-        return Rates(_ratio(right, given), _ratio(right, gold), _ratio(2 * right, gold + given))
+        return Fractions(_ratio(right, given), _ratio(right, gold), _ratio(2 * right, gold + given))
 
-    def averages(self) -> dict[str, Rates]:
+    def averages(self) -> dict[str, Fractions]:
         """Returns the means over the classes that occur, plain and by how often each is right, and all as one class."""
         there, rates = (self.gold + self.given) > 0, self.rates()
         weights = self.gold / max(self.gold.sum(), 1)
         together = Counts(*(part.sum(keepdims=True) for part in self)).rates()
         return {
-            "macro": Rates(*(float(rate[there].mean()) if there.any() else 0.0 for rate in rates)),
-            "weighted": Rates(*(float(rate @ weights) for rate in rates)),
-            "micro": Rates(*(float(rate[0]) for rate in together)),
+            "macro": Fractions(*(float(rate[there].mean()) if there.any() else 0.0 for rate in rates)),
+            "weighted": Fractions(*(float(rate @ weights) for rate in rates)),
+            "micro": Fractions(*(float(rate[0]) for rate in together)),
         }
 
 
@@ -93,7 +93,7 @@ class Shown(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Judged(abc.ABC):
+class ErrorReport(abc.ABC):
     """Examples, right answers and a model's answers. A kind of them says how it is shown and written as a table.
 
     Attributes:
@@ -142,7 +142,7 @@ class Judged(abc.ABC):
         return np.array([i for i in self.in_order("errors") if wrong[i]][:most], int)
 
 
-def write_table(path: str | os.PathLike, judged: Judged, order: str = "file"):
+def write_table(path: str | os.PathLike, judged: ErrorReport, order: str = "file"):
     """Writes a line for each example, tab separated: `id`, the answers' own columns, and the texts.
 
     White space that would end a column or line becomes a space.
@@ -256,9 +256,7 @@ class Ratio(NamedTuple):
 Shares = Mapping[str, np.ndarray | Ratio]  # name -> float [n], 0 to 1, of which the mean is shown; or a ratio
 
 
-def label_rates(
-    page: Page, noun: str, names: Sequence[str], counts: Counts, micro: str, counted: str = "examples"
-):
+def label_rates(page: Page, noun: str, names: Sequence[str], counts: Counts, micro: str, counted: str = "examples"):
     """Adds how often each label is right and given, and its rates, and their averages.
 
     Args:
@@ -271,7 +269,7 @@ def label_rates(
     """
     rates, most = counts.rates(), max(counts.gold.max(initial=0), 1)
     rows = [
-        (name, Bar(int(gold), gold / most), int(given), int(right), *map(percent, each))
+        (name, BarCell(int(gold), gold / most), int(given), int(right), *map(percent, each))
         for name, *(gold, given, right), each in zip(names, *counts, zip(*rates, strict=True), strict=True)
     ]
     columns = (noun, counted, "given", "right", *_RATES)
@@ -335,9 +333,7 @@ def _as_figure(page, noun, names, matrix):
     page.text(f"A square's area is its share of the row, the right {noun}; right answers lie on the diagonal.")
     drawn, named = matrix[np.ix_(kept, kept)], [names[i] for i in kept]
     totals = np.maximum(matrix.sum(1)[kept, None], 1)
-    page.figure(
-        None, lambda axes: squares(axes, named, drawn / totals), 4.6, label=f"Which is taken for which: {what}"
-    )
+    page.figure(None, lambda axes: squares(axes, named, drawn / totals), 4.6, label=f"Which is taken for which: {what}")
 
 
 def calibration_part(page: Page, confidence: np.ndarray, right: np.ndarray, noun: str, remark: str = ""):
@@ -369,13 +365,13 @@ def calibration_part(page: Page, confidence: np.ndarray, right: np.ndarray, noun
 def _bin_rows(bins: Bins):
     edges = np.linspace(0, 1, len(bins.counts) + 1)
     return [
-        (f"{low:.3f} to {high:.3f}", Bar(int(count), count / bins.counts.max()), percent(mean), percent(right))
+        (f"{low:.3f} to {high:.3f}", BarCell(int(count), count / bins.counts.max()), percent(mean), percent(right))
         for low, high, count, mean, right in zip(edges[:-1], edges[1:], *bins, strict=True)
         if count
     ]
 
 
-def by_length(page: Page, examples: Shown, shares: Shares, numbers: Mapping[str, np.ndarray] | None = None):
+def add_means_by_length(page: Page, examples: Shown, shares: Shares, numbers: Mapping[str, np.ndarray] | None = None):
     """Adds means over examples of about one length.
 
     Args:
@@ -397,11 +393,11 @@ def grouped(
     numbers: Mapping[str, np.ndarray] | None = None,
     counted: str = "examples",
 ):
-    """Adds a table of means over groups, {name: bool [n]}; the other arguments are those of `by_length`."""
+    """Adds a table of means over groups, {name: bool [n]}; the other arguments are those of `add_means_by_length`."""
     numbers = numbers or {}
     rows = []
     for name, chosen in groups.items():
-        cells = [Bar(percent(share), share) for share in (_share(values, chosen) for values in shares.values())]
+        cells = [BarCell(percent(share), share) for share in (_share(values, chosen) for values in shares.values())]
         means = [f"{values[chosen].mean():.4g}" for values in numbers.values()]
         rows.append((name, int(chosen.sum()), *cells, *means))
     page.table(None, rows, (noun, counted, *shares, *numbers))
@@ -426,7 +422,9 @@ def length_groups(lengths: np.ndarray, most: int = _BINS) -> dict[str, np.ndarra
     return groups
 
 
-def listed(page: Page, heading: str, judged: Judged, chosen: Iterable[int], columns: Mapping[str, Sequence], note=""):
+def add_examples(
+    page: Page, heading: str, judged: ErrorReport, chosen: Iterable[int], columns: Mapping[str, Sequence], note=""
+):
     """Adds a table of some examples with their texts: where each is, the columns, {name: n cells}, the texts."""
     examples, chosen = judged.examples, list(chosen)
     with page.section(heading):
@@ -443,7 +441,9 @@ def listed(page: Page, heading: str, judged: Judged, chosen: Iterable[int], colu
 # The part of a page that shows what a model does: the one place that draws it, whatever the task.
 
 
-def scored(judged: Mapping[str, Judged], scores: Mapping[str, float], step: int | None = None, salt: str = "") -> str:
+def scored(
+    judged: Mapping[str, ErrorReport], scores: Mapping[str, float], step: int | None = None, salt: str = ""
+) -> str:
     """Returns the fragment for `Page.keep`: the scores, and for each file of examples what was answered.
 
     Args:

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from bert_tf.evaluation.error_reports import common
-from bert_tf.evaluation.error_reports.common import Counts, Judged
+from bert_tf.evaluation.error_reports.common import Counts, ErrorReport
 from bert_tf.utils.report import Page
 
 # === Options ===
@@ -19,7 +19,7 @@ _MICRO = "of all answers together; since each example has one, it is the share o
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Choices(Judged):
+class SingleLabelReport(ErrorReport):
     """n examples of one label each.
 
     Attributes:
@@ -78,7 +78,7 @@ class Choices(Judged):
             numbers = np.array([len(each) for each in self.meanings])
             with page.section("By number of choices"):
                 common.grouped(page, "choices", common.length_groups(numbers), {"right": right})
-        common.by_length(page, self.examples, {"right": right, "mean probability": self.confidence})
+        common.add_means_by_length(page, self.examples, {"right": right, "mean probability": self.confidence})
 
     def _list_errors(self, page, right):
         chosen = self.worst(~right, common.MOST)
@@ -88,7 +88,7 @@ class Choices(Judged):
             "its probability": [f"{each:.3f}" for each in self.confidence],
         }
         note = f"{int((~right).sum()):,} of {len(right):,} answers are wrong; first those that the model was surest of."
-        common.listed(page, "Most confident errors", self, chosen, columns, note)
+        common.add_examples(page, "Most confident errors", self, chosen, columns, note)
 
     def _shown(self, ids):
         if not self.meanings:
@@ -96,7 +96,7 @@ class Choices(Judged):
         return [f"{self.labels[i]}: {own[i]}" for i, own in zip(ids, self.meanings, strict=True)]
 
 
-class Options(Choices):
+class MultipleChoiceReport(SingleLabelReport):
     """The same where each example has choices of its own, which `labels` only number."""
 
     label_noun = "choice"
@@ -126,7 +126,7 @@ _MARKS_MICRO = "of all yeses together, whatever their label: f1, precision and r
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Marks(Judged):
+class MultiLabelReport(ErrorReport):
     """n examples.
 
     Attributes:
@@ -181,7 +181,7 @@ class Marks(Judged):
         shares = {"all labels right": whole.astype(float), "labels right": right.mean(-1)}
         with page.section("By number of labels"):
             common.grouped(page, "right labels", {f"{n}": numbers == n for n in np.unique(numbers)}, shares)
-        common.by_length(page, self.examples, shares)
+        common.add_means_by_length(page, self.examples, shares)
 
     def _list_errors(self, page, whole):
         missed, wrong = (
@@ -192,7 +192,7 @@ class Marks(Judged):
         note = f"{int((~whole).sum()):,} of {len(whole):,} examples have a label too many or too few; first those of "
         note += "which the model was surest. Beside a label stands its probability."
         columns = {"right labels": gold, "missed": missed, "wrongly given": wrong}
-        common.listed(page, "Most confident errors", self, self.worst(~whole, common.MOST), columns, note)
+        common.add_examples(page, "Most confident errors", self, self.worst(~whole, common.MOST), columns, note)
 
     def _names(self, row):
         return [self.labels[i] for i in np.flatnonzero(row)]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bert_tf.evaluation.entities import Entity, parse_entities
+from bert_tf.evaluation.entities import EntitySpan, parse_entities
 from bert_tf.evaluation.error_reports import common
-from bert_tf.evaluation.error_reports.common import Counts, Judged
+from bert_tf.evaluation.error_reports.common import Counts, ErrorReport
 from bert_tf.utils.report import Page
 
 NONE = "no entity"
@@ -17,7 +17,7 @@ _MICRO = "of all entities together, whatever their type: f1, precision and recal
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Taggings(Judged):
+class TaggingReport(ErrorReport):
     """n sentences.
 
     Attributes:
@@ -62,7 +62,7 @@ class Taggings(Judged):
         hits = np.array([len(set(golds) & set(givens)) for golds, givens in both])
         all_of_them = np.array([len(golds) + len(givens) for golds, givens in both])
         shares = {"all entities right": whole, "F1": common.Ratio(2 * hits, all_of_them)}
-        common.by_length(page, self.examples, shares)
+        common.add_means_by_length(page, self.examples, shares)
 
     def _show_types(self, page, types, sides, pairs):
         names, place = [name or "(no type)" for name in types], {name: i for i, name in enumerate(types)}
@@ -70,7 +70,7 @@ class Taggings(Judged):
         golds, givens = ([entity for each in side for entity in each] for side in sides)
         counts = [_count(each, place) for each in (golds, givens, hits)]
         common.label_rates(page, "type", names, Counts(*counts), _MICRO, "entities")
-        found = Counter((kind_of(*pair), (pair[0] or pair[1]).type) for pair in pairs)
+        found = Counter((kind_of_error(*pair), (pair[0] or pair[1]).type) for pair in pairs)
         with page.section("Kinds of errors"):
             page.text("Each entity once, by its right type; invented ones by the type given. An entity is right if its "
                       "type, first and last word are.")  # fmt: skip
@@ -98,10 +98,12 @@ class Taggings(Judged):
         columns |= {"surest wrong tag": [f"{max(value, 0):.3f}" for value in self.badness]}
         note = f"{int(wrong.sum()):,} of {len(wrong):,} sentences have an entity that is not right; first those with "
         note += "the wrong tag that the model was surest of, whose probability is given."
-        common.listed(page, "Most confident errors", self, self.worst(wrong, common.MOST), columns, note)
+        common.add_examples(page, "Most confident errors", self, self.worst(wrong, common.MOST), columns, note)
 
 
-def match(golds: Sequence[Entity], givens: Sequence[Entity]) -> list[tuple[Entity | None, Entity | None]]:
+def match(
+    golds: Sequence[EntitySpan], givens: Sequence[EntitySpan]
+) -> list[tuple[EntitySpan | None, EntitySpan | None]]:
     """Pairs the right entities of a sentence with those given: of equal words first, then of the greatest overlap.
 
     Returns:
@@ -117,7 +119,7 @@ def match(golds: Sequence[Entity], givens: Sequence[Entity]) -> list[tuple[Entit
     return [*pairs, *((golds[i], None) for i in sorted(left)), *((None, givens[k]) for k in sorted(right))]
 
 
-def kind_of(gold: Entity | None, given: Entity | None) -> str:
+def kind_of_error(gold: EntitySpan | None, given: EntitySpan | None) -> str:
     """Returns which kind of error, or none, a pair of `match` is."""
     if gold is None or given is None:
         return "invented" if gold is None else "missed"

@@ -5,17 +5,17 @@ import dataclasses
 import numpy as np
 
 from bert_tf.evaluation.error_reports import common
-from bert_tf.evaluation.error_reports.common import Judged
+from bert_tf.evaluation.error_reports.common import ErrorReport
 from bert_tf.evaluation.metrics import share_below
 from bert_tf.utils.names import percent
-from bert_tf.utils.report import Bar, Page
+from bert_tf.utils.report import BarCell, Page
 
 # === Values ===
 # A number to each example.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Values(Judged):
+class RegressionReport(ErrorReport):
     """n examples.
 
     Attributes:
@@ -66,14 +66,14 @@ class Values(Judged):
             drawn = (self.gold, self.given, "right", self.given_name, self.is_same_scale)
             page.figure(None, lambda axes: common.scatter(axes, *drawn), 3.2, label="Given against right numbers")
         if self.is_same_scale:
-            common.by_length(page, self.examples, {}, {"absolute error": off, "mean error": errors})
+            common.add_means_by_length(page, self.examples, {}, {"absolute error": off, "mean error": errors})
             self._draw_by_length(page, errors)
         else:
-            common.by_length(page, self.examples, {"places off": off})
+            common.add_means_by_length(page, self.examples, {"places off": off})
         note = "" if self.is_same_scale else "Places are the shares of all examples that lie below, in percent."
         columns = {"right": [f"{each:.4g}" for each in self.gold], self.given_name: [f"{v:.4g}" for v in self.given]}
         columns |= {"off by" if self.is_same_scale else "places off": list(map(self._off, errors))}
-        common.listed(page, "Greatest errors", self, self.in_order("errors")[: common.MOST], columns, note)
+        common.add_examples(page, "Greatest errors", self, self.in_order("errors")[: common.MOST], columns, note)
 
     def _draw_by_length(self, page, errors):
         lengths, unit = self.examples.lengths, self.examples.unit
@@ -92,7 +92,7 @@ _LIMITS = (1, 3, 10, 100)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Places(Judged):
+class RetrievalReport(ErrorReport):
     """n texts; `places`, int [n] from 1, says where what each looks for stands among all candidates by nearness."""
 
     places: np.ndarray
@@ -108,11 +108,11 @@ class Places(Judged):
         shares = [(f"among the first {limit}", (self.places <= limit).mean()) for limit in _LIMITS]
         with page.section("Places"):
             page.text(f"At which place a text finds what belongs to it; the median is {np.median(self.places):,.0f}.")
-            rows = [(name, Bar(percent(share), share)) for name, share in shares]
+            rows = [(name, BarCell(percent(share), share)) for name, share in shares]
             page.table(None, rows, ("what belongs to a text is", "of the texts"))
         first, mean = {"found at the first place": self.places == 1}, {"mean place": self.places}
-        common.by_length(page, self.examples, first, mean)
+        common.add_means_by_length(page, self.examples, first, mean)
         wrong = self.places > 1
         chosen, columns = self.worst(wrong, common.MOST), {"place": [f"{place:,}" for place in self.places]}
         note = f"{int(wrong.sum()):,} of {len(wrong):,} texts find another one first."
-        common.listed(page, "Furthest from what belongs to them", self, chosen, columns, note)
+        common.add_examples(page, "Furthest from what belongs to them", self, chosen, columns, note)

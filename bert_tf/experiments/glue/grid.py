@@ -13,8 +13,8 @@ from bert_tf.data import glue
 from bert_tf.data.glue import LEADERBOARD, LEADERBOARD_HEADER
 from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
-from bert_tf.experiments.glue.report import Table
-from bert_tf.experiments.glue.runs import Result, Run
+from bert_tf.experiments.glue.report import ScoreTable
+from bert_tf.experiments.glue.runs import GlueResult, GlueRun
 from bert_tf.utils import subprocesses
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.progress import clock
@@ -110,10 +110,10 @@ class Grid:
     glue_dir: str | None
     init_checkpoint: str
     others: Sequence[str]
-    runs: Sequence[Run]
+    runs: Sequence[GlueRun]
     keep_all: bool
     claim: int
-    tables: dict[str, Table] = dataclasses.field(default_factory=dict)
+    tables: dict[str, ScoreTable] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
         self.failed = []
@@ -123,7 +123,7 @@ class Grid:
             "flags": " ".join(self.others),
             **subprocesses.contents(self._read()),
         }
-        glue_runs.check_same(self.output_dir, self.made_with)
+        glue_runs.check_same_grid(self.output_dir, self.made_with)
         for result in self.results():
             table = self.tables.get(result.run.task)
             if table and table.to_dict() != result.table:
@@ -152,7 +152,7 @@ class Grid:
         table = self.tables.get(run.task)
         data = table.flags if table else {"task_name": run.task, "data_dir": self._data_dir(run.task)}
         flags = glue_runs.training(run, folder, data, self.init_checkpoint, self.others)
-        if not glue_runs.execute(flags, folder, self.claim):
+        if not glue_runs.execute_classifier(flags, folder, self.claim):
             self.failed.append(run)
             return
         seconds = time.monotonic() - start
@@ -175,7 +175,7 @@ class Grid:
             if not _answered(task, result.folder):
                 logging.info("Answering %s by %s", glue.TASKS[task].directory, result.run)
                 flags = glue_runs.answering(task, result.folder, self._data_dir(task), self.others)
-                if not glue_runs.execute(flags, result.folder, self.claim):
+                if not glue_runs.execute_classifier(flags, result.folder, self.claim):
                     self.failed.append(f"the answers of {task}")
         folders = list(dict.fromkeys(result.folder for _, result in asked))
         if not folders:
@@ -192,9 +192,9 @@ class Grid:
         results = self.results()
         there = {result.run for result in results}
         missing = {run: "failed" if run in self.failed else "not yet" for run in self.runs if run not in there}
-        glue_report.write(self.output_dir, results, missing, self.made_with, compared)
+        glue_report.write_glue_report(self.output_dir, results, missing, self.made_with, compared)
 
-    def results(self) -> list[Result]:
+    def results(self) -> list[GlueResult]:
         """Returns the finished runs, those of earlier commands too."""
         return glue_runs.all_finished(self.output_dir)
 
@@ -212,7 +212,7 @@ class Grid:
         return os.path.join(self.glue_dir, glue.TASKS[task].directory)
 
 
-def answerers(best: dict[str, Result], glue_dir: str | os.PathLike) -> list[tuple[str, Result]]:
+def answerers(best: dict[str, GlueResult], glue_dir: str | os.PathLike) -> list[tuple[str, GlueResult]]:
     """Returns (task, run that answers it) for all that GLUE's server asks and whose test file is there.
 
     A task without training examples, a diagnostic, is answered by a run on a task of GLUE with the same labels, and
@@ -227,7 +227,7 @@ def answerers(best: dict[str, Result], glue_dir: str | os.PathLike) -> list[tupl
     return sorted(asked, key=lambda pair: pair[0] == pair[1].run.task)
 
 
-def _with_labels(labels, results: Iterable[Result]):
+def _with_labels(labels, results: Iterable[GlueResult]):
     tasks = ((glue.TASKS[result.run.task], result) for result in results if result.run.task in glue.TASKS)
     return next((result for task, result in tasks if task.leaderboard_files and task.labels == labels), None)
 

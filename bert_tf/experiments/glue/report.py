@@ -11,7 +11,7 @@ from typing import Any
 
 from bert_tf.data import glue
 from bert_tf.evaluation.significance import METRICS
-from bert_tf.experiments.glue.runs import Point, Result, Run, best
+from bert_tf.experiments.glue.runs import GlueResult, GlueRun, Point, best
 from bert_tf.utils.files import write_text
 from bert_tf.utils.json_files import json_text, read_object
 from bert_tf.utils.names import number_of
@@ -37,7 +37,7 @@ _KEYS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
+class ScoreTable:
     """One table.
 
     Attributes:
@@ -60,7 +60,7 @@ class Table:
         return {"flags": self.flags, "metrics": list(self.metrics)}
 
 
-def read_tables(path: str | os.PathLike) -> dict[str, Table]:
+def read_score_tables(path: str | os.PathLike) -> dict[str, ScoreTable]:
     """Returns name -> table, as the file has them.
 
         {"reviews": {"train_file": "train.tsv", "eval_file": "dev.tsv", "label_column": "stars"}}
@@ -86,7 +86,7 @@ def _table(path, name, values):
         raise ValueError(f"{path}: a table must have train_file and eval_file. Received of {name!r}: {values!r:.200}.")
     flags = {key: _value(path, name, key, value) for key, value in values.items() if key != "metrics"}
     problem = flags.get("problem_type", "single_label")
-    return Table(name, flags, _metrics(path, name, values.get("metrics", list(_METRICS[problem]))))
+    return ScoreTable(name, flags, _metrics(path, name, values.get("metrics", list(_METRICS[problem]))))
 
 
 def _value(path, name, key, value):
@@ -138,12 +138,12 @@ class Spread:
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class SettingScores:
     """One setting of one task.
 
     Attributes:
         task, settings: which.
-        score: of the task's one number (`Result.score`).
+        score: of the task's one number (`GlueResult.score`).
         metrics: of each metric and file, by the names in eval_results.txt.
         values: the scores one by one.
         learned: those of the runs that give more than one answer.
@@ -162,7 +162,7 @@ class Row:
         return len(self.values) - len(self.learned)
 
 
-def summary(results: Iterable[Result]) -> dict[str, list[Row]]:
+def summarize_results(results: Iterable[GlueResult]) -> dict[str, list[SettingScores]]:
     """Returns task -> a row for each setting, in the order of the results."""
     groups = collections.defaultdict(list)
     for result in results:
@@ -172,11 +172,11 @@ def summary(results: Iterable[Result]) -> dict[str, list[Row]]:
         values = tuple(result.score for result in group)
         metrics = {name: Spread.of([result.scores[name] for result in group]) for name in group[0].scores}
         learned = tuple(result.score for result in group if result.one_answer is None)
-        rows[task].append(Row(task, settings, Spread.of(values), metrics, values, learned))
+        rows[task].append(SettingScores(task, settings, Spread.of(values), metrics, values, learned))
     return dict(rows)
 
 
-def best_setting(rows: Sequence[Row]) -> Row:
+def best_setting(rows: Sequence[SettingScores]) -> SettingScores:
     """Returns the row with the highest mean, of equal ones the first; one of runs that all learned nothing comes last.
 
     The mean is that of all runs: those that learned nothing are part of what a setting gives.
@@ -184,7 +184,7 @@ def best_setting(rows: Sequence[Row]) -> Row:
     return max(rows, key=lambda row: (bool(row.learned), row.score.mean))
 
 
-def glue_average(rows: dict[str, list[Row]]) -> tuple[float, list[str], list[str]] | None:
+def glue_average(rows: dict[str, list[SettingScores]]) -> tuple[float, list[str], list[str]] | None:
     """Returns the mean over GLUE's tasks of the best setting's mean, those tasks, and those that are not here.
 
     Every task counts once, however many metrics and files it has. None where there is none of GLUE's.
@@ -197,10 +197,10 @@ def glue_average(rows: dict[str, list[Row]]) -> tuple[float, list[str], list[str
     return mean, here, [name for name in tasks if name not in rows]
 
 
-def write(
+def write_glue_report(
     output_dir: str | os.PathLike,
-    results: Sequence[Result],
-    missing: dict[Run, str] | None = None,
+    results: Sequence[GlueResult],
+    missing: dict[GlueRun, str] | None = None,
     made_with: dict | None = None,
     compared: Sequence = (),
 ):
@@ -211,7 +211,7 @@ def write(
         results: the finished runs.
         missing: the others of the grid -> why they are.
         made_with: what all runs have alike, {name: value}.
-        compared: what `comparison.compare` and `seeds.compare_seeds` found.
+        compared: what `comparison.compare_runs` and `seeds.compare_seeds` found.
 
     Raises:
         OSError: one cannot be written; it is unchanged.
@@ -219,18 +219,25 @@ def write(
     folder, missing = pathlib.Path(output_dir), missing or {}
     contents = as_json(output_dir, results, missing, compared)
     write_text(folder / "results.json", json_text(contents, indent=2) + "\n")
-    write_text(folder / "results.tsv", as_table(results))
-    write_text(folder / "report.html", page(results, missing, made_with or {}, compared, f"GLUE: {folder.name}"))
+    write_text(folder / "results.tsv", format_results(results))
+    write_text(
+        folder / "report.html", build_glue_page(results, missing, made_with or {}, compared, f"GLUE: {folder.name}")
+    )
 
 
 def as_json(output_dir, results, missing=None, compared=()) -> dict:
     """Returns what results.json holds; scores are from -1.0 to 1.0."""
-    rows = summary(results)
+    rows = summarize_results(results)
     average = glue_average(rows)
     return {
         "runs": [
-            {**dataclasses.asdict(r.run), "folder": os.path.relpath(r.folder, output_dir), "score": r.score, **r.scores,
-             "one_answer": r.one_answer}
+            {
+                **dataclasses.asdict(r.run),
+                "folder": os.path.relpath(r.folder, output_dir),
+                "score": r.score,
+                **r.scores,
+                "one_answer": r.one_answer,
+            }
             for r in results
         ],
         "settings": [
@@ -252,7 +259,7 @@ def as_json(output_dir, results, missing=None, compared=()) -> dict:
     }
 
 
-def as_table(results: Sequence[Result]) -> str:
+def format_results(results: Sequence[GlueResult]) -> str:
     """Returns results.tsv: a line for each run; metrics that its task does not have are empty.
 
     `one_answer` holds the answer of a run that gives the same one to all examples.
@@ -267,9 +274,9 @@ def as_table(results: Sequence[Result]) -> str:
     return "".join("\t".join(line) + "\n" for line in lines)
 
 
-def page(results, missing, made_with, compared, title) -> str:
+def build_glue_page(results, missing, made_with, compared, title) -> str:
     """Returns the page as one HTML file. The same results make the same bytes."""
-    document, rows = Page(title), summary(results)
+    document, rows = Page(title), summarize_results(results)
     document.text(
         "Scores on dev, times 100. A task's score is the mean of its metrics and files; ± is the standard deviation "
         "over seeds. What was chosen on dev is better there than elsewhere. A run that gives one answer to all "

@@ -19,7 +19,7 @@ from bert_tf.utils.files import write_text
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.names import OF_TRAINING
 from bert_tf.utils.settings import command_line
-from bert_tf.utils.subprocesses import UNLESS_GIVEN, name_of
+from bert_tf.utils.subprocesses import UNLESS_GIVEN, name_of_flag
 
 FINISHED_FILE = "finished.json"  # written when a run has ended well: what it was, and how long it took
 _GRID_FILE = "grid.json"
@@ -51,7 +51,7 @@ class Point:
 
 
 @dataclasses.dataclass(frozen=True, order=True)
-class Run:
+class GlueRun:
     """One fine-tuning: a task of `glue_tasks.TASKS`, settings, a seed."""
 
     task: str
@@ -66,7 +66,7 @@ class Run:
 
 
 @dataclasses.dataclass(frozen=True)
-class Result:
+class GlueResult:
     """A finished run.
 
     Attributes:
@@ -78,7 +78,7 @@ class Result:
         one_answer: what the model answers to every dev example, so that it has learned nothing; None: it does not.
     """
 
-    run: Run
+    run: GlueRun
     folder: pathlib.Path
     scores: dict[str, float]
     seconds: float
@@ -109,10 +109,10 @@ def axis(name: str, values: Sequence[str], kind=float) -> list:
     )
 
 
-def grid(tasks: Iterable[str], seeds: Iterable[int], batches, rates, epochs) -> list[Run]:
+def grid(tasks: Iterable[str], seeds: Iterable[int], batches, rates, epochs) -> list[GlueRun]:
     """Returns the runs of a grid: task by task, setting by setting, seed by seed."""
     settings = [Point(*point) for point in itertools.product(batches, rates, epochs)]
-    return [Run(*point) for point in itertools.product(tasks, settings, seeds)]
+    return [GlueRun(*point) for point in itertools.product(tasks, settings, seeds)]
 
 
 def find_tasks(names: Sequence[str] | None, glue_dir: str | None, tables: Iterable[str] = ()) -> list[str]:
@@ -150,7 +150,7 @@ def _find_glue_tasks(names, glue_dir):
 
 def _find_task(name):
     try:
-        return glue.find_task(name).name
+        return glue.find_glue_task(name).name
     except ValueError as error:
         must = ", ".join(name for name, row in glue.TASKS.items() if row.like("train"))
         raise ValueError(f"`tasks` must name some of {must}. Received: {name!r}; correct it.") from error
@@ -164,7 +164,7 @@ def training_size(task: str, glue_dir: str) -> int:
     return sum(path.stat().st_size for file in files for path in folder.glob(file))
 
 
-def finished(folder: str | os.PathLike) -> Result | None:
+def finished(folder: str | os.PathLike) -> GlueResult | None:
     """Returns the result of the run in `folder`, or None where it has not ended well.
 
     A run whose files are damaged, or cannot be read, counts as one that has not ended, and the log says so: the others
@@ -188,12 +188,12 @@ def _read_finished(folder):
     if not note.exists() or scores is None:
         return None
     values = json.loads(note.read_text(encoding="utf-8"))
-    run, table = Run(values["task"], Point(**values["settings"]), values["seed"]), values.get("table")
+    run, table = GlueRun(values["task"], Point(**values["settings"]), values["seed"]), values.get("table")
     metrics = table["metrics"] if table else glue.TASKS[run.task].metrics
-    return Result(run, folder, official(scores, metrics), values["seconds"], table, only_answer_in(folder))
+    return GlueResult(run, folder, official(scores, metrics), values["seconds"], table, only_answer_in(folder))
 
 
-def all_finished(output_dir: str | os.PathLike) -> list[Result]:
+def all_finished(output_dir: str | os.PathLike) -> list[GlueResult]:
     """Returns every finished run below `output_dir`, of earlier commands too, in the order of `grid`'s parts."""
     results = map(finished, sorted(path.parent for path in pathlib.Path(output_dir).glob(f"*/*/*/{FINISHED_FILE}")))
     order = {name: place for place, name in enumerate(glue.TASKS)}  # behind them the user's own, by name
@@ -205,8 +205,8 @@ def all_finished(output_dir: str | os.PathLike) -> list[Result]:
     return sorted(filter(None, results), key=place)
 
 
-def mark_finished(folder: pathlib.Path, run: Run, seconds: float, table: dict | None = None):
-    """Notes that the run ended well; `table` is as of `Result`."""
+def mark_finished(folder: pathlib.Path, run: GlueRun, seconds: float, table: dict | None = None):
+    """Notes that the run ended well; `table` is as of `GlueResult`."""
     values = {**dataclasses.asdict(run), "seconds": round(seconds, 1)} | ({"table": table} if table else {})
     text = json_text(values, indent=2)
     write_text(folder / FINISHED_FILE, text + "\n")
@@ -218,7 +218,7 @@ def official(scores: dict[str, float], metrics: Iterable[str]) -> dict[str, floa
     return {k: v for k, v in scores.items() if any(k == key or k.startswith(f"{key}_") for key in keys)}
 
 
-def best(results: Iterable[Result]) -> dict[str, Result]:
+def best(results: Iterable[GlueResult]) -> dict[str, GlueResult]:
     """Returns the best run on dev of each task; of equal ones the first.
 
     A run that gives one answer to all examples is the best only where all do.
@@ -244,14 +244,14 @@ def drop_models(output_dir: str | os.PathLike, task: str):
             subprocesses.drop_checkpoints(result.folder)
 
 
-def made_with(output_dir: str | os.PathLike) -> dict:
-    """Returns what `check_same` noted, or {}."""
-    return subprocesses.made_with(pathlib.Path(output_dir, _GRID_FILE))
+def read_grid_manifest(output_dir: str | os.PathLike) -> dict:
+    """Returns what `check_same_grid` noted, or {}."""
+    return subprocesses.read_manifest(pathlib.Path(output_dir, _GRID_FILE))
 
 
-def check_same(output_dir: str | os.PathLike, now: dict):
+def check_same_grid(output_dir: str | os.PathLike, now: dict):
     """Does what `child_runs.check_same` does, with the note of a grid."""
-    subprocesses.check_same(pathlib.Path(output_dir, _GRID_FILE), now, "; `compare` sets the two side by side")
+    subprocesses.check_manifest(pathlib.Path(output_dir, _GRID_FILE), now, "; `compare` sets the two side by side")
 
 
 # === One run in a child process ===
@@ -266,7 +266,7 @@ _OURS = (
 _NOT_IN_PREDICTION = (*OF_TRAINING, "fit_temperature", "fit_abstention", "sort_predictions")
 
 
-def check_others(others: Sequence[str], of_tables: Iterable[str] = ()):
+def check_classifier_flags(others: Sequence[str], of_tables: Iterable[str] = ()):
     """Checks the flags of run_classifier that came behind `--`; whether they exist it says itself.
 
     Args:
@@ -276,10 +276,10 @@ def check_others(others: Sequence[str], of_tables: Iterable[str] = ()):
     Raises:
         ValueError: one is not of the form --name or --name=value, or is a matter of the grid.
     """
-    subprocesses.check_others(others, {*_OURS, *of_tables}, "run_glue")
+    subprocesses.check_passed_flags(others, {*_OURS, *of_tables}, "run_glue")
 
 
-def training(run: Run, folder: pathlib.Path, data: dict, init_checkpoint: str, others: Sequence[str]) -> list[str]:
+def training(run: GlueRun, folder: pathlib.Path, data: dict, init_checkpoint: str, others: Sequence[str]) -> list[str]:
     """Returns the flags that make a run: it is trained and scored, or goes on where it was interrupted.
 
     Args:
@@ -289,7 +289,7 @@ def training(run: Run, folder: pathlib.Path, data: dict, init_checkpoint: str, o
         init_checkpoint: what it starts from.
         others: further flags.
     """
-    given = {name_of(flag) for flag in others}
+    given = {name_of_flag(flag) for flag in others}
     values = {
         **data,
         "output_dir": folder,
@@ -308,10 +308,10 @@ def training(run: Run, folder: pathlib.Path, data: dict, init_checkpoint: str, o
 def answering(task: str, folder: pathlib.Path, data_dir, others: Sequence[str]) -> list[str]:
     """Returns the flags by which the trained model in `folder` answers the test files of `task`."""
     values = {"task_name": task, "data_dir": data_dir, "output_dir": folder, "do_predict": True}
-    rest = [flag for flag in others if name_of(flag).removeprefix("no") not in _NOT_IN_PREDICTION]
+    rest = [flag for flag in others if name_of_flag(flag).removeprefix("no") not in _NOT_IN_PREDICTION]
     return [*command_line(values), *rest]
 
 
-def execute(flags: Sequence[str], folder: pathlib.Path, claim: int) -> bool:
+def execute_classifier(flags: Sequence[str], folder: pathlib.Path, claim: int) -> bool:
     """Runs run_classifier to its end, as `subprocesses.execute_resumable` does; returns whether it ended well."""
     return subprocesses.execute_resumable("run_classifier", flags, folder, claim)

@@ -8,7 +8,7 @@ import numpy as np
 
 from bert_tf.checkpoints.extractor import Extractor
 from bert_tf.checkpoints.loading import load
-from bert_tf.data.tables import Examples
+from bert_tf.data.tables import LabeledTexts
 from bert_tf.utils.files import atomic_open, read_text
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.progress import Countdown
@@ -125,7 +125,7 @@ def assign(labels: np.ndarray, groups: np.ndarray, folds: int, seed: int) -> np.
     return np.array([fold_of[group] for group in groups])
 
 
-def write_fold(folder: pathlib.Path, examples: Examples, is_held_out: np.ndarray):
+def write_fold(folder: pathlib.Path, examples: LabeledTexts, is_held_out: np.ndarray):
     """Writes what is trained on and what is held out, as run_classifier reads them.
 
     Args:
@@ -137,16 +137,18 @@ def write_fold(folder: pathlib.Path, examples: Examples, is_held_out: np.ndarray
     for name, chosen in ((TRAIN_FILE, ~is_held_out), (HELD_OUT_FILE, is_held_out)):
         with atomic_open(folder / name) as file:
             for i in np.flatnonzero(chosen):
-                row = dict(zip(columns(examples), texts_of(examples, i), strict=True)) | {"label": examples.labels[i]}
+                row = dict(zip(text_columns(examples), texts_of(examples, i), strict=True)) | {
+                    "label": examples.labels[i]
+                }
                 file.write(json_text(row, ensure_ascii=False) + "\n")
 
 
-def columns(examples: Examples) -> tuple[str, ...]:
+def text_columns(examples: LabeledTexts) -> tuple[str, ...]:
     """Returns the names of the texts of an example."""
     return ("text",) if examples.text_b is None else ("text_a", "text_b")
 
 
-def texts_of(examples: Examples, i: int) -> tuple[str, ...]:
+def texts_of(examples: LabeledTexts, i: int) -> tuple[str, ...]:
     """Returns the one or two texts of an example."""
     return (examples.text_a[i],) if examples.text_b is None else (examples.text_a[i], examples.text_b[i])
 

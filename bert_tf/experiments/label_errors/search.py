@@ -17,13 +17,13 @@ import numpy as np
 from absl import logging
 
 from bert_tf.data import tables
-from bert_tf.data.tables import Examples
+from bert_tf.data.tables import LabeledTexts
 from bert_tf.experiments.label_errors import folds as folding
 from bert_tf.experiments.label_errors.folds import Suspicion, suspect, texts_of
 from bert_tf.utils.files import atomic_open, write_text
 from bert_tf.utils.names import percent
 from bert_tf.utils.report import Page
-from bert_tf.utils.subprocesses import check_same
+from bert_tf.utils.subprocesses import check_manifest
 
 # === Listing ===
 # What is written of likely wrong labels: a table to correct the file by, all held-out probabilities, and a page.
@@ -47,7 +47,7 @@ class Findings:
         groups: int [n], equal for near-duplicates.
     """
 
-    examples: Examples
+    examples: LabeledTexts
     labels: Sequence[str]
     given: np.ndarray
     probabilities: np.ndarray
@@ -85,7 +85,7 @@ class Findings:
         return " | ".join(" ".join(each.split()) for each in texts_of(self.examples, i))
 
 
-def write(directory: str, findings: Findings):
+def write_findings(directory: str, findings: Findings):
     """Writes three tables and the page.
 
         label_errors.tsv      rank, line, label, likely_label, probability, likely_probability, near_duplicates, text:
@@ -106,10 +106,10 @@ def write(directory: str, findings: Findings):
         with atomic_open(os.path.join(directory, name)) as file:
             for row in (header, *rows):
                 file.write("\t".join(" ".join(str(cell).split("\t")) for cell in row) + "\n")
-    write_text(os.path.join(directory, PAGE_FILE), page(findings))
+    write_text(os.path.join(directory, PAGE_FILE), build_label_errors_page(findings))
 
 
-def summary(findings: Findings) -> list[str]:
+def summarize_findings(findings: Findings) -> list[str]:
     """Returns what was found in a few sentences."""
     n, suspicion, duplicates = len(findings.given), findings.suspicion, findings.duplicates()
     agree = float((findings.probabilities.argmax(1) == findings.given).mean())
@@ -125,10 +125,10 @@ def summary(findings: Findings) -> list[str]:
     ]
 
 
-def page(findings: Findings) -> str:
+def build_label_errors_page(findings: Findings) -> str:
     """Returns one HTML file: the likeliest errors, duplicates with several labels, and who is taken for whom."""
     document = Page(f"Labels of {os.path.basename(findings.examples.path)}")
-    for sentence in summary(findings):
+    for sentence in summarize_findings(findings):
         document.text(sentence)
     document.text(
         "A model may be wrong where the label is right: look at each before you change it. The tables beside this page "
@@ -306,7 +306,7 @@ class Search:
     """
 
     directory: pathlib.Path
-    examples: Examples
+    examples: LabeledTexts
     labels: list[str]
     given: np.ndarray
     groups: np.ndarray
@@ -355,7 +355,9 @@ class Search:
         return Findings(self.examples, self.labels, self.given, probabilities, said, self.groups)
 
 
-def start(directory: str, examples: Examples, folds: int, seed: int, identity: Mapping[str, Any], anew: bool) -> Search:
+def start_search(
+    directory: str, examples: LabeledTexts, folds: int, seed: int, identity: Mapping[str, Any], anew: bool
+) -> Search:
     """Returns the search in a directory, which it makes, or takes up where it was.
 
     Args:
@@ -369,7 +371,7 @@ def start(directory: str, examples: Examples, folds: int, seed: int, identity: M
     Raises:
         ValueError: what lies there was made with something else; there is only one label, or too few examples.
     """
-    labels = tables.label_list(examples)
+    labels = tables.list_labels(examples)
     if len(labels) < 2:
         raise ValueError(
             f"{examples.path}: there must be two labels to mistake for each other. Received {labels[0]!r} in all "
@@ -382,7 +384,7 @@ def start(directory: str, examples: Examples, folds: int, seed: int, identity: M
     folder.mkdir(parents=True, exist_ok=True)
     texts = ["\n".join(folding.texts_of(examples, i)) for i in range(len(examples))]
     made_with = {**identity, "folds": folds, "seed": seed, "examples": _digest(texts, examples.labels)}
-    check_same(folder / _FILE, made_with, ", or start over with `overwrite_output_dir`")
+    check_manifest(folder / _FILE, made_with, ", or start over with `overwrite_output_dir`")
     _warn_of_rare(labels, given, folds)
     alike = groups(texts)
     return Search(folder, examples, labels, given, alike, folding.assign(given, alike, folds, seed))

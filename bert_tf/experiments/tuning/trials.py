@@ -73,7 +73,7 @@ class Axis:
         return str(round(number)) if self.whole else f"{number:.3g}"
 
 
-def parse(text: str, flags: Iterable[Flag]) -> list[Axis]:
+def parse_axes(text: str, flags: Iterable[Flag]) -> list[Axis]:
     """Returns the axes of a search such as `learning_rate=1e-5..1e-4;train_batch_size=16,32`, in its order.
 
     Args:
@@ -141,7 +141,7 @@ def combinations(axes: Sequence[Axis]) -> list[dict[str, str]]:
     return [_point(axes, values) for values in itertools.product(*(axis.values for axis in axes))]
 
 
-def draw(axes: Sequence[Axis], count: int, seed: int) -> list[dict[str, str]]:
+def draw_trials(axes: Sequence[Axis], count: int, seed: int) -> list[dict[str, str]]:
     """Returns `count` different combinations, {flag: value}, or all there are; with a higher count come more of them.
 
     Args:
@@ -188,7 +188,7 @@ class Trial:
 
 
 @dataclasses.dataclass(frozen=True)
-class Result:
+class TrialResult:
     """A trial that ended well.
 
     Attributes:
@@ -216,7 +216,7 @@ class Result:
 
 
 @dataclasses.dataclass(frozen=True)
-class Stages:
+class SuccessiveHalving:
     """Successive halving (Jamieson and Talwalkar 2016, arXiv 1502.07943): cheap looks at all, dear ones at the best.
 
     Every stage trains anew, with a schedule of its own that ends at rate 0: a run that is cut short would be judged in
@@ -251,7 +251,7 @@ class Folder:
         ValueError: no program has a score of that name.
     """
 
-    def __init__(self, path: str | os.PathLike, stages: Stages, metric: str):
+    def __init__(self, path: str | os.PathLike, stages: SuccessiveHalving, metric: str):
         self.path, self.stages = pathlib.Path(path), stages
         self.metric = f"eval_{metric.removeprefix('eval_')}"  # trials are scored by do_eval alone
         try:
@@ -267,7 +267,7 @@ class Folder:
         parent = self.path / f"stage-{stage}" if self.stages.count > 1 else self.path
         return parent / f"trial-{trial.number}"
 
-    def result(self, trial: Trial, stage: int) -> Result | None:
+    def result(self, trial: Trial, stage: int) -> TrialResult | None:
         """Returns what a trial came to; None: it has not ended well, or the note that it did is damaged.
 
         Raises:
@@ -287,9 +287,9 @@ class Folder:
         except (OSError, ValueError, KeyError, TypeError) as error:  # which must not end the other trials
             _warn_of_damage(os.fspath(note), str(error) or type(error).__name__)
             return None
-        return Result(trial, stage, folder, scores[self.metric], scores, seconds, only_answer_in(folder))
+        return TrialResult(trial, stage, folder, scores[self.metric], scores, seconds, only_answer_in(folder))
 
-    def results(self, trials: Iterable[Trial]) -> list[Result]:
+    def results(self, trials: Iterable[Trial]) -> list[TrialResult]:
         """Returns what trials came to, in all stages that they have been through: by stage, then as they come."""
         trials = list(trials)
         found = [self.result(trial, stage) for stage in range(1, self.stages.count + 1) for trial in trials]
@@ -300,7 +300,7 @@ class Folder:
         values = {"trial": trial.number, "stage": stage, "values": dict(trial.values), "seconds": round(seconds, 1)}
         write_text(self.of(trial, stage) / FINISHED_FILE, json_text(values, indent=2) + "\n")
 
-    def ranked(self, results: Iterable[Result]) -> list[Result]:
+    def ranked(self, results: Iterable[TrialResult]) -> list[TrialResult]:
         """Returns results from the best to the worst; of equal ones the first comes first.
 
         Behind them come those whose model gives one answer to all examples, whatever they score, and NaN comes last.
@@ -313,20 +313,20 @@ class Folder:
 
         return sorted(results, key=place)
 
-    def best(self, results: Iterable[Result]) -> Result | None:
+    def best(self, results: Iterable[TrialResult]) -> TrialResult | None:
         """Returns the best of those that came furthest; None: there is none whose score is a number."""
         results = [result for result in results if not math.isnan(result.score)]
         furthest = max((result.stage for result in results), default=0)
         return next(iter(self.ranked(r for r in results if r.stage == furthest)), None)
 
-    def as_good(self, results: Iterable[Result]) -> list[Result]:
+    def as_good(self, results: Iterable[TrialResult]) -> list[TrialResult]:
         """Returns the results beside the best one that have its score at its stage: it is named for coming first."""
         results = list(results)
         best = self.best(results)
         equal = [r for r in results if best and r != best and (r.stage, r.score) == (best.stage, best.score)]
         return [r for r in equal if r.is_of_use == best.is_of_use]
 
-    def drop_models(self, results: Iterable[Result], keep: Result | None):
+    def drop_models(self, results: Iterable[TrialResult], keep: TrialResult | None):
         """Removes the checkpoints of finished trials but for one."""
         for result in results:
             if result != keep:
@@ -338,7 +338,7 @@ def _warn_of_damage(note, problem):  # once, though trials are read after each t
     logging.warning("A trial counts as not finished: its %s is damaged: %s", note, problem)
 
 
-def names(trials: Iterable[Trial]) -> str:
+def format_trial_numbers(trials: Iterable[Trial]) -> str:
     """Returns which trials there are, for the reader: "trial 2, trial 4"."""
     return ", ".join(f"trial {trial.number}" for trial in trials)
 

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 from absl import logging
 
-from bert_tf.experiments.tuning.trials import Folder, Result, Trial, names
+from bert_tf.experiments.tuning.trials import Folder, Trial, TrialResult, format_trial_numbers
 from bert_tf.utils import subprocesses
 from bert_tf.utils.files import write_text
 from bert_tf.utils.progress import clock
 from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Page
 from bert_tf.utils.settings import command_line
-from bert_tf.utils.subprocesses import UNLESS_GIVEN, name_of
+from bert_tf.utils.subprocesses import UNLESS_GIVEN, name_of_flag
 
 # === Report ===
 # What a search came to: trials.tsv and report.html.
@@ -28,11 +28,11 @@ from bert_tf.utils.subprocesses import UNLESS_GIVEN, name_of
 TABLE_FILE, PAGE_FILE = "trials.tsv", "report.html"
 
 
-def write(
+def write_tuning_report(
     folder: Folder,
     trials: Sequence[Trial],
     failed: Sequence[tuple[Trial, int]],
-    best: Result | None,
+    best: TrialResult | None,
     command: str | None,
 ):
     """Writes both files, each all of it or nothing.
@@ -48,11 +48,11 @@ def write(
         OSError: one cannot be written; it is unchanged.
     """
     results = folder.results(trials)
-    write_text(folder.path / TABLE_FILE, as_table(results))
-    write_text(folder.path / PAGE_FILE, page(folder, trials, results, failed, best, command))
+    write_text(folder.path / TABLE_FILE, format_trials(results))
+    write_text(folder.path / PAGE_FILE, build_tuning_page(folder, trials, results, failed, best, command))
 
 
-def as_table(results: Sequence[Result]) -> str:
+def format_trials(results: Sequence[TrialResult]) -> str:
     """Returns trials.tsv: a line for each finished trial and stage, its values and all its scores.
 
     `one_answer` holds the answer of a trial that gives the same one to all examples.
@@ -70,8 +70,9 @@ def as_table(results: Sequence[Result]) -> str:
     return "".join("\t".join(line) + "\n" for line in lines)
 
 
-def page(folder, trials, results, failed, best, command) -> str:
-    """Returns the page as one HTML file; it takes what `write` takes. The same results make the same bytes."""
+def build_tuning_page(folder, trials, results, failed, best, command) -> str:
+    """Returns the page as one HTML file; it takes what `write_tuning_report` takes. The same results make the same
+    bytes."""
     document, stages = Page(f"Search: {folder.path.name}"), folder.stages
     document.text(
         f"Trials are judged by {folder.metric}, of which {'more' if folder.higher else 'less'} is better. What was "
@@ -80,7 +81,7 @@ def page(folder, trials, results, failed, best, command) -> str:
     equal = folder.as_good(results)
     document.table("So far", _overview(folder, trials, results, failed, best))
     if equal:
-        tied = names(result.trial for result in (best, *equal))
+        tied = format_trial_numbers(result.trial for result in (best, *equal))
         document.text(f"Tied for the best: {tied}. The first is taken; {folder.metric} is the same.")
     if best:
         document.text("The best trial's command. Asked to predict or to export as well, it does so by its model:")
@@ -152,7 +153,7 @@ def _order(value):
         return 1, 0.0, value
 
 
-def _parallel(ranked: Sequence[Result], metric: str):
+def _parallel(ranked: Sequence[TrialResult], metric: str):
     """Returns what draws a line for each trial through its values and its score; the best one stands out.
 
     Args:
@@ -289,12 +290,13 @@ class Tuner:
         is_same = len(self._errors) > 1 and len(set(self._errors.values())) == 1
         if is_same or self._is_about_what_all_read(told, last):
             raise ValueError(
-                f"Trials must be able to run. Received an error that all of them share, from {names(self._errors)}: "
+                f"Trials must be able to run. Received an error that all of them share, from "
+                f"{format_trial_numbers(self._errors)}: "
                 f"{told}\nCorrect it, and give the same command again."
             )
 
     def _is_about_what_all_read(self, told, trial):
-        shared = [flag.partition("=")[2] for flag in self.others if name_of(flag) in _READ]
+        shared = [flag.partition("=")[2] for flag in self.others if name_of_flag(flag) in _READ]
         searched = [f"--{name}" for name, _ in trial.values]
         return any(path and path in told for path in shared) and not any(name in told for name in searched)
 
@@ -305,24 +307,24 @@ class Tuner:
         if stages.count > 1:
             epochs = stages.epochs(float(values.get("num_train_epochs", self.epochs)), stage)
             values["num_train_epochs"] = f"{epochs:g}"
-            others = [flag for flag in others if name_of(flag) != "num_train_epochs"]
-        given = {*map(name_of, others), *values}
+            others = [flag for flag in others if name_of_flag(flag) != "num_train_epochs"]
+        given = {*map(name_of_flag, others), *values}
         values |= {name: value for name, value in UNLESS_GIVEN.items() if name not in given}
         return [*command_line(values), *others]
 
-    def command(self, result: Result) -> str:
+    def command(self, result: TrialResult) -> str:
         """Returns the command that made a trial, or makes it again elsewhere, as one would type it."""
         return " ".join(["bert-tf", self.program, *map(shlex.quote, self.flags(result.trial, result.stage))])
 
-    def best(self) -> Result | None:
+    def best(self) -> TrialResult | None:
         """Returns the best trial so far."""
         return self.folder.best(self.folder.results(self.trials))
 
-    def as_good(self) -> list[Result]:
+    def as_good(self) -> list[TrialResult]:
         """Returns the other trials that score as the best one does."""
         return self.folder.as_good(self.folder.results(self.trials))
 
     def report(self):
         """Writes the table and the page of all trials."""
         best = self.best()
-        write(self.folder, self.trials, self.failed, best, best and self.command(best))
+        write_tuning_report(self.folder, self.trials, self.failed, best, best and self.command(best))

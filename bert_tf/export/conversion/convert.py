@@ -29,7 +29,7 @@ from bert_tf.utils.files import check_free, whole_directory
 # From one format to another: a checkpoint is read, written in the other form, read again and compared.
 
 
-class Choice:
+class LeaveOut:
     """What shall stay behind, by patterns of which each must mean something."""
 
     def __init__(self, patterns: Iterable[str]):
@@ -75,7 +75,7 @@ _PROBLEM_TYPES = {"single_label": "single_label_classification", "multi_label": 
                   "regression": "regression"}  # fmt: skip
 
 
-def with_task(model: writers.Model, form: str, choice: Choice) -> writers.Model:
+def with_task(model: writers.ModelArrays, form: str, choice: LeaveOut) -> writers.ModelArrays:
     """Returns the model with what its configuration, or task.json beside it, says about its head; raises as below."""
     extra = model.config.extra
     said = [*_texts(extra.get("architectures")), *_texts([extra.get(HEAD_CLASS)])]
@@ -87,7 +87,7 @@ def with_task(model: writers.Model, form: str, choice: Choice) -> writers.Model:
     return dataclasses.replace(model, recipe=model.recipe and dataclasses.replace(model.recipe, max_seq_length=length))
 
 
-def for_task(model: writers.Model, task, form: str, choice: Choice) -> writers.Model:
+def for_task(model: writers.ModelArrays, task, form: str, choice: LeaveOut) -> writers.ModelArrays:
     """Returns the model with what a task, a `tasks.task.FineTuned`, says about its head.
 
     Raises:
@@ -151,7 +151,7 @@ def _texts(values):
 _SHARED = "bert/embeddings/"  # what a generator has of the discriminator
 
 
-def convert(
+def convert_model(
     source: str | os.PathLike,
     target: str | os.PathLike,
     form: str,
@@ -178,7 +178,7 @@ def convert(
     """
     _check_target(source, target, overwrite)
     checkpoint, description = open_checkpoint(source), load_description([source], do_lower_case=do_lower_case)
-    choice = Choice(leave_out)
+    choice = LeaveOut(leave_out)
     arrays = {path: checkpoint.stored(path) for path in checkpoint.names if not choice.drops(path)}
     if unknown := [name for name in checkpoint.unknown if not choice.drops(name)]:
         raise ValueError(
@@ -188,7 +188,7 @@ def convert(
         )
     checkpoint.check_twins(arrays)
     parts = description.config, arrays, description.tokenizer, description.labels
-    model = with_task(writers.Model(*parts, beside=directory_of(source)), form, choice)
+    model = with_task(writers.ModelArrays(*parts, beside=directory_of(source)), form, choice)
     model = dataclasses.replace(model, optimizer=_optimizer(checkpoint, form, arrays) if with_optimizer else {})
     without_meaning = tuple(name for name in checkpoint.left_out if name not in model.optimizer)
     return _write(model, target, form, choice, overwrite, checkpoint.path, without_meaning)
@@ -215,7 +215,7 @@ def save(bert: Bert, path: str | os.PathLike, format: str = "bert_tf", leave_out
         bert: the model.
         path: a directory that is not there yet, or empty.
         format: "bert_tf", "tf1", "huggingface", "sentence_transformers" or "keras_hub".
-        leave_out: as in `convert`.
+        leave_out: as in `convert_model`.
 
     Returns:
         the proof, of which `str` is a report.
@@ -225,12 +225,14 @@ def save(bert: Bert, path: str | os.PathLike, format: str = "bert_tf", leave_out
         OSError: a file cannot be written.
     """
     check_free(path, parameter="path")
-    choice = Choice(leave_out)
+    choice = LeaveOut(leave_out)
     variables = [*bert.encoder.variables, *(bert.head.variables if bert.head else [])]
     arrays = {variable.path: np.asarray(variable) for variable in variables} | dict(bert.others)
     arrays = {name: array for name, array in arrays.items() if not choice.drops(name)}
     beside = bert.path and directory_of(bert.path)
-    model = with_task(writers.Model(bert.config, arrays, bert.tokenizer, bert.labels, beside=beside), format, choice)
+    model = with_task(
+        writers.ModelArrays(bert.config, arrays, bert.tokenizer, bert.labels, beside=beside), format, choice
+    )
     return _write(model, path, format, choice, False, "a model in memory", ())
 
 
@@ -255,11 +257,11 @@ def save_generator(source: str | os.PathLike, target: str | os.PathLike, config:
             "run_pretraining left of replaced-token detection."
         )
     arrays = shared | {path.removeprefix(GENERATOR): array for path, array in own.items()}
-    model = writers.Model(dataclasses.replace(config, has_pooler=False), arrays, tokenizer)
-    return _write(model, target, "bert_tf", Choice(()), True, checkpoint.path, ())
+    model = writers.ModelArrays(dataclasses.replace(config, has_pooler=False), arrays, tokenizer)
+    return _write(model, target, "bert_tf", LeaveOut(()), True, checkpoint.path, ())
 
 
-def check(form: str, description: Description, variables: Iterable, task=None):
+def check_format(form: str, description: Description, variables: Iterable, task=None):
     """Says, before a model is trained, whether a format can hold it.
 
     Args:
@@ -272,8 +274,8 @@ def check(form: str, description: Description, variables: Iterable, task=None):
         ValueError: it cannot.
     """
     arrays = {variable.path: variable for variable in variables if not is_adapter(variable.path)}  # they get merged
-    model = writers.Model(description.config, arrays, description.tokenizer)
-    model = model if task is None else for_task(model, task, form, Choice(()))
+    model = writers.ModelArrays(description.config, arrays, description.tokenizer)
+    model = model if task is None else for_task(model, task, form, LeaveOut(()))
     try:
         writers.CHECKS[form](model)
     except ValueError as error:

@@ -14,7 +14,7 @@ from bert_tf.checkpoints.loading import default_labels, load_description
 from bert_tf.checkpoints.name_maps import GENERATOR
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.writer_base import heads_in
-from bert_tf.checkpoints.writers import Model, Written
+from bert_tf.checkpoints.writers import ModelArrays, Written
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
@@ -45,7 +45,7 @@ def sentence(tokenizer) -> str:
     return " ".join([*(token.content for token in kinds_of(tokenizer)), PLAIN])
 
 
-def sample_texts(tokenizer) -> list[str]:
+def tokenizer_samples(tokenizer) -> list[str]:
     """Returns texts to be tokenized: plain words; the special tokens, which stay text; and each added token.
 
     An added token stands by itself, within words, between white space, twice in a row, before a special token, and in
@@ -232,7 +232,7 @@ def _names(words, names):
     return f"              {len(names)} {words}: {shown}" if names else ""
 
 
-def prove(directory: str, model: Model, written: Written, given_up: tuple[str, ...] = ()) -> dict:
+def prove(directory: str, model: ModelArrays, written: Written, given_up: tuple[str, ...] = ()) -> dict:
     """Reads what was written and compares it.
 
     Args:
@@ -249,20 +249,20 @@ def prove(directory: str, model: Model, written: Written, given_up: tuple[str, .
     """
     held = {path: array for path, array in model.arrays.items() if path not in written.not_held}
     text = sentence(model.tokenizer)
-    before = run(model.config, held, model.tokenizer, text)  # first: it says best what is wrong with the source
+    before = run_model(model.config, held, model.tokenizer, text)  # first: it says best what is wrong with the source
     checkpoint, description = open_checkpoint(directory), load_description([directory])
     _same_arrays(checkpoint, held)
     if lost := [name for name in model.optimizer if name not in checkpoint.left_out]:
         raise _failure(f"the optimizer's {lost[0]} is not in it")
     if "classifier/output_bias" in held and not _same_labels(model.labels, description.labels):
         raise _failure(f"the labels are {description.labels} and were {model.labels}")
-    settings = _changed(settings_of(model.config), settings_of(description.config))
+    settings = _changed(computed_settings(model.config), computed_settings(description.config))
     computing = [name for name in settings if name not in (*_OF_TRAINING, *given_up)]
     if computing:
         raise _failure(f"{computing[0]} is {settings[computing[0]][1]!r} and was {settings[computing[0]][0]!r}")
     _same_tokens(model.tokenizer, description.tokenizer)
     arrays = {path: checkpoint.get(path) for path in checkpoint.names}
-    after = run(description.config, arrays, description.tokenizer, text)
+    after = run_model(description.config, arrays, description.tokenizer, text)
     differences = _differences(before, after, allowed=bool(given_up))
     hashes = {name: _sha256(os.path.join(directory, name)) for name in written.weights}
     unknown = int((before["input_ids"] == model.tokenizer.unk_id).sum())
@@ -270,13 +270,13 @@ def prove(directory: str, model: Model, written: Written, given_up: tuple[str, .
             "differences": differences, "hashes": hashes, "remarks": written.remarks}  # fmt: skip
 
 
-def run(config, arrays, tokenizer, text) -> dict[str, np.ndarray]:
+def run_model(config, arrays, tokenizer, text) -> dict[str, np.ndarray]:
     """Returns what a model computes from a text, and the `input_ids`."""
     inputs = tokenizer([text], max_seq_length=min(config.max_length, _LONGEST))
     return {"input_ids": inputs["input_ids"].numpy(), **outputs(config, arrays, inputs)}
 
 
-def settings_of(config) -> dict:
+def computed_settings(config) -> dict:
     """Returns the fields that say what is computed; whether there is a pooler, the weights say."""
     names = [f.name for f in dataclasses.fields(config) if f.name not in ("extra", "has_pooler")]
     values = {name: getattr(config, name) for name in names}
@@ -303,7 +303,7 @@ def _same_arrays(checkpoint, held):
 
 def _same_tokens(tokenizer, again):
     """Compares what two tokenizers make of texts with every kind of token that the first one has."""
-    texts = sample_texts(tokenizer)
+    texts = tokenizer_samples(tokenizer)
     before, after = (each.tokenize_with_offsets(texts) for each in (tokenizer, again))
     for name, one, other in zip(("ids", "offsets", "offsets"), before, after, strict=True):
         for text, theirs, ours in zip(texts, one.to_list(), other.to_list(), strict=True):

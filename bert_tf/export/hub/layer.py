@@ -17,7 +17,7 @@ from bert_tf.export.hub import safety, tokenizer_layer
 # Shapes and types of tensors in nested structures: as Keras has them, as TensorFlow, and as JSON.
 
 
-def spec_of(symbol):
+def tensor_spec(symbol):
     """Returns the TensorFlow type of a KerasTensor."""
     if symbol.ragged:
         return tf.RaggedTensorSpec(symbol.shape, symbol.dtype, symbol.ragged_rank)
@@ -37,7 +37,7 @@ def written(symbols) -> str:
     return json.dumps(_plain(symbols), sort_keys=True)
 
 
-def read(text: str):
+def parse_structure(text: str):
     """Returns the structure that `written` wrote."""
     return _symbols(json.loads(text))
 
@@ -103,7 +103,7 @@ def made(layer: str, variables: Sequence[Variable]) -> list[keras.Variable]:
     return [_made(layer, variable) for variable in variables]
 
 
-def load(folder: str, variables: Sequence[Variable], values: Sequence[keras.Variable], with_values: bool):
+def load_saved_model(folder: str, variables: Sequence[Variable], values: Sequence[keras.Variable], with_values: bool):
     """Returns the object in a SavedModel's folder; its variables are `values`, which take the saved ones' values if
     `with_values`."""
     nodes = {variable.node: value.value for variable, value in zip(variables, values, strict=True)}
@@ -212,7 +212,7 @@ class HubLayer(keras.layers.Layer):
             variable.trainable = variable.trainable and trainable
 
     def _take(self, files, with_values):
-        self._loaded = load(files.folder, self._described, self._made, with_values)
+        self._loaded = load_saved_model(files.folder, self._described, self._made, with_values)
         self._function = _function(self._loaded, self.part, files.folder)
         self._takes_training = "training" in _parameters(self._function)
         self._files = files
@@ -236,11 +236,11 @@ class HubLayer(keras.layers.Layer):
     def compute_output_spec(self, inputs, training=None):
         key = written(inputs)
         if key not in self._outputs:
-            specs = keras.tree.map_structure(spec_of, inputs)  # Keras would take ragged tensors for dense ones
+            specs = keras.tree.map_structure(tensor_spec, inputs)  # Keras would take ragged tensors for dense ones
             traced = tf.function(lambda x: self._run(x, False), autograph=False).get_concrete_function(specs)
             outputs = keras.tree.map_structure(symbol_of, traced.structured_outputs)
             self._outputs[key] = written(outputs)
-        return read(self._outputs[key])
+        return parse_structure(self._outputs[key])
 
     def get_config(self):
         return {
@@ -263,7 +263,7 @@ class HubLayer(keras.layers.Layer):
         layer = cls.__new__(cls)
         described = [Variable(*each) for each in config["described"]]
         layer._begin(**(dict(config) | {"described": described}))
-        files = tokenizer_layer.recall(layer._fingerprint)
+        files = tokenizer_layer.recall_tokenizer(layer._fingerprint)
         if files is not None and files.unchanged():
             layer._take(files, with_values=os.path.isdir(os.path.join(files.folder, "variables")))
         return layer
@@ -285,7 +285,7 @@ class HubLayer(keras.layers.Layer):
         """
         if self._function is not None:
             return
-        safety.check(dir_path or "")  # first: it says which files may be read at all
+        safety.check_saved_model(dir_path or "")  # first: it says which files may be read at all
         files = _files_in(dir_path or "")
         if files.fingerprint != self._fingerprint:
             raise ValueError(

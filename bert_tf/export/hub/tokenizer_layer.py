@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.data.features import ENCODER_INPUTS
-from bert_tf.models.families import Template
+from bert_tf.models.families import InputTemplate
 from bert_tf.tokenization.base import BaseTokenizer
 from bert_tf.tokenization.kinds import TOKENIZERS
 from bert_tf.utils.text_lists import text_list
@@ -84,11 +84,11 @@ class Files:
 
 
 def remember(fingerprint: str, value):
-    """Has `recall` find `value` as long as somebody else refers to it."""
+    """Has `recall_tokenizer` find `value` as long as somebody else refers to it."""
     _KNOWN[fingerprint] = value
 
 
-def recall(fingerprint: str):
+def recall_tokenizer(fingerprint: str):
     """Returns what was remembered, None where it is gone."""
     return _KNOWN.get(fingerprint)
 
@@ -179,7 +179,7 @@ class TokenizerLayer(keras.layers.Layer):
         said = options.pop("tokenizer")
         layer = cls.__new__(cls)
         layer._begin(**options)
-        layer._said, layer.tokenizer = said, recall(_key(said))
+        layer._said, layer.tokenizer = said, recall_tokenizer(_key(said))
         return layer
 
     def save_assets(self, dir_path):
@@ -203,7 +203,7 @@ class TokenizerLayer(keras.layers.Layer):
         self._files = files.copy()  # stays: an export of the model takes the vocabulary along as a file
         fields = {name: tuple(v) if isinstance(v, list) else v for name, v in self._said["template"].items()}
         kind = TOKENIZERS[self._said["kind"]]
-        self.tokenizer = kind.from_saved(self._files.folder, Template(**fields), self._said["settings"])
+        self.tokenizer = kind.from_saved(self._files.folder, InputTemplate(**fields), self._said["settings"])
         remember(_key(self._said), self.tokenizer)
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions, SetupOptions
 
-from bert_tf.inference.batch_prediction.table import PartWriter, Table
+from bert_tf.inference.batch_prediction.table import InputTable, PartWriter
 
 
-def write_parts(writer: PartWriter, table: Table, count: int, size: int, runner: str, beam_options: str = ""):
+def write_parts(writer: PartWriter, table: InputTable, count: int, size: int, runner: str, beam_options: str = ""):
     """Runs the pipeline and waits for its end; parts that are there are not answered again.
 
     Args:

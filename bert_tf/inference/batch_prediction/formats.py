@@ -196,7 +196,7 @@ class Csv:
     holds_null = True
 
     def write(self, path, columns):
-        cells = [[self._cell(value) for value in plain(values)] for values in columns.values()]
+        cells = [[self._cell(value) for value in to_json_values(values)] for values in columns.values()]
         names = [self._cell(name) for name in columns]
         with atomic_open(path) as file:
             file.writelines(map(_line, [names, *zip(*cells, strict=True)]))
@@ -283,7 +283,7 @@ class Jsonl:
     holds_null = True
 
     def write(self, path, columns):
-        lists = {name: plain(values) for name, values in columns.items()}
+        lists = {name: to_json_values(values) for name, values in columns.items()}
         with atomic_open(path) as file:
             for row in zip(*lists.values(), strict=True):
                 file.write(json_text(dict(zip(lists, row, strict=True)), ensure_ascii=False, default=str) + "\n")
@@ -304,16 +304,18 @@ def numbers_of(values: Iterable) -> np.ndarray:
     return np.array([math.nan if value is None else value for value in values])
 
 
-def plain(values) -> list:
+def to_json_values(values) -> list:
     """Returns the values of a column as JSON has them; a float32 with the digits that it has, not its double's."""
     if isinstance(values, Partial):
-        return [None if lacks else value for value, lacks in zip(plain(values.values), values.missing, strict=True)]
+        return [
+            None if lacks else value for value, lacks in zip(to_json_values(values.values), values.missing, strict=True)
+        ]
     if isinstance(values, Ragged):
-        flat, splits = plain(values.flat), values.splits.tolist()
+        flat, splits = to_json_values(values.flat), values.splits.tolist()
         return [flat[first:last] for first, last in itertools.pairwise(splits)]
     if not isinstance(values, np.ndarray):
         return [value.tolist() if hasattr(value, "tolist") else value for value in values]
-    return results.plain(values)
+    return results.to_nested_lists(values)
 
 
 def format_of(output_file: str, quote_formulas: bool = True) -> Format:

@@ -13,7 +13,7 @@ from bert_tf.data.features import Ragged
 from bert_tf.serving.client import results
 from bert_tf.serving.client.requests import is_order_known, order_of
 from bert_tf.serving.limits import ServingError
-from bert_tf.serving.server.version_folders import fingerprint
+from bert_tf.serving.server.version_folders import folder_fingerprint
 from bert_tf.serving.verification import SAVED_MODEL, find_export, open_export
 
 # === Prediction ===
@@ -116,15 +116,15 @@ def _column(arrays, order, fixed):
         rows = [row for array in arrays for row in array]
         rows = [rows[n] for n in order]
         return Ragged.of_lengths(np.concatenate(rows), [len(row) for row in rows])
-    lists = [row for array in arrays for row in results.plain(array)]
+    lists = [row for array in arrays for row in results.to_nested_lists(array)]
     return [lists[n] for n in order]
 
 
 def _lists(column):
     """Returns the rows of a column as lists."""
     if isinstance(column, Ragged):
-        return [results.plain(row) for row in column.rows()]
-    return results.plain(column)
+        return [results.to_nested_lists(row) for row in column.rows()]
+    return results.to_nested_lists(column)
 
 
 # === Exported ===
@@ -168,7 +168,7 @@ class ExportedModel:
     def identity(self) -> dict[str, Any]:
         """The model's files and what is asked of them."""
         path = os.path.realpath(self.path)
-        digest = hashlib.sha256("\n".join(sorted(map(str, fingerprint(path)))).encode()).hexdigest()
+        digest = hashlib.sha256("\n".join(sorted(map(str, folder_fingerprint(path)))).encode()).hexdigest()
         return {"model": path, "its files": digest, "signature": self.signature,
                 "batch_size": self.batch_size}  # fmt: skip
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from absl import logging
 
-from bert_tf.data.columns import NAME, TEXT, Cell, is_missing, without_surrogates
+from bert_tf.data.columns import NAME, TEXT, ColumnType, is_missing_cell, without_surrogates
 from bert_tf.data.features import Ragged
 from bert_tf.data.table_reader import Column, is_table, iterate_lines, iterate_rows
 from bert_tf.data.tables import MOST, read_values
@@ -24,7 +24,7 @@ from bert_tf.utils.progress import Countdown
 # The rows that a job answers for, read as a stream and cut into parts.
 
 
-class Rows(NamedTuple):
+class TableRows(NamedTuple):
     """Some rows of a table.
 
     Attributes:
@@ -63,24 +63,24 @@ def _texts(value):
 
 
 def _lacks_text(value):
-    return is_missing(value) or (isinstance(value, list) and any(map(is_missing, value)))
+    return is_missing_cell(value) or (isinstance(value, list) and any(map(is_missing_cell, value)))
 
 
 def _or_missing(kind):
     """Returns a kind of cell that is kept in a tuple, as (None,) where it lacks a text."""
-    return Cell(kind.must, lambda value: (None,) if _lacks_text(value) else _in_tuple(kind.read(value)))
+    return ColumnType(kind.must, lambda value: (None,) if _lacks_text(value) else _in_tuple(kind.read(value)))
 
 
 def _in_tuple(value):
     return None if value is None else (value,)
 
 
-TEXTS = Cell("the texts must be a list of strings, one at least", _texts)
-_ANY = Cell("anything may stand here", lambda value: (value,))  # in a tuple, for None says that it may not
+TEXTS = ColumnType("the texts must be a list of strings, one at least", _texts)
+_ANY = ColumnType("anything may stand here", lambda value: (value,))  # in a tuple, for None says that it may not
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
+class InputTable:
     """A file of texts.
 
     Attributes:
@@ -126,7 +126,7 @@ class Table:
             )
         return Summary(count, digest.hexdigest(), missing, tuple(lines))
 
-    def parts(self, size: int, count: int) -> Iterator[tuple[int, Rows]]:
+    def parts(self, size: int, count: int) -> Iterator[tuple[int, TableRows]]:
         """Yields (number of the part, its rows): the first `count` rows of the file, `size` of them at a time.
 
         Raises:
@@ -143,7 +143,7 @@ class Table:
             ids, *columns = map(list, zip(*(row for _, row in part), strict=True))
             texts, kept = columns[: len(self.text_columns)], columns[len(self.text_columns) :]
             texts, missing = self._filled(texts)
-            yield number, Rows(ids, texts, dict(zip(self.keep_columns, kept, strict=True)), missing)
+            yield number, TableRows(ids, texts, dict(zip(self.keep_columns, kept, strict=True)), missing)
 
     def _filled(self, texts):
         """Returns texts that stand in for those that are missing, and which rows these are."""
@@ -215,7 +215,7 @@ class PartWriter:
         """Returns the numbers of the parts that are written."""
         return {int(match[1]) for match in map(_NAME.fullmatch, os.listdir(self.folder)) if match}
 
-    def write(self, number: int, rows: Rows) -> int:
+    def write(self, number: int, rows: TableRows) -> int:
         """Answers for the rows of a part, writes what came, and returns how many there are."""
         answers = self._answer(rows)
         _warn_of_not_finite(number, answers)
@@ -258,7 +258,7 @@ def _beside(kept, answers):
 # Parts put together: the output file, or its shards.
 
 
-def join(writer: PartWriter, count: int, size: int, outputs: list[str]):
+def join_parts(writer: PartWriter, count: int, size: int, outputs: list[str]):
     """Writes the output files into the work folder, and then renames them.
 
     Args:

@@ -22,13 +22,14 @@ import bert_tf
 from bert_tf.data.features import Ragged
 from bert_tf.data.tables import shown_lines
 from bert_tf.inference.batch_prediction.formats import Csv, format_of
-from bert_tf.inference.batch_prediction.table import PartWriter, Rows, Table, join
+from bert_tf.inference.batch_prediction.table import InputTable, PartWriter, TableRows, join_parts
 from bert_tf.utils import shards
 from bert_tf.utils.files import brief, is_temporary, write_text
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.names import number_of, word_for
 from bert_tf.utils.progress import Countdown
-from bert_tf.utils.workers import Workers, cores
+from bert_tf.utils.resources import cores
+from bert_tf.utils.workers import Workers
 
 # === Work folder ===
 # The folder beside an output file in which the parts of an unfinished job wait.
@@ -134,7 +135,7 @@ def _difference(there, ours, name=""):
 
 
 Columns = Mapping[str, np.ndarray | list | Ragged]  # name -> a value for each row; lists hold what JSON can say
-Answer = Callable[[Rows], Columns]
+Answer = Callable[[TableRows], Columns]
 
 
 class Maker(Protocol):
@@ -185,7 +186,7 @@ class TableJob:
     quote_formulas: bool = True
 
 
-def run(job: TableJob, runner: str | None = None, beam_options: str = "") -> list[str]:
+def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = "") -> list[str]:
     """Writes the answers for all rows: all of them, or none.
 
     Args:
@@ -202,7 +203,7 @@ def run(job: TableJob, runner: str | None = None, beam_options: str = "") -> lis
     """
     outputs = shards.output_files([job.output_file], job.num_shards)
     form = format_of(job.output_file, job.quote_formulas)
-    table = Table(job.input_file, job.text_columns, job.list_columns, job.id_column, job.header, job.keep_columns)
+    table = InputTable(job.input_file, job.text_columns, job.list_columns, job.id_column, job.header, job.keep_columns)
     found = table.summary()
     count = found.count
     _tell_of_missing(table, found, form)
@@ -218,7 +219,7 @@ def run(job: TableJob, runner: str | None = None, beam_options: str = "") -> lis
             _pipeline()(writer, table, count, job.rows_per_part, runner, beam_options)
         else:
             _write_parts(job, writer, table, count)
-        join(writer, count, job.rows_per_part, outputs)
+        join_parts(writer, count, job.rows_per_part, outputs)
     shards.warn_of_others([job.output_file], outputs)
     if found.missing:
         logging.warning("%d of %s answered with null, for lack of a text.", found.missing, number_of(count, "row"))

@@ -14,17 +14,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.loading import load_description, save_description
-from bert_tf.checkpoints.store import Store
+from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.evaluation.error_reports.common import Shown, scored
-from bert_tf.evaluation.error_reports.labels import Choices
+from bert_tf.evaluation.error_reports.labels import SingleLabelReport
 from bert_tf.inference.sklearn.embedder import (
     as_examples,
     as_labels,
     as_places,
     as_texts,
-    of_texts,
     precision_of,
     seed_of_weights,
+    with_string_input,
 )
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
@@ -33,9 +33,9 @@ from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.training.fine_tuning import fine_tuning_config
 from bert_tf.training.interruption import Stopped
 from bert_tf.training.loop import RunConfig
-from bert_tf.training.scoring import Batching, batching_of
+from bert_tf.training.scoring import BatchSettings, batching_of
 from bert_tf.training.step import StepConfig, xla_by_default
-from bert_tf.training.trainer import Job
+from bert_tf.training.trainer import Trainer
 from bert_tf.utils.files import whole_directory
 from bert_tf.utils.names import USE_XLA
 from bert_tf.utils.report import Page
@@ -55,7 +55,7 @@ class TrainedClassifier:
         precision: what the model computes in.
     """
 
-    def __init__(self, job: Job, tokenizer, batching: Batching, precision: str):
+    def __init__(self, job: Trainer, tokenizer, batching: BatchSettings, precision: str):
         self._job, self._tokenizer, self._batching, self._precision = job, tokenizer, batching, precision
         self._files = {}
 
@@ -76,7 +76,7 @@ class TrainedClassifier:
         job, task = self._job, self._job.task
         save_description(folder, task.config, self._tokenizer, task.labels)
         save_task(folder, TrainedTask(task, ("text",), self._batching.max_seq_length))
-        Store(folder).save(job.global_step, tf1.named(job.model.variables))
+        CheckpointManager(folder).save(job.global_step, tf1.named(job.model.variables))
 
     def _load(self):
         """Builds a model that came out of a pickle, when it is first needed."""
@@ -89,7 +89,7 @@ class TrainedClassifier:
                 path.write_bytes(content)
             description = load_description([folder])
             task, step = read_task(folder, description.config).task, StepConfig(use_xla=self._batching.use_xla)
-            job = Job(task, RunConfig(folder, train_batch_size=1, num_train_steps=1, step=step))
+            job = Trainer(task, RunConfig(folder, train_batch_size=1, num_train_steps=1, step=step))
             job.restore()
         self._job, self._tokenizer, self._files = job, description.tokenizer, {}
 
@@ -107,7 +107,9 @@ class TrainedClassifier:
         self._files = state["files"]
 
 
-def train(settings: Settings, texts: list[str], labels: list[str], label_ids: np.ndarray) -> TrainedClassifier:
+def train_classifier(
+    settings: Settings, texts: list[str], labels: list[str], label_ids: np.ndarray
+) -> TrainedClassifier:
     """Fine-tunes as `run_classifier --do_train` does.
 
     Args:
@@ -131,7 +133,7 @@ def train(settings: Settings, texts: list[str], labels: list[str], label_ids: np
     with tempfile.TemporaryDirectory() as folder, precision_of(settings.precision), seed_of_weights(settings.seed):
         num_layers = model.config.num_hidden_layers
         run = fine_tuning_config(settings.adopt({"output_dir": folder}), num_layers, rows, task.identity(), use_xla)
-        job = Job(task, run)
+        job = Trainer(task, run)
         _train(job, batching.training(rows, run))
     return TrainedClassifier(job, model.tokenizer, batching, settings.precision)
 
@@ -250,7 +252,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
         """
         texts = as_texts(X)
         classes, label_ids = as_labels(y, texts)
-        self.trained_ = train(self._settings(), texts, [str(c) for c in classes], label_ids)
+        self.trained_ = train_classifier(self._settings(), texts, [str(c) for c in classes], label_ids)
         self.classes_ = classes
         return self
 
@@ -286,7 +288,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
         lengths = np.array([len(text) for text in texts])
         numbers = range(len(texts))
         examples = Shown("X", list(map(str, numbers)), numbers, {"text": texts}, lengths, "characters")
-        judged = Choices(examples=examples, gold=gold, probabilities=self.predict_proba(texts), labels=names)
+        judged = SingleLabelReport(examples=examples, gold=gold, probabilities=self.predict_proba(texts), labels=names)
         page = Page(type(self).__name__)
         page.keep("eval", scored({"dev": judged}, {"accuracy": float(np.mean(judged.given == gold))}))
         return page.html()
@@ -316,7 +318,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
         return Settings(given | of_the_run | {"save_checkpoints_steps": sys.maxsize, "keep_checkpoints": 1}, given)
 
     def __sklearn_tags__(self):
-        return of_texts(super().__sklearn_tags__())
+        return with_string_input(super().__sklearn_tags__())
 
 
 def _check(parameters):

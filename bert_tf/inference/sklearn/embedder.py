@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bert_tf.checkpoints.extractor import Extractor
 from bert_tf.checkpoints.loading import load
-from bert_tf.data.tables import Examples
+from bert_tf.data.tables import LabeledTexts
 from bert_tf.utils.names import PRECISIONS
 from bert_tf.utils.text_lists import text_list
 
@@ -71,10 +71,10 @@ def as_texts(texts: Iterable[str]) -> list[str]:
     return texts
 
 
-def as_examples(texts: list[str], labels: list[str] | None = None) -> Examples:
+def as_examples(texts: list[str], labels: list[str] | None = None) -> LabeledTexts:
     """Returns texts, and the names of their labels, as a task reads them."""
     places = [str(n) for n in range(len(texts))]
-    return Examples(places, texts, None, labels, "X", list(range(len(texts))))
+    return LabeledTexts(places, texts, None, labels, "X", list(range(len(texts))))
 
 
 def as_labels(labels, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -161,9 +161,7 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     A fitted one pickles as its settings and the folder's path: the folder must be there where it is loaded.
     """
 
-    def __init__(
-        self, model, layers="last", pooling="mean", normalize=False, max_seq_length=None, precision="float32"
-    ):
+    def __init__(self, model, layers="last", pooling="mean", normalize=False, max_seq_length=None, precision="float32"):
         self.model = model
         self.layers = layers
         self.pooling = pooling
@@ -198,10 +196,10 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self.encoder_.extract(as_texts(X))
 
     def __sklearn_tags__(self):
-        return of_texts(super().__sklearn_tags__())
+        return with_string_input(super().__sklearn_tags__())
 
 
-def of_texts(tags):
+def with_string_input(tags):
     """Returns scikit-learn's tags of an estimator whose samples are strings."""
     tags.input_tags.one_d_array = tags.input_tags.string = True
     tags.input_tags.two_d_array = False

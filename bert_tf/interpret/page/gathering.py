@@ -12,8 +12,8 @@ import numpy as np
 from absl import logging
 
 from bert_tf import inspect
-from bert_tf.interpret.rows import Row
-from bert_tf.interpret.targets import OfPieces, OfSpans, head_of, trained_of
+from bert_tf.interpret.rows import EncodedText
+from bert_tf.interpret.targets import SpanTarget, TokenTarget, head_of, trained_of
 
 # === Packing ===
 # Arrays as text in a page: bytes, packed by zlib, in base64; a part of its own for all that is seen at a time.
@@ -41,7 +41,7 @@ class Packed(NamedTuple):
     texts: list[str]
 
 
-def pack(values: np.ndarray, kind: str = LINEAR, bits: float = 5.0) -> Packed:
+def pack_array(values: np.ndarray, kind: str = LINEAR, bits: float = 5.0) -> Packed:
     """Returns float [parts, ...] as parts: float16, or where the array is large a byte for each number.
 
     Args:
@@ -106,7 +106,7 @@ _SPAN = re.compile(r"(\d+):(\d+)")
 _WORD = re.compile(r"(\d+)(?::(.+))?")
 
 
-def target_of(model: Any, row: Row, text: Any) -> Any:
+def target_of(model: Any, row: EncodedText, text: Any) -> Any:
     """Returns what `inspect.attributions` takes as a target.
 
     Args:
@@ -123,9 +123,9 @@ def target_of(model: Any, row: Row, text: Any) -> Any:
     if not isinstance(text, str):
         return text
     head = head_of(model)
-    if isinstance(head, OfSpans):
+    if isinstance(head, SpanTarget):
         return _span(row.texts[-1], text)
-    if isinstance(head, OfPieces):
+    if isinstance(head, TokenTarget):
         if not (match := _WORD.fullmatch(text)):
             raise ValueError(
                 "`target` must be the place of a word from 0, or that and a tag, such as 3:B-PER. Received: "
@@ -158,7 +158,7 @@ _SIDE = 48  # numbers in a row of a thumbnail
 
 
 @dataclasses.dataclass(frozen=True)
-class Choices:
+class PageOptions:
     """What the page is to show.
 
     Attributes:
@@ -182,7 +182,7 @@ class Choices:
 
 
 @dataclasses.dataclass
-class Found:
+class PageContents:
     """What was found.
 
     Attributes:
@@ -194,7 +194,7 @@ class Found:
     arrays: dict[str, Packed] = dataclasses.field(default_factory=dict)
 
 
-def gather(model: Any, texts: Sequence[str], choices: Choices = Choices()) -> Found:
+def gather(model: Any, texts: Sequence[str], choices: PageOptions = PageOptions()) -> PageContents:
     """Returns what a page shows of a text, or of a pair. The tokenizer's mask in it, "[MASK]", is a blank.
 
     Args:
@@ -211,7 +211,7 @@ def gather(model: Any, texts: Sequence[str], choices: Choices = Choices()) -> Fo
     layers = _layers(choices.layers, config.num_hidden_layers)
     given = [texts[0]] if len(texts) == 1 else [tuple(texts)]
     [row] = inspect.layers(model, given, masks=True)
-    found = Found({**_of_row(row), "layers": layers, "heads": config.num_attention_heads,
+    found = PageContents({**_of_row(row), "layers": layers, "heads": config.num_attention_heads,
                    "all_layers": config.num_hidden_layers, "views": [], "notes": _notes(trained, row)})  # fmt: skip
     if _OF_ATTENTION & set(wanted):
         _add_attention(found, model, given, layers, wanted)
@@ -302,7 +302,7 @@ def _try(add: Callable, model: Any, must: bool) -> str | None:
     return None
 
 
-def _of_row(row: Row):
+def _of_row(row: EncodedText):
     return {
         "texts": list(row.texts), "pieces": row.pieces, "of_text": row.of_text.tolist(),
         "segments": row.segments.tolist(), "words": [word._asdict() for word in row.words],
@@ -320,15 +320,15 @@ def _add_attention(found, model, given, layers, wanted):
         means = weights.mean(2)
         found.facts["most"] = means.argmax(-1).tolist()
         found.facts["most_share"] = np.round(means.max(-1).astype(float), 4).tolist()
-        found.arrays["thumbnails"] = pack(_small(weights)[np.newaxis])
+        found.arrays["thumbnails"] = pack_array(_small(weights)[np.newaxis])
     if "neurons" in wanted:
         found.facts["causal"] = bool(model.config.is_decoder)
-        found.arrays["query"], found.arrays["key"] = pack(row.query[layers]), pack(row.key[layers])
+        found.arrays["query"], found.arrays["key"] = pack_array(row.query[layers]), pack_array(row.key[layers])
 
 
 def pack_weights(weights: np.ndarray) -> Packed:
     """Returns float32 [L, A, S, S], with a part for each layer; the more there are the fewer bits each has."""
-    return pack(weights, ROOT, max(_BITS, _ROOM / weights.size))
+    return pack_array(weights, ROOT, max(_BITS, _ROOM / weights.size))
 
 
 def _small(weights):
@@ -340,15 +340,15 @@ def _small(weights):
 
 def _add_layers(found, row):
     unit = np.stack([row.among_all(layer) for layer in range(len(row.values))])
-    found.arrays["among"] = pack(unit)
-    found.arrays["itself"] = pack(row.with_itself()[np.newaxis])
+    found.arrays["among"] = pack_array(unit)
+    found.arrays["itself"] = pack_array(row.with_itself()[np.newaxis])
 
 
 def _add_inputs(found, row):
     names = [name for name in ("token", "segment", "position", "task") if getattr(row, name) is not None]
     found.facts["inputs"] = names
     for name in (*names, "output"):
-        found.arrays[f"input_{name}"] = pack(getattr(row, name)[np.newaxis])
+        found.arrays[f"input_{name}"] = pack_array(getattr(row, name)[np.newaxis])
 
 
 def _add_masked_words(found, model, given, top_k):
@@ -356,8 +356,8 @@ def _add_masked_words(found, model, given, top_k):
     pieces, which = np.unique(row.top_pieces, return_inverse=True)
     found.facts["masked"] = {"pieces": pieces.tolist(), "which": which.reshape(-1).tolist(),
                              "shape": list(row.top_pieces.shape)}  # fmt: skip
-    found.arrays["masked"] = pack(row.probabilities[np.newaxis])
-    found.arrays["masked_own"] = pack(row.own_probabilities[np.newaxis])
+    found.arrays["masked"] = pack_array(row.probabilities[np.newaxis])
+    found.arrays["masked_own"] = pack_array(row.own_probabilities[np.newaxis])
 
 
 def _may_be_several(trained):

@@ -73,14 +73,16 @@ class Labelled:
         return self.take(order[:cut]), self.take(order[cut:])
 
 
-def read_words(path: str, text_column: int = 0, tag_column: int | None = -1) -> Labelled:
+def read_tagged_words(path: str, text_column: int = 0, tag_column: int | None = -1) -> Labelled:
     """Reads words with tags of any kind, as `tasks.tagging.columns.read_columns` does; tag_column None: without."""
     examples = read_columns(path, text_column, tag_column, None)
     texts, spans = zip(*map(text_of, examples.words), strict=True)
     return Labelled(list(texts), list(spans), examples.words, examples.tags, path)
 
 
-def read_texts(path: str, text_columns: Sequence[str] = ("text",), label_column: str | None = "label", header=True):
+def read_labelled_texts(
+    path: str, text_columns: Sequence[str] = ("text",), label_column: str | None = "label", header=True
+):
     """Reads texts, or pairs, with labels, as `data.tables.read_table` does: `Labelled`; label_column None: without."""
     examples = read_table(path, header=header, text_columns=text_columns, label_column=label_column)
     texts = examples.text_a
@@ -189,7 +191,7 @@ _FEW = 2  # labels that can be told apart
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class ProbeOptions:
     """How features are computed and probes trained.
 
     Attributes:
@@ -205,7 +207,7 @@ class Options:
     epochs: int | None = None
 
 
-def run(bert: Any, train: Labelled, test: Labelled, options: Options) -> dict:
+def run_probing(bert: Any, train: Labelled, test: Labelled, options: ProbeOptions) -> dict:
     """Probes a model.
 
     Args:

@@ -6,7 +6,7 @@ import numpy as np
 
 from bert_tf.interpret.probing.probe import MEASURES
 from bert_tf.utils.names import percent
-from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Bar, Page, Shade
+from bert_tf.utils.report import ACCENT, FILL, INK, PALE, BarCell, Page, Shade
 
 _TOP = 3  # heads that the log names of each measure
 _IN_PIECES = ("entropy", "distance")
@@ -25,7 +25,7 @@ def table(results: Mapping) -> list[tuple]:
 
 
 def probe_lines(results: Mapping) -> Iterator[str]:
-    """Yields a table of the results of `job.run`, a line each."""
+    """Yields a table of the results of `job.run_probing`, a line each."""
     yield f"{'':10}{'accuracy':>10}{'control':>10}{'gap':>10}"
     for name, *shares in table(results):
         yield f"{name:10}" + "".join(f"{percent(share, 2):>10}" for share in shares)
@@ -37,7 +37,7 @@ def probe_lines(results: Mapping) -> Iterator[str]:
 
 
 def probe_page(results: Mapping) -> str:
-    """Returns the results of `job.run` as one HTML file."""
+    """Returns the results of `job.run_probing` as one HTML file."""
     page = Page("What the layers know")
     page.text(_ABOUT)
     counts, base = results["examples"], results["baselines"]
@@ -54,7 +54,7 @@ def probe_page(results: Mapping) -> str:
                 "Accuracy of the probe and of its control for each layer, and for the mix")  # fmt: skip
     error = max(each["standard_error"] for each in results["layers"])
     page.text(f"The standard error of an accuracy is {100 * error:.2f} points at most.")
-    rows = [(name, *(Bar(percent(each, 2), each) for each in shares)) for name, *shares in table(results)]
+    rows = [(name, *(BarCell(percent(each, 2), each) for each in shares)) for name, *shares in table(results)]
     page.table("Right, as numbers", rows, ("", "probe", "control", "selectivity"))
     page.figure("What the mix is made of", lambda axes: _weights(axes, results["mix"]["weights"]), 1.8,
                 "The weight of each layer in the learned mix")  # fmt: skip
@@ -82,7 +82,7 @@ def _weights(axes, weights):
     axes.set_ylabel("weight, %")
 
 
-def shown(name: str, value: float) -> str:
+def format_measure(name: str, value: float) -> str:
     """Returns a head's measure as text."""
     if np.isnan(value):
         return "pruned"
@@ -91,7 +91,7 @@ def shown(name: str, value: float) -> str:
 
 def _shade(name, value, most):
     """A cell of a table of heads, the darker the nearer to the most; its unit stands above."""
-    return Shade(shown(name, value).removesuffix(" %"), 0.0 if np.isnan(value) else value / most)
+    return Shade(format_measure(name, value).removesuffix(" %"), 0.0 if np.isnan(value) else value / most)
 
 
 def heads_lines(measures: Mapping[str, np.ndarray]) -> Iterator[str]:
@@ -99,7 +99,9 @@ def heads_lines(measures: Mapping[str, np.ndarray]) -> Iterator[str]:
     for name, values in measures.items():
         order = np.argsort(-np.where(np.isnan(values), -np.inf, values), axis=None, kind="stable")[:_TOP]
         tops = [tuple(map(int, np.unravel_index(i, values.shape))) for i in order]
-        yield f"{name:10} most in " + ", ".join(f"layer {n} head {h} ({shown(name, values[n, h])})" for n, h in tops)
+        yield f"{name:10} most in " + ", ".join(
+            f"layer {n} head {h} ({format_measure(name, values[n, h])})" for n, h in tops
+        )
 
 
 def heads_page(measures: Mapping[str, np.ndarray], read: Sequence[tuple]) -> str:

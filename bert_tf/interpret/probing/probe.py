@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.interpret.rows import read
+from bert_tf.interpret.rows import encode_texts
 from bert_tf.interpret.weights import Attention, attention_of, kept_heads
 from bert_tf.utils.progress import Countdown
 
@@ -85,7 +85,7 @@ MEASURES = {
 }
 
 
-def measure(bert: Any, texts: Sequence[str] | Sequence[tuple[str, str]]) -> dict[str, np.ndarray]:
+def measure_heads(bert: Any, texts: Sequence[str] | Sequence[tuple[str, str]]) -> dict[str, np.ndarray]:
     """Returns float64 [L, A] for each of MEASURES: means over all pieces of words of all texts; nan for pruned heads.
 
     Args:
@@ -95,7 +95,7 @@ def measure(bert: Any, texts: Sequence[str] | Sequence[tuple[str, str]]) -> dict
     Raises:
         ValueError: a text is longer than the model's positions; there is no word.
     """
-    encoder, rows = read(bert, texts)
+    encoder, rows = encode_texts(bert, texts)
     kept, sums, count = kept_heads(encoder.config), None, 0
     with Countdown("Reading with all heads", "texts", len(rows)) as countdown:
         for row in rows:

@@ -24,11 +24,11 @@ from apache_beam.pvalue import AsSingleton, TaggedOutput
 from bert_tf.data import features, records
 from bert_tf.pretraining.corpus import documents as arrays
 from bert_tf.pretraining.corpus import external_sort
-from bert_tf.pretraining.corpus.documents import Places, tokenize
-from bert_tf.pretraining.corpus.job import Job, check_made, check_text, check_written
+from bert_tf.pretraining.corpus.documents import SentencePositions, tokenize_documents
+from bert_tf.pretraining.corpus.job import CorpusJob, check_made, check_text, check_written
 from bert_tf.pretraining.corpus.statistics import Statistics, origin_of, sources_of, texts_beside
 from bert_tf.pretraining.corpus.unit import make_records, number_of_units
-from bert_tf.pretraining.records.groups import Pieces
+from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.tokenization.added_tokens import names_with
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.utils.documents import read_blocks, read_documents
@@ -36,7 +36,7 @@ from bert_tf.utils.documents import read_blocks, read_documents
 _HASH_RANGES = 64  # in which equal sentences are looked for
 
 
-def run_pipeline(job: Job, runner: str, beam_options: str = "") -> Statistics:
+def run_pipeline(job: CorpusJob, runner: str, beam_options: str = "") -> Statistics:
     """Runs `job` on a Beam runner and waits for its end; see `job.create_pretraining_data`.
 
     Args:
@@ -54,7 +54,7 @@ def run_pipeline(job: Job, runner: str, beam_options: str = "") -> Statistics:
     report = _temporary(f"{job.output_files[0]}.report")
     try:
         with beam.Pipeline(options=options) as pipeline:
-            build(pipeline, job, list(aside.values()), report)
+            build_pipeline(pipeline, job, list(aside.values()), report)
         with FileSystems.open(report) as file:
             counts, statistics = _parse_report(file.read())
         check_made(statistics.rows, counts, job.options)
@@ -69,7 +69,7 @@ def run_pipeline(job: Job, runner: str, beam_options: str = "") -> Statistics:
     return statistics
 
 
-def build(pipeline, job: Job, output_files: list[str], report: str):
+def build_pipeline(pipeline, job: CorpusJob, output_files: list[str], report: str):
     """Adds the steps to a pipeline: records to `output_files`, counts and `Statistics` as JSON to `report`."""
     files = [(number, *file) for number, file in enumerate(zip(job.paths, job.formats, strict=True))]
     blocks = (
@@ -115,7 +115,9 @@ class _Tokenize(_WithTokenizer):
 
     def process(self, block):
         counts, options = Counter(bytes=len(block.data)), self._job.options
-        documents = tokenize(read_documents(block, options.text, counts), self._tokenizer, options.random_seed)
+        documents = tokenize_documents(
+            read_documents(block, options.text, counts), self._tokenizer, options.random_seed
+        )
         counts["tokens"] = len(documents.tokens.flat)
         yield TaggedOutput("counts", counts)
         yield documents
@@ -127,11 +129,11 @@ class _Make(_WithTokenizer):
 
     def setup(self):
         super().setup()
-        self._pieces = Pieces.of_tokenizer(self._tokenizer, self._job.options.phrase_file)
+        self._pieces = MaskingVocabulary.of_tokenizer(self._tokenizer, self._job.options.phrase_file)
 
     def process(self, unit):
         number, parts = unit
-        documents = arrays.concatenate(list(parts["documents"]))
+        documents = arrays.concatenate_documents(list(parts["documents"]))
         documents = documents.take(np.argsort(documents.keys, kind="stable"))
         dropped = list(parts["dropped"])
         if dropped:
@@ -175,7 +177,7 @@ def _find(grouped):
 
 def _by_unit(keyed, of):
     """Documents or Places -> (unit, those of them that belong to it)."""
-    unit = external_sort.range_of(keyed.part if isinstance(keyed, Places) else keyed.keys, of)
+    unit = external_sort.range_of(keyed.part if isinstance(keyed, SentencePositions) else keyed.keys, of)
     for number in np.unique(unit).tolist():
         yield number, keyed.take(np.flatnonzero(unit == number))
 
@@ -216,11 +218,11 @@ def _write(grouped, output_files, names, stamp):
     pairs = [each for each in pairs if each is not None]
     path = output_files[number]
     check_written(names[number], len(pairs), len(output_files))
-    keys, rows = np.concatenate([keys for keys, _ in pairs]), features.concatenate([rows for _, rows in pairs])
+    keys, rows = np.concatenate([keys for keys, _ in pairs]), features.concatenate_features([rows for _, rows in pairs])
     with tempfile.TemporaryDirectory() as directory:
         here = os.path.join(directory, "records")
         compression = records.compression_of(names[number])
-        records.write(here, rows.take(np.argsort(keys)), compression, stamp=stamp)
+        records.write_records(here, rows.take(np.argsort(keys)), compression, stamp=stamp)
         with open(here, "rb") as source, FileSystems.create(path, compression_type="uncompressed") as target:
             shutil.copyfileobj(source, target, 1 << 20)
 

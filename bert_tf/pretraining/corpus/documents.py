@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from bert_tf.data import features
 from bert_tf.data.features import Ragged
-from bert_tf.utils.documents import batches
+from bert_tf.utils.documents import split_by_characters
 
 # === Arrays ===
 # Tokenized documents as arrays: what every later stage of pretraining data reads.
@@ -50,13 +50,13 @@ class Documents:
         return Documents(self.keys[parts], self.ids[parts], self.tokens.take(parts), self.sentences.take(parts))
 
 
-def concatenate(several) -> Documents:
+def concatenate_documents(several) -> Documents:
     """Returns the parts of several `Documents` (one at least) as one."""
     return Documents(
         np.concatenate([d.keys for d in several]),
         np.concatenate([d.ids for d in several]),
-        features.concatenate([d.tokens for d in several]),
-        features.concatenate([d.sentences for d in several]),
+        features.concatenate_features([d.tokens for d in several]),
+        features.concatenate_features([d.sentences for d in several]),
     )
 
 
@@ -70,7 +70,7 @@ LONGEST_PART = 1 << 16
 _LINE_BITS = 40  # of a document's id, for the line it begins at; the rest is for the file
 
 
-def tokenize(texts, tokenizer, seed: int, longest_part: int = LONGEST_PART) -> Documents:
+def tokenize_documents(texts, tokenizer, seed: int, longest_part: int = LONGEST_PART) -> Documents:
     """Tokenizes documents.
 
     Args:
@@ -123,8 +123,8 @@ def _pieces(sentences, tokenizer):
     """
     words = pc.split_pattern(pa.array(sentences, pa.large_string()), " ")
     encoded = words.flatten().dictionary_encode()
-    parts = [tokenizer.tokenize(batch) for batch in batches(encoded.dictionary.to_pylist())]
-    distinct = features.concatenate([Ragged(ids.flat_values.numpy(), ids.row_splits.numpy()) for ids in parts])
+    parts = [tokenizer.tokenize(batch) for batch in split_by_characters(encoded.dictionary.to_pylist())]
+    distinct = features.concatenate_features([Ragged(ids.flat_values.numpy(), ids.row_splits.numpy()) for ids in parts])
     pieces = distinct.take(encoded.indices.to_numpy())
     return Ragged(pieces.flat, pieces.splits[words.offsets.to_numpy()])
 
@@ -140,7 +140,7 @@ def _parts(text_of, lengths, longest):
 # Equal sentences, of which one is kept: found by their hashes, whichever part of the corpus they come from.
 
 
-class Places(NamedTuple):
+class SentencePositions(NamedTuple):
     """Where n sentences stand.
 
     Attributes:
@@ -151,21 +151,21 @@ class Places(NamedTuple):
     part: np.ndarray
     sentence: np.ndarray
 
-    def take(self, rows) -> "Places":
+    def take(self, rows) -> "SentencePositions":
         """Returns these places (int or bool, as numpy indexes)."""
-        return Places(self.part[rows], self.sentence[rows])
+        return SentencePositions(self.part[rows], self.sentence[rows])
 
 
-def concatenate_places(several) -> Places:
-    """Returns the places of several `Places` (one at least) as one."""
-    return Places(*(np.concatenate(fields) for fields in zip(*several, strict=True)))
+def concatenate_places(several) -> SentencePositions:
+    """Returns the places of several `SentencePositions` (one at least) as one."""
+    return SentencePositions(*(np.concatenate(fields) for fields in zip(*several, strict=True)))
 
 
-def locate_sentences(documents: Documents) -> Places:
+def locate_sentences(documents: Documents) -> SentencePositions:
     """Returns where each sentence of the documents stands."""
     lengths = documents.sentences.lengths
     first = np.repeat(documents.sentences.splits[:-1], lengths)
-    return Places(np.repeat(documents.keys, lengths), np.arange(len(first)) - first)
+    return SentencePositions(np.repeat(documents.keys, lengths), np.arange(len(first)) - first)
 
 
 def hash_sentences(documents: Documents) -> np.ndarray:
@@ -177,7 +177,7 @@ def hash_sentences(documents: Documents) -> np.ndarray:
     return mixed(np.add.reduceat(terms, starts[:-1])) if len(lengths) else terms
 
 
-def find_duplicates(sentence_hashes: np.ndarray, where: Places) -> Places:
+def find_duplicates(sentence_hashes: np.ndarray, where: SentencePositions) -> SentencePositions:
     """Returns the places of all sentences but one of each hash.
 
     The one that stays is in the part with the lowest key: a random one, which does not depend on who looks.
@@ -191,7 +191,7 @@ def find_duplicates(sentence_hashes: np.ndarray, where: Places) -> Places:
     return where.take(order[1:][ordered[1:] == ordered[:-1]])
 
 
-def drop_sentences(documents: Documents, dropped: Places) -> Documents:
+def drop_sentences(documents: Documents, dropped: SentencePositions) -> Documents:
     """Returns the documents without the sentences in some places, and without the parts of which nothing is left.
 
     Args:

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_tf.pretraining.corpus.documents import Documents
-from bert_tf.pretraining.records.groups import Pieces
+from bert_tf.pretraining.records.groups import MaskingVocabulary
 
 CHOSEN, FORCED_RANDOM, FORCED_ACTUAL = range(3)  # how the second text came about
 
 
-class Examples(NamedTuple):
+class PretrainingExamples(NamedTuple):
     """n examples of one text or two, as stretches of `Documents.tokens.flat`.
 
     Attributes:
@@ -32,9 +32,9 @@ class Examples(NamedTuple):
     label: np.ndarray
     forced: np.ndarray
 
-    def take(self, rows) -> "Examples":
+    def take(self, rows) -> "PretrainingExamples":
         """Returns these examples (int [k] or a slice)."""
-        return Examples(*(field[rows] for field in self))
+        return PretrainingExamples(*(field[rows] for field in self))
 
 
 class _Others:
@@ -56,7 +56,7 @@ class _Others:
         return self._order[place + (self._own[part] if place >= self._first[part] else 0)]
 
 
-def next_sentence(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> Examples:
+def next_sentence(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> PretrainingExamples:
     """Pairs of texts where the second is the true next one, or one of another document (BERT, section 3.1).
 
         the document's sentences    s0 s1 s2 s3 s4 ...         s0 to s3 fill a row; s0 s1 were drawn as the first text
@@ -94,7 +94,7 @@ def next_sentence(documents: Documents, max_seq_length: int, short_seq_prob: flo
     return _truncated(_examples(examples), max_seq_length - 3, rng)
 
 
-def sentence_order(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> Examples:
+def sentence_order(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> PretrainingExamples:
     """Pairs of texts that follow each other, half of them swapped (ALBERT, arXiv 1909.11942, section 3.1).
 
         label 0     s0 s1 | s2 s3          label 1     s2 s3 | s0 s1
@@ -121,7 +121,7 @@ def sentence_order(documents: Documents, max_seq_length: int, short_seq_prob: fl
     return _truncated(_examples(examples), max_seq_length - 3, rng)
 
 
-def one_text(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> Examples:
+def one_text(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> PretrainingExamples:
     """Texts without a partner, of as many whole sentences as fit (RoBERTa, arXiv 1907.11692, DOC-SENTENCES).
 
         s0 s1 s2 | s3 s4 | ...          one example after the other
@@ -149,7 +149,9 @@ def one_text(documents: Documents, max_seq_length: int, short_seq_prob: float, r
 OBJECTIVES = {"nsp": next_sentence, "sop": sentence_order, "none": one_text}
 
 
-def rows(documents: Documents, examples: Examples, max_seq_length: int, pieces: Pieces) -> dict:
+def lay_out_examples(
+    documents: Documents, examples: PretrainingExamples, max_seq_length: int, pieces: MaskingVocabulary
+) -> dict:
     """Fetches the ids and lays them out as BERT reads them.
 
         input_ids    [CLS]  a  a  a [SEP]  b  b [SEP] [PAD] [PAD]
@@ -195,7 +197,7 @@ def _chance(rng, longest, short_seq_prob):
 
 def _examples(examples):
     fields = np.array(examples, np.int64).reshape(-1, 6).T
-    return Examples(*fields[:4], fields[4].astype(np.int32), fields[5].astype(np.int8))
+    return PretrainingExamples(*fields[:4], fields[4].astype(np.int32), fields[5].astype(np.int8))
 
 
 def _truncated(examples, room, rng):

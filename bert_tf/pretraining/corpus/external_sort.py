@@ -18,7 +18,7 @@ from bert_tf.data.features import Ragged
 KEYS = 1 << 64  # keys are uint64, so this is the bound above all of them
 
 
-def write(directory: str, keys: np.ndarray, columns: dict):
+def write_sorted(directory: str, keys: np.ndarray, columns: dict):
     """Writes a run.
 
     Args:
@@ -38,7 +38,7 @@ def write(directory: str, keys: np.ndarray, columns: dict):
             _save(directory, part, array)
 
 
-def read(directories: list[str], names: list[str], low: int, high: int) -> tuple[np.ndarray, dict]:
+def read_sorted(directories: list[str], names: list[str], low: int, high: int) -> tuple[np.ndarray, dict]:
     """Returns the rows with low <= key < high of all runs, sorted by key (equal keys: in the order of the runs).
 
     Args:
@@ -54,13 +54,13 @@ def read(directories: list[str], names: list[str], low: int, high: int) -> tuple
 
 
 def read_unsorted(directories: list[str], names: list[str], low: int, high: int) -> tuple[np.ndarray, dict, np.ndarray]:
-    """As `read`, but the rows come as they lie in the runs; third, the order that sorts them, int [n]."""
+    """As `read_sorted`, but the rows come as they lie in the runs; third, the order that sorts them, int [n]."""
     spans = [(directory, *_span(directory, low, high)) for directory in directories]
     keys = np.concatenate([_load(directory, "keys", a, b) for directory, a, b in spans])
     columns = {}
     for name in names:
         parts = [_column(directory, name, a, b) for directory, a, b in spans]
-        columns[name] = features.concatenate(parts) if isinstance(parts[0], Ragged) else np.concatenate(parts)
+        columns[name] = features.concatenate_features(parts) if isinstance(parts[0], Ragged) else np.concatenate(parts)
     return keys, columns, np.argsort(keys, kind="stable")
 
 

@@ -10,12 +10,19 @@ import tensorflow as tf
 from bert_tf.data.dataset import without_autotune
 from bert_tf.data.features import FEATURES
 from bert_tf.pretraining.corpus import unit
-from bert_tf.pretraining.corpus.job import Context, Job, Stages, make_stages, read_text, scratch_folder
+from bert_tf.pretraining.corpus.job import (
+    Context,
+    CorpusJob,
+    CorpusStages,
+    make_stages,
+    scratch_folder,
+    tokenize_corpus,
+)
 from bert_tf.utils.workers import Workers
 
 
 @contextlib.contextmanager
-def from_text(job: Job, batch_size: int, first_epoch: int = 0):
+def from_text(job: CorpusJob, batch_size: int, first_epoch: int = 0):
     """Makes examples straight from text, in each epoch other ones with other masks, and writes no record.
 
     The text is tokenized once, to `job.work_dir` or where temporary files go, and stays there until the end of the
@@ -34,8 +41,8 @@ def from_text(job: Job, batch_size: int, first_epoch: int = 0):
         tokenizing = options, job.strips_accents, job.added_tokens
         context = Context(directory, job.vocab_file, job.do_lower_case, *tokenizing)
         with Workers(job.num_workers, make_stages, (context,)) as workers:
-            of = unit.number_of_units(read_text(job, workers)["tokens"])
-        stages = Stages(context)
+            of = unit.number_of_units(tokenize_corpus(job, workers)["tokens"])
+        stages = CorpusStages(context)
 
         def generate():
             epoch = first_epoch
@@ -50,7 +57,7 @@ def from_text(job: Job, batch_size: int, first_epoch: int = 0):
 def _epoch(stages, options, epoch, of):
     """Yields the rows of one epoch, some thousands at a time, its units in a random order."""
     for number in np.random.default_rng([options.random_seed, epoch]).permutation(of).tolist():
-        yield from unit.batches(stages.read_documents(number, of), options, stages.pieces, epoch, number)
+        yield from unit.make_batches(stages.read_documents(number, of), options, stages.pieces, epoch, number)
 
 
 def _cut(chunks, batch_size):
@@ -66,7 +73,7 @@ def _cut(chunks, batch_size):
 
 
 def _shapes(options, batch_size):
-    """{name: (shape, dtype)} of the batches that `unit.batches` makes."""
+    """{name: (shape, dtype)} of the batches that `unit.make_batches` makes."""
     names = ["input_ids", "input_mask", "segment_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights"]
     packed = options.packing
     if packed:

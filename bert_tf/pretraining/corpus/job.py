@@ -20,17 +20,17 @@ from bert_tf.data.records import compression_of
 from bert_tf.pretraining.corpus import external_sort
 from bert_tf.pretraining.corpus.documents import (
     Documents,
-    Places,
+    SentencePositions,
     drop_sentences,
     find_duplicates,
     hash_sentences,
     locate_sentences,
-    tokenize,
+    tokenize_documents,
 )
-from bert_tf.pretraining.corpus.options import Options
+from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import Statistics, origin_of, sources_of, texts_beside
 from bert_tf.pretraining.corpus.unit import make_records, number_of_units
-from bert_tf.pretraining.records.groups import Pieces
+from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.utils.documents import read_blocks, read_documents
 from bert_tf.utils.files import temporary_beside, write_text
@@ -57,7 +57,7 @@ class Context:
     directory: str
     vocab_file: str
     do_lower_case: bool
-    options: Options
+    options: CorpusOptions
     strip_accents: bool | None = None
     added_tokens: tuple[AddedToken, ...] = ()
 
@@ -92,7 +92,7 @@ def scratch_folder(place: str, name: str):
 _COLUMNS = ["ids", "tokens", "sentences"]  # of `Documents`, beside its keys
 
 
-class Stages:
+class CorpusStages:
     """The tasks of one process, which makes its tokenizer when it is first needed."""
 
     def __init__(self, context: Context):
@@ -111,38 +111,38 @@ class Stages:
         """
         options, counts = self.context.options, Counter(bytes=sum(len(block.data) for block in blocks))
         texts = [text for block in blocks for text in read_documents(block, options.text, counts)]
-        documents = tokenize(texts, self.tokenizer, options.random_seed)
+        documents = tokenize_documents(texts, self.tokenizer, options.random_seed)
         counts["tokens"] = len(documents.tokens.flat)
         columns = {name: getattr(documents, name) for name in _COLUMNS}
-        external_sort.write(self.context.run("documents", number), documents.keys, columns)
+        external_sort.write_sorted(self.context.run("documents", number), documents.keys, columns)
         if options.drop_duplicate_lines:
             places = locate_sentences(documents)._asdict()
-            external_sort.write(self.context.run("hashes", number), hash_sentences(documents), places)
+            external_sort.write_sorted(self.context.run("hashes", number), hash_sentences(documents), places)
         return counts
 
     def find_duplicates(self, number: int, of: int) -> Counter:
         """Writes the places of sentences to drop, found among those whose hashes lie in range `number`; counts them."""
         bounds = external_sort.bounds(number, of)
-        hashes, places = external_sort.read(self.context.runs("hashes"), ["part", "sentence"], *bounds)
-        repeats = find_duplicates(hashes, Places(**places))
-        external_sort.write(self.context.run("duplicates", number), repeats.part, {"sentence": repeats.sentence})
+        hashes, places = external_sort.read_sorted(self.context.runs("hashes"), ["part", "sentence"], *bounds)
+        repeats = find_duplicates(hashes, SentencePositions(**places))
+        external_sort.write_sorted(self.context.run("duplicates", number), repeats.part, {"sentence": repeats.sentence})
         return Counter(duplicate_lines=len(repeats.part))
 
     def read_documents(self, unit: int, of: int) -> Documents:
         """Returns the documents of a unit, without the duplicates that were found."""
         low, high = external_sort.bounds(unit, of)
-        keys, columns = external_sort.read(self.context.runs("documents"), _COLUMNS, low, high)
+        keys, columns = external_sort.read_sorted(self.context.runs("documents"), _COLUMNS, low, high)
         documents = Documents(keys, **columns)
         if not self.context.options.drop_duplicate_lines:
             return documents
-        parts, columns = external_sort.read(self.context.runs("duplicates"), ["sentence"], low, high)
-        return drop_sentences(documents, Places(parts, **columns))
+        parts, columns = external_sort.read_sorted(self.context.runs("duplicates"), ["sentence"], low, high)
+        return drop_sentences(documents, SentencePositions(parts, **columns))
 
     def make_records(self, pass_number: int, unit: int, of: int) -> tuple[Statistics, int]:
         """Makes the records of a unit and writes them as a run. Returns their statistics and bytes."""
         documents = self.read_documents(unit, of)
         keys, rows, statistics = make_records(documents, self.context.options, self.pieces, pass_number, unit)
-        external_sort.write(self.context.run("records", pass_number, unit), keys, {"records": rows})
+        external_sort.write_sorted(self.context.run("records", pass_number, unit), keys, {"records": rows})
         return statistics, len(rows.flat)
 
     def write_part(self, path: str, number: int, of: int, compression: str, first: bool) -> int:
@@ -153,14 +153,14 @@ class Stages:
         bounds = external_sort.bounds(number, of)
         _, columns, order = external_sort.read_unsorted(self.context.runs("records"), ["records"], *bounds)
         stamp = self.origin.stamp() if first else b""
-        records.write(path, columns["records"], compression, durable=False, order=order, stamp=stamp)
+        records.write_records(path, columns["records"], compression, durable=False, order=order, stamp=stamp)
         return len(order)
 
     @property
-    def pieces(self) -> Pieces:
+    def pieces(self) -> MaskingVocabulary:
         """Of the vocabulary, and the phrases that are masked as one."""
         if self._pieces is None:
-            self._pieces = Pieces.of_tokenizer(self.tokenizer, self.context.options.phrase_file)
+            self._pieces = MaskingVocabulary.of_tokenizer(self.tokenizer, self.context.options.phrase_file)
         return self._pieces
 
     @property
@@ -189,7 +189,7 @@ _HASHES = 1 << 22  # of sentences, compared at a time
 
 
 @dataclasses.dataclass(frozen=True)
-class Job:
+class CorpusJob:
     """What is to be made of what.
 
     Attributes:
@@ -208,7 +208,7 @@ class Job:
     output_files: list
     vocab_file: str
     do_lower_case: bool = True
-    options: Options = Options()
+    options: CorpusOptions = CorpusOptions()
     num_workers: int = 1
     work_dir: str | None = None
     strip_accents: bool | None = None
@@ -220,7 +220,7 @@ class Job:
         return self.do_lower_case if self.strip_accents is None else self.strip_accents
 
 
-def create_pretraining_data(job: Job) -> Statistics:
+def create_pretraining_data(job: CorpusJob) -> Statistics:
     """Makes the record files, and what describes them beside: all of it, or nothing.
 
     Returns:
@@ -238,7 +238,7 @@ def create_pretraining_data(job: Job) -> Statistics:
         tokenizing = job.options, job.strips_accents, job.added_tokens
         context = Context(directory, job.vocab_file, job.do_lower_case, *tokenizing)
         with Workers(job.num_workers, make_stages, (context,)) as workers:
-            counts = read_text(job, workers)
+            counts = tokenize_corpus(job, workers)
             statistics, size = _make(job, workers, counts)
             statistics.add_text(counts)
             shutil.rmtree(os.path.join(directory, "documents"))
@@ -248,12 +248,12 @@ def create_pretraining_data(job: Job) -> Statistics:
 
 
 def make_stages(context: Context):
-    """Returns the `Stages` of a process; only those who work import TensorFlow, so that they begin at once."""
+    """Returns the `CorpusStages` of a process; only those who work import TensorFlow, so that they begin at once."""
 
-    return Stages(context)
+    return CorpusStages(context)
 
 
-def read_text(job: Job, workers: Workers) -> Counter:
+def tokenize_corpus(job: CorpusJob, workers: Workers) -> Counter:
     """Tokenizes the text, drops duplicates if asked to, and counts."""
     counts = Counter(files=len(job.paths))
     tasks = enumerate(_tasks(read_blocks(job.paths, job.formats, job.options.text)))
@@ -272,7 +272,7 @@ def read_text(job: Job, workers: Workers) -> Counter:
     return counts
 
 
-def check_text(counts: Counter, options: Options):
+def check_text(counts: Counter, options: CorpusOptions):
     """Raises ValueError where the text that was read is too little to make examples of."""
     if not counts["tokens"]:
         raise ValueError(
@@ -287,7 +287,7 @@ def check_text(counts: Counter, options: Options):
         )
 
 
-def warn_of_documents(counts: Counter, job: Job):
+def warn_of_documents(counts: Counter, job: CorpusJob):
     """Says where --document_start was given and found nowhere."""
     if job.options.text.document_start and counts["documents"] <= len(job.paths):
         logging.warning(
@@ -297,7 +297,7 @@ def warn_of_documents(counts: Counter, job: Job):
         )
 
 
-def check_made(size: int, counts: Counter, options: Options):
+def check_made(size: int, counts: Counter, options: CorpusOptions):
     """Raises ValueError where no record was made; `size` is how many there are, or of how many bytes."""
     if not size:
         raise ValueError(

@@ -7,7 +7,7 @@ from bert_tf.utils.documents import TextOptions
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class CorpusOptions:
     """How examples are made; the names and defaults are those of google-research/bert's flags where it has one.
 
     Attributes:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_tf.pretraining.corpus.examples import CHOSEN, FORCED_ACTUAL, FORCED_RANDOM
-from bert_tf.pretraining.corpus.options import Options
+from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import KEPT, Statistics
-from bert_tf.pretraining.records.groups import Pieces
+from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.utils.names import percent
 from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Page
 
@@ -101,7 +101,7 @@ class _Section(NamedTuple):
     plots: tuple[tuple[str, Callable, float], ...] = ()  # arguments of Page.figure
 
 
-def as_text(statistics: Statistics, options: Options, pieces: Pieces) -> str:
+def format_report(statistics: Statistics, options: CorpusOptions, pieces: MaskingVocabulary) -> str:
     """Returns the report in aligned columns.
 
     Args:
@@ -119,8 +119,8 @@ def as_text(statistics: Statistics, options: Options, pieces: Pieces) -> str:
     return "\n".join(lines) + "\n"
 
 
-def as_page(statistics: Statistics, options: Options, pieces: Pieces) -> str:
-    """Returns the same with plots, as one HTML file; the arguments are those of `as_text`."""
+def as_page(statistics: Statistics, options: CorpusOptions, pieces: MaskingVocabulary) -> str:
+    """Returns the same with plots, as one HTML file; the arguments are those of `format_report`."""
     page = Page(_TITLE)
     for heading, rows, plots in _sections(statistics, options, pieces):
         page.table(heading, rows)
@@ -129,7 +129,7 @@ def as_page(statistics: Statistics, options: Options, pieces: Pieces) -> str:
     return page.html()
 
 
-def budgets(options: Options) -> np.ndarray:
+def budgets(options: CorpusOptions) -> np.ndarray:
     """Returns how many predictions the law gives to examples of 0, 1, ... max_seq_length pieces, int64."""
     share = np.rint(options.masked_lm_prob * np.arange(options.max_seq_length + 1)).astype(np.int64)
     return np.minimum(options.max_predictions_per_seq, np.maximum(1, share))

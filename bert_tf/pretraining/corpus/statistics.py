@@ -12,10 +12,10 @@ import numpy as np
 
 import bert_tf
 from bert_tf.pretraining.corpus.examples import FORCED_ACTUAL
-from bert_tf.pretraining.corpus.options import Options
-from bert_tf.pretraining.records.groups import Pieces
-from bert_tf.pretraining.records.origin import DESCRIPTION, VOCABULARY, Origin, fingerprint
-from bert_tf.tokenization.added_tokens import names_with, settings_of
+from bert_tf.pretraining.corpus.options import CorpusOptions
+from bert_tf.pretraining.records.groups import MaskingVocabulary
+from bert_tf.pretraining.records.origin import DESCRIPTION, VOCABULARY, RecordMetadata, vocabulary_fingerprint
+from bert_tf.tokenization.added_tokens import added_tokens_config, names_with
 from bert_tf.tokenization.vocabulary import CONFIG_FILE, VOCAB_FILE, Vocabulary, case_settings, config_text
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.shards import set_name
@@ -54,19 +54,19 @@ class Statistics:
     phrases: Counter = dataclasses.field(default_factory=Counter)
 
     @classmethod
-    def empty(cls, options: Options, vocab_size: int) -> "Statistics":
+    def empty(cls, options: CorpusOptions, vocab_size: int) -> "Statistics":
         """Returns those of nothing."""
         shapes = options.max_seq_length + 1, options.max_predictions_per_seq + 1
         return cls(*(np.zeros(shape, np.int64) for shape in (shapes, (2, FORCED_ACTUAL + 1), KEPT + 1, vocab_size)))
 
-    def add_examples(self, rows: dict, forced, pieces: Pieces):
+    def add_examples(self, rows: dict, forced, pieces: MaskingVocabulary):
         """Counts n examples, before they are packed.
 
         Args:
             rows: "input_ids" (masked), "input_mask" int [n, S]; and where there are masks "masked_lm_positions",
                 "masked_lm_ids", "masked_lm_weights" [n, M]; and where there are two texts "next_sentence_labels" int
                 [n, 1].
-            forced: int8 [n], as `examples.Examples` has it.
+            forced: int8 [n], as `examples.PretrainingExamples` has it.
             pieces: of the vocabulary.
         """
         lengths = np.count_nonzero(rows["input_mask"], axis=1)
@@ -157,10 +157,12 @@ _LISTED = 1000  # sources with their own lines, at most
 _READ_BYTES = 1 << 22
 
 
-def origin_of(pieces: list[str], do_lower_case: bool, strip_accents: bool, options: Options) -> Origin:
+def origin_of(pieces: list[str], do_lower_case: bool, strip_accents: bool, options: CorpusOptions) -> RecordMetadata:
     """Returns what each file is to say."""
     masking = None if options.dynamic_masking else options.masking
-    return Origin(fingerprint(pieces), do_lower_case, strip_accents, options.sentence_objective, masking)
+    return RecordMetadata(
+        vocabulary_fingerprint(pieces), do_lower_case, strip_accents, options.sentence_objective, masking
+    )
 
 
 def sources_of(paths: list[str]) -> dict:
@@ -183,7 +185,7 @@ def texts_beside(job, sizes: dict[str, int], statistics: Statistics, sources: di
     """Returns {path: text} of the files to leave in each folder in which there are record files.
 
     Args:
-        job: a `job.Job`.
+        job: a `job.CorpusJob`.
         sizes: {path: bytes} of its output files.
         statistics: of all records.
         sources: what `sources_of` returned.
@@ -194,7 +196,7 @@ def texts_beside(job, sizes: dict[str, int], statistics: Statistics, sources: di
         files = {os.path.basename(path): size for path, size in sizes.items() if os.path.dirname(path) == folder}
         its = os.path.join(folder, name)
         texts[os.path.join(its + VOCABULARY, VOCAB_FILE)] = vocabulary.text
-        settings = case_settings(job.do_lower_case, job.strips_accents) | settings_of(job.added_tokens)
+        settings = case_settings(job.do_lower_case, job.strips_accents) | added_tokens_config(job.added_tokens)
         texts[os.path.join(its + VOCABULARY, CONFIG_FILE)] = config_text("BertTokenizer", settings)
         values = _values(job, vocabulary, statistics, sources)
         texts[its + DESCRIPTION] = json.dumps({"files": files, **values}, indent=1, ensure_ascii=False) + "\n"

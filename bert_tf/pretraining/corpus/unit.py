@@ -6,13 +6,13 @@ it depends on the seed, the pass and the number of the range alone: not on who d
 
 import numpy as np
 
-from bert_tf.data.features import NOTHING, Ragged, concatenate, ranges, splits_of
+from bert_tf.data.features import NOTHING, Ragged, concatenate_features, ranges, splits_of
 from bert_tf.data.records import serialize
 from bert_tf.pretraining.corpus import examples as ex
 from bert_tf.pretraining.corpus.documents import Documents
-from bert_tf.pretraining.corpus.options import Options
+from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import Statistics
-from bert_tf.pretraining.records.groups import Pieces
+from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.pretraining.records.masking import mask
 
 # === Packing ===
@@ -24,7 +24,7 @@ _PREDICTIONS = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 _AT_ONCE = 1024  # examples to move, so that the numbers of their places stay in the processor's cache
 
 
-def pack(rows: dict, max_predictions: int, max_sentences: int) -> dict:
+def pack_examples(rows: dict, max_predictions: int, max_sentences: int) -> dict:
     """Puts n examples into as few rows of the same width S as it finds; M is max_predictions, E is max_sentences.
 
         input_ids                [CLS]  a  [SEP]  .    .    .        [CLS]  b   b  [SEP]  .    .       two examples
@@ -179,7 +179,14 @@ def number_of_units(tokens: int) -> int:
     return max(1, -(-tokens // TOKENS))
 
 
-def batches(documents: Documents, options: Options, pieces: Pieces, pass_number: int, unit: int, statistics=None):
+def make_batches(
+    documents: Documents,
+    options: CorpusOptions,
+    pieces: MaskingVocabulary,
+    pass_number: int,
+    unit: int,
+    statistics=None,
+):
     """Makes the examples of a unit, in a random order.
 
     Args:
@@ -203,7 +210,7 @@ def batches(documents: Documents, options: Options, pieces: Pieces, pass_number:
         if statistics is not None:
             statistics.add_examples(rows, chosen.forced, pieces)
         if options.packing:
-            rows = pack(rows, options.max_predictions_per_seq, options.max_sentences_per_seq)
+            rows = pack_examples(rows, options.max_predictions_per_seq, options.max_sentences_per_seq)
         if statistics is not None:
             statistics.add_rows(rows["input_mask"])
         yield rows
@@ -212,11 +219,11 @@ def batches(documents: Documents, options: Options, pieces: Pieces, pass_number:
 def make_records(documents, options, pieces, pass_number, unit) -> tuple[np.ndarray, Ragged, Statistics]:
     """Returns the unit's records: a random uint64 key and the bytes of each, and their statistics.
 
-    The arguments are those of `batches`.
+    The arguments are those of `make_batches`.
     """
     statistics = Statistics.empty(options, pieces.vocab_size)
-    parts = [serialize(rows) for rows in batches(documents, options, pieces, pass_number, unit, statistics)]
-    records = concatenate(parts) if parts else NOTHING
+    parts = [serialize(rows) for rows in make_batches(documents, options, pieces, pass_number, unit, statistics)]
+    records = concatenate_features(parts) if parts else NOTHING
     rng = np.random.default_rng([options.random_seed, pass_number, unit, 1])
     keys = rng.integers(0, np.iinfo(np.uint64).max, len(records.lengths), np.uint64, endpoint=True)
     return np.sort(keys), records, statistics  # sorted for speed: the records themselves are in a random order
@@ -226,7 +233,9 @@ def _masked_rows(documents, examples, options, pieces, rng, counts):
     """The features of some examples. Masked a few thousand at a time, packed or not: it is faster so."""
     parts, number = [], len(examples.label)
     for start in range(0, number, _ROWS):
-        rows = ex.rows(documents, examples.take(slice(start, start + _ROWS)), options.max_seq_length, pieces)
+        rows = ex.lay_out_examples(
+            documents, examples.take(slice(start, start + _ROWS)), options.max_seq_length, pieces
+        )
         if options.sentence_objective == "none":
             del rows["next_sentence_labels"]
         if not options.dynamic_masking:

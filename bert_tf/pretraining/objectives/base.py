@@ -9,7 +9,7 @@ from bert_tf.evaluation.metrics import share_of_commonest
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.pretraining_heads import Pretrainer
 from bert_tf.models.replaced_tokens import with_ids_at
-from bert_tf.tasks.base import Trainable
+from bert_tf.tasks.base import TrainableTask
 from bert_tf.utils.names import SENTENCE_OBJECTIVES
 from bert_tf.utils.settings import Settings
 
@@ -40,7 +40,7 @@ _LABELS = {"masked_lm": "masked_lm_ids", "next_sentence": "next_sentence_labels"
 _COMMONEST = "accuracy_of_commonest"
 
 
-class PretrainingTask(Trainable):
+class PretrainingTask(TrainableTask):
     """What run_pretraining trains; see `tasks/base.py` for what the methods mean.
 
     The two objectives on sentences have one head and one feature, `next_sentence_labels`: what 1 means there, a random
@@ -123,9 +123,7 @@ class PretrainingTask(Trainable):
         """The mean over the predictions and the mean over the sentences; nothing to predict counts as 0."""
         sums = self.collected(outputs, batch)  # what is not used of it, the graph leaves out
         return {
-            f"{part}_loss": tf.math.divide_no_nan(
-                tf.reduce_sum(sums[f"{part}_loss"]), denominators[f"{part}_weights"]
-            )
+            f"{part}_loss": tf.math.divide_no_nan(tf.reduce_sum(sums[f"{part}_loss"]), denominators[f"{part}_weights"])
             for part in self._parts
         }
 

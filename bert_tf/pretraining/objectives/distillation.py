@@ -14,7 +14,7 @@ from bert_tf.models.attention import attention_bias
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.distillation import DistillationModel
 from bert_tf.pretraining.objectives.base import PretrainingTask, unmasked_ids
-from bert_tf.tasks.base import Trainable
+from bert_tf.tasks.base import TrainableTask
 from bert_tf.tasks.distillation import Teacher, check_temperature, open_teacher
 from bert_tf.tasks.labels import divergence
 from bert_tf.utils.settings import Settings
@@ -29,7 +29,7 @@ from bert_tf.utils.settings import Settings
 
 
 @dataclasses.dataclass(frozen=True)
-class Numbers:
+class DistillationInputs:
     """What comparisons are told.
 
     Attributes:
@@ -44,13 +44,14 @@ class Numbers:
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
+class DistillationLoss:
     """One way to compare a student with a teacher.
 
     Attributes:
         shown: the outputs of a `DistillationModel` that it compares.
         weights: of what its mean is: "masked_lm_weights", of predictions, or "tokens".
-        losses: from the student's outputs, the teacher's, the batch and the `Numbers` to float32 [B, M] or [B, S].
+        losses: from the student's outputs, the teacher's, the batch and the `DistillationInputs` to float32 [B, M] or
+            [B, S].
     """
 
     shown: tuple[str, ...]
@@ -102,12 +103,12 @@ def _scores(rows, columns, heads):
 
 
 COMPARISONS = {
-    "soft_targets": Comparison(("mlm_logits",), "masked_lm_weights", _soft_targets),
-    "hidden": Comparison(("hidden",), "tokens", _hidden),
-    "attention": Comparison(("queries", "keys"), "tokens", _attention),
-    "query_relations": Comparison(("queries",), "tokens", _among_themselves("queries")),
-    "key_relations": Comparison(("keys",), "tokens", _among_themselves("keys")),
-    "value_relations": Comparison(("values",), "tokens", _among_themselves("values")),
+    "soft_targets": DistillationLoss(("mlm_logits",), "masked_lm_weights", _soft_targets),
+    "hidden": DistillationLoss(("hidden",), "tokens", _hidden),
+    "attention": DistillationLoss(("queries", "keys"), "tokens", _attention),
+    "query_relations": DistillationLoss(("queries",), "tokens", _among_themselves("queries")),
+    "key_relations": DistillationLoss(("keys",), "tokens", _among_themselves("keys")),
+    "value_relations": DistillationLoss(("values",), "tokens", _among_themselves("values")),
 }
 RELATIONS = ("query_relations", "key_relations", "value_relations")
 OF_A_LAYER = ("attention", *RELATIONS)
@@ -164,7 +165,7 @@ def _number(text):
 # === Distillation ===
 
 
-class DistillationTask(Trainable):
+class DistillationTask(TrainableTask):
     """A student of a frozen teacher; see `tasks/base.py` for what the methods mean.
 
     The teacher is asked in the graph of the step. Its variables are not the model's, and neither trained nor saved.
@@ -201,7 +202,7 @@ class DistillationTask(Trainable):
         self.rematerialize = rematerialize
         self._teacher = teacher
         heads = teacher.config.heads_of(teacher.layer - 1)
-        self._numbers = Numbers(temperature, heads, relation_heads or heads)
+        self._numbers = DistillationInputs(temperature, heads, relation_heads or heads)
         self._check_heads()
         texts = (*ENCODER_INPUTS, *(("sentence_ids",) if packed else ()))
         self._masked_lm = PretrainingTask(config, "none", packed) if predicts_masked(losses) else None

@@ -14,7 +14,7 @@ from bert_tf.pretraining.objectives.replaced_tokens import (
     with_unmasked_ids,
 )
 from bert_tf.pretraining.records.batches import Records
-from bert_tf.tasks.base import Tensors, Trainable
+from bert_tf.tasks.base import Tensors, TrainableTask
 from bert_tf.utils.names import SENTENCE_OBJECTIVES
 from bert_tf.utils.settings import Settings
 
@@ -22,7 +22,7 @@ from bert_tf.utils.settings import Settings
 # What an objective of pretraining is; `objectives.py` lists them all.
 
 
-def masked_lm(config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings) -> Trainable:
+def masked_lm(config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings) -> TrainableTask:
     """Returns the task of masked LM, and of what the records ask of sentences."""
     return PretrainingTask(config, sentence_objective, packed, settings.rematerialize)
 
@@ -53,7 +53,7 @@ class Objective:
         by_settings: from the settings to those of these attributes that they change.
     """
 
-    make_task: Callable[..., Trainable] = masked_lm
+    make_task: Callable[..., TrainableTask] = masked_lm
     of_batch: Callable[[Tensors], Tensors] | None = None
     is_decoder: bool = False
     draws_masks: bool = True
@@ -108,7 +108,7 @@ class Objective:
 _OF_DISTILLATION = ("distillation_losses", "distillation_temperature", "teacher_layer", "relation_heads")
 
 
-def replaced_tokens(config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings) -> Trainable:
+def replaced_tokens(config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings) -> TrainableTask:
     """Returns the task of a discriminator and the generator beside it."""
     config = dataclasses.replace(config, has_pooler=False)
     weight, generator = settings.discriminator_weight, generator_of(config, settings)
@@ -122,7 +122,7 @@ def _identity_of_replaced_tokens(config, settings):
 
 def distillation(
     config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings, teacher: Callable
-) -> Trainable:
+) -> TrainableTask:
     """Returns the task of a teacher's student; the teacher is as `DistillationTask` takes it."""
     losses, heads = losses_of(settings.distillation_losses), settings.relation_heads
     return DistillationTask(

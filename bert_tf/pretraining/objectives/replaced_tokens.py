@@ -11,7 +11,7 @@ from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.replaced_tokens import ReplacedTokenPretrainer
 from bert_tf.pretraining.objectives.base import PretrainingTask, unmasked_ids
-from bert_tf.tasks.base import Trainable
+from bert_tf.tasks.base import TrainableTask
 from bert_tf.utils.settings import Settings
 
 # === Generators ===
@@ -112,7 +112,7 @@ DISCRIMINATOR_WEIGHT = 50.0  # the paper's, section 3.1
 _SAMPLING = 0x5EED  # keeps these draws apart from others of the same run
 
 
-class ReplacedTokensTask(Trainable):
+class ReplacedTokensTask(TrainableTask):
     """What run_pretraining trains by `objective=electra`; see `tasks/base.py` for what the methods mean.
 
     The loss is the generator's of masked LM, a mean over the predictions, plus `weight` times the discriminator's, a

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.quick.plan import CHECKPOINTS, TRIAL_CHECKPOINTS, TRIAL_STEPS, Recipe, spread_layers
+from bert_tf.pretraining.quick.plan import CHECKPOINTS, TRIAL_CHECKPOINTS, TRIAL_STEPS, SizeRecipe, spread_layers
 from bert_tf.pretraining.records.origin import number_of_rows
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary, vocabulary_in
 from bert_tf.utils import text_files
 from bert_tf.utils.files import content_of
 from bert_tf.utils.names import MASK, number_of
 from bert_tf.utils.settings import Settings, command_line
-from bert_tf.utils.subprocesses import shown
+from bert_tf.utils.subprocesses import display_path
 
 # === Inputs ===
 # What a run is given, looked at before it begins: what is wrong with it is said now, and not after minutes.
@@ -35,7 +35,7 @@ _DECISIVE = (
 )  # fmt: skip
 
 
-def check(settings: Settings, recipe: Recipe):
+def check_inputs(settings: Settings, recipe: SizeRecipe):
     """Raises ValueError where texts, vocabulary or teacher are not there, or not what they must be."""
     _check_alternatives(settings)
     _check_texts(settings)
@@ -61,7 +61,7 @@ def check_vocabulary_size(size: int, path: str | os.PathLike, width: int):
         )
 
 
-def check_rows(rows: Mapping[int, int], recipe: Recipe):
+def check_rows(rows: Mapping[int, int], recipe: SizeRecipe):
     """Raises ValueError where the text is not enough for one step of a phase; `rows` are those of each length."""
     for phase in recipe.phases:
         if (there := rows[phase.row_length]) < phase.batch_size:
@@ -82,13 +82,18 @@ def depth_of(teacher: str) -> int:
     return EncoderConfig.load(teacher).num_hidden_layers
 
 
-def identity(settings: Settings, recipe: Recipe) -> dict:
+def identity(settings: Settings, recipe: SizeRecipe) -> dict:
     """Returns what decides the result, as JSON values."""
     values = {name: settings.get(name) for name in _DECISIVE}
     for name in _PATHS:
         path = values[name]
         values[name] = [*map(os.path.abspath, path)] if isinstance(path, list) else path and os.path.abspath(path)
-    texts = [path for names in (settings.input_file, settings.eval_file) if names for path in text_files.find(names)]
+    texts = [
+        path
+        for names in (settings.input_file, settings.eval_file)
+        if names
+        for path in text_files.find_text_files(names)
+    ]
     paths = [*texts, *([settings.vocab_file] if settings.vocab_file else [])]
     contents = {os.path.abspath(path): content_of(path) for path in paths}
     return {**values, "contents": contents, "recipe": recipe.to_dict()}
@@ -108,7 +113,7 @@ def _check_alternatives(settings):
 
 
 def _check_texts(settings):
-    found = [text_files.find(texts) for texts in (settings.input_file, settings.eval_file) if texts]
+    found = [text_files.find_text_files(texts) for texts in (settings.input_file, settings.eval_file) if texts]
     for paths in found:
         if not any(map(os.path.getsize, paths)):
             raise ValueError(
@@ -169,7 +174,7 @@ class Command:
 
     def words(self) -> list[str]:
         """Returns what is executed."""
-        return [shown(sys.executable), "-m", "bert_tf", self.program, *command_line(_as_texts(self.flags))]
+        return [display_path(sys.executable), "-m", "bert_tf", self.program, *command_line(_as_texts(self.flags))]
 
     def __str__(self):
         """Returns it on one line, for a shell."""
@@ -187,7 +192,7 @@ class Commands:
     """
 
     settings: Settings
-    recipe: Recipe
+    recipe: SizeRecipe
     depth: int = 0
 
     @property

@@ -21,7 +21,7 @@ from bert_tf.utils.json_files import read_object
 
 
 @dataclasses.dataclass(frozen=True)
-class Phase:
+class PlannedPhase:
     """A part of the training.
 
     Attributes:
@@ -36,7 +36,7 @@ class Phase:
 
 
 @dataclasses.dataclass(frozen=True)
-class Recipe:
+class SizeRecipe:
     """How a small encoder is made.
 
     Attributes:
@@ -49,7 +49,7 @@ class Recipe:
         layers: how many of these, evenly spread.
     """
 
-    phases: Sequence[Phase]
+    phases: Sequence[PlannedPhase]
     warmup_steps: int
     records: Mapping[str, Any]
     pretraining: Mapping[str, Any]
@@ -61,9 +61,9 @@ class Recipe:
         assert (self.config is None) == (self.layers > 0), "there is one network to begin with"
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> "Recipe":
+    def of(cls, values: Mapping[str, Any]) -> "SizeRecipe":
         """Returns the recipe of {attribute: value}, with each phase as a tuple."""
-        return cls(**{**values, "phases": tuple(Phase(*phase) for phase in values["phases"])})
+        return cls(**{**values, "phases": tuple(PlannedPhase(*phase) for phase in values["phases"])})
 
     @property
     def row_lengths(self) -> list[int]:
@@ -90,7 +90,7 @@ TRIAL_CHECKPOINTS, CHECKPOINTS = 4, 20  # of the calibration and of the training
 
 
 @dataclasses.dataclass(frozen=True)
-class Rates:
+class Throughput:
     """How fast this machine is.
 
     Attributes:
@@ -104,7 +104,7 @@ class Rates:
     checkpoint_seconds: float
 
 
-def measure(lines: Sequence[dict], phases: Sequence[Phase], seconds: float) -> Rates:
+def measure_throughput(lines: Sequence[dict], phases: Sequence[PlannedPhase], seconds: float) -> Throughput:
     """Returns the rates of a calibration.
 
     Args:
@@ -123,7 +123,9 @@ def measure(lines: Sequence[dict], phases: Sequence[Phase], seconds: float) -> R
     )
     per_step = [phase.batch_size / rate for phase, rate in zip(phases, rates, strict=True)]
     checkpoint = _pause(lines, trained, per_step[-1])
-    return Rates(rates, max(0.0, seconds - TRIAL_STEPS * sum(per_step) - TRIAL_CHECKPOINTS * checkpoint), checkpoint)
+    return Throughput(
+        rates, max(0.0, seconds - TRIAL_STEPS * sum(per_step) - TRIAL_CHECKPOINTS * checkpoint), checkpoint
+    )
 
 
 def _pause(lines, trained, per_step):
@@ -142,7 +144,7 @@ def _time(line):
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """What is trained, settled once.
 
     Attributes:
@@ -154,11 +156,13 @@ class Plan:
 
     minutes: float
     minutes_used: float
-    rates: Rates
+    rates: Throughput
     steps: tuple[int, ...]
 
     @classmethod
-    def of(cls, phases: Sequence[Phase], rates: Rates, minutes: float, seconds_used: float) -> "Plan":
+    def of(
+        cls, phases: Sequence[PlannedPhase], rates: Throughput, minutes: float, seconds_used: float
+    ) -> "TrainingPlan":
         """Returns the plan whose training ends when the minutes do.
 
         Raises:
@@ -178,7 +182,7 @@ class Plan:
         return cls(minutes, seconds_used / 60, rates, _shared_out(steps, phases))
 
     @classmethod
-    def read(cls, folder: pathlib.Path) -> "Plan | None":
+    def read(cls, folder: pathlib.Path) -> "TrainingPlan | None":
         """Returns the plan in a folder, None where there is none yet.
 
         Raises:
@@ -191,7 +195,7 @@ class Plan:
         try:
             phases = values["phases"]
             rates = [phase["rows_per_second"] for phase in phases]
-            found = Rates(tuple(rates), values["start_seconds"], values["checkpoint_seconds"])
+            found = Throughput(tuple(rates), values["start_seconds"], values["checkpoint_seconds"])
             return cls(
                 values["minutes"], values["minutes_used"], found, tuple(phase["num_train_steps"] for phase in phases)
             )
@@ -200,13 +204,13 @@ class Plan:
                 f"{path} must be a plan of pretrain_small. Received one that lacks {error}; name another `output_dir`."
             ) from error
 
-    def times_read(self, phases: Sequence[Phase], rows: Mapping[int, int]) -> list[float]:
+    def times_read(self, phases: Sequence[PlannedPhase], rows: Mapping[int, int]) -> list[float]:
         """Returns how often each phase reads the text; `rows` are the records' of each length."""
         pairs = zip(phases, self.steps, strict=True)
         return [steps * phase.batch_size / rows[phase.row_length] for phase, steps in pairs]
 
     def write(
-        self, folder: pathlib.Path, phases: Sequence[Phase], rows: Mapping[int, int], commands: Sequence[str]
+        self, folder: pathlib.Path, phases: Sequence[PlannedPhase], rows: Mapping[int, int], commands: Sequence[str]
     ):
         """Writes it, for people too; `rows` are the records' of each length."""
         parts = zip(phases, self.rates.rows_per_second, self.steps, self.times_read(phases, rows), strict=True)

@@ -14,14 +14,14 @@ from absl import logging
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.quick import commands
 from bert_tf.pretraining.quick.commands import WORK, Command, Commands
-from bert_tf.pretraining.quick.plan import Plan, Recipe, measure
+from bert_tf.pretraining.quick.plan import SizeRecipe, TrainingPlan, measure_throughput
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.utils.files import check_free, write_text
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.json_files import read_object
 from bert_tf.utils.resources import best_precision
-from bert_tf.utils.settings import Settings, changes
-from bert_tf.utils.subprocesses import execute
+from bert_tf.utils.settings import Settings, list_differences
+from bert_tf.utils.subprocesses import execute_command
 
 # === Journal ===
 # What is done in an output directory, so that the same command goes on: steps.json.
@@ -66,7 +66,7 @@ class Journal:
             return cls(path, dict(run), {})
         values = read_object(path, "the record of pretrain_small", "name another `output_dir`, or remove it all")
         then = values.get("run", {})
-        if changed := changes(then, {**run, **{name: then.get(name) for name in open_}}):
+        if changed := list_differences(then, {**run, **{name: then.get(name) for name in open_}}):
             raise ValueError(
                 f"`output_dir` must hold a run of the same settings, or none. Received {folder}, with "
                 f"{'; '.join(changed)}; name another, or remove it."
@@ -95,7 +95,9 @@ class Journal:
 # === Run ===
 
 
-def pretrain(settings: Settings, recipe: Recipe, execute: Callable = execute, clock: Callable = time.monotonic) -> int:
+def pretrain(
+    settings: Settings, recipe: SizeRecipe, execute: Callable = execute_command, clock: Callable = time.monotonic
+) -> int:
     """Makes the encoder, or what is left to do of it.
 
     Args:
@@ -110,7 +112,7 @@ def pretrain(settings: Settings, recipe: Recipe, execute: Callable = execute, cl
     Raises:
         ValueError: what is given is not as it must be, the minutes are too few, or a program failed.
     """
-    commands.check(settings, recipe)
+    commands.check_inputs(settings, recipe)
     folder = pathlib.Path(settings.output_dir)
     journal = _journal(settings, recipe)
     if not journal.path.exists():
@@ -123,7 +125,7 @@ def pretrain(settings: Settings, recipe: Recipe, execute: Callable = execute, cl
         steps = Commands(settled, recipe, commands.depth_of(settings.teacher) if settings.teacher else 0)
         if not journal.is_done("training"):
             _Run(steps, journal, settings.minutes, functools.partial(execute, inherited=[lock]), clock).make()
-    return sum(Plan.read(folder).steps)
+    return sum(TrainingPlan.read(folder).steps)
 
 
 def _journal(settings, recipe):
@@ -153,7 +155,7 @@ class _Run:
 
     def make(self):
         """Does all that is left."""
-        plan = Plan.read(self.commands.folder)
+        plan = TrainingPlan.read(self.commands.folder)
         if plan is None:
             self._prepare()
             plan = self._settle()
@@ -181,8 +183,8 @@ class _Run:
         commands, phases = self.commands, self.commands.recipe.phases
         history = (commands.calibration_folder / "history.jsonl").read_text(encoding="utf-8").splitlines()
         seconds = self.journal.steps["calibration"]["seconds"]
-        rates = measure([json.loads(line) for line in history], phases, seconds)
-        plan = Plan.of(phases, rates, self.minutes, self.journal.seconds)
+        rates = measure_throughput([json.loads(line) for line in history], phases, seconds)
+        plan = TrainingPlan.of(phases, rates, self.minutes, self.journal.seconds)
         done = [step["command"] for step in self.journal.steps.values()]
         plan.write(commands.folder, phases, commands.rows(), [*done, str(commands.training(plan.steps))])
         logging.info(

@@ -11,9 +11,9 @@ from absl import logging
 from bert_tf.data import records
 from bert_tf.data.dataset import without_autotune
 from bert_tf.data.features import FEATURES
-from bert_tf.data.records import MADE_WITH, describe, made_with
+from bert_tf.data.records import MADE_WITH, describe_records, read_stamp
 from bert_tf.pretraining.records import faults, origin
-from bert_tf.pretraining.records.origin import Origin
+from bert_tf.pretraining.records.origin import RecordMetadata
 
 # === Reading ===
 # Streams of records out of files, and of the batches made of them.
@@ -117,20 +117,18 @@ def unpacked(dataset: tf.data.Dataset) -> tf.data.Dataset:
     widths = {name: 1 if FEATURES[name].per == "sentence" else spec[name].shape[1] for name in names}
 
     def unpack_arrays(*values):
-        rows = unpack(dict(zip(sorted(spec), values, strict=True)))
+        rows = unpack_rows(dict(zip(sorted(spec), values, strict=True)))
         return [rows[name] for name in names]
 
     def unpack_batch(batch):
         types = [FEATURES[name].dtype for name in names]
         arrays = tf.numpy_function(unpack_arrays, [batch[name] for name in sorted(spec)], types, stateful=False)
-        return {
-            name: tf.ensure_shape(array, [None, widths[name]]) for name, array in zip(names, arrays, strict=True)
-        }
+        return {name: tf.ensure_shape(array, [None, widths[name]]) for name, array in zip(names, arrays, strict=True)}
 
     return dataset.map(unpack_batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True).unbatch()
 
 
-def unpack(rows: dict) -> dict:
+def unpack_rows(rows: dict) -> dict:
     """Gives each example of packed rows a row of its own.
 
     Args:
@@ -203,7 +201,7 @@ class Records:
     lengths: dict[str, int]
     vocab_size: int | None = None
     type_vocab_size: int | None = None
-    origins: dict[str, Origin | None] = dataclasses.field(default_factory=dict)
+    origins: dict[str, RecordMetadata | None] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(
@@ -219,7 +217,7 @@ class Records:
         Raises:
             ValueError: a pattern matches nothing, or the files are not such records, or not all alike, or not whole.
         """
-        return cls._holding(origin.find(patterns), max_seq_length, max_predictions_per_seq)
+        return cls._holding(origin.find_record_files(patterns), max_seq_length, max_predictions_per_seq)
 
     @classmethod
     def select(cls, patterns: list[str], max_seq_length: int) -> "Records":
@@ -228,7 +226,7 @@ class Records:
         Raises:
             ValueError: there are none; otherwise as `of`.
         """
-        lengths = {path: _length(path) for path in origin.find(patterns)}
+        lengths = {path: _length(path) for path in origin.find_record_files(patterns)}
         paths = [path for path, length in lengths.items() if length == max_seq_length]
         if not paths:
             held = " and ".join(map(str, sorted(set(lengths.values()))))
@@ -242,7 +240,7 @@ class Records:
 
     @classmethod
     def _holding(cls, paths, max_seq_length=None, max_predictions=None):
-        held = describe(paths[0])
+        held = describe_records(paths[0])
         lengths = {name: held[name][1] for name in _WANTED if name in held}
         _check_kind(paths[0], held)
         expect = dict.fromkeys(_ROWS, max_seq_length or lengths.get("input_ids"))
@@ -253,7 +251,7 @@ class Records:
             expect |= dict.fromkeys(_SENTENCES if packed else _SENTENCES[:1], packed and lengths[_SENTENCES[0]] or 1)
         records.parser(paths, tuple(lengths), expect)
         origin.check_whole(paths)
-        return cls(paths, lengths, origins={path: Origin.of(path) for path in paths})
+        return cls(paths, lengths, origins={path: RecordMetadata.of(path) for path in paths})
 
     @property
     def max_seq_length(self) -> int:
@@ -353,16 +351,16 @@ class Records:
                 f"masked already, such as {self.paths[0]}; make them by create_pretraining_data with `dynamic_masking`."
             )
         parse, limits = records.parser(self.paths, tuple(self.lengths), stamps=True), self._limits()
-        stamps = sorted({made_with(path) or b"" for path in self.paths} | {b""})
+        stamps = sorted({read_stamp(path) or b"" for path in self.paths} | {b""})
 
         def prepare(number, serialized):
             batch = parse(serialized)
             faults.check_stamps(batch.pop(MADE_WITH), stamps)
-            faults.check(batch, limits)
+            faults.check_ranges(batch, limits)
             return masks(number, batch) if masks else batch
 
         dataset = rows.enumerate(start).map(prepare, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-        return Batches(dataset.prefetch(2), functools.partial(faults.find_fault, self.paths, parse, limits))
+        return Batches(dataset.prefetch(2), functools.partial(faults.find_wrong_record, self.paths, parse, limits))
 
     def _limits(self):
         length, vocab_size = self.max_seq_length, self.vocab_size
@@ -374,7 +372,7 @@ class Records:
 
 def _length(path):
     """Tokens of a row."""
-    held = describe(path)
+    held = describe_records(path)
     _check_kind(path, held)
     return held["input_ids"][1]
 

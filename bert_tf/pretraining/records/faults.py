@@ -1,13 +1,13 @@
-"""What is wrong with a record file: it could not be read to its end, or its values do not fit the model or each other.
-"""
+"""What is wrong with a record file: it could not be read to its end, or its values do not fit the model or each
+other."""
 
 import dataclasses
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.records import MADE_WITH, compression_of, describe, made_with
-from bert_tf.pretraining.records.origin import Origin
+from bert_tf.data.records import MADE_WITH, compression_of, describe_records, read_stamp
+from bert_tf.pretraining.records.origin import RecordMetadata
 from bert_tf.utils.files import brief
 
 _AT_ONCE = (1024, 32, 1)  # records looked at together in search of a bad one: ever fewer, from the last good one on
@@ -26,7 +26,7 @@ _REASONS = {  # feature -> what its values must be below, and what to do where t
 }
 
 
-def check(batch: dict, limits: dict[str, int]):
+def check_ranges(batch: dict, limits: dict[str, int]):
     """Inside tf.data: raises tf.errors.InvalidArgumentError unless 0 <= value < limit, for all values of a feature.
 
     On a GPU an id beyond the embedding table would give a row of zeros, and no error.
@@ -52,7 +52,7 @@ def check_stamps(said: tf.Tensor, stamps: list[bytes]):
     tf.debugging.Assert(tf.reduce_all(known), [MADE_WITH])
 
 
-def find_fault(paths: list[str], parse, limits: dict[str, int]) -> ValueError | None:
+def find_wrong_record(paths: list[str], parse, limits: dict[str, int]) -> ValueError | None:
     """Looks through record files for the first thing that cannot be used.
 
     It reads all up to there: some ten seconds for a million records.
@@ -60,14 +60,14 @@ def find_fault(paths: list[str], parse, limits: dict[str, int]) -> ValueError | 
     Args:
         paths: of the files.
         parse: from serialized records (string [B]) to {name: tensor [B, ...]}, as of `records.parser` with `stamps`.
-        limits: as in `check`.
+        limits: as in `check_ranges`.
 
     Returns:
         A ValueError that names the file, the record (counted from 1) and what to do; None where all is well.
     """
     for path in paths:
         try:
-            describe(path)
+            describe_records(path)
         except ValueError as error:
             return error
         passed = 0
@@ -98,7 +98,7 @@ def _first_fault(path, parse, limits, start, at_once):
 
 def _look_at_stamps(path, number, said):
     """Raises ValueError where records say that they were made otherwise than the first of the file."""
-    first = made_with(path) or b""
+    first = read_stamp(path) or b""
     for place, stamp in enumerate(said):
         if stamp not in (b"", first):
             raise ValueError(
@@ -112,7 +112,7 @@ def _difference(path, stamp, first):
     """Returns in words what was made otherwise."""
     if not first:
         return "one that says how it was made, and a first one that does not"
-    here, there = (dataclasses.asdict(Origin.of_stamp(path, data)) for data in (stamp, first))
+    here, there = (dataclasses.asdict(RecordMetadata.of_stamp(path, data)) for data in (stamp, first))
     names = [name for name in here if here[name] != there[name]]
     if not names:  # a later version says more
         return f"one that says {brief(stamp)}, and a first one that says {brief(first)}"

@@ -4,14 +4,14 @@ import numpy as np
 from absl import logging
 
 from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.origin import Origin, fingerprint, vocabulary_of
+from bert_tf.pretraining.records.origin import RecordMetadata, vocabulary_fingerprint, vocabulary_of
 from bert_tf.tokenization.base import BaseTokenizer
 
 _ROWS, _FILES = 256, 16  # that are looked at, of files that do not say how they were made
 _CASE = ("do_lower_case", "strip_accents")
 
 
-def check(several: list[Records], tokenizer: BaseTokenizer, sentence_objectives: tuple[str, ...]):
+def check_compatibility(several: list[Records], tokenizer: BaseTokenizer, sentence_objectives: tuple[str, ...]):
     """Refuses records of another vocabulary, letter case or sentence objective.
 
     Files that do not say how they were made are checked by their ids of [CLS], [SEP] and [MASK]; a warning says what
@@ -57,9 +57,9 @@ def vocabulary_beside(several: list[Records]) -> tuple[str, bool] | None:
     return next((each for each in found if each[0]), None)
 
 
-def _check_vocabulary(known: dict[str, Origin], tokenizer):
+def _check_vocabulary(known: dict[str, RecordMetadata], tokenizer):
     _check_same(known, "vocabulary", "vocab_file")
-    ours = fingerprint(tokenizer.vocab)
+    ours = vocabulary_fingerprint(tokenizer.vocab)
     for path, origin in known.items():
         if origin.vocabulary != ours:
             theirs = vocabulary_of(path, origin)

@@ -20,7 +20,7 @@ from bert_tf.utils.names import CLS, MASK, PAD, SEP, SPECIAL_PIECES
 
 
 @dataclasses.dataclass(frozen=True)
-class Pieces:
+class MaskingVocabulary:
     """The ids that mean something.
 
     Attributes:
@@ -45,7 +45,7 @@ class Pieces:
         return len(self.names)
 
     @classmethod
-    def of_tokenizer(cls, tokenizer, phrase_file: str | os.PathLike | None = None) -> "Pieces":
+    def of_tokenizer(cls, tokenizer, phrase_file: str | os.PathLike | None = None) -> "MaskingVocabulary":
         """Reads them off a tokenizer's vocabulary, and phrases off a list.
 
         Args:
@@ -61,7 +61,7 @@ class Pieces:
         return dataclasses.replace(pieces, phrases=Phrases.read(phrase_file, tokenizer, pieces.special))
 
     @classmethod
-    def of(cls, names: list[str]) -> "Pieces":
+    def of(cls, names: list[str]) -> "MaskingVocabulary":
         """Reads them off a BERT vocabulary, the pieces in the order of their ids.
 
         Raises:
@@ -94,7 +94,7 @@ _WEIGHTS = {"span": 0.8 ** np.arange(1, 11), "ngram": 1 / np.arange(1, 4)}
 _CHANCES = {kind: weights / np.sum(weights) for kind, weights in _WEIGHTS.items()}
 
 
-def choose(input_ids, masking, pieces, rng, counts=None):
+def choose_groups(input_ids, masking, pieces, rng, counts=None):
     """Chooses groups of every row.
 
     Groups are taken in a random order, each with the same chance, and skipped where they no longer fit into the row's
@@ -150,7 +150,7 @@ def choose(input_ids, masking, pieces, rng, counts=None):
 
 
 def _choose_spans(words, first, sizes, free, left, chances, rng):
-    """What `choose` returns where words are chosen several at a time; single ones fill what may be left."""
+    """What `choose_groups` returns where words are chosen several at a time; single ones fill what may be left."""
     spans = _spans(words, first, chances, rng)
     starts, lengths = _choose(spans, _sizes(spans, free), words, left, np.arange(len(words)), rng)
     words.ravel()[features.ranges(starts, lengths)] = False  # what may still be chosen

@@ -12,7 +12,7 @@ from absl import logging
 from bert_tf.data import features
 from bert_tf.data.features import FEATURES
 from bert_tf.pretraining.records import groups
-from bert_tf.pretraining.records.groups import Pieces
+from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.pretraining.records.phrases import read_phrases
 from bert_tf.utils.names import MASKINGS
 from bert_tf.utils.settings import Settings
@@ -59,7 +59,7 @@ class Masking:
             )
 
 
-def mask(input_ids, masking: Masking, pieces: Pieces, rng, counts: Counter | None = None) -> dict:
+def mask(input_ids, masking: Masking, pieces: MaskingVocabulary, rng, counts: Counter | None = None) -> dict:
     """Chooses positions of each row and hides what stands there (BERT, arXiv 1810.04805, section 3.1, "Masked LM").
 
         input_ids            [CLS]   my   dog   is  hairy [SEP] [PAD]       two chosen, M = 3
@@ -68,8 +68,8 @@ def mask(input_ids, masking: Masking, pieces: Pieces, rng, counts: Counter | Non
         masked_lm_ids         dog  hairy    0
         masked_lm_weights       1     1     0
 
-    Which pieces are chosen together, and how many, says `groups.choose`. Each has its own fate, hidden, random or kept;
-    but a span has one draw for all of its pieces, as SpanBERT's.
+    Which pieces are chosen together, and how many, says `groups.choose_groups`. Each has its own fate, hidden, random
+    or kept; but a span has one draw for all of its pieces, as SpanBERT's.
 
     A random piece is any but a special one, with equal chances (google-research/bert draws from the whole vocabulary).
 
@@ -95,7 +95,7 @@ def mask(input_ids, masking: Masking, pieces: Pieces, rng, counts: Counter | Non
     if masking.kind == "phrase":
         check_phrases(masking.kind, pieces.phrases)
     input_ids = np.ascontiguousarray(input_ids)
-    fate = _fates(*groups.choose(input_ids, masking, pieces, rng, counts), masking, input_ids.size, rng)
+    fate = _fates(*groups.choose_groups(input_ids, masking, pieces, rng, counts), masking, input_ids.size, rng)
     place = np.flatnonzero(fate)
     original, fate = input_ids.ravel()[place].astype(np.int32), fate[place]
     masked = input_ids.astype(np.int32)  # a copy
@@ -148,7 +148,7 @@ _SAMPLE = 1000  # rows in which phrases are looked for
 _MASKED = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 
 
-def masker(masks: Masking, pieces: Pieces, seed: int) -> Callable:
+def masker(masks: Masking, pieces: MaskingVocabulary, seed: int) -> Callable:
     """Returns what masks batches of records that were written with --dynamic_masking.
 
     Which masks a batch gets is a function of `seed`, its number and its rows: those of another epoch are others, and a
@@ -205,7 +205,7 @@ def masks_for(settings: Settings, tokenizer, several: list) -> Callable:
             )
         return lambda *_: None
     check_phrases(settings.masking, settings.phrase_file)
-    pieces = Pieces.of_tokenizer(tokenizer, settings.phrase_file)
+    pieces = MaskingVocabulary.of_tokenizer(tokenizer, settings.phrase_file)
     shortest = min(each.max_seq_length for each in several)
     if pieces.phrases is not None:
         _look_for_phrases(unmasked[0], pieces, settings.phrase_file)

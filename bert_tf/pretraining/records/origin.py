@@ -24,11 +24,11 @@ _TYPES = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Origin:
+class RecordMetadata:
     """What decides whether records fit a model, and each other.
 
     Attributes:
-        vocabulary: `fingerprint` of the pieces whose ids the rows hold.
+        vocabulary: `vocabulary_fingerprint` of the pieces whose ids the rows hold.
         do_lower_case, strip_accents: what became of the text before it was cut into pieces.
         sentence_objective: "nsp", "sop" or "none": what the label 1 of two texts means, if there are two.
         masking: how it was masked: "token" and so on; None: it was not.
@@ -41,22 +41,22 @@ class Origin:
     masking: str | None
 
     @classmethod
-    def of(cls, path: str | os.PathLike) -> "Origin | None":
+    def of(cls, path: str | os.PathLike) -> "RecordMetadata | None":
         """Reads what a file says; None where it says nothing, for another program or an earlier version wrote it.
 
         Raises:
             ValueError: the file is none of records, or what it says cannot be understood.
         """
-        data = records.made_with(path)
+        data = records.read_stamp(path)
         return None if data is None else cls.of_stamp(path, data)
 
     @classmethod
-    def of_stamp(cls, path: str | os.PathLike, data: bytes) -> "Origin":
+    def of_stamp(cls, path: str | os.PathLike, data: bytes) -> "RecordMetadata":
         """Reads what a record of a file says in the feature MADE_WITH; it raises what `of` does."""
         return cls(**_read(os.fspath(path), data))
 
     def stamp(self) -> bytes:
-        """Returns what `records.write` takes as `stamp`."""
+        """Returns what `records.write_records` takes as `stamp`."""
         import tensorflow as tf  # here, so that a program which only reads what lies beside records need not wait
 
         data = json.dumps(dataclasses.asdict(self), sort_keys=True, separators=(",", ":")).encode()
@@ -65,13 +65,13 @@ class Origin:
         return tf.train.Example(features=features).SerializeToString(deterministic=True)
 
 
-def fingerprint(pieces: list[str]) -> str:
+def vocabulary_fingerprint(pieces: list[str]) -> str:
     """Returns the SHA-256 of a vocabulary, in hexadecimal: of its pieces in their order, one a line."""
     return hashlib.sha256("\n".join(pieces).encode()).hexdigest()
 
 
 def _read(path: str, data: bytes) -> dict[str, Any]:
-    """Returns the attributes of an `Origin`; what later versions may say besides is passed over."""
+    """Returns the attributes of an `RecordMetadata`; what later versions may say besides is passed over."""
     try:
         values = json.loads(data) if len(data) <= _LARGEST else None
     except (ValueError, RecursionError):
@@ -98,7 +98,7 @@ _KIND = "the description that create_pretraining_data leaves beside its records,
 _REMEDY = "copy it again; or take it away, and it is not known any more whether the files are whole"
 
 
-def find(patterns: list[str], without: Iterable[str] = ()) -> list[str]:
+def find_record_files(patterns: list[str], without: Iterable[str] = ()) -> list[str]:
     """Returns the record files that `patterns` name, each once, in the order of the patterns, sorted within each.
 
     Args:
@@ -159,14 +159,14 @@ def number_of_rows(path: str | os.PathLike) -> int:
     return rows
 
 
-def vocabulary_of(path: str, origin: Origin) -> str | None:
+def vocabulary_of(path: str, origin: RecordMetadata) -> str | None:
     """Returns the vocab.txt that lies beside a record file and made it, where it is still what it was; else None."""
     own = os.path.join(set_name(path) + VOCABULARY, VOCAB_FILE)
     there = glob.glob(os.path.join(glob.escape(os.path.dirname(path)), f"*{VOCABULARY}", VOCAB_FILE))
     for candidate in sorted(there, key=lambda candidate: (candidate != own, candidate)):
         vocabulary = Vocabulary.read(candidate)
         parts = os.path.dirname(candidate), vocabulary.pieces, vocabulary.id_of, SPECIAL_PIECES
-        if fingerprint(names_with(vocabulary.pieces, read_added_tokens(*parts))) == origin.vocabulary:
+        if vocabulary_fingerprint(names_with(vocabulary.pieces, read_added_tokens(*parts))) == origin.vocabulary:
             return candidate
     return None
 

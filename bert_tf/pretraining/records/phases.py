@@ -49,7 +49,7 @@ class Phases:
     phases: tuple[Phase, ...]
 
     def __post_init__(self):
-        check_kind("packing", [records.packed for records in self.all_records], self.all_records)
+        check_same_kind("packing", [records.packed for records in self.all_records], self.all_records)
         check_sentences(self.all_records)
 
     @property
@@ -136,15 +136,15 @@ def plan_of(settings: Settings) -> Phases:
             f"{settings.phases} and {settings.max_seq_length}; leave `max_seq_length` out."
         )
     steps = settings.num_train_steps if "num_train_steps" in settings.given or "%" in settings.phases else None
-    return parse(settings.phases, _to_train_on(settings), settings.train_batch_size, steps)
+    return parse_phases(settings.phases, _to_train_on(settings), settings.train_batch_size, steps)
 
 
 def _to_train_on(settings):
     """Returns `input_file` as it is; where there are files to score on, its files without those."""
     if not (settings.input_file and settings.eval_file):
         return settings.input_file
-    held_out = origin.find(settings.eval_file)
-    paths = origin.find(settings.input_file, without=held_out)
+    held_out = origin.find_record_files(settings.eval_file)
+    paths = origin.find_record_files(settings.input_file, without=held_out)
     if both := set(map(os.path.realpath, paths)) & set(map(os.path.realpath, held_out)):
         logging.warning(
             "%s of `eval_file`, such as %s, %s named in `input_file` too: what is trained on is scored on.",
@@ -168,10 +168,10 @@ def held_out_of(settings: Settings, plan: Phases) -> Records:
 
 def check_sentences(several: list[Records]):
     """Raises ValueError where some records have labels of sentences and others have none."""
-    check_kind("sentence_objective", [records.has_sentences for records in several], several)
+    check_same_kind("sentence_objective", [records.has_sentences for records in several], several)
 
 
-def check_kind(option: str, kinds: list, several: list[Records]):
+def check_same_kind(option: str, kinds: list, several: list[Records]):
     """Raises ValueError where records were made with more than one kind of an option."""
     if len(set(kinds)) > 1:
         files = ", ".join(records.paths[0] for records in several)
@@ -182,7 +182,7 @@ def check_kind(option: str, kinds: list, several: list[Records]):
         )
 
 
-def parse(phases: str, patterns: list[str], batch_size: int, num_train_steps: int | None = None) -> Phases:
+def parse_phases(phases: str, patterns: list[str], batch_size: int, num_train_steps: int | None = None) -> Phases:
     """Reads phases: max_seq_length x steps, separated by commas, each with its own batch size after an @ or without.
 
         128x900,512x100          128x90%,512x10%          128x900@256,512x100@64

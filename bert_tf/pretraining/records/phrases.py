@@ -79,7 +79,9 @@ class Phrases:
         """
         texts = read_phrases(path)
         parts = [tokenizer.tokenize(texts[start : start + _AT_ONCE]) for start in range(0, len(texts), _AT_ONCE)]
-        ids = features.concatenate([Ragged(part.flat_values.numpy(), part.row_splits.numpy()) for part in parts])
+        ids = features.concatenate_features(
+            [Ragged(part.flat_values.numpy(), part.row_splits.numpy()) for part in parts]
+        )
         known = [row for row in ids.rows() if len(row) and not special[row].any()]
         if not known:
             raise ValueError(

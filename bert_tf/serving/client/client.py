@@ -10,8 +10,8 @@ import grpc
 import numpy as np
 
 from bert_tf.serving.client.channel import MAX_ANSWER_BYTES, Retry, Tls, open_channel
-from bert_tf.serving.client.questions import Question, Questions, chunks
-from bert_tf.serving.client.requests import METHODS, Rpc, Signature, Target, VersionStatus
+from bert_tf.serving.client.questions import ClientCore, Question, chunks
+from bert_tf.serving.client.requests import METHODS, ModelSignature, ModelTarget, Rpc, VersionStatus
 from bert_tf.serving.client.results import Result
 from bert_tf.utils.text_lists import refuse_no_list, text_list
 
@@ -19,7 +19,7 @@ from bert_tf.utils.text_lists import refuse_no_list, text_list
 # What the client that waits and the one that does not have in common, which is all but the waiting.
 
 
-class Progress(NamedTuple):
+class CallState(NamedTuple):
     """How far a question has come.
 
     Attributes:
@@ -71,8 +71,8 @@ class BaseClient:
             raise ValueError(f"`version` must come without `label`. Received {version} and {label!r}; give one.")
         self.server = server
         self.model_name = model_name
-        self._questions = Questions(
-            server, Target(model_name, version, label), timeout, retry or Retry(), max_answer_bytes
+        self._questions = ClientCore(
+            server, ModelTarget(model_name, version, label), timeout, retry or Retry(), max_answer_bytes
         )
         self._metadata = tuple(metadata)
         self._channel = open_channel(server, tls, self._channels, max_answer_bytes)
@@ -140,7 +140,7 @@ class BaseClient:
         """
         return self._run(self._questions.classify(texts, second_texts, typed))
 
-    def signatures(self) -> dict[str, Signature]:
+    def signatures(self) -> dict[str, ModelSignature]:
         """Returns {name: Signature}: what the model takes and gives.
 
         Raises:
@@ -173,26 +173,26 @@ class BaseClient:
     def _run(self, question):
         return self._finish(self._begin(question))
 
-    def _begin(self, question) -> Progress:
+    def _begin(self, question) -> CallState:
         """Makes a question's first call, and does not wait for it."""
         try:
             return self._advance(question, question.send, None)
         except ValueError as error:  # told when its turn has come
-            return Progress(question, value=error)
+            return CallState(question, value=error)
 
-    def _advance(self, question, feed, value) -> Progress:
+    def _advance(self, question, feed, value) -> CallState:
         """Gives a question what it waited for, by `feed`, and makes its next call."""
         try:
             step = feed(value)
         except StopIteration as end:
-            return Progress(question, value=end.value)
+            return CallState(question, value=end.value)
         if not isinstance(step, Rpc):
-            return Progress(question, wait=step)
+            return CallState(question, wait=step)
         call = self._send(self._stubs[step.method], step.request, timeout=step.timeout, metadata=self._metadata)
-        return Progress(question, call)
+        return CallState(question, call)
 
 
-def read_end(progress: Progress) -> Any:
+def read_end(progress: CallState) -> Any:
     """Returns what a question that has ended returned, or raises its error."""
     if isinstance(progress.value, Exception):
         raise progress.value
@@ -208,7 +208,7 @@ IN_FLIGHT, BATCH = 64, 32  # questions at a time; texts of a question for vector
 FAILURES = (ValueError, OSError)  # ConnectionError and TimeoutError are of OSError
 
 
-def check(in_flight: int, batch_size: int, errors: str):
+def check_stream_arguments(in_flight: int, batch_size: int, errors: str):
     """Raises ValueError for arguments of a stream that mean nothing."""
     for name, value in (("in_flight", in_flight), ("batch_size", batch_size)):
         if value < 1:
@@ -224,17 +224,17 @@ def give_back(error: Exception, errors: str, size: int) -> list[Any]:
     return [error] * size
 
 
-def is_done(progress: Progress) -> bool:
+def is_done(progress: CallState) -> bool:
     """Returns whether what a question waits for is there."""
     return progress.has_ended or progress.call is not None and progress.call.done()
 
 
-def by_length(texts: Sequence[str]) -> list[int]:
+def longest_first(texts: Sequence[str]) -> list[int]:
     """Returns the places of texts from the longest down: a batch of one length has little padding."""
     return sorted(range(len(texts)), key=lambda i: -len(texts[i]))
 
 
-def in_order(vectors: Sequence[np.ndarray], places: Sequence[int]) -> np.ndarray:
+def restore_order(vectors: Sequence[np.ndarray], places: Sequence[int]) -> np.ndarray:
     """Returns vectors, of the texts at `places`, as float32 [n, D] in the order of the texts.
 
     Raises:
@@ -285,15 +285,13 @@ class Client(BaseClient):
             ValueError, ConnectionError, TimeoutError: as `ask`.
         """
         refuse_no_list(items, "items")
-        check(in_flight, batch_size, errors)
+        check_stream_arguments(in_flight, batch_size, errors)
         names = self.text_inputs()
         parts = chunks(items, batch_size)
         questions = ((len(part), self._questions.ask_items(part, names, typed)) for part in parts)
         yield from self._window(questions, in_flight, errors)
 
-    def encode(
-        self, texts: Sequence[str], batch_size: int = BATCH, in_flight: int = 4
-    ) -> np.ndarray:
+    def encode(self, texts: Sequence[str], batch_size: int = BATCH, in_flight: int = 4) -> np.ndarray:
         """Returns the vectors of n texts, float32 [n, D], of a model whose output is `embedding`.
 
         Args:
@@ -304,15 +302,15 @@ class Client(BaseClient):
         Raises:
             ValueError, ConnectionError, TimeoutError: as `predict`; also where the model makes no vectors.
         """
-        check(in_flight, batch_size, "raise")
+        check_stream_arguments(in_flight, batch_size, "raise")
         texts = text_list(texts)
-        order = by_length(texts)
+        order = longest_first(texts)
         parts = chunks(order, batch_size)
         questions = ((len(part), self._questions.vectors([texts[i] for i in part])) for part in parts)
         found = list(self._window(questions, in_flight, "raise"))
         if not found:
             return np.zeros([0, self._run(self._questions.width())], np.float32)
-        return in_order(found, order)
+        return restore_order(found, order)
 
     def close(self):
         """Ends the connection, and the calls that are under way."""
@@ -389,7 +387,7 @@ class AsyncClient(BaseClient):
         """Yields as `Client.stream` does, from the same arguments; `items` may also come asynchronously."""
         if not isinstance(items, AsyncIterable):
             refuse_no_list(items, "items")
-        check(in_flight, batch_size, errors)
+        check_stream_arguments(in_flight, batch_size, errors)
         names = await self.text_inputs()
 
         async def questions():
@@ -399,13 +397,11 @@ class AsyncClient(BaseClient):
         async for answer in self._window(questions(), in_flight, errors):
             yield answer
 
-    async def encode(
-        self, texts: Sequence[str], batch_size: int = BATCH, in_flight: int = 4
-    ) -> np.ndarray:
+    async def encode(self, texts: Sequence[str], batch_size: int = BATCH, in_flight: int = 4) -> np.ndarray:
         """Returns what `Client.encode` does, from the same arguments."""
-        check(in_flight, batch_size, "raise")
+        check_stream_arguments(in_flight, batch_size, "raise")
         texts = text_list(texts)
-        order = by_length(texts)
+        order = longest_first(texts)
 
         async def questions():
             async for each in _chunks(order, batch_size):
@@ -414,7 +410,7 @@ class AsyncClient(BaseClient):
         found = [vector async for vector in self._window(questions(), in_flight, "raise")]
         if not found:
             return np.zeros([0, await self._run(self._questions.width())], np.float32)
-        return in_order(found, order)
+        return restore_order(found, order)
 
     async def close(self):
         """Ends the connection, and the calls that are under way."""

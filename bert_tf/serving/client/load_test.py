@@ -14,7 +14,16 @@ import numpy as np
 from bert_tf.serving.addresses import check_target
 from bert_tf.serving.client.channel import Tls, open_channel
 from bert_tf.serving.client.questions import even, explain
-from bert_tf.serving.client.requests import DEFAULT, INITIAL, METHODS, Target, clean, listed, order_of, predict_request
+from bert_tf.serving.client.requests import (
+    DEFAULT,
+    INITIAL,
+    METHODS,
+    ModelTarget,
+    clean,
+    join_names,
+    order_of,
+    predict_request,
+)
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.report import Page
@@ -32,7 +41,7 @@ _PAUSE = 0.01  # seconds after a failure, lest a caller who is refused at once d
 Send = Callable[[int], Awaitable[str]]  # the number of a request -> "OK", or what came instead
 
 
-class Sample(NamedTuple):
+class RequestTiming(NamedTuple):
     """One request.
 
     Attributes:
@@ -48,7 +57,7 @@ class Sample(NamedTuple):
     code: str
 
 
-async def ask_by_callers(send: Send, callers: int, seconds: float) -> list[Sample]:
+async def ask_by_callers(send: Send, callers: int, seconds: float) -> list[RequestTiming]:
     """Has so many callers ask, each again as soon as it has its answer, until `seconds` are over."""
     samples, begin = [], time.perf_counter()
 
@@ -56,7 +65,7 @@ async def ask_by_callers(send: Send, callers: int, seconds: float) -> list[Sampl
         number = first
         while (due := time.perf_counter() - begin) < seconds:
             code = await send(number)
-            samples.append(Sample(due, 0.0, time.perf_counter() - begin - due, code))
+            samples.append(RequestTiming(due, 0.0, time.perf_counter() - begin - due, code))
             count.advance()
             number += callers
             if code != OK:
@@ -67,14 +76,14 @@ async def ask_by_callers(send: Send, callers: int, seconds: float) -> list[Sampl
     return samples
 
 
-async def ask_at_rate(send: Send, rate: float, seconds: float, seed: int = 0) -> list[Sample]:
+async def ask_at_rate(send: Send, rate: float, seconds: float, seed: int = 0) -> list[RequestTiming]:
     """Has requests come at random times, `rate` a second on average, for `seconds`, and waits for all answers."""
     samples, tasks, begin = [], set(), time.perf_counter()
 
     async def call(number, due):
         late = time.perf_counter() - begin - due
         code = await send(number)
-        samples.append(Sample(due, late, time.perf_counter() - begin - due, code))
+        samples.append(RequestTiming(due, late, time.perf_counter() - begin - due, code))
         count.advance()
 
     times = arrivals(rate, seconds, seed)
@@ -106,7 +115,7 @@ _LARGEST = 4 * 2**20  # bytes of a model's description
 
 @contextlib.asynccontextmanager
 async def over_grpc(
-    server: str, target: Target, bodies: Sequence[bytes], timeout: float, tls: Tls | None = None
+    server: str, target: ModelTarget, bodies: Sequence[bytes], timeout: float, tls: Tls | None = None
 ) -> AsyncIterator[Send]:
     """Yields what sends one of `bodies`, the next for each number, and returns the code of the answer.
 
@@ -138,9 +147,7 @@ async def over_grpc(
 
 
 @contextlib.asynccontextmanager
-async def over_rest(
-    server: str, target: Target, bodies: Sequence[bytes], timeout: float
-) -> AsyncIterator[Send]:
+async def over_rest(server: str, target: ModelTarget, bodies: Sequence[bytes], timeout: float) -> AsyncIterator[Send]:
     """Yields what `over_grpc` does, for JSON bodies; codes are "HTTP 503", "no connection", "timeout"."""
     import aiohttp  # here, for nothing else of the client needs it
 
@@ -169,7 +176,9 @@ async def over_rest(
         yield send
 
 
-def grpc_bodies(target: Target, batches: Sequence[Mapping[str, Sequence[Any]]], signature: str = "") -> list[bytes]:
+def grpc_bodies(
+    target: ModelTarget, batches: Sequence[Mapping[str, Sequence[Any]]], signature: str = ""
+) -> list[bytes]:
     """Returns the bytes of a PredictRequest for each of `batches`, {input: n values}."""
     return [predict_request(target, even(batch)[0], signature).SerializeToString() for batch in batches]
 
@@ -198,7 +207,7 @@ def inputs_over_rest(server: str, name: str, signature: str, timeout: float) -> 
     found = _signatures(server, data)
     signature = signature or DEFAULT
     if signature not in found:
-        there = listed(sorted({*found} - {INITIAL}))
+        there = join_names(sorted({*found} - {INITIAL}))
         raise ValueError(f"`signature` must be one of {there}. Received: {signature!r}; choose one of them.")
     return order_of(found[signature])
 
@@ -252,7 +261,7 @@ PERCENTILES = (50, 90, 95, 99, 99.9)
 _PLACES = np.concatenate([np.linspace(0, 90, 91), 100 - np.geomspace(10, 0.01, 60)])  # of the curve of latencies
 
 
-def summarize(samples: Sequence[Sample], rows: int) -> dict[str, Any]:
+def summarize(samples: Sequence[RequestTiming], rows: int) -> dict[str, Any]:
     """Returns the numbers of one run as JSON values.
 
     Args:
@@ -289,7 +298,7 @@ def percentiles(seconds: Sequence[float]) -> dict[str, float]:
     return dict(zip([*(f"p{place:g}" for place in PERCENTILES), "max"], values.round(3).tolist(), strict=True))
 
 
-def lines(name: str, summary: dict[str, Any]) -> list[str]:
+def report_lines(name: str, summary: dict[str, Any]) -> list[str]:
     """Returns the lines that tell of a run."""
     told = [
         f"{name}: {summary['requests_per_second']:.1f} requests/s, {summary['rows_per_second']:.1f} rows/s, "
@@ -307,13 +316,13 @@ def lines(name: str, summary: dict[str, Any]) -> list[str]:
     return told
 
 
-def to_json(settings: dict[str, Any], runs: dict[str, Sequence[Sample]], rows: int) -> str:
+def load_test_json(settings: dict[str, Any], runs: dict[str, Sequence[RequestTiming]], rows: int) -> str:
     """Returns the file of all numbers: what was asked for, and `summarize` of each run by its name."""
     found = {name: summarize(samples, rows) for name, samples in runs.items()}
     return json_text({"settings": settings, "runs": found}, indent=2, ensure_ascii=False) + "\n"
 
 
-def to_page(settings: dict[str, Any], runs: dict[str, Sequence[Sample]], rows: int) -> str:
+def to_page(settings: dict[str, Any], runs: dict[str, Sequence[RequestTiming]], rows: int) -> str:
     """Returns the same as a page with plots, HTML."""
     page = Page("Load test")
     page.table("What was asked", settings.items())

@@ -15,17 +15,17 @@ from bert_tf.serving.client.requests import (
     DEFAULT,
     METHODS,
     PAIR,
+    ModelSignature,
+    ModelTarget,
     Rpc,
-    Signature,
-    Target,
     TensorKind,
     clean,
     is_order_known,
-    listed,
+    join_names,
     sent_kinds,
 )
-from bert_tf.serving.client.results import CLASSES, rows
-from bert_tf.serving.client.results import typed as typed_result
+from bert_tf.serving.client.results import CLASSES, split_answer
+from bert_tf.serving.client.results import to_dataclass as typed_result
 from bert_tf.utils.files import read_lines
 from bert_tf.utils.text_lists import present_list, text_list
 
@@ -40,7 +40,7 @@ from bert_tf.utils.text_lists import present_list, text_list
 # answers, and returns what was asked for.
 
 
-def read_choices(texts: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+def read_choice_arguments(texts: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """Yields (context, choices): of the arguments or, where there are none, of each line of standard input.
 
     Args:
@@ -99,7 +99,7 @@ def read_items(texts: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str
         yield _item(parts, names, number)
 
 
-def read_file(path: str, names: Sequence[str], last_is_list: bool) -> list[tuple[str | list[str], ...]]:
+def read_text_columns(path: str, names: Sequence[str], last_is_list: bool) -> list[tuple[str | list[str], ...]]:
     """Returns the texts of each example of a file, one a line, with tabs between them.
 
     Args:
@@ -191,7 +191,7 @@ def explain(error: grpc.RpcError, server: str, model_name: str, timeout: float) 
     return ValueError(f"{server} must accept the request. Received {code.name}: {details}")
 
 
-def find_fault(request, signatures: Mapping[str, Signature]) -> ValueError | None:
+def explain_refusal(request, signatures: Mapping[str, ModelSignature]) -> ValueError | None:
     """Returns what is wrong with a Predict that was refused, held against what the model takes; None: nothing is seen.
 
     Args:
@@ -201,7 +201,7 @@ def find_fault(request, signatures: Mapping[str, Signature]) -> ValueError | Non
     name = request.model_spec.signature_name or DEFAULT
     if name not in signatures:
         return ValueError(
-            f"`signature` must be one that model {request.model_spec.name!r} has: {listed(signatures)}. Received: "
+            f"`signature` must be one that model {request.model_spec.name!r} has: {join_names(signatures)}. Received: "
             f"{name!r}; choose one of them."
         )
     signature, sent = signatures[name], sent_kinds(request)
@@ -214,7 +214,7 @@ def find_fault(request, signatures: Mapping[str, Signature]) -> ValueError | Non
 def _other_names(request, wanted):
     several, received = len(wanted) > 1, ", ".join(item.key for item in request.inputs) or "none"
     return ValueError(
-        f"Model {request.model_spec.name!r} must be asked with the input{'s' * several} {listed(wanted)}. Received "
+        f"Model {request.model_spec.name!r} must be asked with the input{'s' * several} {join_names(wanted)}. Received "
         f"{received}; name {'them' if several else 'it'} with `inputs`, in the order of the texts."
     )
 
@@ -256,7 +256,7 @@ _ENDLESS = 2**31  # numbers of a vector
 _EMBEDDING = "embedding"  # the output of a model that makes vectors
 
 
-class Questions:
+class ClientCore:
     """The questions to one model of one server; each method is one of `client_base.BaseClient`'s, or of `Client`'s.
 
     Args:
@@ -264,7 +264,7 @@ class Questions:
         target: the model.
     """
 
-    def __init__(self, server: str, target: Target, timeout: float, retry: Retry, max_answer_bytes: int):
+    def __init__(self, server: str, target: ModelTarget, timeout: float, retry: Retry, max_answer_bytes: int):
         self._server, self._target, self._timeout, self._retry = server, target, timeout, retry
         self._max_bytes = max_answer_bytes
 
@@ -283,7 +283,7 @@ class Questions:
             signatures = yield from self.signatures()
         except (ValueError, OSError):  # then the error that there was first is the one to tell
             return None
-        return find_fault(request, signatures)
+        return explain_refusal(request, signatures)
 
     def ask(self, inputs, typed=False) -> Question:
         if not isinstance(inputs, Mapping):
@@ -300,7 +300,7 @@ class Questions:
         if not n:
             return []
         inputs, counts = even(inputs)
-        found = rows((yield from self.predict(inputs)), n, counts)
+        found = split_answer((yield from self.predict(inputs)), n, counts)
         return [typed_result(row) for row in found] if typed else found
 
     def classify(self, texts, second_texts, typed) -> Question:
@@ -315,9 +315,9 @@ class Questions:
         if missing := set(CLASSES) - set(outputs):
             raise ValueError(
                 f"Model {self._target.name!r} must classify: give {', '.join(CLASSES)}. Received an answer without "
-                f"{listed(sorted(missing))} but with {listed(sorted(outputs))}; Client.ask asks such a model."
+                f"{join_names(sorted(missing))} but with {join_names(sorted(outputs))}; Client.ask asks such a model."
             )
-        found = rows({name: outputs[name] for name in CLASSES}, len(texts))
+        found = split_answer({name: outputs[name] for name in CLASSES}, len(texts))
         return [typed_result(row) for row in found] if typed else found
 
     def vectors(self, texts) -> Question:
@@ -325,7 +325,7 @@ class Questions:
         if _EMBEDDING not in outputs:
             raise ValueError(
                 f"Model {self._target.name!r} must make vectors, as `embedding`. Received an answer with "
-                f"{listed(sorted(outputs))}; `bert-tf export` makes such a model of a sentence encoder."
+                f"{join_names(sorted(outputs))}; `bert-tf export` makes such a model of a sentence encoder."
             )
         found = outputs[_EMBEDDING]
         if found.ndim != 2 or len(found) != len(texts) or found.dtype.kind != "f":
@@ -338,7 +338,7 @@ class Questions:
     def ask_items(self, items, names, typed) -> Question:
         if not is_order_known(names) and not all(isinstance(item, Mapping) for item in items):
             raise ValueError(
-                f"An item must be a dictionary with the texts {listed(names)}, for the inputs of model "
+                f"An item must be a dictionary with the texts {join_names(names)}, for the inputs of model "
                 f"{self._target.name!r} have no order that is known. Received texts without names; name them."
             )
         return (yield from self.ask(to_inputs(items, names), typed))
@@ -359,7 +359,7 @@ class Questions:
         if name not in found:
             raise ValueError(
                 f"Model {self._target.name!r} must have the signature {name}. Received one with "
-                f"{listed(found)}; Client.predict asks any signature."
+                f"{join_names(found)}; Client.predict asks any signature."
             )
         return found[name]
 

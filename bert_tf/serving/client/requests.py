@@ -35,7 +35,7 @@ class Rpc(NamedTuple):
     timeout: float
 
 
-class Target(NamedTuple):
+class ModelTarget(NamedTuple):
     """Which model is asked.
 
     Attributes:
@@ -71,7 +71,7 @@ class TensorKind:
 
 
 @dataclasses.dataclass(frozen=True)
-class Signature:
+class ModelSignature:
     """What can be asked of a model under one name.
 
     Attributes:
@@ -127,12 +127,12 @@ def check_order(inputs: Sequence[str]):
     if not is_order_known(inputs):
         raise ValueError(
             f"`inputs` must say in which order the texts of an example come, for this model's are "
-            f"{listed(inputs)}, which have no order that is known. Received none; name them, such as "
-            f"`inputs={listed(inputs).replace(', ', ',')}`."
+            f"{join_names(inputs)}, which have no order that is known. Received none; name them, such as "
+            f"`inputs={join_names(inputs).replace(', ', ',')}`."
         )
 
 
-def predict_request(target: Target, inputs: Mapping[str, Any], signature: str = "", outputs: Sequence[str] = ()):
+def predict_request(target: ModelTarget, inputs: Mapping[str, Any], signature: str = "", outputs: Sequence[str] = ()):
     """Returns the PredictRequest for `inputs`, {name: array or nested lists}.
 
     Raises:
@@ -159,7 +159,7 @@ def parse_answer(data: bytes, kind: type[Message], max_bytes: int) -> Message:
     """
     try:
         limits = Limits(max_message_fields=max_bytes // _BYTES_OF_FIELD, max_tensor_elements=max_bytes // 16)
-        wire.check(data, kind.DESCRIPTOR, limits)
+        wire.check_message(data, kind.DESCRIPTOR, limits)
         return kind.FromString(data)
     except (DecodeError, ServingError) as error:
         reason = str(error).partition("\n")[0]
@@ -169,7 +169,7 @@ def parse_answer(data: bytes, kind: type[Message], max_bytes: int) -> Message:
         ) from error
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """Returns names that a server has sent as a message shows them: in one line, and not all of too many."""
     names = list(names)
     shown = [clean(name, _LONGEST) for name in names[:_LISTED]]
@@ -195,21 +195,21 @@ def read_outputs(response, wanted: Sequence[str] = ()) -> dict[str, np.ndarray]:
     names = {item.key for item in response.outputs}
     if not names or not names.issuperset(wanted):
         raise ValueError(
-            f"An answer must have {f'the outputs {listed(wanted)}' if wanted else 'outputs'}. Received: "
-            f"{listed(sorted(names))}; is that the right model?"
+            f"An answer must have {f'the outputs {join_names(wanted)}' if wanted else 'outputs'}. Received: "
+            f"{join_names(sorted(names))}; is that the right model?"
         )
     wire.check_missing(item.value for item in response.outputs)
-    return {item.key: wire.to_array(item.value) for item in response.outputs}
+    return {item.key: wire.wire_to_array(item.value) for item in response.outputs}
 
 
-def metadata_request(target: Target):
+def metadata_request(target: ModelTarget):
     """Returns the GetModelMetadataRequest for all signatures."""
     request = messages.MetadataRequest(metadata_field=["signature_def"])
     target.fill(request.model_spec)
     return request
 
 
-def read_signatures(response) -> dict[str, Signature]:
+def read_signatures(response) -> dict[str, ModelSignature]:
     """Returns {name: Signature} of a GetModelMetadataResponse, sorted by name; raises ValueError where it has none."""
     packed = [item.value.value for item in response.metadata if item.key == "signature_def"]
     if len(packed) != 1:
@@ -219,13 +219,15 @@ def read_signatures(response) -> dict[str, Signature]:
         )
     found = parse_answer(packed[0], messages.Signatures, MAX_ANSWER_BYTES).signature_def
     return {
-        each.key: Signature(each.key, each.value.method_name, _kinds(each.value.inputs), _kinds(each.value.outputs))
+        each.key: ModelSignature(
+            each.key, each.value.method_name, _kinds(each.value.inputs), _kinds(each.value.outputs)
+        )
         for each in sorted(found, key=lambda each: each.key)
         if each.key != INITIAL
     }
 
 
-def status_request(target: Target):
+def status_request(target: ModelTarget):
     """Returns the GetModelStatusRequest."""
     request = messages.StatusRequest()
     target.fill(request.model_spec)

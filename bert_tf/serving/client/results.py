@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.serving.client.requests import clean, listed
+from bert_tf.serving.client.requests import clean, join_names
 
 # === Answers ===
 # What a model's outputs say of each text: arrays to dictionaries of Python's own values, as JSON has them.
@@ -27,7 +27,7 @@ _ORDER = ("label", "choice", "probabilities", "answer", "start", "end", "score",
           "confident")  # fmt: skip
 
 
-def rows(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] | None = None) -> list[dict]:
+def split_answer(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] | None = None) -> list[dict]:
     """Takes the answer to n texts apart.
 
     Args:
@@ -52,7 +52,7 @@ def rows(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] | None = 
                 f"{list(array.shape)}; Client.predict returns it as it is."
             )
     _check_fit(outputs, counts)
-    columns = {name: plain(outputs[name]) for name in sorted(outputs, key=place)}
+    columns = {name: to_nested_lists(outputs[name]) for name in sorted(outputs, key=place)}
     if set(CLASSES) <= set(columns):
         names = columns.pop("labels")
         pairs = zip(names, columns["probabilities"], strict=True)
@@ -108,7 +108,7 @@ def place(name: str) -> tuple[int, str]:
     return (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
 
 
-def plain(array: np.ndarray) -> list:
+def to_nested_lists(array: np.ndarray) -> list:
     """Returns an array, also of bytes or text, as nested lists; bytes are read as UTF-8."""
     if array.dtype.kind == "f" and array.dtype.itemsize < 8:
         # str gives a float32 as many digits as it needs, in 128 bytes; tolist alone would show those of its double.
@@ -206,7 +206,7 @@ for _kind in Result.__args__:
     _KINDS[frozenset(field.name for field in _fields)] = _kind
 
 
-def typed(row: dict[str, Any]) -> Result:
+def to_dataclass(row: dict[str, Any]) -> Result:
     """Returns a row as the class whose attributes are its keys.
 
     Raises:
@@ -217,7 +217,7 @@ def typed(row: dict[str, Any]) -> Result:
         known = "; ".join(", ".join(sorted(keys)) for keys in _KINDS)
         raise ValueError(
             f"`typed` must go with a model of a known kind, whose outputs are one of: {known}. Received "
-            f"{listed(sorted(row))}; ask without `typed` for dictionaries."
+            f"{join_names(sorted(row))}; ask without `typed` for dictionaries."
         )
     made = kind(**{name: _converted(name, value) for name, value in row.items()})
     if wrong := [field.name for field in dataclasses.fields(made) if not _fits(getattr(made, field.name), field.type)]:

@@ -14,8 +14,8 @@ from absl import logging
 
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import bundle, metrics
-from bert_tf.serving.server.batching_queue import LengthQueue, Row, group_of, joined, lengths_of, scattered
-from bert_tf.serving.server.bundle import Batching, read_batching
+from bert_tf.serving.server.batching_queue import BatchItem, LengthQueue, group_of, lengths_of, scattered, stack_inputs
+from bert_tf.serving.server.bundle import BatchingLimits, read_batching
 from bert_tf.serving.server.predict import INTERNAL, Call
 
 _LOOK_SECONDS = 0.5  # after which a caller that waits in the queue is looked at: is it still there?
@@ -65,7 +65,7 @@ class Batcher:
         turns: bounds how many batches are computed at a time, with those of other batchers; None: nothing does.
     """
 
-    def __init__(self, parameters: Batching, turns: threading.Semaphore | None = None):
+    def __init__(self, parameters: BatchingLimits, turns: threading.Semaphore | None = None):
         self.parameters = parameters
         self._turns = turns or contextlib.nullcontext()
         self._queue = LengthQueue(parameters.max_batch_size, parameters.max_batch_tokens)
@@ -115,7 +115,7 @@ class Batcher:
             if rows and rows + task.count > most:
                 raise self._full(len(self._queue))
             for index, length in enumerate(task.lengths):
-                self._queue.add(group, Row(task, index, length))
+                self._queue.add(group, BatchItem(task, index, length))
             self._count(model_name, 1)
             self._changed.notify()
 
@@ -240,7 +240,7 @@ class Batcher:
         """Computes rows of one group and gives each request its own."""
         first = rows[0].task
         whole = len(tasks) == 1 and len(rows) == first.count
-        inputs = first.inputs if whole else joined(rows, list(first.inputs))
+        inputs = first.inputs if whole else stack_inputs(rows, list(first.inputs))
         outputs = first.compute(first.signature, inputs, list(first.signature.outputs), INTERNAL)
         longest = max(row.length for row in rows)
         metrics.observe_batch(group[0], len(rows), sum(longest - row.length for row in rows))
@@ -303,7 +303,7 @@ class ModelBatching:
             many batches are computed at a time is bounded by `parameters` for all together.
     """
 
-    def __init__(self, parameters: Batching, per_model: bool = False):
+    def __init__(self, parameters: BatchingLimits, per_model: bool = False):
         self._parameters = parameters
         self._turns = threading.Semaphore(parameters.num_batch_threads)
         self._of_all = None if per_model else Batcher(parameters)
@@ -325,7 +325,7 @@ class ModelBatching:
             self._of_all.close()
 
     def _read(self, path):
-        message = bundle.read(path, "BatchingParameters", FILE)
+        message = bundle.read_message(path, "BatchingParameters", FILE)
         if given := [name for name in _OF_THE_POOL if message.HasField(name)]:
             logging.warning("%s: %s has no effect here; it is the same for all models.", path, " and ".join(given))
             for name in given:

@@ -40,9 +40,7 @@ def group_of(signature: Signature, inputs: dict[str, np.ndarray]) -> tuple | Non
     return signature.key, shapes
 
 
-def lengths_of(
-    inputs: Mapping[str, np.ndarray], most: int = 0, bytes_per_token: int = BYTES_PER_TOKEN
-) -> list[int]:
+def lengths_of(inputs: Mapping[str, np.ndarray], most: int = 0, bytes_per_token: int = BYTES_PER_TOKEN) -> list[int]:
     """Returns the tokens of each row, about: of strings by their bytes, of arrays their width.
 
     Strings of several inputs, a question and its context, add up; arrays, ids and their mask, stand side by side. Of a
@@ -64,7 +62,7 @@ def lengths_of(
     return [width + several * (min(length, most) if most else length) for length in lengths]
 
 
-def joined(rows, aliases) -> dict[str, np.ndarray]:
+def stack_inputs(rows, aliases) -> dict[str, np.ndarray]:
     """Returns the inputs of a batch: row i of each array is that of rows[i]."""
     return {alias: _stacked([row.task.inputs[alias][row.index] for row in rows]) for alias in aliases}
 
@@ -98,7 +96,7 @@ def _stacked(items):
 
 
 @dataclasses.dataclass(eq=False, slots=True)
-class Row:
+class BatchItem:
     """One text, or one example, of a request.
 
     Attributes:
@@ -121,7 +119,7 @@ class _Request:
     """What waits of a request: its rows in their order, some of which other batches may have taken, and how many."""
 
     group: Hashable
-    rows: collections.deque[Row] = dataclasses.field(default_factory=collections.deque)
+    rows: collections.deque[BatchItem] = dataclasses.field(default_factory=collections.deque)
     waiting: int = 0
 
 
@@ -138,7 +136,7 @@ class LengthQueue:
 
     def __init__(self, max_rows: int, max_tokens: int):
         self._max_rows, self._max_tokens = max_rows, max_tokens
-        self._sorted: dict[Hashable, list[Row]] = {}
+        self._sorted: dict[Hashable, list[BatchItem]] = {}
         self._requests: collections.OrderedDict[Hashable, _Request] = collections.OrderedDict()
         self._count = 0
 
@@ -146,7 +144,7 @@ class LengthQueue:
         """Rows that wait."""
         return sum(map(len, self._sorted.values()))
 
-    def add(self, group: Hashable, row: Row):
+    def add(self, group: Hashable, row: BatchItem):
         """Puts a row in."""
         row.number, self._count = self._count, self._count + 1
         bisect.insort(self._sorted.setdefault(group, []), row, key=_rank)
@@ -158,7 +156,7 @@ class LengthQueue:
         """Returns the rows that wait, of each request `most` at most."""
         return sum(min(request.waiting, most) for request in self._requests.values())
 
-    def next(self) -> Row | None:
+    def next(self) -> BatchItem | None:
         """Returns the row that the next batch is made for: the first that waits of the request whose turn it is."""
         if not self._requests:
             return None
@@ -190,7 +188,7 @@ class LengthQueue:
                 end += 1
         return group, start, end
 
-    def take(self) -> tuple[Hashable, list[Row]] | None:
+    def take(self) -> tuple[Hashable, list[BatchItem]] | None:
         """Returns (group, rows) of the next batch, which wait no longer; None where nothing waits."""
         found = self.peek()
         if found is None:

@@ -51,7 +51,7 @@ _MESSAGES = {
 _CLASSES = message_classes("tensorflow.serving", _MESSAGES)
 
 
-def read(path: str, message: str | type[Message], flag: str):
+def read_message(path: str, message: str | type[Message], flag: str):
     """Returns the message in the text file `path`.
 
     Args:
@@ -64,7 +64,7 @@ def read(path: str, message: str | type[Message], flag: str):
     """
     kind = _CLASSES[message] if isinstance(message, str) else message
     try:
-        return parse(path, kind)
+        return parse_message(path, kind)
     except (OSError, ValueError) as error:
         reason = str(error).removesuffix(".")
         raise ValueError(
@@ -73,7 +73,7 @@ def read(path: str, message: str | type[Message], flag: str):
         ) from error
 
 
-def parse(path: str, kind: type):
+def parse_message(path: str, kind: type):
     """Returns the message of class `kind` that the text file `path` holds.
 
     Raises:
@@ -98,7 +98,7 @@ _OURS = ("max_batch_size", "batch_timeout_micros", "max_enqueued_batches", "num_
 
 
 @dataclasses.dataclass(frozen=True)
-class Batching:
+class BatchingLimits:
     """Bounds of batches.
 
     Attributes:
@@ -128,21 +128,21 @@ class Batching:
         return self.max_batch_size * self.max_enqueued_batches
 
 
-def read_parameters(path: str, **defaults) -> Batching:
+def read_parameters(path: str, **defaults) -> BatchingLimits:
     """Returns what the text file `path`, a BatchingParameters of TensorFlow Serving's, says.
 
     Args:
         path: of the file.
-        defaults: attributes of `Batching` that such a file cannot have.
+        defaults: attributes of `BatchingLimits` that such a file cannot have.
 
     Raises:
         ValueError: it cannot be read, or asks for what would give wrong answers.
     """
     flag = "batching_parameters_file"
-    return read_batching(read(path, "BatchingParameters", flag), path, flag, **defaults)
+    return read_batching(read_message(path, "BatchingParameters", flag), path, flag, **defaults)
 
 
-def read_batching(message, path: str, flag: str, **defaults) -> Batching:
+def read_batching(message, path: str, flag: str, **defaults) -> BatchingLimits:
     """Returns what a BatchingParameters says that stands in the file `path`, which the setting `flag` names.
 
     Raises:
@@ -159,7 +159,7 @@ def read_batching(message, path: str, flag: str, **defaults) -> Batching:
         logging.warning("%s: large requests are cut, whatever enable_large_batch_splitting says.", path)
     given = {name: getattr(message, name).value for name in _OURS if message.HasField(name)}
     try:
-        return Batching(**(defaults | given))
+        return BatchingLimits(**(defaults | given))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
@@ -257,7 +257,7 @@ def session_config(
         ValueError: `file` cannot be read, or there is no such precision.
     """
     flag = "tensorflow_session_config_file"
-    config = read(file, config_pb2.ConfigProto, flag) if file else config_pb2.ConfigProto()
+    config = read_message(file, config_pb2.ConfigProto, flag) if file else config_pb2.ConfigProto()
     for kind, number in (threads or {}).items():
         if number:
             setattr(config, f"{kind}_op_parallelism_threads", number)
@@ -267,18 +267,18 @@ def session_config(
     return config.SerializeToString(deterministic=True)
 
 
-def read_platform(path: str, **defaults) -> tuple[Bundle, Batching | None]:
+def read_platform(path: str, **defaults) -> tuple[Bundle, BatchingLimits | None]:
     """Returns what the text file `path`, a PlatformConfigMap, says of TensorFlow's models.
 
     Args:
         path: of the file.
-        defaults: attributes of `Batching` that such a file cannot have.
+        defaults: attributes of `BatchingLimits` that such a file cannot have.
 
     Raises:
         ValueError: it cannot be read, says nothing of TensorFlow's models, or asks for what is not followed here.
     """
     flag = "platform_config_file"
-    entries = read(path, _BUNDLE_CLASSES["PlatformConfigMap"], flag).platform_configs
+    entries = read_message(path, _BUNDLE_CLASSES["PlatformConfigMap"], flag).platform_configs
     adapter = _BUNDLE_CLASSES["SavedModelBundleSourceAdapterConfig"]()
     names = [entry.key for entry in entries]
     if names != [_PLATFORM] or not entries[0].value.source_adapter_config.Unpack(adapter):
@@ -305,9 +305,7 @@ def read_platform(path: str, **defaults) -> tuple[Bundle, Batching | None]:
 def _mix(config, mixed_precision):
     """Has products of matrices computed in bfloat16 where TensorFlow deems it safe."""
     if mixed_precision not in ("", _BFLOAT16):
-        raise ValueError(
-            f"`mixed_precision` must be {_BFLOAT16} or empty. Received {mixed_precision!r}; correct it."
-        )
+        raise ValueError(f"`mixed_precision` must be {_BFLOAT16} or empty. Received {mixed_precision!r}; correct it.")
     if mixed_precision:
         logging.info("Products of matrices are computed in bfloat16 where the processor can.")
         on = rewriter_config_pb2.RewriterConfig.ON

@@ -129,7 +129,7 @@ def _denied(message):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Served:
+class CatalogState:
     """What is served at one moment; never changed, only exchanged.
 
     Attributes:
@@ -179,7 +179,7 @@ class Catalog:
         allow_labels_for_unavailable: bool = False,
         reload_rules: ReloadRules | None = None,
     ):
-        self._served = Served({model.name: model for model in models}, {})
+        self._served = CatalogState({model.name: model for model in models}, {})
         self._loading = loading
         self._allow = allow_labels_for_unavailable
         self.reload_rules = reload_rules or ReloadRules()
@@ -266,7 +266,7 @@ class Catalog:
             call.check()
             for config in configs:
                 self._check_labels(config, wanted[config.name] or models[config.name].available())
-            self._served = Served(models, {config.name: config.labels for config in configs})
+            self._served = CatalogState(models, {config.name: config.labels for config in configs})
             for config in configs:
                 models[config.name].settle(config.policy, wanted[config.name])
 

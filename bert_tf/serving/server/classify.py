@@ -10,7 +10,7 @@ from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import classification_pb2, inference_pb2, model_pb2, regression_pb2
 
 from bert_tf.serving.limits import invalid, unimplemented
-from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, INTERNAL, Call, check_input, run, set_spec
+from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, INTERNAL, Call, check_input, run_predict, set_spec
 from bert_tf.serving.server.tensors import CLASSIFY, REGRESS, Signature
 
 
@@ -24,7 +24,7 @@ def classify(
     """
     name, signature = _signature(version, request)
     keys = check_classification(signature)
-    examples = read_examples(request.input, call.limits)
+    examples = read_serialized_examples(request.input, call.limits)
     outputs = _run(version, signature, examples, keys, call, "Classify")
     response = classification_pb2.ClassificationResponse()
     set_spec(response.model_spec, version, name)
@@ -42,7 +42,7 @@ def regress(
     """
     name, signature = _signature(version, request)
     check_regression(signature)
-    examples = read_examples(request.input, call.limits)
+    examples = read_serialized_examples(request.input, call.limits)
     outputs = _run(version, signature, examples, ["outputs"], call, "Regress")
     response = regression_pb2.RegressionResponse()
     set_spec(response.model_spec, version, name)
@@ -81,7 +81,7 @@ def check_regression(signature):
         raise invalid(f"No regression outputs found in SignatureDef: {signature.definition}")
 
 
-def read_examples(request_input, limits) -> np.ndarray:
+def read_serialized_examples(request_input, limits) -> np.ndarray:
     """Returns the serialized tf.Examples of an Input, an object array [batch] of bytes.
 
     Raises:
@@ -164,7 +164,7 @@ def _check_input(signature, kind):
 
 def _run(version, signature, examples, keys, call, api):
     check_examples(signature, examples)
-    outputs = run(version, signature, {"inputs": examples}, keys, call, api)
+    outputs = run_predict(version, signature, {"inputs": examples}, keys, call, api)
     return {key: np.asarray(array) for key, array in outputs.items()}
 
 
@@ -202,7 +202,7 @@ def _type_of(array):
 # The checks, their order and their words are those of TensorFlow Serving's `multi_inference.cc`.
 
 
-def spec_of(request: inference_pb2.MultiInferenceRequest) -> model_pb2.ModelSpec:
+def model_spec(request: inference_pb2.MultiInferenceRequest) -> model_pb2.ModelSpec:
     """Returns the ModelSpec that says which model and version are asked: the first task's, or an empty one."""
     return request.tasks[0].model_spec if request.tasks else model_pb2.ModelSpec()
 
@@ -217,7 +217,7 @@ def multi_inference(
             than Classify and Regress; or the examples are wrong.
     """
     tasks = _tasks(version, request)
-    examples = read_examples(request.input, call.limits)
+    examples = read_serialized_examples(request.input, call.limits)
     for signature in tasks.values():
         check_examples(signature, examples)
     response = inference_pb2.MultiInferenceResponse()
@@ -273,5 +273,5 @@ def _infer(version, signatures, examples, call):
         for side in ("inputs", "outputs")
     )
     together = Signature(inputs, outputs, {}, signatures[0].definition)
-    arrays = run(version, together, dict.fromkeys(inputs, examples), (), call, "MultiInference")
+    arrays = run_predict(version, together, dict.fromkeys(inputs, examples), (), call, "MultiInference")
     return {name: np.asarray(array) for name, array in arrays.items()}

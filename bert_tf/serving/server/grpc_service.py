@@ -35,9 +35,9 @@ from bert_tf.serving import addresses, wire
 from bert_tf.serving.limits import Limits, ServingError, from_fault, invalid, unavailable
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.catalog import reload
-from bert_tf.serving.server.classify import classify, multi_inference, regress, spec_of
+from bert_tf.serving.server.classify import classify, model_spec, multi_inference, regress
 from bert_tf.serving.server.health import Health, model_metadata, model_status, require_spec
-from bert_tf.serving.server.options import Options
+from bert_tf.serving.server.options import ServerOptions
 from bert_tf.serving.server.predict import Call, predict
 
 # === Channel arguments ===
@@ -215,7 +215,7 @@ def _status(catalog, request, call):
 
 
 def _multi_inference(catalog, request, call):
-    with catalog.lease(spec_of(request)) as version:
+    with catalog.lease(model_spec(request)) as version:
         return multi_inference(version, request, call)
 
 
@@ -241,7 +241,7 @@ class GrpcServer:
         port: where it listens; None: on a Unix socket alone.
     """
 
-    def __init__(self, catalog, options: Options):
+    def __init__(self, catalog, options: ServerOptions):
         """Takes its port; nobody is answered before `start`.
 
         Raises:
@@ -269,7 +269,7 @@ class GrpcServer:
             reflection.enable_server_reflection(offered, self._server)
         self.port = None
         if options.port is not None:
-            self.port = bind_port(self._server, addresses.join(options.host, options.port), options.tls)
+            self.port = bind_port(self._server, addresses.join_address(options.host, options.port), options.tls)
         path = options.grpc_socket_path
         self._socket = None if path is None else UnixSocket(self._server, path, options.tls)
 
@@ -360,7 +360,7 @@ class GrpcServer:
         call.check()
         with call.work.begun(call, len(data)):
             call.check()  # who had to wait for the turn may have left
-            wire.check(data, method.request.DESCRIPTOR, call.limits)
+            wire.check_message(data, method.request.DESCRIPTOR, call.limits)
             request = _parse(method.request, data)
             del data
             if not method.counts:
@@ -379,7 +379,7 @@ class GrpcServer:
 
 
 def _model_name(request):
-    return (request.model_spec if hasattr(request, "model_spec") else spec_of(request)).name
+    return (request.model_spec if hasattr(request, "model_spec") else model_spec(request)).name
 
 
 def _parse(kind, data):

@@ -257,7 +257,7 @@ async def read_body(request: web.BaseRequest, limits: Limits, seconds: float, he
     return bytes(body)
 
 
-def unpack(body: bytes, call: Call, held: HeldBody) -> bytes:
+def gunzip(body: bytes, call: Call, held: HeldBody) -> bytes:
     """Returns a body of gzip unpacked, in time proportional to its packed and its unpacked size.
 
     Args:

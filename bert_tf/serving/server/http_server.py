@@ -24,10 +24,10 @@ from bert_tf.serving.server.http_body import (
     HeldBody,
     HttpError,
     encoding_of,
+    gunzip,
     read_body,
-    unpack,
 )
-from bert_tf.serving.server.options import Options
+from bert_tf.serving.server.options import ServerOptions
 from bert_tf.serving.server.predict import Call
 
 _IDLE_SECONDS = 120  # a connection that says nothing for so long is closed
@@ -49,7 +49,7 @@ _CORS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Page:
+class StaticPage:
     """What a GET that is not for a model gives.
 
     Attributes:
@@ -76,7 +76,7 @@ class RestServer:
         running: predictions that have a thread.
     """
 
-    def __init__(self, answer: Callable, pages: dict[str, Callable[[], Page]], options: Options):
+    def __init__(self, answer: Callable, pages: dict[str, Callable[[], StaticPage]], options: ServerOptions):
         """Takes its port; nobody is answered before `start`.
 
         Args:
@@ -257,7 +257,7 @@ class RestServer:
         """Runs in a thread of the pool."""
         if packed:
             try:
-                body = unpack(body, call, held)
+                body = gunzip(body, call, held)
             except ServingError as error:
                 raise HttpError(error.http_status, error.message) from error
         return self._answer(method, path, body, call)
@@ -323,7 +323,8 @@ def _bind(host, port):
         return socket.create_server((host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=both)
     except (OSError, OverflowError) as error:
         raise ValueError(
-            f"The REST port must be free and its address this machine's. Received {addresses.join(host, port)}: "
+            f"The REST port must be free and its address this machine's. Received "
+            f"{addresses.join_address(host, port)}: "
             f"{error}; choose another `rest_api_port`, or 0 for any."
         ) from error
 

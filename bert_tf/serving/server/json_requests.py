@@ -17,10 +17,10 @@ from bert_tf.serving.server.json_values import (
     encode,
     from_base64,
     is_base64,
+    json_to_array,
     kind,
     quoted,
     shape_of,
-    to_array,
     too_big,
 )
 from bert_tf.serving.server.predict import check_input, wrong_count
@@ -44,7 +44,7 @@ _ESCAPE = re.compile(rb"\\(?:[^u](?:\\[^u]){0,999}|u[dD][89abAB][0-9a-fA-F]{2}\\
 _MAY_BE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-def check(body: bytes, limits: Limits):
+def check_json(body: bytes, limits: Limits):
     """Raises ServingError where a JSON text nests too deep, has too many values or half of a surrogate pair.
 
     What is no JSON may pass, or fail with any of these: the reader has words for that.
@@ -107,7 +107,7 @@ class RepeatedKeys(dict):
         self.pairs = pairs
 
 
-def parse(body: bytes, limits: Limits = LIMITS) -> dict:
+def parse_body(body: bytes, limits: Limits = LIMITS) -> dict:
     """Returns the JSON object of a request body, with which the body may end or not; of equal keys the first counts.
 
     Raises:
@@ -116,7 +116,7 @@ def parse(body: bytes, limits: Limits = LIMITS) -> dict:
     body = body.removeprefix(_BYTE_ORDER_MARK)
     if not body:
         raise invalid("JSON Parse error: The document is empty")
-    check(body, limits)
+    check_json(body, limits)
     document = _first_value(body)
     if not isinstance(document, dict):
         raise invalid(f"JSON Value: {quoted(document)} Is not object")
@@ -194,7 +194,7 @@ def _columns(value, signature, limits):
             raise invalid(f"Missing named input: {alias} in 'inputs' object.")
     for alias in dtypes:
         _check_shape(signature, alias, shape_of(value[alias], limits), limits)
-    return {alias: to_array(value[alias], dtype, limits) for alias, dtype in dtypes.items()}
+    return {alias: json_to_array(value[alias], dtype, limits) for alias, dtype in dtypes.items()}
 
 
 def _dtypes(signature):
@@ -249,7 +249,7 @@ def _add(columns, alias, value, dtypes, limits):
     """Adds a row's value to its column, whose rows must all have one shape."""
     if alias not in dtypes:
         raise invalid(f"JSON object: does not have named input: {alias}")
-    array = to_array(value, dtypes[alias], limits)
+    array = json_to_array(value, dtypes[alias], limits)
     first = columns[alias][0] if columns[alias] else array
     if first.size != array.size:
         raise invalid(f"Expecting tensor size: {first.size} but got: {array.size}")

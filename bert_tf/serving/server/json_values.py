@@ -24,7 +24,7 @@ class Constant(float):
     """NaN or an infinity that a JSON text names: 1e999 is read as an infinity too, and is none."""
 
 
-def to_array(value, dtype: tf.DType, limits: Limits = LIMITS) -> np.ndarray:
+def json_to_array(value, dtype: tf.DType, limits: Limits = LIMITS) -> np.ndarray:
     """Returns the array of a JSON scalar or of evenly nested lists; strings as objects of type bytes.
 
     Raises:

@@ -125,7 +125,7 @@ def read_path(file: str) -> str | None:
     Raises:
         ValueError: the file cannot be read, or its path begins with no slash.
     """
-    config = bundle.read(file, "MonitoringConfig", "monitoring_config_file").prometheus_config
+    config = bundle.read_message(file, "MonitoringConfig", "monitoring_config_file").prometheus_config
     if not config.enable:
         return None
     if config.path and not config.path.startswith("/"):
@@ -133,7 +133,7 @@ def read_path(file: str) -> str | None:
     return config.path or PATH
 
 
-def page() -> bytes:
+def prometheus_text() -> bytes:
     """Returns all figures in Prometheus's text format, version 0.0.4."""
     text = generate_latest(_Named()).decode()
     # The library ends each counter's name in `_total`; TensorFlow Serving's has no such end.

@@ -96,14 +96,14 @@ def read_configs(config: model_server_config_pb2.ModelServerConfig) -> list[Mode
     return list(found.values())
 
 
-def read_file(path: str) -> list[ModelConfig] | None:
+def read_model_config(path: str) -> list[ModelConfig] | None:
     """Returns the models that the text file `path`, a ModelServerConfig, lists; None where it sets nothing.
 
     Raises:
         ValueError: it cannot be read, or is no config of models that can be served.
     """
     try:
-        return read_configs(bundle.parse(path, model_server_config_pb2.ModelServerConfig))
+        return read_configs(bundle.parse_message(path, model_server_config_pb2.ModelServerConfig))
     except ServingError as error:
         reason = error.message
     except (OSError, ValueError) as error:
@@ -137,7 +137,7 @@ class ConfigFile:
         """
         complaint = ""
         try:
-            configs = read_file(self._path)
+            configs = read_model_config(self._path)
             if configs is None:
                 complaint = "it sets nothing. To unload all models, write `model_config_list {}`"
             elif configs == self._failed and time.monotonic() < self._again:

@@ -10,7 +10,7 @@ import grpc
 
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.server import bundle
-from bert_tf.serving.server.bundle import DEFAULT, Batching, Bundle
+from bert_tf.serving.server.bundle import DEFAULT, BatchingLimits, Bundle
 
 # === Tls ===
 # Encryption of both faces, from the file that TensorFlow Serving's `--ssl_config_file` names.
@@ -20,7 +20,7 @@ _FLAG = "ssl_config_file"
 
 
 @dataclasses.dataclass(frozen=True)
-class Tls:
+class ServerTls:
     """Who the server is, and whether callers must say who they are.
 
     Attributes:
@@ -64,13 +64,13 @@ class Tls:
         return context
 
 
-def read_tls(path: str) -> Tls:
+def read_tls(path: str) -> ServerTls:
     """Returns what the SSLConfig in the text file `path` says.
 
     Raises:
         ValueError: it cannot be read, lacks the key or the certificate, or they do not fit.
     """
-    config = bundle.read(path, "SSLConfig", _FLAG)
+    config = bundle.read_message(path, "SSLConfig", _FLAG)
     missing = [name for name in ("server_key", "server_cert") if not getattr(config, name)]
     if missing:
         raise ValueError(
@@ -79,7 +79,7 @@ def read_tls(path: str) -> Tls:
         )
     if config.client_verify and not config.custom_ca:
         raise ValueError(f"`{_FLAG}` must have a custom_ca where client_verify is true. Received: {path} without one.")
-    tls = Tls(config.server_key, config.server_cert, config.custom_ca, config.client_verify)
+    tls = ServerTls(config.server_key, config.server_cert, config.custom_ca, config.client_verify)
     tls.context()  # gRPC would take a wrong pair, and refuse every caller
     return tls
 
@@ -91,7 +91,7 @@ HOST = "127.0.0.1"  # nobody else's machine may ask unless somebody wants that
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class ServerOptions:
     """Settings of a server, whatever it serves.
 
     Attributes:
@@ -149,14 +149,14 @@ class Options:
     health: bool = False
     reflection: bool = False
     metrics_path: str | None = None
-    tls: Tls | None = None
+    tls: ServerTls | None = None
     enable_serialization_as_tensor_content: bool = False
     model_config_file: str | None = None
     model_config_poll_seconds: float = 0.0
     enable_model_config_reload: bool | None = None
     model_config_reload_base_paths: tuple[str, ...] = ()
     allow_version_labels_for_unavailable_models: bool = False
-    batching: Batching | None = None
+    batching: BatchingLimits | None = None
     max_num_load_retries: int = 5
     load_retry_interval_micros: int = 60_000_000
     num_load_threads: int = 0

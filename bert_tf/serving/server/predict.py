@@ -23,7 +23,7 @@ from bert_tf.serving.server.tensors import (
     check_tensor,
     fill_content,
     fill_proto,
-    to_array,
+    proto_to_array,
     type_name,
 )
 from bert_tf.serving.server.turns import Work
@@ -98,12 +98,12 @@ def predict(version, request: predict_pb2.PredictRequest, call: Call = INTERNAL)
     fill = fill_content if call.tensor_content else fill_proto
     response = predict_pb2.PredictResponse()
     set_spec(response.model_spec, version, name)
-    for alias, array in run(version, signature, inputs, aliases, call).items():
+    for alias, array in run_predict(version, signature, inputs, aliases, call).items():
         fill(response.outputs[alias], array, signature.outputs[alias].dtype)
     return response
 
 
-def run(
+def run_predict(
     version,
     signature,
     inputs: dict[str, np.ndarray],
@@ -142,7 +142,7 @@ def read_input(signature, alias: str, proto: tensor_pb2.TensorProto, limits: Lim
     """
     check_tensor(proto, alias, limits)
     check_input(signature, alias, proto.dtype, [dim.size for dim in proto.tensor_shape.dim])
-    return to_array(proto, alias)
+    return proto_to_array(proto, alias)
 
 
 def check_input(signature, alias: str, datatype: int, sizes: Sequence[int]):

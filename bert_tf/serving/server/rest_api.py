@@ -18,7 +18,7 @@ from bert_tf.serving.limits import ServingError, from_fault, invalid
 from bert_tf.serving.server import json_requests, json_responses, metrics
 from bert_tf.serving.server.classify import classify, regress
 from bert_tf.serving.server.health import model_metadata, model_status
-from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, INTERNAL, Call, check_method, run
+from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, INTERNAL, Call, check_method, run_predict
 
 _DIGITS = 19  # of the largest version
 _VERSION = r"(?:(?:/versions/(\d+))|(?:/labels/([^/:]+)))?"
@@ -89,7 +89,7 @@ def _spec(name, number, label):
 def _document(spec, body, call):
     """Returns the JSON object of a body, whose signature goes into `spec`."""
     call.check()
-    document = json_requests.parse(body, call.limits)
+    document = json_requests.parse_body(body, call.limits)
     spec.signature_name = document.get("signature_name", "")
     return document
 
@@ -97,7 +97,7 @@ def _document(spec, body, call):
 def _predict(catalog, spec, body, call):
     with catalog.lease(spec) as version:
         inputs, row, signature = _inputs(version, spec, body, call)
-        return json_responses.predictions(run(version, signature, inputs, call=call), signature, row)
+        return json_responses.predictions(run_predict(version, signature, inputs, call=call), signature, row)
 
 
 def _inputs(version, spec, body, call):

@@ -16,7 +16,7 @@ from tensorflow.python.saved_model import loader_impl
 from bert_tf.serving.limits import from_number, invalid
 from bert_tf.serving.server.bundle import DEFAULT, Bundle
 from bert_tf.serving.server.tensors import MAX_AXES, read_signature
-from bert_tf.serving.server.version_folders import check_files, check_regular
+from bert_tf.serving.server.version_folders import check_regular, check_stored_files
 from bert_tf.serving.server.workload import Sequences
 from bert_tf.utils.names import EXPLANATIONS, SEQUENCES, SIDE_BY_SIDE
 
@@ -69,7 +69,7 @@ class SavedModel:
         """
         # tf.saved_model.load would trace every function anew and keep the weights in the one eager context; its TF1
         # sister warns of its age and fails over a missing vocabulary before it can be named.
-        check_files(path)
+        check_stored_files(path)
         loader = loader_impl.SavedModelLoader(path)
         meta_graph = loader.get_meta_graph_def_from_tags(bundle.tags)
         _check_assets(path, meta_graph)

@@ -18,9 +18,9 @@ from bert_tf.serving.server.batching import ModelBatching
 from bert_tf.serving.server.catalog import Catalog, ReloadRules
 from bert_tf.serving.server.grpc_service import GrpcServer
 from bert_tf.serving.server.health import readiness
-from bert_tf.serving.server.http_server import Page, RestServer
-from bert_tf.serving.server.model_config import ConfigFile, ModelConfig, read_file
-from bert_tf.serving.server.options import Options
+from bert_tf.serving.server.http_server import RestServer, StaticPage
+from bert_tf.serving.server.model_config import ConfigFile, ModelConfig, read_model_config
+from bert_tf.serving.server.options import ServerOptions
 from bert_tf.serving.server.page import pages
 from bert_tf.serving.server.rest_api import answer
 from bert_tf.serving.server.version_folders import explain_no_versions, find_versions
@@ -35,21 +35,21 @@ def serve(model_base_path: str | None = None, model_name: str = "default", **opt
         model_base_path: folder with a numbered folder for each version of one model, of which the newest is served;
             None: the option `model_config_file` lists the models.
         model_name: its name in requests.
-        options: fields of `Options`.
+        options: fields of `ServerOptions`.
 
     Raises:
         ValueError: `model_base_path` is no directory or holds something else than versions, the name is empty, the
             config cannot be served, or a port cannot be had. An empty directory and a version that cannot be loaded are
             no errors: they are logged, and the server waits for a better one.
     """
-    options = Options(**options)
+    options = ServerOptions(**options)
     if (model_base_path is None) == (options.model_config_file is None):
         raise ValueError(
             "Either `model_base_path` or `model_config_file` must say what is served. "
             f"Received: {model_base_path!r} and {options.model_config_file!r}."
         )
     if options.model_config_file is not None:
-        configs = read_file(options.model_config_file)
+        configs = read_model_config(options.model_config_file)
         if configs is None:
             logging.warning("%s sets nothing: no model is served.", options.model_config_file)
         return Server(configs or [], options)
@@ -80,7 +80,7 @@ class Server:
         rest_port: of REST, None without.
     """
 
-    def __init__(self, configs: Sequence[ModelConfig], options: Options):
+    def __init__(self, configs: Sequence[ModelConfig], options: ServerOptions):
         self._options = options
         own = options.bundle.enable_per_model_batching_parameters
         self._batching = ModelBatching(options.batching, own) if options.batching else None
@@ -162,16 +162,16 @@ class Server:
         return any(poller.is_alive() for poller in self._pollers)
 
     def _pages(self):
-        found = {"/healthz": lambda: Page(200, b"ok"), "/readyz": self._readiness}
+        found = {"/healthz": lambda: StaticPage(200, b"ok"), "/readyz": self._readiness}
         if self._options.metrics_path:
-            found[self._options.metrics_path] = lambda: Page(200, metrics.page(), metrics.CONTENT_TYPE)
+            found[self._options.metrics_path] = lambda: StaticPage(200, metrics.prometheus_text(), metrics.CONTENT_TYPE)
         if self._options.ui:
             found |= pages(self._catalog)
         return found
 
     def _readiness(self):
         good, text = readiness(self._catalog)
-        return Page(200 if good and not self._stopping.is_set() else 503, text, "application/json")
+        return StaticPage(200 if good and not self._stopping.is_set() else 503, text, "application/json")
 
     def _load(self, configs):
         try:

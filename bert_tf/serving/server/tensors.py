@@ -212,14 +212,14 @@ def read_answer(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
     """
     try:
         if proto.dtype == types_pb2.DT_STRING and proto.tensor_content:
-            return wire.to_array(proto)
+            return wire.wire_to_array(proto)
         check_tensor(proto, alias, _OF_ANSWERS)
         return tf.make_ndarray(proto)
     except (ServingError, OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"Output {alias} must be a tensor whose values fit its shape. Received: {error}.") from error
 
 
-def to_array(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
+def proto_to_array(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
     """Returns the array of a TensorProto that `check_tensor` let pass; strings as objects of type bytes.
 
     Raises:

@@ -34,7 +34,7 @@ def check_regular(path: str | os.PathLike):
     _check(path, os.stat(path))
 
 
-def check_files(folder: str):
+def check_stored_files(folder: str):
     """Checks that a SavedModel's folder has stored files alone.
 
     Raises:
@@ -52,7 +52,7 @@ def check_files(folder: str):
             raise found
 
 
-def fingerprint(folder: str) -> frozenset:
+def folder_fingerprint(folder: str) -> frozenset:
     """Returns what changes whenever a file under `folder` appears, vanishes, grows, or is written or replaced.
 
     Of more files than a SavedModel has, some count.

@@ -23,7 +23,7 @@ from bert_tf.serving.server.classify import classify, multi_inference, regress
 from bert_tf.serving.server.model_config import LATEST, Policy
 from bert_tf.serving.server.predict import INTERNAL, Call, predict
 from bert_tf.serving.server.saved_model import SavedModel
-from bert_tf.serving.server.version_folders import check_regular, explain_no_versions, find_versions, fingerprint
+from bert_tf.serving.server.version_folders import check_regular, explain_no_versions, find_versions, folder_fingerprint
 from bert_tf.serving.server.workload import Workload
 
 # === Warmup ===
@@ -43,7 +43,7 @@ _HANDLERS = {
 }
 
 
-def prepare(version):
+def prepare_signatures(version):
     """Lets TensorFlow optimize the graph of each signature."""
     for name, signature in version.model.signatures.items():
         if not signature.outputs:
@@ -363,7 +363,7 @@ class ServedModel:
 
     def _load(self, number, folder):
         """Loads, warms and serves a version; returns whether that went well."""
-        files = fingerprint(folder)
+        files = folder_fingerprint(folder)
         if not self._may_try(number, files):
             return False
         started = time.monotonic()
@@ -411,7 +411,7 @@ class ServedModel:
         if not bundle.enable_model_warmup:
             return 0
         requests = replay(version, folder, bundle.num_request_iterations)
-        prepare(version)
+        prepare_signatures(version)
         return requests
 
     def _may_try(self, number, files):

@@ -26,7 +26,7 @@ _BYTES_OF_A_TOKEN = 128  # of a text, which take about as much memory to tokeniz
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class RequestPlan:
     """How a request is computed.
 
     Attributes:
@@ -52,7 +52,7 @@ class Sequences:
     positions: int | None = None
     text_tokens: int = 512
 
-    def plan(self, signature: Signature, inputs: dict[str, np.ndarray]) -> Plan:
+    def plan(self, signature: Signature, inputs: dict[str, np.ndarray]) -> RequestPlan:
         """Returns how a request is computed.
 
         Of an export that says how long its sequences are, tokens count as they are computed: those of one part are all
@@ -69,14 +69,14 @@ class Sequences:
         """
         if self.positions is None or not (rows := _rows(inputs)):
             tokens = self._apart(inputs)
-            return Plan(tokens, tokens)
+            return RequestPlan(tokens, tokens)
         lengths, weights = lengths_of(inputs, self.text_tokens), self._weights(inputs)
         if rows > 1 and group_of(signature, inputs) is not None:
             parts = _parts(lengths, weights)
             if len(parts) > 1:
                 tokens = sum(self._padded([lengths[row] for row in part]) for part in parts)
-                return Plan(tokens, _PART_TOKENS, tuple(parts))
-        return Plan(self._padded(lengths), rows * max(weights))
+                return RequestPlan(tokens, _PART_TOKENS, tuple(parts))
+        return RequestPlan(self._padded(lengths), rows * max(weights))
 
     def _apart(self, inputs):
         """Returns the tokens of the texts and numbers of a request each for itself."""

@@ -23,7 +23,7 @@ IDS = {"input_ids": np.array([[2, 5, 9, 14, 3], [2, 6, 7, 11, 3]], np.int32)}
 
 
 class _Task:
-    """What `adapters.write` asks of a task."""
+    """What `adapters.write_adapters` asks of a task."""
 
     head, uses_pooler, labels = ("classifier/.*",), True, LABELS
 
@@ -54,7 +54,9 @@ def _write(folder, base):
     def also(aside):
         write_text(os.path.join(aside, "task.json"), '{"task": "classification"}\n')
 
-    adapters.write(os.fspath(folder), [*encoder.variables, *head.variables], _Task(encoder.config), "base", also)
+    adapters.write_adapters(
+        os.fspath(folder), [*encoder.variables, *head.variables], _Task(encoder.config), "base", also
+    )
     return encoder, head
 
 
@@ -86,8 +88,8 @@ def test_the_form_is_pefts(kept):
 
 def test_merged_is_unmerged(kept, tmp_path):
     base, folder, encoder, head = kept
-    merged = adapters.merge(surgery.read(os.fspath(base)), os.fspath(folder))
-    surgery.write(merged, os.fspath(tmp_path / "merged"))
+    merged = adapters.merge_adapters(surgery.read_model_directory(os.fspath(base)), os.fspath(folder))
+    surgery.write_surgery(merged, os.fspath(tmp_path / "merged"))
     bert = bert_tf.load(tmp_path / "merged")
     assert bert.labels == LABELS and bert.config.lora is None
     assert json.loads((tmp_path / "merged" / "task.json").read_text(encoding="utf-8")) == {"task": "classification"}
@@ -103,7 +105,7 @@ def test_merged_is_unmerged(kept, tmp_path):
 def test_names_of_other_families(tmp_path, family):
     base = tiny.checkpoint(tmp_path / "base", **family)
     encoder, _ = _write(tmp_path / "adapter", base)
-    merged = adapters.merge(surgery.read(os.fspath(base)), os.fspath(tmp_path / "adapter"))
+    merged = adapters.merge_adapters(surgery.read_model_directory(os.fspath(base)), os.fspath(tmp_path / "adapter"))
     plain = bert_tf.Encoder(merged.config)
     plain.build()
     for variable in plain.variables:
@@ -142,7 +144,7 @@ def test_adapters_that_are_none_of_this_model(kept, tmp_path, settings, weights,
     base, folder, _, _ = kept
     _change(tmp_path / "other", folder, settings, weights or (lambda tensors: None))
     with pytest.raises(ValueError, match=message):
-        adapters.merge(surgery.read(os.fspath(base)), os.fspath(tmp_path / "other"))
+        adapters.merge_adapters(surgery.read_model_directory(os.fspath(base)), os.fspath(tmp_path / "other"))
 
 
 def test_an_earlier_run_s_are_replaced(kept, tmp_path):

@@ -149,7 +149,7 @@ def test_configurations():
 def test_models_with_other_added_tokens_are_not_averaged():
     tokens = [AddedToken("[E1]", len(tiny.VOCAB), single_word=single) for single in (False, False, True)]
     tokenizers = [Tokenizer(list(tiny.VOCAB), added_tokens=[token]) for token in tokens]
-    one, same, other = (surgery.Model(str(n), {}, CONFIG, each) for n, each in enumerate(tokenizers))
+    one, same, other = (surgery.ModelDirectory(str(n), {}, CONFIG, each) for n, each in enumerate(tokenizers))
     surgery.check_alike(one, same)
     with pytest.raises(ValueError, match="Received 0 and 2 with added tokens with other flags"):
         surgery.check_alike(one, other)

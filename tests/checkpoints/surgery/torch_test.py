@@ -28,7 +28,9 @@ def randomized(model):
             tensor.add_(0.2 * torch.randn(tensor.shape))
     return model.eval()
 """
-MAKE = TINY + """
+MAKE = (
+    TINY
+    + """
 config = transformers.BertConfig(vocab_size=28, hidden_size=32, num_hidden_layers=3, num_attention_heads=4,
                                  intermediate_size=48, max_position_embeddings=32, num_labels=3)
 model = randomized(transformers.BertForSequenceClassification(config))
@@ -38,13 +40,19 @@ with open(f"{folder}/vocab.txt", "w") as file:
 model.prune_heads({0: [1, 3], 2: [0]})
 save_file({"logits": model(ids).logits.detach().numpy()}, out)
 """
-LOAD = TINY + """
+)
+LOAD = (
+    TINY
+    + """
 model, report = transformers.BertForSequenceClassification.from_pretrained(folder, output_loading_info=True)
 assert not any(report[name] for name in ("missing_keys", "unexpected_keys", "mismatched_keys")), report
 assert model.bert.encoder.layer[0].attention.self.num_attention_heads == 2
 save_file({"logits": model.eval()(ids).logits.detach().numpy()}, out)
 """
-USE_OURS = TINY + """
+)
+USE_OURS = (
+    TINY
+    + """
 import peft
 base = transformers.BertForSequenceClassification.from_pretrained(folder)
 model = peft.PeftModel.from_pretrained(base, sys.argv[3]).eval()
@@ -52,7 +60,10 @@ alone, whole = set(peft.utils.load_peft_weights(sys.argv[3])), set(peft.get_peft
 assert alone == whole, alone ^ whole
 save_file({"logits": model(ids).logits.detach().numpy()}, out)
 """
-MAKE_PEFTS = TINY + """
+)
+MAKE_PEFTS = (
+    TINY
+    + """
 import peft
 base = transformers.BertForSequenceClassification.from_pretrained(folder)
 config = peft.LoraConfig(task_type="SEQ_CLS", r=3, lora_alpha=5, target_modules=["query", "value", "output.dense"])
@@ -66,6 +77,7 @@ plain.load_state_dict(state)
 plain.save_pretrained(folder)
 save_file({"logits": model(ids).logits.detach().numpy()}, out)
 """
+)
 
 
 def _torch(code, *arguments):
@@ -97,10 +109,10 @@ def _logits(folder):
 
 
 def test_torch_prunes_the_same_heads(base, tmp_path):
-    before = surgery.read(os.fspath(base))
+    before = surgery.read_model_directory(os.fspath(base))
     arrays, config = surgery.prune_heads(before.arrays, before.config, {0: [1, 3], 2: [0]})
     ours = tmp_path / "ours"
-    surgery.write(surgery.Model("", arrays, config, before.tokenizer), os.fspath(ours))
+    surgery.write_surgery(surgery.ModelDirectory("", arrays, config, before.tokenizer), os.fspath(ours))
     expected = load_file(tmp_path / "pruned.safetensors")["logits"]
     np.testing.assert_allclose(_logits(ours), expected, atol=1e-5)
     theirs, name_map = tmp_path / "theirs", name_maps.hugging_face()
@@ -130,6 +142,6 @@ def test_peft_loads_the_adapters_of_a_run(base, peft, tmp_path):
 def test_an_adapter_of_pefts_is_merged(base, peft, tmp_path):
     (tmp_path / "adapter").mkdir()
     expected = _torch(MAKE_PEFTS, base, tmp_path / "peft.safetensors", tmp_path / "adapter")
-    merged = adapters.merge(surgery.read(os.fspath(base)), os.fspath(tmp_path / "adapter"))
-    surgery.write(merged, os.fspath(tmp_path / "merged"))
+    merged = adapters.merge_adapters(surgery.read_model_directory(os.fspath(base)), os.fspath(tmp_path / "adapter"))
+    surgery.write_surgery(merged, os.fspath(tmp_path / "merged"))
     np.testing.assert_allclose(_logits(tmp_path / "merged"), expected, atol=1e-5)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.cli.doctor import FAULT, NOTE, OK, WARNING, Finding, is_healthy, to_json, to_text
+from bert_tf.cli.doctor import FAULT, NOTE, OK, WARNING, Finding, findings_json, is_healthy, to_text
 
 FINDINGS = [
     Finding("one", OK, "fine"),
@@ -27,7 +27,7 @@ def test_lines():
 
 
 def test_json():
-    told = to_json(FINDINGS)
+    told = findings_json(FINDINGS)
     assert told["healthy"] is False and is_healthy(FINDINGS[:3])
     fault = {"name": "four", "state": FAULT, "text": "broken", "remedy": "mend it", "values": {"pieces": 2}}
     assert told["findings"][3] == fault

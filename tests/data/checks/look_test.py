@@ -9,7 +9,7 @@ import pytest
 from bert_tf.data import table_checks, tables
 from bert_tf.data.checks import look
 from bert_tf.data.columns import NAME, number
-from bert_tf.data.samples import Sample, Table
+from bert_tf.data.samples import LintSample, TableLayout
 
 NAMES = ("balance", "card", "refund", "limit")
 # Sentences that all differ, and say nothing.
@@ -32,7 +32,9 @@ def sample(path, header=True, columns=("text",), label="label", kind=NAME):
     names = dict(zip(("text_a", "text_b"), (examples.text_a, examples.text_b), strict=False))
     names = {name: texts for name, texts in names.items() if texts is not None}
     labels = examples.labels if kind is NAME else None
-    return Sample(examples.path, examples.where, names, examples.labels, labels, table=Table(header, columns, label))
+    return LintSample(
+        examples.path, examples.where, names, examples.labels, labels, table=TableLayout(header, columns, label)
+    )
 
 
 def kinds(train, dev=None):
@@ -91,7 +93,7 @@ def test_one_label_for_all_and_no_label_at_all(tmp_path):
     assert (found.kind, found.count, found.is_warning) == ("one_label", 40, True)
     assert "label 'card' in all 40 examples, with which training does not start" in str(found)
     texts = {"text": [text for text, _ in ROWS]}
-    several = Sample(str(tmp_path / "a.tsv"), str, texts, labels=[()] * 40, table=None)
+    several = LintSample(str(tmp_path / "a.tsv"), str, texts, labels=[()] * 40, table=None)
     assert [each.kind for each in table_checks.of_training(several)] == ["no_labels"]
     yes_or_no = dataclasses.replace(several, labels=[("a",)] * 40)
     assert not list(table_checks.of_training(yes_or_no))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from bert_tf.evaluation.error_reports.common import scored
-from bert_tf.evaluation.error_reports.labels import Options
+from bert_tf.evaluation.error_reports.labels import MultipleChoiceReport
 from tests.evaluation.error_reports.support import NASTY, Sections, choices, shown
 
 GOLD = [0, 0, 0, 1]
@@ -89,7 +89,8 @@ def test_without_an_error_the_page_says_so():
 def test_choices_of_an_example_s_own_are_shown_by_what_they_say():
     chances = np.array([[0.2, 0.8, 0], [0.1, 0.3, 0.6]])
     meanings = [["yes it is", "no"], ["a", "b", "c"]]
-    judged = Options(examples=shown(["one", "two"]), gold=np.array([0, 2]), probabilities=chances, labels=list("012"),
+    judged = MultipleChoiceReport(examples=shown(["one", "two"]), gold=np.array([0, 2]), probabilities=chances,
+        labels=list("012"),
                      meanings=meanings)  # fmt: skip
     page = Sections(judged)
     assert page.tables["Most confident errors"][0][1] == ["2", "0: yes it is", "1: no", "0.800", "one"]

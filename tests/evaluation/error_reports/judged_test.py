@@ -3,8 +3,8 @@
 import numpy as np
 
 from bert_tf.evaluation.error_reports.common import write_table
-from bert_tf.evaluation.error_reports.labels import Marks
-from bert_tf.evaluation.error_reports.values import Places, Values
+from bert_tf.evaluation.error_reports.labels import MultiLabelReport
+from bert_tf.evaluation.error_reports.values import RegressionReport, RetrievalReport
 from tests.evaluation.error_reports.support import choices, shown
 
 CHANCES = [[0.9, 0.1], [0.2, 0.8], [0.4, 0.6], [0.3, 0.7]]
@@ -35,7 +35,9 @@ def test_the_most_confident_errors_come_first_and_the_least_sure_of_the_others_n
 def test_several_labels_have_the_probability_of_their_least_sure_answer(tmp_path):
     gold = np.array([[1, 1], [0, 0], [1, 0]], bool)
     chances = np.array([[0.9, 0.2], [0.4, 0.1], [0.9, 0.95]])
-    judged = Marks(examples=shown(["a", "b", "c"]), gold=gold, probabilities=chances, labels=["x", "y"], separator=";")
+    judged = MultiLabelReport(
+        examples=shown(["a", "b", "c"]), gold=gold, probabilities=chances, labels=["x", "y"], separator=";"
+    )
     rows = _rows(tmp_path, judged, "errors")
     assert rows[1:] == [
         ["id2", "x", "x;y", "0.9", "c"],
@@ -46,17 +48,17 @@ def test_several_labels_have_the_probability_of_their_least_sure_answer(tmp_path
 
 def test_numbers_are_sorted_by_how_far_they_are_off(tmp_path):
     given = np.array([1.1, 4.0, 2.5], np.float32)
-    judged = Values(examples=shown(["a", "b", "c"]), gold=np.array([1.0, 2.0, 2.25], np.float32), given=given)
+    judged = RegressionReport(examples=shown(["a", "b", "c"]), gold=np.array([1.0, 2.0, 2.25], np.float32), given=given)
     rows = _rows(tmp_path, judged, "errors")
     assert rows[1:] == [["id1", "2.0", "4.0", "b"], ["id2", "2.25", "2.5", "c"], ["id0", "1.0", "1.1", "a"]]
 
 
 def test_where_scales_differ_the_order_counts():
     gold, given = np.array([0.0, 1, 2, 3]), np.array([0.1, 0.2, 0.9, 0.3])
-    judged = Values(examples=shown(["a"] * 4), gold=gold, given=given, is_same_scale=False)
+    judged = RegressionReport(examples=shown(["a"] * 4), gold=gold, given=given, is_same_scale=False)
     assert judged.errors.tolist() == [0, 0, 0.25, -0.25]
 
 
 def test_texts_that_are_found_late_come_first(tmp_path):
-    rows = _rows(tmp_path, Places(examples=shown(["a", "b"]), places=np.array([1, 7])), "errors")
+    rows = _rows(tmp_path, RetrievalReport(examples=shown(["a", "b"]), places=np.array([1, 7])), "errors")
     assert rows == [["id", "place", "text"], ["id1", "7", "b"], ["id0", "1", "a"]]

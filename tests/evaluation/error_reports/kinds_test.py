@@ -3,19 +3,21 @@
 import numpy as np
 import pytest
 
-from bert_tf.evaluation.entities import Entity
-from bert_tf.evaluation.error_reports.answers import Questions, question_words
+from bert_tf.evaluation.entities import EntitySpan
+from bert_tf.evaluation.error_reports.answers import QuestionReport, question_words
 from bert_tf.evaluation.error_reports.common import Shown
-from bert_tf.evaluation.error_reports.labels import Marks
-from bert_tf.evaluation.error_reports.tagging import Taggings, kind_of, match
-from bert_tf.evaluation.error_reports.values import Places, Values
+from bert_tf.evaluation.error_reports.labels import MultiLabelReport
+from bert_tf.evaluation.error_reports.tagging import TaggingReport, kind_of_error, match
+from bert_tf.evaluation.error_reports.values import RegressionReport, RetrievalReport
 from tests.evaluation.error_reports.support import Sections, shown
 
 
 def test_several_labels():
     gold = np.array([[1, 1], [0, 0], [1, 0]], bool)
     chances = np.array([[0.9, 0.2], [0.4, 0.1], [0.9, 0.95]])
-    page = Sections(Marks(examples=shown(["a", "b", "c"]), gold=gold, probabilities=chances, labels=["x", "y"]))
+    page = Sections(
+        MultiLabelReport(examples=shown(["a", "b", "c"]), gold=gold, probabilities=chances, labels=["x", "y"])
+    )
     assert [row[:4] for row in page.tables["Each label"][0][1:]] == [["x", "2", "2", "2"], ["y", "1", "1", "0"]]
     assert page.tables["Most confident errors"][0][1:] == [
         ["4", "x", "", "y 0.950", "c"],
@@ -30,7 +32,7 @@ def test_several_labels():
 
 def test_numbers():
     gold, given = np.array([1.0, 2.0, 4.0]), np.array([1.5, 2.0, 2.0])
-    page = Sections(Values(examples=shown(["a", "b", "c"]), gold=gold, given=given))
+    page = Sections(RegressionReport(examples=shown(["a", "b", "c"]), gold=gold, given=given))
     rows = {row[0]: row[1] for row in page.tables["Given and right"][0]}
     assert rows["mean absolute error"] == "0.8333" and rows["mean error"] == "-0.5"
     assert page.tables["Greatest errors"][0][1] == ["4", "4", "2", "-2", "c"]
@@ -38,7 +40,7 @@ def test_numbers():
 
 
 def test_numbers_that_are_none_are_no_error():
-    page = Sections(Values(examples=shown(["a"]), gold=np.ones(1), given=np.array([np.nan])))
+    page = Sections(RegressionReport(examples=shown(["a"]), gold=np.ones(1), given=np.array([np.nan])))
     assert "no numbers" in page.html
 
 
@@ -51,49 +53,49 @@ def test_models_that_give_one_answer_to_all_are_warned_of():
     tags = {"words": [["a"], ["b"]], "chances": [[0.9], [0.9]], "gold": [["O"], ["B-X"]]}
     asked = {"confidence": np.ones(2), "exact": np.zeros(2), "f1": np.zeros(2), "gold": [["a"], []]}
     for judged, answers in (
-        (Values(examples=one, gold=numbers, given=np.full(2, 2.5)), "2.5"),
-        (Marks(examples=one, probabilities=np.array([[0.9, 0.6]] * 2), **marks), "'x,y'"),
-        (Marks(examples=one, probabilities=np.zeros([2, 2]), **marks), "none of the labels"),
-        (Taggings(examples=one, given=[["O"], ["O"]], **tags), "the tag 'O'"),
-        (Questions(examples=one, given=["", ""], **asked), "that there is none"),
-        (Questions(examples=one, given=["a", "a"], **asked), "'a'"),
+        (RegressionReport(examples=one, gold=numbers, given=np.full(2, 2.5)), "2.5"),
+        (MultiLabelReport(examples=one, probabilities=np.array([[0.9, 0.6]] * 2), **marks), "'x,y'"),
+        (MultiLabelReport(examples=one, probabilities=np.zeros([2, 2]), **marks), "none of the labels"),
+        (TaggingReport(examples=one, given=[["O"], ["O"]], **tags), "the tag 'O'"),
+        (QuestionReport(examples=one, given=["", ""], **asked), "that there is none"),
+        (QuestionReport(examples=one, given=["a", "a"], **asked), "'a'"),
     ):
         assert judged.warning == f"All 2 answers on {one.path.split('/')[-1]} are {answers}{_NOTHING}"
     for judged in (
-        Values(examples=one, gold=numbers, given=numbers[::-1]),
-        Values(examples=one, gold=np.ones(2), given=np.ones(2)),
-        Values(examples=one, gold=numbers, given=np.full(2, np.nan)),
-        Marks(examples=one, probabilities=np.array([[0.9, 0.1], [0.1, 0.1]]), **marks),
-        Taggings(examples=one, given=[["O"], ["B-Y"]], **tags),
-        Questions(examples=one, given=["a", ""], **asked),
+        RegressionReport(examples=one, gold=numbers, given=numbers[::-1]),
+        RegressionReport(examples=one, gold=np.ones(2), given=np.ones(2)),
+        RegressionReport(examples=one, gold=numbers, given=np.full(2, np.nan)),
+        MultiLabelReport(examples=one, probabilities=np.array([[0.9, 0.1], [0.1, 0.1]]), **marks),
+        TaggingReport(examples=one, given=[["O"], ["B-Y"]], **tags),
+        QuestionReport(examples=one, given=["a", ""], **asked),
     ):
         assert judged.warning == ""
 
 
 def test_places():
-    page = Sections(Places(examples=shown(["a", "b"]), places=np.array([1, 7])))
+    page = Sections(RetrievalReport(examples=shown(["a", "b"]), places=np.array([1, 7])))
     assert page.tables["Places"][0][1] == ["among the first 1", "50.0 %"]
     assert page.tables["Furthest from what belongs to them"][0][1:] == [["3", "7", "b"]]
 
 
-A, B = Entity("PER", 0, 1), Entity("LOC", 3, 3)
+A, B = EntitySpan("PER", 0, 1), EntitySpan("LOC", 3, 3)
 
 
 @pytest.mark.parametrize(
     ("gold", "given", "kinds"),
     [
         ([A, B], [A, B], ["right", "right"]),
-        ([A], [Entity("PER", 0, 0)], ["wrong ends"]),
-        ([A], [Entity("ORG", 0, 1)], ["wrong type"]),
-        ([A], [Entity("ORG", 1, 2)], ["wrong type and ends"]),
+        ([A], [EntitySpan("PER", 0, 0)], ["wrong ends"]),
+        ([A], [EntitySpan("ORG", 0, 1)], ["wrong type"]),
+        ([A], [EntitySpan("ORG", 1, 2)], ["wrong type and ends"]),
         ([A], [B], ["missed", "invented"]),
-        ([A], [Entity("PER", 0, 0), Entity("PER", 1, 1)], ["wrong ends", "invented"]),
-        ([Entity("PER", 0, 0), Entity("PER", 1, 1)], [A], ["wrong ends", "missed"]),
-        ([A], [Entity("ORG", 0, 0), Entity("ORG", 0, 1)], ["wrong type", "invented"]),  # equal words come first
+        ([A], [EntitySpan("PER", 0, 0), EntitySpan("PER", 1, 1)], ["wrong ends", "invented"]),
+        ([EntitySpan("PER", 0, 0), EntitySpan("PER", 1, 1)], [A], ["wrong ends", "missed"]),
+        ([A], [EntitySpan("ORG", 0, 0), EntitySpan("ORG", 0, 1)], ["wrong type", "invented"]),  # equal words come first
     ],
 )
 def test_every_entity_is_held_against_one_at_most(gold, given, kinds):
-    assert [kind_of(*pair) for pair in match(gold, given)] == kinds
+    assert [kind_of_error(*pair) for pair in match(gold, given)] == kinds
 
 
 def test_tags():
@@ -102,7 +104,7 @@ def test_tags():
     given = [["B-PER", "O", "O", "B-ORG"], ["O", "B-LOC"], ["B-LOC", "O"]]
     chances = [[0.9, 0.6, 0.9, 0.7], [0.9, 0.8], [0.99, 0.99]]
     examples = shown([" ".join(each) for each in words], unit="words")
-    judged = Taggings(examples=examples, words=words, gold=gold, given=given, chances=chances)
+    judged = TaggingReport(examples=examples, words=words, gold=gold, given=given, chances=chances)
     page = Sections(judged)
     assert [row[:4] for row in page.tables["Each type"][0][1:]] == [
         ["LOC", "2", "2", "1"], ["ORG", "0", "1", "0"], ["PER", "1", "1", "0"],
@@ -126,7 +128,7 @@ def test_tags():
 
 def test_sentences_without_any_entity():
     examples = shown(["a b"], unit="words")
-    page = Sections(Taggings(examples=examples, words=[["a", "b"]], gold=[["O", "O"]], given=[["O", "O"]],
+    page = Sections(TaggingReport(examples=examples, words=[["a", "b"]], gold=[["O", "O"]], given=[["O", "O"]],
                              chances=[[0.9, 0.9]]))  # fmt: skip
     assert "Each type" not in page.tables and "None." in page.text["Most confident errors"]
 
@@ -137,7 +139,7 @@ def _questions(asked, gold, given, confidence, exact, f1):
     ids = [f"q{i}" for i in range(n)]
     examples = Shown("dev.json", ids, ids, texts, np.full(n, 90), "words", "id")
     numbers = {"confidence": np.array(confidence), "exact": np.array(exact), "f1": np.array(f1)}
-    return Questions(examples=examples, gold=gold, given=given, threshold=-1.5, **numbers)
+    return QuestionReport(examples=examples, gold=gold, given=given, threshold=-1.5, **numbers)
 
 
 def test_questions():

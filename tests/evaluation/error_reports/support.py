@@ -5,7 +5,7 @@ import html.parser
 import numpy as np
 
 from bert_tf.evaluation.error_reports.common import Shown
-from bert_tf.evaluation.error_reports.labels import Choices
+from bert_tf.evaluation.error_reports.labels import SingleLabelReport
 from bert_tf.utils.report import Page
 
 NASTY = "<script>alert('x')</script> & \"y\""
@@ -20,7 +20,7 @@ def shown(texts, lengths=None, unit="word pieces"):
 
 def choices(gold, probabilities, labels, texts=None, **others):
     texts = texts or [f"text {i}" for i in range(len(gold))]
-    return Choices(examples=shown(texts), gold=np.array(gold), probabilities=np.array(probabilities, float),
+    return SingleLabelReport(examples=shown(texts), gold=np.array(gold), probabilities=np.array(probabilities, float),
                    labels=labels, **others)  # fmt: skip
 
 

@@ -5,13 +5,13 @@ from bert_tf.experiments.demo import data as demo_data
 
 def test_parse_takes_only_line_feeds_for_line_ends():
     content = "1\t2.5\tA joy.\r\n2\t-0.6\tTepid\x85biopic\u2028here\r\n3\t0\tIt  is.\n"
-    assert demo_data.parse(content) == [(2.5, "A joy."), (-0.6, "Tepid\x85biopic\u2028here"), (0.0, "It  is.")]
+    assert demo_data.parse_ratings(content) == [(2.5, "A joy."), (-0.6, "Tepid\x85biopic\u2028here"), (0.0, "It  is.")]
 
 
 @pytest.mark.parametrize("row", ["2\t1.0", "2\tgood\ttext", "2\t1.0\ttext\tmore", ""])
 def test_parse_names_the_line_that_is_wrong(row):
     with pytest.raises(ValueError, match=r"an id, a rating and a text.*Received in line 2"):
-        demo_data.parse(f"1\t1.0\tfine\r\n{row}\r\n3\t1.0\tfine\r\n")
+        demo_data.parse_ratings(f"1\t1.0\tfine\r\n{row}\r\n3\t1.0\tfine\r\n")
 
 
 def test_label_is_the_sign_and_neutral_is_left_out():
@@ -21,11 +21,11 @@ def test_label_is_the_sign_and_neutral_is_left_out():
 
 def test_split_is_a_fixed_shuffle():
     examples = [(str(number), "positive") for number in range(10)]
-    train, test = demo_data.split(examples)
+    train, test = demo_data.split_ratings(examples)
     assert (len(train), len(test)) == (8, 2)
     assert sorted(train + test) == examples, "each example is in one part, once"
     assert train != examples[:8], "shuffled"
-    assert demo_data.split(examples) == (train, test), "the same again"
+    assert demo_data.split_ratings(examples) == (train, test), "the same again"
 
 
 def test_write_tsv_replaces_the_file_as_a_whole(tmp_path):

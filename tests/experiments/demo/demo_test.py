@@ -51,7 +51,7 @@ def stand_in(tmp_path, monkeypatch):
             labels.reverse()
         return [{"text": s, "label": x, "probabilities": {x: 0.75}} for s, x in zip(sentences, labels, strict=True)]
 
-    monkeypatch.setattr(demo_run, "ask", ask)
+    monkeypatch.setattr(demo_run, "ask_models", ask)
 
     monkeypatch.setattr(demo_run, "matrix_speed", lambda: 1000.0)
     monkeypatch.setattr(resources, "best_precision", lambda: "float32")

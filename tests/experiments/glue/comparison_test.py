@@ -8,7 +8,7 @@ from bert_tf.evaluation.results import write_results
 from bert_tf.experiments.glue import comparison as glue_compare
 from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
-from bert_tf.experiments.glue.runs import Run
+from bert_tf.experiments.glue.runs import GlueRun
 from tests import tiny
 from tests.experiments.glue.glue_folder import ONE, OTHER, finish, five_runs, program, write_answers
 
@@ -25,13 +25,13 @@ _WORSE = [(label, label if i % 3 else "1") for i, (label, _) in enumerate(_RIGHT
 def test_best_against_best(grid, tmp_path):
     write_answers(grid / "cola" / ONE.folder / "seed-2" / "eval_predictions.tsv", _RIGHT)
     other = tmp_path / "other"
-    there = finish(other, Run("cola", OTHER, 1), matthews=0.5, answers=_WORSE)
+    there = finish(other, GlueRun("cola", OTHER, 1), matthews=0.5, answers=_WORSE)
     for place in (other, there):
-        (found,) = glue_compare.compare(grid, place)
+        (found,) = glue_compare.compare_grids(grid, place)
         assert (found.what, found.metric, found.there) == ("cola", "eval_matthews", there)
         assert found.comparison.a == pytest.approx(1) and 0 < found.comparison.difference < 1
     assert str(found).startswith("cola, matthews: 100.00 here, ")
-    glue_report.write(grid, glue_runs.all_finished(grid), compared=[found])
+    glue_report.write_glue_report(grid, glue_runs.all_finished(grid), compared=[found])
     assert "Against the other" in (grid / "report.html").read_text()
     assert json.loads((grid / "results.json").read_text())["compared"][0]["difference"] == found.comparison.difference
 
@@ -47,7 +47,7 @@ def test_two_runs_that_run_glue_did_not_make(tmp_path):
             rows = [(f"{i / 2}", f"{i / 2 + shift * (i % 3):.3f}") for i in range(12)]
             write_answers(folder / f"eval_predictions{suffix}.tsv", rows)
         folders.append(folder)
-    found = glue_compare.compare(*folders)
+    found = glue_compare.compare_grids(*folders)
     assert [c.metric for c in found] == ["eval_pearson", "eval_pearson_b", "eval_spearman"]
     assert all(c.comparison.a == pytest.approx(1) and c.comparison.difference > 0 for c in found)
     done = program(f"--output_dir={folders[0]}", f"--compare={folders[1]}")
@@ -63,25 +63,25 @@ def test_two_runs_that_run_glue_did_not_make(tmp_path):
     ],
 )
 def test_other_examples_are_not_compared(tmp_path, rows, message):
-    one = finish(tmp_path / "a", Run("cola", ONE, 1), matthews=1.0, answers=_RIGHT)
-    other = finish(tmp_path / "b", Run("cola", ONE, 1), matthews=1.0, answers=rows)
+    one = finish(tmp_path / "a", GlueRun("cola", ONE, 1), matthews=1.0, answers=_RIGHT)
+    other = finish(tmp_path / "b", GlueRun("cola", ONE, 1), matthews=1.0, answers=rows)
     with pytest.raises(ValueError, match=message):
-        glue_compare.compare(one, other)
+        glue_compare.compare_grids(one, other)
 
 
 def test_a_file_may_have_more_columns_and_another_order(tmp_path):
-    one = finish(tmp_path / "a", Run("cola", ONE, 1), matthews=1.0, answers=_RIGHT)
-    other = finish(tmp_path / "b", Run("cola", ONE, 1), matthews=1.0, answers=_RIGHT)
+    one = finish(tmp_path / "a", GlueRun("cola", ONE, 1), matthews=1.0, answers=_RIGHT)
+    other = finish(tmp_path / "b", GlueRun("cola", ONE, 1), matthews=1.0, answers=_RIGHT)
     rows = [(str(i), *row, "0.9", "a text") for i, row in enumerate(_RIGHT)]
     tiny.write_tsv(other / "eval_predictions.tsv", rows[::-1], "id\tlabel\tprediction\tprobability\ttext")
-    (compared,) = glue_compare.compare(one, other)
+    (compared,) = glue_compare.compare_grids(one, other)
     assert compared.comparison.difference == 0 and compared.comparison.b == 1
 
 
 def test_what_cannot_be_compared(tmp_path, grid):
-    other = finish(tmp_path / "b", Run("rte", ONE, 1), accuracy=1.0, answers=_RIGHT)
+    other = finish(tmp_path / "b", GlueRun("rte", ONE, 1), accuracy=1.0, answers=_RIGHT)
     with pytest.raises(ValueError, match="a task that is here too. Received .*, which has rte, and .* cola, mrpc"):
-        glue_compare.compare(grid, other)
+        glue_compare.compare_grids(grid, other)
     path = other / "eval_predictions.tsv"
     for text, message in (
         ("id\tlabel\n0\t1\n", ":1: a file of answers must have the columns id, label, prediction"),
@@ -101,4 +101,4 @@ def test_runs_of_several_labels_are_not_compared(tmp_path):
         write_answers(folder / "eval_predictions.tsv", [("music,sport", "music"), ("", "sport")])
         (folder / "task.json").write_text('{"problem": "multi_label"}', encoding="utf-8")
     with pytest.raises(ValueError, match="must give one label, or a score, to each example. Received .*one, which"):
-        glue_compare.compare(tmp_path / "one", tmp_path / "two")
+        glue_compare.compare_grids(tmp_path / "one", tmp_path / "two")

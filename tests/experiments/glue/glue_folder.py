@@ -6,7 +6,7 @@ import sys
 
 from bert_tf.evaluation.results import write_results
 from bert_tf.experiments.glue import runs as glue_runs
-from bert_tf.experiments.glue.runs import Point, Run
+from bert_tf.experiments.glue.runs import GlueRun, Point
 from tests import tiny
 from tests.conftest import ROOT
 
@@ -59,8 +59,8 @@ def five_runs(folder) -> pathlib.Path:
     """Writes five runs: two settings of CoLA with two seeds, one run of MRPC."""
     for settings, scores in ((ONE, (0.5, 0.6)), (OTHER, (0.4, 0.3))):
         for seed, score in enumerate(scores, 1):
-            finish(folder, Run("cola", settings, seed), matthews=score)
-    finish(folder, Run("mrpc", ONE, 1), accuracy=0.8, f1=0.9)
+            finish(folder, GlueRun("cola", settings, seed), matthews=score)
+    finish(folder, GlueRun("mrpc", ONE, 1), accuracy=0.8, f1=0.9)
     return folder
 
 

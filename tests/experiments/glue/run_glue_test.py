@@ -11,7 +11,7 @@ from bert_tf.data import glue
 from bert_tf.experiments.glue import grid as glue_grid
 from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
-from bert_tf.experiments.glue.runs import Run
+from bert_tf.experiments.glue.runs import GlueRun
 from tests.experiments.glue.glue_folder import ONE, OTHER, TASKS, finish, five_runs, program, write_glue
 
 
@@ -75,7 +75,7 @@ def test_tasks_are_those_that_are_there(tmp_path):
 
 
 def test_a_run_is_finished_with_its_note_and_its_scores(tmp_path):
-    run = Run("mrpc", ONE, 3)
+    run = GlueRun("mrpc", ONE, 3)
     folder = finish(tmp_path, run, accuracy=0.8, f1=0.9)
     result = glue_runs.finished(folder)
     assert result.run == run and result.scores == {"eval_accuracy": 0.8, "eval_f1": 0.9}
@@ -88,7 +88,7 @@ def test_a_run_is_finished_with_its_note_and_its_scores(tmp_path):
 
 
 def test_two_dev_files_are_one_task(tmp_path):
-    folder = finish(tmp_path, Run("mnli", ONE, 1), accuracy=0.8, accuracy_mismatched=0.6, loss_mismatched=9.0)
+    folder = finish(tmp_path, GlueRun("mnli", ONE, 1), accuracy=0.8, accuracy_mismatched=0.6, loss_mismatched=9.0)
     assert glue_runs.finished(folder).scores == {"eval_accuracy": 0.8, "eval_accuracy_mismatched": 0.6}
     assert glue_runs.finished(folder).score == pytest.approx(0.7)
 
@@ -101,17 +101,17 @@ def test_weights_of_all_but_the_best_go(grid):
 
 
 def test_one_folder_is_of_one_set_of_flags(tmp_path):
-    glue_runs.check_same(tmp_path, {"flags": "--precision=float32", "glue_dir": "/a"})
-    glue_runs.check_same(tmp_path, {"flags": "--precision=float32", "glue_dir": "/a"})
+    glue_runs.check_same_grid(tmp_path, {"flags": "--precision=float32", "glue_dir": "/a"})
+    glue_runs.check_same_grid(tmp_path, {"flags": "--precision=float32", "glue_dir": "/a"})
     with pytest.raises(ValueError, match="Received flags: '--precision=float32' then, '' now.*another `output_dir`"):
-        glue_runs.check_same(tmp_path, {"flags": "", "glue_dir": "/a"})
+        glue_runs.check_same_grid(tmp_path, {"flags": "", "glue_dir": "/a"})
 
 
 # What is run.
 
 
 def test_flags_of_a_run():
-    run, others = Run("rte", ONE, 7), ["--precision=mixed_bfloat16", "--keep_checkpoints=3"]
+    run, others = GlueRun("rte", ONE, 7), ["--precision=mixed_bfloat16", "--keep_checkpoints=3"]
     data = {"task_name": "rte", "data_dir": "glue/RTE"}
     flags = glue_runs.training(run, pathlib.Path("o"), data, "bert", others)
     assert {
@@ -132,12 +132,12 @@ def test_flags_of_training_do_not_answer():
 @pytest.mark.parametrize("flag", ["--seed=3", "--output_dir=x", "--nodo_train", "--do_export"])
 def test_what_the_grid_decides_is_not_for_the_runs(flag):
     with pytest.raises(ValueError, match=f"Flags behind `--` must be .*Received: {flag}, which run_glue decides"):
-        glue_runs.check_others(["--precision=float32", flag])
+        glue_runs.check_classifier_flags(["--precision=float32", flag])
 
 
 def test_what_is_no_flag():
     with pytest.raises(ValueError, match="every flag must be one word, --name=value. Received: 'float32'"):
-        glue_runs.check_others(["--precision", "float32"])
+        glue_runs.check_classifier_flags(["--precision", "float32"])
 
 
 def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path):
@@ -179,7 +179,7 @@ def test_errors_come_before_anything_is_made(tmp_path):
 
 
 def test_mean_and_deviation(grid):
-    rows = glue_report.summary(glue_runs.all_finished(grid))
+    rows = glue_report.summarize_results(glue_runs.all_finished(grid))
     one, other = rows["cola"]
     assert (one.settings, one.values, other.settings) == (ONE, (0.5, 0.6), OTHER)
     assert dataclasses.asdict(one.score) == pytest.approx(
@@ -191,7 +191,7 @@ def test_mean_and_deviation(grid):
 
 
 def test_the_average_counts_a_task_once(grid):
-    mean, here, missing = glue_report.glue_average(glue_report.summary(glue_runs.all_finished(grid)))
+    mean, here, missing = glue_report.glue_average(glue_report.summarize_results(glue_runs.all_finished(grid)))
     assert mean == pytest.approx((0.55 + 0.85) / 2) and here == ["cola", "mrpc"]
     assert missing == ["sst-2", "sts-b", "qqp", "mnli", "qnli", "rte", "wnli"]  # neither the diagnostic nor XNLI
     assert glue_report.glue_average({}) is None
@@ -199,8 +199,8 @@ def test_the_average_counts_a_task_once(grid):
 
 def test_the_files(grid):
     results = glue_runs.all_finished(grid)
-    missing = {Run("rte", ONE, 1): "failed", Run("rte", ONE, 2): "not yet"}
-    glue_report.write(grid, results, missing, {"flags": "--precision=<b>"})
+    missing = {GlueRun("rte", ONE, 1): "failed", GlueRun("rte", ONE, 2): "not yet"}
+    glue_report.write_glue_report(grid, results, missing, {"flags": "--precision=<b>"})
     header, *lines = ((line.split("\t")) for line in (grid / "results.tsv").read_text().splitlines())
     assert header[:6] == ["task", "train_batch_size", "learning_rate", "num_train_epochs", "seed", "score"]
     assert header[6:] == ["eval_matthews", "eval_accuracy", "eval_f1", "one_answer"]
@@ -214,13 +214,13 @@ def test_the_files(grid):
     for text in ("5 of 7", "55.00 ± 7.07", "average of 2", "--precision=&lt;b&gt;", "rte, batch 16", "the best mean"):
         assert text in page, text
     assert page.count("<svg") == 1  # MRPC has one run
-    glue_report.write(grid, results, missing, {"flags": "--precision=<b>"})
+    glue_report.write_glue_report(grid, results, missing, {"flags": "--precision=<b>"})
     assert (grid / "report.html").read_text() == page
 
 
 def test_who_answers_what(grid):
     folder = grid / "glue"
-    finish(grid, Run("mnli", ONE, 1), accuracy=0.8, accuracy_mismatched=0.7)
+    finish(grid, GlueRun("mnli", ONE, 1), accuracy=0.8, accuracy_mismatched=0.7)
     for name in ("cola", "mnli", "ax", "rte"):
         row = glue.TASKS[name]
         for split in row.like("test"):

@@ -8,7 +8,7 @@ from bert_tf.experiments.glue import comparison as glue_compare
 from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
 from bert_tf.experiments.glue.comparison import compare_seeds
-from bert_tf.experiments.glue.runs import Run
+from bert_tf.experiments.glue.runs import GlueRun
 from tests.experiments.glue.glue_folder import ONE, OTHER, finish
 
 
@@ -16,7 +16,7 @@ def _grid(folder, settings, **scores):
     for task, values in scores.items():
         metric = {"cola": "matthews"}.get(task, "accuracy")
         for seed, value in enumerate(values):
-            finish(folder, Run(task, settings, seed), **{metric: value})
+            finish(folder, GlueRun(task, settings, seed), **{metric: value})
     return folder
 
 
@@ -31,7 +31,7 @@ def test_seeds_of_the_best_settings(tmp_path):
     text = str(cola)
     assert text.startswith("cola, 3 seeds against 2: +10.00, p = 0.1000 (exact; the least that so many seeds can give")
     assert "51.00 ± 1.00 here, 41.00 ± 1.41 there" in text and f"{ONE} here, {OTHER} there" in text
-    glue_report.write(here, glue_runs.all_finished(here), compared=[cola])
+    glue_report.write_glue_report(here, glue_runs.all_finished(here), compared=[cola])
     assert "cola, 3 seeds against 2" in (here / "report.html").read_text()
     (told,) = json.loads((here / "results.json").read_text())["compared"]
     assert told["test"] == "permutation" and told["here"]["scores"] == [0.5, 0.52, 0.51]
@@ -45,7 +45,7 @@ def _marked(folder, **scores):
     """Makes runs on tasks: {task: (score, whether it learned something) of each seed}."""
     for task, runs in scores.items():
         for seed, (score, learned) in enumerate(runs, 1):
-            finish(folder, Run(task, ONE, seed), accuracy=score, answers=_LEARNED if learned else _NOTHING)
+            finish(folder, GlueRun(task, ONE, seed), accuracy=score, answers=_LEARNED if learned else _NOTHING)
     return folder
 
 
@@ -69,13 +69,13 @@ def test_runs_that_learned_nothing_are_marked_and_not_compared(tmp_path):
 
     best = glue_runs.best(glue_runs.all_finished(here))
     assert (best["qnli"].run.seed, best["rte"].run.seed, best["wnli"].run.seed) == (2, 3, 1)
-    rows = glue_report.summary(glue_runs.all_finished(here))
+    rows = glue_report.summarize_results(glue_runs.all_finished(here))
     assert (rows["rte"][0].one_answers, rows["rte"][0].learned) == (5, (0.58,))
-    compared = list(glue_compare.compare(here, there))
+    compared = list(glue_compare.compare_grids(here, there))
     told = [each.row()[0] for each in compared if isinstance(each, glue_compare.LeftOut)]
     assert told == ["wnli, best run against best run"] and len(compared) == 3
 
-    glue_report.write(here, glue_runs.all_finished(here), compared=[rte])
+    glue_report.write_glue_report(here, glue_runs.all_finished(here), compared=[rte])
     page, table = (here / "report.html").read_text(), (here / "results.tsv").read_text().splitlines()
     assert page.count("6 seeds, 5 of which learned nothing (one answer to all)") == 2  # so far, and of the task
     assert f"{ONE}, seed 1 (always &#x27;1&#x27;);" in page and "5 of rte" in page and "5 of 6 here" in page
@@ -86,14 +86,14 @@ def test_runs_that_learned_nothing_are_marked_and_not_compared(tmp_path):
 
 def test_a_setting_of_which_all_runs_learned_nothing_is_the_best_only_alone(tmp_path):
     _marked(tmp_path, rte=[(0.9, False)] * 2)
-    finish(tmp_path, Run("rte", OTHER, 1), accuracy=0.6, answers=_LEARNED)
-    (rows,) = glue_report.summary(glue_runs.all_finished(tmp_path)).values()
+    finish(tmp_path, GlueRun("rte", OTHER, 1), accuracy=0.6, answers=_LEARNED)
+    (rows,) = glue_report.summarize_results(glue_runs.all_finished(tmp_path)).values()
     assert glue_report.best_setting(rows).settings == OTHER and glue_report.best_setting(rows[:1]) is rows[0]
 
 
 def test_one_run_is_no_set_of_seeds(tmp_path):
     here = _grid(tmp_path / "here", ONE, cola=(0.5, 0.6))
-    one = finish(tmp_path / "there", Run("cola", ONE, 1), matthews=0.5, answers=[("1", "1")])
+    one = finish(tmp_path / "there", GlueRun("cola", ONE, 1), matthews=0.5, answers=[("1", "1")])
     assert compare_seeds(here, one) == [] == compare_seeds(one, here)
     assert compare_seeds(here, tmp_path / "there") == []
 
@@ -104,5 +104,5 @@ def test_one_run_is_no_set_of_seeds(tmp_path):
 )
 def test_a_run_whose_files_are_damaged_is_not_finished_and_does_not_end_the_others(tmp_path, name, text):
     here = _grid(tmp_path, ONE, rte=(0.6, 0.7, 0.8))
-    (Run("rte", ONE, 1).folder(here) / name).write_text(text)
+    (GlueRun("rte", ONE, 1).folder(here) / name).write_text(text)
     assert [result.run.seed for result in glue_runs.all_finished(here)] == [0, 2]

@@ -8,7 +8,7 @@ from bert_tf.evaluation.results import write_results
 from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
 from bert_tf.experiments.glue.grid import Grid
-from bert_tf.experiments.glue.report import read_tables
+from bert_tf.experiments.glue.report import read_score_tables
 from tests.experiments.glue.glue_folder import ONE, TASKS, finish, program, write_glue
 
 
@@ -27,7 +27,7 @@ FILES = {"train_file": "train.tsv", "eval_file": "dev.tsv"}
 def test_what_a_table_says(tmp_path):
     pairs = {**FILES, "text_column": ["a", 1], "label_column": 2, "header": False, "problem_type": "regression"}
     path = _write(tmp_path, reviews=FILES, pairs=pairs, mine={**FILES, "metrics": ["matthews", "f1"]})
-    reviews, pairs, mine = read_tables(path).values()
+    reviews, pairs, mine = read_score_tables(path).values()
     files = {"train_file": str(tmp_path / "train.tsv"), "eval_file": str(tmp_path / "dev.tsv")}
     assert (reviews.name, reviews.flags, reviews.metrics) == ("reviews", files, ("accuracy",))
     assert reviews.training_size == 15
@@ -54,7 +54,7 @@ def test_what_a_table_says(tmp_path):
 )
 def test_what_is_no_table(tmp_path, tables, message):
     with pytest.raises(ValueError, match=message):
-        read_tables(_write(tmp_path, **tables))
+        read_score_tables(_write(tmp_path, **tables))
 
 
 def test_tables_are_among_the_tasks(tmp_path):
@@ -77,21 +77,21 @@ def _grid(folder, tables, monkeypatch):
         write_results(str(run_folder), {"accuracy": 0.75, "f1": 0.5, "loss": 0.5}, 10)
         return True
 
-    monkeypatch.setattr(glue_runs, "execute", execute)
+    monkeypatch.setattr(glue_runs, "execute_classifier", execute)
     runs = glue_runs.grid(tables, [1, 2], [16], [5e-5], [2.0])
     return Grid(str(folder), None, str(folder), [], runs, False, None, tables), told
 
 
 def test_runs_on_a_table_are_made_once_and_reported(tmp_path, monkeypatch):
-    tables = read_tables(_write(tmp_path, mine={**FILES, "metrics": ["accuracy", "f1"]}))
+    tables = read_score_tables(_write(tmp_path, mine={**FILES, "metrics": ["accuracy", "f1"]}))
     grid, told = _grid(tmp_path, tables, monkeypatch)
-    finish(tmp_path, glue_runs.Run("cola", ONE, 1), matthews=0.5)
+    finish(tmp_path, glue_runs.GlueRun("cola", ONE, 1), matthews=0.5)
     grid.train()
     assert len(told) == 2 and f"--train_file={tmp_path}/train.tsv" in told[0] and "--seed=2" in told[1]
     assert not any(flag.startswith(("--task_name", "--data_dir", "--metrics")) for flag in told[0])
     results = glue_runs.all_finished(tmp_path)
     assert [(r.run.task, r.score) for r in results] == [("cola", 0.5), ("mine", 0.625), ("mine", 0.625)]
-    assert glue_report.glue_average(glue_report.summary(results))[1] == ["cola"]  # it is none of GLUE's
+    assert glue_report.glue_average(glue_report.summarize_results(results))[1] == ["cola"]  # it is none of GLUE's
     assert "62.50 ± 0.00" in (tmp_path / "report.html").read_text()
     with pytest.raises(ValueError, match="`do_predict` must find finished runs and test files"):
         grid.answer()
@@ -100,10 +100,10 @@ def test_runs_on_a_table_are_made_once_and_reported(tmp_path, monkeypatch):
 
 
 def test_a_table_is_the_same_in_all_its_runs(tmp_path, monkeypatch):
-    tables = read_tables(_write(tmp_path, mine=FILES))
+    tables = read_score_tables(_write(tmp_path, mine=FILES))
     _grid(tmp_path, tables, monkeypatch)[0].train()
-    _grid(tmp_path, read_tables(_write(tmp_path, other=FILES)), monkeypatch)[0].train()  # further ones may come
-    changed = read_tables(_write(tmp_path, mine={**FILES, "label_column": "stars"}))
+    _grid(tmp_path, read_score_tables(_write(tmp_path, other=FILES)), monkeypatch)[0].train()  # further ones may come
+    changed = read_score_tables(_write(tmp_path, mine={**FILES, "label_column": "stars"}))
     with pytest.raises(ValueError, match="`tables` must say of a table what it said before. Received .*stars.*mine"):
         _grid(tmp_path, changed, monkeypatch)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf.cli import main
-from bert_tf.data.tables import Examples
+from bert_tf.data.tables import LabeledTexts
 from bert_tf.experiments.label_errors import folds as folding
 from bert_tf.experiments.label_errors import search
 from bert_tf.utils import subprocesses
@@ -17,8 +17,8 @@ from tests import tiny
 
 
 def _examples(rows):
-    return Examples([str(i) for i in range(len(rows))], [text for text, _ in rows], None, [label for _, label in rows],
-                    "train.tsv", [i + 2 for i in range(len(rows))])  # fmt: skip
+    return LabeledTexts([str(i) for i in range(len(rows))], [text for text, _ in rows], None, [label for _, label in
+                    rows], "train.tsv", [i + 2 for i in range(len(rows))])  # fmt: skip
 
 
 def _noisy(n=40):
@@ -28,7 +28,7 @@ def _noisy(n=40):
 
 
 def _start(folder, rows, folds=4, anew=False, **identity):
-    return search.start(str(folder), _examples(rows), folds, 0, identity, anew)
+    return search.start_search(str(folder), _examples(rows), folds, 0, identity, anew)
 
 
 def _oracle(answered):
@@ -114,7 +114,7 @@ def test_what_is_written(tmp_path):
     rows = [*_noisy(), ("A <b>warm</b> story, indeed a story", "good"), ("a <b>warm</b> story indeed a story", "bad")]
     found = _start(tmp_path, rows)
     findings = found.findings(found.answer_folds(_oracle([])))
-    search.write(str(tmp_path), findings)
+    search.write_findings(str(tmp_path), findings)
     header, *errors = [line.split("\t") for line in (tmp_path / "label_errors.tsv").read_text().splitlines()]
     assert header[:4] == ["rank", "line", "label", "likely_label"] and {row[1] for row in errors} >= {"2", "3"}
     assert errors[0][0] == "1" and [len(row) for row in errors] == [8] * len(errors)
@@ -123,12 +123,14 @@ def test_what_is_written(tmp_path):
     assert len((tmp_path / "held_out.tsv").read_text().splitlines()) == 43
     page = (tmp_path / "label_errors.html").read_text(encoding="utf-8")
     assert "&lt;b&gt;warm" in page and "<b>" not in page
-    assert "of which 1 have more than one label" in search.summary(findings)[2]
+    assert "of which 1 have more than one label" in search.summarize_findings(findings)[2]
 
 
 def _run(folder, *flags):
     with pytest.raises(SystemExit) as end:
-        main.start("find_label_errors", [f"--output_dir={folder}/out", f"--train_file={folder}/train.tsv", *flags])
+        main.start_program(
+            "find_label_errors", [f"--output_dir={folder}/out", f"--train_file={folder}/train.tsv", *flags]
+        )
     return end.value.code or 0
 
 

@@ -8,7 +8,7 @@ from bert_tf.experiments.tuning.trials import Axis
 
 
 def _parse(text):
-    return trials.parse(text, FINE_TUNING)
+    return trials.parse_axes(text, FINE_TUNING)
 
 
 def test_values_and_ranges():
@@ -48,8 +48,8 @@ def test_combinations_are_all_of_them():
 
 def test_a_longer_draw_begins_as_a_shorter_one():
     axes = _parse("learning_rate=1e-5..1e-3;train_batch_size=16,32;freeze_layers=0,1,2;warmup_proportion=0..0.2")
-    points = trials.draw(axes, 40, seed=1)
-    assert points[:8] == trials.draw(axes, 8, seed=1) != trials.draw(axes, 8, seed=2)
+    points = trials.draw_trials(axes, 40, seed=1)
+    assert points[:8] == trials.draw_trials(axes, 8, seed=1) != trials.draw_trials(axes, 8, seed=2)
     rates = [float(point["learning_rate"]) for point in points]
     assert all(1e-5 <= rate <= 1e-3 for rate in rates) and 10 < sum(rate < 1e-4 for rate in rates) < 30
     assert {point["freeze_layers"] for point in points} == {"0", "1", "2"}
@@ -58,7 +58,7 @@ def test_a_longer_draw_begins_as_a_shorter_one():
 
 def test_a_draw_repeats_no_combination():
     axes = _parse("train_batch_size=1..3;seed=1,2")
-    points = trials.draw(axes, 100, seed=0)
+    points = trials.draw_trials(axes, 100, seed=0)
     assert len(points) == len({tuple(point.values()) for point in points}) == 6
-    wide = trials.draw(_parse("train_batch_size=1..30"), 100, seed=0)
+    wide = trials.draw_trials(_parse("train_batch_size=1..30"), 100, seed=0)
     assert sorted(int(point["train_batch_size"]) for point in wide) == list(range(1, 31))

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from bert_tf.cli import tune
-from bert_tf.cli.app import parse
+from bert_tf.cli.app import parse_flags
 from bert_tf.evaluation.results import read_results, write_results
 from bert_tf.experiments.tuning import tuner
 from bert_tf.experiments.tuning.trials import FINISHED_FILE
@@ -51,12 +51,12 @@ def test_what_cannot_be_searched_is_refused_and_nothing_written(tmp_path, given,
 
 def test_a_rate_is_a_number_or_auto():
     (rate,) = (flag for flag in tune._program(["run_classifier"])[1] if flag.name == "learning_rate")
-    assert parse("p", [rate], ["--learning_rate=auto"]).learning_rate == "auto"
-    settings = parse("p", [rate], ["--learning_rate=3e-5"])
-    assert settings.learning_rate == 3e-5 and parse("p", [rate], []).learning_rate == 5e-5
+    assert parse_flags("p", [rate], ["--learning_rate=auto"]).learning_rate == "auto"
+    settings = parse_flags("p", [rate], ["--learning_rate=3e-5"])
+    assert settings.learning_rate == 3e-5 and parse_flags("p", [rate], []).learning_rate == 5e-5
     for wrong in ("-1", "automatic", ""):
         with pytest.raises(ValueError, match="flags that p takes"):
-            parse("p", [rate], [f"--learning_rate={wrong}"])
+            parse_flags("p", [rate], [f"--learning_rate={wrong}"])
 
 
 def test_a_search_stays_the_search_that_it_is(tmp_path, monkeypatch, capsys):
@@ -70,7 +70,7 @@ def test_a_search_stays_the_search_that_it_is(tmp_path, monkeypatch, capsys):
         return capsys.readouterr().out
 
     monkeypatch.setattr(subprocesses, "execute_resumable", execute)
-    monkeypatch.setattr(tuner, "write", lambda *_: None)
+    monkeypatch.setattr(tuner, "write_tuning_report", lambda *_: None)
     assert search("--seed=1") == (
         f"bert-tf run_classifier --output_dir={tmp_path}/trial-2 --do_train --do_eval --learning_rate=1e-3 "
         "--save_checkpoints_steps=200 --keep_checkpoints=1 --seed=1\n"
@@ -94,14 +94,14 @@ def test_a_tie_is_told_in_the_log(tmp_path, monkeypatch, caplog):
         return True
 
     monkeypatch.setattr(subprocesses, "execute_resumable", execute)
-    monkeypatch.setattr(tuner, "write", lambda *_: None)
+    monkeypatch.setattr(tuner, "write_tuning_report", lambda *_: None)
     tune._search(_settings(tmp_path), *tune._program(["run_classifier"]))
     assert "Tied for the best: trial 1, trial 2. The first is taken; eval_accuracy is the same." in caplog.text
 
 
 def test_where_all_trials_fail_it_ends_with_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(subprocesses, "execute_resumable", lambda *_: False)
-    monkeypatch.setattr(tuner, "write", lambda *_: None)
+    monkeypatch.setattr(tuner, "write_tuning_report", lambda *_: None)
     with pytest.raises(ValueError, match=r"A trial at least must end well.* Received 2 that failed; their logs"):
         tune._search(_settings(tmp_path), *tune._program(["run_classifier"]))
 

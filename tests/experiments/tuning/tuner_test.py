@@ -8,12 +8,12 @@ import pytest
 
 from bert_tf.evaluation.results import write_results
 from bert_tf.experiments.tuning import tuner as tuner_module
-from bert_tf.experiments.tuning.trials import Folder, Stages, numbered
+from bert_tf.experiments.tuning.trials import Folder, SuccessiveHalving, numbered
 from bert_tf.experiments.tuning.tuner import Tuner
 from bert_tf.utils import subprocesses
 
 POINTS = [{"learning_rate": rate, "train_batch_size": batch} for rate in ("1e-5", "1e-4") for batch in ("8", "16")]
-ONE = Stages()
+ONE = SuccessiveHalving()
 SCORES = {1: 0.5, 2: 0.7, 3: 0.6, 4: 0.4}
 
 
@@ -24,7 +24,7 @@ class Children:
         self.flags, self.scores, self.metric, self.of_one_answer = [], scores, metric, ()
         monkeypatch.setattr(subprocesses, "execute_resumable", self._execute)
         # Drawing takes longer than all else; see the last test.
-        monkeypatch.setattr(tuner_module, "write", lambda *_: None)
+        monkeypatch.setattr(tuner_module, "write_tuning_report", lambda *_: None)
 
     def _execute(self, program, flags, folder, claim):
         assert program == "run_classifier"
@@ -73,7 +73,10 @@ def test_each_trial_is_made_once_and_the_best_is_kept(tmp_path, monkeypatch):
 
 
 def test_the_best_of_each_stage_go_on_with_more_epochs(tmp_path, monkeypatch):
-    children, tuner = Children(monkeypatch, SCORES), _tuner(tmp_path, Stages(3, 2), others=["--num_train_epochs=3"])
+    children, tuner = (
+        Children(monkeypatch, SCORES),
+        _tuner(tmp_path, SuccessiveHalving(3, 2), others=["--num_train_epochs=3"]),
+    )
     tuner.run()
     first = [f"stage-1/trial-{number}" for number in (1, 2, 3, 4)]
     assert children.made == [*first, "stage-2/trial-2", "stage-2/trial-3", "stage-3/trial-2"]
@@ -84,17 +87,17 @@ def test_the_best_of_each_stage_go_on_with_more_epochs(tmp_path, monkeypatch):
 
 def test_epochs_may_be_searched_too(tmp_path, monkeypatch):
     children = Children(monkeypatch, {1: 0.5, 2: 0.6})
-    _tuner(tmp_path, Stages(2, 4), [{"num_train_epochs": "2"}, {"num_train_epochs": "4"}]).run()
+    _tuner(tmp_path, SuccessiveHalving(2, 4), [{"num_train_epochs": "2"}, {"num_train_epochs": "4"}]).run()
     epochs = [flag for flags in children.flags for flag in flags if flag.startswith("--num_train_epochs")]
     assert epochs == ["--num_train_epochs=0.5", "--num_train_epochs=1", "--num_train_epochs=4"]
 
 
 def test_what_fails_is_told_and_made_again_and_the_rest_goes_on(tmp_path, monkeypatch):
-    children, tuner = Children(monkeypatch, {**SCORES, 2: None, 4: math.nan}), _tuner(tmp_path, Stages(2, 2))
+    children, tuner = Children(monkeypatch, {**SCORES, 2: None, 4: math.nan}), _tuner(tmp_path, SuccessiveHalving(2, 2))
     tuner.run()
     assert [(trial.number, stage) for trial, stage in tuner.failed] == [(2, 1)] and tuner.best().trial.number == 3
     assert children.made[4:] == ["stage-2/trial-3", "stage-2/trial-1"]  # NaN does not go on
-    children.scores, again = SCORES, _tuner(tmp_path, Stages(2, 2))
+    children.scores, again = SCORES, _tuner(tmp_path, SuccessiveHalving(2, 2))
     again.run()
     assert children.made[6:] == ["stage-1/trial-2", "stage-2/trial-2"] and again.best().trial.number == 2
 
@@ -111,7 +114,7 @@ def _failing(monkeypatch, errors):
         return False
 
     monkeypatch.setattr(subprocesses, "execute_resumable", execute)
-    monkeypatch.setattr(tuner_module, "write", lambda *_: None)
+    monkeypatch.setattr(tuner_module, "write_tuning_report", lambda *_: None)
     return made
 
 
@@ -153,13 +156,13 @@ def test_after_one_has_ended_well_every_error_is_one_trial_s_own(tmp_path, monke
 
 
 def test_trials_that_score_as_the_best_does_are_named(tmp_path, monkeypatch):
-    write = tuner_module.write
+    write = tuner_module.write_tuning_report
     Children(monkeypatch, {1: 0.5, 2: 0.62, 3: 0.62, 4: math.nan})
     tuner = _tuner(tmp_path)
     assert tuner.as_good() == []
     tuner.run()
     assert tuner.best().trial.number == 2 and [each.trial.number for each in tuner.as_good()] == [3]
-    monkeypatch.setattr(tuner_module, "write", write)
+    monkeypatch.setattr(tuner_module, "write_tuning_report", write)
     tuner.report()
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Tied for the best: trial 2, trial 3. The first is taken; eval_accuracy is the same." in page
@@ -167,13 +170,16 @@ def test_trials_that_score_as_the_best_does_are_named(tmp_path, monkeypatch):
 
 
 def test_trials_that_learned_nothing_are_marked_and_come_last(tmp_path, monkeypatch, caplog):
-    write = tuner_module.write
-    children, tuner = Children(monkeypatch, {1: 0.68, 2: 0.62, 3: 0.66, 4: 0.68}), _tuner(tmp_path, Stages(2, 2))
+    write = tuner_module.write_tuning_report
+    children, tuner = (
+        Children(monkeypatch, {1: 0.68, 2: 0.62, 3: 0.66, 4: 0.68}),
+        _tuner(tmp_path, SuccessiveHalving(2, 2)),
+    )
     children.of_one_answer = (1, 4)
     tuner.run()
     assert children.made[4:] == ["stage-2/trial-3", "stage-2/trial-2"] and tuner.best().trial.number == 3
     assert caplog.text.count("It answers 'yes' to all examples: it has learned nothing.") == 2
-    monkeypatch.setattr(tuner_module, "write", write)
+    monkeypatch.setattr(tuner_module, "write_tuning_report", write)
     tuner.report()
     page = (tmp_path / "out" / "report.html").read_text()
     assert page.count("; learned nothing: it answers &#x27;yes&#x27; to all examples") == 2
@@ -184,18 +190,18 @@ def test_trials_that_learned_nothing_are_marked_and_come_last(tmp_path, monkeypa
 
 
 def test_where_no_trial_learned_anything_the_best_is_said_to_have_learned_nothing(tmp_path, monkeypatch):
-    write, children = tuner_module.write, Children(monkeypatch, SCORES)
+    write, children = tuner_module.write_tuning_report, Children(monkeypatch, SCORES)
     children.of_one_answer, tuner = (1, 2, 3, 4), _tuner(tmp_path)
     tuner.run()
     assert tuner.best().trial.number == 2
-    monkeypatch.setattr(tuner_module, "write", write)
+    monkeypatch.setattr(tuner_module, "write_tuning_report", write)
     tuner.report()
     assert "which has learned nothing, and no other has" in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_only_the_last_stage_knows_of_ties(tmp_path, monkeypatch):
     Children(monkeypatch, dict.fromkeys(range(1, 5), 0.5))
-    tuner = _tuner(tmp_path, Stages(2, 4))
+    tuner = _tuner(tmp_path, SuccessiveHalving(2, 4))
     tuner.run()
     assert tuner.best().stage == 2 and tuner.as_good() == []
 
@@ -227,11 +233,11 @@ def test_a_score_that_trials_do_not_have_ends_the_search(tmp_path, monkeypatch):
 
 
 def test_the_table_and_the_page(tmp_path, monkeypatch):
-    write = tuner_module.write
+    write = tuner_module.write_tuning_report
     Children(monkeypatch, {**SCORES, 3: None, 4: math.nan})
     tuner = _tuner(tmp_path)
     tuner.run()
-    monkeypatch.setattr(tuner_module, "write", write)
+    monkeypatch.setattr(tuner_module, "write_tuning_report", write)
     tuner.report()
     table = [line.split("\t") for line in (tmp_path / "out" / "trials.tsv").read_text().splitlines()]
     assert table[0] == ["trial", "stage", "learning_rate", "train_batch_size", "eval_accuracy", "eval_loss",

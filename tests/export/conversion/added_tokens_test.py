@@ -10,7 +10,7 @@ import bert_tf
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.export.conversion import proof
-from bert_tf.export.conversion.convert import convert
+from bert_tf.export.conversion.convert import convert_model
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests.export.conversion import models
@@ -47,7 +47,7 @@ def source(tmp_path_factory):
 
 @pytest.mark.parametrize("form", ["huggingface", "sentence_transformers", "tf1", "bert_tf"])
 def test_added_tokens_come_along(source, form, tmp_path):
-    proof = convert(source, tmp_path / form, form)
+    proof = convert_model(source, tmp_path / form, form)
     old, new = (load_description([path]).tokenizer for path in (source, tmp_path / form))
     assert list(new.added_tokens) == list(old.added_tokens) and len(new.added_tokens) == 3
     assert new.tokenize(["a [E1] FILMOLOGYs"]).to_list() == [[old.vocab.index(p) for p in ("a", "[E1]", "filmology")]
@@ -58,7 +58,7 @@ def test_added_tokens_come_along(source, form, tmp_path):
 
 def test_kerashub_has_no_place_for_them(source, tmp_path):
     with pytest.raises(ValueError, match=r"without added tokens, .* Received 3, the first '\[E1\]'"):
-        convert(source, tmp_path / "keras_hub", "keras_hub")
+        convert_model(source, tmp_path / "keras_hub", "keras_hub")
 
 
 @pytest.mark.parametrize("lost", range(3))
@@ -68,7 +68,7 @@ def test_the_proof_fails_where_a_token_gets_lost(source, lost, tmp_path, monkeyp
         Tokenizer, "save", lambda _, directory: save(with_tokens(Tokenizer(models.PIECES), kept), directory)
     )
     with pytest.raises(ValueError, match="its tokenizer makes other ids of"):
-        convert(source, tmp_path / "lost", "huggingface")
+        convert_model(source, tmp_path / "lost", "huggingface")
     assert not (tmp_path / "lost").exists()
 
 
@@ -79,7 +79,7 @@ def test_the_proof_fails_where_a_flag_gets_lost(source, tmp_path, monkeypatch):
         Tokenizer, "save", lambda _, directory: save(with_tokens(Tokenizer(models.PIECES), plain), directory)
     )
     with pytest.raises(ValueError, match="its added token '<a b>' has other flags"):
-        convert(source, tmp_path / "lost", "huggingface")
+        convert_model(source, tmp_path / "lost", "huggingface")
 
 
 @pytest.mark.parametrize("flag", ["lstrip", "rstrip", "single_word", "normalized"])
@@ -88,16 +88,16 @@ def test_the_texts_of_a_proof_tell_every_flag(flag):
     plain = Tokenizer(models.PIECES)
     token = {"content": "filmology", "normalized": True}
     one, other = with_tokens(plain, [token]), with_tokens(plain, [token | {flag: not token.get(flag, False)}])
-    texts = proof.sample_texts(one)
+    texts = proof.tokenizer_samples(one)
     differ = one.tokenize(texts).to_list() != other.tokenize(texts).to_list()
     assert differ == (flag in ("single_word", "normalized"))
 
 
 def test_texts_of_a_proof_hold_every_token_and_the_special_ones():
     tokenizer = with_tokens(Tokenizer(models.PIECES))
-    found = {i for ids in tokenizer.tokenize(proof.sample_texts(tokenizer)).to_list() for i in ids}
+    found = {i for ids in tokenizer.tokenize(proof.tokenizer_samples(tokenizer)).to_list() for i in ids}
     assert found >= {token.id for token in tokenizer.added_tokens}
-    assert "[CLS]" in " ".join(proof.sample_texts(tokenizer)) and tokenizer.cls_id not in found
+    assert "[CLS]" in " ".join(proof.tokenizer_samples(tokenizer)) and tokenizer.cls_id not in found
     assert proof.sentence(Tokenizer(models.PIECES)) == proof.PLAIN
 
 
@@ -115,7 +115,7 @@ def test_saved_and_loaded_they_are_found(source, tmp_path):
 
 
 def test_more_tokens_than_rows_are_refused_by_name(source, tmp_path):
-    convert(source, tmp_path / "more", "huggingface")
+    convert_model(source, tmp_path / "more", "huggingface")
     path = tmp_path / "more" / "tokenizer_config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     config["additional_special_tokens"].append("[E9]")

@@ -13,7 +13,7 @@ import bert_tf
 from bert_tf.checkpoints import tf1, writers
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.conversion import proof as proofs
-from bert_tf.export.conversion.convert import convert
+from bert_tf.export.conversion.convert import convert_model
 from bert_tf.utils.files import whole_directory
 from tests.export.conversion import models
 
@@ -52,7 +52,7 @@ def _same(one, other):
 def test_a_chain_of_formats_and_what_each_proof_says(source, tmp_path):
     place = source
     for form in ("huggingface", "keras_hub", "tf1", "bert_tf"):
-        proof = convert(place, tmp_path / form, form)
+        proof = convert_model(place, tmp_path / form, form)
         assert _same(source, tmp_path / form)
         assert proof.matched == 41 and proof.not_held == proof.left_out == ()
         assert proof.differences == {"sequence_output": 0, "pooled_output": 0, "classifier logits": 0}
@@ -65,12 +65,12 @@ def test_a_chain_of_formats_and_what_each_proof_says(source, tmp_path):
 
 
 def test_a_setting_that_changes_is_said(source, tmp_path):
-    assert convert(source, tmp_path / "kh", "keras_hub").settings == {}  # this one has Keras's usual start
+    assert convert_model(source, tmp_path / "kh", "keras_hub").settings == {}  # this one has Keras's usual start
     folder = tmp_path / "other"
     shutil.copytree(source, folder)
     values = json.loads((folder / "bert_config.json").read_text(encoding="utf-8"))
     (folder / "bert_config.json").write_text(json.dumps(values | {"initializer_range": 0.5}), encoding="utf-8")
-    proof = convert(folder, tmp_path / "kh2", "keras_hub")
+    proof = convert_model(folder, tmp_path / "kh2", "keras_hub")
     assert proof.settings == {"initializer_range": (0.5, 0.02)}
     assert "  setting     initializer_range: 0.5 before, 0.02 after" in str(proof)
 
@@ -81,19 +81,19 @@ def test_a_setting_is_given_up_only_when_that_is_said(source, tmp_path):
     values = json.loads((folder / "bert_config.json").read_text(encoding="utf-8"))
     (folder / "bert_config.json").write_text(json.dumps(values | {"hidden_act": "gelu"}), encoding="utf-8")
     with pytest.raises(ValueError, match="must have .* which it computes with. Received hidden_act='gelu'"):
-        convert(folder, tmp_path / "kh", "keras_hub")
+        convert_model(folder, tmp_path / "kh", "keras_hub")
     assert not (tmp_path / "kh").exists()
-    proof = convert(folder, tmp_path / "kh", "keras_hub", leave_out=["hidden_act"])
+    proof = convert_model(folder, tmp_path / "kh", "keras_hub", leave_out=["hidden_act"])
     assert proof.settings == {"hidden_act": ("gelu", "gelu_tanh")} and proof.left_out == ("hidden_act",)
     assert 0 < proof.differences["sequence_output"] < 0.01
 
 
 def test_the_optimizer_comes_where_it_is_asked_for(source, tmp_path):
-    convert(source, tmp_path / "weights", "bert_tf")
-    convert(source, tmp_path / "all", "bert_tf", with_optimizer=True)
-    proof = convert(source, tmp_path / "google", "tf1", with_optimizer=True)
+    convert_model(source, tmp_path / "weights", "bert_tf")
+    convert_model(source, tmp_path / "all", "bert_tf", with_optimizer=True)
+    proof = convert_model(source, tmp_path / "google", "tf1", with_optimizer=True)
     names = {
-        name: set(tf1.read(str(tmp_path / prefix)))
+        name: set(tf1.read_tensors(str(tmp_path / prefix)))
         for name, prefix in (
             ("weights", "weights/model.ckpt-0"),
             ("all", "all/model.ckpt-7"),
@@ -104,9 +104,9 @@ def test_the_optimizer_comes_where_it_is_asked_for(source, tmp_path):
     assert names["google"] - names["weights"] == slots and names["all"] - names["google"] == {"training/seed"}
     assert proof.without_meaning == ("training/seed",)
     with pytest.raises(ValueError, match="must come with a checkpoint that holds an optimizer's state. Received"):
-        convert(tmp_path / "weights", tmp_path / "no", "tf1", with_optimizer=True)
+        convert_model(tmp_path / "weights", tmp_path / "no", "tf1", with_optimizer=True)
     with pytest.raises(ValueError, match="`with_optimizer` must come with a format that has a place for it"):
-        convert(source, tmp_path / "no", "huggingface", with_optimizer=True)
+        convert_model(source, tmp_path / "no", "huggingface", with_optimizer=True)
 
 
 def test_a_pooler_that_a_tagger_does_not_read_is_named(tmp_path):
@@ -114,7 +114,7 @@ def test_a_pooler_that_a_tagger_does_not_read_is_named(tmp_path):
     pooler = {path: a for path, a in models.arrays(model.config, "encoder").items() if "/pooler/" in path}
     (tmp_path / "run").mkdir()
     writers.write_model(tmp_path / "run", "bert_tf", dataclasses.replace(model, arrays=model.arrays | pooler))
-    proof = convert(tmp_path / "run", tmp_path / "hf", "huggingface")
+    proof = convert_model(tmp_path / "run", tmp_path / "hf", "huggingface")
     assert set(proof.not_held) == pooler.keys() and set(proof.differences.values()) == {0}
     assert "2 not read by the target's class, not written: bert/pooler/dense/" in str(proof)
 
@@ -126,16 +126,16 @@ def test_task_json_says_what_a_head_is_for(tmp_path):
     (tmp_path / "run").mkdir()
     writers.write_model(tmp_path / "run", "bert_tf", models.model("bert", "regression"))
     (tmp_path / "run" / "task.json").write_text(json.dumps(TASK | {"problem": "regression"}), encoding="utf-8")
-    proof = convert(tmp_path / "run", tmp_path / "hf", "huggingface")
+    proof = convert_model(tmp_path / "run", tmp_path / "hf", "huggingface")
     values = json.loads((tmp_path / "hf" / "config.json").read_text(encoding="utf-8"))
     assert (values["problem_type"], values["num_labels"], values.get("id2label")) == ("regression", 1, None)
     assert proof.remarks == ("task.json of the source stays behind, and what it says.",)
-    convert(tmp_path / "run", tmp_path / "again", "bert_tf")
+    convert_model(tmp_path / "run", tmp_path / "again", "bert_tf")
     assert (tmp_path / "again" / "task.json").exists()
     windows = {"stride": 8, "max_windows": 2}
     (tmp_path / "run" / "task.json").write_text(json.dumps(TASK | {"windows": windows}), encoding="utf-8")
     with pytest.raises(ValueError, match="Received windows in task.json, .* with `leave_out=windows`"):
-        convert(tmp_path / "run", tmp_path / "no", "huggingface")
+        convert_model(tmp_path / "run", tmp_path / "no", "huggingface")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_temperature_goes_into_the_last_layer(family, problem, squash, tmp_pat
     writers.write_model(tmp_path / "run", "bert_tf", models.model(family, "text"))
     told = TASK | {"problem": problem, "temperature": 1.7}
     (tmp_path / "run" / "task.json").write_text(json.dumps(told), encoding="utf-8")
-    proof = convert(tmp_path / "run", tmp_path / "hf", "huggingface")
+    proof = convert_model(tmp_path / "run", tmp_path / "hf", "huggingface")
     assert (
         "The temperature 1.7 of task.json is in the weights: classifier/output_bias and classifier/output_weights"
         in (proof.remarks[0])
@@ -166,65 +166,65 @@ def test_a_temperature_goes_into_the_last_layer(family, problem, squash, tmp_pat
     first, second = _arrays(tmp_path / "run"), _arrays(tmp_path / "hf")
     moved = {path for path, array in first.items() if not np.array_equal(array, second.get(path, array))}
     assert moved == {"classifier/output_weights", "classifier/output_bias"}, "two-layer heads: the last one alone"
-    proof = convert(tmp_path / "run", tmp_path / "as it was", "huggingface", leave_out=["temperature"])
+    proof = convert_model(tmp_path / "run", tmp_path / "as it was", "huggingface", leave_out=["temperature"])
     assert proof.left_out == ("temperature",) and _arrays(tmp_path / "as it was")[
         "classifier/output_bias"
     ].tobytes() == (first["classifier/output_bias"].tobytes())
-    convert(tmp_path / "run", tmp_path / "ours", "bert_tf")
+    convert_model(tmp_path / "run", tmp_path / "ours", "bert_tf")
     assert _same(tmp_path / "ours", tmp_path / "run")
     assert json.loads((tmp_path / "ours" / "task.json").read_text(encoding="utf-8"))["temperature"] == 1.7
 
 
 def test_names_that_nobody_knows(source, tmp_path):
-    convert(source, tmp_path / "hf", "huggingface")
+    convert_model(source, tmp_path / "hf", "huggingface")
     file = tmp_path / "hf" / "model.safetensors"
     save_file(load_file(file) | {"adapter.up": np.ones(3, np.float32)}, file)
     with pytest.raises(ValueError, match="Every name in a checkpoint must be known, .* are not: adapter.up"):
-        convert(tmp_path / "hf", tmp_path / "to", "tf1")
-    proof = convert(tmp_path / "hf", tmp_path / "to", "tf1", leave_out=[r"adapter\..*"])
+        convert_model(tmp_path / "hf", tmp_path / "to", "tf1")
+    proof = convert_model(tmp_path / "hf", tmp_path / "to", "tf1", leave_out=[r"adapter\..*"])
     assert proof.left_out == ("adapter.up",) and _same(source, tmp_path / "to")
 
 
 def test_a_head_stays_behind_only_when_that_is_said(source, tmp_path):
     with pytest.raises(ValueError, match=r"stay behind: `leave_out=classifier/\.\*`"):
-        convert(source, tmp_path / "st", "sentence_transformers")
-    proof = convert(source, tmp_path / "st", "sentence_transformers", leave_out=["classifier/.*"])
+        convert_model(source, tmp_path / "st", "sentence_transformers")
+    proof = convert_model(source, tmp_path / "st", "sentence_transformers", leave_out=["classifier/.*"])
     assert set(proof.left_out) == {"classifier/output_bias", "classifier/output_weights"}
     pooling = json.loads((tmp_path / "st" / "1_Pooling" / "config.json").read_text(encoding="utf-8"))
     assert pooling["pooling_mode_mean_tokens"] is True and pooling["word_embedding_dimension"] == 12
     with pytest.raises(ValueError, match="Every pattern of `leave_out` must match .* Received 'lassifier/.*', which"):
-        convert(source, tmp_path / "no", "tf1", leave_out=["lassifier/.*"])
+        convert_model(source, tmp_path / "no", "tf1", leave_out=["lassifier/.*"])
     with pytest.raises(ValueError, match=r"must be a regular expression. Received '\*': nothing to repeat"):
-        convert(source, tmp_path / "no", "tf1", leave_out=["*"])
+        convert_model(source, tmp_path / "no", "tf1", leave_out=["*"])
     assert not (tmp_path / "no").exists()
 
 
 def test_a_sentence_encoder_keeps_its_own_modules(source, tmp_path):
-    convert(source, tmp_path / "st", "sentence_transformers", leave_out=["classifier/.*"])
+    convert_model(source, tmp_path / "st", "sentence_transformers", leave_out=["classifier/.*"])
     file = tmp_path / "st" / "1_Pooling" / "config.json"
     mine = {"word_embedding_dimension": 12, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
     file.write_text(json.dumps(mine), encoding="utf-8")
-    convert(tmp_path / "st", tmp_path / "again", "sentence_transformers")
+    convert_model(tmp_path / "st", tmp_path / "again", "sentence_transformers")
     assert json.loads((tmp_path / "again" / "1_Pooling" / "config.json").read_text(encoding="utf-8")) == mine
-    assert "stays behind" in str(convert(tmp_path / "st", tmp_path / "hf", "huggingface"))
+    assert "stays behind" in str(convert_model(tmp_path / "st", tmp_path / "hf", "huggingface"))
     modules = tmp_path / "st" / "modules.json"
     modules.write_text(modules.read_text(encoding="utf-8").replace("1_Pooling", "../run"), encoding="utf-8")
     with pytest.raises(ValueError, match="lie beside it. Received the path '../run'"):
-        convert(tmp_path / "st", tmp_path / "no", "sentence_transformers")
+        convert_model(tmp_path / "st", tmp_path / "no", "sentence_transformers")
 
 
 def test_what_is_there_is_replaced_only_when_that_is_said(source, tmp_path):
     (tmp_path / "to").mkdir()
     (tmp_path / "to" / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(ValueError, match="`to` must not be there yet.*Received .*, which is in use"):
-        convert(source, tmp_path / "to", "tf1")
+        convert_model(source, tmp_path / "to", "tf1")
     with pytest.raises(ValueError, match="to must hold weights: one of .* Received: a directory with .'mine.txt'"):
-        convert(source, tmp_path / "to", "tf1", overwrite=True)
+        convert_model(source, tmp_path / "to", "tf1", overwrite=True)
     assert (tmp_path / "to" / "mine.txt").exists()
     shutil.copytree(source, tmp_path / "to", dirs_exist_ok=True)
     with pytest.raises(ValueError, match="must not replace what it comes from. Received "):
-        convert(tmp_path / "to", tmp_path / "to", "tf1", overwrite=True)
-    convert(source, tmp_path / "to", "tf1", overwrite=True)
+        convert_model(tmp_path / "to", tmp_path / "to", "tf1", overwrite=True)
+    convert_model(source, tmp_path / "to", "tf1", overwrite=True)
     assert _same(source, tmp_path / "to") and not (tmp_path / "to" / "mine.txt").exists()
 
 
@@ -256,7 +256,7 @@ def test_a_proof_that_fails_leaves_nothing(source, tmp_path, monkeypatch):
     ):
         monkeypatch.setitem(writers.FORMATS, "tf1", mistake)
         with pytest.raises(ValueError, match=f"must be, read again, what it was before. .*: {message}"):
-            convert(source, tmp_path / "to", "tf1")
+            convert_model(source, tmp_path / "to", "tf1")
         assert list(tmp_path.iterdir()) == []
 
 
@@ -269,7 +269,7 @@ def test_outputs_that_differ_are_found(monkeypatch, source, tmp_path):
 
     monkeypatch.setattr(proofs, "outputs", drifting)
     with pytest.raises(ValueError, match="Received a difference: sequence_output differs by 0.0001"):
-        convert(source, tmp_path / "to", "huggingface")
+        convert_model(source, tmp_path / "to", "huggingface")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -279,7 +279,7 @@ def test_weights_that_contradict_the_configuration(source, tmp_path):
     values = json.loads((folder / "bert_config.json").read_text(encoding="utf-8"))
     (folder / "bert_config.json").write_text(json.dumps(values | {"intermediate_size": 24}), encoding="utf-8")
     with pytest.raises(ValueError, match=r"of the configuration. (.|\n)*intermediate/dense/bias: \(24,\) by the"):
-        convert(folder, tmp_path / "to", "tf1")
+        convert_model(folder, tmp_path / "to", "tf1")
 
 
 def test_save_writes_what_load_read(source, tmp_path):

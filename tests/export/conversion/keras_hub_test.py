@@ -11,7 +11,7 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.loading import load_description
-from bert_tf.export.conversion.convert import convert
+from bert_tf.export.conversion.convert import convert_model
 from bert_tf.export.conversion.proof import outputs
 from bert_tf.models.config_files import task_in
 from tests.export.conversion import models
@@ -73,7 +73,7 @@ def test_we_read_keras_hub_s(case, tmp_path):
     np.testing.assert_array_equal(preprocessor(TEXTS)["token_ids"], rows["input_ids"])
     logits = ours.head(ours.encoder(rows)["pooled_output"])
     assert _close(theirs(preprocessor(TEXTS)), logits.numpy())
-    proof = convert(tmp_path / "preset", tmp_path / "hf", "huggingface")
+    proof = convert_model(tmp_path / "preset", tmp_path / "hf", "huggingface")
     assert proof.not_held == proof.left_out == () and set(proof.differences.values()) == {0.0}
     assert len(proof.without_meaning) == 2 and all(n.startswith("task/optimizer/") for n in proof.without_meaning)
 

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 
-from bert_tf.checkpoints.writers import Model
+from bert_tf.checkpoints.writers import ModelArrays
 from bert_tf.models.config import EncoderConfig, template_for
 from bert_tf.models.encoder import Encoder
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -103,10 +103,10 @@ def tokenizer(config) -> Tokenizer:
     return _tokenizer(template_for(config), max(0, config.first_position - 1))
 
 
-def model(case, kind, **options) -> Model:
-    """Returns a `writers.Model`; its labels have names where there is something to tell apart."""
+def model(case, kind, **options) -> ModelArrays:
+    """Returns a `writers.ModelArrays`; its labels have names where there is something to tell apart."""
     here = config(case)
     weights = arrays(here, kind)
     outputs = len(weights.get("classifier/output_bias", ()))
     labels = [f"label {n}" for n in range(outputs)] if outputs > 1 else None
-    return Model(here, weights, tokenizer(here), labels, ARCHITECTURES.get(kind, ()), **options)
+    return ModelArrays(here, weights, tokenizer(here), labels, ARCHITECTURES.get(kind, ()), **options)

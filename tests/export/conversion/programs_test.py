@@ -8,7 +8,7 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.export.conversion.convert import convert
+from bert_tf.export.conversion.convert import convert_model
 from bert_tf.export.conversion.proof import outputs
 from tests import other_envs
 from tests.export.conversion import models
@@ -84,7 +84,7 @@ def test_a_real_model_goes_through_every_format(minilm, tmp_path, sentences, cap
     """MiniLM has the exact gelu, which KerasHub has not: that is given up, and everything else stays to the bit."""
     place, options = minilm, {"keras_hub": ["hidden_act"]}
     for form in ("huggingface", "tf1", "keras_hub", "bert_tf", "sentence_transformers"):
-        proof = convert(place, tmp_path / form, form, options.get(form, ()))
+        proof = convert_model(place, tmp_path / form, form, options.get(form, ()))
         with capsys.disabled():
             print(f"\n{proof}")
         assert proof.matched == 103

@@ -11,7 +11,7 @@ from bert_tf.checkpoints import convert, heads, writers
 from bert_tf.checkpoints.loading import Description, load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.cli.checkpoints import save_formats
-from bert_tf.export.conversion.convert import check
+from bert_tf.export.conversion.convert import check_format
 from bert_tf.inference.filler import Filler
 from bert_tf.models.lora import Lora, is_adapter
 from bert_tf.tasks.classification import ClassificationTask
@@ -64,9 +64,9 @@ def test_adapters_do_not_keep_a_result_from_another_form():
     task = ClassificationTask(dataclasses.replace(config, lora=Lora(2, 4.0)), 2)
     variables = task.build_model().variables
     assert any(is_adapter(variable.path) for variable in variables)
-    check("huggingface", Description(config, tokenizer, None), variables, task)
+    check_format("huggingface", Description(config, tokenizer, None), variables, task)
     with pytest.raises(ValueError, match="`save_format` must be a form that holds the result of training. Received"):
-        check("sentence_transformers", Description(config, tokenizer, None), variables, task)
+        check_format("sentence_transformers", Description(config, tokenizer, None), variables, task)
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def test_transformers_gives_the_task_s_numbers(read, case):
     description = load_description([str(home)])
     task = read_task(str(home), description.config).task
     model = task.build_model()
-    convert.load(home, model.variables, heads.unused(task))
+    convert.assign_weights(home, model.variables, heads.unused(task))
     rows = description.tokenizer(TEXTS, SECOND if case in ("pair", "squad") else None, max_seq_length=LENGTH)
     values = json.loads((home / "huggingface" / "config.json").read_text(encoding="utf-8"))
     assert values["architectures"] == [CLASSES[case]]

@@ -72,10 +72,10 @@ ATTACKS = {
 def test_it_is_refused(attack, tmp_path):
     change, words = ATTACKS[attack]
     folder = hostile.save(Table(), tmp_path / "hub")
-    safety.check(str(folder))
+    safety.check_saved_model(str(folder))
     hostile.edit(folder, change)
     with pytest.raises(ValueError, match=rf"Received one with .*{words}"):
-        safety.check(str(folder))
+        safety.check_saved_model(str(folder))
 
 
 def test_bytes_in_memory():

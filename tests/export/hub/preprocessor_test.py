@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.export.hub.export import INPUTS, Preprocessor
-from bert_tf.models.families import Template
+from bert_tf.models.families import InputTemplate
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -46,7 +46,7 @@ def test_other_tokenizers_have_no_words(kind, tmp_path):
 
 
 def test_a_model_without_a_second_segment_takes_one_text():
-    template = Template(segments=1)
+    template = InputTemplate(segments=1)
     assert not template.takes_pairs and dataclasses.replace(template, second_segment=0).takes_pairs
     preprocessor = Preprocessor(Tokenizer(tiny.VOCAB, template=template), 8)
     ids = preprocessor.tokenize(tf.constant(["film"]))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from bert_tf.inference.batch_prediction.formats import Npz, Slice
-from bert_tf.inference.batch_prediction.table import Table
-from bert_tf.inference.batch_prediction.table_job import run
+from bert_tf.inference.batch_prediction.table import InputTable
+from bert_tf.inference.batch_prediction.table_job import run_table_job
 from bert_tf.utils.folder_lock import alone_in
 from tests.conftest import ROOT
 from tests.inference.batch_prediction.table_job_test import (  # noqa: F401  a fixture
@@ -26,24 +26,27 @@ def test_files_that_cannot_be_answered(tmp_path):
     (tmp_path / "header.tsv").write_text("text\n")
     (tmp_path / "lists.jsonl").write_text('{"text": "a", "choices": ["a", "b"]}\n{"text": "a", "choices": []}\n')
     for table, words in [
-        (Table("empty.txt"), "empty.txt must hold at least one row. Received a file without; check the path"),
-        (Table("header.tsv"), "header.tsv must hold at least one row"),
-        (Table("none.txt"), "none.txt must be a file. Received a path where nothing is"),
-        (Table("."), "must be a file. Received a directory"),
-        (Table("header.tsv", ("words",)), r"header.tsv:1: there must be a column 'words' \(`text_column`\)"),
-        (Table("empty.txt", ("a", "b")), "`input_file` must be a .tsv, .csv, .jsonl or .parquet file where a row has"),
-        (Table("lists.jsonl", ("choices",)), "lists.jsonl:1: the text must be a string. Received: .'a', 'b'."),
-        (Table("lists.jsonl", ("choices",), ("choices",)), r"lists.jsonl:2: the texts must be a list of .*: \[\]"),
-        (Table("a.parquet.gz"), "must end in .tsv, .csv"),
+        (InputTable("empty.txt"), "empty.txt must hold at least one row. Received a file without; check the path"),
+        (InputTable("header.tsv"), "header.tsv must hold at least one row"),
+        (InputTable("none.txt"), "none.txt must be a file. Received a path where nothing is"),
+        (InputTable("."), "must be a file. Received a directory"),
+        (InputTable("header.tsv", ("words",)), r"header.tsv:1: there must be a column 'words' \(`text_column`\)"),
+        (
+            InputTable("empty.txt", ("a", "b")),
+            "`input_file` must be a .tsv, .csv, .jsonl or .parquet file where a row has",
+        ),
+        (InputTable("lists.jsonl", ("choices",)), "lists.jsonl:1: the text must be a string. Received: .'a', 'b'."),
+        (InputTable("lists.jsonl", ("choices",), ("choices",)), r"lists.jsonl:2: the texts must be a list of .*: \[\]"),
+        (InputTable("a.parquet.gz"), "must end in .tsv, .csv"),
     ]:
         with pytest.raises(ValueError, match=words):
-            Table(str(tmp_path / table.path), table.text_columns, table.list_columns).summary()
+            InputTable(str(tmp_path / table.path), table.text_columns, table.list_columns).summary()
 
 
 def test_a_file_that_changes_between_the_readings(tmp_path):
     (tmp_path / "a.txt").write_text("a\nb\n")
     with pytest.raises(ValueError, match="must not change while it is read. Received fewer than the 3 rows"):
-        list(Table(str(tmp_path / "a.txt")).parts(2, 3))
+        list(InputTable(str(tmp_path / "a.txt")).parts(2, 3))
 
 
 def test_what_the_job_refuses_leaves_nothing(home):  # noqa: F811
@@ -56,10 +59,10 @@ def test_what_the_job_refuses_leaves_nothing(home):  # noqa: F811
         ({"maker": {"broken": True}, "num_workers": 2}, "There must be a model. Received none."),
     ]:
         with pytest.raises(ValueError, match=words):
-            run(job(home, **more))
+            run_table_job(job(home, **more))
         assert sorted(os.listdir(home)) == here
     with pytest.raises(ValueError, match="must end in .jsonl or .parquet.*'words' is none"):
-        run(job(home, arrays=False))
+        run_table_job(job(home, arrays=False))
     assert sorted(os.listdir(home)) == [*here, "log"]
 
 
@@ -75,18 +78,18 @@ def test_work_of_another_command_is_kept_until_it_may_go(home, monkeypatch):  # 
 
     with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
         patch.setattr(table.PartWriter, "write", fail_at_two)
-        run(job(home))
+        run_table_job(job(home))
     kept = sorted(os.listdir(home / "out.npz.parts"))
     assert kept == ["manifest.json", "part-00000000", "part-00000001"]
     with pytest.raises(ValueError, match="no unfinished work of another command.*rows_per_part 5, which is now 6"):
-        run(job(home, rows_per_part=6))
+        run_table_job(job(home, rows_per_part=6))
     with open(home / "in.txt", "a", encoding="utf-8") as file:
         file.write("one more\n")
     with pytest.raises(ValueError, match="input_file rows 23, which is now 24; bring the rows .* `overwrite=true`"):
-        run(job(home))
+        run_table_job(job(home))
     assert sorted(os.listdir(home / "out.npz.parts")) == kept
     assert parts_answered(home) == [0, 5]
-    run(job(home, overwrite=True))
+    run_table_job(job(home, overwrite=True))
     assert parts_answered(home)[2:] == [0, 5, 10, 15, 20] and not (home / "out.npz.parts").exists()
 
 
@@ -94,7 +97,7 @@ def test_a_run_that_was_killed_before_its_first_part_is_in_nobodys_way(home):  #
     (home / "out.npz.parts").mkdir()
     (home / "out.npz.parts" / "manifest.json").write_text('{"rows_per_part": 7}')
     (home / "out.npz.parts" / ".part-00000000.0123456789abcdef.tmp").write_text("half")
-    check_npz(run(job(home)))
+    check_npz(run_table_job(job(home)))
 
 
 def test_a_folder_that_is_not_ours_and_one_in_use(home):  # noqa: F811
@@ -102,22 +105,22 @@ def test_a_folder_that_is_not_ours_and_one_in_use(home):  # noqa: F811
     folder.mkdir()
     (folder / "mine.txt").write_text("dear")
     with pytest.raises(ValueError, match="must be free for the parts of this job. Received a folder that holds mine"):
-        run(job(home, overwrite=True))
+        run_table_job(job(home, overwrite=True))
     assert (folder / "mine.txt").read_text() == "dear"
     (folder / "mine.txt").unlink()
     with alone_in(folder), pytest.raises(ValueError, match="`output_file` must be written by one.*out.npz.parts, in"):
-        run(job(home))
-    check_npz(run(job(home)))
+        run_table_job(job(home))
+    check_npz(run_table_job(job(home)))
 
 
 _FULL_DISK = """
 import pathlib, resource, signal, sys
-from tests.inference.batch_prediction.table_job_test import job, run
+from tests.inference.batch_prediction.table_job_test import job, run_table_job
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 try:
-    run(job(pathlib.Path(sys.argv[1])))
+    run_table_job(job(pathlib.Path(sys.argv[1])))
 except OSError as error:
     print("OSError", error.errno, error.filename)
 """
@@ -131,7 +134,7 @@ def test_a_full_disk_keeps_the_old_file_and_the_parts(home, room):  # noqa: F811
     assert (home / "out.npz").read_bytes() == b"old"
     assert (home / "out.npz.parts" / "part-00000004").exists() == (room > 100) == (home / "out.npz.parts").exists()
     answered = len(parts_answered(home))
-    check_npz(run(job(home)))
+    check_npz(run_table_job(job(home)))
     assert len(parts_answered(home)) - answered == (5 if room == 100 else 0)
     assert sorted(path.name for path in pathlib.Path(home).iterdir()) == ["in.txt", "log", "out.npz"]
 

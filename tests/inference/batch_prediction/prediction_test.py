@@ -211,8 +211,8 @@ def test_a_model_is_another_one_when_its_files_change(home):
 def test_it_needs_neither_layers_nor_tasks(home):
     words = [f"--model={home}/film", f"--input_file={home}/texts.txt", f"--output_file={home}/out.npz"]
     (home / "main.py").write_text(
-        "import sys\nfrom bert_tf.cli.main import start\n"
-        f"try:\n    start('predict', {words})\n"
+        "import sys\nfrom bert_tf.cli.main import start_program\n"
+        f"try:\n    start_program('predict', {words})\n"
         "finally:\n    ours = 'bert_tf.models', 'bert_tf.tasks'\n"
         "    print([name for name in sys.modules if name.startswith(ours)])\n"
     )

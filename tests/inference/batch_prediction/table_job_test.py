@@ -14,13 +14,13 @@ from pyarrow import parquet
 
 from bert_tf.data.table_reader import Column, read_rows
 from bert_tf.inference.batch_prediction.formats import Partial, Slice, format_of
-from bert_tf.inference.batch_prediction.table import Rows
-from bert_tf.inference.batch_prediction.table_job import TableJob, run
+from bert_tf.inference.batch_prediction.table import TableRows
+from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
 from tests.conftest import ROOT
 from tests.inference.batch_prediction.fakes import FakeMaker, answers
 
 TEXTS = [f"text {n} {'x' * (n % 7)}é" for n in range(23)]
-ALL = Rows([str(n) for n in range(len(TEXTS))], (TEXTS,))
+ALL = TableRows([str(n) for n in range(len(TEXTS))], (TEXTS,))
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ CHECKS = {"out.npz": check_npz, "out.jsonl": check_jsonl, "out.parquet": check_p
 @pytest.mark.parametrize("name", CHECKS)
 @pytest.mark.parametrize("num_shards", [None, 1, 4, 23])
 def test_every_format_holds_every_row_once_and_in_order(home, name, num_shards):
-    paths = run(job(home, name, arrays=name == "out.npz", num_shards=num_shards))
+    paths = run_table_job(job(home, name, arrays=name == "out.npz", num_shards=num_shards))
     assert len(paths) == (num_shards or 1) and sorted(os.listdir(home)) == sorted(
         ["in.txt", "log", *map(os.path.basename, paths)]
     )
@@ -100,7 +100,7 @@ def test_the_same_bytes_from_processes_and_from_beam(home):
     made = {}
     for how, more in (("here", {}), ("workers", {"num_workers": 2}), ("beam", {"runner": "DirectRunner"})):
         runner = more.pop("runner", None)
-        paths = run(TableJob(**{**one.__dict__, **more}), runner)
+        paths = run_table_job(TableJob(**{**one.__dict__, **more}), runner)
         made[how] = [pathlib.Path(path).read_bytes() for path in paths]
     assert made["here"] == made["workers"] == made["beam"]
     assert sorted(parts_answered(home)) == sorted([0, 5, 10, 15, 20] * 3)
@@ -123,7 +123,7 @@ _READERS = {
 
 @pytest.mark.parametrize("name", _READERS)
 def test_a_row_without_a_text_is_answered_with_null(home, name, caplog):
-    run(_with_gaps(home, name))
+    run_table_job(_with_gaps(home, name))
     rows, none = _READERS[name](home / name), "" if name == "out.csv" else None
     assert [row["id"] for row in rows] == list(ALL.ids)
     expected = answers(ALL, arrays=False)
@@ -137,7 +137,7 @@ def test_a_row_without_a_text_is_answered_with_null(home, name, caplog):
 
 def test_arrays_hold_no_null(home):
     with pytest.raises(ValueError, match="hold no null. Received 7 rows of 23 without, in lines 3, 6, .*; fill"):
-        run(_with_gaps(home, "out.npz"))
+        run_table_job(_with_gaps(home, "out.npz"))
     assert sorted(os.listdir(home)) == ["in.jsonl", "in.txt"]
 
 
@@ -153,7 +153,7 @@ def test_numbers_of_a_column_have_nan_for_null(tmp_path, name):
 _KILLED = """
 import os, signal, sys
 from bert_tf.inference.batch_prediction import table
-from tests.inference.batch_prediction.table_job_test import job, pathlib, run
+from tests.inference.batch_prediction.table_job_test import job, pathlib, run_table_job
 
 write, left = table.PartWriter.write, int(sys.argv[2])
 
@@ -166,7 +166,7 @@ def write_and_die(self, *arguments):
 
 table.PartWriter.write = write_and_die
 name = sys.argv[3] if sys.argv[3:] else 'out.npz'
-run(job(pathlib.Path(sys.argv[1]), name, arrays=name.endswith('z')))
+run_table_job(job(pathlib.Path(sys.argv[1]), name, arrays=name.endswith('z')))
 """
 
 
@@ -175,7 +175,7 @@ def test_a_run_that_is_killed_twice_answers_each_part_once(home):
         ended = subprocess.run([sys.executable, "-c", _KILLED, home, str(done)], cwd=ROOT, check=False)
         assert ended.returncode == -9 and not (home / "out.npz").exists()
     assert parts_answered(home) == [0, 5, 10]
-    check_npz(run(job(home, num_shards=3)))
+    check_npz(run_table_job(job(home, num_shards=3)))
     assert parts_answered(home) == [0, 5, 10, 15, 20] and not (home / "out.npz.parts").exists()
 
 
@@ -203,4 +203,4 @@ def test_a_run_goes_on_only_with_the_same_quotes(home):
     ended = subprocess.run([sys.executable, "-c", _KILLED, home, "1", "out.csv"], cwd=ROOT, check=False)
     assert ended.returncode == -9
     with pytest.raises(ValueError, match="made with quote_formulas True, which is now False; give that"):
-        run(job(home, "out.csv", arrays=False, quote_formulas=False))
+        run_table_job(job(home, "out.csv", arrays=False, quote_formulas=False))

@@ -17,7 +17,7 @@ from bert_tf.cli import run_classifier
 from bert_tf.inference.sklearn import BertClassifier
 from bert_tf.inference.sklearn.classifier import BOUNDS
 from bert_tf.training.interruption import Stopped
-from bert_tf.training.trainer import Job
+from bert_tf.training.trainer import Trainer
 from tests import scripts, tiny
 
 ROWS = tiny.texts(48, names=("bad", "good"))
@@ -121,7 +121,7 @@ def test_ctrl_c_ends_the_fit_alone(folder, monkeypatch):
     def interrupted(*_):
         raise Stopped(signal.SIGINT)
 
-    monkeypatch.setattr(Job, "train", interrupted)
+    monkeypatch.setattr(Trainer, "train", interrupted)
     with pytest.raises(KeyboardInterrupt):
         BertClassifier(folder, max_seq_length=16, train_batch_size=2).fit(["a", "b"], [0, 1])
 

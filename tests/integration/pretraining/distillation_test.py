@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.checkpoints.tf1 import read, write_tf1
+from bert_tf.checkpoints.tf1 import read_tensors, write_tf1
 from bert_tf.models.pretraining_heads import Pretrainer
-from bert_tf.training.history import read as read_history
+from bert_tf.training.history import read_history
 from tests import tiny
 from tests.integration.pretraining import support
 
@@ -126,10 +126,10 @@ def test_soft_targets_of_packed_rows_at_half_width(said, home):
 
 def test_the_student_is_a_checkpoint_and_the_teacher_is_no_part_of_it(said, home):
     assert bert_tf.load(home / "relations").config.hidden_size == 32
-    kept = read(os.fspath(home / "relations" / f"model.ckpt-{STEPS}"))
+    kept = read_tensors(os.fspath(home / "relations" / f"model.ckpt-{STEPS}"))
     assert not [name for name, value in kept.items() if 48 in np.shape(value)]
     assert not [name for name in kept if name.startswith("cls/")]
-    on_the_way = read(os.fspath(home / "relations" / "model.ckpt-3"))  # that of the end has no moments
+    on_the_way = read_tensors(os.fspath(home / "relations" / "model.ckpt-3"))  # that of the end has no moments
     moving = {name.removesuffix("/adam_m") for name in on_the_way if name.endswith("/adam_m")}
     assert "bert/encoder/layer_0/attention/self/query/kernel" in moving
     # Nothing that is compared depends on these.
@@ -137,7 +137,7 @@ def test_the_student_is_a_checkpoint_and_the_teacher_is_no_part_of_it(said, home
 
 
 def test_what_leads_to_a_wider_teacher_is_a_part_that_others_leave_out(said, home):
-    kept = read(os.fspath(home / "softly" / f"model.ckpt-{STEPS}"))
+    kept = read_tensors(os.fspath(home / "softly" / f"model.ckpt-{STEPS}"))
     assert kept["cls/distillation/hidden/kernel"].shape == (32, 48) and "cls/predictions/output_bias" in kept
     bert = bert_tf.load(home / "softly")
     assert bert.head is None and "cls/distillation/hidden/kernel" in bert.others

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints.store import Store
-from bert_tf.checkpoints.tf1 import TEMPORARY, read
-from bert_tf.training.history import read as read_history
+from bert_tf.checkpoints.store import CheckpointManager
+from bert_tf.checkpoints.tf1 import TEMPORARY, read_tensors
+from bert_tf.training.history import read_history
 from tests import scripts
 from tests.integration.pretraining import support
 from tests.integration.pretraining.run_pretraining_test import VARIANTS
@@ -95,11 +95,11 @@ def _kill(flags, output, log, rng, in_save):
 
 def _check_whole(output):
     """Every checkpoint by name, and the one that TensorFlow would take, can be read to the last tensor."""
-    store = Store(output)
+    store = CheckpointManager(output)
     for step in store.steps():
-        read(store.prefix(step))
+        read_tensors(store.prefix(step))
     if named := tf.train.latest_checkpoint(str(output)):
-        read(named)
+        read_tensors(named)
     latest = store.latest(strict=True)
     return latest[0] if latest else None
 
@@ -196,7 +196,7 @@ def test_another_objective_is_killed(material, tmp_path, flags):
 def test_checkpoints_cut_by_hand_are_refused_by_name_and_the_one_before_them_is_used(material, whole, tmp_path):
     output = tmp_path / "cut"
     shutil.copytree(whole, output)
-    *_, before, cut, emptied, last = Store(output).steps()
+    *_, before, cut, emptied, last = CheckpointManager(output).steps()
     assert last == STEPS
     for path in output.glob(f"model.ckpt-{last}.*"):  # as if the run had ended between two checkpoints
         path.unlink()

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from bert_tf.pretraining.corpus.job import Job, create_pretraining_data
-from bert_tf.pretraining.corpus.options import Options
+from bert_tf.pretraining.corpus.job import CorpusJob, create_pretraining_data
+from bert_tf.pretraining.corpus.options import CorpusOptions
 from tests import tiny
 from tests.integration.pretraining import support
 from tests.integration.pretraining.support import LENGTH, PREDICTIONS, results, run_cases
@@ -17,11 +17,11 @@ FEW = ("--max_eval_steps=500", "--eval_batch_size=1")  # all rows, so that the s
 
 
 def _make(home, name, packing):
-    made = Options(max_seq_length=LENGTH, max_predictions_per_seq=PREDICTIONS, dupe_factor=1, packing=packing,
+    made = CorpusOptions(max_seq_length=LENGTH, max_predictions_per_seq=PREDICTIONS, dupe_factor=1, packing=packing,
                    short_seq_prob=0.9, max_sentences_per_seq=3)  # fmt: skip
     text, vocab = str(home / f"{name.removesuffix('_packed')}.txt"), str(home / "vocab.txt")
     output = [str(home / "records" / name / f"{name}.tfrecord")]
-    create_pretraining_data(Job([text], ["sentences"], output, vocab, do_lower_case=False, options=made))
+    create_pretraining_data(CorpusJob([text], ["sentences"], output, vocab, do_lower_case=False, options=made))
 
 
 @pytest.fixture(scope="module")

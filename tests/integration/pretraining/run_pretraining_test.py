@@ -10,12 +10,12 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints import name_maps
-from bert_tf.checkpoints.tf1 import read
-from bert_tf.export.conversion.convert import convert
+from bert_tf.checkpoints.tf1 import read_tensors
+from bert_tf.export.conversion.convert import convert_model
 from bert_tf.inference.filler import Filler
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.objectives.replaced_tokens import as_electra
-from bert_tf.training.history import read as read_history
+from bert_tf.training.history import read_history
 from tests import tiny
 from tests.integration.pretraining.support import arguments, results, run_cases
 from tests.scripts import files, run, run_programs
@@ -211,7 +211,7 @@ def test_the_directory_is_a_checkpoint(whole, material):
     bert = bert_tf.load(whole)
     assert bert.config == EncoderConfig.load(material / "bert_config.json")
     assert bert.tokenizer.vocab_size == len(tiny.VOCAB)
-    saved = read(str(whole / f"model.ckpt-{STEPS}"))
+    saved = read_tensors(str(whole / f"model.ckpt-{STEPS}"))
     for variable in bert.encoder.variables:
         np.testing.assert_array_equal(variable.value.numpy(), saved[name_maps.TF1.from_ours(variable.path)])
 
@@ -248,7 +248,7 @@ def _check(folder, name, said):
     scores = results(output)
     assert scores.keys() == _with_ours(VARIANTS[name][2]) and scores["global_step"] == 4
     assert np.isfinite(list(scores.values())).all()
-    before, after = (read(str(output / f"model.ckpt-{step}")) for step in (2, 4))
+    before, after = (read_tensors(str(output / f"model.ckpt-{step}")) for step in (2, 4))
     for variable in ("bert/encoder/layer_0/output/dense/kernel", "bert/embeddings/word_embeddings"):
         assert np.abs(after[variable] - before[variable]).max() > 0
 
@@ -256,7 +256,7 @@ def _check(folder, name, said):
 def _check_albert(folder):
     """Its layers are one, and its table is narrow."""
     config = EncoderConfig.load(folder)
-    weights = read(str(folder / "model.ckpt-4"))
+    weights = read_tensors(str(folder / "model.ckpt-4"))
     layers = {name.split("/")[2] for name in weights if name.startswith("bert/encoder/") and "adam" not in name}
     assert config.num_hidden_layers == 2 and layers == {"layer_0", "embedding_hidden_mapping_in"}
     assert weights["bert/embeddings/word_embeddings"].shape == (len(tiny.VOCAB), 16)
@@ -275,7 +275,7 @@ def test_phases_go_on_from_each_other(material, tmp_path):
         f"--output_dir={tmp_path}", "--do_eval", "--save_checkpoints_steps=2",
     ) if not flag.startswith("--max_seq")]}).values()  # fmt: skip
     assert said["status"] == 0 and "step 5/5" in said["log"], said["log"]
-    assert results(tmp_path)["global_step"] == 5 and read(str(tmp_path / "model.ckpt-5"))  # whole
+    assert results(tmp_path)["global_step"] == 5 and read_tensors(str(tmp_path / "model.ckpt-5"))  # whole
     steps = [line["step"] for line in read_history(tmp_path / "history.jsonl") if line["kind"] == "train"]
     assert len(steps) == 4
 
@@ -316,9 +316,9 @@ def test_replaced_tokens_leave_a_discriminator_and_a_generator(quick, material, 
     filler = Filler(folder / "generator", top_k=2)
     assert filler.task.config.hidden_size == 16 and len(list(filler(["the film [MASK] a story ."]))) == 1
     table = "bert/embeddings/word_embeddings"
-    saved = [read(str(path)) for path in (folder / "model.ckpt-4", folder / "generator" / "model.ckpt-0")]
+    saved = [read_tensors(str(path)) for path in (folder / "model.ckpt-4", folder / "generator" / "model.ckpt-0")]
     np.testing.assert_array_equal(saved[0][table], saved[1][table])
-    proof = convert(folder, tmp_path / "huggingface", "huggingface")
+    proof = convert_model(folder, tmp_path / "huggingface", "huggingface")
     assert all(path.startswith("generator/") for path in proof.not_held) and len(proof.not_held) == 23
     written = json.loads((tmp_path / "huggingface" / "config.json").read_text(encoding="utf-8"))
     assert (written["model_type"], written["architectures"]) == ("electra", ["ElectraForPreTraining"])

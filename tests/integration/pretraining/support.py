@@ -7,8 +7,8 @@ import sys
 
 import numpy as np
 
-from bert_tf.pretraining.corpus.job import Job, create_pretraining_data
-from bert_tf.pretraining.corpus.options import Options
+from bert_tf.pretraining.corpus.job import CorpusJob, create_pretraining_data
+from bert_tf.pretraining.corpus.options import CorpusOptions
 from tests import tiny
 from tests.conftest import ROOT
 from tests.scripts import run_programs
@@ -51,7 +51,7 @@ def write_records(folder: pathlib.Path, name: str, **options):
     """Makes NAME.tfrecord of NAME.txt and vocab.txt, in this process."""
     made = {"max_seq_length": LENGTH, "max_predictions_per_seq": PREDICTIONS, "dupe_factor": 2, **options}
     text, vocab, output = (os.fspath(folder / file) for file in (f"{name}.txt", "vocab.txt", f"{name}.tfrecord"))
-    create_pretraining_data(Job([text], ["sentences"], [output], vocab, options=Options(**made)))
+    create_pretraining_data(CorpusJob([text], ["sentences"], [output], vocab, options=CorpusOptions(**made)))
 
 
 def _text(seed) -> str:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bert_tf import inspect
-from bert_tf.interpret.page.gathering import VIEWS, Choices, gather, pack, pack_weights
-from bert_tf.interpret.page.page import build
+from bert_tf.interpret.page.gathering import VIEWS, PageOptions, gather, pack_array, pack_weights
+from bert_tf.interpret.page.page import build_html
 from tests import tiny
 from tests.interpret.models import with_words
 from tests.interpret.page.models import PAIR, with_all_heads
@@ -29,7 +29,7 @@ def bert():
 @pytest.fixture(scope="module")
 def page(bert, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "page.html"
-    path.write_text(build(gather(bert, PAIR), "tiny"), encoding="utf-8")
+    path.write_text(build_html(gather(bert, PAIR), "tiny"), encoding="utf-8")
     return path
 
 
@@ -37,7 +37,7 @@ def page(bert, tmp_path_factory):
 def headless(tmp_path_factory):
     """The page of a model that has neither head, of a single text."""
     path = tmp_path_factory.mktemp("headless") / "page.html"
-    path.write_text(build(gather(with_words(), ["a film"]), "tiny"), encoding="utf-8")
+    path.write_text(build_html(gather(with_words(), ["a film"]), "tiny"), encoding="utf-8")
     return path
 
 
@@ -130,7 +130,7 @@ async def _look_at_heads(browser, bert):
 async def _open_a_head_of_the_model(browser):
     await _open(browser, "model")
     await browser.point(".picture[data-layer='1'][data-head='2']")
-    assert await browser.evaluate("document.querySelector('.picture[data-layer=\"1\"][data-head=\"2\"]').disabled")
+    assert await browser.evaluate('document.querySelector(\'.picture[data-layer="1"][data-head="2"]\').disabled')
     await browser.point(".picture[data-layer='1'][data-head='3']")
     assert (await _text(browser, ".readout")).startswith("Layer 1, head 3: “")
     await browser.point(".picture[data-layer='1'][data-head='3']", click=True)
@@ -208,7 +208,7 @@ def _noise(packed, name):
     """Returns an array of the same shape, of numbers from a normal distribution, or weights made of such scores."""
     numbers = np.random.default_rng(0).standard_normal((len(packed.parts), *packed.shape), np.float32)
     if name != "weights":
-        return pack(numbers)
+        return pack_array(numbers)
     shares = np.exp(numbers)
     return pack_weights(shares / shares.sum(-1, keepdims=True))
 
@@ -229,11 +229,11 @@ def test_a_long_text_in_a_base_model_opens_at_once(tmp_path, capsys):
     shape = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "max_position_embeddings": 512}
     bert = with_all_heads(**shape)
     words = " ".join(np.random.default_rng(0).choice(tiny.FILL, 510))
-    found = gather(bert, [words], Choices([name for name in VIEWS if name != "attribution"]))
+    found = gather(bert, [words], PageOptions([name for name in VIEWS if name != "attribution"]))
     for name in ("weights", "query", "key", "among", "input_token", "input_position", "input_output"):
         found.arrays[name] = _noise(found.arrays[name], name)
     path = tmp_path / "page.html"
-    path.write_text(build(found, "base"), encoding="utf-8")
+    path.write_text(build_html(found, "base"), encoding="utf-8")
     sizes = {name: f"{sum(map(len, each.texts)) / 1e6:.1f}" for name, each in found.arrays.items()}
 
     async def visit():

@@ -17,8 +17,8 @@ from bert_tf.checkpoints.loading import save_description
 from bert_tf.checkpoints.tf1 import write_tf1
 from bert_tf.cli.see import SEE
 from bert_tf.interpret.page import gathering, see
-from bert_tf.interpret.page.gathering import VIEWS, Choices, gather, target_of
-from bert_tf.interpret.page.page import build
+from bert_tf.interpret.page.gathering import VIEWS, PageOptions, gather, target_of
+from bert_tf.interpret.page.page import build_html
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
@@ -73,18 +73,18 @@ def test_words_of_the_heads(bert, found):
 
 
 def test_some_layers_views_and_another_target(bert):
-    some = gather(bert, ["a film"], Choices(["attribution", "heads"], [-1], "good", 2))
+    some = gather(bert, ["a film"], PageOptions(["attribution", "heads"], [-1], "good", 2))
     assert some.facts["layers"] == [1] and set(some.arrays) == {"weights"}
     assert [view["name"] for view in some.facts["views"]] == ["heads", "attribution"]
     assert some.facts["attribution"]["target"] == "good" and some.facts["attribution"]["chosen"]
-    assert gather(bert, ["a film"], Choices(["masked_words"], top_k=2)).facts["masked"]["shape"][2] == 2
+    assert gather(bert, ["a film"], PageOptions(["masked_words"], top_k=2)).facts["masked"]["shape"][2] == 2
 
 
 def test_what_python_gives_is_taken_as_a_command_line_is(bert):
-    [named] = gather(bert, ["a film"], Choices("attribution", target=1)).facts["views"]
+    [named] = gather(bert, ["a film"], PageOptions("attribution", target=1)).facts["views"]
     assert named["name"] == "attribution"
-    assert gather(bert, ["a film"], Choices("attribution", target=0)).facts["attribution"]["target"] == "bad"
-    assert gather(bert, ["a film"], Choices(["heads"], 1)).facts["layers"] == [1]
+    assert gather(bert, ["a film"], PageOptions("attribution", target=0)).facts["attribution"]["target"] == "bad"
+    assert gather(bert, ["a film"], PageOptions(["heads"], 1)).facts["layers"] == [1]
     with pytest.raises(ValueError, match="`top_k` must be at least 1. Received: 0;"):
         see(bert, "a film", top_k=0)
     with pytest.raises(ValueError, match="`texts` must be strings. Received: None;"):
@@ -109,17 +109,17 @@ def trained(tmp_path_factory):
 def test_probabilities_are_those_of_the_task(trained):
     [why] = inspect.attributions(bert_tf.load(trained), ["a film"])
     np.testing.assert_allclose(why.probabilities, 1 / (1 + np.exp(-why.logits / 2)), rtol=1e-6)
-    facts = gather(bert_tf.load(trained), ["a film"], Choices("attribution")).facts
+    facts = gather(bert_tf.load(trained), ["a film"], PageOptions("attribution")).facts
     assert facts["attribution"]["several"] and facts["attribution"]["probabilities"] == why.probabilities.tolist()
     assert facts["notes"] == []
 
 
 def test_a_page_says_where_the_model_answers_for_other_rows(trained, caplog):
-    notes = gather(bert_tf.load(trained), ["the film " * 4, "is good"], Choices("heads")).facts["notes"]
+    notes = gather(bert_tf.load(trained), ["the film " * 4, "is good"], PageOptions("heads")).facts["notes"]
     assert "rows of at most 8 pieces" in notes[0] and "All 13 are read" in notes[0]
     assert notes[1] == "The model was trained on examples of one text (text). It reads 2 texts here."
     assert all(note in caplog.text for note in notes)
-    [note] = gather(bert_tf.load(trained), [" "], Choices("heads")).facts["notes"]
+    [note] = gather(bert_tf.load(trained), [" "], PageOptions("heads")).facts["notes"]
     assert note.startswith("The text holds no word: ") and note in caplog.text
 
 
@@ -138,7 +138,7 @@ def test_a_model_without_heads_says_why_views_are_not_there():
 
 
 def test_thumbnails_keep_the_greatest_weights_of_a_long_text():
-    found = gather(with_words(max_position_embeddings=128), ["film " * 98], Choices(["model", "heads"]))
+    found = gather(with_words(max_position_embeddings=128), ["film " * 98], PageOptions(["model", "heads"]))
     weights, small = _array(found, "weights"), _array(found, "thumbnails")[0]
     assert weights.shape[2:] == (100, 100) and small.shape[2:] == (48, 48)
     np.testing.assert_allclose(small.max((2, 3)), weights.max((2, 3)))
@@ -149,13 +149,13 @@ def test_many_weights_take_few_bits_and_stay_near(scale, monkeypatch):
     monkeypatch.setattr(gathering, "_MANY", 0)
     scores = scale * np.random.default_rng(0).standard_normal((2, 3, 64, 64))
     weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
-    packed = gathering.pack(weights.astype(np.float32), gathering.ROOT, 4.0)
+    packed = gathering.pack_array(weights.astype(np.float32), gathering.ROOT, 4.0)
     size = sum(map(len, packed.texts))
     assert packed.parts[0]["kind"] == "root" and size < 1.1 * weights.size * 4 / 8 * 4 / 3
     most = weights.max((2, 3), keepdims=True)
     back = np.stack(list(unpack(packed)))
     assert (np.abs(back - weights) / np.sqrt(weights * most)).max() < 0.08
-    vectors = gathering.pack(scores.astype(np.float32))
+    vectors = gathering.pack_array(scores.astype(np.float32))
     assert vectors.parts[0]["kind"] == "linear"
     np.testing.assert_allclose(np.stack(list(unpack(vectors))), scores, atol=scale * 0.08)
 
@@ -175,7 +175,7 @@ class _Tags(html.parser.HTMLParser):
 
 
 def test_the_page_allows_its_own_script_alone(found):
-    page = build(found, "<b>model</b>")
+    page = build_html(found, "<b>model</b>")
     read = _Tags(page)
     policy = next(each["content"] for tag, each in read.tags if each.get("http-equiv"))
     assert "default-src 'none'" in policy and "unsafe" not in policy
@@ -203,10 +203,10 @@ def test_a_notebook_shows_the_page_in_a_frame(bert):
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        (Choices(["head"]), "`views` must be some of heads, .* Received: head; choose"),
-        (Choices(layers=[2]), "`layers` must be numbers of layers, from 0 to 1. Received: 2; choose"),
-        (Choices(["heads"], target="good"), "`target` must come with the view attribution. Received: heads"),
-        (Choices(target="ugly"), "`target` must be one of the model's labels, bad, good"),
+        (PageOptions(["head"]), "`views` must be some of heads, .* Received: head; choose"),
+        (PageOptions(layers=[2]), "`layers` must be numbers of layers, from 0 to 1. Received: 2; choose"),
+        (PageOptions(["heads"], target="good"), "`target` must come with the view attribution. Received: heads"),
+        (PageOptions(target="ugly"), "`target` must be one of the model's labels, bad, good"),
     ],
 )
 def test_what_is_refused(bert, choices, message):
@@ -225,7 +225,7 @@ def test_targets_as_words(bert):
     reader = with_words(others=weights_of(QuestionAnsweringHead(), tagger.config))
     assert target_of(reader, row, "films") == (4, 9) and target_of(reader, row, "4:9") == (4, 9)
     for model, target, answer in ((tagger, "4:B-X", "B-X"), (reader, "films", "films")):
-        facts = gather(model, row.texts, Choices(["attribution"], target=target)).facts
+        facts = gather(model, row.texts, PageOptions(["attribution"], target=target)).facts
         first, last = facts["attribution"]["places"]
         assert facts["attribution"]["target"] == answer
         assert {facts["words"][n]["text"] for n in facts["word_of_piece"][first : last + 1]} == {"films"}

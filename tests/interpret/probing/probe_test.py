@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.interpret.probing import probe
-from bert_tf.interpret.probing.job import Labelled, compute, read_texts, read_words
+from bert_tf.interpret.probing.job import Labelled, compute, read_labelled_texts, read_tagged_words
 from bert_tf.interpret.probing.probe import baselines, control_labels, train_probe
 from bert_tf.interpret.weights import Attention
 from tests import tiny
@@ -69,13 +69,13 @@ def test_features_are_means_of_a_words_pieces_in_all_layers(bert):
 
 
 def test_reading(tmp_path):
-    words = read_words(_columns(tmp_path / "pos.txt", 1), tag_column=2)
+    words = read_tagged_words(_columns(tmp_path / "pos.txt", 1), tag_column=2)
     assert words.labels[0] == ["D", "N", "V", "A", "."] and words.count == 13 and words.words[2][1] == (7, 10)
     some = words.draw(5, seed=0)
     assert 1 <= len(some) <= 2 and words.draw(100, 0).count == 13
     first, second = words.halves(0.34, 0)
     assert sorted([*first.texts, *second.texts]) == sorted(words.texts) and len(second) == 1
-    texts = read_texts(tiny.write_tsv(tmp_path / "t.tsv", [("a film", "0"), ("it is", "1")]))
+    texts = read_labelled_texts(tiny.write_tsv(tmp_path / "t.tsv", [("a film", "0"), ("it is", "1")]))
     assert (texts.types, texts.labels, texts.words) == ([["a"], ["it"]], [["0"], ["1"]], None)
 
 
@@ -94,7 +94,7 @@ def test_heads_are_measured_as_they_look(bert, monkeypatch):
 
     monkeypatch.setattr(probe, "attention_of", looks)
     monkeypatch.setattr(probe, "kept_heads", lambda config: np.array([[True, True, True, True]]))
-    found = {name: values[0] for name, values in probe.measure(bert, ["films a"]).items()}
+    found = {name: values[0] for name, values in probe.measure_heads(bert, ["films a"]).items()}
     assert tuple(found) == tuple(probe.MEASURES)
     np.testing.assert_allclose(found["first"], [1, 0, 0, 0.2], atol=1e-6)
     np.testing.assert_allclose(found["separators"], [0, 1, 0, 0.2], atol=1e-6)

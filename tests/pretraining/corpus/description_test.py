@@ -12,7 +12,7 @@ from bert_tf.pretraining.corpus import job as jobs
 from bert_tf.pretraining.corpus import statistics
 from bert_tf.pretraining.records import fit
 from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.origin import Origin, vocabulary_of
+from bert_tf.pretraining.records.origin import RecordMetadata, vocabulary_of
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests.pretraining.corpus import support
@@ -53,7 +53,9 @@ def test_the_tokenizer_beside_is_the_one_that_made_them(made, corpus):
 def test_each_file_says_the_same_of_itself(made):
     held = Records.of([str(made[0])])
     assert set(held.origins.values()) == {
-        statistics.origin_of(support.VOCAB, False, False, jobs.Options(sentence_objective="sop", masking="whole_word"))
+        statistics.origin_of(
+            support.VOCAB, False, False, jobs.CorpusOptions(sentence_objective="sop", masking="whole_word")
+        )
     }
     assert held.sentence_objective == "sop"
 
@@ -61,7 +63,7 @@ def test_each_file_says_the_same_of_itself(made):
 def test_accents_that_stay(corpus, tmp_path):
     job = support.job(corpus, [tmp_path / "a"], dupe_factor=1, dynamic_masking=True, sentence_objective="none")
     jobs.create_pretraining_data(dataclasses.replace(job, strip_accents=False))
-    origin = Origin.of(tmp_path / "a")
+    origin = RecordMetadata.of(tmp_path / "a")
     assert (origin.do_lower_case, origin.strip_accents, origin.masking) == (True, False, None)
     assert not Tokenizer.from_directory(tmp_path / "a_vocabulary").strip_accents
 
@@ -90,8 +92,8 @@ def test_added_tokens_are_part_of_the_records_and_of_what_lies_beside(corpus, tm
     records = Records.of([str(tmp_path / "train.tfrecord")])
     ids = next(iter(records.in_order(1)))["input_ids"].numpy()
     assert len(support.VOCAB) in ids
-    fit.check([records], tokenizer, ("nsp",))
+    fit.check_compatibility([records], tokenizer, ("nsp",))
     with pytest.raises(ValueError, match="must be made with the vocabulary of the model"):
-        fit.check([records], Tokenizer(support.VOCAB), ("nsp",))
+        fit.check_compatibility([records], Tokenizer(support.VOCAB), ("nsp",))
     (path, origin), *_ = records.origins.items()
     assert vocabulary_of(path, origin) == str(tmp_path / "train_vocabulary" / "vocab.txt")

@@ -35,13 +35,13 @@ def test_one_text_takes_whole_sentences_as_long_as_they_fit():
 def test_rows_are_laid_out_as_bert_reads_them():
     documents = support.documents([[11, 12], [13, 14, 15]], [[16]])
     one, two, zero = ([np.array([x], np.int64) for x in v] for v in ([0, 2], [2, 3], [0, 0]))
-    pair = ex.Examples(one[0], two[0], one[1], two[1], np.array([1], np.int32), np.array([0], np.int8))
-    rows = ex.rows(documents, pair, 10, PIECES)
+    pair = ex.PretrainingExamples(one[0], two[0], one[1], two[1], np.array([1], np.int32), np.array([0], np.int8))
+    rows = ex.lay_out_examples(documents, pair, 10, PIECES)
     assert rows["input_ids"].tolist() == [[2, 11, 12, 3, 13, 14, 15, 3, 0, 0]]
     assert rows["input_mask"].tolist() == [[1, 1, 1, 1, 1, 1, 1, 1, 0, 0]]
     assert rows["segment_ids"].tolist() == [[0, 0, 0, 0, 1, 1, 1, 1, 0, 0]]
     assert rows["next_sentence_labels"].tolist() == [[1]]
-    single = ex.rows(documents, pair._replace(b_length=zero[1]), 5, PIECES)
+    single = ex.lay_out_examples(documents, pair._replace(b_length=zero[1]), 5, PIECES)
     assert single["input_ids"].tolist() == [[2, 11, 12, 3, 0]] and not single["segment_ids"].any()
     assert all(array.dtype == np.int32 for array in rows.values())
 
@@ -133,7 +133,7 @@ def test_truncation_is_google_s():
     rng = np.random.default_rng(0)
     a, b = rng.integers(1, 60, (2, 500))
     zero = np.zeros(500, np.int64)
-    cut = ex._truncated(ex.Examples(zero, a, zero + 1000, b, zero, zero), 40, rng)
+    cut = ex._truncated(ex.PretrainingExamples(zero, a, zero + 1000, b, zero, zero), 40, rng)
     for n in range(500):
         la, lb = int(a[n]), int(b[n])
         while la + lb > 40:

@@ -31,7 +31,7 @@ def test_straight_from_text_an_epoch_has_the_examples_of_a_pass(corpus, tmp_path
     path = str(tmp_path / "two_passes.tfrecord")
     job = dataclasses.replace(support.job(corpus, [path], dupe_factor=2, **options), work_dir=str(tmp_path))
     jobs.create_pretraining_data(job)
-    (written,) = _take(records.read([path], batch_size=100_000), 1)
+    (written,) = _take(records.read_records([path], batch_size=100_000), 1)
     before = sorted(tmp_path.iterdir())
     with from_text(job, 1) as dataset:
         assert dataset.options().autotune.enabled is False  # or its end would wait for a thread that sleeps

@@ -10,7 +10,7 @@ import pytest
 from bert_tf.data import records
 from bert_tf.pretraining.corpus import job as jobs
 from bert_tf.pretraining.corpus import unit
-from bert_tf.pretraining.corpus.options import Options
+from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.utils.documents import TextOptions
 from tests import processes, scripts
 from tests.pretraining.corpus import support
@@ -18,7 +18,7 @@ from tests.pretraining.corpus import support
 
 def _read(paths):
     """All rows of the files: {name: [n, ...]}."""
-    batches = list(records.read([str(path) for path in paths], batch_size=64).as_numpy_iterator())
+    batches = list(records.read_records([str(path) for path in paths], batch_size=64).as_numpy_iterator())
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
 
 
@@ -33,7 +33,7 @@ def small(monkeypatch):
 
 def test_google_s_features_with_google_s_shapes(corpus, tmp_path):
     jobs.create_pretraining_data(support.job(corpus, [tmp_path / "a.tfrecord"]))
-    assert {name: length for name, (_, length) in records.describe(str(tmp_path / "a.tfrecord")).items()} == {
+    assert {name: length for name, (_, length) in records.describe_records(str(tmp_path / "a.tfrecord")).items()} == {
         "input_ids": 48, "input_mask": 48, "segment_ids": 48, "next_sentence_labels": 1,
         "masked_lm_positions": 8, "masked_lm_ids": 8, "masked_lm_weights": 8,
     }  # fmt: skip
@@ -130,8 +130,10 @@ def test_one_document_is_not_enough_for_next_sentences(corpus, tmp_path):
     )
     with pytest.raises(ValueError, match="two documents at least.*Received one document"):
         jobs.create_pretraining_data(job)
-    jobs.create_pretraining_data(dataclasses.replace(job, options=Options(sentence_objective="sop", max_seq_length=8)))
-    assert records.describe(str(tmp_path / "a"))["input_ids"][1] == 8
+    jobs.create_pretraining_data(
+        dataclasses.replace(job, options=CorpusOptions(sentence_objective="sop", max_seq_length=8))
+    )
+    assert records.describe_records(str(tmp_path / "a"))["input_ids"][1] == 8
 
 
 def test_text_without_a_sentence(corpus, tmp_path):

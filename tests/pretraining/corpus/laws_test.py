@@ -8,10 +8,10 @@ import pytest
 from bert_tf.pretraining.corpus import documents as arrays
 from bert_tf.pretraining.corpus import examples as ex
 from bert_tf.pretraining.corpus import unit
-from bert_tf.pretraining.corpus.documents import tokenize
-from bert_tf.pretraining.corpus.options import Options
+from bert_tf.pretraining.corpus.documents import tokenize_documents
+from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import Statistics
-from bert_tf.pretraining.records.groups import Pieces
+from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.documents import TextOptions, read_blocks, read_documents
 from bert_tf.utils.names import MASKINGS
@@ -32,14 +32,14 @@ def documents(request, tokenizer):
     parts, counts = [], Counter()
     for block in read_blocks(paths, ["prose"] * len(paths), options, 1 << 18):
         if block.line < 5000:
-            parts.append(tokenize(read_documents(block, options, counts), tokenizer, 0, 1 << 12))
-    found = arrays.concatenate(parts)
+            parts.append(tokenize_documents(read_documents(block, options, counts), tokenizer, 0, 1 << 12))
+    found = arrays.concatenate_documents(parts)
     return found.take(np.argsort(found.keys))
 
 
 def _rows(documents, options, pieces):
     statistics = Statistics.empty(options, pieces.vocab_size)
-    batches = list(unit.batches(documents, options, pieces, 0, 0, statistics))
+    batches = list(unit.make_batches(documents, options, pieces, 0, 0, statistics))
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}, statistics
 
 
@@ -54,8 +54,8 @@ def phrases(tmp_path_factory):
 @pytest.mark.parametrize("max_predictions", [20, 5])
 def test_the_laws_of_masking(documents, tokenizer, phrases, masking, max_predictions):
     phrase_file = phrases if masking == "phrase" else None
-    pieces = Pieces.of_tokenizer(tokenizer, phrase_file)
-    options = Options(masking=masking, max_predictions_per_seq=max_predictions, phrase_file=phrase_file)
+    pieces = MaskingVocabulary.of_tokenizer(tokenizer, phrase_file)
+    options = CorpusOptions(masking=masking, max_predictions_per_seq=max_predictions, phrase_file=phrase_file)
     rows, _ = _rows(documents, options, pieces)
     chosen = rows["masked_lm_weights"] > 0
     tokens = rows["input_mask"].sum(1)
@@ -104,8 +104,8 @@ def test_the_laws_of_next_sentences(documents, tokenizer):
 
 
 def test_the_report_counts_what_is_written(documents, tokenizer):
-    pieces = Pieces.of(tokenizer.vocab)
-    rows, statistics = _rows(documents, Options(), pieces)
+    pieces = MaskingVocabulary.of(tokenizer.vocab)
+    rows, statistics = _rows(documents, CorpusOptions(), pieces)
     chosen = rows["masked_lm_weights"] > 0
     assert statistics.rows == statistics.examples == len(chosen) and statistics.chosen == chosen.sum()
     assert statistics.tokens == rows["input_mask"].sum() == rows["input_mask"].size - statistics.padding

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.pretraining.corpus.unit import pack
+from bert_tf.pretraining.corpus.unit import pack_examples
 
 _PREDICTIONS = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 
@@ -77,7 +77,9 @@ def test_two_short_examples_make_one_row():
         "masked_lm_weights": [[1.0, 0.0], [1.0, 0.0]],
         "next_sentence_labels": [[0], [1]],
     }
-    packed = pack({name: np.array(values) for name, values in rows.items()}, max_predictions=3, max_sentences=3)
+    packed = pack_examples(
+        {name: np.array(values) for name, values in rows.items()}, max_predictions=3, max_sentences=3
+    )
     assert {name: values.tolist() for name, values in packed.items()} == {
         "input_ids": [[2, 4, 3, 2, 8, 4, 3, 0]],
         "input_mask": [[1, 1, 1, 1, 1, 1, 1, 0]],
@@ -97,7 +99,7 @@ def test_two_short_examples_make_one_row():
 
 def test_the_longest_first_and_where_the_least_room_is_left():
     rows = _rows([3, 6, 2, 5, 4], 10, predictions=[1] * 5)
-    packed = pack(rows, 20, 8)
+    packed = pack_examples(rows, 20, 8)
     found = [[int(np.sum(row == number)) for number in range(1, row.max() + 1)] for row in packed["sentence_ids"]]
     assert found == [[6, 4], [3, 2, 5]]  # in the order of the examples; rows in that of their longest
 
@@ -107,7 +109,7 @@ def test_the_same_examples_come_out_within_the_limits(width, most, sentences):
     rng = np.random.default_rng(width)
     lengths = np.minimum(_texts(2000), width)
     rows = _rows(lengths, width, rng, np.minimum(rng.integers(0, 12, 2000), lengths), most)
-    packed = pack(rows, most, sentences)
+    packed = pack_examples(rows, most, sentences)
     assert sorted(_unpacked(packed)) == sorted(_examples(rows))
     assert {values.shape[1] for values in packed.values()} <= {width, most, sentences}
     assert packed["sentence_ids"].max() <= sentences and packed["masked_lm_weights"].sum(1).max() <= most
@@ -121,15 +123,15 @@ def test_the_same_examples_come_out_within_the_limits(width, most, sentences):
 def test_nearly_no_room_is_lost():
     """Within 1 % of the least number of rows there can be; 512 tokens with few examples in a row are bound by these."""
     lengths = _texts(20000)
-    rows = len(pack(_rows(lengths, 128), 20, 64)["input_ids"])
+    rows = len(pack_examples(_rows(lengths, 128), 20, 64)["input_ids"])
     assert rows <= 1.01 * np.ceil(lengths.sum() / 128)
-    rows = len(pack(_rows(lengths, 512, most=80), 80, 8)["input_ids"])
+    rows = len(pack_examples(_rows(lengths, 512, most=80), 80, 8)["input_ids"])
     assert rows <= 1.05 * np.ceil(len(lengths) / 8)
 
 
 def test_full_examples_stay_alone_in_their_order():
     rows = _rows([16] * 5, 16)
-    packed = pack(rows, 20, 8)
+    packed = pack_examples(rows, 20, 8)
     assert all(np.array_equal(packed[name], rows[name]) for name in rows if name != "next_sentence_labels")
     assert np.array_equal(packed["next_sentence_labels"][:, :1], rows["next_sentence_labels"])
     assert np.all(packed["sentence_ids"] == 1) and packed["next_sentence_weights"].sum() == 5
@@ -137,32 +139,32 @@ def test_full_examples_stay_alone_in_their_order():
 
 def test_without_masks_and_labels_there_are_none():
     rows = {name: values for name, values in _rows(_texts(100), 128).items() if name.startswith(("input", "segment"))}
-    packed = pack(rows, 20, 8)
+    packed = pack_examples(rows, 20, 8)
     assert set(packed) == {"input_ids", "input_mask", "segment_ids", "sentence_ids"}
     assert len(packed["input_ids"]) < 50
 
 
 def test_padding_stays_the_piece_it_was():
-    packed = pack(_rows([3, 3], 8, padding=77), 20, 8)
+    packed = pack_examples(_rows([3, 3], 8, padding=77), 20, 8)
     assert packed["input_ids"][0, 6:].tolist() == [77, 77] and np.all(packed["input_ids"][0, :6] != 77)
 
 
 def test_no_row():
     rows = {name: values[:0] for name, values in _rows([4], 8).items()}
-    assert {name: len(values) for name, values in pack(rows, 20, 8).items()}.keys() >= {"sentence_ids"}
-    assert all(len(values) == 0 for values in pack(rows, 20, 8).values())
+    assert {name: len(values) for name, values in pack_examples(rows, 20, 8).items()}.keys() >= {"sentence_ids"}
+    assert all(len(values) == 0 for values in pack_examples(rows, 20, 8).values())
 
 
 def test_it_is_the_same_each_time_and_the_input_is_not_changed():
     rows = _rows(_texts(500), 128)
     before = {name: values.copy() for name, values in rows.items()}
-    first, again = pack(rows, 20, 8), pack(rows, 20, 8)
+    first, again = pack_examples(rows, 20, 8), pack_examples(rows, 20, 8)
     assert all(np.array_equal(first[name], again[name]) for name in first)
     assert all(np.array_equal(rows[name], before[name]) for name in rows)
 
 
 def test_impossible_limits_are_errors():
     with pytest.raises(ValueError, match="Received max_sentences 0"):
-        pack(_rows([4], 8), 20, 0)
+        pack_examples(_rows([4], 8), 20, 0)
     with pytest.raises(ValueError, match="Received one with 5 and max_predictions 4"):
-        pack(_rows([8], 8, predictions=[5]), 4, 8)
+        pack_examples(_rows([8], 8, predictions=[5]), 4, 8)

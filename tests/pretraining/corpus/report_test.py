@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf.pretraining.corpus import report, unit
-from bert_tf.pretraining.corpus.options import Options
+from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import Statistics
 from bert_tf.utils.documents import TextOptions
 from tests.pretraining.corpus import support
@@ -27,7 +27,7 @@ KINDS = [
 
 def _drawn():
     """1,000 examples of 20 pieces, 100 of 10 and one of 5: 3, 2 and 1 predictions, but one has too few."""
-    options = Options(max_seq_length=20, max_predictions_per_seq=3)
+    options = CorpusOptions(max_seq_length=20, max_predictions_per_seq=3)
     statistics = Statistics.empty(options, PIECES.vocab_size)
     statistics.shapes[[20, 10, 10, 5], [3, 2, 1, 1]] = 1000, 99, 1, 1
     statistics.pairs[:] = [[520, 0, 30], [480, 71, 0]]
@@ -49,16 +49,16 @@ def _lines(text):
 
 def _made(**options):
     """What is counted of rows that are made of 80 documents."""
-    options = Options(max_seq_length=64, max_predictions_per_seq=10, **options)
+    options = CorpusOptions(max_seq_length=64, max_predictions_per_seq=10, **options)
     statistics = Statistics.empty(options, PIECES.vocab_size)
     documents = support.random_documents(np.random.default_rng(2), number=80)
     pieces = WITH_PHRASES if options.phrase_file else PIECES
-    assert list(unit.batches(documents, options, pieces, 0, 0, statistics))
+    assert list(unit.make_batches(documents, options, pieces, 0, 0, statistics))
     return statistics, options
 
 
 def test_hand_made_counts():
-    lines = _lines(report.as_text(*_drawn(), PIECES))
+    lines = _lines(report.format_report(*_drawn(), PIECES))
     assert lines["mask rate"] == ("15.23 %", "of the pieces; goal 15 %")  # 3,200 of 21,005
     assert lines["became [MASK]"] == ("80.00 %", "goal 80 %")
     assert lines["became a random piece"] == ("10.00 %", "goal 10 %")
@@ -79,7 +79,7 @@ def test_hand_made_counts():
 
 
 def test_values_end_in_one_column():
-    lines = [line for line in report.as_text(*_drawn(), PIECES).splitlines() if line.startswith("  ")]
+    lines = [line for line in report.format_report(*_drawn(), PIECES).splitlines() if line.startswith("  ")]
     ends = {re.match(r" +\S+( \S+)* {2,}\S+( %)?", line).end() for line in lines}
     assert len(lines) > 50 and len(ends) == 1
 
@@ -88,21 +88,21 @@ def test_the_most_frequent_pieces_come_first_and_no_more_than_twenty():
     statistics, options = _drawn()
     statistics.masked_ids[:] = 0
     statistics.masked_ids[10:50] = np.arange(40)
-    names = re.findall(r"^    (w\d+) ", report.as_text(statistics, options, PIECES), re.M)
+    names = re.findall(r"^    (w\d+) ", report.format_report(statistics, options, PIECES), re.M)
     assert names == [f"w{n}" for n in range(44, 24, -1)]
 
 
 @pytest.mark.parametrize("prob", [0.0, 0.15, 0.5, 1.0])
 def test_the_law_is_that_of_google(prob):
-    options = Options(max_seq_length=128, max_predictions_per_seq=20, masked_lm_prob=prob)
+    options = CorpusOptions(max_seq_length=128, max_predictions_per_seq=20, masked_lm_prob=prob)
     assert report.budgets(options).tolist() == [min(20, max(1, int(round(n * prob)))) for n in range(129)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_was_made(kind):
-    options = Options(**kind)
+    options = CorpusOptions(**kind)
     nothing = Statistics.empty(options, PIECES.vocab_size)
-    lines = _lines(report.as_text(nothing, options, PIECES))
+    lines = _lines(report.format_report(nothing, options, PIECES))
     assert lines["examples"] == ("0",) and lines["padding"][0] == lines["50 % have at most"][0] == "-"
     assert "<svg" not in report.as_page(nothing, options, PIECES)
 
@@ -110,7 +110,7 @@ def test_nothing_was_made(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_real_rows(kind):
     statistics, options = _made(**kind)
-    text, page = report.as_text(statistics, options, PIECES), report.as_page(statistics, options, PIECES)
+    text, page = report.format_report(statistics, options, PIECES), report.as_page(statistics, options, PIECES)
     lines = _lines(text)
     assert lines["examples"] == (f"{statistics.examples:,}",)
     assert ("mask rate" in lines) != options.dynamic_masking
@@ -124,7 +124,7 @@ def test_real_rows(kind):
 
 def test_what_became_of_phrases_and_other_shares():
     statistics, options = _made(**KINDS[3])
-    lines = _lines(report.as_text(statistics, options, WITH_PHRASES))
+    lines = _lines(report.format_report(statistics, options, WITH_PHRASES))
     counts = statistics.phrases
     assert 0 < counts["masked"] < counts["found"] and lines["found in the examples"] == (f"{counts['found']:,}",)
     assert lines["masked as one"] == (f"{100 * counts['masked'] / counts['found']:.2f} %", "of those found")
@@ -134,7 +134,7 @@ def test_what_became_of_phrases_and_other_shares():
 
 
 def test_real_rows_obey_the_law():
-    lines = _lines(report.as_text(*_made(), PIECES))
+    lines = _lines(report.format_report(*_made(), PIECES))
     assert lines["fewer"][0] == lines["more"][0] == "0"
     assert lines["as many as the law gives"][0] == lines["examples"][0]
 
@@ -151,4 +151,4 @@ def test_pieces_that_mean_something_to_html_or_matplotlib():
 def test_what_was_dropped_on_demand_is_not_said_to_be_unasked():
     statistics, options = _drawn()
     options = dataclasses.replace(options, drop_duplicate_lines=True, text=TextOptions(drop_junk_lines=True))
-    assert "not asked for" not in report.as_text(statistics, options, PIECES)
+    assert "not asked for" not in report.format_report(statistics, options, PIECES)

@@ -14,12 +14,12 @@ from bert_tf.pretraining.corpus.job import scratch_folder
 
 def _two_runs(tmp_path):
     folders = [str(tmp_path / name) for name in ("a", "b")]
-    external_sort.write(
+    external_sort.write_sorted(
         folders[0],
         np.array([8, 1, 4], np.uint64),
         {"words": Ragged(np.array([8, 8, 1, 4, 4, 4]), np.array([0, 2, 3, 6])), "names": np.array([80, 10, 40])},
     )
-    external_sort.write(
+    external_sort.write_sorted(
         folders[1],
         np.array([5, 2], np.uint64),
         {"words": Ragged(np.array([2, 2]), np.array([0, 0, 2])), "names": np.array([50, 20])},
@@ -29,22 +29,22 @@ def _two_runs(tmp_path):
 
 def test_a_range_is_read_from_all_runs_in_order(tmp_path):
     folders = _two_runs(tmp_path)
-    keys, columns = external_sort.read(folders, ["words", "names"], 0, 5)
+    keys, columns = external_sort.read_sorted(folders, ["words", "names"], 0, 5)
     assert keys.tolist() == [1, 2, 4] and columns["names"].tolist() == [10, 20, 40]
     assert [row.tolist() for row in columns["words"].rows()] == [[1], [2, 2], [4, 4, 4]]
-    keys, columns = external_sort.read(folders, ["words"], 5, external_sort.KEYS)
+    keys, columns = external_sort.read_sorted(folders, ["words"], 5, external_sort.KEYS)
     assert keys.tolist() == [5, 8] and [row.tolist() for row in columns["words"].rows()] == [[], [8, 8]]
 
 
 def test_a_range_without_rows(tmp_path):
-    keys, columns = external_sort.read(_two_runs(tmp_path), ["words", "names"], 6, 8)
+    keys, columns = external_sort.read_sorted(_two_runs(tmp_path), ["words", "names"], 6, 8)
     assert len(keys) == len(columns["names"]) == len(columns["words"].lengths) == 0
 
 
 def test_a_run_without_rows(tmp_path):
     nothing = Ragged(np.zeros(0, np.uint8), np.zeros(1, np.int64))
-    external_sort.write(str(tmp_path / "r"), np.zeros(0, np.uint64), {"w": nothing})
-    keys, columns = external_sort.read([str(tmp_path / "r")], ["w"], 0, external_sort.KEYS)
+    external_sort.write_sorted(str(tmp_path / "r"), np.zeros(0, np.uint64), {"w": nothing})
+    keys, columns = external_sort.read_sorted([str(tmp_path / "r")], ["w"], 0, external_sort.KEYS)
     assert len(keys) == len(columns["w"].lengths) == 0
 
 
@@ -56,8 +56,8 @@ def test_ranges_hold_every_key_once(of):
 
 
 def test_the_highest_key_is_in_the_last_range(tmp_path):
-    external_sort.write(str(tmp_path / "r"), np.array([2**64 - 1, 0], np.uint64), {})
-    assert external_sort.read([str(tmp_path / "r")], [], *external_sort.bounds(2, 3))[0].tolist() == [2**64 - 1]
+    external_sort.write_sorted(str(tmp_path / "r"), np.array([2**64 - 1, 0], np.uint64), {})
+    assert external_sort.read_sorted([str(tmp_path / "r")], [], *external_sort.bounds(2, 3))[0].tolist() == [2**64 - 1]
 
 
 @pytest.mark.parametrize("of", [1, 3, 64])

@@ -9,13 +9,13 @@ import pytest
 
 from bert_tf.pretraining.corpus import unit
 from bert_tf.pretraining.corpus.examples import CHOSEN, FORCED_ACTUAL, FORCED_RANDOM
-from bert_tf.pretraining.corpus.options import Options
+from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import Statistics
 from tests.pretraining.corpus import support
 
 PAD, _, CLS, SEP, MASK = range(5)
 PIECES = support.pieces(words=95, continuations=5)
-OPTIONS = Options(max_seq_length=8, max_predictions_per_seq=3)
+OPTIONS = CorpusOptions(max_seq_length=8, max_predictions_per_seq=3)
 
 
 def _masked():
@@ -98,10 +98,10 @@ def test_parts_add_up_to_the_whole_and_travel_between_processes():
 @pytest.mark.parametrize("masking", ["token", "whole_word", "span"])
 @pytest.mark.parametrize("packing", [False, True])
 def test_what_is_counted_is_what_the_rows_hold(masking, packing):
-    options = Options(max_seq_length=64, max_predictions_per_seq=10, masking=masking, packing=packing)
+    options = CorpusOptions(max_seq_length=64, max_predictions_per_seq=10, masking=masking, packing=packing)
     documents = support.random_documents(np.random.default_rng(1), vocab=(5, 105))
     statistics = Statistics.empty(options, PIECES.vocab_size)
-    made = list(unit.batches(documents, options, PIECES, 0, 0, statistics))
+    made = list(unit.make_batches(documents, options, PIECES, 0, 0, statistics))
     weights = np.concatenate([rows["masked_lm_weights"].ravel() for rows in made]) > 0
     ids = np.concatenate([rows["masked_lm_ids"].ravel() for rows in made])[weights]
     tokens = sum(int(rows["input_mask"].sum()) for rows in made)

@@ -8,9 +8,9 @@ import pytest
 
 from bert_tf.data.features import Ragged
 from bert_tf.pretraining.corpus.documents import Documents
-from bert_tf.pretraining.corpus.job import Job
-from bert_tf.pretraining.corpus.options import Options
-from bert_tf.pretraining.records.groups import Pieces
+from bert_tf.pretraining.corpus.job import CorpusJob
+from bert_tf.pretraining.corpus.options import CorpusOptions
+from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.pretraining.records.phrases import Phrases
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -19,13 +19,13 @@ WORDS = [f"w{a}{b}" for a in "abcdefghij" for b in "klmnopqrst"]
 VOCAB = [*SPECIAL, *WORDS, ".", "##s"]
 
 
-def pieces(words=100, continuations=0, phrases=()) -> Pieces:
+def pieces(words=100, continuations=0, phrases=()) -> MaskingVocabulary:
     """Special pieces 0 to 4, then whole words, then pieces that go on with a word; and phrases of these ids."""
     names = SPECIAL + [f"w{n}" for n in range(words)] + [f"##c{n}" for n in range(continuations)]
     special = np.arange(len(names)) < 5
     continuation = np.array([name.startswith("##") for name in names])
     tree = Phrases.of(list(phrases), len(names)) if phrases else None
-    return Pieces(2, 3, 0, 4, special, continuation, names, tree)
+    return MaskingVocabulary(2, 3, 0, 4, special, continuation, names, tree)
 
 
 def documents(*texts, ids=None) -> Documents:
@@ -64,8 +64,10 @@ def sentences(documents, part) -> list[list[int]]:
     return [documents.tokens.flat[starts[s] : starts[s + 1]].tolist() for s in range(splits[part], splits[part + 1])]
 
 
-def job(folder, output_files, **options) -> Job:
+def job(folder, output_files, **options) -> CorpusJob:
     """What to make of the corpus of conftest.py."""
     paths = [str(folder / f"{n}.txt") for n in range(3)]
-    chosen = Options(**{"max_seq_length": 48, "max_predictions_per_seq": 8, "dupe_factor": 2, **options})
-    return Job(paths, ["sentences"] * 3, [str(p) for p in output_files], str(folder / "vocab.txt"), options=chosen)
+    chosen = CorpusOptions(**{"max_seq_length": 48, "max_predictions_per_seq": 8, "dupe_factor": 2, **options})
+    return CorpusJob(
+        paths, ["sentences"] * 3, [str(p) for p in output_files], str(folder / "vocab.txt"), options=chosen
+    )

@@ -21,7 +21,7 @@ def test_ids_sentences_and_documents(tokenizer):
         Document(0, 12, 12, ["\u200b"]),  # nor has this whole document
         Document(1, 1, 1, ["dog"]),
     ]
-    made = arrays.tokenize(texts, tokenizer, 0)
+    made = arrays.tokenize_documents(texts, tokenizer, 0)
     assert (np.diff(made.keys.astype(object)) > 0).all()
     by_id = {int(made.ids[part]): support.sentences(made, part) for part in range(len(made))}
     assert by_id == {1: [[5, 6, 7, 9], [5, 6, 8, 9]], 9: [[6]], (1 << 40) + 1: [[1]]}
@@ -34,17 +34,19 @@ def test_pieces_are_those_of_whole_sentences(minilm):
     alphabet = list("abc ABC  .,!'  \u00e9\u0301\u03a3\u4e2d\u00df\u200b\x0b\x1c\u2028\u3000\ufffd\U0001f600\u0660")
     texts = ["".join(rng.choice(alphabet, rng.integers(1, 40))) for _ in range(2000)]
     expected = tokenizer.tokenize(texts).to_list()
-    made = arrays.tokenize([Document(0, n + 1, n + 1, [text]) for n, text in enumerate(texts)], tokenizer, 0)
+    made = arrays.tokenize_documents([Document(0, n + 1, n + 1, [text]) for n, text in enumerate(texts)], tokenizer, 0)
     found = {int(made.ids[part]): support.sentences(made, part)[0] for part in range(len(made))}
     assert found == {n + 1: ids for n, ids in enumerate(expected) if ids}
 
 
 def test_no_text_at_all(tokenizer):
-    assert len(arrays.tokenize([], tokenizer, 0)) == 0
+    assert len(arrays.tokenize_documents([], tokenizer, 0)) == 0
 
 
 def test_a_long_document_comes_in_parts_that_are_placed_apart(tokenizer):
-    made = arrays.tokenize([Document(0, 1, 1, ["the cat sat"] * 10), Document(0, 20, 20, ["cat"])], tokenizer, 0, 6)
+    made = arrays.tokenize_documents(
+        [Document(0, 1, 1, ["the cat sat"] * 10), Document(0, 20, 20, ["cat"])], tokenizer, 0, 6
+    )
     assert sorted(made.tokens.lengths) == [1, 6, 6, 6, 6, 6]
     assert len(set(made.keys.tolist())) == 6 and sorted(made.ids) == [1] * 5 + [20]
 
@@ -52,13 +54,13 @@ def test_a_long_document_comes_in_parts_that_are_placed_apart(tokenizer):
 def test_keys_depend_on_seed_and_place_alone(tokenizer):
     one, two = Document(3, 5, 5, ["cat"]), Document(3, 6, 6, ["the cat", "sat"])
     both = {int(d): int(k) for d, k in zip(*_ids_and_keys([one, two], tokenizer, 7), strict=True)}
-    alone = {int(arrays.tokenize([each], tokenizer, 7).keys[0]) for each in (one, two)}
+    alone = {int(arrays.tokenize_documents([each], tokenizer, 7).keys[0]) for each in (one, two)}
     assert alone == set(both.values())
-    assert set(both.values()).isdisjoint(arrays.tokenize([one, two], tokenizer, 8).keys.tolist())
+    assert set(both.values()).isdisjoint(arrays.tokenize_documents([one, two], tokenizer, 8).keys.tolist())
 
 
 def _ids_and_keys(texts, tokenizer, seed):
-    made = arrays.tokenize(texts, tokenizer, seed)
+    made = arrays.tokenize_documents(texts, tokenizer, seed)
     return made.ids, made.keys
 
 
@@ -72,5 +74,5 @@ def test_random_keys_look_random():
 
 def test_documents_are_joined_and_taken():
     documents = support.documents([[5, 6], [7]], [[8]])
-    joined = arrays.concatenate([documents, documents]).take([3, 0])
+    joined = arrays.concatenate_documents([documents, documents]).take([3, 0])
     assert [support.sentences(joined, part) for part in range(2)] == [[[8]], [[5, 6], [7]]]

@@ -58,7 +58,7 @@ def test_a_teacher_may_have_its_vocabulary_in_tokenizer_json(folder):
     Tokenizer(folder / "teacher" / "vocab.txt").save(folder / "teacher")
     (folder / "teacher" / "vocab.txt").unlink()
     settings = support.settings(input_file=[str(folder / "text.txt")], teacher=str(folder / "teacher"))
-    commands.check(settings, support.recipe(True))
+    commands.check_inputs(settings, support.recipe(True))
     steps = Commands(settings, support.recipe(True), 6)
     assert steps.vocab_file == folder / "teacher" / "tokenizer.json"
 

@@ -6,7 +6,7 @@ import subprocess
 
 from bert_tf.cli import recipes
 from bert_tf.cli.pretrain_small import PRETRAIN_SMALL
-from bert_tf.pretraining.quick.plan import TRIAL_CHECKPOINTS, TRIAL_STEPS, Recipe
+from bert_tf.pretraining.quick.plan import TRIAL_CHECKPOINTS, TRIAL_STEPS, SizeRecipe
 from bert_tf.utils.settings import Settings
 from tests import tiny
 
@@ -32,8 +32,8 @@ def settings(**given) -> Settings:
     return Settings({flag.name: flag.default for flag in PRETRAIN_SMALL} | given, given)
 
 
-def recipe(taught=False) -> Recipe:
-    return Recipe.of(SMALL_TAUGHT if taught else SMALL)
+def recipe(taught=False) -> SizeRecipe:
+    return SizeRecipe.of(SMALL_TAUGHT if taught else SMALL)
 
 
 def history(phases, rates, seconds=2, slow=3.0) -> list[dict]:

@@ -1,19 +1,19 @@
 """`bert-tf pretrain_small` with tiny recipes, and with steps that do not depend on how fast the machine is.
 
-    python -m tests.pretraining.quick.tiny_program --input_file=... --output_dir=... --minutes=60
+python -m tests.pretraining.quick.tiny_program --input_file=... --output_dir=... --minutes=60
 """
 
 import dataclasses
 import sys
 
 from bert_tf.cli import main, recipes
-from bert_tf.pretraining.quick.plan import Plan, Rates
+from bert_tf.pretraining.quick.plan import Throughput, TrainingPlan
 from tests.pretraining.quick import support
 
 MINUTES, STEPS = 60, 600
 
 
-class _FixedPlan(Plan):
+class _FixedPlan(TrainingPlan):
     """The plan of a machine on which training takes so many steps, whatever the minutes, and nothing else any time."""
 
     total = STEPS
@@ -21,15 +21,15 @@ class _FixedPlan(Plan):
     @classmethod
     def of(cls, phases, rates, minutes, seconds_used):
         assert min(rates.rows_per_second) > 0 and rates.start_seconds > 0 < seconds_used, rates
-        fixed = Rates(tuple(phase.batch_size * cls.total / (60 * minutes) for phase in phases), 0.0, 0.0)
-        return dataclasses.replace(Plan.of(phases, fixed, minutes + 1e-6, 0.0), minutes=minutes)
+        fixed = Throughput(tuple(phase.batch_size * cls.total / (60 * minutes) for phase in phases), 0.0, 0.0)
+        return dataclasses.replace(TrainingPlan.of(phases, fixed, minutes + 1e-6, 0.0), minutes=minutes)
 
 
 def shrink(steps: int = STEPS, small: dict = support.SMALL, taught: dict = support.SMALL_TAUGHT):
     """Has pretrain_small, in this process, train by other recipes and for so many steps."""
     from bert_tf.pretraining.quick import run
 
-    recipes.SMALL, recipes.SMALL_TAUGHT, run.Plan, _FixedPlan.total = small, taught, _FixedPlan, steps
+    recipes.SMALL, recipes.SMALL_TAUGHT, run.TrainingPlan, _FixedPlan.total = small, taught, _FixedPlan, steps
 
 
 def _run():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.checkpoints.tf1 import read
+from bert_tf.checkpoints.tf1 import read_tensors
 from tests import processes, tiny
 from tests.conftest import ROOT
 from tests.pretraining.quick.tiny_program import MINUTES, STEPS
@@ -97,7 +97,7 @@ def test_stopped_and_killed_it_ends_as_one_left_alone(home):
 
 def _check_same_weights(one, other):
     """All that a checkpoint holds, but for the settings, which name the folders."""
-    one, other = (read(os.fspath(folder / f"model.ckpt-{STEPS}")) for folder in (one, other))
+    one, other = (read_tensors(os.fspath(folder / f"model.ckpt-{STEPS}")) for folder in (one, other))
     assert one.keys() == other.keys() and "training/settings" in one
     for name in one.keys() - {"training/settings"}:
         np.testing.assert_array_equal(one[name], other[name], err_msg=name)

@@ -9,7 +9,7 @@ import pytest
 from bert_tf.pretraining.corpus import job as jobs
 from bert_tf.pretraining.records import origin as record_origin
 from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.origin import Origin
+from bert_tf.pretraining.records.origin import RecordMetadata
 from tests.pretraining.corpus import support
 
 
@@ -33,11 +33,11 @@ def test_a_folder_is_all_records_in_it(folder):
     (folder / "more").mkdir()
     (folder / "more" / "b").write_text("")
     shards = [f"{folder}/train-0000{n}-of-00002.tfrecord" for n in range(2)]
-    assert record_origin.find([str(folder)]) == [f"{folder}/more/b", *shards]
-    assert record_origin.find([f"{folder}/*"]) == [f"{folder}/more/b", *shards]
-    assert record_origin.find([f"{folder}/train-*", str(folder)]) == [*shards, f"{folder}/more/b"]
-    assert record_origin.find([f"{folder}/*"], without=[shards[0]]) == [f"{folder}/more/b", shards[1]]
-    assert record_origin.find([shards[0], str(folder / "train_report.txt")], without=shards) == [
+    assert record_origin.find_record_files([str(folder)]) == [f"{folder}/more/b", *shards]
+    assert record_origin.find_record_files([f"{folder}/*"]) == [f"{folder}/more/b", *shards]
+    assert record_origin.find_record_files([f"{folder}/train-*", str(folder)]) == [*shards, f"{folder}/more/b"]
+    assert record_origin.find_record_files([f"{folder}/*"], without=[shards[0]]) == [f"{folder}/more/b", shards[1]]
+    assert record_origin.find_record_files([shards[0], str(folder / "train_report.txt")], without=shards) == [
         shards[0], f"{folder}/train_report.txt",
     ]  # fmt: skip
 
@@ -49,12 +49,12 @@ def test_where_there_are_none(tmp_path, pattern, received):
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "notes.txt").write_text("")
     with pytest.raises(ValueError, match=f"Record files must be there. .*{received}".replace("HOME", str(tmp_path))):
-        record_origin.find([pattern.replace("HOME", str(tmp_path))])
+        record_origin.find_record_files([pattern.replace("HOME", str(tmp_path))])
 
 
 def test_nothing_but_what_is_scored_on(folder):
     with pytest.raises(ValueError, match="which holds none but those to score on"):
-        record_origin.find([str(folder)], without=record_origin.find([str(folder)]))
+        record_origin.find_record_files([str(folder)], without=record_origin.find_record_files([str(folder)]))
 
 
 def _records_of(path):
@@ -95,7 +95,7 @@ def test_the_vocabulary_is_found_by_what_it_holds(folder, corpus):
     shutil.copytree(folder / "train_vocabulary", folder / "another_vocabulary")
     other = folder / "another_vocabulary" / "vocab.txt"
     other.write_text(other.read_text().replace("wak", "wxx"))
-    origin = Origin.of(path)
+    origin = RecordMetadata.of(path)
     assert record_origin.vocabulary_of(path, origin) == str(folder / "train_vocabulary" / "vocab.txt")
     assert (folder / "train_vocabulary" / "vocab.txt").read_text() == (corpus / "vocab.txt").read_text()
     (folder / "train_vocabulary" / "vocab.txt").write_text(other.read_text())

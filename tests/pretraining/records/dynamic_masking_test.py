@@ -10,14 +10,14 @@ from bert_tf.data import records
 from bert_tf.pretraining.corpus import job as jobs
 from bert_tf.pretraining.records import masking
 from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.groups import Pieces
+from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.pretraining.records.masking import Masking
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.settings import Settings
 from tests.pretraining.corpus import support
 
 B, M = 16, 8
-PIECES = Pieces.of(support.VOCAB)
+PIECES = MaskingVocabulary.of(support.VOCAB)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["padded", "packed"])
@@ -97,13 +97,13 @@ def test_records_with_masks_are_refused(tmp_path):
     ids, path = np.full((4, 8), 7), str(tmp_path / "masked.tfrecord")
     features = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), ids)
     features |= dict.fromkeys(("masked_lm_positions", "masked_lm_ids"), ids[:, :2])
-    records.write(path, records.serialize(features | {"masked_lm_weights": np.ones((4, 2), np.float32)}))
+    records.write_records(path, records.serialize(features | {"masked_lm_weights": np.ones((4, 2), np.float32)}))
     with pytest.raises(ValueError, match="Records must have no masks .* masked already, such as .*masked.tfrecord"):
         Records.of([path]).batches(2, 0, masks=_masker())
 
 
 def test_a_vocabulary_without_a_mask_is_refused_at_once():
-    pieces = Pieces.of([name for name in support.VOCAB if name != "[MASK]"])
+    pieces = MaskingVocabulary.of([name for name in support.VOCAB if name != "[MASK]"])
     with pytest.raises(ValueError, match="must have a vocabulary with the piece .MASK."):
         masking.masker(Masking(), pieces, 1)
 

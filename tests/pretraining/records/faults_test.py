@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.data import records
 from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.origin import Origin
+from bert_tf.pretraining.records.origin import RecordMetadata
 
 ROWS, S, M, V = 1500, 8, 2, 100
 TOO_MANY = ROWS  # batches of 4: several epochs
@@ -28,7 +28,7 @@ def _features(rows=ROWS, length=S):
 
 
 def _write(path, features):
-    records.write(path, records.serialize(features))
+    records.write_records(path, records.serialize(features))
     return pathlib.Path(path)
 
 
@@ -105,19 +105,22 @@ def test_rows_of_another_length_in_the_middle(path):
     ("name", "value", "message"),
     [
         pytest.param(
-            "input_ids", V,
+            "input_ids",
+            V,
             f"from 0 to 99, for 100 is the size of the model's vocabulary. Received {V}; .* another voc",
             marks=pytest.mark.slow,
         ),  # fmt: skip
         ("input_ids", -1, "from 0 to 99, .* Received -1; the records were made with another vocabulary"),
         pytest.param(
-            "masked_lm_ids", 30_000,
+            "masked_lm_ids",
+            30_000,
             "from 0 to 99, .* Received 30000; the records were made with another vocabulary",
             marks=pytest.mark.slow,
         ),  # fmt: skip
         ("masked_lm_positions", S, "from 0 to 7, for 8 is the length of a row. Received 8; make the records anew"),
         pytest.param(
-            "segment_ids", 2,
+            "segment_ids",
+            2,
             "from 0 to 1, for 2 is the model's type_vocab_size. Received 2",
             marks=pytest.mark.slow,
         ),  # fmt: skip
@@ -132,7 +135,7 @@ def test_a_value_beyond_the_model(path, name, value, message):
 
 
 def _origin(vocabulary, masking="token"):
-    return Origin(vocabulary * 64, True, True, "nsp", masking)
+    return RecordMetadata(vocabulary * 64, True, True, "nsp", masking)
 
 
 @BOTH
@@ -140,7 +143,7 @@ def test_a_file_that_was_put_together_of_two_that_were_made_otherwise(path):
     """As `cat` does it: of how it was made a file speaks in its first record alone."""
     one, two = (path.with_name(f"{name}{''.join(path.suffixes)}") for name in ("one", "two"))
     for part, origin in ((one, _origin("0")), (two, _origin("1", "span"))):
-        records.write(part, records.serialize(_features(30)), stamp=origin.stamp())
+        records.write_records(part, records.serialize(_features(30)), stamp=origin.stamp())
     path.write_bytes(one.read_bytes() + two.read_bytes())
     two.unlink()
     received = "made with vocabulary 1{16}, masking span, and a first one with vocabulary 0{16}, masking token"

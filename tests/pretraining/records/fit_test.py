@@ -9,12 +9,12 @@ import pytest
 from bert_tf.data import records
 from bert_tf.pretraining.records import fit
 from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.origin import Origin, fingerprint
+from bert_tf.pretraining.records.origin import RecordMetadata, vocabulary_fingerprint
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.names import SENTENCE_OBJECTIVES
 from tests.pretraining.corpus.support import VOCAB
 
-ORIGIN = Origin(fingerprint(VOCAB), True, True, "nsp", "token")
+ORIGIN = RecordMetadata(vocabulary_fingerprint(VOCAB), True, True, "nsp", "token")
 CLS, SEP, MASK, ROWS, S = 2, 3, 4, 60, 8
 
 
@@ -42,12 +42,12 @@ def _features(cls=CLS, sep=SEP, mask=MASK, masked=True):
 
 
 def _records(path, origin=None, **made):
-    records.write(str(path), records.serialize(_features(**made)), stamp=origin.stamp() if origin else b"")
+    records.write_records(str(path), records.serialize(_features(**made)), stamp=origin.stamp() if origin else b"")
     return Records.of([str(path)])
 
 
 def _check(several, tokenizer, sentence_objectives=SENTENCE_OBJECTIVES):
-    fit.check(several, tokenizer, sentence_objectives)
+    fit.check_compatibility(several, tokenizer, sentence_objectives)
 
 
 def test_what_fits_is_not_spoken_of(tmp_path, tokenizer, caplog):
@@ -57,7 +57,7 @@ def test_what_fits_is_not_spoken_of(tmp_path, tokenizer, caplog):
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    ({"vocabulary": fingerprint(VOCAB[::-1])},
+    ({"vocabulary": vocabulary_fingerprint(VOCAB[::-1])},
      r"made with the vocabulary of the model, .*vocab\.txt, of 107 pieces with the SHA-256 \w{16}\. Received \S+/b, "
      r"made with another one, with the SHA-256 \w{16}; make the records anew, or name that one\."),
     ({"do_lower_case": False, "strip_accents": False},
@@ -70,7 +70,7 @@ def test_records_that_do_not_fit_the_model(tmp_path, tokenizer, change, message)
 
 
 @pytest.mark.parametrize(("name", "value", "option"), [
-    ("vocabulary", fingerprint(VOCAB[::-1]), "vocab_file"), ("do_lower_case", False, "do_lower_case"),
+    ("vocabulary", vocabulary_fingerprint(VOCAB[::-1]), "vocab_file"), ("do_lower_case", False, "do_lower_case"),
     ("sentence_objective", "sop", "sentence_objective"),
 ], ids=["vocabulary", "case", "sentences"])  # fmt: skip
 def test_records_that_do_not_fit_each_other(tmp_path, tokenizer, name, value, option):

@@ -7,23 +7,23 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import records
-from bert_tf.pretraining.records.origin import Origin, fingerprint
+from bert_tf.pretraining.records.origin import RecordMetadata, vocabulary_fingerprint
 
-ORIGIN = Origin(fingerprint(["[PAD]", "a"]), True, False, "sop", None)
+ORIGIN = RecordMetadata(vocabulary_fingerprint(["[PAD]", "a"]), True, False, "sop", None)
 ROWS = {"input_ids": np.arange(6).reshape(3, 2), "masked_lm_weights": np.ones((3, 1), np.float32)}
 
 
 def _write(path, stamp):
-    records.write(path, records.serialize(ROWS), stamp=stamp)
+    records.write_records(path, records.serialize(ROWS), stamp=stamp)
     return str(path)
 
 
 @pytest.mark.parametrize("name", ["a.tfrecord", "a.tfrecord.gz"])
 def test_a_file_says_how_it_was_made_and_its_rows_are_as_without(tmp_path, name):
     path = _write(tmp_path / name, ORIGIN.stamp())
-    assert Origin.of(path) == ORIGIN
-    assert records.describe(path) == {"input_ids": ("int64", 2), "masked_lm_weights": ("float32", 1)}
-    (batch,) = records.read([path, _write(tmp_path / f"other-{name}", b"")], batch_size=6)
+    assert RecordMetadata.of(path) == ORIGIN
+    assert records.describe_records(path) == {"input_ids": ("int64", 2), "masked_lm_weights": ("float32", 1)}
+    (batch,) = records.read_records([path, _write(tmp_path / f"other-{name}", b"")], batch_size=6)
     assert batch.keys() == ROWS.keys()
     np.testing.assert_array_equal(batch["input_ids"], np.concatenate([ROWS["input_ids"]] * 2))
 
@@ -38,7 +38,7 @@ def test_only_the_first_record_says_it(tmp_path):
 
 
 def test_files_of_others_say_nothing(tmp_path):
-    assert Origin.of(_write(tmp_path / "a", b"")) is None
+    assert RecordMetadata.of(_write(tmp_path / "a", b"")) is None
 
 
 @pytest.mark.parametrize("said", [b"nonsense", b"[" * 5000, b'{"vocabulary": 1}', b"[]", b" " * 20_000])
@@ -46,9 +46,9 @@ def test_what_cannot_be_understood_is_refused(tmp_path, said):
     feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[said]))
     stamp = tf.train.Example(features=tf.train.Features(feature={"made_with": feature})).SerializeToString()
     with pytest.raises(ValueError, match="a must say in made_with, a feature of its first record, how it was made. Re"):
-        Origin.of(_write(tmp_path / "a", stamp))
+        RecordMetadata.of(_write(tmp_path / "a", stamp))
 
 
 def test_vocabularies_are_told_apart_by_their_pieces_and_order():
-    assert len({fingerprint(pieces) for pieces in (["a", "b"], ["b", "a"], ["a", "B"], ["a"])}) == 4
-    assert dataclasses.replace(ORIGIN, vocabulary=fingerprint(["[PAD]", "a"])) == ORIGIN
+    assert len({vocabulary_fingerprint(pieces) for pieces in (["a", "b"], ["b", "a"], ["a", "B"], ["a"])}) == 4
+    assert dataclasses.replace(ORIGIN, vocabulary=vocabulary_fingerprint(["[PAD]", "a"])) == ORIGIN

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.pretraining.records.groups import Pieces
+from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.pretraining.records.phrases import Phrases, read_phrases
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
@@ -84,16 +84,16 @@ def test_a_list_in_the_wrong_form(tmp_path, name):
     text, message = WRONG[name]
     (tmp_path / "list").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=message):
-        Pieces.of_tokenizer(Tokenizer(tiny.VOCAB), tmp_path / "list")
+        MaskingVocabulary.of_tokenizer(Tokenizer(tiny.VOCAB), tmp_path / "list")
 
 
 def test_phrases_are_in_the_pieces_and_the_case_of_the_vocabulary(tmp_path):
     (tmp_path / "list").write_text("The Films\nof wörter\npeople\nthe films\n", encoding="utf-8")
-    phrases = Pieces.of_tokenizer(Tokenizer(tiny.VOCAB), tmp_path / "list").phrases
+    phrases = MaskingVocabulary.of_tokenizer(Tokenizer(tiny.VOCAB), tmp_path / "list").phrases
     assert (phrases.number, phrases.unknown) == (2, 1)
     rows = np.array([[CLS, *(tiny.VOCAB.index(piece) for piece in ("the", "film", "##s", "of", "people"))]])
     words = np.array([[False, True, True, False, True, True]])
     joined, starts = phrases.join(rows, words, rows >= 5)
     assert joined.tolist() == [[False, True, False, False, True, True]] and sorted(starts.tolist()) == [1, 5]
-    cased = Pieces.of_tokenizer(Tokenizer(tiny.VOCAB, do_lower_case=False), tmp_path / "list").phrases
+    cased = MaskingVocabulary.of_tokenizer(Tokenizer(tiny.VOCAB, do_lower_case=False), tmp_path / "list").phrases
     assert (cased.number, cased.unknown) == (2, 2)  # "The" is no piece

@@ -7,9 +7,9 @@ import pytest
 
 from bert_tf.data.features import FEATURES
 from bert_tf.pretraining.corpus import job as jobs
-from bert_tf.pretraining.corpus.unit import pack
+from bert_tf.pretraining.corpus.unit import pack_examples
 from bert_tf.pretraining.records import batches
-from bert_tf.pretraining.records.batches import Records, unpack
+from bert_tf.pretraining.records.batches import Records, unpack_rows
 from tests.pretraining.corpus import support
 
 N, S, M = 40, 16, 4
@@ -38,9 +38,9 @@ def _rows(rng, masks=True, labels=True):
 @pytest.mark.parametrize("labels", [True, False])
 def test_what_was_packed_comes_out_again(masks, labels):
     rows = _rows(np.random.default_rng(0), masks, labels)
-    packed = pack(rows, 9, 3)
+    packed = pack_examples(rows, 9, 3)
     assert len(packed["input_ids"]) < N
-    out = unpack(packed)
+    out = unpack_rows(packed)
     assert out.keys() == rows.keys()
     assert all(out[name].dtype == rows[name].dtype for name in rows)
     order = np.argsort(out["input_ids"][:, 0])  # the examples stood in the order of their first ids
@@ -53,7 +53,7 @@ def test_what_was_packed_comes_out_again(masks, labels):
 def test_a_row_of_one_example_is_a_packed_row():
     rows = _rows(np.random.default_rng(1))
     packed = {name: np.asarray(values) for name, values in batches.as_packed(rows).items()}
-    alone = pack(rows, M, 1)
+    alone = pack_examples(rows, M, 1)
     order = np.argsort(alone["input_ids"][:, 0])
     assert packed.keys() == alone.keys()
     for name, values in packed.items():

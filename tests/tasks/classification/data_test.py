@@ -36,43 +36,45 @@ def path(tmp_path):
 def test_settings_that_do_not_fit_are_refused(path, problem, given, message):
     settings = _settings(train_file=path, problem_type=problem, **given)
     with pytest.raises(ValueError, match=message):
-        classification.read_data(settings, ["train"], None)
+        classification.read_classification_data(settings, ["train"], None)
 
 
 def test_settings_that_fit_are_taken(path):
-    read = classification.read_data(_settings(train_file=path, problem_type="regression"), ["train"], None)
+    read = classification.read_classification_data(
+        _settings(train_file=path, problem_type="regression"), ["train"], None
+    )
     assert read.examples["train"].labels == [1.5, 0.0] and read.text_inputs == ("text",)
     fitting = {"label_smoothing": 0.1, "fit_temperature": True, "do_eval": True}
-    read = classification.read_data(_settings(train_file=path, **fitting), ["train"], None)
+    read = classification.read_classification_data(_settings(train_file=path, **fitting), ["train"], None)
     assert read.examples["train"].labels == ["1.5", "0"] and list(read.examples) == ["train"]
 
 
 def test_a_trained_model_says_what_the_labels_are(path):
     trained = TrainedTask(ClassificationTask(tiny.config(), 1, "regression"), ("text",), 16)
-    read = classification.read_data(_settings(eval_file=path), ["dev"], trained)
+    read = classification.read_classification_data(_settings(eval_file=path), ["dev"], trained)
     assert read.source.problem == "regression" and read.examples["dev"].labels == [1.5, 0.0]
     with pytest.raises(ValueError, match="`problem_type` must be the trained model's, regression. Received: multi_la"):
-        classification.read_data(_settings(eval_file=path, problem_type="multi_label"), ["dev"], trained)
+        classification.read_classification_data(_settings(eval_file=path, problem_type="multi_label"), ["dev"], trained)
 
 
 def test_a_trained_model_for_other_texts_is_refused(path):
     trained = TrainedTask(ClassificationTask(tiny.config(), 2), ("text_a", "text_b"), 16)
     with pytest.raises(ValueError, match="one for single_label with text. Received one for single_label with text_a a"):
-        classification.read_data(_settings(eval_file=path), ["dev"], trained)
+        classification.read_classification_data(_settings(eval_file=path), ["dev"], trained)
 
 
 def test_windows():
-    assert classification.windows_of(_settings()) is None
-    assert classification.windows_of(_settings(long_text="window")) == Windowing(64, 32)
+    assert classification.window_settings(_settings()) is None
+    assert classification.window_settings(_settings(long_text="window")) == Windowing(64, 32)
     narrow = {"long_text": "window", "max_seq_length": 32}
-    assert classification.windows_of(_settings(**narrow, doc_stride=30, max_windows=2)) == Windowing(30, 2)
+    assert classification.window_settings(_settings(**narrow, doc_stride=30, max_windows=2)) == Windowing(30, 2)
     with pytest.raises(ValueError, match=r"with `long_text=window`\. Received `doc_stride` and `max_windows` alone"):
-        classification.windows_of(_settings(doc_stride=4, max_windows=32))
+        classification.window_settings(_settings(doc_stride=4, max_windows=32))
 
 
 def test_windows_with_gaps_are_refused():
     with pytest.raises(ValueError, match=r"`doc_stride` is at most 30, .*\. Received: 31; lower `doc_stride`"):
-        classification.windows_of(_settings(long_text="window", max_seq_length=32, doc_stride=31))
+        classification.window_settings(_settings(long_text="window", max_seq_length=32, doc_stride=31))
 
 
 def test_a_trained_model_keeps_its_windows():

@@ -18,7 +18,7 @@ def tokenizer():
 def _examples(*rows, labels=None):
     text_b = [b for _, b in rows] if rows[0][1] is not None else None
     ids = [str(i) for i in range(len(rows))]
-    return tables.Examples(ids, [a for a, _ in rows], text_b, labels, "file.tsv", [i + 2 for i in range(len(rows))])
+    return tables.LabeledTexts(ids, [a for a, _ in rows], text_b, labels, "file.tsv", [i + 2 for i in range(len(rows))])
 
 
 def _rows(tokenized, name="input_ids"):

@@ -11,7 +11,7 @@ NAMES = "['ax', 'cola', 'mnli', 'mrpc', 'qnli', 'qqp', 'rte', 'sst-2', 'sts-b', 
 
 def _examples(*labels):
     ids = [str(i) for i in range(len(labels))]
-    return tables.Examples(ids, ["x"] * len(ids), None, list(labels), "file.tsv", [i + 2 for i in range(len(ids))])
+    return tables.LabeledTexts(ids, ["x"] * len(ids), None, list(labels), "file.tsv", [i + 2 for i in range(len(ids))])
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.classification_outputs import PROBLEMS
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.training.loop import RunConfig
-from bert_tf.training.scoring import Batching
-from bert_tf.training.trainer import Job, KeepBest
+from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.trainer import KeepBest, Trainer
 from tests import tiny
 from tests.tasks.classification.problems_test import MULTI, TORCH, WEIGHTS
 
@@ -77,7 +77,7 @@ def test_a_tiny_model_learns(problem, tmp_path):
     }
     examples.targets = targets[problem]
     task = _task(problem, 1 if problem == "regression" else 2)
-    job, batching = Job(task, RunConfig(str(tmp_path), 16, 60, 6, 2e-3)), Batching(16, by_length=False)
+    job, batching = Trainer(task, RunConfig(str(tmp_path), 16, 60, 6, 2e-3)), BatchSettings(16, by_length=False)
     scoring = batching.scoring(examples, 16)
     keras.utils.set_random_seed(0)
     job.model = task.build_model()

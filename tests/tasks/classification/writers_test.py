@@ -11,13 +11,13 @@ from bert_tf.tasks import classification
 def _examples(*rows, labels=None):
     text_b = [b for _, b in rows] if rows[0][1] is not None else None
     ids = [str(i) for i in range(len(rows))]
-    return tables.Examples(ids, [a for a, _ in rows], text_b, labels, "file.tsv", [i + 2 for i in range(len(rows))])
+    return tables.LabeledTexts(ids, [a for a, _ in rows], text_b, labels, "file.tsv", [i + 2 for i in range(len(rows))])
 
 
 def test_predictions_in_order_with_the_texts_and_the_fields_of_an_answer(tmp_path):
     probabilities = np.array([[0.25, 0.75], [0.5, 0.5]])
     examples = _examples(("gut\u2028so", None), ("b\n", None))
-    classification.write_predictions(tmp_path, examples, probabilities, ["no", "yes"])
+    classification.write_class_predictions(tmp_path, examples, probabilities, ["no", "yes"])
     assert (tmp_path / "test_results.tsv").read_text() == "0.25\t0.75\n0.5\t0.5\n"
     lines = (tmp_path / "predictions.jsonl").read_text(encoding="utf-8").split("\n")
     assert [list(json.loads(line).items()) for line in lines[:-1]] == [
@@ -29,14 +29,14 @@ def test_predictions_in_order_with_the_texts_and_the_fields_of_an_answer(tmp_pat
 
 
 def test_predictions_of_pairs(tmp_path):
-    classification.write_predictions(tmp_path, _examples(("a", "")), np.array([[1.0]]), ["x"], "_mismatched")
+    classification.write_class_predictions(tmp_path, _examples(("a", "")), np.array([[1.0]]), ["x"], "_mismatched")
     assert list(json.loads((tmp_path / "predictions_mismatched.jsonl").read_text())) == [
         "id", "text_a", "text_b", "label", "probabilities", "labels"]  # fmt: skip
     assert (tmp_path / "test_results_mismatched.tsv").read_text() == "1.0\n"
 
 
 def test_predictions_of_scores(tmp_path):
-    classification.write_predictions(tmp_path, _examples(("a", "b"), ("c", "d")), np.array([4.5, -0.25]), None)
+    classification.write_class_predictions(tmp_path, _examples(("a", "b"), ("c", "d")), np.array([4.5, -0.25]), None)
     assert (tmp_path / "test_results.tsv").read_text() == "4.5\n-0.25\n"
     lines = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
     assert lines[1] == {"id": "1", "text_a": "c", "text_b": "d", "score": -0.25}

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.tasks.embedding_data import LOSS_FUNCTIONS, Numbers
+from bert_tf.tasks.embedding_data import LOSS_FUNCTIONS, LossParameters
 
-NUMBERS = Numbers(temperature=0.1, margin=0.4)
+NUMBERS = LossParameters(temperature=0.1, margin=0.4)
 
 
 def unit_vectors(*shape):

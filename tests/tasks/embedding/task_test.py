@@ -10,7 +10,7 @@ import bert_tf
 from bert_tf.data.features import keras_inputs
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from bert_tf.models.pooling import PooledFeatures
-from bert_tf.models.sentence_files import Recipe, read_recipe
+from bert_tf.models.sentence_files import PoolingConfig, read_recipe
 from bert_tf.tasks.embedding import EmbeddingTask
 from bert_tf.tasks.registry import read_task
 from bert_tf.utils.names import LAYERS, POOLINGS
@@ -53,7 +53,7 @@ def test_one_vector_wherever_it_is_asked(trained):
     assert expected.shape == (3, 64)
     np.testing.assert_allclose(np.linalg.norm(expected, axis=1), 1, rtol=1e-5)
     converted = trained / "out" / "sentence_transformers"
-    assert read_recipe(str(converted)) == Recipe(poolings=("cls", "mean"), normalize=True, max_seq_length=12)
+    assert read_recipe(str(converted)) == PoolingConfig(poolings=("cls", "mean"), normalize=True, max_seq_length=12)
     np.testing.assert_allclose(SentenceEncoder(converted)(TEXTS), expected, atol=1e-6)
     loaded = tf.saved_model.load(str(trained / "out" / "export" / "1"))
     served = loaded.signatures["serving_default"](text=tf.constant(TEXTS))
@@ -81,7 +81,7 @@ def test_it_is_kept_as_it_is(trained):
     kept = read_task(str(trained / "out"), config)
     again = EmbeddingTask(config, **kept.task.to_dict())
     assert again.to_dict() == kept.task.to_dict() and kept.max_seq_length == 12 and kept.text_inputs == ("text",)
-    assert kept.task.recipe == Recipe(poolings=("cls", "mean"), normalize=True)
+    assert kept.task.recipe == PoolingConfig(poolings=("cls", "mean"), normalize=True)
 
 
 @pytest.mark.parametrize("layers", LAYERS)

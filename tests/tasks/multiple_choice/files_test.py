@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from bert_tf.tasks.multiple_choice import read_choices
+from bert_tf.tasks.multiple_choice import read_choice_file
 from tests.tasks.multiple_choice import support
 
 QUESTIONS = [("a film", ["is good", "is\u2028bad 😀"], 0), ("", ["1", "2", "3", "4", "5"], 4)]
@@ -21,41 +21,41 @@ def _write(path, text):
 
 def test_lists_of_any_length(tmp_path):
     path = support.write_jsonl(tmp_path / "a.jsonl", QUESTIONS, gold="ignored")
-    read = read_choices(path, True)
+    read = read_choice_file(path, True)
     assert list(zip(read.contexts, read.choices, read.labels, strict=True)) == QUESTIONS
     assert read.ids == ["0", "1"] and len(read) == 2 and read.where(1) == f"{path}:2"
     packed = tmp_path / "a.jsonl.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert read_choices(packed, True).choices == read.choices
+    assert read_choice_file(packed, True).choices == read.choices
     table = pa.table({"context": read.contexts, "choices": read.choices, "label": read.labels, "id": ["x", "y"]})
     parquet.write_table(table, tmp_path / "a.parquet")
-    found = read_choices(tmp_path / "a.parquet", True)
+    found = read_choice_file(tmp_path / "a.parquet", True)
     assert (found.contexts, found.choices, found.labels) == (read.contexts, read.choices, read.labels)
     assert found.ids == ["x", "y"] and found.where(0).endswith("a.parquet: row 1")
 
 
 def test_labels_are_not_looked_at_where_none_are_wanted(tmp_path):
     path = _write(tmp_path / "a.jsonl", '{"id": 7, "context": "a", "choices": ["b", "c"], "label": "?"}\n')
-    read = read_choices(path, False)
+    read = read_choice_file(path, False)
     assert read.labels is None and read.ids == ["7"]
 
 
 def test_half_an_emoji_in_a_list_is_dropped(tmp_path):
     path = _write(tmp_path / "a.jsonl", '{"context": "a\\ud83d", "choices": ["b\\ud83d", "c"]}\n')
-    assert read_choices(path, False).choices == [["b", "c"]] and read_choices(path, False).contexts == ["a"]
+    assert read_choice_file(path, False).choices == [["b", "c"]] and read_choice_file(path, False).contexts == ["a"]
 
 
 def test_swag(tmp_path):
     questions = support.questions(5)
     given = [(context, [f"the {choice}" for choice in choices], label) for context, choices, label in questions]
-    read = read_choices(support.write_swag(tmp_path / "train.csv", questions), True)
+    read = read_choice_file(support.write_swag(tmp_path / "train.csv", questions), True)
     assert list(zip(read.contexts, read.choices, read.labels, strict=True)) == given
-    read = read_choices(support.write_swag(tmp_path / "test.csv", questions, with_labels=False), False)
+    read = read_choice_file(support.write_swag(tmp_path / "test.csv", questions, with_labels=False), False)
     assert read.choices == [choices for _, choices, _ in given] and read.labels is None
 
 
 def test_a_table_of_three_endings_and_a_sentence_that_only_they_make(tmp_path):
-    read = read_choices(_write(tmp_path / "a.csv", f'{HEADER}\nx,,one,"two, too",three,2\n'), True)
+    read = read_choice_file(_write(tmp_path / "a.csv", f'{HEADER}\nx,,one,"two, too",three,2\n'), True)
     assert read.choices == [["one", "two, too", "three"]] and read.labels == [2]
 
 
@@ -105,13 +105,13 @@ WRONG = {  # case -> name of the file, what it holds, what the message says
 def test_a_wrong_file_gets_one_clear_message(tmp_path, case):
     name, content, message = WRONG[case]
     with pytest.raises(ValueError, match=message):
-        read_choices(_write(tmp_path / name, content), True)
+        read_choice_file(_write(tmp_path / name, content), True)
 
 
 def test_no_file(tmp_path):
     for name in ("a.csv", "a.jsonl", "a.parquet"):
         with pytest.raises(ValueError, match="must be a file. Received"):
-            read_choices(tmp_path / name, True)
+            read_choice_file(tmp_path / name, True)
 
 
 def test_rows_without_a_text_are_named_together(tmp_path):
@@ -120,4 +120,4 @@ def test_rows_without_a_text_are_named_together(tmp_path):
     path.write_text("\n".join(json.dumps(dict(zip(("context", "choices"), row, strict=True))) for row in rows))
     message = r"a\.jsonl:2: a text must not be missing\. Received: None in column .context., and 2 more .*: 3, 4;"
     with pytest.raises(ValueError, match=message):
-        read_choices(path, with_labels=False)
+        read_choice_file(path, with_labels=False)

@@ -29,7 +29,7 @@ def theirs(tmp_path_factory):
 def test_logits_are_theirs(theirs, case):
     task, inputs = MultipleChoiceTask(EncoderConfig.load(theirs / case)), np.load(theirs / case / "inputs.npz")
     model = task.build_model()
-    convert.load(theirs / case, model.variables)
+    convert.assign_weights(theirs / case, model.variables)
     logits = model({name: inputs[name] for name in task.features}).numpy()
     assert np.ptp(inputs["logits"]) > 0.1
     np.testing.assert_allclose(logits, inputs["logits"], atol=1e-5)
@@ -40,13 +40,13 @@ def test_what_we_write_they_read(theirs, tmp_path):
     for case in CASES:
         task = MultipleChoiceTask(EncoderConfig.load(theirs / case))
         model = task.build_model()
-        convert.load(theirs / case, model.variables)
+        convert.assign_weights(theirs / case, model.variables)
         arrays = {variable.path: np.asarray(variable) for variable in model.variables}
         pad = max(0, task.config.first_position - 1)
         tokenizer = types.SimpleNamespace(pad_id=pad, special_tokens={}, save=lambda directory: None)
         (tmp_path / case).mkdir()
         parts = task.config, arrays, tokenizer, None, (task.architecture,)
-        writers.write_model(str(tmp_path / case), "huggingface", writers.Model(*parts))
+        writers.write_model(str(tmp_path / case), "huggingface", writers.ModelArrays(*parts))
         shutil.copy(theirs / case / "inputs.npz", tmp_path / case)
     found = json.loads(parity.run_torch(SCRIPT, "ask", *(tmp_path / case for case in CASES)))
     for case, logits in zip(CASES, found, strict=True):

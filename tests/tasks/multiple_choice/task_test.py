@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from bert_tf.tasks.multiple_choice import ChoiceExamples, MultipleChoiceTask, choice_rows, served_rows
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.training.scoring import Batching
+from bert_tf.training.scoring import BatchSettings
 from tests import tiny
 from tests.tasks.multiple_choice import support
 
@@ -52,7 +52,7 @@ def test_the_loss_is_that_of_a_softmax_over_the_choices_there_are(tokenizer, mod
     given, task = support.questions(6, seed=1, counts=(2, 6)), MultipleChoiceTask(tiny.config())
     rows = choice_rows(tokenizer, examples(given), 16)
     assert len(set(np.diff(rows.splits))) > 2  # or nothing would be missing
-    scoring = Batching(16).scoring(rows, 4)
+    scoring = BatchSettings(16).scoring(rows, 4)
     alone = [
         model({name: values[tf.newaxis] for name, values in tokenizer([c] * len(texts), texts, 16).items()})[0].numpy()
         for c, texts, _ in given
@@ -83,7 +83,7 @@ def test_in_the_graph_the_rows_are_those_of_files(tokenizer, model):
     served = tf.function(lambda c, t: served_rows(tokenizer, c, t, 12), input_signature=[
         tf.TensorSpec([None], tf.string), tf.TensorSpec([None, None], tf.string)])(contexts, even)  # fmt: skip
     rows = choice_rows(tokenizer, examples(given), 12)
-    (batch,) = Batching(12, by_length=False).scoring(rows, 5).batches()
+    (batch,) = BatchSettings(12, by_length=False).scoring(rows, 5).batches()
     task = MultipleChoiceTask(tiny.config())
     expected = task.answer(model({name: batch[name] for name in task.features}))
     found = task.answer(model(served))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf.data.features import Ragged
-from bert_tf.tasks.squad_answers import Answer, Answers, merge, write_predictions
+from bert_tf.tasks.squad_answers import AnswerSpan, QuestionAnswers, merge_windows, write_squad_predictions
 from bert_tf.tasks.squad_examples import QuestionOrigin, SquadExamples
 
 CONTEXT = "Zo\u00eb met \U0001f600 Ada, Ada!"  # Zoë 0-3, met 4-7, the emoji 8-9, Ada 10-13 and 15-18
@@ -49,7 +49,7 @@ KEPT = collected(
 
 
 def test_the_windows_of_a_question_together():
-    first, second = merge(ROWS, examples([CONTEXT] * 2), KEPT, 20)
+    first, second = merge_windows(ROWS, examples([CONTEXT] * 2), KEPT, 20)
     assert [(a.text, a.start, a.end, a.score) for a in first.n_best] == [
         ("Ada", 10, 13, 6.0), ("Zo\u00eb", 0, 3, 4.0), ("met \U0001f600 Ada", 4, 13, 1.0)]  # fmt: skip
     assert [(a.text, a.start_logit, a.end_logit) for a in second.n_best] == [("\U0001f600 Ada", 0.0, 2.0)]
@@ -59,43 +59,44 @@ def test_the_windows_of_a_question_together():
 
 
 def test_probabilities_are_a_softmax_over_the_n_best():
-    best = merge(ROWS, examples([CONTEXT] * 2), KEPT, 2)[0].n_best
+    best = merge_windows(ROWS, examples([CONTEXT] * 2), KEPT, 2)[0].n_best
     assert [a.probability for a in best] == pytest.approx([1 / (1 + math.exp(-2)), 1 / (1 + math.exp(2))])
 
 
 def test_no_answer_takes_part_in_its_place_or_behind():
-    first, second = merge(ROWS, examples([CONTEXT] * 2), KEPT, 3, with_null=True)
+    first, second = merge_windows(ROWS, examples([CONTEXT] * 2), KEPT, 3, with_null=True)
     assert [a.text for a in first.n_best] == ["Ada", "Zo\u00eb", "met \U0001f600 Ada", ""]  # one more than n_best_size
     assert [a.text for a in second.n_best] == ["", "\U0001f600 Ada"]
     assert (second.n_best[0].start_logit, second.n_best[0].end_logit) == (8.5, 0.5)
     assert second.n_best[1].probability == pytest.approx(1 / (1 + math.exp(7)))
     assert (second.best.text, second.null_odds) == ("\U0001f600 Ada", 7.0)
-    only = merge(ROWS, examples([CONTEXT] * 2), KEPT, 1, with_null=True)[1]
+    only = merge_windows(ROWS, examples([CONTEXT] * 2), KEPT, 1, with_null=True)[1]
     assert [a.text for a in only.n_best] == ["", "\U0001f600 Ada"]  # a span is left, however few are asked for
 
 
 def test_no_answer_by_the_threshold():
-    second = merge(ROWS, examples([CONTEXT] * 2), KEPT, 20, with_null=True)[1]
+    second = merge_windows(ROWS, examples([CONTEXT] * 2), KEPT, 20, with_null=True)[1]
     assert [second.text(t) for t in (None, 7.0, 6.9)] == ["\U0001f600 Ada", "\U0001f600 Ada", ""]
 
 
 @pytest.mark.parametrize("with_null", [False, True])
 def test_a_context_without_pieces_has_the_empty_answer(with_null):
     kept = collected([[NONE, NONE]], [1.5])
-    (answers,) = merge(rows_of((0, 0, 0)), examples([""]), kept, 20, with_null)
+    (answers,) = merge_windows(rows_of((0, 0, 0)), examples([""]), kept, 20, with_null)
     assert [(a.text, a.start, a.end, a.probability) for a in answers.n_best] == [("", 0, 0, 1.0)]
     assert answers.text(None) == answers.text(9.0) == "" and answers.null_odds == 1.5
 
 
 def test_odds_are_what_float32_has_as_in_an_exported_model():
-    answers = Answers([Answer("b", 0, 1, float(np.float32(0.1)), 0.1, 0.0)], float(np.float32(7.3)))
+    answers = QuestionAnswers([AnswerSpan("b", 0, 1, float(np.float32(0.1)), 0.1, 0.0)], float(np.float32(7.3)))
     assert answers.null_odds == float(np.float32(7.3) - np.float32(0.1)) != answers.null_score - answers.best.score
 
 
 def test_files_are_google_s(tmp_path):
-    said = [Answers([Answer("\u00eb", 1, 2, 3.0, 1.0, 2.0, 0.75), Answer("", 0, 0, 0.75, 0.5, 0.25, 0.25)], 0.75),
-            Answers([Answer("b", 0, 1, 0.0, 0.0, 0.0)], 4.0)]  # fmt: skip
-    write_predictions(tmp_path, examples(["", ""]), said, 3.5)
+    said = [QuestionAnswers([AnswerSpan("\u00eb", 1, 2, 3.0, 1.0, 2.0, 0.75), AnswerSpan("", 0, 0, 0.75, 0.5, 0.25,
+        0.25)], 0.75),
+            QuestionAnswers([AnswerSpan("b", 0, 1, 0.0, 0.0, 0.0)], 4.0)]  # fmt: skip
+    write_squad_predictions(tmp_path, examples(["", ""]), said, 3.5)
     assert (tmp_path / "predictions.json").read_text() == '{\n    "q0": "\\u00eb",\n    "q1": ""\n}\n'
     assert (tmp_path / "null_odds.json").read_text() == '{\n    "q0": -2.25,\n    "q1": 4.0\n}\n'
     best = json.loads((tmp_path / "nbest_predictions.json").read_text())
@@ -107,6 +108,6 @@ def test_files_are_google_s(tmp_path):
 
 
 def test_without_a_threshold_every_question_has_an_answer_and_there_are_no_odds(tmp_path):
-    write_predictions(tmp_path, examples([""]), [Answers([Answer("b", 0, 1, 0.0, 0.0, 0.0)], 4.0)])
+    write_squad_predictions(tmp_path, examples([""]), [QuestionAnswers([AnswerSpan("b", 0, 1, 0.0, 0.0, 0.0)], 4.0)])
     assert json.loads((tmp_path / "predictions.json").read_text()) == {"q0": "b"}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["nbest_predictions.json", "predictions.json"]

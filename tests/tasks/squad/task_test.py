@@ -17,8 +17,8 @@ from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.tasks.squad import QuestionAnsweringTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.loop import RunConfig
-from bert_tf.training.scoring import Batching
-from bert_tf.training.trainer import Job
+from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.trainer import Trainer
 from tests import tiny
 
 GOLDEN = pathlib.Path(__file__).parents[2] / "goldens" / "question_answering"
@@ -31,7 +31,7 @@ def golden():
     """Returns (task, model with torch's weights, batch, what torch gave)."""
     task = QuestionAnsweringTask(EncoderConfig.load(GOLDEN))
     model = task.build_model()
-    report = convert.load(GOLDEN, model.variables, excuse=heads.unused(task))
+    report = convert.assign_weights(GOLDEN, model.variables, excuse=heads.unused(task))
     assert sorted(report.excused_missing) == ["bert/pooler/dense/bias", "bert/pooler/dense/kernel"]
     assert len(report.loaded) == len(model.trainable_variables) == 5 + 16 * 2 + 2
     expected = load_file(GOLDEN / "expected.safetensors")
@@ -41,7 +41,7 @@ def golden():
 
 def test_a_checkpoint_without_pooler_is_a_trained_model(golden, tmp_path):
     task, _, batch, expected = golden
-    job = Job(task, RunConfig(str(tmp_path / "out"), 4, 0, init_checkpoint=str(GOLDEN)))
+    job = Trainer(task, RunConfig(str(tmp_path / "out"), 4, 0, init_checkpoint=str(GOLDEN)))
     job.restore()
     logits = job.model({name: batch[name] for name in task.features})["start_logits"].numpy()
     mask = batch["input_mask"] == 1
@@ -114,7 +114,7 @@ def _rows(n, seed=0):
 def test_a_tiny_model_learns_and_what_is_kept_does_not_depend_on_the_batches(tmp_path):
     examples = _rows(64)
     task = QuestionAnsweringTask(tiny.config(), n_best_size=3, max_answer_length=5)
-    job, batching = Job(task, RunConfig(str(tmp_path), 16, 120, 6, 3e-3)), Batching(16)
+    job, batching = Trainer(task, RunConfig(str(tmp_path), 16, 120, 6, 3e-3)), BatchSettings(16)
     job.train(batching.training(examples, job.run))
     scores = job.scores(batching.scoring(examples, 16))
     assert set(scores) == {"accuracy", "loss"} and scores["accuracy"] > 0.9 and scores["loss"] < 0.5

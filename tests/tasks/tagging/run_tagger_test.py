@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bert_tf.checkpoints.tf1 import read
+from bert_tf.checkpoints.tf1 import read_tensors
 from bert_tf.evaluation import entities
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
@@ -114,7 +114,7 @@ def test_scores_are_conllevals_of_the_columns_that_are_written(home, results):
     scores = _scores(home / "whole")
     rows = [block.splitlines() for block in (home / "whole" / "eval_predictions.txt").read_text().split("\n\n")]
     golds, predictions = ([[line.split()[side] for line in block] for block in rows] for side in (1, 2))
-    for name, value in entities.score(golds, predictions).items():
+    for name, value in entities.score_entities(golds, predictions).items():
         assert scores[f"eval_{name}"] == pytest.approx(value), name
     assert scores["eval_f1"] > 0.7 and scores["eval_f1_QUAL"] > 0.9 and scores["global_step"] == 80
 
@@ -159,7 +159,7 @@ def _check_the_same(trained, asked):
 @pytest.mark.slow
 def test_a_frozen_encoder_stays_and_its_bilstm_learns(home, more):
     assert {result["status"] for result in more.values()} == {0}, more
-    weights, begun = read(f"{home}/frozen/model.ckpt-80"), read(f"{home}/init/bert_model.ckpt")
+    weights, begun = read_tensors(f"{home}/frozen/model.ckpt-80"), read_tensors(f"{home}/init/bert_model.ckpt")
     assert all((weights[name] == begun[name]).all() for name in begun)
     assert weights["tagger/layer_sum/layer_weights"].any() and _scores(home / "frozen")["eval_f1"] > 0.7
     assert {name.rsplit("/", 1)[0] for name in weights if name.endswith("/adam_m")} == {
@@ -221,4 +221,4 @@ def test_a_frozen_encoder_goes_with_all_that_is_not_about_it(home):
         assert first["status"] == 0 and _scores(home / f"frozen-{xla}")["eval_f1"] > 0.7, first["log"]
         assert again["status"] == 0 and "Continuing this run from step 80" in again["log"]
         (saved,) = (home / f"frozen-{xla}" / "bert_tf").glob("*.index")
-        assert "tagger/lstm_1/recurrent_kernel" in read(str(saved).removesuffix(".index"))
+        assert "tagger/lstm_1/recurrent_kernel" in read_tensors(str(saved).removesuffix(".index"))

@@ -8,14 +8,14 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.evaluation import entities
-from bert_tf.tasks.base import Outcome
-from bert_tf.tasks.tagging import TaggingTask, label_list
+from bert_tf.tasks.base import SplitPredictions
+from bert_tf.tasks.tagging import TaggingTask, list_tags
 from bert_tf.tasks.tagging_columns import TaggedExamples, text_of
 from bert_tf.tasks.tagging_words import sentence_rows
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.loop import RunConfig
-from bert_tf.training.scoring import Batching
-from bert_tf.training.trainer import Job
+from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.trainer import Trainer
 from tests import tiny
 from tests.tasks.tagging import support
 
@@ -37,8 +37,8 @@ def _task(**options):
 
 
 def test_each_type_has_both_of_its_tags():
-    assert label_list([["O", "B-b"], ["B-a", "I-a"]]) == ["B-a", "B-b", "I-a", "I-b", "O"]
-    assert label_list([["O"]]) == ["O"] and label_list([["B", "I"]]) == ["B", "I", "O"]
+    assert list_tags([["O", "B-b"], ["B-a", "I-a"]]) == ["B-a", "B-b", "I-a", "I-b", "O"]
+    assert list_tags([["O"]]) == ["O"] and list_tags([["B", "I"]]) == ["B", "I", "O"]
 
 
 def test_the_tag_stands_on_a_words_first_piece(tokenizer):
@@ -80,7 +80,7 @@ def _decoded(tokenizer, words, given):
     places = rows.origin.words
     assert len(places.rows) == len(given)
     outputs["tag"][places.rows, places.columns] = [LABELS.index(tag) for tag in given]
-    (tags,), (found,) = task.decode(Outcome("test", sentence, rows, outputs, None))
+    (tags,), (found,) = task.decode(SplitPredictions("test", sentence, rows, outputs, None))
     return tags, [(each["text"], each["type"], each["start"]) for each in found]
 
 
@@ -132,15 +132,15 @@ def test_the_loss_is_the_mean_over_the_words_that_speak():
 
 def test_a_tiny_model_learns_and_its_scores_are_conllevals(tokenizer, tmp_path):
     keras.utils.set_random_seed(0)
-    given, task, batching = examples(support.sentences(64)), _task(doc_stride=6), Batching(16)
+    given, task, batching = examples(support.sentences(64)), _task(doc_stride=6), BatchSettings(16)
     rows = task.lay_out(tokenizer, given, 16, True)
-    job = Job(task, RunConfig(str(tmp_path), 16, 120, 10, 4e-3))
+    job = Trainer(task, RunConfig(str(tmp_path), 16, 120, 10, 4e-3))
     job.train(batching.training(rows, job.run))
     scores, outputs = job.scores(batching.scoring(rows, 16)), job.outputs(batching.scoring(rows, 16))
     assert scores["f1"] > 0.9 and 0 < scores["loss"] < 0.3
     predictions = rows.origin.take(np.array(LABELS, object)[outputs["tag"]], "O")
     predictions = [entities.tags_of(entities.parse_entities(tags), len(tags), "iob2") for tags in predictions]
-    assert {k: v for k, v in scores.items() if k != "loss"} == entities.score(given.tags, predictions)
+    assert {k: v for k, v in scores.items() if k != "loss"} == entities.score_entities(given.tags, predictions)
     assert set(task.metric_names) | {"loss"} == scores.keys()
 
 

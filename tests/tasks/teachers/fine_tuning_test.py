@@ -10,13 +10,13 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import convert
 from bert_tf.checkpoints.loading import load_description, save_description
-from bert_tf.checkpoints.tf1 import read, write_tf1
+from bert_tf.checkpoints.tf1 import read_tensors, write_tf1
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.distillation import with_teacher
 from bert_tf.tasks.registry import save_task
 from bert_tf.tasks.tagging import TaggingTask
-from bert_tf.training.history import read as read_history
+from bert_tf.training.history import read_history
 from bert_tf.utils.settings import Settings
 from tests import tiny
 from tests.harness import randomize
@@ -83,7 +83,7 @@ def test_the_loss_is_that_of_the_labels_and_that_of_the_teacher(home, taught):
     task, taught, identity = taught
     model, batch = task.build_model(), _batch()
     teacher = ClassificationTask(tiny.config(hidden_size=16, num_hidden_layers=2), 3, labels=LABELS).build_model()
-    convert.load(home / "teacher", teacher.variables)
+    convert.assign_weights(home / "teacher", teacher.variables)
     inputs = {name: batch[name] for name in FEATURES}
     outputs, answers = model(inputs), teacher(inputs)
     batch["is_real_example"] = tf.constant([1, 1, 1, 0, 1, 1, 1, 1], tf.float32)
@@ -135,7 +135,7 @@ def test_run_classifier(said, home):
     lines = [line for line in read_history(home / "taught" / "history.jsonl") if line["kind"] == "train"]
     assert lines[-1]["loss"] == pytest.approx((lines[-1]["label_loss"] + lines[-1]["teacher_loss"]) / 2, rel=1e-4)
     assert "eval_accuracy" in results(home / "taught")
-    kept = read(os.fspath(home / "taught" / "model.ckpt-6"))
+    kept = read_tensors(os.fspath(home / "taught" / "model.ckpt-6"))
     assert not [name for name, value in kept.items() if 16 in np.shape(value)]
 
 

@@ -18,7 +18,7 @@ def tokenizer():
 def test_by_hand(tokenizer):
     """the x4 and . x2 are whole; walks x2 and walkeds x1 split; cat x1 unknown: 10 words, 34 characters, 3 lost."""
     counts = Counter({"the": 4, ".": 2, "walks": 2, "walkeds": 1, "cat": 1})
-    fit = learning.measure(tokenizer, counts)
+    fit = learning.measure_vocabulary(tokenizer, counts)
     assert (fit.vocab_size, fit.words, fit.distinct_words) == (9, 10, 5)
     assert fit.share_whole == 0.6
     assert fit.pieces_per_word == pytest.approx((4 + 2 + 2 * 2 + 3 + 1) / 10)
@@ -30,7 +30,7 @@ def test_by_hand(tokenizer):
 
 def test_words_give_the_pieces_that_sentences_give(tokenizer):
     sentences = ["The walks, the WALKED.", "Walkeds? Thé cat"]
-    fit = learning.measure(tokenizer, learning.count([sentences], True))
+    fit = learning.measure_vocabulary(tokenizer, learning.count([sentences], True))
     ids = tokenizer.tokenize(sentences).flat_values
     assert fit.words * fit.pieces_per_word == pytest.approx(len(ids))
     assert fit.words * fit.share_unknown == pytest.approx(int((ids.numpy() == tokenizer.unk_id).sum()))
@@ -38,21 +38,21 @@ def test_words_give_the_pieces_that_sentences_give(tokenizer):
 
 def test_many_words_are_tokenized_in_parts(tokenizer, monkeypatch):
     counts = Counter({"the": 3, "walks": 2, "cat": 1})
-    whole = learning.measure(tokenizer, counts)
+    whole = learning.measure_vocabulary(tokenizer, counts)
     monkeypatch.setattr(learning, "_BATCH", 2)
-    assert learning.measure(tokenizer, counts) == whole
+    assert learning.measure_vocabulary(tokenizer, counts) == whole
 
 
 def test_no_words(tokenizer):
     with pytest.raises(ValueError, match="The text of the report must hold words"):
-        learning.measure(tokenizer, Counter())
+        learning.measure_vocabulary(tokenizer, Counter())
 
 
 def test_as_text(tokenizer):
     counts = Counter({"the": 3, "walks": 1})
-    fits = {"mine": learning.measure(tokenizer, counts)}
-    fits["other.txt"] = learning.measure(Tokenizer([*VOCAB, "walks"]), counts)
-    lines = learning.as_text(fits, "About.").splitlines()
+    fits = {"mine": learning.measure_vocabulary(tokenizer, counts)}
+    fits["other.txt"] = learning.measure_vocabulary(Tokenizer([*VOCAB, "walks"]), counts)
+    lines = learning.format_fits(fits, "About.").splitlines()
     table = [[cell for cell in line.split("  ") if cell] for line in lines[2:10]]
     assert [[cell.strip() for cell in row] for row in table] == [
         ["mine", "other.txt"],

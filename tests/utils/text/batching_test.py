@@ -2,19 +2,19 @@
 
 import pytest
 
-from bert_tf.utils.documents import batches
+from bert_tf.utils.documents import split_by_characters
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 100])
 def test_the_parts_are_the_list(size):
     strings = ["a", "", "bcd", "ef", "", "g" * 7, "h"]
-    parts = batches(strings, size)
+    parts = split_by_characters(strings, size)
     assert [s for part in parts for s in part] == strings and all(parts)
 
 
 def test_parts_have_about_the_size():
-    assert batches(["ab", "cd", "ef", "gh"], 4) == [["ab"], ["cd", "ef"], ["gh"]]
+    assert split_by_characters(["ab", "cd", "ef", "gh"], 4) == [["ab"], ["cd", "ef"], ["gh"]]
 
 
 def test_an_empty_list_is_one_empty_part():
-    assert batches([]) == [[]]
+    assert split_by_characters([]) == [[]]

@@ -160,7 +160,9 @@ def test_small_blocks_hold_the_documents_of_one_large_block(path, format, docume
 def test_real_text_loses_nothing_in_blocks(corpus, start):
     if not (DATA / corpus).is_dir():
         pytest.skip(f"needs the corpus {corpus} in {DATA}")
-    path = max(text_files.find([str(DATA / corpus / "*t*.*")]), key=lambda name: -pathlib.Path(name).stat().st_size)
+    path = max(
+        text_files.find_text_files([str(DATA / corpus / "*t*.*")]), key=lambda name: -pathlib.Path(name).stat().st_size
+    )
     with text_files.open_lines(path) as file:
         text = file.read().decode("utf-8", "ignore")
     options, counts = TextOptions(document_start=start), collections.Counter()

@@ -32,7 +32,10 @@ def folder(tmp_path):
 
 
 def found(folder, *patterns):
-    return [os.path.relpath(path, folder) for path in text_files.find([str(folder / pattern) for pattern in patterns])]
+    return [
+        os.path.relpath(path, folder)
+        for path in text_files.find_text_files([str(folder / pattern) for pattern in patterns])
+    ]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +177,7 @@ def test_guesses_the_format(tmp_path, name, text, expected):
 def test_real_prose_is_guessed_prose(corpus):
     if not (DATA / corpus).is_dir():
         pytest.skip(f"needs the corpus {corpus} in {DATA}")
-    assert {text_files.guess_format(path) for path in text_files.find([str(DATA / corpus)])} == {"prose"}
+    assert {text_files.guess_format(path) for path in text_files.find_text_files([str(DATA / corpus)])} == {"prose"}
 
 
 def test_guessing_names_a_file_that_cannot_be_read(tmp_path):

@@ -14,12 +14,12 @@ import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bert_tf.interpret.page.gathering import VIEWS, Choices, Found, gather, shown_name
+from bert_tf.interpret.page.gathering import VIEWS, PageContents, PageOptions, gather, shown_name
 
 _BEFORE, _BEHIND = ("base", "parts"), ("start",)
 
 
-def build(found: Found, model: str) -> str:
+def build_html(found: PageContents, model: str) -> str:
     """Returns the page as HTML.
 
     Args:
@@ -122,4 +122,4 @@ def see(
         raise ValueError(f"There must be a text, or two for a pair. Received {len(texts)}; give one or two.")
     if wrong := [each for each in texts if not isinstance(each, str)]:
         raise ValueError(f"`texts` must be strings. Received: {wrong[0]!r}; give a text, or two for a pair.")
-    return Seen(build(gather(model, texts, Choices(views, layers, target, top_k)), shown_name(model.path)))
+    return Seen(build_html(gather(model, texts, PageOptions(views, layers, target, top_k)), shown_name(model.path)))

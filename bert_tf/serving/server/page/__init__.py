@@ -9,7 +9,7 @@ import json
 import pathlib
 from collections.abc import Callable
 
-from bert_tf.serving.server.http_server import Page
+from bert_tf.serving.server.http_server import StaticPage
 
 _FILES = {
     "/": ("page.html", "text/html"),
@@ -33,18 +33,20 @@ HEADERS = {
 }
 
 
-def pages(catalog) -> dict[str, Callable[[], Page]]:
+def pages(catalog) -> dict[str, Callable[[], StaticPage]]:
     """Returns {path: function} of all that the page is made of.
 
     Args:
         catalog: of the served models.
     """
     files = {path: functools.partial(_file, *each) for path, each in _FILES.items()}
-    return files | {_MODELS: lambda: Page(200, json.dumps(_models(catalog)).encode(), "application/json", HEADERS)}
+    return files | {
+        _MODELS: lambda: StaticPage(200, json.dumps(_models(catalog)).encode(), "application/json", HEADERS)
+    }
 
 
 def _file(name, kind):
-    return Page(200, _content(name), f"{kind}; charset=utf-8", HEADERS)
+    return StaticPage(200, _content(name), f"{kind}; charset=utf-8", HEADERS)
 
 
 def _models(catalog):
