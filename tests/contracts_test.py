@@ -1,6 +1,7 @@
 """Promises that outlive our code: who imports whom, names of variables, flags and features."""
 
 import ast
+import collections
 import importlib
 import json
 import pathlib
@@ -69,6 +70,21 @@ def test_imports_go_one_way(room):
 def test_the_walk_sees_imports():
     assert "bert_tf.models.encoder" in _our_imports(PACKAGE / "checkpoints" / "loading.py")
     assert "bert_tf.checkpoints.tf1" in _our_imports(PACKAGE / "checkpoints" / "store.py")
+
+
+def test_a_class_or_public_function_has_a_name_of_its_own():
+    """A search for a name finds one place; `main` is every program's, by design."""
+    places = collections.defaultdict(set)
+    for path in _modules():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                places[node.name].add(_name(path))
+    twice = {
+        name: sorted(found)
+        for name, found in places.items()
+        if len(found) > 1 and name != "main" and (name.lstrip("_")[:1].isupper() or not name.startswith("_"))
+    }
+    assert not twice
 
 
 def test_flags_are_read_in_one_place():

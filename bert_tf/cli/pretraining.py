@@ -98,7 +98,7 @@ _BIASES = ("cls/predictions/output_bias", "generator/cls/predictions/output_bias
 _LONGEST_WAVE = 10_000.0  # positions for a radian of the slowest wave (Vaswani et al. 2017, section 3.5)
 
 
-def check(settings):
+def check_start(settings):
     """Raises ValueError where a model that is not new would begin so."""
     for name in ("start_embeddings", "start_positions"):
         value = getattr(settings, name)
@@ -135,7 +135,7 @@ def first_weights(settings, records, model):
     Raises:
         ValueError: as `check`.
     """
-    check(settings)
+    check_start(settings)
     makers = []
     if settings.start_embeddings != "random":
         makers.append(lambda: _of_neighbours(records, model, settings.seed))

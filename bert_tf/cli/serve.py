@@ -34,7 +34,7 @@ def version_lines() -> str:
     return f"TensorFlow ModelServer: bert_tf {bert_tf.__version__}\nTensorFlow Library: {tf.version.VERSION}"
 
 
-def check(settings):
+def warn_without_effect(settings):
     """Says which flags ask for something that has no effect here.
 
     Raises:
@@ -171,7 +171,7 @@ def start_server(settings):
     Raises:
         ValueError: they ask for what cannot be served.
     """
-    check(settings)
+    warn_without_effect(settings)
     for kind, number in threads(settings).items():  # of all sessions; read when the first is made
         if number:
             os.environ[f"TF_NUM_{kind.upper()}OP_THREADS"] = str(number)

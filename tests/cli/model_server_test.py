@@ -107,10 +107,10 @@ def test_a_process_of_such_a_unit(base_path, tmp_path):
 @pytest.mark.parametrize("flag", WITHOUT_EFFECT, ids=lambda flag: flag.name)
 def test_a_flag_without_effect_says_so_where_it_asks_for_something(flag, log):
     value = str(not flag.default).lower() if flag.kind == "bool" else flag.default + 2
-    serve.check(_settings(f"--{flag.name}={value}"))
+    serve.warn_without_effect(_settings(f"--{flag.name}={value}"))
     assert len(log) == 1 and log[0].startswith(f"--{flag.name} has no effect here: ") and log[0].endswith(".")
     log.clear()
-    serve.check(_settings(f"--{flag.name}={str(flag.default).lower()}"))
+    serve.warn_without_effect(_settings(f"--{flag.name}={str(flag.default).lower()}"))
     assert not log
 
 
@@ -161,7 +161,7 @@ def test_threads(words, expected):
     ],
 )  # fmt: skip
 def test_a_flag_whose_place_another_takes_is_named(words, line, log):
-    serve.check(_settings(*words.split()))
+    serve.warn_without_effect(_settings(*words.split()))
     assert log == [line]
 
 
@@ -212,6 +212,6 @@ def test_whether_the_config_can_be_reloaded_is_said_by_its_flag_or_left_to_the_c
      (("--model_config_file=m.config", "--noenable_model_config_reload"), False)],
 )  # fmt: skip
 def test_folders_of_a_reload_without_one_have_no_effect_and_the_log_says_so(words, has_effect, log):
-    serve.check(_settings("--model_config_reload_base_paths=/a", *words))
+    serve.warn_without_effect(_settings("--model_config_reload_base_paths=/a", *words))
     said = ["--model_config_reload_base_paths has no effect here: the config cannot be reloaded."]
     assert log == ([] if has_effect else said)

@@ -79,7 +79,7 @@ def build_pipeline(pipeline, job: CorpusJob, output_files: list[str], report: st
         | "Read" >> beam.FlatMap(_blocks, job)
         | "Spread blocks" >> beam.Reshuffle()
     )
-    read = blocks | "Tokenize" >> beam.ParDo(_Tokenize(job)).with_outputs("counts", main="documents")
+    read = blocks | "Tokenize" >> beam.ParDo(_TokenizeBlocks(job)).with_outputs("counts", main="documents")
     dropped = _duplicates(pipeline, read.documents, job)
     repeats = dropped | "Count duplicates" >> beam.Map(lambda places: Counter(duplicate_lines=len(places.part)))
     counts = (read.counts, repeats) | "All counts" >> beam.Flatten() | "Count" >> beam.CombineGlobally(_total)
@@ -110,7 +110,7 @@ class _WithTokenizer(beam.DoFn):
         self._tokenizer = Tokenizer(job.vocab_file, job.do_lower_case, **settings)
 
 
-class _Tokenize(_WithTokenizer):
+class _TokenizeBlocks(_WithTokenizer):
     """Block -> Documents; and what was read, as "counts"."""
 
     def process(self, block):
