@@ -25,8 +25,8 @@ for name in main.PROGRAMS:
         other = [f"--{each}={there}" for each in app._READ if each in flags and flags[each].required]
         actions = [f"--{each}" for each in ("do_train", "do_eval", "do_predict") if each in flags]
         try:
-            main.start_program(name, [*required, *[flag for flag in other if not flag.startswith(f"--{read}=")], *actions,
-                              f"--{read}=no-such-file"])
+            main.start_program(name, [*required, *[flag for flag in other if not flag.startswith(f"--{read}=")],
+                                      *actions, f"--{read}=no-such-file"])
         except SystemExit as end:
             print(name, read, end.code, "tensorflow" in sys.modules)
 """
