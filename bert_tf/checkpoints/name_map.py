@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Callable, Container, Iterable
 
+import numpy as np
+
 
 @dataclasses.dataclass(frozen=True)
 class Transform:
@@ -36,6 +38,12 @@ HEADS_FIRST = Transform(
     lambda array: array.reshape(-1, array.shape[-1]),
     lambda array, heads: array.reshape(heads, -1, array.shape[-1]),
     lambda shape: (math.prod(shape[:-1]), shape[-1]),
+)
+# KerasHub's RoBERTa counts positions from 0; in ours two rows stand before them, which no token reads.
+BEHIND_PADDING = Transform(
+    lambda array: np.concatenate([np.zeros_like(array[:2]), array]),
+    lambda array, heads: array[2:],
+    lambda shape: (shape[0] + 2, *shape[1:]),
 )
 
 
