@@ -190,7 +190,8 @@ def check(model: Model) -> str | None:
     lacks += ["no pooler"] if _lacks_pooler(model, name_map) else []
     lacks += ["a vocabulary without [MASK]"] if model.tokenizer and model.tokenizer.mask_id is None else []
     if config.num_hidden_layers % config.num_blocks:
-        lacks.append(f"num_hidden_groups={config.num_blocks} for {config.num_hidden_layers} layers")
+        layers = f"num_hidden_layers={config.num_hidden_layers}"
+        lacks.append(f"num_hidden_groups={config.num_blocks}, which does not divide {layers}")
     if lacks:
         must = {name: theirs[name] for name in {**row.implied, **other}}
         raise ValueError(

@@ -6,8 +6,6 @@ import math
 import re
 from collections.abc import Callable, Container, Iterable
 
-import numpy as np
-
 
 @dataclasses.dataclass(frozen=True)
 class Transform:
@@ -39,11 +37,17 @@ HEADS_FIRST = Transform(
     lambda array, heads: array.reshape(heads, -1, array.shape[-1]),
     lambda shape: (math.prod(shape[:-1]), shape[-1]),
 )
+
+
+def _behind_two_rows(array):
+    import numpy as np  # here, as the names alone are read without it
+
+    return np.concatenate([np.zeros((2, *array.shape[1:]), array.dtype), array])
+
+
 # KerasHub's RoBERTa counts positions from 0; in ours two rows stand before them, which no token reads.
 BEHIND_PADDING = Transform(
-    lambda array: np.concatenate([np.zeros_like(array[:2]), array]),
-    lambda array, heads: array[2:],
-    lambda shape: (shape[0] + 2, *shape[1:]),
+    _behind_two_rows, lambda array, heads: array[2:], lambda shape: (shape[0] + 2, *shape[1:])
 )
 
 

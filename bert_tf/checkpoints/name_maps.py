@@ -429,7 +429,6 @@ def of_keras_hub(model_type: str, projected: bool = True) -> NameMap:
             f"A KerasHub preset must be of a family that KerasHub computes as its own code does: one of {there}. "
             f"Received: {model_type!r}; take another format."
         )
-    family = families.family(model_type)
-    name_map = KERAS_HUB_MAPS[family.name_map]
-    is_projected = projected or "maps_embeddings" in family.fixed
-    return name_map if is_projected or name_map is not PROJECTED else BERT
+    name_map = KERAS_HUB_MAPS[families.family(model_type).name_map]
+    always = families.family(model_type).fixed.get("maps_embeddings", False)
+    return name_map if projected or always or name_map is not PROJECTED else BERT

@@ -4,6 +4,7 @@ import os
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 
+import dataclasses
 import json
 
 import keras
@@ -13,10 +14,14 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
+from bert_tf.checkpoints import writers
 from bert_tf.export.conversion.proof import outputs
+from bert_tf.models import families
 from bert_tf.tokenization import sentencepiece_model
+from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from tests import tiny
 from tests.checkpoints.good_files import GOLDENS
+from tests.export.conversion import models
 
 TEXTS = ["the film is a great story .", "music of cold people , and the dull film"]
 LENGTH, PLACES = 20, np.array([[1, 3], [2, 5]], np.int32)
@@ -34,8 +39,8 @@ FAMILIES = {
     "roberta": ("Roberta", {}),
     "xlm-roberta": ("XLMRoberta", {}),
 }
-# Every task of KerasHub's that computes what ours does.
-CASES = [(family, None) for family in FAMILIES]
+# Every task of KerasHub's that computes what ours does; a backbone where there is none, and one where there is.
+CASES = [("bert", None), ("electra", None), ("electra-square", None)]
 CASES += [(family, "text_classifier") for family in FAMILIES if not family.startswith("electra")]
 CASES += [("roberta", "masked_lm"), ("xlm-roberta", "masked_lm")]
 
@@ -167,3 +172,94 @@ def _check_fit(model, task, rows):
     losses = model.fit(_given(model, rows), labels, epochs=3, verbose=0).history["loss"]
     model.preprocessor = preprocessor
     assert losses[0] > losses[1] > losses[2]
+
+
+def _of_transformers(case, kind, folder, **fields):
+    """Returns a model as it comes from a folder of Transformers', of the family's own tokenizer."""
+    folder.mkdir()
+    config = dataclasses.replace(models.config(case), **fields)
+    model = models.model(case, kind)
+    if config.model_type == "roberta":
+        tokenizer = ByteBpeTokenizer.from_directory(GOLDENS / "byte_bpe", family=families.family("roberta"))
+        config = dataclasses.replace(config, vocab_size=tokenizer.vocab_size)
+        model = dataclasses.replace(model, tokenizer=tokenizer)
+    model = dataclasses.replace(model, config=config, arrays=models.arrays(config, kind))
+    writers.write_model(folder, "huggingface", model)
+    return bert_tf.load(folder)
+
+
+def test_a_roberta_with_rows_that_keras_hub_has_no_place_for(tmp_path):
+    """The row of its one segment, and two of positions that no token reads."""
+    ours = _of_transformers("roberta", "text", tmp_path / "hf", max_position_embeddings=LENGTH + 2)
+    assert (ours.config.type_vocab_size, ours.config.first_position) == (1, 2)
+    rows = _rows(ours)
+    true = _ask_ours(ours, rows, "text_classifier")
+    _check_same(_ask(ours.to_keras_hub("text_classifier"), rows), true)
+    proof = bert_tf.save(ours, tmp_path / "preset", "keras_hub")
+    assert proof.remarks[:2] == (
+        "The first 2 rows of the positions, which no token reads, are zeros.",
+        "The row of the only segment is added to those of the positions.",
+    )
+    preset = bert_tf.load(tmp_path / "preset")
+    assert (preset.config.type_vocab_size, preset.labels) == (0, ours.labels)
+    _check_same(_ask_ours(preset, rows, "text_classifier"), true)
+
+
+def test_a_backbone_takes_a_vocabulary(tmp_path):
+    theirs = _theirs("bert", None)
+    with pytest.raises(ValueError, match="must have a tokenizer to take texts. Received one without"):
+        bert_tf.load(theirs).features(TEXTS)
+    with pytest.raises(ValueError, match="must have a tokenizer to be written. Received one without"):
+        bert_tf.save(bert_tf.load(theirs), tmp_path / "no")
+    (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in tiny.VOCAB), encoding="utf-8")
+    ours = bert_tf.load(theirs, vocab_file=tmp_path / "vocab.txt", do_lower_case=False)
+    assert not ours.tokenizer.do_lower_case and ours.features(TEXTS).shape == (2, 12)
+
+
+def test_what_keras_hub_computes_otherwise_is_said(caplog):
+    classifier = _theirs("distilbert", "text_classifier", activation="softmax")
+    assert "gives scores before the softmax of DistilBertTextClassifier" in _said(caplog, bert_tf.load, classifier)
+    ours = bert_tf.load(_theirs("bert", "masked_lm"))
+    assert "cls/predictions/output_bias" in ours.others
+    assert "BertMaskedLM computes with {'hidden_act': 'gelu', 'layer_norm_eps': 1e-05}" in caplog.text
+    albert = bert_tf.load(_theirs("albert", "text_classifier"))
+    said = _said(caplog, albert.to_keras_hub, "text_classifier")
+    assert "no place for do_lower_case=True, keep_accents=False, straight_quotes=True" in said
+
+
+def _said(caplog, call, *given):
+    caplog.clear()
+    call(*given)
+    return caplog.text
+
+
+@pytest.mark.parametrize(
+    "case, kind, task, fields, message",
+    [
+        ("bert", "masked_lm", "masked_lm", {}, r"no class that computes the same \(its BertMaskedLM has .*'gelu'"),
+        ("electra", "text", "text_classifier", {"hidden_act": "gelu_tanh"}, "for SequenceClassification, of which"),
+        ("bert-odd", "encoder", None, {}, "BertBackbone must have .*Received hidden_act='gelu'; take"),
+        ("bert", "encoder", None, {"layer_norm_eps": 1e-5}, "must have .*1e-12.* Received layer_norm_eps=1e-05; take"),
+        ("electra", "encoder", None, {"hidden_act": "gelu_tanh"}, "Received no pooler"),
+        ("albert-odd", "encoder", None, {"hidden_act": "gelu_tanh"}, "Received num_hidden_groups=2, which does not div"),
+        ("ernie", "encoder", None, {}, r"one of \['albert', .*\]. Received: 'ernie'"),
+        ("bert", "encoder", "text_classifier", {}, "must be the one of the model's head, None. Received: 'text_classi"),
+        ("bert", "encoder", "tagger", {}, "`task` must be None, 'text_classifier' or 'masked_lm'. Received: 'tagger'"),
+        ("roberta", "encoder", None, {"type_vocab_size": 2}, "Received type_vocab_size=2"),
+    ],
+)
+def test_what_keras_hub_cannot_hold_is_refused(case, kind, task, fields, message, tmp_path):
+    ours = _of_transformers(case, kind, tmp_path / "hf", **fields)
+    with pytest.raises(ValueError, match=message) as refusal:
+        ours.to_keras_hub(task)
+    assert 1 <= str(refusal.value).count(". ") <= 2
+
+
+def test_what_is_no_model_of_keras_hub_s_is_refused():
+    with pytest.raises(ValueError, match="must be the path of a checkpoint, or a backbone .* of the class int; give"):
+        bert_tf.load(5)
+    strange = keras_hub.models.FNetBackbone(20, num_layers=1, hidden_dim=8, intermediate_dim=8)
+    with pytest.raises(ValueError, match="A KerasHub preset must be one of .*Received: 'FNetBackbone'"):
+        bert_tf.load(strange)
+    with pytest.raises(ValueError, match=r"classifier/dense/kernel: \(12, 12\) in the model, \(12, 7\) in the check"):
+        bert_tf.load(_theirs("roberta", "text_classifier", hidden_dim=7))
