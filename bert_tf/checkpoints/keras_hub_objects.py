@@ -1,6 +1,6 @@
 """KerasHub's backbones and tasks: a live one as weights under our names, and a model of ours as one of them.
 
-KerasHub is imported by the functions that need it: that takes as long as TensorFlow.
+KerasHub is imported by the functions that need it.
 """
 
 import dataclasses
@@ -146,6 +146,7 @@ _TASK_OF = {"Model": None, "ForSequenceClassification": "text_classifier", "ForM
 _OF_TRAINING = ("attention_probs_dropout_prob", "initializer_range")  # fields that change no output
 _SEGMENT = "bert/embeddings/token_type_embeddings"
 _POSITIONS = "bert/embeddings/position_embeddings"
+_POOLER = "bert/pooler/dense/kernel"
 
 
 def folded(model: Model) -> Model:
@@ -157,18 +158,18 @@ def folded(model: Model) -> Model:
     row, config = families.family(model.config.model_type), model.config
     if row.keras_hub is None or row.keras_hub.has_segments or row.pad_before_positions is None:
         return model
-    arrays, remarks = dict(model.arrays), []
-    first = config.first_position
-    if first and isinstance(arrays[_POSITIONS], np.ndarray) and np.any(arrays[_POSITIONS][:first]):
-        arrays[_POSITIONS] = np.concatenate([np.zeros_like(arrays[_POSITIONS][:first]), arrays[_POSITIONS][first:]])
-        remarks.append(f"The first {first} rows of the positions, which no token reads, are zeros.")
+    arrays, remarks, first = dict(model.arrays), [], config.first_position
+    segment, positions = None, arrays.get(_POSITIONS)
     if config.type_vocab_size == 1:
-        config, segment = dataclasses.replace(config, type_vocab_size=0), arrays.pop(_SEGMENT)
-        if isinstance(segment, np.ndarray) and np.any(segment):
-            positions = np.array(arrays[_POSITIONS], np.float32)
-            positions[first:] += segment.astype(np.float32)
-            arrays[_POSITIONS] = positions
+        config, segment = dataclasses.replace(config, type_vocab_size=0), arrays.pop(_SEGMENT, None)
+    if isinstance(positions, np.ndarray):  # and no variable, of which only the name and the shape count
+        if segment is not None and np.any(segment):
+            positions = positions.astype(np.float32) + segment.astype(np.float32)
             remarks.append("The row of the only segment is added to those of the positions.")
+        if np.any(positions[:first]):
+            positions = np.concatenate([np.zeros_like(positions[:first]), positions[first:]])
+            remarks.append(f"The first {first} rows of the positions, which no token reads, are zeros.")
+        arrays[_POSITIONS] = positions
     return dataclasses.replace(model, config=config, arrays=arrays, remarks=(*model.remarks, *remarks))
 
 
@@ -187,7 +188,7 @@ def check(model: Model) -> str | None:
     ours, theirs = _computed(config), _computed(again)
     other = {name: value for name, value in ours.items() if value != theirs[name]}
     lacks = [f"{name}={value!r}" for name, value in other.items()]
-    lacks += ["no pooler"] if _lacks_pooler(model, name_map) else []
+    lacks += ["no pooler"] if name_map.knows(_POOLER) and _POOLER not in model.arrays else []
     lacks += ["a vocabulary without [MASK]"] if model.tokenizer and model.tokenizer.mask_id is None else []
     if config.num_hidden_layers % config.num_blocks:
         layers = f"num_hidden_layers={config.num_hidden_layers}"
@@ -217,11 +218,6 @@ def _checked_task(model, row):
         f"{ending.removeprefix('For')}, of which KerasHub has no class that computes the same{numbers}; say that the "
         "head shall stay behind with `leave_out`, or take another format."
     )
-
-
-def _lacks_pooler(model, name_map):
-    pooler = "bert/pooler/dense/kernel"
-    return name_map.knows(pooler) and pooler not in model.arrays
 
 
 def _computed(config):
