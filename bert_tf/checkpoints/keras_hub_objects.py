@@ -69,16 +69,17 @@ def _named(saveable, known: Iterable = ()):
 
 
 class _Entry:
-    """What one layer stores its variables in."""
+    """Where one layer puts its variables, by their numbers."""
 
     def __init__(self, found, path):
         self._found, self._path = found, path
 
-    def __setitem__(self, key, variable):
-        self._found[f"{self._path}/{key}"] = variable
+    def __setitem__(self, number, variable):
+        self._found[f"{self._path}/{number}"] = variable
 
 
 # === In ===
+# A live object, as its preset would describe it: the class, what its constructor was given, the tokenizer's files.
 
 
 def backbone_of(model):
@@ -100,7 +101,7 @@ def backbone_of(model):
 
 
 def name_map_of(model) -> name_maps.NameMap:
-    """Returns the names of a live object's weights; says so where its outputs are not its head's scores.
+    """Returns the names of a live object's weights; warns where its outputs are not what ours will be.
 
     Raises:
         ValueError: it is of no family that we have.
@@ -139,6 +140,8 @@ def describe(model, directory: str) -> bool:
 
 
 # === Out ===
+# A model of ours as an object of KerasHub's classes, if they compute the same.
+
 
 TASKS = {"text_classifier": "TextClassifier", "masked_lm": "MaskedLM"}  # our name -> the ending of KerasHub's class
 # The ending of Transformers' class -> the task. KerasHub has none for the labels of tokens and for answers in texts.
@@ -174,7 +177,11 @@ def folded(model: Model) -> Model:
 
 
 def check(model: Model) -> str | None:
-    """Returns which of TASKS a model is, of whose arrays only names are looked at; None: it has no head.
+    """Returns which of TASKS a model's head is for; None: it has no head.
+
+    Args:
+        model: of whose arrays only the names are looked at. Its configuration is held against what a backbone made of
+            it would say: each field that differs is one for which KerasHub has no place.
 
     Raises:
         ValueError: KerasHub has no such model.
@@ -298,7 +305,7 @@ def build(model: Model, task: str | None = None, dtype: str | None = None, compi
 
 
 def _fill(made, model):
-    """Gives every variable of a live object the weight that the model has of it."""
+    """Assigns the model's weights to every variable of an object of KerasHub's."""
     config, live = model.config, LiveWeights(made)
     name_map = name_maps.of_keras_hub(config.model_type, config.has_embedding_map)
     names = name_map.sort(live.shapes)
@@ -347,7 +354,6 @@ def write(directory: str, model: Model) -> Written:
         ValueError: KerasHub has no such model.
         OSError: a file cannot be written.
     """
-    model = folded(model)
     task = check(model)
     made = build(model, task, dtype="float32", compile=False)  # without the state of an optimizer
     made.save_to_preset(os.fspath(directory), max_shard_size=None)

@@ -53,7 +53,7 @@ def from_keras_hub(values: Mapping[str, Any]) -> dict[str, Any]:
     both = {"attention_probs_dropout_prob": known["hidden_dropout_prob"]} if "hidden_dropout_prob" in known else {}
     both |= {} if row.keras_hub.has_segments else {"type_vocab_size": 0}
     length = known.get("max_position_embeddings")
-    if row.pad_before_positions is not None and isinstance(length, int):  # theirs are counted from 0
+    if row.pad_before_positions is not None and type(length) is int:  # theirs are counted from 0
         both["max_position_embeddings"] = length + row.pad_before_positions + 1
     # The key layer_norm_eps says, among others, that "gelu" is the exact form.
     return {"model_type": model_type, **row.keras_hub.implied, **known, **both}
