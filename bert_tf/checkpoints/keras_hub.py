@@ -238,8 +238,10 @@ def _dtype(kind):
 
 
 MODEL_WEIGHTS, TASK_WEIGHTS = "model.weights.h5", "task.weights.h5"
-TOKENIZER_FILE, TASK_FILE = "tokenizer.json", "task.json"
-VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.txt")
+TOKENIZER_FILE = "tokenizer.json"
+ASSETS = os.path.join("assets", "tokenizer")
+# Of word pieces, byte-level BPE (with merges.txt beside it) and SentencePiece.
+VOCABULARIES = ("vocabulary.txt", "vocabulary.json", "vocabulary.spm")
 _DESCRIPTION, _REMEDY = "what KerasHub or bert_tf wrote in JSON", "copy it again, or save the preset again"
 
 
@@ -270,17 +272,27 @@ class Preset:
             self._places[prefix + name], self.shapes[prefix + name] = (file, name), shape
 
 
-def tokenizer_of(directory: str) -> tuple[str, bool] | None:
+def tokenizer_of(directory: str) -> tuple[str, bool | None] | None:
     """Returns (the vocabulary's file, whether text is lowercased) of a preset; None: the directory is none.
 
+    Only of word pieces a preset says whether text is lowercased; None: as is usual in the family.
+
     Raises:
-        ValueError: tokenizer.json is not KerasHub's.
+        ValueError: tokenizer.json is not KerasHub's, or asks for what our tokenizers do not do.
     """
-    path = os.path.join(directory, VOCABULARY)
-    if not os.path.exists(path):
+    paths = [os.path.join(directory, ASSETS, name) for name in VOCABULARIES]
+    path = next(filter(os.path.exists, paths), None)
+    if path is None:
         return None
     file = os.path.join(directory, TOKENIZER_FILE)
     config = read_object(file, _DESCRIPTION, _REMEDY).get("config")
+    if path != paths[0] and isinstance(config, dict):
+        if config.get("add_prefix_space"):
+            raise ValueError(
+                f"{file} must not say add_prefix_space for a tokenizer that is read here. Received: "
+                f"{brief(config['add_prefix_space'])}; save the preset without it."
+            )
+        return path, None
     lower = config.get("lowercase") if isinstance(config, dict) else None
     if not isinstance(lower, bool):
         raise ValueError(

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 import numpy as np
 from absl import logging
 
-from bert_tf.checkpoints import convert, heads, keras_hub, releases
+from bert_tf.checkpoints import convert, heads, keras_hub, keras_hub_objects, releases
 from bert_tf.checkpoints.extractor import Extractor, Texts
-from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.checkpoints.writer_base import LABELS_FILE, write_labels
+from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
+from bert_tf.checkpoints.writer_base import HEAD_CLASS, LABELS_FILE, ModelArrays, write_labels
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig, template_for
 from bert_tf.models.config_files import CONFIG_FILES, is_decoder_in
@@ -37,7 +37,7 @@ class Bert:
 
     Attributes:
         config: `EncoderConfig`.
-        tokenizer: a `BaseTokenizer`.
+        tokenizer: a `BaseTokenizer`; None: it came from a KerasHub backbone, which has none.
         encoder: `Encoder` with the checkpoint's weights.
         head: `ClassificationHead` with its weights, or None.
         labels: the head's label names in the order of its outputs, or None.
@@ -47,7 +47,7 @@ class Bert:
     """
 
     config: EncoderConfig
-    tokenizer: BaseTokenizer
+    tokenizer: BaseTokenizer | None
     encoder: Encoder
     head: ClassificationHead | None = None
     labels: list[str] | None = None
@@ -71,8 +71,13 @@ class Bert:
             float32 [n, D]; or without pooling a list of n `extraction.extractor.PieceFeatures`.
 
         Raises:
-            ValueError: there is no such layer or pooling.
+            ValueError: there is no such layer or pooling, or no tokenizer.
         """
+        if self.tokenizer is None:
+            raise ValueError(
+                "A model must have a tokenizer to take texts. Received one without, which came from a KerasHub "
+                "backbone; load it with a `vocab_file`."
+            )
         of_pieces = pooling is None
         layers = layers if isinstance(layers, str) else tuple(layers)
         options = {"layers": layers, "pooling": "mean" if of_pieces else pooling, "max_seq_length": max_seq_length}
@@ -82,6 +87,37 @@ class Bert:
         extractor = self._extractors[key]
         return list(extractor.pieces(texts)) if of_pieces else extractor(texts)
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Returns our path -> array of all weights as they are now: encoder, head, `others`."""
+        variables = [*self.encoder.variables, *(self.head.variables if self.head else [])]
+        return {variable.path: np.asarray(variable) for variable in variables} | dict(self.others)
+
+    def to_keras_hub(self, task: str | None = None):
+        """Returns the model as one of KerasHub's, with the weights as they are now.
+
+            classifier = bert_tf.load("reviews").to_keras_hub("text_classifier")
+            classifier.fit(["A warm film."], [1])
+
+        Args:
+            task: None: a backbone; "text_classifier" or "masked_lm": with that head, which the model must have, and
+                the preprocessor with its tokenizer. Heads for anything else stay behind.
+
+        Returns:
+            such as a `keras_hub.models.BertBackbone`, `BertTextClassifier` or `RobertaMaskedLM`.
+
+        Raises:
+            ValueError: KerasHub has no such class, or its class does not compute the same.
+        """
+        heads_of_task = {None: (), "text_classifier": ("classifier/",), "masked_lm": ("cls/predictions/",)}
+        if task not in heads_of_task:
+            raise ValueError(f"`task` must be None, 'text_classifier' or 'masked_lm'. Received: {task!r}.")
+        parts = ("bert/", *heads_of_task[task])
+        arrays = {path: array for path, array in self.arrays().items() if path.startswith(parts)}
+        classes = self.config.extra.get("architectures")
+        classes = [*(classes if isinstance(classes, list) else ()), self.config.extra.get(HEAD_CLASS)]
+        names = tuple(name for name in classes if isinstance(name, str))
+        return keras_hub_objects.build_keras_hub(ModelArrays(self.config, arrays, self.tokenizer, self.labels, names), task)
+
 
 def load(
     path: str | os.PathLike,
@@ -89,18 +125,24 @@ def load(
     config_file: str | os.PathLike | None = None,
     vocab_file: str | os.PathLike | None = None,
 ) -> Bert:
-    """Loads a Hugging Face, sentence-transformers, KerasHub, TF1 or bert_tf checkpoint.
+    """Loads a Hugging Face, sentence-transformers, KerasHub, TF1 or bert_tf checkpoint, or a live KerasHub model.
 
     Args:
-        path: its directory, or a file or TF1 prefix in it.
+        path: its directory, or a file or TF1 prefix in it; or a `keras_hub.models.Backbone` or `Task`, whose weights
+            are copied.
         do_lower_case: None: what the checkpoint says.
         config_file, vocab_file: None: `bert_config.json` or `config.json` and the vocabulary that lie beside it.
 
     Raises:
         ValueError: something is missing, left over, damaged, or does not fit together.
     """
-    checkpoint = open_checkpoint(path)  # first: it says best what is wrong with a path
-    description = load_description([directory_of(path)], config_file, vocab_file, do_lower_case)
+    is_path = isinstance(path, (str, os.PathLike))
+    if is_path:
+        checkpoint = open_checkpoint(path)  # first: it says best what is wrong with a path
+        description = load_description([directory_of(path)], config_file, vocab_file, do_lower_case)
+    else:
+        checkpoint = Checkpoint(path, "keras_hub_object", keras_hub_objects.name_map_of(path))
+        description = _description_of(path, config_file, vocab_file, do_lower_case)
     config = _with_pooler(description.config, checkpoint)
     convert.check_shapes(checkpoint, config)
     encoder, head = Encoder(config), None
@@ -118,7 +160,15 @@ def load(
         logging.warning("%s has no pooler: pooled_output comes from random weights.", report.path)
     labels = _labels_of(head, description.labels, report.path)
     others = {path: checkpoint.get(path) for path in report.excused_left_over if path in checkpoint.names}
-    return Bert(config, description.tokenizer, encoder, head, labels, others, os.fspath(path))
+    return Bert(config, description.tokenizer, encoder, head, labels, others, os.fspath(path) if is_path else None)
+
+
+def _description_of(model, config_file, vocab_file, do_lower_case):
+    """Returns the `Description` of a live KerasHub model, by the files that it would have in a preset."""
+    with tempfile.TemporaryDirectory() as folder:
+        if keras_hub_objects.describe(model, folder) or vocab_file:
+            return load_description([folder], config_file, vocab_file, do_lower_case)
+        return Description(EncoderConfig.load(config_file or folder), None, None)
 
 
 def _with_pooler(config, checkpoint):
@@ -156,7 +206,7 @@ class Description:
     """A model without its weights: what `save_description` wrote, or the same files of another dialect."""
 
     config: EncoderConfig
-    tokenizer: BaseTokenizer
+    tokenizer: BaseTokenizer | None
     labels: list[str] | None
 
     def digest(self) -> str:

@@ -39,6 +39,18 @@ HEADS_FIRST = Transform(
 )
 
 
+def _behind_two_rows(array):
+    import numpy as np  # here, as the names alone are read without it
+
+    return np.concatenate([np.zeros((2, *array.shape[1:]), array.dtype), array])
+
+
+# KerasHub's RoBERTa counts positions from 0; in ours two rows stand before them, which no token reads.
+BEHIND_PADDING = Transform(
+    _behind_two_rows, lambda array, heads: array[2:], lambda shape: (shape[0] + 2, *shape[1:])
+)
+
+
 # === Table ===
 # What each weight is called in a dialect: one table of rows, read in both directions.
 #

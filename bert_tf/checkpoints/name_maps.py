@@ -3,6 +3,7 @@
 import dataclasses
 
 from bert_tf.checkpoints.name_map import (
+    BEHIND_PADDING,
     HEADS_FIRST,
     HEADS_LAST,
     KEEP,
@@ -252,34 +253,43 @@ _BLOCKS = [
     *_block("bert/encoder/layer_{n}", "layers/transformer_encoder_{n}"),
 ]
 _LEFT_OUT = (f"{TASK}optimizer/{{any}}",)
+_MLM_HEAD = f"{TASK}layers/masked_lm_head"
+_MASKED_LM_HEAD = [
+    *_pair("cls/predictions/transform/dense", f"{_MLM_HEAD}/_intermediate_dense"),
+    *_norm("cls/predictions/transform/LayerNorm", f"{_MLM_HEAD}/_intermediate_layer_norm"),
+    WeightName("cls/predictions/output_bias", f"{_MLM_HEAD}/vars/0"),
+]
+_TABLES = [
+    WeightName("bert/embeddings/word_embeddings", "layers/reversible_embedding/vars/0"),
+    WeightName("bert/embeddings/position_embeddings", "layers/position_embedding/vars/0"),
+    WeightName("bert/embeddings/token_type_embeddings", "layers/embedding/vars/0"),
+    *_norm("bert/embeddings/LayerNorm", "layers/layer_normalization"),
+]
 
-BERT = NameMap(
-    rows=(
-        WeightName("bert/embeddings/word_embeddings", "layers/reversible_embedding/vars/0"),
-        WeightName("bert/embeddings/position_embeddings", "layers/position_embedding/vars/0"),
-        WeightName("bert/embeddings/token_type_embeddings", "layers/embedding/vars/0"),
+
+def _keras_hub_map(*rows):
+    return NameMap(rows=(*rows, *_BLOCKS, *_MASKED_LM_HEAD), left_out=_LEFT_OUT, separator="")
+
+
+def _without_segments(positions):
+    both = "layers/token_and_position_embedding"
+    return _keras_hub_map(
+        WeightName("bert/embeddings/word_embeddings", f"{both}/token_embedding/vars/0"),
+        WeightName("bert/embeddings/position_embeddings", f"{both}/position_embedding/vars/0", positions),
         *_norm("bert/embeddings/LayerNorm", "layers/layer_normalization"),
-        *_BLOCKS,
-        *_pair("bert/pooler/dense", "layers/dense"),
-        *_head("layers/dense"),
-    ),
-    left_out=_LEFT_OUT,
-    separator="",
-)
-
-_TABLES = "layers/token_and_position_embedding"
-
-DISTILBERT = NameMap(
-    rows=(
-        WeightName("bert/embeddings/word_embeddings", f"{_TABLES}/token_embedding/vars/0"),
-        WeightName("bert/embeddings/position_embeddings", f"{_TABLES}/position_embedding/vars/0"),
-        *_norm("bert/embeddings/LayerNorm", "layers/layer_normalization"),
-        *_BLOCKS,
         *_pair("classifier/dense", f"{TASK}layers/dense"),
         *_head("layers/dense_1"),
-    ),
-    left_out=_LEFT_OUT,
-    separator="",
+    )
+
+
+BERT = _keras_hub_map(*_TABLES, *_pair("bert/pooler/dense", "layers/dense"), *_head("layers/dense"))
+DISTILBERT, ROBERTA = _without_segments(KEEP), _without_segments(BEHIND_PADDING)
+# A linear map behind the embeddings is the first dense layer: ALBERT, and ELECTRA where the widths differ.
+PROJECTED = _keras_hub_map(
+    *_TABLES,
+    *_pair("bert/encoder/embedding_hidden_mapping_in", "layers/dense"),
+    *_pair("bert/pooler/dense", "layers/dense_1"),
+    *_head("layers/dense"),
 )
 
 
@@ -327,9 +337,8 @@ _MASKED_LM = [
     *_part("cls/predictions", "output_weights", "output_bias"),  # the first only where it is not tied
 ]
 _PATHS = [
-    *_part(
-        "bert/embeddings", "word_embeddings", "position_embeddings", "token_type_embeddings", "task_type_embeddings"
-    ),
+    *_part("bert/embeddings", "word_embeddings", "position_embeddings", "token_type_embeddings",
+           "task_type_embeddings"),
     *_norm_tf1("bert/embeddings/LayerNorm"),
     *_TF1_BLOCKS,
     *_dense("bert/pooler/dense"),
@@ -376,7 +385,13 @@ NAME_MAPS: dict[str, NameMap] = {
     "roberta": ROBERTA_NAMES,
     "roberta-prelayernorm": NAMES,
 }
-KERAS_HUB_MAPS: dict[str, NameMap] = {"bert": BERT, "distilbert": DISTILBERT}
+KERAS_HUB_MAPS: dict[str, NameMap] = {
+    "albert": PROJECTED,
+    "bert": BERT,
+    "distilbert": DISTILBERT,
+    "electra": PROJECTED,
+    "roberta": ROBERTA,
+}
 
 
 def hugging_face(model_type: str = families.DEFAULT, tied: bool = True) -> NameMap:
@@ -398,8 +413,12 @@ def prefixes(but: NameMap) -> set[str]:
     return {name_map.prefix for name_map in NAME_MAPS.values()} - {but.prefix, ""}
 
 
-def of_keras_hub(model_type: str) -> NameMap:
+def of_keras_hub(model_type: str, projected: bool = True) -> NameMap:
     """Returns the map of a family's names in KerasHub.
+
+    Args:
+        model_type: the family.
+        projected: whether a linear map follows the embeddings, in the families that can have one.
 
     Raises:
         ValueError: there is no such family, or none of its models can be a preset.
@@ -410,4 +429,6 @@ def of_keras_hub(model_type: str) -> NameMap:
             f"A KerasHub preset must be of a family that KerasHub computes as its own code does: one of {there}. "
             f"Received: {model_type!r}; take another format."
         )
-    return KERAS_HUB_MAPS[families.family(model_type).name_map]
+    name_map = KERAS_HUB_MAPS[families.family(model_type).name_map]
+    always = families.family(model_type).fixed.get("maps_embeddings", False)
+    return name_map if projected or always or name_map is not PROJECTED else BERT

@@ -7,7 +7,7 @@ import numpy as np
 from absl import logging
 from safetensors import SafetensorError, safe_open
 
-from bert_tf.checkpoints import keras_hub, name_maps, tf1
+from bert_tf.checkpoints import keras_hub, keras_hub_objects, name_maps, tf1
 from bert_tf.checkpoints.locate import locate
 from bert_tf.checkpoints.torch_bin import TorchBin
 from bert_tf.models import config_files, families
@@ -141,6 +141,7 @@ OPENERS = {
     "sharded torch_bin": lambda path: Shards(path, TorchBinFile),
     "tf1": tf1.Tf1File,
     "keras_hub": keras_hub.Preset,
+    "keras_hub_object": keras_hub_objects.LiveWeights,
 }
 
 
@@ -156,20 +157,20 @@ class Checkpoint:
 
     Attributes:
         path: the file, index file or TF1 prefix that is read.
-        format: a key of formats.OPENERS: "safetensors", "torch_bin", "sharded ...", "tf1", "keras_hub".
+        format: a key of OPENERS: "safetensors", "torch_bin", "sharded ...", "tf1", "keras_hub", "keras_hub_object".
         names: our path -> the file's name.
         left_out: names of what is no weight (a buffer, a counter, an optimizer's state), or second names of weights.
         twins: those of left_out that are second names: the file's name -> names.table.Twin.
         unknown: names that the table of names does not know.
 
     Args:
-        path, form, name_map: what is read, and how.
+        path, form, name_map: what is read, and how; for the form "keras_hub_object" `path` is the object itself.
         lora: of the adapters that lie there: `get` adds each to its kernel, and `names` has none. None: they are
             weights like all others.
     """
 
     def __init__(self, path: str, form: str, name_map: name_maps.NameMap, lora: adapters.Lora | None = None):
-        self.path, self.format = path, form
+        self.path, self.format = str(path), form
         self._file, self._map = OPENERS[form](path), name_map
         _check_names(path, self._file.shapes)
         try:
@@ -311,5 +312,5 @@ def _name_map(form, path, family):
     folder = os.path.dirname(path) or "."
     model_type = family or config_files.model_type_in(folder) or families.DEFAULT
     if form == "keras_hub":
-        return name_maps.of_keras_hub(model_type)
+        return name_maps.of_keras_hub(model_type, config_files.is_projected_in(folder))
     return name_maps.hugging_face(model_type, config_files.tied_in(folder))

@@ -26,8 +26,16 @@ KEYS = {
 }
 
 
+def keras_hub_keys(model_type: str) -> dict[str, str]:
+    """Returns the keys of a family's backbone in KerasHub -> our fields."""
+    row = FAMILIES[model_type].keras_hub
+    lacks = () if row.has_segments else ("type_vocab_size",)
+    usual = {theirs: ours for theirs, ours in KEYS.items() if ours not in (*row.keys.values(), *lacks)}
+    return usual | dict(row.keys)
+
+
 def from_keras_hub(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what the config.json of a KerasHub preset says, in our names.
+    """Returns what the config.json of a KerasHub preset, or a backbone's `get_config`, says, in our names.
 
     Args:
         values: of the file: {"class_name": "BertBackbone", "config": {...}}.
@@ -39,11 +47,16 @@ def from_keras_hub(values: Mapping[str, Any]) -> dict[str, Any]:
     given, name = values.get("config"), values.get("class_name")
     if not isinstance(name, str) or name not in backbones or not isinstance(given, Mapping):
         raise ValueError(f"A KerasHub preset must be one of {', '.join(backbones)}. Received: {name!r}.")
-    known = {ours: given[theirs] for theirs, ours in KEYS.items() if theirs in given}
+    model_type = backbones[name]
+    row = FAMILIES[model_type]
+    known = {ours: given[theirs] for theirs, ours in keras_hub_keys(model_type).items() if theirs in given}
     both = {"attention_probs_dropout_prob": known["hidden_dropout_prob"]} if "hidden_dropout_prob" in known else {}
-    row = FAMILIES[backbones[name]]
+    both |= {} if row.keras_hub.has_segments else {"type_vocab_size": 0}
+    length = known.get("max_position_embeddings")
+    if row.pad_before_positions is not None and type(length) is int:  # theirs are counted from 0
+        both["max_position_embeddings"] = length + row.pad_before_positions + 1
     # The key layer_norm_eps says, among others, that "gelu" is the exact form.
-    return {"model_type": backbones[name], **row.keras_hub.implied, **known, **both}
+    return {"model_type": model_type, **row.keras_hub.implied, **known, **both}
 
 
 # === Config files ===
@@ -144,6 +157,17 @@ def tied_in(directory: str | os.PathLike) -> bool:
     """
     path = _file_in(directory)
     return path is None or read_config_file(path).get("tie_word_embeddings") is not False
+
+
+def is_projected_in(directory: str | os.PathLike) -> bool:
+    """Returns whether embeddings are of another width than layers: yes, unless a configuration there says no.
+
+    Raises:
+        ValueError: the file holds no JSON object.
+    """
+    path = _file_in(directory)
+    values = {} if path is None else read_config_file(path)
+    return "embedding_size" not in values or values["embedding_size"] != values.get("hidden_size")
 
 
 def is_decoder_in(directory: str | os.PathLike) -> bool:

@@ -168,15 +168,19 @@ class KerasHub:
 
     Attributes:
         classes: how the names of its classes begin: BertBackbone.
-        module: of its models: keras_hub.src.models.bert.
         implied: our field -> what its backbone computes with, whatever the configuration; it has no key for that.
-        has_segments: its configuration has a key for type_vocab_size, else it is in `implied`.
+        masked_lm: our field -> what its masked-LM head computes with; None: there is no such class.
+        has_segments: its configuration has a key for type_vocab_size, else that is 0.
+        keys: what its configuration calls our fields beside `config_files.KEYS`, or otherwise than there.
+        has_classifier: it has a class for texts.
     """
 
     classes: str
-    module: str
     implied: Mapping[str, Any]
+    masked_lm: Mapping[str, Any] | None
     has_segments: bool = True
+    keys: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    has_classifier: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -238,7 +242,8 @@ class Family:
             there = ours.setdefault(name, value)
             if there is not value and there != value:  # NaN is not even equal to itself
                 raise ValueError(
-                    f"{name} must be said once. Received {brief(there)} and {brief(value)}, also as {brief(key)}."
+                    f"{name} must be said once. Received {brief(there)} and {brief(value)}, "
+                    f"also as {brief(key)}."
                 )
         for name in [name for name, switch in self.switches.items() if not ours.get(switch)]:
             ours.pop(name, None)
@@ -291,6 +296,12 @@ class Family:
 _OURS_ALONE = ("first_position", "classifier_act", "has_pooler", "norm_first", "maps_embeddings")
 
 
+# What KerasHub's layers compute with: BERT's approximate GELU or the exact one, and the epsilon of LayerNorm.
+_HUB_TANH = {"hidden_act": "gelu_tanh", "layer_norm_eps": 1e-12}
+_HUB_ERF = {"hidden_act": "gelu", "layer_norm_eps": 1e-12}
+_HUB_LM_TANH = {"hidden_act": "gelu_tanh", "layer_norm_eps": 1e-5}
+_HUB_LM_ERF = {"hidden_act": "gelu", "layer_norm_eps": 1e-5}
+
 # Liu et al. 2019. One segment, and positions that start behind those of padding.
 _FAMILIES_ROBERTA = Family(
     name_map="roberta",
@@ -303,6 +314,7 @@ _FAMILIES_ROBERTA = Family(
     defaults={"has_pooler": False},
     fixed={"classifier_act": "tanh"},
     pad_before_positions=1,
+    keras_hub=KerasHub("Roberta", _HUB_LM_ERF, _HUB_LM_ERF, has_segments=False),
     sizes=ROBERTA,
 )
 
@@ -310,7 +322,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     "bert": Family(
         name_map="bert",
         causal_lm="LMHeadModel",
-        keras_hub=KerasHub("Bert", "bert", {"hidden_act": "gelu_tanh", "layer_norm_eps": 1e-12}),
+        keras_hub=KerasHub("Bert", _HUB_TANH, _HUB_LM_ERF),
         sizes=BERT,
     ),
     # Sanh et al. 2019. Beside what stands here it has no dropout on the output of attention, so that training
@@ -319,7 +331,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         name_map="distilbert",
         classes="DistilBert",
         causal_lm=None,
-        keras_hub=KerasHub("DistilBert", "distil_bert", {"hidden_act": "gelu", "layer_norm_eps": 1e-12}, False),
+        keras_hub=KerasHub("DistilBert", _HUB_ERF, _HUB_LM_ERF, has_segments=False),
         template=InputTemplate(second_segment=0),
         keys={
             "n_layers": "num_hidden_layers",
@@ -343,10 +355,19 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         masked_lm_act="gelu",
         defaults={"embedding_size": 128},
         fixed={"has_pooler": False, "classifier_act": "gelu"},
+        keras_hub=KerasHub(
+            "Electra",
+            _HUB_TANH,
+            None,
+            has_classifier=False,
+            keys={"vocab_size": "vocab_size", "embedding_dim": "embedding_size"},
+        ),
         sizes=ELECTRA,
     ),
     # Sun et al. 2019 and 2020 (ERNIE 2: a table of tasks), Sun et al. 2021 (ERNIE 3).
-    "ernie": Family(name_map="ernie", classes="Ernie", switches={"task_type_vocab_size": "use_task_id"}, sizes=ERNIE),
+    "ernie": Family(
+        name_map="ernie", classes="Ernie", switches={"task_type_vocab_size": "use_task_id"}, sizes=ERNIE
+    ),
     # Lan et al. 2019, table 1 and appendix A.4: the releases' second version, without dropout.
     "albert": Family(
         name_map="albert",
@@ -357,6 +378,13 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         tokenizing={"do_lower_case": True, "keep_accents": False, "straight_quotes": True, "split_digit_comma": True},
         defaults={"embedding_size": 128, "num_hidden_groups": 1},
         fixed={"inner_group_num": 1, "maps_embeddings": True},
+        keras_hub=KerasHub(
+            "Albert",
+            _HUB_TANH,
+            _HUB_LM_TANH,
+            keys={"embedding_dim": "embedding_size", "num_groups": "num_hidden_groups"}
+            | {"num_inner_repetitions": "inner_group_num"},
+        ),
         sizes=ALBERT,
     ),
     "roberta": _FAMILIES_ROBERTA,
@@ -366,6 +394,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         name_map="roberta-prelayernorm",
         classes="RobertaPreLayerNorm",
         fixed={**_FAMILIES_ROBERTA.fixed, "norm_first": True},
+        keras_hub=None,
         sizes={},
     ),
     # Conneau et al. 2019: RoBERTa in a hundred languages; its pieces are in the places that fairseq gave them.
@@ -375,6 +404,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         tokenizer="unigram",
         tokenizing={"front": ("<s>", "<pad>", "</s>", "<unk>"), "behind": ("<mask>",)}
         | {"tokenizer_class": "XLMRobertaTokenizer"},
+        keras_hub=KerasHub("XLMRoberta", _HUB_LM_ERF, _HUB_LM_ERF, has_segments=False),
         sizes=XLM_ROBERTA,
     ),
 }

@@ -11,19 +11,19 @@ from safetensors.numpy import save
 BPE_VOCAB, MERGES, WHOLE, PIECES = "vocab.json", "merges.txt", "tokenizer.json", "spiece.model"
 PRESET_TOKENIZER, PRESET_WEIGHTS = os.path.join("preset", "tokenizer.json"), "model.weights.h5"
 ADAPTER_CONFIG, ADAPTERS, MODULES = "adapter_config.json", "adapter_model.safetensors", "modules.json"
-_GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
+GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
 _MODULE = "base_model.model.bert.encoder.layer.0.attention.self"
 
 
 def byte_bpe(folder):
     for name in (BPE_VOCAB, MERGES):
-        shutil.copyfile(_GOLDENS / "byte_bpe" / name, folder / name)
+        shutil.copyfile(GOLDENS / "byte_bpe" / name, folder / name)
 
 
 def whole(folder):
     """The same in tokenizer.json."""
-    vocab = json.loads((_GOLDENS / "byte_bpe" / BPE_VOCAB).read_text(encoding="utf-8"))
-    merges = (_GOLDENS / "byte_bpe" / MERGES).read_text(encoding="utf-8").splitlines()[1:]
+    vocab = json.loads((GOLDENS / "byte_bpe" / BPE_VOCAB).read_text(encoding="utf-8"))
+    merges = (GOLDENS / "byte_bpe" / MERGES).read_text(encoding="utf-8").splitlines()[1:]
     special = [{"id": vocab[name], "content": name, "special": True} for name in ("<s>", "</s>", "<mask>")]
     values = {"version": "1.0", "added_tokens": special, "normalizer": None}
     values |= {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}}
@@ -32,7 +32,7 @@ def whole(folder):
 
 
 def pieces(folder):
-    shutil.copyfile(_GOLDENS / "unigram" / PIECES, folder / PIECES)
+    shutil.copyfile(GOLDENS / "unigram" / PIECES, folder / PIECES)
 
 
 def preset(folder):

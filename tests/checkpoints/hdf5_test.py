@@ -1,4 +1,4 @@
-"""Our reader of HDF5 gives what h5py gives of every kind of file that Keras, and our own writer, make."""
+"""Our reader of HDF5 gives what h5py gives of every kind of file that Keras makes."""
 
 import h5py
 import numpy as np

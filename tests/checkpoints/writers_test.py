@@ -161,7 +161,8 @@ def test_classes_of_transformers(case, kind, name, tmp_path):
         ("bert-odd", "encoder", "keras_hub", "Received hidden_act='gelu'; take another format"),
         ("bert", "spans", "keras_hub", "must be an encoder or a classifier of texts. Received a model for QuestionAns"),
         ("bert", "masked_lm", "keras_hub", "must be an encoder or a classifier of texts. Received a model for Masked"),
-        ("roberta", "encoder", "keras_hub", "one of \\['bert', 'distilbert'\\]. Received: 'roberta'"),
+        ("ernie", "encoder", "keras_hub", "one of \\['albert', 'bert', .*'xlm-roberta'\\]. Received: 'ernie'"),
+        ("roberta", "encoder", "keras_hub", "must have its family's tokenizer, byte_bpe.* Received wordpiece"),
         ("bert", "encoder", "onnx", "`format` must be one of tf1, huggingface, .* Received: 'onnx'"),
     ],
 )
@@ -224,7 +225,7 @@ def test_a_text_read_by_the_mean_where_others_read_the_first_token(tmp_path):
     for form, message in (
         ("huggingface", "Received classifier_pooling='mean' with classifier; take the format bert_tf."),
         ("tf1", "Received: classifier_pooling='mean'"),
-        ("keras_hub", "Received classifier_pooling=mean"),
+        ("keras_hub", "Received classifier_pooling='mean'"),
     ):
         with pytest.raises(ValueError, match=message):
             writers.write_model(tmp_path, form, text)

@@ -225,14 +225,15 @@ def save(bert: Bert, path: str | os.PathLike, format: str = "bert_tf", leave_out
         OSError: a file cannot be written.
     """
     check_free(path, parameter="path")
+    if bert.tokenizer is None:
+        raise ValueError(
+            "A model must have a tokenizer to be written. Received one without, which came from a KerasHub backbone; "
+            "load it with a `vocab_file`."
+        )
     choice = LeaveOut(leave_out)
-    variables = [*bert.encoder.variables, *(bert.head.variables if bert.head else [])]
-    arrays = {variable.path: np.asarray(variable) for variable in variables} | dict(bert.others)
-    arrays = {name: array for name, array in arrays.items() if not choice.drops(name)}
+    arrays = {name: array for name, array in bert.arrays().items() if not choice.drops(name)}
     beside = bert.path and directory_of(bert.path)
-    model = with_task(
-        writers.ModelArrays(bert.config, arrays, bert.tokenizer, bert.labels, beside=beside), format, choice
-    )
+    model = with_task(writers.ModelArrays(bert.config, arrays, bert.tokenizer, bert.labels, beside=beside), format, choice)
     return _write(model, path, format, choice, False, "a model in memory", ())
 
 
@@ -286,6 +287,7 @@ def check_format(form: str, description: Description, variables: Iterable, task=
 
 
 def _write(model, target, form, choice, overwrite, source, without_meaning):
+    model = writers.adapted(form, model)
     implied = writers.implied(form, model.config)
     given_up = {name: value for name, value in implied.items()
                 if getattr(model.config, name) != value and choice.drops(name)}  # fmt: skip

@@ -1,0 +1,364 @@
+"""KerasHub's backbones and tasks: a live one as weights under our names, and a model of ours as one of them.
+
+KerasHub is imported by the functions that need it.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import tempfile
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+from bert_tf.checkpoints import name_maps
+from bert_tf.checkpoints.keras_hub import MODEL_WEIGHTS, TASK_WEIGHTS
+from bert_tf.checkpoints.name_maps import TASK
+from bert_tf.checkpoints.writer_base import ModelArrays, Written, architecture_of, write_json, write_labels
+from bert_tf.models import config_files, families
+from bert_tf.models.config import EncoderConfig
+
+# === Weights ===
+# The variables of a live object, under the names that they have in the files of a preset.
+
+
+class LiveWeights:
+    """The weights of a backbone or task: `shapes` name -> shape, `read(name)`, `assign(name, array)`.
+
+    Args:
+        model: of KerasHub. The names of a task's own weights begin with name_maps.TASK.
+    """
+
+    def __init__(self, model):
+        backbone = backbone_of(model)
+        self._variables = _named(backbone)
+        if backbone is not model:
+            own = _named(model, known=backbone._flatten_layers())
+            self._variables |= {TASK + name: variable for name, variable in own.items()}
+        self.shapes = {name: tuple(variable.shape) for name, variable in self._variables.items()}
+
+    def read(self, name: str) -> np.ndarray:
+        return np.asarray(self._variables[name])
+
+    def assign(self, name: str, array: np.ndarray):
+        self._variables[name].assign(array)
+
+
+def _named(saveable, known: Iterable = ()):
+    """Returns name -> variable, as Keras itself goes through an object when it saves it, without what is known."""
+    from keras.src.saving import saving_lib
+
+    class Names(saving_lib.H5IOStore):
+        """In place of a file; Keras takes no other kind of store."""
+
+        def __init__(self):
+            self.found = {}
+
+        def __bool__(self):
+            return True
+
+        def make(self, path, metadata=None):
+            return _Entry(self.found, f"{path}/vars" if path else "vars")
+
+    store = Names()
+    saving_lib._save_state(saveable, store, None, "", {id(layer) for layer in known})
+    return store.found
+
+
+class _Entry:
+    """Where one layer puts its variables, by their numbers."""
+
+    def __init__(self, found, path):
+        self._found, self._path = found, path
+
+    def __setitem__(self, number, variable):
+        self._found[f"{self._path}/{number}"] = variable
+
+
+# === In ===
+# A live object, as its preset would describe it: the class, what its constructor was given, the tokenizer's files.
+
+
+def backbone_of(model):
+    """Returns the backbone of a task, or the backbone itself.
+
+    Raises:
+        ValueError: `model` is neither.
+    """
+    import keras_hub
+
+    if isinstance(model, keras_hub.models.Task):
+        return model.backbone
+    if not isinstance(model, keras_hub.models.Backbone):
+        raise ValueError(
+            "`path` must be the path of a checkpoint, or a backbone or task of KerasHub. Received an object of the "
+            f"class {type(model).__name__}; give the directory in which its weights lie."
+        )
+    return model
+
+
+def name_map_of(model) -> name_maps.NameMap:
+    """Returns the names of a live object's weights; warns where its outputs are not what ours will be.
+
+    Raises:
+        ValueError: it is of no family that we have.
+    """
+    fields = config_files.from_keras_hub(_description(model))
+    row = families.family(fields["model_type"]).keras_hub
+    activation = getattr(getattr(model, "activation", None), "__name__", "linear")
+    if activation != "linear":
+        logging.warning("The head gives scores before the %s of %s.", activation, type(model).__name__)
+    computed = {name: fields[name] for name in row.masked_lm or ()}
+    if hasattr(model, "masked_lm_head") and computed != row.masked_lm:
+        logging.warning(
+            "The masked-LM head of %s computes with %s, and here with %s: its scores differ slightly.",
+            *(type(model).__name__, dict(row.masked_lm), computed),
+        )
+    is_projected = fields.get("embedding_size", 0) != fields.get("hidden_size")
+    return name_maps.of_keras_hub(fields["model_type"], is_projected)
+
+
+def _description(model):
+    backbone = backbone_of(model)
+    name = type(backbone).__name__
+    return {"class_name": name, "config": backbone.get_config(), "registered_name": f"keras_hub>{name}"}
+
+
+def describe(model, directory: str) -> bool:
+    """Writes the configuration of a live object as a preset has it, and its tokenizer; says whether it has one."""
+    values = _description(model)
+    config = {name: value for name, value in values["config"].items() if isinstance(value, (int, float, str))}
+    write_json(os.path.join(directory, "config.json"), values | {"config": config})
+    tokenizer = getattr(getattr(model, "preprocessor", None), "tokenizer", None)
+    if tokenizer is None:
+        return False
+    tokenizer.save_to_preset(directory)
+    return True
+
+
+# === Out ===
+# A model of ours as an object of KerasHub's classes, if they compute the same.
+
+
+TASKS = {"text_classifier": "TextClassifier", "masked_lm": "MaskedLM"}  # our name -> the ending of KerasHub's class
+# The ending of Transformers' class -> the task. KerasHub has none for the labels of tokens and for answers in texts.
+_TASK_OF = {"Model": None, "ForSequenceClassification": "text_classifier", "ForMaskedLM": "masked_lm"}
+_OF_TRAINING = ("attention_probs_dropout_prob", "initializer_range")  # fields that change no output
+_SEGMENT = "bert/embeddings/token_type_embeddings"
+_POSITIONS = "bert/embeddings/position_embeddings"
+_POOLER = "bert/pooler/dense/kernel"
+
+
+def fold_unsupported(model: ModelArrays) -> ModelArrays:
+    """Returns the same model in the tables that KerasHub has for its family; most have all of ours.
+
+    Its RoBERTa has no segments, so the row of the only one is added to the positions', and no rows of positions that no
+    token reads.
+    """
+    row, config = families.family(model.config.model_type), model.config
+    if row.keras_hub is None or row.keras_hub.has_segments or row.pad_before_positions is None:
+        return model
+    arrays, remarks, first = dict(model.arrays), [], config.first_position
+    segment, positions = None, arrays.get(_POSITIONS)
+    if config.type_vocab_size == 1:
+        config, segment = dataclasses.replace(config, type_vocab_size=0), arrays.pop(_SEGMENT, None)
+    if isinstance(positions, np.ndarray):  # and no variable, of which only the name and the shape count
+        if segment is not None and np.any(segment):
+            positions = positions.astype(np.float32) + segment.astype(np.float32)
+            remarks.append("The row of the only segment is added to those of the positions.")
+        if np.any(positions[:first]):
+            positions = np.concatenate([np.zeros_like(positions[:first]), positions[first:]])
+            remarks.append(f"The first {first} rows of the positions, which no token reads, are zeros.")
+        arrays[_POSITIONS] = positions
+    return dataclasses.replace(model, config=config, arrays=arrays, remarks=(*model.remarks, *remarks))
+
+
+def check_fits_keras_hub(model: ModelArrays) -> str | None:
+    """Returns which of TASKS a model's head is for; None: it has no head.
+
+    Args:
+        model: of whose arrays only the names are looked at. Its configuration is held against what a backbone made of
+            it would say: each field that differs is one for which KerasHub has no place.
+
+    Raises:
+        ValueError: KerasHub has no such model.
+    """
+    model = fold_unsupported(model)
+    config = model.config
+    name_map = name_maps.of_keras_hub(config.model_type, config.has_embedding_map)
+    row = families.family(config.model_type).keras_hub
+    task = _checked_task(model, row)
+    again = EncoderConfig.from_dict(config_files.from_keras_hub(_backbone_values(config)))
+    ours, theirs = _computed(config), _computed(again)
+    other = {name: value for name, value in ours.items() if value != theirs[name]}
+    lacks = [f"{name}={value!r}" for name, value in other.items()]
+    lacks += ["no pooler"] if name_map.knows(_POOLER) and _POOLER not in model.arrays else []
+    lacks += ["a vocabulary without [MASK]"] if model.tokenizer and model.tokenizer.mask_id is None else []
+    if config.num_hidden_layers % config.num_blocks:
+        layers = f"num_hidden_layers={config.num_hidden_layers}"
+        lacks.append(f"num_hidden_groups={config.num_blocks}, which does not divide {layers}")
+    if lacks:
+        must = {name: theirs[name] for name in {**row.implied, **other}}
+        raise ValueError(
+            f"A model for KerasHub's {row.classes}Backbone must have {must}, which it computes with. Received "
+            f"{', '.join(lacks)}; take another format, or give a setting up with `leave_out`."
+        )
+    _check_tokenizer(model)
+    for path in model.arrays:
+        name_map.from_ours(path)
+    return task
+
+
+def _checked_task(model, row):
+    ending = architecture_of(model.arrays, model.architectures).ending
+    task = _TASK_OF.get(ending)
+    computed = {name: getattr(model.config, name) for name in row.masked_lm or ()}
+    fits = {"text_classifier": row.has_classifier, "masked_lm": bool(row.masked_lm) and computed == row.masked_lm}
+    if ending in _TASK_OF and fits.get(task, True):
+        return task
+    numbers = f" (its {row.classes}MaskedLM has {dict(row.masked_lm)})" if task == "masked_lm" and row.masked_lm else ""
+    raise ValueError(
+        f"A KerasHub preset must be an encoder or a classifier of texts. Received a model for "
+        f"{ending.removeprefix('For')}, of which KerasHub has no class that computes the same{numbers}; say that the "
+        "head shall stay behind with `leave_out`, or take another format."
+    )
+
+
+def _computed(config):
+    fields = [field.name for field in dataclasses.fields(config)]
+    values = {name: getattr(config, name) for name in fields if name not in ("extra", "has_pooler", *_OF_TRAINING)}
+    return values | {"embedding_size": config.embedding_width, "num_hidden_groups": config.num_blocks}
+
+
+def _check_tokenizer(model):
+    tokenizer = model.tokenizer
+    if tokenizer is None:
+        return
+    if added := tokenizer.added_tokens:
+        raise ValueError(
+            "A model for KerasHub must have a vocabulary without added tokens, for its presets have no place for them "
+            f"and its tokenizer would split them. Received {len(added)}, the first {added[0].content!r}; take another "
+            "format."
+        )
+    kind = families.family(model.config.model_type).tokenizer
+    if kind != tokenizer.KIND or getattr(tokenizer, "add_prefix_space", False):
+        found = tokenizer.KIND if kind != tokenizer.KIND else "add_prefix_space=True"
+        raise ValueError(
+            f"A model for KerasHub must have its family's tokenizer, {kind}, with its usual settings. Received "
+            f"{found}; take another format."
+        )
+
+
+def _backbone_values(config):
+    """Returns what describes the backbone: its class and what its constructor is given."""
+    row = families.family(config.model_type)
+    ours = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+    ours |= {"embedding_size": config.embedding_width, "num_hidden_groups": config.num_blocks, "inner_group_num": 1}
+    if row.pad_before_positions is not None:
+        ours["max_position_embeddings"] -= row.pad_before_positions + 1
+    values = {theirs: ours[name] for theirs, name in config_files.keras_hub_keys(config.model_type).items()}
+    return {"class_name": f"{row.keras_hub.classes}Backbone", "config": values}
+
+
+def build_keras_hub(model: ModelArrays, task: str | None = None, dtype: str | None = None, compile: bool = True):
+    """Returns a model as one of KerasHub's.
+
+    Args:
+        model: whose head, if any, is that of the task.
+        task: one of TASKS; None: a backbone.
+        dtype: None: Keras's own policy, as for every layer.
+        compile: whether a task is ready for `fit`, as KerasHub's are.
+
+    Returns:
+        a `keras_hub.models.Backbone`, or a `Task` with its preprocessor where the model has a tokenizer.
+
+    Raises:
+        ValueError: KerasHub has no such model.
+    """
+    import keras_hub
+
+    if (found := check_fits_keras_hub(model)) != task:
+        raise ValueError(
+            f"`task` must be the one of the model's head, {found!r}. Received: {task!r}; give a model with such a head."
+        )
+    model = fold_unsupported(model)
+    config, row = model.config, families.family(model.config.model_type).keras_hub
+    if config.attention_probs_dropout_prob != config.hidden_dropout_prob:
+        logging.warning("KerasHub has one dropout for all places: %s.", config.hidden_dropout_prob)
+    made = getattr(keras_hub.models, f"{row.classes}Backbone")(**_backbone_values(config)["config"], dtype=dtype)
+    if task:
+        name, own = f"{row.classes}{TASKS[task]}", {}
+        if task == "text_classifier":
+            own = {"num_classes": len(model.arrays["classifier/output_bias"]), "dropout": config.hidden_dropout_prob}
+        preprocessor = None
+        if model.tokenizer is not None:
+            for remark in _remarks_on(model.tokenizer):
+                logging.warning("%s", remark)
+            kind = getattr(keras_hub.models, f"{name}Preprocessor")
+            preprocessor = kind(build_tokenizer(model), sequence_length=config.max_length)
+        made = getattr(keras_hub.models, name)(made, preprocessor=preprocessor, compile=compile, **own)
+    _fill(made, model)
+    return made
+
+
+def _fill(made, model):
+    """Assigns the model's weights to every variable of an object of KerasHub's."""
+    config, live = model.config, LiveWeights(made)
+    name_map = name_maps.of_keras_hub(config.model_type, config.has_embedding_map)
+    names = name_map.sort(live.shapes)
+    if differing := sorted({*names.unknown, *(names.known.keys() ^ model.arrays.keys())}):
+        raise ValueError(
+            f"A model for KerasHub must have the weights of its {type(made).__name__} and no others. Received: "
+            f"{', '.join(differing[:5])} on one side only; take another task."
+        )
+    for path, array in model.arrays.items():
+        theirs = name_map.transform(path).to_theirs(np.asarray(array), config.num_attention_heads)
+        live.assign(names.known[path], theirs.astype(np.float32, copy=False))
+
+
+def build_tokenizer(model: ModelArrays) -> Any:
+    """Returns the tokenizer as one of KerasHub's."""
+    import keras_hub
+
+    tokenizer, row = model.tokenizer, families.family(model.config.model_type).keras_hub
+    make = getattr(keras_hub.models, f"{row.classes}Tokenizer")
+    if tokenizer.KIND == "wordpiece":
+        # Its own way is to keep accents where it lowercases; Google's is not.
+        case = {"lowercase": tokenizer.do_lower_case, "strip_accents": tokenizer.strip_accents}
+        return make(vocabulary=list(tokenizer.vocab), **case)
+    with tempfile.TemporaryDirectory() as name:
+        tokenizer.save(name)
+        folder = pathlib.Path(name)
+        if tokenizer.KIND == "unigram":
+            return make(proto=next(folder.glob("*.model")).read_bytes())
+        merges = (folder / "merges.txt").read_text(encoding="utf-8").split("\n")[1:-1]  # the first line is a version
+        return make(vocabulary=json.loads((folder / "vocab.json").read_text(encoding="utf-8")), merges=merges)
+
+
+def _remarks_on(tokenizer):
+    """Returns what KerasHub's tokenizer does not do to a text, of what ours does."""
+    changes = {"do_lower_case": True, "keep_accents": False, "straight_quotes": True}
+    done = [f"{name}={value}" for name, value in changes.items() if getattr(tokenizer, name, None) is value]
+    if tokenizer.KIND != "unigram" or not done:
+        return ()
+    return (f"KerasHub's tokenizer has no place for {', '.join(done)}: give it texts to which that was done.",)
+
+
+def write_keras_hub(directory: str, model: ModelArrays) -> Written:
+    """Writes a preset into a directory that is there, as KerasHub does.
+
+    Raises:
+        ValueError: KerasHub has no such model.
+        OSError: a file cannot be written.
+    """
+    task = check_fits_keras_hub(model)
+    made = build_keras_hub(model, task, dtype="float32", compile=False)  # without the state of an optimizer
+    made.save_to_preset(os.fspath(directory), max_shard_size=None)
+    if task is None:
+        build_tokenizer(model).save_to_preset(os.fspath(directory))
+    write_labels(directory, model.labels)  # KerasHub knows no names for labels; for whoever reads them
+    files = (MODEL_WEIGHTS, TASK_WEIGHTS) if task else (MODEL_WEIGHTS,)
+    return Written(files, remarks=_remarks_on(model.tokenizer))
