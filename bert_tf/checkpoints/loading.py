@@ -116,7 +116,9 @@ class Bert:
         classes = self.config.extra.get("architectures")
         classes = [*(classes if isinstance(classes, list) else ()), self.config.extra.get(HEAD_CLASS)]
         names = tuple(name for name in classes if isinstance(name, str))
-        return keras_hub_objects.build_keras_hub(ModelArrays(self.config, arrays, self.tokenizer, self.labels, names), task)
+        return keras_hub_objects.build_keras_hub(
+            ModelArrays(self.config, arrays, self.tokenizer, self.labels, names), task
+        )
 
 
 def load(

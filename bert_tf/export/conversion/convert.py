@@ -233,7 +233,8 @@ def save(bert: Bert, path: str | os.PathLike, format: str = "bert_tf", leave_out
     choice = LeaveOut(leave_out)
     arrays = {name: array for name, array in bert.arrays().items() if not choice.drops(name)}
     beside = bert.path and directory_of(bert.path)
-    model = with_task(writers.ModelArrays(bert.config, arrays, bert.tokenizer, bert.labels, beside=beside), format, choice)
+    whole = writers.ModelArrays(bert.config, arrays, bert.tokenizer, bert.labels, beside=beside)
+    model = with_task(whole, format, choice)
     return _write(model, path, format, choice, False, "a model in memory", ())
 
 
