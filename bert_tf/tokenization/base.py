@@ -11,8 +11,8 @@ import tensorflow as tf
 from bert_tf.models import config_files, families
 from bert_tf.models.families import Family, InputTemplate
 from bert_tf.tokenization import packing, tokenizer_json
+from bert_tf.tokenization.added_token_matcher import AddedTokenMatcher, Normalized
 from bert_tf.tokenization.added_tokens import AddedToken, names_with, ordered, read_added_tokens
-from bert_tf.tokenization.matching import AddedTokenMatcher, Normalized
 from bert_tf.utils.text_lists import text_list
 
 _ADDED = "added_tokens"  # the argument of constructors, and its key in `settings`

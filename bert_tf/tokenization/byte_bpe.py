@@ -8,7 +8,7 @@ from typing import ClassVar
 import tensorflow as tf
 
 from bert_tf.models.families import Family, InputTemplate
-from bert_tf.tokenization import hugging_face, precedence, tokenizer_json
+from bert_tf.tokenization import precedence, tokenizer_json, tokenizer_json_writer
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config, write_file
 from bert_tf.tokenization.base import BaseTokenizer, TokenList
@@ -174,7 +174,7 @@ class ByteBpeTokenizer(BaseTokenizer):
         write_text(os.path.join(directory, VOCAB_FILE), json.dumps(ids, ensure_ascii=False) + "\n")
         lines = [f"{_HEAD}: 0.2", *(" ".join(merge) for merge in self._merges)]
         write_text(os.path.join(directory, MERGES_FILE), "".join(f"{line}\n" for line in lines))
-        hugging_face.write_tokenizer_json(directory, hugging_face.byte_bpe(self, self._merges))
+        tokenizer_json_writer.write_tokenizer_json(directory, tokenizer_json_writer.byte_bpe(self, self._merges))
         settings = {"add_prefix_space": self.add_prefix_space, **self.special_tokens}
         vocabularies.write_config(directory, "RobertaTokenizer", settings | added_tokens_config(self.added_tokens))
         write_file(directory, self.added_tokens)

@@ -1,7 +1,7 @@
 """tokenizer.json of Hugging Face's tokenizers: what our tokenizers need of it. What they would not follow is refused.
 
 Every section that decides ids is read: the model, the normalizer, the pre-tokenizer, the post-processor, and the ids of
-added tokens. `precedence.py` says what counts where the files beside it say something else; `hugging_face.py` writes
+added tokens. `precedence.py` says what counts where the files beside it say something else; `tokenizer_json_writer.py` writes
 the file.
 """
 

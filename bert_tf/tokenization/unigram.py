@@ -11,13 +11,13 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from bert_tf.models.families import Family, InputTemplate
-from bert_tf.tokenization import hugging_face, precedence, tokenizer_json
+from bert_tf.tokenization import precedence, tokenizer_json, tokenizer_json_writer
 from bert_tf.tokenization import sentencepiece_model as models
 from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization.added_token_matcher import Normalized
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config, write_file
 from bert_tf.tokenization.base import BaseTokenizer, TokenList
 from bert_tf.tokenization.bpe import shifted
-from bert_tf.tokenization.matching import Normalized
 from bert_tf.tokenization.normalization import MARKER, Normalizer
 from bert_tf.tokenization.settings import check_tokenizer_config, with_special_tokens
 from bert_tf.utils.files import atomic_open
@@ -98,7 +98,7 @@ class UnigramTokenizer(BaseTokenizer):
         blob = model.normalizer_spec.precompiled_charsmap
         mapping = models.character_map(blob, self.vocab_file)
         self._normalizer = Normalizer(mapping, self.do_lower_case, self.keep_accents, self.straight_quotes)
-        self._whole = functools.partial(hugging_face.unigram, self, scores, blob)
+        self._whole = functools.partial(tokenizer_json_writer.unigram, self, scores, blob)
         ids = np.arange(len(model.pieces), dtype=np.int32) + len(front) - first
         ids[:first] = self.unk_id
         with tf.init_scope(), tf.device("CPU:0"):
@@ -204,7 +204,7 @@ class UnigramTokenizer(BaseTokenizer):
         os.makedirs(directory, exist_ok=True)
         with atomic_open(os.path.join(directory, self._model_name), "wb") as file:
             file.write(self._data)
-        hugging_face.write_tokenizer_json(directory, self._whole())
+        tokenizer_json_writer.write_tokenizer_json(directory, self._whole())
         settings = {"do_lower_case": self.do_lower_case, "keep_accents": self.keep_accents}
         settings |= self.special_tokens | added_tokens_config(self.added_tokens)
         vocabularies.write_config(directory, self._tokenizer_class, settings)

@@ -9,12 +9,12 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from bert_tf.models.families import Family, InputTemplate
-from bert_tf.tokenization import characters, hugging_face, precedence, tokenizer_json
+from bert_tf.tokenization import characters, precedence, tokenizer_json, tokenizer_json_writer
 from bert_tf.tokenization import characters as ch
 from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization.added_token_matcher import Normalized
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config, write_file
 from bert_tf.tokenization.base import BaseTokenizer
-from bert_tf.tokenization.matching import Normalized
 from bert_tf.tokenization.settings import with_special_tokens
 from bert_tf.tokenization.vocabulary import Vocabulary, check_case
 from bert_tf.utils.names import CLS, MASK, PAD, SEP, UNKNOWN
@@ -329,7 +329,7 @@ class Tokenizer(BaseTokenizer):
         settings |= added_tokens_config(self.added_tokens)
         if self.template.pieces(2) != InputTemplate().pieces(2):
             settings |= {name: self.special_tokens[name] for name in ("cls_token", "sep_token")}
-        hugging_face.write_tokenizer_json(directory, hugging_face.wordpiece(self))
+        tokenizer_json_writer.write_tokenizer_json(directory, tokenizer_json_writer.wordpiece(self))
         vocabularies.write_config(directory, "BertTokenizer", settings)
         write_file(directory, self.added_tokens)
 
