@@ -4,15 +4,18 @@ import functools
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import tensorflow as tf
 
 from bert_tf.models import config_files, families
 from bert_tf.models.families import Family, InputTemplate
-from bert_tf.tokenization import packing, tokenizer_json
+from bert_tf.tokenization import packing, precedence, tokenizer_json, tokenizer_json_writer
+from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_token_matcher import AddedTokenMatcher, Normalized
-from bert_tf.tokenization.added_tokens import AddedToken, names_with, ordered, read_added_tokens
+from bert_tf.tokenization.added_tokens import AddedToken, names_with, ordered, read_added_tokens, write_file
+from bert_tf.tokenization.settings import with_special_tokens
+from bert_tf.tokenization.tokenizer_json import WholeFile
 from bert_tf.utils.text_lists import text_list
 
 _ADDED = "added_tokens"  # the argument of constructors, and its key in `settings`
@@ -94,6 +97,59 @@ class BaseTokenizer(tf.Module):
                 f"The vocabulary must hold the special pieces of its model, {' '.join(dict.fromkeys(needed))}. "
                 f"Received {self.vocab_size} pieces without {missing[0]}: is it another model's vocabulary?"
             )
+
+    @classmethod
+    def from_directory(
+        cls,
+        path,
+        do_lower_case: bool | None = None,
+        vocab_file=None,
+        template: InputTemplate | None = None,
+        family: Family | None = None,
+    ) -> Self:
+        """Builds the tokenizer of a checkpoint's directory.
+
+        Args:
+            path: directory with `tokenizer.json` or one of FILES, and perhaps `tokenizer_config.json`.
+            do_lower_case: None: what the files say, see `precedence`, else what is usual for the family.
+            vocab_file: another vocabulary than the directory's, or another tokenizer.json.
+            template: None: the family's.
+            family: None: that of the directory's configuration.
+
+        Raises:
+            ValueError: a file is missing or is not what its name says; a letter case that contradicts the directory's
+                file or name; a setting in `tokenizer_config.json` or `tokenizer.json` that this kind does not have.
+        """
+        directory, family = precedence.settings_directory(path, vocab_file), family or cls.family_of(path)
+        config = vocabularies.read_config(directory)
+        settings = cls._check_settings(directory, config, do_lower_case, family)
+        template = with_special_tokens(directory, config, cls.KIND, family, template)
+        if file := tokenizer_json.find_tokenizer_json(directory, vocab_file):
+            whole, source = tokenizer_json.read_whole(file, cls.KIND), os.path.dirname(file)
+            whole.check_template(template, precedence.counts_alone(config))
+            tokenizer = cls._from_tokenizer_json(whole, directory, do_lower_case, template, settings)
+        else:
+            source = os.path.dirname(vocab_file) if vocab_file else directory
+            vocab_file = os.fspath(vocab_file or cls.file_in(directory))
+            tokenizer = cls._from_vocabulary(vocab_file, directory, do_lower_case, template, settings)
+        own = tokenizer._vocabulary
+        tokenizer._take_added_tokens(read_added_tokens(source, own.pieces, own.id_of, tokenizer._special()))
+        return tokenizer
+
+    @classmethod
+    def _check_settings(
+        cls, directory: str, config: Mapping[str, Any], do_lower_case: bool | None, family: Family
+    ) -> dict[str, Any]:
+        """Returns settings for the constructor; raises ValueError where tokenizer_config.json has what is not done."""
+        return {}
+
+    @classmethod
+    def _from_tokenizer_json(cls, whole: WholeFile, directory: str, do_lower_case, template, settings) -> Self:
+        raise NotImplementedError
+
+    @classmethod
+    def _from_vocabulary(cls, vocab_file: str, directory: str, do_lower_case, template, settings) -> Self:
+        return cls(vocab_file, template, **settings)
 
     @classmethod
     def file_in(cls, directory: str | os.PathLike) -> str:
@@ -187,17 +243,30 @@ class BaseTokenizer(tf.Module):
             normalize = self._normalized if type(self)._normalized is not BaseTokenizer._normalized else None
             self._matcher = AddedTokenMatcher(matched, normalize, self._APART)
 
-    def _take_added_tokens_of(self, directory: str):
-        """Takes the added tokens that the files of a directory name."""
-        own = self._vocabulary
-        self._take_added_tokens(read_added_tokens(directory, own.pieces, own.id_of, self._special()))
-
     def _special(self) -> set[str]:
         """The special tokens of the model's rows, which are not matched in text."""
         return {*self.template.pieces(2), self._all.pieces[self.pad_id], self._all.pieces[self.unk_id], self.mask}
 
     def save(self, directory: str | os.PathLike):
-        """Writes the files that `from_directory` reads, under the names that Hugging Face gives them."""
+        """Writes the vocabulary, `tokenizer.json`, `tokenizer_config.json` and `added_tokens.json`.
+
+        `from_directory` reads them, and so do Hugging Face's tokenizers, which give the files their names.
+        """
+        directory = os.fspath(directory)
+        os.makedirs(directory, exist_ok=True)
+        self._write_vocabulary(directory)
+        tokenizer_json_writer.write_tokenizer_json(directory, self._tokenizer_json())
+        vocabularies.write_config(directory, *self._tokenizer_config())
+        write_file(directory, self.added_tokens)
+
+    def _write_vocabulary(self, directory: str):
+        raise NotImplementedError
+
+    def _tokenizer_json(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _tokenizer_config(self) -> tuple[str, dict[str, Any]]:
+        """Returns the name of Hugging Face's class, and the settings that it reads from tokenizer_config.json."""
         raise NotImplementedError
 
     def tokenize(self, texts) -> tf.RaggedTensor:

@@ -10,16 +10,16 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from bert_tf.models.families import Family, InputTemplate
-from bert_tf.tokenization import precedence, tokenizer_json, tokenizer_json_writer
+from bert_tf.models.families import InputTemplate
+from bert_tf.tokenization import precedence, tokenizer_json_writer
 from bert_tf.tokenization import sentencepiece_model as models
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_token_matcher import Normalized
-from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config, write_file
+from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base import BaseTokenizer, TokenList
 from bert_tf.tokenization.bpe import shifted
 from bert_tf.tokenization.normalization import MARKER, Normalizer
-from bert_tf.tokenization.settings import check_tokenizer_config, with_special_tokens
+from bert_tf.tokenization.settings import check_tokenizer_config
 from bert_tf.utils.files import atomic_open
 
 _CLASS = "AlbertTokenizer"  # what Transformers calls a tokenizer of all families but those whose row says otherwise
@@ -97,8 +97,9 @@ class UnigramTokenizer(BaseTokenizer):
         self._more = {"split_digit_comma": split_digit_comma, "front": list(front), "behind": list(behind)}
         blob = model.normalizer_spec.precompiled_charsmap
         mapping = models.character_map(blob, self.vocab_file)
-        self._normalizer = Normalizer(mapping, self.do_lower_case, self.keep_accents, self.straight_quotes)
+        # Not as attributes, of which tf.Module would track each score.
         self._whole = functools.partial(tokenizer_json_writer.unigram, self, scores, blob)
+        self._normalizer = Normalizer(mapping, self.do_lower_case, self.keep_accents, self.straight_quotes)
         ids = np.arange(len(model.pieces), dtype=np.int32) + len(front) - first
         ids[:first] = self.unk_id
         with tf.init_scope(), tf.device("CPU:0"):
@@ -106,29 +107,8 @@ class UnigramTokenizer(BaseTokenizer):
         self._take_added_tokens(added_tokens)
 
     @classmethod
-    def from_directory(
-        cls,
-        path,
-        do_lower_case: bool | None = None,
-        vocab_file=None,
-        template: InputTemplate | None = None,
-        family: Family | None = None,
-    ) -> "UnigramTokenizer":
-        """Makes the tokenizer of a checkpoint's directory.
-
-        Args:
-            path: directory with `tokenizer.json` or one of FILES, and perhaps `tokenizer_config.json`.
-            do_lower_case: None: what the files say, see `precedence`, else what the family's row says.
-            vocab_file: another model than the directory's.
-            template: None: the family's.
-            family: None: that of the directory's configuration.
-
-        Raises:
-            ValueError: there is no unigram model; a letter case that contradicts the directory's; a setting in
-                `tokenizer_config.json` or `tokenizer.json` that is not known.
-        """
-        directory, family = precedence.settings_directory(path, vocab_file), family or cls.family_of(path)
-        config_path, config = os.path.join(directory, vocabularies.CONFIG_FILE), vocabularies.read_config(directory)
+    def _check_settings(cls, directory, config, do_lower_case, family):
+        config_path = os.path.join(directory, vocabularies.CONFIG_FILE)
         settings = dict(family.tokenizing_by(cls.KIND))
         own_class = settings.get("tokenizer_class", _CLASS) if settings else None
         check_tokenizer_config(config_path, config, cls.KIND, own_class)
@@ -142,19 +122,12 @@ class UnigramTokenizer(BaseTokenizer):
                     f"{config_path}: {key} must be {' or '.join(json.dumps(v) for v in values if v is not None)}. "
                     f"Received: {json.dumps(config.get(key))}; such text is read in no other way here."
                 )
-        template = with_special_tokens(directory, config, cls.KIND, family, template)
-        if file := tokenizer_json.find_tokenizer_json(directory, vocab_file):
-            whole = tokenizer_json.read_whole(file, cls.KIND)
-            whole.check_template(template, precedence.counts_alone(config))
-            settings |= precedence.unigram_settings(whole, directory, do_lower_case)
-            return cls._of_whole(whole, template, settings)
-        tokenizer = cls(vocab_file or cls.file_in(directory), template, **settings)
-        tokenizer._take_added_tokens_of(os.path.dirname(vocab_file) if vocab_file else directory)
-        return tokenizer
+        return settings
 
     @classmethod
-    def _of_whole(cls, whole, template, settings):
-        """Makes the tokenizer of a tokenizer.json, and its SentencePiece model: the family's, as far as it can be."""
+    def _from_tokenizer_json(cls, whole, directory, do_lower_case, template, settings):
+        """Builds the tokenizer, and its SentencePiece model: the family's, as far as it can be."""
+        settings |= precedence.unigram_settings(whole, directory, do_lower_case)
         scores, unknown = whole.model["vocab"], whole.model.get("unk_id")
         pieces = whole.vocabulary(template)
         if type(unknown) is not int or pieces[unknown : unknown + 1] != [template.unknown]:
@@ -162,7 +135,7 @@ class UnigramTokenizer(BaseTokenizer):
                 f"{whole.path}: model.unk_id must be the id of {template.unknown}. Received: {unknown}; take the "
                 "tokenizer.json that belongs to the model."
             )
-        settings = {**settings, "split_digit_comma": False}  # the scores have it already, if at all
+        settings["split_digit_comma"] = False  # the scores have it already, if at all
         front, behind = (tuple(settings.get(key, ())) for key in ("front", "behind"))
         end = whole.own - len(behind)
         kinds = dict.fromkeys({*whole.special, *template.pieces(2), template.pad, template.mask}, models.CONTROL)
@@ -183,7 +156,6 @@ class UnigramTokenizer(BaseTokenizer):
             beside = [piece.piece for piece in models.read_model(path)[0].pieces if piece.type in (0, models.NORMAL)]
             there = {*beside}
             precedence.warn_of_vocabulary(whole.path, [p for p in pieces[: whole.own] if p in there], path, beside)
-        tokenizer._take_added_tokens_of(os.path.dirname(whole.path))
         return tokenizer
 
     @property
@@ -197,18 +169,16 @@ class UnigramTokenizer(BaseTokenizer):
         named = {name: getattr(self, name) for name in names}
         return self._with_added(named | {"tokenizer_class": self._tokenizer_class} | self._more)
 
-    def save(self, directory: str | os.PathLike):
-        """Writes the SentencePiece model, `tokenizer.json`, which says the same to Hugging Face's tokenizers,
-        `tokenizer_config.json` and `added_tokens.json`."""
-        directory = os.fspath(directory)
-        os.makedirs(directory, exist_ok=True)
+    def _write_vocabulary(self, directory):
         with atomic_open(os.path.join(directory, self._model_name), "wb") as file:
             file.write(self._data)
-        tokenizer_json_writer.write_tokenizer_json(directory, self._whole())
+
+    def _tokenizer_json(self):
+        return self._whole()
+
+    def _tokenizer_config(self):
         settings = {"do_lower_case": self.do_lower_case, "keep_accents": self.keep_accents}
-        settings |= self.special_tokens | added_tokens_config(self.added_tokens)
-        vocabularies.write_config(directory, self._tokenizer_class, settings)
-        write_file(directory, self.added_tokens)
+        return self._tokenizer_class, settings | self.special_tokens | added_tokens_config(self.added_tokens)
 
     def _normalized(self, texts):
         stream, _, splits = self._normalizer(texts)

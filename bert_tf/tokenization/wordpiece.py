@@ -8,14 +8,13 @@ from typing import Any, ClassVar, NamedTuple
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from bert_tf.models.families import Family, InputTemplate
-from bert_tf.tokenization import characters, precedence, tokenizer_json, tokenizer_json_writer
+from bert_tf.models.families import InputTemplate
+from bert_tf.tokenization import characters, precedence, tokenizer_json_writer
 from bert_tf.tokenization import characters as ch
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_token_matcher import Normalized
-from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config, write_file
+from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base import BaseTokenizer
-from bert_tf.tokenization.settings import with_special_tokens
 from bert_tf.tokenization.vocabulary import Vocabulary, check_case
 from bert_tf.utils.names import CLS, MASK, PAD, SEP, UNKNOWN
 
@@ -260,43 +259,15 @@ class Tokenizer(BaseTokenizer):
         self._take_added_tokens(added_tokens)
 
     @classmethod
-    def from_directory(
-        cls,
-        path,
-        do_lower_case: bool | None = None,
-        vocab_file=None,
-        template: InputTemplate | None = None,
-        family: Family | None = None,
-    ) -> "Tokenizer":
-        """Makes the tokenizer of a checkpoint's directory.
-
-        Args:
-            path: directory with `tokenizer.json` or `vocab.txt`, and perhaps `tokenizer_config.json`.
-            do_lower_case: None: what the files say, see `precedence`, else True.
-            vocab_file: another vocabulary than the directory's.
-            template: None: the family's.
-            family: None: that of the directory's configuration, BERT where there is none.
-
-        Raises:
-            ValueError: no vocabulary; a letter case that contradicts the directory's file or name; a setting in
-                `tokenizer_config.json` or `tokenizer.json` that Google's algorithm does not have.
-        """
-        directory, family = precedence.settings_directory(path, vocab_file), family or cls.family_of(path)
-        config = vocabularies.read_config(directory)
-        template = with_special_tokens(directory, config, cls.KIND, family, template)
-        if file := tokenizer_json.find_tokenizer_json(directory, vocab_file):
-            return cls._of_whole(tokenizer_json.read_whole(file, cls.KIND), directory, do_lower_case, template)
+    def _from_vocabulary(cls, vocab_file, directory, do_lower_case, template, settings):
         lower, strip_accents = vocabularies.resolve_case_and_accents(directory, do_lower_case)
-        tokenizer = cls(vocab_file or cls.file_in(directory), lower, template, strip_accents)
-        if do_lower_case is None and "do_lower_case" not in config:
+        tokenizer = cls(vocab_file, lower, template, strip_accents)
+        if do_lower_case is None and "do_lower_case" not in vocabularies.read_config(directory):
             vocabularies.warn_of_capitals(tokenizer.vocab, tokenizer.vocab_file)
-        tokenizer._take_added_tokens_of(os.path.dirname(vocab_file) if vocab_file else directory)
         return tokenizer
 
     @classmethod
-    def _of_whole(cls, whole, directory, do_lower_case, template):
-        """Makes the tokenizer of a tokenizer.json."""
-        whole.check_template(template, precedence.counts_alone(vocabularies.read_config(directory)))
+    def _from_tokenizer_json(cls, whole, directory, do_lower_case, template, settings):
         lower, strip_accents = precedence.case_and_accents(whole, directory, do_lower_case)
         vocabulary = Vocabulary.of_whole(whole, template)
         path = cls.file_in(os.path.dirname(whole.path))
@@ -306,7 +277,6 @@ class Tokenizer(BaseTokenizer):
             precedence.warn_of_vocabulary(whole.path, vocabulary.pieces[: whole.own], path, lines)
         tokenizer = cls(vocabulary, lower, template, strip_accents)
         tokenizer.vocab_file = whole.path
-        tokenizer._take_added_tokens_of(os.path.dirname(whole.path))
         return tokenizer
 
     @property
@@ -319,19 +289,18 @@ class Tokenizer(BaseTokenizer):
         names = ("do_lower_case", "strip_accents", "max_input_chars_per_word")
         return self._with_added({name: getattr(self, name) for name in names})
 
-    def save(self, directory: str | os.PathLike):
-        """Writes `vocab.txt`, `tokenizer.json`, which says the same to Hugging Face's tokenizers,
-        `tokenizer_config.json` and `added_tokens.json`."""
-        directory = os.fspath(directory)
-        os.makedirs(directory, exist_ok=True)
+    def _write_vocabulary(self, directory):
         self._vocabulary.save(os.path.join(directory, vocabularies.VOCAB_FILE))
+
+    def _tokenizer_json(self):
+        return tokenizer_json_writer.wordpiece(self)
+
+    def _tokenizer_config(self):
         settings = vocabularies.case_settings(self.do_lower_case, self.strip_accents)
         settings |= added_tokens_config(self.added_tokens)
         if self.template.pieces(2) != InputTemplate().pieces(2):
             settings |= {name: self.special_tokens[name] for name in ("cls_token", "sep_token")}
-        tokenizer_json_writer.write_tokenizer_json(directory, tokenizer_json_writer.wordpiece(self))
-        vocabularies.write_config(directory, "BertTokenizer", settings)
-        write_file(directory, self.added_tokens)
+        return "BertTokenizer", settings
 
     def _ids_and_offsets(self, texts):
         words, ids, starts, limits = self._pieces_of_words(texts)
