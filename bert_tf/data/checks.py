@@ -64,14 +64,8 @@ class Lengths:
 # Rows that could not be examples: without a text, or without a label that can be read.
 
 
-def find_left_out(sample: LintSample) -> Iterator[DataFinding]:
-    """Yields the rows with which training does not start."""
-    yield from _of(sample, "text", sample.bad_texts, ("missing_texts", "no text"), "text_column")
-    yield from _of(sample, "label", sample.bad_labels, ("empty_labels", "an empty label"), "label_column")
-
-
-def _of(sample, noun, bad, nothing, parameter):
-    """Yields of texts or labels those that are not there, and those that are something else; bad: line -> value."""
+def _unreadable(sample, noun, bad, nothing, parameter):
+    """Yields the lines with which training does not start: a text or label is not there, or is something else."""
     (kind, what), empty = nothing, {line: value for line, value in bad.items() if is_empty(value)}
     if empty:
         row = word_for(len(empty), "it in, or take the row out", "them in, or take the rows out")
@@ -209,7 +203,8 @@ def look(samples: Mapping[str, LintSample]) -> list[DataFinding]:
     found, train = [], samples.get("train")
     for split, sample in samples.items():
         found += table_checks.as_it_lies(sample)
-        found += find_left_out(sample)
+        found += _unreadable(sample, "text", sample.bad_texts, ("missing_texts", "no text"), "text_column")
+        found += _unreadable(sample, "label", sample.bad_labels, ("empty_labels", "an empty label"), "label_column")
         found += empty(sample)
         if split == "train":
             found += table_checks.of_training(sample)

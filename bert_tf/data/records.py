@@ -191,8 +191,6 @@ def read_stamp(path: str | os.PathLike) -> bytes | None:
 
 def _first_example(path):
     """Returns {name: feature} of the first record; nothing where it is no tf.train.Example."""
-    import tensorflow as tf  # here, so that a program which only writes records need not wait for it
-
     try:
         return dict(tf.train.Example.FromString(_first_record(path)).features.feature)
     except DecodeError:
@@ -255,8 +253,6 @@ def _no_records(path, received):
 
 # === Records ===
 
-
-__all__ = ["compression_of", "describe_records", "read_records", "serialize", "write_records"]
 
 _FILE_DTYPES = {"int32": "int64", "float32": "float32"}  # in the batch -> in a tf.train.Example
 # What a feature's length is called where records are made and read.
@@ -361,7 +357,8 @@ def parser(paths: list, names: tuple[str, ...] | None = None, expect: dict | Non
     held = {name: first[1][its_name] for name, its_name in in_file.items()}
     names = [name for name in held if name in FEATURES] if names is None else list(names)
     _check(paths[0], held, {**dict.fromkeys(names or ["input_ids"]), **(expect or {})})
-    spec = {in_file[name]: _parsing(name, *held[name]) for name in names}
+    shapes = {name: [] if FEATURES[name].per == "example" else [held[name][1]] for name in names}
+    spec = {in_file[name]: tf.io.FixedLenFeature(shapes[name], held[name][0]) for name in names}
     if stamps:
         spec[MADE_WITH] = tf.io.FixedLenFeature([], tf.string, "")
 
@@ -409,7 +406,3 @@ def _in_words(description):
         return "nothing"
     dtype, length = description
     return dtype if length is None else f"{length} {dtype}"
-
-
-def _parsing(name, dtype, length):
-    return tf.io.FixedLenFeature([] if FEATURES[name].per == "example" else [length], dtype)

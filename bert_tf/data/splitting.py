@@ -108,16 +108,13 @@ def _place(units, expected):
     chosen = []
     for rows in units:
         counts = [*collections.Counter(rows).items(), (labels, len(rows))]  # in the last place those of all labels
-        costs = [sum(_rise(n, held[k][part], aims[k][part]) for k, n in counts) for part in range(parts)]
+        # By how much (held - aim)^2 / aim grows when these are added.
+        rises = [[n * (n + 2 * (held[k][p] - aims[k][p])) / aims[k][p] for k, n in counts] for p in range(parts)]
+        costs = list(map(sum, rises))
         chosen.append(costs.index(min(costs)))
         for k, n in counts:
             held[k][chosen[-1]] += n
     return chosen, np.array(held[:-1])
-
-
-def _rise(count, held, aim):
-    """By how much (held - aim)^2 / aim grows when `count` rows are added."""
-    return count * (count + 2 * (held - aim)) / aim
 
 
 def _quotas(expected, held, rows, rng):

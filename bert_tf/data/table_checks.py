@@ -194,7 +194,11 @@ def _encoding(path, text, lost):
             len(lost),
             f"{number_of(count, 'byte')} that {word_for(count, 'is', 'are')} not UTF-8, in "
             f"{number_of(len(lost), 'line')}: left out, so that words lose letters",
-            _conversion(path) if text.isascii() else _correction(len(lost)),
+            _conversion(path)
+            if text.isascii()
+            # Other letters beyond ASCII are UTF-8: of each é a conversion would make an Ã©.
+            else f"correct {word_for(len(lost), 'this line', 'these lines')} by hand, and do not convert the file, of "
+            "which other letters are UTF-8 already",
             first_lines(lost),
         )
     if damaged := _damaged_lines(text):
@@ -218,12 +222,6 @@ def _conversion(path):
     read, source = (f"gzip -dc {shlex.quote(path)} | ", "") if packed else ("", f" {shlex.quote(path)}")
     to = shlex.quote(f"{stem}-utf8{extension}")
     return f"convert the file: {read}iconv -f WINDOWS-1252 -t UTF-8{source} > {to} (or -f what it was written in)"
-
-
-def _correction(count):
-    """Returns what to do where other letters beyond ASCII are UTF-8: of each é a conversion would make an Ã©."""
-    which = word_for(count, "this line", "these lines")
-    return f"correct {which} by hand, and do not convert the file, of which other letters are UTF-8 already"
 
 
 def _damaged_lines(text):

@@ -238,11 +238,7 @@ def bare_returns(path: str, number: int, line: str) -> ValueError:
 def _read_tsv(path, wanted, header, skip_short):
     lines = map(without_end, _lines(path))
     rows = ((number, line.split("\t") if line else []) for number, line in enumerate(lines, 1))
-    return _select(path, rows, wanted, header, "tabs", skip_short)
-
-
-def _read_csv(path, wanted, header, skip_short):
-    return _select(path, _csv_rows(path), wanted, header, "commas", skip_short)
+    return _select(path, rows, "tabs", wanted, header, skip_short)
 
 
 def _csv_rows(path):
@@ -301,10 +297,15 @@ def _read_parquet(path, wanted, header, skip_short):
     return parquet_rows(path, lambda names: find_columns(wanted, names, path, header=False))
 
 
-_READERS = {".tsv": _read_tsv, ".csv": _read_csv, ".jsonl": _read_jsonl, ".parquet": _read_parquet}
+_READERS = {
+    ".tsv": _read_tsv,
+    ".csv": lambda path, *options: _select(path, _csv_rows(path), "commas", *options),
+    ".jsonl": _read_jsonl,
+    ".parquet": _read_parquet,
+}
 
 
-def _select(path, rows, wanted, header, separators, skip_short):
+def _select(path, rows, separators, wanted, header, skip_short):
     """Yields (line, values of the wanted columns) of every row; with `header` the first row gives the names."""
     rows = _without_blank_end(rows)
     first = next(rows, None)
@@ -388,29 +389,18 @@ def names_in(path: str) -> list[str]:
     Returns:
         the names; [] where the file cannot be read so, of which `read_rows` says why.
     """
+    extension = extension_of(path)
     try:
-        return _NAMES[extension_of(path)](path)
-    except (KeyError, ValueError, OSError, csv.Error, RecursionError):  # pyarrow's errors are of the second kind
+        if extension == ".parquet":
+            from pyarrow import parquet
+
+            return parquet.read_schema(path).names
+        lines = files.read_lines(path)
+        if extension == ".csv":
+            csv.field_size_limit(FIELD_LIMIT)
+            return next(csv.reader(lines, strict=True), [])
+        if extension == ".jsonl":
+            return list(parse_object(path, next(lines, "")))
+        return without_end(next(lines, "")).split("\t") if extension == ".tsv" else []
+    except (ValueError, OSError, csv.Error, RecursionError):  # pyarrow's errors are of the first kind
         return []
-
-
-def _names_in_tsv(path):
-    return without_end(next(files.read_lines(path), "")).split("\t")
-
-
-def _names_in_csv(path):
-    csv.field_size_limit(FIELD_LIMIT)
-    return next(csv.reader(files.read_lines(path), strict=True), [])
-
-
-def _names_in_jsonl(path):
-    return list(parse_object(path, next(files.read_lines(path), "")))
-
-
-def _names_in_parquet(path):
-    from pyarrow import parquet
-
-    return parquet.read_schema(path).names
-
-
-_NAMES = {".tsv": _names_in_tsv, ".csv": _names_in_csv, ".jsonl": _names_in_jsonl, ".parquet": _names_in_parquet}

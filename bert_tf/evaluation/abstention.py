@@ -100,14 +100,6 @@ class Curve:
             for row in zip(self.confidence[chosen], self.coverage[chosen], self.accuracy[chosen], strict=True):
                 file.write("\t".join(f"{value:.6f}" for value in row) + "\n")
 
-    @classmethod
-    def read(cls, directory: str | os.PathLike) -> "Curve | None":
-        """Returns what `write` wrote there; None where there is none."""
-        path = os.path.join(directory, CURVE_FILE)
-        if not os.path.exists(path):
-            return None
-        return cls(*np.loadtxt(path, delimiter="\t", skiprows=1, ndmin=2).T)
-
 
 def scores(confidence: np.ndarray, right: np.ndarray, threshold: float) -> dict[str, float]:
     """Returns how a threshold does on n answers.

@@ -150,22 +150,6 @@ def find_wrong_tag(tags: Sequence[str], scheme: str) -> Fault | None:
     return None
 
 
-def convert_tags(tags: Sequence[str], scheme_from: str, scheme_to: str) -> list[str]:
-    """Returns the tags of a sentence in another scheme; the same entities.
-
-    Raises:
-        ValueError: an unknown scheme or tag, or `tags` do not follow `scheme_from`.
-    """
-    _check_scheme(scheme_from, "scheme_from")
-    _check_scheme(scheme_to, "scheme_to")
-    if fault := find_wrong_tag(tags, scheme_from):
-        raise ValueError(
-            f"The tags must follow {scheme_from} (`scheme_from`). Received {tags[fault.index]!r} at index "
-            f"{fault.index}, {fault.reason}; correct it, or name another scheme."
-        )
-    return tags_of(parse_entities(tags), len(tags), scheme_to)
-
-
 def tags_of(chunks: Sequence[EntitySpan], length: int, scheme: str) -> list[str]:
     """Returns the `length` tags that mark a sentence's entities in `scheme`.
 

@@ -56,7 +56,7 @@ def paired_bootstrap(
     """
     labels, a, b = _as_triple(labels, a, b)
     score = _by_name(metric, labels, a, b, num_classes) if isinstance(metric, str) else _by_function(metric)
-    # Equal examples are one row that counts as often as they are there: a draw is a multinomial count of the rows,
+    # Equal examples are one that counts as often as they are there: a draw is a multinomial count of them,
     # and for classes there are few of them, however large the test set.
     rows, counts = np.unique(np.stack([labels, a, b]), axis=1, return_counts=True)
     seen = (float(score(counts[None], rows[0], predictions)[0]) for predictions in rows[1:])
@@ -128,25 +128,6 @@ def _by_name(name, labels, a, b, num_classes):
     return score
 
 
-# Scores of classes, float64 [s], from float64 [s, classes]: how many of a class are right, there, and guessed.
-
-
-def _accuracy(right, true, guesses):
-    return right.sum(1) / true.sum(1)
-
-
-def _f1(right, true, guesses):
-    return _of_class_1_or_macro(2 * right, true + guesses, true + guesses)
-
-
-def _precision(right, true, guesses):
-    return _of_class_1_or_macro(right, guesses, true + guesses)
-
-
-def _recall(right, true, guesses):
-    return _of_class_1_or_macro(right, true, true + guesses)
-
-
 def _matthews(right, true, guesses):
     """Gorodkin 2004's R_K, for two classes Matthews' coefficient."""
     n = true.sum(1)
@@ -160,14 +141,6 @@ def _of_class_1_or_macro(above, below, occurs):
     if ratios.shape[1] <= 2:
         return ratios[:, -1]
     return ratios.sum(1) / np.count_nonzero(occurs, axis=1)  # a class that does not occur has a ratio of 0
-
-
-def _pearson(weights, labels, predictions):
-    return _correlation(weights, labels[None], predictions[None])
-
-
-def _spearman(weights, labels, predictions):
-    return _correlation(weights, _ranks(weights, labels), _ranks(weights, predictions))
 
 
 def _ranks(weights, values):
@@ -198,8 +171,18 @@ def _ratio(above, below):
     return np.divide(above, below, out=np.zeros(np.shape(above)), where=below > 0)
 
 
-CLASS_SCORES = {"accuracy": _accuracy, "f1": _f1, "precision": _precision, "recall": _recall, "matthews": _matthews}
-CORRELATIONS = {"pearson": _pearson, "spearman": _spearman}
+# Scores of classes, float64 [s], from float64 [s, classes]: how many of a class are right, there, and guessed.
+CLASS_SCORES = {
+    "accuracy": lambda right, true, guesses: right.sum(1) / true.sum(1),
+    "f1": lambda right, true, guesses: _of_class_1_or_macro(2 * right, true + guesses, true + guesses),
+    "precision": lambda right, true, guesses: _of_class_1_or_macro(right, guesses, true + guesses),
+    "recall": lambda right, true, guesses: _of_class_1_or_macro(right, true, true + guesses),
+    "matthews": _matthews,
+}
+CORRELATIONS = {
+    "pearson": lambda weights, x, y: _correlation(weights, x[None], y[None]),
+    "spearman": lambda weights, x, y: _correlation(weights, _ranks(weights, x), _ranks(weights, y)),
+}
 METRICS = {**CLASS_SCORES, **CORRELATIONS}
 
 

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import features, records
+from tests.fake_batches import fake_batch
 
 PRETRAINING = (
     "input_ids", "input_mask", "segment_ids",
@@ -18,7 +19,7 @@ PRETRAINING = (
 
 
 def rows(n=10, seq_length=16, seed=0, names=PRETRAINING):
-    return features.fake_batch(names, n, seq_length, vocab_size=30_000, seed=seed)
+    return fake_batch(names, n, seq_length, vocab_size=30_000, seed=seed)
 
 
 def written(path, batch, compression=None):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.evaluation.abstention import Abstention, Curve, interval, scores
+from bert_tf.evaluation.abstention import CURVE_FILE, Abstention, Curve, interval, scores
 
 #             1 of 1  2 of 2  2 of 3  3 of 4  3 of 5
 CONFIDENCE = [0.9,    0.8,    0.7,    0.6,    0.5]  # fmt: skip
@@ -35,15 +35,15 @@ def test_coverage_and_the_share_that_is_right():
     assert scores(CONFIDENCE, RIGHT, 0.95) == {"coverage": 0.0}
 
 
-def test_the_curve_is_kept(tmp_path):
-    assert Curve.read(tmp_path) is None
+def test_the_curve_is_written_at_a_thousand_thresholds_at_most(tmp_path):
     Curve.of(CONFIDENCE, RIGHT).write(tmp_path)
-    read = Curve.read(tmp_path)
-    assert read.accuracy.tolist() == pytest.approx([1, 1, 2 / 3, 3 / 4, 3 / 5], abs=1e-6)
+    header, *rows = (line.split("\t") for line in (tmp_path / CURVE_FILE).read_text().splitlines())
+    assert header == ["probability", "coverage", "accuracy"]
+    assert [float(row[2]) for row in rows] == pytest.approx([1, 1, 2 / 3, 3 / 4, 3 / 5], abs=1e-6)
     many = np.linspace(0, 1, 5000)
     Curve.of(many, many > 0.5).write(tmp_path)
-    assert (tmp_path / "risk_coverage.tsv").read_text().count("\n") == 1001
-    assert Curve.read(tmp_path).coverage[-1] == 1
+    rows = (tmp_path / CURVE_FILE).read_text().splitlines()
+    assert len(rows) == 1001 and float(rows[-1].split("\t")[1]) == 1
 
 
 def test_wilson_s_interval():

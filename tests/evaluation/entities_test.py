@@ -9,7 +9,6 @@ from bert_tf.evaluation.entities import (
     SCHEMES,
     EntitySpan,
     Fault,
-    convert_tags,
     find_scheme,
     find_wrong_tag,
     parse_entities,
@@ -206,11 +205,9 @@ SAME = {  # two that touch, one alone, two of different types
 
 @pytest.mark.parametrize("scheme_from", SCHEMES)
 @pytest.mark.parametrize("scheme_to", SCHEMES)
-def test_convert_by_hand(scheme_from, scheme_to):
-    assert convert_tags(SAME[scheme_from].split(), scheme_from, scheme_to) == SAME[scheme_to].split()
-    assert (
-        "".join(convert_tags(["B", "E"], "bioes", scheme_to)) == {"iob1": "II", "iob2": "BI", "bioes": "BE"}[scheme_to]
-    )
+def test_entities_of_one_scheme_are_written_in_another(scheme_from, scheme_to):
+    tags = SAME[scheme_from].split()
+    assert tags_of(parse_entities(tags), len(tags), scheme_to) == SAME[scheme_to].split()
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -246,11 +243,7 @@ def test_find_fault(scheme, tags, index, reason):
     assert find_wrong_tag(tags.split(), scheme) == Fault(index, reason)
 
 
-def test_errors_of_schemes():
-    with pytest.raises(ValueError, match=r"must follow iob2 \(`scheme_from`\)\. Received 'I-P' at index 1, which must"):
-        convert_tags(["O", "I-P"], "iob2", "iob1")
-    with pytest.raises(ValueError, match=r"`scheme_to` must be one of iob1, iob2, bioes\. Received: 'iobes'"):
-        convert_tags([], "iob2", "iobes")
+def test_refuses_unknown_schemes_and_tags():
     with pytest.raises(ValueError, match="`scheme` must be"):
         tags_of([EntitySpan("P", 0, 0)], 1, "auto")
     with pytest.raises(ValueError, match="unknown tag 'L-P'"):
