@@ -12,6 +12,8 @@ from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests.tokenization.added_tokens_test import GOLDENS
 
+pytestmark = pytest.mark.usefixtures("run_eagerly")
+
 VOCAB = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", "a", "b", "[", "]", "e", "##1")
 N = len(VOCAB)
 LSTRIP = {"lstrip": True, "rstrip": False, "single_word": False, "normalized": False, "special": False}

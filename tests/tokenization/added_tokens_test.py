@@ -100,7 +100,7 @@ def test_ids_and_offsets_are_those_of_the_rust_tokenizers(name):
             if number in added:
                 token = added[number]
                 content, there = token.content.strip(), text[start:limit]
-                assert (folded(there) == folded(content) if token.normalized else there == content), text
+                assert folded(there) == folded(content) if token.normalized else there == content, text
         if name == "byte_bpe":  # theirs slip elsewhere: with spaces that were put in, and where accents went
             spans = zip(offsets[::2], offsets[1::2], strict=True)
             assert [bare(text, *span) for span in ours] == [bare(text, *span) for span in spans], text

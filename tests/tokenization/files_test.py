@@ -19,6 +19,8 @@ from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 
+pytestmark = pytest.mark.usefixtures("run_eagerly")
+
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
 ALBERT, ROBERTA = (families.with_tokenizer(kind) for kind in ("unigram", "byte_bpe"))
 

@@ -13,6 +13,8 @@ from bert_tf.tokenization.mask_reader import MaskReader
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from tests.tokenization.rust import differences
 
+pytestmark = pytest.mark.usefixtures("run_eagerly")
+
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
 IN_FRONT = families.family("xlm-roberta")  # its pieces stand in front of the SentencePiece model's
 

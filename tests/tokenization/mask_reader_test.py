@@ -7,6 +7,8 @@ import tensorflow as tf
 from bert_tf.tokenization.mask_reader import MaskReader
 from bert_tf.tokenization.wordpiece import Tokenizer
 
+pytestmark = pytest.mark.usefixtures("run_eagerly")
+
 VOCAB = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[", "]", "mask", "cls", "i", "saw", "##s", ".")
 
 

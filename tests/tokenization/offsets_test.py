@@ -9,6 +9,8 @@ from bert_tf.tokenization.wordpiece import Tokenizer
 from tests.tokenization import material
 from tests.tokenization.reference import Reference, is_dropped
 
+pytestmark = pytest.mark.usefixtures("run_eagerly")
+
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "unicode", "ﬁ", "ca", "##fe", "中", "国", "!", "σα", "##ς", "i", "##i",
          "ᄒ", "##ᅡ", "##ᆫ", "a", "##b"]  # fmt: skip
 

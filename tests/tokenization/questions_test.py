@@ -12,6 +12,8 @@ from bert_tf.tokenization.questions import check_lengths, question_windows
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 
+pytestmark = pytest.mark.usefixtures("run_eagerly")
+
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
 STRANGE = InputTemplate(("[CLS]",), ("[SEP]", "[SEP]"), ("[SEP]", "[CLS]"), second_segment=0)
 

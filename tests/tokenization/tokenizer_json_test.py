@@ -16,6 +16,8 @@ from bert_tf.tokenization.kinds import read_tokenizer, tokenizer_in
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 
+pytestmark = pytest.mark.usefixtures("run_eagerly")
+
 WHOLE = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers" / "whole"
 NAMES = ("5/bert", "5/bert-cased", "5/roberta", "5/albert", "5/xlm-roberta", "4/albert", "4/xlm-roberta")
 KINDS = {"bert": Tokenizer, "roberta": ByteBpeTokenizer, "albert": UnigramTokenizer, "xlm-roberta": UnigramTokenizer}

@@ -6,6 +6,8 @@ import pytest
 
 from bert_tf.tokenization.wordpiece import Tokenizer, check_case
 
+pytestmark = pytest.mark.usefixtures("run_eagerly")
+
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "##b", "É"]
 
 
