@@ -18,12 +18,12 @@ FLAGS = TRAIN_VOCABULARY
 def main(settings):
     """Writes the vocabulary and the report."""
     from bert_tf.tokenization import learning
-    from bert_tf.tokenization.vocabulary import CONFIG_FILE, Vocabulary, resolve_case, write_config
+    from bert_tf.tokenization.vocabulary import CONFIG_FILE, Vocabulary, resolve_case_and_accents, write_config
     from bert_tf.utils.files import write_text
 
     check_writable(settings.output_file)
     folder = os.path.dirname(os.path.abspath(settings.output_file))
-    do_lower_case = resolve_case(folder, settings.where_given("do_lower_case"))
+    do_lower_case, _ = resolve_case_and_accents(folder, settings.where_given("do_lower_case"))
     others = _compared(settings.compare_vocab_file, do_lower_case)
     texts, held_out = _read_texts(settings)
     counts = learning.count(texts, do_lower_case)

@@ -15,7 +15,7 @@ from bert_tf.data.tables import is_empty
 from bert_tf.utils.names import word_for
 
 # === Too short ===
-# How far rows are too short for what is laid out in them.
+# How many tokens of the examples are truncated.
 
 
 def cut_texts(sample: LintSample, cut: Cut | None, has_windows_to_offer: bool) -> Iterator[DataFinding]:
@@ -23,7 +23,7 @@ def cut_texts(sample: LintSample, cut: Cut | None, has_windows_to_offer: bool) -
 
     Args:
         sample: n examples.
-        cut: of their rows; None: nothing ever is.
+        cut: what was truncated; None: nothing ever is.
         has_windows_to_offer: there is `long_text=window`, which is not used.
     """
     if cut is None or not len(indices := cut.examples):
@@ -32,23 +32,21 @@ def cut_texts(sample: LintSample, cut: Cut | None, has_windows_to_offer: bool) -
     nearly = int(np.quantile(cut.needed, 0.95, method="higher"))
     fits = f"{nearly:,} would do for 95 % of them, " if cut.limit < nearly < most else ""
     windows = ", or read them through windows with `long_text=window`" if has_windows_to_offer else ""
-    yield DataFinding(
+    yield sample.finding(
         "cut_texts",
-        sample.path,
-        len(indices),
+        indices,
         f"{format_share(len(indices), len(sample), 'examples', ('does', 'do'))} not fit `{cut.parameter}={cut.limit}` "
         f"and {word_for(len(indices), 'is', 'are')} cut: "
         f"{format_share(cut.lost, cut.total, 'word pieces', ('is', 'are'))} lost; "
         f"{fits}{most:,} for all",
         f"raise `{cut.parameter}`{windows}",
-        sample.places(indices),
-        len(indices) >= samples.CUT * len(sample),
+        samples.CUT,
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class Lengths:
-    """How long examples are, in word pieces: half of them at most `median`, and so on."""
+    """How long examples are, in tokens: half of them at most `median`, and so on."""
 
     median: int
     most: int
@@ -79,9 +77,9 @@ def _unreadable(sample, noun, bad, nothing, parameter):
 def _finding(sample, kind, lines, what, remedy):
     count = len(sample) + len(sample.bad_labels) + len(sample.bad_texts)
     rows = format_share(len(lines), count, "rows", ("has", "have"))
-    places = places_of(sample.path, functools.partial(line_position, sample.path), lines)
+    indices = places_of(sample.path, functools.partial(line_position, sample.path), lines)
     return DataFinding(
-        kind, sample.path, len(lines), f"{rows} {what}, with which training does not start", remedy, places
+        kind, sample.path, len(lines), f"{rows} {what}, with which training does not start", remedy, indices
     )
 
 
@@ -98,14 +96,12 @@ def empty(sample: LintSample) -> Iterator[DataFinding]:
         if not indices:
             continue
         them = word_for(len(indices), "it", "them")
-        yield DataFinding(
+        yield sample.finding(
             "empty_texts",
-            sample.path,
-            len(indices),
+            indices,
             f"{format_share(len(indices), len(sample), 'examples', ('has', 'have'))} an empty {name}",
             f"take {them} out, or fill {them} in",
-            sample.places(indices),
-            len(indices) >= samples.EMPTY * len(sample),
+            samples.EMPTY,
         )
 
 
@@ -121,15 +117,14 @@ def repeated(sample: LintSample) -> Iterator[DataFinding]:
         if len(first) > 1:
             contrary.append((group, first))
     if again:
+        again.sort()
         them = word_for(len(again), "it", "them")
-        yield DataFinding(
+        yield sample.finding(
             "duplicates",
-            sample.path,
-            len(again),
+            again,
             f"{format_share(len(again), len(sample), 'examples', ('repeats', 'repeat'))} an earlier one",
             f"take {them} out, or leave {them} if texts recur where they come from",
-            sample.places(sorted(again)),
-            len(again) >= samples.DUPLICATES * len(sample),
+            samples.DUPLICATES,
         )
     if contrary:
         yield _contradictions(sample, sorted(i for group, _ in contrary for i in group), contrary[0][1])
@@ -141,15 +136,13 @@ def overlap(train: LintSample, held_out: LintSample) -> Iterator[DataFinding]:
     places = np.searchsorted(known, hashes)
     indices = np.sort(examples[known[np.minimum(places, len(known) - 1)] == hashes]) if len(known) else []
     if len(indices):
-        yield DataFinding(
+        yield held_out.finding(
             "overlap",
-            held_out.path,
-            len(indices),
+            indices,
             f"{format_share(len(indices), len(held_out), 'examples', ('is', 'are'))} in {train.path} too, which makes "
             "scores better than they are",
             f"take {word_for(len(indices), 'it', 'them')} out of one of the two files",
-            held_out.places(indices),
-            len(indices) >= samples.OVERLAP * len(held_out),
+            samples.OVERLAP,
         )
 
 
@@ -167,15 +160,13 @@ def _contradictions(sample, indices, first):
     here, there = sample.places([i, k])
     one, other = _difference(one, other)
     text = " / ".join(texts[i] for texts in sample.texts.values())
-    return DataFinding(
+    return sample.finding(
         "contradictions",
-        sample.path,
-        len(indices),
+        indices,
         f"{format_share(len(indices), len(sample), 'examples')} have the text of another one, and not its "
         f"{sample.target}: {text[:60]!r} has {one!r:.40} in {here} and {other!r:.40} in {there}",
         "decide for one, or take both out",
-        sample.places(indices),
-        len(indices) >= samples.CONTRADICTIONS * len(sample),
+        samples.CONTRADICTIONS,
     )
 
 
@@ -195,7 +186,7 @@ def _difference(one, other):
 def look(samples: Mapping[str, LintSample]) -> list[DataFinding]:
     """Returns what is probably a mistake in the files of a run, those to train on first.
 
-    It costs a few percent of what laying the examples out in rows does, and grows with the number of examples alone.
+    It costs a few percent of what tokenizing the examples does, and grows with the number of examples alone.
 
     Args:
         samples: split -> its examples; splits are "train", and what begins with "dev" or "test".
@@ -219,11 +210,11 @@ def look(samples: Mapping[str, LintSample]) -> list[DataFinding]:
 def look_at_rows(
     samples: Mapping[str, LintSample], cuts: Mapping[str, Cut | None], has_windows_to_offer: bool = False
 ) -> list[DataFinding]:
-    """Returns what was cut off when the examples were laid out in rows.
+    """Returns what was truncated when the examples were tokenized.
 
     Args:
         samples: as in `look`.
-        cuts: split -> what its rows lack.
+        cuts: split -> what was truncated.
         has_windows_to_offer: as in `lengths.cut_texts`.
     """
     several = ((samples[split], cut) for split, cut in cuts.items() if split in samples)

@@ -101,24 +101,24 @@ class Feature:
 FEATURES = {
     f.name: f
     for f in (
-        Feature("input_ids", padding=None),  # word pieces, [CLS] first, [SEP] after each text
+        Feature("input_ids", padding=None),  # tokens, [CLS] first, [SEP] after each text
         Feature("input_mask"),  # 1 for a token, 0 for padding
         Feature("segment_ids"),  # 0 for the first text with its [CLS] and [SEP]; the second's as its family has it: 1
-        Feature("context_mask"),  # question answering's, beside the model's inputs: 1 for a piece of the context
+        Feature("context_mask"),  # question answering's, no input of the model: 1 for a token of the context
         Feature("sentence_ids"),  # packed rows only: 1, 2, ... for each sentence of the row, 0 for padding
-        Feature("masked_lm_positions", per="prediction"),  # ascending places of the pieces to predict; 0 for padding
-        Feature("masked_lm_ids", per="prediction"),  # the pieces that were there; 0 for padding
+        Feature("masked_lm_positions", per="prediction"),  # ascending positions of the tokens to predict; 0 for padding
+        Feature("masked_lm_ids", per="prediction"),  # the tokens that were there; 0 for padding
         Feature("masked_lm_weights", dtype="float32", per="prediction"),  # 1 for a prediction, 0 for padding
         Feature("unmasked_ids", padding=None),  # replaced tokens: input_ids as they were before they were masked
         Feature("sampling_draws", dtype="float32", per="prediction"),  # replaced tokens: from 0 to 1, which one it is
         Feature("next_sentence_labels", per="sentence"),  # 1 for a random or swapped second text, 0 for the true next
-        Feature("next_sentence_positions", per="sentence"),  # packed rows only: the place of each example's [CLS]
+        Feature("next_sentence_positions", per="sentence"),  # packed rows only: the position of each example's [CLS]
         Feature("next_sentence_weights", dtype="float32", per="sentence"),  # packed rows only: 0 where no example is
         Feature("label_ids", per="example"),  # index into the sorted labels
-        Feature("tag_ids", padding=-1),  # index into the tags on a word's first piece, -1 on all other pieces
+        Feature("tag_ids", padding=-1),  # index into the tags on a word's first token, -1 on all other tokens
         Feature("label_values", dtype="float32", per="example"),  # the number that regression aims at
-        Feature("start_positions", per="example"),  # place of the answer's first piece in the row; 0: not in this row
-        Feature("end_positions", per="example"),  # place of its last piece
+        Feature("start_positions", per="example"),  # of the answer's first token; 0: not in this sequence
+        Feature("end_positions", per="example"),  # of its last token
         Feature("is_real_example", dtype="float32", per="example"),  # 0 for rows that only fill up a batch
     )
 }

@@ -1,4 +1,4 @@
-"""Record files: rows of features to TFRecord files of tf.train.Example messages, and back to batches.
+"""Writes features as TFRecord files of tf.train.Example messages, and reads them back in batches.
 
     {"input_ids": [n, S], ...} --serialize--> bytes --write--> train.tfrecord.gz --read--> {"input_ids": [B, S], ...}
 
@@ -21,14 +21,14 @@ from bert_tf.data.features import FEATURES, NOTHING, Ragged, concatenate_feature
 from bert_tf.utils.files import atomic_open
 
 # === Example bytes ===
-# Rows of numbers to the bytes of tf.train.Example messages, for thousands of rows at once.
+# Serializes features as tf.train.Example messages, thousands of examples at once.
 #
 # Building one message after the other with the protobuf library takes more than ten times as long as this, for it turns
 # each number into a Python object. tf.io.encode_proto makes the same bytes, in five nested steps, and takes twice as
 # long or longer.
 
 
-_ROWS = 2048  # laid out at a time: about 4 MB, which stay in the processor's cache
+_ROWS = 2048  # serialized at a time: about 4 MB, which stay in the processor's cache
 
 # Tags of the protocol buffer fields, (number of the field << 3) + 2 for "a length and so many bytes follow". From
 # tensorflow/core/example/example.proto and feature.proto; in a map<string, Feature> every entry is a small message.
@@ -38,15 +38,15 @@ _THIRD = b"\x1a"  # Feature.int64_list
 
 
 class _Part(NamedTuple):
-    """A part of every row's message, laid out in columns of which a row uses some.
+    """A part of every example's message, in columns of which an example uses some.
 
         number   bytes      used
              5   05 00      1 0
            300   ac 02      1 1
 
     Attributes:
-        columns: list of (bytes uint8 [n, w], used bool [n, w]); n is 1 where all rows are alike.
-        lengths: int64 [n], how many bytes each row uses.
+        columns: list of (bytes uint8 [n, w], used bool [n, w]); n is 1 where all examples are alike.
+        lengths: int64 [n], how many bytes each example uses.
     """
 
     columns: list
@@ -54,19 +54,19 @@ class _Part(NamedTuple):
 
 
 def serialize(features: dict) -> Ragged:
-    """Returns each row of the features as the bytes of a tf.train.Example.
+    """Returns each example's features as the bytes of a tf.train.Example.
 
         input_ids   [[101, 7592, 102],       0a 1a 0a 18 0a 09 "input_ids" 12 0b 1a 09 0a 07 65 a8 3b 66 ...
                      [101, 102, 0]]
 
-    The features are in the order of their names, so equal rows have equal bytes; they are those which protobuf's
+    The features are in the order of their names, so equal examples have equal bytes; they are those which protobuf's
     deterministic serialization writes.
 
     Args:
         features: {name: [n, k]}, one feature at least; integers become an Int64List, floats a FloatList.
 
     Returns:
-        Ragged uint8 of n rows.
+        Ragged uint8 of n examples.
     """
     names = sorted(features)
     values = {name: np.asarray(features[name]) for name in names}
@@ -77,7 +77,7 @@ def serialize(features: dict) -> Ragged:
 
 
 def _serialize(values):
-    """`serialize` for rows that fit into the cache together; one at least."""
+    """`serialize` for examples that fit into the cache together; one at least."""
     entries = [_entry(name, rows) for name, rows in values.items()]
     columns = [column for entry in entries for column in entry.columns]
     example = _field(_FIRST, _Part(columns, sum(entry.lengths for entry in entries)))
@@ -126,25 +126,25 @@ def _varints(rows):
     width = max(1, -(-largest.bit_length() // 7))
     its_bytes, used = np.empty((n, k, width), np.uint8), np.empty((n, k, width), bool)
     used[..., 0] = True
-    for place in range(width):
-        its_bytes[..., place] = bits & 0x7F
+    for index in range(width):
+        its_bytes[..., index] = bits & 0x7F
         bits >>= 7
-        if place + 1 < width:
+        if index + 1 < width:
             more = bits > 0
-            its_bytes[..., place] |= more.view(np.uint8) << 7
-            used[..., place + 1] = more
+            its_bytes[..., index] |= more.view(np.uint8) << 7
+            used[..., index + 1] = more
     used = used.reshape(n, k * width)
     return _Part([(its_bytes.reshape(n, k * width), used)], np.count_nonzero(used, axis=1))
 
 
 # === Record features ===
-# What a record file holds, seen from its first record.
+# Names, types and lengths of a record file's features, from its first record.
 
 
 # What TF Model Garden's create_pretraining_data calls these with --use_v2_feature_names.
 _V2_NAMES = {"input_word_ids": "input_ids", "input_type_ids": "segment_ids"}
 _GZIP_MAGIC = b"\x1f\x8b"
-MADE_WITH = "made_with"  # a feature of a file's first record that is no feature of a row: see `records/origin.py`
+MADE_WITH = "made_with"  # a feature of a file's first record alone: see `pretraining/records/origin.py`
 
 
 def compression_of(path: str | os.PathLike) -> str:

@@ -33,7 +33,7 @@ def group_by_texts(sample: LintSample) -> np.ndarray:
 
 
 def of_values(values: Sequence[Hashable]) -> np.ndarray:
-    """Returns int64 [n]: for each of n values the place of the first one that is the same."""
+    """Returns int64 [n]: for each of n values the position of the first one that is the same."""
     first = {}
     return np.fromiter((first.setdefault(value, i) for i, value in enumerate(values)), np.int64, len(values))
 
@@ -107,7 +107,7 @@ def _place(units, expected):
     held, aims = np.zeros([labels + 1, parts]).tolist(), np.vstack([expected, expected.sum(0)]).tolist()
     chosen = []
     for rows in units:
-        counts = [*collections.Counter(rows).items(), (labels, len(rows))]  # in the last place those of all labels
+        counts = [*collections.Counter(rows).items(), (labels, len(rows))]  # in the last position those of all labels
         # By how much (held - aim)^2 / aim grows when these are added.
         rises = [[n * (n + 2 * (held[k][p] - aims[k][p])) / aims[k][p] for k, n in counts] for p in range(parts)]
         costs = list(map(sum, rises))
@@ -151,7 +151,7 @@ def _rounded(table, rows, columns, rng):
     order = np.lexsort((rng.random(remainders.size), -remainders)).tolist()
     of_rows, of_columns = rows - whole.sum(1), columns - whole.sum(0)
     for most in (1, int(rows.max())):  # what one row up in each place leaves over goes where there is room
-        for row, column in (divmod(place, table.shape[1]) for place in order):
+        for row, column in (divmod(index, table.shape[1]) for index in order):
             more = max(0, min(most, of_rows[row], of_columns[column]))
             whole[row, column] += more
             of_rows[row] -= more
@@ -183,7 +183,7 @@ def write_split_files(path: str, begins: Sequence[int], parts: np.ndarray, outpu
     Args:
         path: the table; .gz is unpacked, and the files are packed as well.
         begins: the 1-based line on which each row begins.
-        parts: int [n], the place in `outputs` of each row's file.
+        parts: int [n], the position in `outputs` of each row's file.
         outputs: paths at which nothing is.
 
     Raises:
@@ -303,7 +303,7 @@ class SplitResult:
     Attributes:
         paths: part -> its file.
         shares: part -> the share that was asked for.
-        parts: int [n], the place in `paths` of each row's part.
+        parts: int [n], the position in `paths` of each row's part.
         texts: int [n], equal for rows of the same texts.
         units: int [n], equal for rows that had to stay together.
         labels: the names of each row's labels; None: there are none.
@@ -331,7 +331,7 @@ class SplitResult:
 def split_table(
     path: str, folder: str, eval_share: float, test_share: float = 0.0, columns: Columns | None = None, seed: int = 0
 ) -> SplitResult:
-    """Splits a table and writes train, eval and, for a `test_share`, test beside each other, as the table is written.
+    """Splits a table and writes train, eval and, for a `test_share`, test next to each other, as the table is written.
 
     Rows of the same texts are in one part, as are those of one group. The same seed makes the same files.
 
@@ -378,7 +378,7 @@ def _shares(eval_share, test_share):
 
 
 def _paths(path, folder):
-    """Returns part -> its file, of all parts; one of another split beside these would be taken for theirs."""
+    """Returns part -> its file, of all parts; one of another split next to these would be taken for theirs."""
     ending = extension_of(path) + (".gz" if path.lower().endswith(".gz") else "")
     paths = {part: os.path.join(folder, f"{part}{ending}") for part in _PARTS}
     if there := [each for each in paths.values() if os.path.lexists(each)]:

@@ -17,7 +17,7 @@ from bert_tf.utils.names import number_of, word_for
 # Labels that are probably a mistake: two spellings of one, one for every row, some with hardly an example.
 
 
-UNKNOWN = "unknown_labels"  # with which a file cannot be laid out
+UNKNOWN = "unknown_labels"  # with which a file cannot be encoded
 _RARE = 2  # examples, at most, of a rare label
 _FEW_ROWS = 10  # fewer say nothing of how many labels there should be
 _SHOWN = 6  # labels
@@ -151,13 +151,13 @@ def _plain(name):
 
 
 # === Raw ===
-# The file as it lies there: its encoding, what separates its columns, and which of its lines are rows.
+# Checks of the raw file: its encoding, its separators, and which of its lines are rows.
 
 
 # UTF-8 that was read as Windows-1252 and written as UTF-8 again: an é has become Ã©, a ’ has become â€™.
 _DAMAGED = re.compile("[ÃÂ][\u0080-\u00bf]|â€[\u0080-\u00bf™œ˜“”¦]|\ufffd")
 _MARKS = ("Ã", "Â", "â€", "\ufffd")
-# What columns are called, beside what those of a task are.
+# Usual names of columns, in addition to those of the tasks.
 _NAMES = {
     "text", "texts", "sentence", "sentence1", "sentence2", "question", "question1", "question2", "review", "comment",
     "content", "body", "message", "tweet", "title", "description", "document", "utterance", "query", "premise",

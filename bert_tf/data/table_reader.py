@@ -28,7 +28,7 @@ def parquet_rows(path: str, find: Callable[[list[str]], list[int]]) -> Iterator[
 
     Args:
         path: the file; only the columns asked for are read.
-        find: names of all columns -> the places of those to read.
+        find: names of all columns -> the positions of those to read.
 
     Raises:
         ValueError: it is no whole Parquet file, or a column is not there.
@@ -41,7 +41,7 @@ def parquet_rows(path: str, find: Callable[[list[str]], list[int]]) -> Iterator[
     try:
         with parquet.ParquetFile(path, buffer_size=_BUFFER) as file:
             names = file.schema_arrow.names
-            headings = [names[place] for place in find(names)]
+            headings = [names[index] for index in find(names)]
             numbers = itertools.count(1)
             for batch in file.iter_batches(_BATCH, columns=list(dict.fromkeys(headings))):
                 columns = [_plain_values(batch.column(name)) for name in headings]
@@ -67,7 +67,7 @@ def _plain_values(column):
 
 
 _FEW = 1e-3  # share of rows that may be broken where a file is known for it
-FIELD_LIMIT = 2**31 - 1  # Python's csv refuses fields over 128 KiB unless told otherwise
+FIELD_LIMIT = 2**31 - 1  # Python's csv refuses fields over 128 KiB by default
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Column:
         return int(text) if text.isascii() and text.isdecimal() else None
 
     def find(self, names: Sequence[str], at: str) -> int | None:
-        """Returns the column's place among `names`, None: it is not there; a name of digits goes before an index.
+        """Returns the column's position among `names`, None: it is not there; a name of digits goes before an index.
 
         `at` is "file:line" for errors.
         """
@@ -111,7 +111,7 @@ class Column:
 
 
 def find_columns(columns: Sequence[Column], names: Sequence[str], at: str, header: bool = True) -> list[int]:
-    """Returns the places of columns among `names`.
+    """Returns the positions of columns among `names`.
 
     Args:
         columns: to find.
@@ -123,7 +123,7 @@ def find_columns(columns: Sequence[Column], names: Sequence[str], at: str, heade
         ValueError: some are not there, all of which it names, or a name is there more than once.
     """
     found = [column.find(names, at) for column in columns]
-    if missing := [column for column, place in zip(columns, found, strict=True) if place is None]:
+    if missing := [column for column, index in zip(columns, found, strict=True) if index is None]:
         raise _missing(missing, names, at, header)
     return found
 
@@ -152,7 +152,7 @@ def read_rows(
 def iterate_rows(
     path: str, wanted: Sequence[Column], header: bool, skip_short: bool = False
 ) -> Iterator[tuple[int, list[Any]]]:
-    """Yields (1-based line or Parquet row, values of `wanted`) for each row; the extension tells the format.
+    """Yields (1-based line or Parquet row, values of `wanted`) for each row; the extension decides the format.
 
     Never holds more than a few rows. With `skip_short` a few rows of .tsv and .csv may have too few columns: they are
     left out, and the log counts them.
@@ -186,7 +186,7 @@ def is_table(path: str) -> bool:
 
 
 def extension_of(path: str) -> str:
-    """Returns the extension that tells the format, that of what is packed where the name ends in .gz."""
+    """Returns the extension that decides the format, that of what is packed where the name ends in .gz."""
     stem, extension = os.path.splitext(path.lower())
     if extension == ".gz" and not stem.endswith(".parquet"):  # Parquet packs its columns itself
         return os.path.splitext(stem)[1]

@@ -1,4 +1,4 @@
-"""An answer may be none: which answers a model gives when so large a share of them is to be right; no TensorFlow.
+"""Selective prediction: the answers below a probability are withheld, so that a given share is right; no TensorFlow.
 
 The answers are sorted by their probability, and those below a threshold are withheld (El-Yaniv and Wiener 2010; Geifman
 and El-Yaniv 2017). A lower threshold gives more answers, of which mostly fewer are right.
@@ -125,7 +125,7 @@ def interval(share: float, n: int) -> tuple[float, float]:
 
 
 # === Abstention ===
-# How many answers a model gives, and how many of those are right, where it may give none.
+# The section of the report: coverage and accuracy by threshold.
 
 
 _MARKS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)  # coverages in the table
@@ -152,9 +152,9 @@ def show(page: Page, curve: Curve, abstention: Abstention | None, share: float):
     page.figure(
         None, lambda axes: plot_risk(axes, curve, abstention, share), label="Share of right answers by coverage"
     )
-    places = [int(np.argmin(np.abs(curve.coverage - mark))) for mark in _MARKS]
+    indices = [int(np.argmin(np.abs(curve.coverage - mark))) for mark in _MARKS]
     rows = [(percent(curve.coverage[i]), percent(curve.accuracy[i]), f"{curve.confidence[i]:.4f}")
-            for i in dict.fromkeys(places)]  # fmt: skip
+            for i in dict.fromkeys(indices)]  # fmt: skip
     page.table(None, rows, ("answers given", "right of these", "from a probability of"))
 
 

@@ -32,7 +32,7 @@ def read_results(directory: str | os.PathLike, suffix: str = "") -> dict[str, fl
 
 
 def write_results(directory: str, scores: dict[str, float], global_step: int, prefix: str = "eval_", suffix: str = ""):
-    """Writes {metric: score} as `<prefix><metric> = <score>` beside `global_step`, and logs it.
+    """Writes {metric: score} as `<prefix><metric> = <score>`, together with `global_step`, and logs it.
 
     google-research/bert has the prefix for the classifier and none for pretraining.
 

@@ -150,11 +150,11 @@ def _ranks(weights, values):
     ranks   1.5   3   3   4        two of .1 are 1st and 2nd, then come .5 and .7
     """
     order = np.argsort(values, kind="stable")
-    _, starts, place = np.unique(values[order], return_index=True, return_inverse=True)
+    _, starts, index = np.unique(values[order], return_index=True, return_inverse=True)
     equal = np.add.reduceat(weights[:, order], starts, axis=1)
     mean = np.cumsum(equal, axis=1) - (equal - 1) / 2
     ranks = np.empty(weights.shape)
-    ranks[:, order] = mean[:, place]
+    ranks[:, order] = mean[:, index]
     return ranks
 
 

@@ -45,7 +45,7 @@ class Question(NamedTuple):
 
     @property
     def at(self) -> str:
-        """File, place and id, with which every error about it begins."""
+        """File, position and id, with which every error about it begins."""
         return question_position(self.path, self.place, self.id)
 
     @property
@@ -99,26 +99,26 @@ def iterate_questions(path: str | os.PathLike) -> Iterator[Question]:
         ValueError: not the format, two questions of one id, or no question.
     """
     path = os.fspath(path)
-    places = {}  # of the ids
+    indices = {}  # of the ids
     for a, article in enumerate(field(read_json(path, "JSON in SQuAD's format"), "data", list, path)):
         for p, paragraph in enumerate(field(article, "paragraphs", list, _at(path, a))):
             for q, question in enumerate(field(paragraph, "qas", list, _at(path, a, p))):
-                place = a, p, q
-                name = _id(question, _at(path, *place))
-                if name in places:
+                index = a, p, q
+                name = _id(question, _at(path, *index))
+                if name in indices:
                     raise ValueError(
-                        f"{question_position(path, place, name)}: every question must have an id of its own. Received "
-                        f"the id of {_at('', *places[name])} again; change one of them, or take it out."
+                        f"{question_position(path, index, name)}: every question must have an id of its own. Received "
+                        f"the id of {_at('', *indices[name])} again; change one of them, or take it out."
                     )
-                places[name] = place
-                yield Question(path, name, place, paragraph, question)
-    if not places:
+                indices[name] = index
+                yield Question(path, name, index, paragraph, question)
+    if not indices:
         raise ValueError(f"{path} must hold questions. Received a file with none; name another.")
 
 
-def question_position(path: str, place: tuple[int, int, int], name: str) -> str:
-    """Returns file, place and id of a question, with which every error about it begins."""
-    return f"{_at(path, *place)} (id {name!r})"
+def question_position(path: str, index: tuple[int, int, int], name: str) -> str:
+    """Returns file, position and id of a question, with which every error about it begins."""
+    return f"{_at(path, *index)} (id {name!r})"
 
 
 def field(value: Any, key: str, kind: type, at: str) -> Any:

@@ -105,14 +105,14 @@ class Sections(NamedTuple):
         has_words = ids.ragged_rank == 2
         splits = tf.gather(ids.values.row_splits, ids.row_splits) if has_words else ids.row_splits
         found = tf.where(self.tokens >= 0)[:, 0]
-        of, places, new_splits = _between(splits, found)
+        of, indices, new_splits = _between(splits, found)
         origins = tf.gather(self.origins, of)
         flat = [ids.flat_values, starts.flat_values + origins, limits.flat_values + origins]
         behind = (tf.gather(each, found) for each in (self.tokens, self.starts, self.limits))
-        flat = [_stitched(places, list(each)) for each in zip(flat, behind, strict=True)]
+        flat = [_stitched(indices, list(each)) for each in zip(flat, behind, strict=True)]
         if has_words:
-            _, places, new_splits = _between(ids.row_splits, found)
-            lengths = _stitched(places, [ids.values.row_lengths(), tf.ones_like(found)])
+            _, indices, new_splits = _between(ids.row_splits, found)
+            lengths = _stitched(indices, [ids.values.row_lengths(), tf.ones_like(found)])
             flat = [tf.RaggedTensor.from_row_lengths(each, lengths, validate=False) for each in flat]
         of_texts = tf.gather(new_splits, self.splits)
         return tuple(tf.RaggedTensor.from_row_splits(each, of_texts, validate=False) for each in flat)
@@ -127,7 +127,7 @@ def _between(splits, found):
     """Says how the values of sections and one value behind each of the sections `found` stand in one row.
 
     Returns:
-        int64 [values], the section of each value; two int64 vectors, the places of the values and of those behind
+        int64 [values], the section of each value; two int64 vectors, the positions of the values and of those behind
         sections; int64 [s + 1], where sections with what is behind them begin.
     """
     at = tf.range(splits[-1])
@@ -228,8 +228,8 @@ class _Finder(tf.Module):
         inside = _solid_around(solid, limit, first)  # a token is where its text is, without white space
         start = tf.minimum(inside[1], limit)
         inside = start, tf.maximum(inside[0], start)
-        places = [_origins(text, *span) for span in ((cut_first, cut_limit), inside)]
-        return _cut(sections, row, tf.gather(self._ids, number), *places[0], *places[1])
+        spans = [_origins(text, *span) for span in ((cut_first, cut_limit), inside)]
+        return _cut(sections, row, tf.gather(self._ids, number), *spans[0], *spans[1])
 
     def _found(self, chars):
         """Returns section, number of the token, and where it begins and ends, int64 [matches], of all characters."""
@@ -240,8 +240,8 @@ class _Finder(tf.Module):
         lengths = tf.strings.length(parts.flat_values, "UTF8_CHAR")
         limits = tf.cumsum(tf.cast(lengths, tf.int64))
         rows = parts.value_rowids()
-        place = tf.range(tf.size(rows, tf.int64)) - tf.gather(parts.row_starts(), rows)
-        at = tf.where(place % 2 == 1)[:, 0]
+        index = tf.range(tf.size(rows, tf.int64)) - tf.gather(parts.row_starts(), rows)
+        at = tf.where(index % 2 == 1)[:, 0]
         number, limit = self._numbers.lookup(tf.gather(parts.flat_values, at)), tf.gather(limits, at)
         first, row = limit - tf.gather(tf.cast(lengths, tf.int64), at), tf.gather(rows, at)
         if self._single is None:

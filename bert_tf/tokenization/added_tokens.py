@@ -60,7 +60,7 @@ def ordered(
     Args:
         tokens: them.
         pieces: of the vocabulary, in the order of their ids.
-        id_of: the id of a piece of the vocabulary, or None.
+        id_of: the id of a token of the vocabulary, or None.
         sources: content -> where it was read, for messages; None: the argument `added_tokens`.
 
     Raises:
@@ -169,7 +169,7 @@ def read_added_tokens(
     Args:
         directory: of the tokenizer's files.
         pieces: of the vocabulary, in the order of their ids.
-        id_of: the id of a piece of the vocabulary, or None.
+        id_of: the id of a token of the vocabulary, or None.
         special: the special tokens of the model's rows: their ids are checked, but they are not among what is returned,
             unless they lie behind the vocabulary.
 
@@ -247,7 +247,7 @@ def _of_added_file(path, special) -> list[AddedToken]:
 
 
 def _special_lists(directory: str, config: Mapping[str, Any]) -> list[tuple[str, dict, str]]:
-    """Returns (content, flags, file) of the special tokens that the files list beside those of the model's rows."""
+    """Returns (content, flags, file) of the special tokens that the files list in addition to the template's."""
     said = [(os.path.join(directory, vocabularies.CONFIG_FILE), config)]
     path = os.path.join(directory, _MAP_FILE)
     if DECODER not in config and os.path.exists(path):

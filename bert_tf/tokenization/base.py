@@ -1,4 +1,4 @@
-"""What all tokenizers have in common: special pieces, rows, and the two functions from text to ids."""
+"""The base class of all tokenizers: special tokens, model inputs, and the functions from text to ids."""
 
 import functools
 import os
@@ -22,13 +22,13 @@ _ADDED = "added_tokens"  # the argument of constructors, and its key in `setting
 
 
 class TokenList(NamedTuple):
-    """The pieces of a vocabulary in the order of their ids, all different."""
+    """The tokens of a vocabulary in the order of their ids, all different."""
 
     pieces: list[str]
     ids: Mapping[str, int]
 
     def id_of(self, piece: str) -> int | None:
-        """Returns the id of a piece, None if there is none."""
+        """Returns the id of a token, None if there is none."""
         return self.ids.get(piece)
 
 
@@ -40,28 +40,28 @@ class _Extended(NamedTuple):
     behind: Mapping[str, int]
 
     def id_of(self, piece: str) -> int | None:
-        """Returns the id of a piece, None if there is none."""
+        """Returns the id of a token, None if there is none."""
         number = self.own.id_of(piece)
         return self.behind.get(piece) if number is None else number
 
 
 class BaseTokenizer(tf.Module):
-    """Text to the ids of pieces and on to the rows that a model reads; eager, in tf.data and in a SavedModel alike.
+    """Turns text into token ids and these into the inputs of a model; eager, in tf.data and in a SavedModel alike.
 
     A subclass reads its files, and turns texts into ids and offsets in `_ids_and_offsets`. Special tokens of the
     template that are written in a text stay text; added tokens are found in it, before anything else looks at it.
 
     Attributes:
-        KIND: the name by which the rows of `families.FAMILIES` say it.
+        KIND: its name in `families.FAMILIES`.
         FILES: names under which `from_directory` looks for the vocabulary, the best first.
         SPACES: a regular expression of RE2 for long white space that means no more than one space; "": none does.
-        vocab: list of str, the pieces in the order of their ids, added tokens behind the vocabulary's file too.
+        vocab: list of str, the tokens in the order of their ids, added tokens behind the vocabulary's file too.
         vocab_size: how many.
         vocab_file: the file's path, None when the vocabulary did not come from a file.
         do_lower_case: whether text is lowercased.
-        pad_id, unk_id, mask_id: ids of the special pieces; mask_id may be None.
-        mask: the piece that stands for a blank.
-        template: what stands around the texts of a row, a `families.InputTemplate`.
+        pad_id, unk_id, mask_id: ids of the special tokens; mask_id may be None.
+        mask: the token that stands for a blank.
+        template: what stands around the texts of a sequence, a `families.InputTemplate`.
         added_tokens: the `AddedToken`s in the order of their ids; all but special tokens of the template are matched.
     """
 
@@ -78,10 +78,10 @@ class BaseTokenizer(tf.Module):
             vocabulary: has `pieces` and `id_of`.
             vocab_file: its file.
             template: None: BERT's.
-            special: the pieces for padding, for what is unknown, and for a blank.
+            special: the tokens for padding, for what is unknown, and for a blank.
 
         Raises:
-            ValueError: a piece of the template, that of padding or that of unknown text is missing.
+            ValueError: a token of the template, that of padding or that of unknown text is missing.
         """
         super().__init__()
         self._vocabulary = self._all = vocabulary
@@ -91,7 +91,7 @@ class BaseTokenizer(tf.Module):
         self.mask = special[2]
         self.pad_id, self.unk_id, self.mask_id = map(vocabulary.id_of, special)
         needed = (*self.template.pieces(2), *special[:2])
-        missing = [piece for piece in needed if vocabulary.id_of(piece) is None]
+        missing = [token for token in needed if vocabulary.id_of(token) is None]
         if missing:
             raise ValueError(
                 f"The vocabulary must hold the special pieces of its model, {' '.join(dict.fromkeys(needed))}. "
@@ -159,7 +159,7 @@ class BaseTokenizer(tf.Module):
 
     @classmethod
     def family_of(cls, directory: str | os.PathLike) -> Family:
-        """Returns the row of a directory's configuration; where there is none, the first row with this tokenizer."""
+        """Returns the family of a directory's configuration; where there is none, the first one with this tokenizer."""
         model_type = config_files.model_type_in(directory)
         return families.family(model_type) if model_type else families.with_tokenizer(cls.KIND)
 
@@ -185,21 +185,21 @@ class BaseTokenizer(tf.Module):
 
     @property
     def file_size(self) -> int:
-        """How many pieces the vocabulary's own file has; added tokens may stand behind them."""
+        """How many tokens the vocabulary's own file has; added tokens may stand behind them."""
         return len(self._vocabulary.pieces)
 
     def id_of(self, piece: str) -> int | None:
-        """Returns the id of a piece, None if there is none."""
+        """Returns the id of a token, None if there is none."""
         return self._all.id_of(piece)
 
     @property
     def written_pieces(self) -> list[str]:
-        """The pieces as a reader would write them; `vocab` has them as the vocabulary's file does."""
+        """The tokens as a reader would write them; `vocab` has them as the vocabulary's file does."""
         return self.vocab
 
     @property
     def special_tokens(self) -> dict[str, str]:
-        """The special pieces under Hugging Face's names for them: "cls_token" and so on."""
+        """The special tokens under Hugging Face's names for them: "cls_token" and so on."""
         first, last = self.template.before[0], self.template.after[-1]
         names = {"bos_token": first, "cls_token": first, "eos_token": last, "sep_token": last}
         names |= {"pad_token": self.vocab[self.pad_id], "unk_token": self.vocab[self.unk_id]}
@@ -207,7 +207,7 @@ class BaseTokenizer(tf.Module):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the constructor is told besides the vocabulary and the template, as JSON has it."""
+        """The constructor's arguments but for the vocabulary and the template, as JSON has them."""
         raise NotImplementedError
 
     @classmethod
@@ -244,7 +244,7 @@ class BaseTokenizer(tf.Module):
             self._matcher = AddedTokenMatcher(matched, normalize, self._APART)
 
     def _special(self) -> set[str]:
-        """The special tokens of the model's rows, which are not matched in text."""
+        """Returns the template's special tokens, which are not matched in text."""
         return {*self.template.pieces(2), self._all.pieces[self.pad_id], self._all.pieces[self.unk_id], self.mask}
 
     def save(self, directory: str | os.PathLike):
@@ -270,39 +270,39 @@ class BaseTokenizer(tf.Module):
         raise NotImplementedError
 
     def tokenize(self, texts) -> tf.RaggedTensor:
-        """Returns the ids of the pieces of each text, without special tokens.
+        """Returns the ids of the tokens of each text, without special tokens.
 
         Args:
             texts: strings [n], UTF-8, a tensor or what `text_lists.text_list` takes; bytes that are no UTF-8 are
                 dropped, as google-research/bert does.
 
         Returns:
-            RaggedTensor of int32 [n, (pieces)].
+            RaggedTensor of int32 [n, (tokens)].
         """
         return self._tokenize(_strings(texts))
 
     def tokenize_with_offsets(self, texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Returns the ids of the pieces of each text and where in it they came from.
+        """Returns the ids of the tokens of each text and where in it they came from.
 
         Args:
             texts: strings [n], UTF-8.
 
         Returns:
-            ids, starts, limits: RaggedTensors of int32 [n, (pieces)]. A piece came from text[start:limit], counted in
+            ids, starts, limits: RaggedTensors of int32 [n, (tokens)]. A token came from text[start:limit], counted in
             Unicode code points of the text as it came (after bytes that are no UTF-8 were dropped), without the white
-            space around it. Accents that were stripped count to the letter before them; pieces of one character, such
+            space around it. Accents that were stripped count to the letter before them; tokens of one character, such
             as the three of a Hangul syllable, share its extent; one that stands for white space alone has none.
         """
         return self._tokenize_with_offsets(_strings(texts))
 
     def tokenize_by_words(self, texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Returns what `tokenize_with_offsets` does, with the pieces of each word together.
+        """Returns what `tokenize_with_offsets` does, with the tokens of each word together.
 
         Args:
             texts: strings [n], UTF-8.
 
         Returns:
-            ids, starts, limits: RaggedTensors of int32 [n, (words), (pieces)]; [n, (pieces)] where the tokenizer has no
+            ids, starts, limits: RaggedTensors of int32 [n, (words), (tokens)]; [n, (tokens)] where the tokenizer has no
             words.
         """
         with tf.device("CPU:0"):
@@ -314,11 +314,11 @@ class BaseTokenizer(tf.Module):
         return texts if self._matcher is None else self._matcher(texts).strings()
 
     def pack(self, ids_a, ids_b=None, max_seq_length: int = 128) -> dict[str, tf.RaggedTensor]:
-        """Joins ids of one or two texts a row with the template's special pieces; see `packing.pack_texts`.
+        """Joins ids of one or two texts a sequence with the template's special tokens; see `packing.pack_texts`.
 
         Args:
-            ids_a, ids_b: RaggedTensors of int32 [n, (pieces)], as from `tokenize`.
-            max_seq_length: pieces in a row at most, special tokens included; also an int32 scalar.
+            ids_a, ids_b: RaggedTensors of int32 [n, (tokens)], as from `tokenize`.
+            max_seq_length: tokens in a sequence at most, special tokens included; also an int32 scalar.
 
         Returns:
             "input_ids" and "segment_ids", RaggedTensors of int32 [n, (length)].
@@ -334,10 +334,10 @@ class BaseTokenizer(tf.Module):
 
         Args:
             packed: what `pack` returned.
-            seq_length: None: the longest row's; also an int32 scalar.
+            seq_length: None: the longest sequence's; also an int32 scalar.
 
         Raises:
-            tf.errors.InvalidArgumentError: a row is longer than seq_length.
+            tf.errors.InvalidArgumentError: a sequence is longer than seq_length.
         """
         return packing.pad(packed, seq_length, self.pad_id)
 
@@ -369,7 +369,7 @@ class BaseTokenizer(tf.Module):
             return self._around_added_tokens(self._ids_and_offsets, texts)
 
     def _around_added_tokens(self, tokenize, texts):
-        """Returns what `tokenize` makes of what lies between the added tokens of texts, and these in their places."""
+        """Returns what `tokenize` makes of the text between added tokens, and these among it."""
         if self._matcher is None:
             return tokenize(texts)
         sections = self._matcher(texts)

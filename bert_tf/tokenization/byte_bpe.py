@@ -19,7 +19,7 @@ from bert_tf.utils.files import brief, read_text, write_text
 from bert_tf.utils.json_files import read_object
 
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
-_LARGEST = 16 * 2**20  # bytes of a file: 300,000 pieces and their merges
+_LARGEST = 16 * 2**20  # bytes of a file: 300,000 tokens and their merges
 _REMEDY = "take the files of a model with byte-level BPE"
 _HEAD = "#version"  # of merges.txt: its first line may be a comment that begins so
 _NO_SPACE = r"(?s)[^ ].*"  # a text that begins with something else than a space
@@ -50,15 +50,15 @@ class ByteBpeTokenizer(BaseTokenizer):
         """Takes a vocabulary and its merges.
 
         Args:
-            vocab: piece -> id, from 0 without gaps; in the characters of `bpe.byte_symbols`.
-            merges: pairs of pieces, the first learned first.
+            vocab: token -> id, from 0 without gaps; in the characters of `bpe.byte_symbols`.
+            merges: pairs of tokens, the first learned first.
             template: the family's.
             add_prefix_space: see above.
             vocab_file: where they came from.
             added_tokens: what is found in a text before it is split; behind the vocabulary, or in it with the same ids.
 
         Raises:
-            ValueError: an id, a byte, a special piece or what a merge makes is missing, or an added token does not go
+            ValueError: an id, a byte, a special token or what a merge makes is missing, or an added token does not go
                 with the vocabulary.
         """
         source = vocab_file or "The vocabulary"
@@ -158,19 +158,19 @@ class ByteBpeTokenizer(BaseTokenizer):
 
 
 def _by_id(vocab, source):
-    """Returns the pieces in the order of their ids."""
-    pieces = sorted(vocab, key=vocab.get)
-    wrong = next((i for i, piece in enumerate(pieces) if vocab[piece] != i), None)
+    """Returns the tokens in the order of their ids."""
+    tokens = sorted(vocab, key=vocab.get)
+    wrong = next((i for i, token in enumerate(tokens) if vocab[token] != i), None)
     if wrong is not None:
         raise ValueError(
-            f"{source}: ids must be 0, 1, 2 and so on, each once. Received {brief(vocab[pieces[wrong]])} "
-            f"for {brief(pieces[wrong])}, where {wrong} was expected; is it a part of a vocabulary?"
+            f"{source}: ids must be 0, 1, 2 and so on, each once. Received {brief(vocab[tokens[wrong]])} "
+            f"for {brief(tokens[wrong])}, where {wrong} was expected; is it a part of a vocabulary?"
         )
-    return pieces
+    return tokens
 
 
 def _read_pair(vocab_file):
-    """Returns what vocab.json and the merges.txt beside it say."""
+    """Returns the vocabulary and merges of vocab.json and of the merges.txt next to it."""
     if not os.path.isfile(vocab_file):
         raise ValueError(
             f"A vocabulary of byte-level BPE must be {VOCAB_FILE} with {MERGES_FILE} beside it, or {WHOLE_FILE}. There "
@@ -197,15 +197,15 @@ def _read_pair(vocab_file):
     return vocab, merges
 
 
-def _checked_merge(merge, vocab, place):
-    """Returns the two pieces of "a b", or of ["a", "b"]."""
+def _checked_merge(merge, vocab, where):
+    """Returns the two tokens of "a b", or of ["a", "b"]."""
     pair = tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) if isinstance(merge, list) else ()
-    if len(pair) != 2 or not all(isinstance(piece, str) and piece for piece in pair):
-        raise ValueError(f"{place}: a merge must be two pieces with a space between. Received: {brief(merge)}.")
-    lacking = [piece for piece in (*pair, "".join(pair)) if piece not in vocab]
+    if len(pair) != 2 or not all(isinstance(token, str) and token for token in pair):
+        raise ValueError(f"{where}: a merge must be two pieces with a space between. Received: {brief(merge)}.")
+    lacking = [token for token in (*pair, "".join(pair)) if token not in vocab]
     if lacking:
         raise ValueError(
-            f"{place}: the pieces of a merge, and what it makes, must be in the vocabulary. Received {brief(merge)} "
+            f"{where}: the pieces of a merge, and what it makes, must be in the vocabulary. Received {brief(merge)} "
             f"without {brief(lacking[0])} there; take both files from one model."
         )
     return pair

@@ -173,7 +173,7 @@ def without_normalization(model):
 
 
 def first_ordinary(model) -> int:
-    """Returns the place of the first piece that stands for text."""
+    """Returns the position of the first piece that stands for text."""
     kinds = [piece.type for piece in model.pieces]
     return next((i for i, kind in enumerate(kinds) if kind not in (UNKNOWN, CONTROL)), len(kinds))
 

@@ -97,7 +97,7 @@ def check_tokenizer_config(path: str, config: Mapping[str, Any], kind: str, own_
     """Holds what a tokenizer's file says against what a kind of tokenizer computes.
 
     Args:
-        path: of tokenizer_config.json; beside it config.json may name the tokenizer's class.
+        path: of tokenizer_config.json; config.json next to it may name the tokenizer's class.
         config: what the file says.
         kind: key of CLASSES.
         own_class: the one class of them whose tokens the model has; None: any.

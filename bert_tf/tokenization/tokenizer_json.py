@@ -105,7 +105,7 @@ def find_tokenizer_json(directory: str | os.PathLike, vocab_file: str | os.PathL
 
     Args:
         directory: of a model.
-        vocab_file: what is to be read in place of the directory's vocabulary; None: nothing.
+        vocab_file: what is to be read instead of the directory's vocabulary; None: nothing.
 
     Returns:
         None where `vocab_file` is another file, or where neither is there.
@@ -234,7 +234,7 @@ def check_vocab(vocab, path) -> dict[str, int]:
             f"{path} must hold a JSON object with an id from 0 up for each piece. Received: {brief(vocab)}; take the "
             "files of one model."
         )
-    if broken := next((piece for piece in vocab if _SURROGATE.search(piece)), None):
+    if broken := next((token for token in vocab if _SURROGATE.search(token)), None):
         raise ValueError(
             f"{path}: a piece must be whole text. Received half a character in {brief(broken)}; take the files of one "
             "model."
@@ -254,7 +254,7 @@ def _steps(path, values, section, inside):
 
 
 def _wordpiece(path, values):
-    """Returns what is said of BERT's own normalizer; its words and pieces must be BERT's."""
+    """Returns what is said of BERT's own normalizer; its words and tokens must be BERT's."""
     model = values["model"]
     _check_values(path, "model", model, {"unk_token": ("[UNK]",), "continuing_subword_prefix": ("##",)})
     longest = model.get("max_input_chars_per_word", USUAL_LONGEST_WORD)
@@ -383,8 +383,8 @@ def _template(path, step, name, ids):
     row, special, given = [], step.get("special_tokens"), step.get(name) or []
     if not isinstance(given, list):
         raise _refusal(path, f"post_processor.{name}", "a list", given)
-    for place, each in enumerate(given):
-        where = f"post_processor.{name}[{place}]"
+    for index, each in enumerate(given):
+        where = f"post_processor.{name}[{index}]"
         match each:
             case {"Sequence": {"id": ("A" | "B") as text, "type_id": int(segment)}}:
                 row.append((f"${text}", segment))

@@ -17,7 +17,7 @@ from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_token_matcher import Normalized
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base import BaseTokenizer, TokenList
-from bert_tf.tokenization.bpe import shifted
+from bert_tf.tokenization.bpe import shifted, utf8_lengths
 from bert_tf.tokenization.normalization import MARKER, Normalizer
 from bert_tf.tokenization.settings import check_tokenizer_config
 from bert_tf.utils.files import atomic_open
@@ -25,17 +25,17 @@ from bert_tf.utils.files import atomic_open
 _CLASS = "AlbertTokenizer"  # what Transformers calls a tokenizer of all families but those whose row says otherwise
 _OF_CLASS = {_CLASS: "spiece.model", "XLMRobertaTokenizer": "sentencepiece.bpe.model"}
 _TRAILING_SPACE = ("dropped", "kept", "kept_inside")
-_PENALTY = 100.0  # what keeps "9," from being one piece, as in Hugging Face's tokenizers for ALBERT
+_PENALTY = 100.0  # what keeps "9," from being one token, as in Hugging Face's tokenizers for ALBERT
 
 
 class UnigramTokenizer(BaseTokenizer):
-    """Text to the ids of the pieces of a SentencePiece model.
+    """Text to the ids of the tokens of a SentencePiece model.
 
         tokenizer = UnigramTokenizer.from_directory("albert-base-v2")
         tokenizer.tokenize(["Hello world"])             # [[10975, 126]]     ▁hello ▁world
 
     Text is normalized as the settings say, then by the model's character map, cut at white space, and each word, with
-    the mark "▁" before it, is cut into the pieces that are likeliest together.
+    the mark "▁" before it, is cut into the tokens that are likeliest together.
 
     Attributes:
         keep_accents: whether text is spared decomposition (NFKD) and the loss of its marks.
@@ -68,32 +68,38 @@ class UnigramTokenizer(BaseTokenizer):
             do_lower_case: whether each character is lowercased.
             keep_accents: see above.
             straight_quotes: see above.
-            split_digit_comma: whether a comma after a digit is a piece of its own.
+            split_digit_comma: whether a comma after a digit is a token of its own.
             trailing_space: what becomes of a space at the end of a text or before an added token. "dropped": nothing,
                 as in SentencePiece; "kept": a token "▁" of its own; "kept_inside": the same, but only before an added
                 token that is matched in normalized text. tokenizer.json says which, by its pre_tokenizer.
-            front: pieces that take the places of the control pieces with which the model begins; () leaves them.
-            behind: pieces behind the model's.
+            front: tokens that take the places of the control tokens with which the model begins; () leaves them.
+            behind: tokens behind the model's.
             tokenizer_class: Hugging Face's name of all that.
             model_data: the bytes of the model, where `vocab_file` is the tokenizer.json from which it was made.
             added_tokens: what is found in a text before it is split; behind the vocabulary, or in it with the same ids.
 
         Raises:
-            ValueError: it is no unigram model, a special piece is missing, or an added token does not go with the
+            ValueError: it is no unigram model, a special token is missing, or an added token does not go with the
                 vocabulary.
         """
         model, self._data = models.read_model(vocab_file, model_data)
-        if split_digit_comma:
-            _penalize_digit_commas(model)
+        for piece in model.pieces if split_digit_comma else ():
+            if len(piece.piece) > 1 and piece.piece[-1] == "," and piece.piece[-2].isdigit():
+                piece.score -= _PENALTY
         first = models.first_ordinary(model) if front else 0
         scores = [(piece.piece, piece.score) for piece in model.pieces[first:]]
         scores = [(piece, 0.0) for piece in front] + scores + [(piece, 0.0) for piece in behind]
-        pieces = [piece for piece, _ in scores]
-        vocabulary = TokenList(pieces, {piece: i for i, piece in reversed(list(enumerate(pieces)))})
+        tokens = [piece for piece, _ in scores]
+        vocabulary = TokenList(tokens, {piece: i for i, piece in reversed(list(enumerate(tokens)))})
         super().__init__(vocabulary, vocab_file, template, (template.pad, template.unknown, template.mask))
         self.do_lower_case, self.keep_accents = bool(do_lower_case), bool(keep_accents)
         self.straight_quotes, self._tokenizer_class = bool(straight_quotes), tokenizer_class
-        self.trailing_space = _one_of_three(trailing_space)
+        if trailing_space not in _TRAILING_SPACE:
+            raise ValueError(
+                f"`trailing_space` must be {', '.join(_TRAILING_SPACE[:-1])} or {_TRAILING_SPACE[-1]}. Received: "
+                f"{trailing_space!r}; correct it."
+            )
+        self.trailing_space = trailing_space
         self._more = {"split_digit_comma": split_digit_comma, "front": list(front), "behind": list(behind)}
         blob = model.normalizer_spec.precompiled_charsmap
         mapping = models.character_map(blob, self.vocab_file)
@@ -129,8 +135,8 @@ class UnigramTokenizer(BaseTokenizer):
         """Builds the tokenizer, and its SentencePiece model: the family's, as far as it can be."""
         settings |= precedence.unigram_settings(whole, directory, do_lower_case)
         scores, unknown = whole.model["vocab"], whole.model.get("unk_id")
-        pieces = whole.vocabulary(template)
-        if type(unknown) is not int or pieces[unknown : unknown + 1] != [template.unknown]:
+        tokens = whole.vocabulary(template)
+        if type(unknown) is not int or tokens[unknown : unknown + 1] != [template.unknown]:
             raise ValueError(
                 f"{whole.path}: model.unk_id must be the id of {template.unknown}. Received: {unknown}; take the "
                 "tokenizer.json that belongs to the model."
@@ -140,22 +146,22 @@ class UnigramTokenizer(BaseTokenizer):
         end = whole.own - len(behind)
         kinds = dict.fromkeys({*whole.special, *template.pieces(2), template.pad, template.mask}, models.CONTROL)
         kinds[template.unknown] = models.UNKNOWN
-        if front and tuple(pieces[: len(front)]) == front and tuple(pieces[end : whole.own]) == behind:
-            settings["behind"] = tuple(pieces[end:])
+        if front and tuple(tokens[: len(front)]) == front and tuple(tokens[end : whole.own]) == behind:
+            settings["behind"] = tuple(tokens[end:])
             control = [template.unknown, template.before[0], template.after[-1]]
             entries = [*((piece, 0.0, kinds[piece]) for piece in control)]
             entries += [(*scores[i], models.NORMAL) for i in range(len(front), end)]
         else:
             settings["front"] = settings["behind"] = ()
             entries = [(*entry, kinds.get(entry[0], models.NORMAL)) for entry in scores]
-            entries += [(piece, 0.0, models.CONTROL) for piece in pieces[whole.own :]]
+            entries += [(piece, 0.0, models.CONTROL) for piece in tokens[whole.own :]]
         data = models.model_bytes(entries, whole.character_map)
         tokenizer = cls(whole.path, template, **settings, model_data=data)
         path = cls.file_in(os.path.dirname(whole.path))
         if os.path.isfile(path):
             beside = [piece.piece for piece in models.read_model(path)[0].pieces if piece.type in (0, models.NORMAL)]
             there = {*beside}
-            precedence.warn_of_vocabulary(whole.path, [p for p in pieces[: whole.own] if p in there], path, beside)
+            precedence.warn_of_vocabulary(whole.path, [p for p in tokens[: whole.own] if p in there], path, beside)
         return tokenizer
 
     @property
@@ -200,7 +206,7 @@ class UnigramTokenizer(BaseTokenizer):
     @property
     def _model_name(self):
         """The name of the SentencePiece model when it is saved: Hugging Face's, unless its own reader would put the
-        pieces in other places."""
+        tokens in other positions."""
         name = os.path.basename(self.vocab_file)
         if name in self.FILES:
             return name
@@ -269,15 +275,6 @@ def _with_spaces_kept(stream, white, row, splits, kept):
     return stream._replace(chars=chars, limits=limits), (space & ~own) | is_end | stripped
 
 
-def _one_of_three(trailing_space):
-    if trailing_space not in _TRAILING_SPACE:
-        raise ValueError(
-            f"`trailing_space` must be {', '.join(_TRAILING_SPACE[:-1])} or {_TRAILING_SPACE[-1]}. Received: "
-            f"{trailing_space!r}; correct it."
-        )
-    return trailing_space
-
-
 def _word_splitter(model, vocab_file):
     """Returns the op that splits a word, which is normalized already, by the model's scores."""
     words = models.without_normalization(model).SerializeToString()
@@ -291,19 +288,12 @@ def _word_splitter(model, vocab_file):
 
 
 def _to_characters(stream, words, word, starts, ends):
-    """Turns bytes of words into code points of all texts: int32 [pieces] twice; "▁" alone has its first letter's."""
+    """Turns bytes of words into code points of all texts: int32 [tokens] twice; "▁" alone has its first letter's."""
     chars = stream.chars
-    lengths = 1 + sum(tf.cast(chars >= longer, tf.int32) for longer in (0x80, 0x800, 0x10000))  # in UTF-8
-    byte_of_char = tf.cumsum(lengths, exclusive=True)
+    byte_of_char = tf.cumsum(utf8_lengths(chars), exclusive=True)
     base = tf.gather(byte_of_char, tf.gather(words.row_starts(), word))
 
     def char_at(byte):
         return tf.searchsorted(byte_of_char, base + tf.maximum(byte, 0), "right") - 1
 
     return tf.gather(stream.starts, char_at(starts)), tf.gather(stream.limits, char_at(ends - 1))
-
-
-def _penalize_digit_commas(model):
-    for piece in model.pieces:
-        if len(piece.piece) > 1 and piece.piece[-1] == "," and piece.piece[-2].isdigit():
-            piece.score -= _PENALTY

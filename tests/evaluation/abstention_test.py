@@ -52,7 +52,7 @@ def test_wilson_s_interval():
     assert interval(1.0, 10) == pytest.approx((0.7225, 1.0), abs=1e-4)
 
 
-def test_what_is_no_abstention_is_refused():
+def test_refuses_shares_thresholds_and_arrays_that_cannot_be():
     with pytest.raises(ValueError, match="must have a share over 0"):
         Abstention(0.0, 0.5)
     with pytest.raises(ValueError, match="arrays of shape"):

@@ -169,12 +169,12 @@ def test_what_does_not_match_is_refused(golds, predictions, message):
 
 
 @pytest.mark.parametrize("tag", ["", "X", "o", "b-PER", "PER", "O-PER", "BI-PER", "-PER", "B-A B", "B-PER\n", "M-PER"])
-def test_unknown_tags(tag):
+def test_refuses_unknown_tags(tag):
     with pytest.raises(ValueError, match="unknown tag"):
         split_tag(tag)
 
 
-def test_split_tag():
+def test_splits_a_tag_into_prefix_and_type():
     tags = ("O", "B-PER", "I-", "S", "E-a-b")
     assert [split_tag(tag) for tag in tags] == [("O", ""), ("B", "PER"), ("I", ""), ("S", ""), ("E", "a-b")]
 
@@ -192,7 +192,7 @@ def test_split_tag():
         ([], "iob2"),
     ],
 )
-def test_find_scheme(sentences, scheme):
+def test_finds_the_scheme_of_sentences(sentences, scheme):
     assert find_scheme(sentences) == scheme
 
 
@@ -211,7 +211,7 @@ def test_entities_of_one_scheme_are_written_in_another(scheme_from, scheme_to):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_what_is_written_has_no_fault_and_the_same_entities(scheme):
+def test_written_tags_follow_the_scheme_and_mark_the_same_entities(scheme):
     rng = random.Random(2)
     for _ in range(1000):
         tags = random_tags(rng, rng.randrange(10))
@@ -239,7 +239,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("scheme, tags, index, reason", FAULTS)
-def test_find_fault(scheme, tags, index, reason):
+def test_finds_the_first_tag_that_a_scheme_does_not_allow(scheme, tags, index, reason):
     assert find_wrong_tag(tags.split(), scheme) == Fault(index, reason)
 
 

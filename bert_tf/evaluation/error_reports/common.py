@@ -1,4 +1,4 @@
-"""What error reports of all tasks share: examples, figures, sections, the page."""
+"""Base class and page of all tasks' error reports: rates, figures, sections."""
 
 import abc
 import dataclasses
@@ -64,7 +64,7 @@ def _ratio(part, whole):
 
 
 # === Judged ===
-# What a model answered on examples whose right answers are known: what every kind of such answers has.
+# Examples with labels and predictions: the interface of all error reports.
 
 
 class Shown(NamedTuple):
@@ -77,7 +77,7 @@ class Shown(NamedTuple):
         texts: {name: n texts}, one entry for each text that an example has.
         lengths: int [n], how long each is.
         unit: of the lengths.
-        place_name: what a place is called.
+        place_name: what a position is called.
     """
 
     path: str
@@ -98,7 +98,7 @@ class ErrorReport(abc.ABC):
 
     Attributes:
         examples: n of them.
-        remarks: {metric: what is to be said beside it, such as how it is averaged}.
+        remarks: {metric: a note to show next to it, such as how it is averaged}.
     """
 
     examples: Shown
@@ -127,7 +127,7 @@ class ErrorReport(abc.ABC):
 
     @abc.abstractmethod
     def columns(self) -> dict[str, Sequence]:
-        """Returns {name: n cells} of what is written beside id and texts."""
+        """Returns {name: n cells} of what is written in addition to id and texts."""
 
     @abc.abstractmethod
     def show(self, page: Page):
@@ -167,11 +167,11 @@ def _cell(value):
 
 
 # === Figures ===
-# The plots, each drawn on matplotlib's Axes; what colours say, shapes or places say too.
+# The plots, each drawn on matplotlib's Axes; what colours say, shapes or positions say too.
 
 
 _DOTS = 2000  # of a scatter at most: more would only hide each other
-_LETTERS = 18  # of a name beside a plot
+_LETTERS = 18  # of a name next to a plot
 
 
 def calibration(axes, bins: Bins):
@@ -438,7 +438,7 @@ def add_examples(
 
 
 # === Page ===
-# The part of a page that shows what a model does: the one place that draws it, whatever the task.
+# The part of a report that shows a model's predictions, whatever the task.
 
 
 def scored(
@@ -469,7 +469,7 @@ def scored(
 
 
 def _remark(name, judged):
-    """Returns what is to be said beside a score: what any of the files says of a metric of that name."""
+    """Returns the note next to a score: what any of the files says of a metric of that name."""
     metric = name.removeprefix("eval_")
     for split, each in judged.items():
         suffix = split.partition("_")[2]

@@ -107,9 +107,9 @@ def _matrix(gold, given, count):
     wrong = gold != given
     mixed = sum(np.bincount(side[wrong], minlength=count) for side in (gold, given))
     kept = np.sort(np.argsort(-mixed, kind="stable")[:_LABELS])
-    place = np.full(count, -1)
-    place[kept] = np.arange(len(kept))
-    rows, columns = place[gold], place[given]
+    index = np.full(count, -1)
+    index[kept] = np.arange(len(kept))
+    rows, columns = index[gold], index[given]
     cells = (rows * len(kept) + columns)[(rows >= 0) & (columns >= 0)]
     return kept, np.bincount(cells, minlength=len(kept) ** 2).reshape(len(kept), len(kept))
 

@@ -65,10 +65,10 @@ class TaggingReport(ErrorReport):
         common.add_means_by_length(page, self.examples, shares)
 
     def _show_types(self, page, types, sides, pairs):
-        names, place = [name or "(no type)" for name in types], {name: i for i, name in enumerate(types)}
+        names, index = [name or "(no type)" for name in types], {name: i for i, name in enumerate(types)}
         hits = [gold for gold, given in pairs if gold == given]
         golds, givens = ([entity for each in side for entity in each] for side in sides)
-        counts = [_count(each, place) for each in (golds, givens, hits)]
+        counts = [_count(each, index) for each in (golds, givens, hits)]
         common.label_rates(page, "type", names, Counts(*counts), _MICRO, "entities")
         found = Counter((kind_of_error(*pair), (pair[0] or pair[1]).type) for pair in pairs)
         with page.section("Kinds of errors"):
@@ -78,7 +78,7 @@ class TaggingReport(ErrorReport):
             page.table(None, rows, ("type", *_KINDS))
         matrix = np.zeros([len(types) + 1] * 2, int)
         for gold, given in pairs:
-            matrix[tuple(len(types) if each is None else place[each.type] for each in (gold, given))] += 1
+            matrix[tuple(len(types) if each is None else index[each.type] for each in (gold, given))] += 1
         remark = "Entities that overlap are held against each other, also where their ends differ. "
         common.confusion(page, "type", [*names, NONE], matrix,
                         remark + f"Given as {NONE!r}: missed. Rightly {NONE!r}: invented.")  # fmt: skip
@@ -137,8 +137,8 @@ def _overlap(a, b):
     return min(a.last, b.last) - max(a.first, b.first) + 1
 
 
-def _count(found, place):
-    return np.bincount([place[each.type] for each in found], minlength=len(place))
+def _count(found, index):
+    return np.bincount([index[each.type] for each in found], minlength=len(index))
 
 
 def _named(words, some):

@@ -85,7 +85,7 @@ class RegressionReport(ErrorReport):
 
 
 # === Places ===
-# Texts that look for the ones that belong to them: at which place each finds it.
+# Retrieval: at which rank each text finds the one that belongs to it.
 
 
 _LIMITS = (1, 3, 10, 100)

@@ -42,7 +42,7 @@ async def _open(browser, page, scheme):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_is_legible_and_asks_for_nothing(page, scheme):
+def test_the_page_is_legible_and_loads_nothing(page, scheme):
     async def look():
         async with Browser() as browser:
             await _open(browser, page, scheme)
