@@ -18,7 +18,7 @@ from bert_tf.utils.names import word_for
 # How many tokens of the examples are truncated.
 
 
-def cut_texts(sample: LintSample, cut: Cut | None, has_windows_to_offer: bool) -> Iterator[DataFinding]:
+def find_truncated_texts(sample: LintSample, cut: Cut | None, has_windows_to_offer: bool) -> Iterator[DataFinding]:
     """Yields the examples of which something was cut off.
 
     Args:
@@ -87,7 +87,7 @@ def _finding(sample, kind, lines, what, remedy):
 # Texts that are probably a mistake: empty ones, the same one again, with another label, or in the evaluation too.
 
 
-def empty(sample: LintSample) -> Iterator[DataFinding]:
+def find_empty_texts(sample: LintSample) -> Iterator[DataFinding]:
     """Yields the texts without a character that is no space, of those that every example should have."""
     for name, texts in sample.texts.items():
         if name in sample.optional:
@@ -105,7 +105,7 @@ def empty(sample: LintSample) -> Iterator[DataFinding]:
         )
 
 
-def repeated(sample: LintSample) -> Iterator[DataFinding]:
+def find_repeated_texts(sample: LintSample) -> Iterator[DataFinding]:
     """Yields examples that stand there again: with the same target, or with another one."""
     again, contrary = [], []
     for group in sorted(_groups(*sample.fingerprints)):
@@ -130,7 +130,7 @@ def repeated(sample: LintSample) -> Iterator[DataFinding]:
         yield _contradictions(sample, sorted(i for group, _ in contrary for i in group), contrary[0][1])
 
 
-def overlap(train: LintSample, held_out: LintSample) -> Iterator[DataFinding]:
+def find_overlap(train: LintSample, held_out: LintSample) -> Iterator[DataFinding]:
     """Yields the examples of a file to score on whose texts are in the one to learn from."""
     known, (hashes, examples) = train.fingerprints[0], held_out.fingerprints
     places = np.searchsorted(known, hashes)
@@ -155,7 +155,6 @@ def _groups(hashes, examples):
 
 
 def _contradictions(sample, indices, first):
-    """Returns the finding; first: target -> example, of one text."""
     (one, i), (other, k) = list(first.items())[:2]
     here, there = sample.places([i, k])
     one, other = _difference(one, other)
@@ -183,7 +182,7 @@ def _difference(one, other):
 # All checks of the files of a run.
 
 
-def look(samples: Mapping[str, LintSample]) -> list[DataFinding]:
+def check_samples(samples: Mapping[str, LintSample]) -> list[DataFinding]:
     """Returns what is probably a mistake in the files of a run, those to train on first.
 
     It costs a few percent of what tokenizing the examples does, and grows with the number of examples alone.
@@ -193,29 +192,29 @@ def look(samples: Mapping[str, LintSample]) -> list[DataFinding]:
     """
     found, train = [], samples.get("train")
     for split, sample in samples.items():
-        found += table_checks.as_it_lies(sample)
+        found += table_checks.check_raw_file(sample)
         found += _unreadable(sample, "text", sample.bad_texts, ("missing_texts", "no text"), "text_column")
         found += _unreadable(sample, "label", sample.bad_labels, ("empty_labels", "an empty label"), "label_column")
-        found += empty(sample)
+        found += find_empty_texts(sample)
         if split == "train":
-            found += table_checks.of_training(sample)
+            found += table_checks.check_training_labels(sample)
         if not split.startswith("test"):
-            found += repeated(sample)
+            found += find_repeated_texts(sample)
         if split.startswith("dev") and train:
-            found += table_checks.of_evaluation(sample, train) if train.labels is not None else []
-            found += overlap(train, sample)
+            found += table_checks.check_evaluation_labels(sample, train) if train.labels is not None else []
+            found += find_overlap(train, sample)
     return found
 
 
-def look_at_rows(
+def check_truncation(
     samples: Mapping[str, LintSample], cuts: Mapping[str, Cut | None], has_windows_to_offer: bool = False
 ) -> list[DataFinding]:
     """Returns what was truncated when the examples were tokenized.
 
     Args:
-        samples: as in `look`.
+        samples: as in `check_samples`.
         cuts: split -> what was truncated.
-        has_windows_to_offer: as in `lengths.cut_texts`.
+        has_windows_to_offer: as in `find_truncated_texts`.
     """
     several = ((samples[split], cut) for split, cut in cuts.items() if split in samples)
-    return [finding for sample, cut in several for finding in cut_texts(sample, cut, has_windows_to_offer)]
+    return [finding for sample, cut in several for finding in find_truncated_texts(sample, cut, has_windows_to_offer)]

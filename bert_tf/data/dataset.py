@@ -52,7 +52,9 @@ class Cut:
         return np.flatnonzero(self.needed > self.limit)
 
 
-def cut_of_rows(lengths: np.ndarray, max_seq_length: int, of: np.ndarray | None = None, n: int | None = None) -> Cut:
+def count_truncated(
+    lengths: np.ndarray, max_seq_length: int, of: np.ndarray | None = None, n: int | None = None
+) -> Cut:
     """Returns how much was truncated to `max_seq_length`.
 
     Args:
@@ -236,12 +238,12 @@ def build_batches(examples, order, max_seq_length, by_length=True, width_step=WI
         for rows in order:
             real = rows >= 0
             # 0 for padding: `start_positions` of another example may lie beyond this batch.
-            chosen = {name: _of_real(values[rows], real) for name, values in targets.items()}
+            chosen = {name: _zero_padding(values[rows], real) for name, values in targets.items()}
             yield {**examples.inputs(rows, width), **chosen, "is_real_example": real.astype(np.float32)}
 
     return without_autotune(tf.data.Dataset.from_generator(generate, output_signature=signature).prefetch(2))
 
 
-def _of_real(values, real):
+def _zero_padding(values, real):
     """Returns values [B, ...] with 0 in the sequences that are not real."""
     return np.where(real.reshape(-1, *[1] * (values.ndim - 1)), values, 0).astype(values.dtype)

@@ -92,7 +92,6 @@ def _serialize(values):
 
 
 def _entry(name, rows):
-    """Returns the entry of the map for one feature, [n, k]."""
     assert rows.dtype.kind in "iuf", f"{name}: {rows.dtype}"
     kind, numbers = (_SECOND, _floats(rows)) if rows.dtype.kind == "f" else (_THIRD, _varints(rows))
     feature = _field(kind, _field(_FIRST, numbers))
@@ -102,7 +101,6 @@ def _entry(name, rows):
 
 
 def _field(head, body):
-    """Returns `head`, the length of `body`, and `body`."""
     size = _varints(body.lengths[:, None])
     head = np.frombuffer(head, np.uint8)[None]
     columns = [(head, np.ones(head.shape, bool)), *size.columns, *body.columns]
@@ -162,10 +160,10 @@ def describe_records(path: str | os.PathLike) -> dict[str, tuple[str, int]]:
             does not end in .gz or the other way round, or its record is no tf.train.Example.
     """
     features = first_features(os.fspath(path))
-    return {name: features[in_file] for name, in_file in our_names(features).items()}
+    return {name: features[in_file] for name, in_file in map_names(features).items()}
 
 
-def our_names(names) -> dict[str, str]:
+def map_names(names) -> dict[str, str]:
     """Returns {our name: name in the file} for names in a file."""
     return {_V2_NAMES.get(name, name): name for name in names}
 
@@ -322,28 +320,28 @@ def read_records(
         ValueError: a file is not as `describe_records` needs it, not as `names` and `expect` say, or not like the
             others.
     """
-    parse = parser(paths, names, expect)
-    batches = serialized(paths).batch(batch_size or _PARSED, drop_remainder and batch_size is not None)
+    parse = build_parser(paths, names, expect)
+    batches = read_serialized(paths).batch(batch_size or _PARSED, drop_remainder and batch_size is not None)
     batches = batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
     return without_autotune(batches if batch_size else batches.unbatch())
 
 
-def serialized(paths: list) -> tf.data.Dataset:
+def read_serialized(paths: list) -> tf.data.Dataset:
     """Returns the records of all files, string [], one file after the other."""
-    return files(paths).flat_map(in_file)
+    return list_record_files(paths).flat_map(read_record_file)
 
 
-def files(paths: list) -> tf.data.Dataset:
-    """Returns what `in_file` takes, for each of the files."""
+def list_record_files(paths: list) -> tf.data.Dataset:
+    """Returns path and compression of each file, for `read_record_file`."""
     return tf.data.Dataset.from_tensor_slices([[os.fspath(path), compression_of(path)] for path in paths])
 
 
-def in_file(file) -> tf.data.Dataset:
-    """Returns the records of one file of `files`, string []."""
+def read_record_file(file) -> tf.data.Dataset:
+    """Returns the records of one file of `list_record_files`, string []."""
     return tf.data.TFRecordDataset(file[0], file[1])
 
 
-def parser(paths: list, names: tuple[str, ...] | None = None, expect: dict | None = None, stamps: bool = False):
+def build_parser(paths: list, names: tuple[str, ...] | None = None, expect: dict | None = None, stamps: bool = False):
     """Returns the function from serialized records (string [B]) of these files to {name: tensor}; see `read_records`.
 
     With `stamps` there is string [B] under MADE_WITH too: what a record says of how it was made, empty in most.
@@ -353,7 +351,7 @@ def parser(paths: list, names: tuple[str, ...] | None = None, expect: dict | Non
     first, *others = ((path, first_features(path)) for path in paths)
     for other in others:
         _check_same(*first, *other)
-    in_file = our_names(first[1])
+    in_file = map_names(first[1])
     held = {name: first[1][its_name] for name, its_name in in_file.items()}
     names = [name for name in held if name in FEATURES] if names is None else list(names)
     _check(paths[0], held, {**dict.fromkeys(names or ["input_ids"]), **(expect or {})})
@@ -371,10 +369,9 @@ def parser(paths: list, names: tuple[str, ...] | None = None, expect: dict | Non
 
 
 def _check_same(first_path, first, path, features):
-    """Raises ValueError where two files hold different features."""
     for name in sorted(first.keys() | features.keys()):
         if first.get(name) != features.get(name):
-            here, there = (_in_words(held.get(name)) for held in (features, first))
+            here, there = (_describe(held.get(name)) for held in (features, first))
             raise ValueError(
                 f"{path} must hold what {first_path} holds. Received {name} as {here} in the one and as {there} in the "
                 "other, records made for another length or with other options; read them apart, or make them anew."
@@ -395,12 +392,12 @@ def _check(path, held, expect):
                 called = _LENGTHS[feature.per]
                 remedy = f" with `{called}={length}`, or give `{called}={held[name][1]}` here"
             raise ValueError(
-                f"{path} must hold {name} as {_in_words(needed)}. Received {_in_words(held[name])}; "
+                f"{path} must hold {name} as {_describe(needed)}. Received {_describe(held[name])}; "
                 f"make the records anew{remedy}."
             )
 
 
-def _in_words(description):
+def _describe(description):
     """("int64", 128) -> "128 int64"."""
     if description is None:
         return "nothing"

@@ -23,7 +23,7 @@ from bert_tf.utils import files
 def group_by_texts(sample: LintSample) -> np.ndarray:
     """Returns int64 [n]: for each of the n examples the first one that has the same texts.
 
-    The same are those that `checks.texts.overlap` finds in two files: case and outer spaces do not count.
+    The same are those that `checks.find_overlap` finds in two files: case and outer spaces do not count.
     """
     hashes, examples = sample.fingerprints  # ascending hashes; of the same ones the earlier example stands first
     begins = np.concatenate([[True], hashes[1:] != hashes[:-1]])
@@ -32,7 +32,7 @@ def group_by_texts(sample: LintSample) -> np.ndarray:
     return first
 
 
-def of_values(values: Sequence[Hashable]) -> np.ndarray:
+def group_by_values(values: Sequence[Hashable]) -> np.ndarray:
     """Returns int64 [n]: for each of n values the position of the first one that is the same."""
     first = {}
     return np.fromiter((first.setdefault(value, i) for i, value in enumerate(values)), np.int64, len(values))
@@ -89,7 +89,7 @@ def assign_parts(units: np.ndarray, strata: np.ndarray, shares: Sequence[float],
     large = order[sizes[order] > 1]
     large = large[np.argsort(-sizes[large], kind="stable")]
     expected = np.outer(np.bincount(strata), shares)
-    part, held = _place([strata[members[i]].tolist() for i in large], expected)
+    part, held = _assign_large_units([strata[members[i]].tolist() for i in large], expected)
     parts = np.full(len(sizes), -1)
     parts[large] = part
     single = order[sizes[order] == 1]
@@ -101,7 +101,7 @@ def assign_parts(units: np.ndarray, strata: np.ndarray, shares: Sequence[float],
     return parts[unit_of]
 
 
-def _place(units, expected):
+def _assign_large_units(units, expected):
     """Returns the part of each unit, given as its rows' labels, and float [labels, parts]: how many rows are there."""
     labels, parts = expected.shape
     held, aims = np.zeros([labels + 1, parts]).tolist(), np.vstack([expected, expected.sum(0)]).tolist()
@@ -125,7 +125,7 @@ def _quotas(expected, held, rows, rng):
     missing[missing.sum(1) == 0] = expected[missing.sum(1) == 0]
     wanted = np.maximum(largest_remainders(expected.sum(0)) - held.sum(0), 0)
     columns = largest_remainders(wanted * rows.sum() / wanted.sum())
-    return _rounded(_fitted(missing, rows, columns), rows, columns, rng)
+    return _round_table(_rake(missing, rows, columns), rows, columns, rng)
 
 
 def largest_remainders(values: np.ndarray) -> np.ndarray:
@@ -136,7 +136,7 @@ def largest_remainders(values: np.ndarray) -> np.ndarray:
     return whole
 
 
-def _fitted(table, rows, columns):
+def _rake(table, rows, columns):
     """Returns a table stretched, row by row and column by column, until both have about these sums (raking)."""
     for _ in range(_ROUNDS):
         table = table * (columns / np.maximum(table.sum(0), _EXACT))
@@ -144,7 +144,7 @@ def _fitted(table, rows, columns):
     return table
 
 
-def _rounded(table, rows, columns, rng):
+def _round_table(table, rows, columns, rng):
     """Returns the table as whole numbers with these sums: the largest remainders are rounded up while there is room."""
     whole = np.floor(table + _EXACT).astype(int)
     remainders = np.round(table - whole, 9).ravel()
@@ -198,7 +198,7 @@ def write_split_files(path: str, begins: Sequence[int], parts: np.ndarray, outpu
             if is_packed:  # without name and time, which would make other bytes of the same rows
                 packed = (gzip.GzipFile("", "wb", fileobj=file, mtime=0) for file in opened)
                 opened = [stack.enter_context(file) for file in packed]
-            _write_rows(_blocks(path, begins), parts, opened)
+            _write_rows(_read_blocks(path, begins), parts, opened)
 
 
 @contextlib.contextmanager
@@ -234,7 +234,7 @@ def _write_row(file, row, end):
     file.write(row if row.endswith(b"\n") else row + end)
 
 
-def _blocks(path, begins) -> Iterator[bytes]:
+def _read_blocks(path, begins) -> Iterator[bytes]:
     """Yields the lines before the first row, then those of each row; blank lines at the end are left out."""
     block, rest = [], iter(begins)
     begin = next(rest)
@@ -351,7 +351,7 @@ def split_table(
     examples = _read(path, columns)
     texts = {"text_a": examples.text_a, **({"text_b": examples.text_b} if examples.text_b else {})}
     same = group_by_texts(LintSample(path, examples.where, texts))
-    together = join_groups(same, of_values(_groups(path, columns))) if columns.group else same
+    together = join_groups(same, group_by_values(_groups(path, columns))) if columns.group else same
     if (count := len(np.unique(together))) < len(shares):
         raise ValueError(
             f"{path} must hold at least {len(shares)} groups of rows, one for each part. Received {len(examples)} rows "
@@ -359,7 +359,7 @@ def split_table(
             "parts."
         )
     labels = _labels(examples)
-    strata = of_values([frozenset(names) for names in labels]) if labels else np.zeros(len(examples), int)
+    strata = group_by_values([frozenset(names) for names in labels]) if labels else np.zeros(len(examples), int)
     strata = np.unique(strata, return_inverse=True)[1]
     parts = assign_parts(together, strata, list(shares.values()), seed)
     paths = {part: paths[part] for part in shares}
@@ -406,7 +406,6 @@ def _groups(path, columns):
 
 
 def _labels(examples):
-    """Returns the names of each row's labels; None where there are none, or numbers."""
     if examples.labels is None or isinstance(examples.labels[0], float):
         return None
     return [(label,) if isinstance(label, str) else label for label in examples.labels]

@@ -23,7 +23,7 @@ _FEW_ROWS = 10  # fewer say nothing of how many labels there should be
 _SHOWN = 6  # labels
 
 
-def of_training(sample: LintSample) -> Iterator[DataFinding]:
+def check_training_labels(sample: LintSample) -> Iterator[DataFinding]:
     """Yields what is wrong with the labels of a file to learn from."""
     counts = count_labels(sample)
     yield from _spellings(sample, counts)
@@ -35,7 +35,7 @@ def of_training(sample: LintSample) -> Iterator[DataFinding]:
         yield from _rare(sample, counts)
 
 
-def of_evaluation(sample: LintSample, train: LintSample) -> Iterator[DataFinding]:
+def check_evaluation_labels(sample: LintSample, train: LintSample) -> Iterator[DataFinding]:
     """Yields the labels of a file to score on that are not in the one to learn from."""
     known = count_labels(train)
     unknown = {name: count for name, count in count_labels(sample).items() if name not in known}
@@ -48,7 +48,7 @@ def of_evaluation(sample: LintSample, train: LintSample) -> Iterator[DataFinding
         UNKNOWN,
         sample.path,
         len(unknown),
-        f"{number_of(len(unknown), sample.label)} that {train.path} does not have: {_listed(unknown)}"
+        f"{number_of(len(unknown), sample.label)} that {train.path} does not have: {_list_counts(unknown)}"
         + (f", of which, if spaces and letter case are ignored, {', '.join(alike[:_SHOWN])}" if alike else ""),
         f"correct {them}, or train on examples of {them} too",
         _places(sample, unknown),
@@ -113,7 +113,7 @@ def _too_many(sample, counts):
         "many_labels",
         sample.path,
         len(counts),
-        f"{len(counts):,} {sample.label}s in {len(sample):,} examples, more than one in two: {_listed(counts)}",
+        f"{len(counts):,} {sample.label}s in {len(sample):,} examples, more than one in two: {_list_counts(counts)}",
         f"check `label_column`{remedy}",
     )
 
@@ -128,18 +128,17 @@ def _rare(sample, counts):
             "rare_labels",
             sample.path,
             len(rare),
-            f"{len(rare)} of {len(counts)} {sample.label}s with {_RARE} examples or fewer: {_listed(rare)}",
+            f"{len(rare)} of {len(counts)} {sample.label}s with {_RARE} examples or fewer: {_list_counts(rare)}",
             "add examples, or put such labels together, for nothing is learned of them",
             _places(sample, rare),
         )
 
 
 def _places(sample, names):
-    """Returns where the examples are that have a label of these."""
     return sample.places(i for i in range(len(sample)) if any(name in names for name in sample.names(i)))
 
 
-def _listed(counts):
+def _list_counts(counts):
     chosen = sorted(counts, key=lambda name: (counts[name], name))
     shown = ", ".join(f"{name[:40]!r} {counts[name]}" for name in chosen[:_SHOWN])
     return shown + (", ..." if len(chosen) > _SHOWN else "")
@@ -168,7 +167,7 @@ _LONG = 4  # words: no name of a column has so many
 _RAW_FEW_ROWS = 10
 
 
-def as_it_lies(sample: LintSample) -> Iterator[DataFinding]:
+def check_raw_file(sample: LintSample) -> Iterator[DataFinding]:
     """Yields what shows that a file was not written as it is read."""
     extension = extension_of(sample.path)
     if extension == ".parquet":
@@ -216,7 +215,6 @@ def _encoding(path, text, lost):
 
 
 def _conversion(path):
-    """Returns how to convert a file of which no letter beyond ASCII is UTF-8."""
     stem, extension = os.path.splitext(path.removesuffix(".gz"))
     packed = path != stem + extension
     read, source = (f"gzip -dc {shlex.quote(path)} | ", "") if packed else ("", f" {shlex.quote(path)}")

@@ -129,7 +129,6 @@ def find_columns(columns: Sequence[Column], names: Sequence[str], at: str, heade
 
 
 def _missing(columns, names, at, header):
-    """Returns the error that says which columns there are instead of these."""
     parameters = " and ".join(dict.fromkeys(f"`{column.parameter}`" for column in columns))
     advice = f"choose {word_for(len(columns), 'one', 'them')} with {parameters}"
     advice += ", or say `header=false` if line 1 is already an example" if header else ""
@@ -335,7 +334,6 @@ def _select(path, rows, separators, wanted, header, skip_short):
 
 
 def _too_wide(path, line, row, names, separators):
-    """Returns the error of a row with more columns than are named: what is read is perhaps another column."""
     advice = "put a field with commas into double quotes" if separators == "commas" else "take out a stray tab"
     return ValueError(
         f"{line_position(path, line)}: a row must have the {len(names)} columns of line 1, separated by {separators}. "
@@ -344,7 +342,6 @@ def _too_wide(path, line, row, names, separators):
 
 
 def _too_short(path, line, row, need, wanted, separators):
-    """Returns the error of a row with fewer than `need` columns, and its likely reason."""
     parameters = " and ".join(dict.fromkeys(f"`{column.parameter}`" for column in wanted))
     remedy = wanted[0].remedy or f"correct this line, or check {parameters}"
     if separators == "tabs" and any('"' in cell for cell in row):

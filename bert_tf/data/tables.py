@@ -188,7 +188,6 @@ def _read(path, columns, only, remedy, header, skip_short):
 
 
 def _choose(path, rows, column, value):
-    """Returns the rows whose last value is `value`, without it."""
     chosen = [(line, values[:-1]) for line, values in rows if values[-1] == value]
     if not chosen:
         there = sorted({str(values[-1]) for _, values in rows})
@@ -213,17 +212,16 @@ def _kept(kinds, values):
 
 
 def _checked(path, line, kinds, values, kept):
-    """Returns `kept`, what `_kept` gave; raises ValueError where a value is not of its kind."""
     if None in kept:
         (column, kind), value = kinds[kept.index(None)], values[kept.index(None)]
         raise ValueError(
             f"{line_position(path, line)}: {kind.must}. Received: {excerpt(value)} in column {column.name!r}; "
-            f"correct this line, or {_advice(column)}."
+            f"correct this line, or {_column_advice(column)}."
         )
     return kept
 
 
-def _advice(column):
+def _column_advice(column):
     return column.remedy or f"check `{column.parameter}`"
 
 
@@ -289,7 +287,6 @@ def _check_values(path, rows, kinds, texts, label_place):
 
 
 def _refuse_bad(path, kinds, bad_texts, bad_labels, label_place):
-    """Raises ValueError where there are such, as `_check_values` returns them."""
     if bad_texts:
         raise _bad_text(path, bad_texts, kinds)
     if bad_labels:
@@ -307,7 +304,6 @@ def _bad_text(path, bad, kinds):
 
 
 def _bad_label(path, bad, column, kind):
-    """Returns the error of all rows whose label is empty or of another kind; bad: line -> label."""
     value, must = next(iter(bad.values())), kind.must
     if is_empty(value) and kind.read("") is None:  # else an empty field stands for no labels
         must = "every example must have a label, and here the label is empty"
@@ -317,17 +313,17 @@ def _bad_label(path, bad, column, kind):
 
 def _bad_rows(path, lines, must, value, column, remedy):
     """Returns the error of rows at `lines`, in the first of which stands `value`."""
-    more, advice = "", f", or {_advice(column)}" if column.parameter else ""
+    more, advice = "", f", or {_column_advice(column)}" if column.parameter else ""
     if len(lines) > 1:
         noun = "row" if path.lower().endswith(".parquet") else "line"
-        more = f", and {number_of(len(lines) - 1, f'more such {noun}')}: {shown_lines(lines[1:])}"
+        more = f", and {number_of(len(lines) - 1, f'more such {noun}')}: {format_lines(lines[1:])}"
     return ValueError(
         f"{line_position(path, lines[0])}: {must}. Received: {excerpt(value)} in column {column.name!r}{more}; "
         f"{remedy}{advice}."
     )
 
 
-def shown_lines(lines: Sequence[int], count: int | None = None) -> str:
+def format_lines(lines: Sequence[int], count: int | None = None) -> str:
     """Returns "3, 5, 8", of which the first 99 are shown; count: how many there are where `lines` lacks some."""
     shown = ", ".join(map(str, lines[:MOST]))
     return shown + (", ..." if max(count or 0, len(lines)) > len(lines[:MOST]) else "")

@@ -144,14 +144,14 @@ class Windowed:
         Args: as `Tokenized.inputs`.
         """
         counts = np.where(chosen >= 0, np.diff(self.splits)[chosen], 1)
-        number = np.arange(_few_sizes(counts.max()))
+        number = np.arange(_round_up_size(counts.max()))
         there = number < counts[:, None]
         rows = np.where(there & (chosen >= 0)[:, None], self.splits[:-1][chosen][:, None] + number, -1)
         features = self.rows.inputs(rows.reshape(-1), width)
         return {name: values.reshape(*rows.shape, -1) * there[..., None] for name, values in features.items()}
 
 
-def _few_sizes(count):
+def _round_up_size(count):
     """Returns the next of 1, 2, 3, 4, 6, 8, 12, 16, 24, ...: XLA compiles a program for every shape."""
     power = 1 << (int(count) - 1).bit_length()
     return power // 4 * 3 if count <= power // 4 * 3 else power

@@ -39,7 +39,7 @@ class Abstention:
 
 
 @dataclasses.dataclass(frozen=True)
-class Curve:
+class RiskCoverageCurve:
     """How many answers are given, and how many of those are right, at m thresholds from the highest down.
 
     Attributes:
@@ -53,7 +53,7 @@ class Curve:
     accuracy: np.ndarray
 
     @classmethod
-    def of(cls, confidence: np.ndarray, right: np.ndarray) -> "Curve":
+    def of(cls, confidence: np.ndarray, right: np.ndarray) -> "RiskCoverageCurve":
         """Returns the curve of n > 0 answers; answers of one probability are given or withheld together.
 
         Args:
@@ -131,7 +131,7 @@ def interval(share: float, n: int) -> tuple[float, float]:
 _MARKS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)  # coverages in the table
 
 
-def show(page: Page, curve: Curve, abstention: Abstention | None, share: float):
+def add_abstention(page: Page, curve: RiskCoverageCurve, abstention: Abstention | None, share: float):
     """Adds the curve, and what the threshold that was chosen does.
 
     Args:
@@ -158,7 +158,7 @@ def show(page: Page, curve: Curve, abstention: Abstention | None, share: float):
     page.table(None, rows, ("answers given", "right of these", "from a probability of"))
 
 
-def plot_risk(axes, curve: Curve, abstention: Abstention | None, share: float):
+def plot_risk(axes, curve: RiskCoverageCurve, abstention: Abstention | None, share: float):
     """The share of wrong answers (the risk) by the share of answers that are given, from the surest on."""
     axes.plot(curve.coverage, 1 - curve.accuracy, color=FILL, linewidth=1)
     axes.axhline(1 - share, color=INK, linewidth=1, linestyle="--", label=f"asked for: {1 - share:.3g}")

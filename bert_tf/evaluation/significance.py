@@ -106,8 +106,6 @@ def _draws(counts, samples, generator):
 
 
 def _by_function(metric):
-    """Returns the score of every draw by a function that knows no weights."""
-
     def score(weights, labels, predictions):
         return np.array([metric(np.repeat(labels, row), np.repeat(predictions, row)) for row in weights], np.float64)
 

@@ -262,7 +262,7 @@ def score_squad(
     return {**scores, "missing": missing} if missing else scores
 
 
-def of_questions(golds: Golds, predictions: Mapping[str, str]) -> tuple[dict[str, float], dict[str, float]]:
+def score_questions(golds: Golds, predictions: Mapping[str, str]) -> tuple[dict[str, float], dict[str, float]]:
     """Returns {question id: exact} and {question id: F1}, 0 to 1, of what is predicted; "" is no answer."""
     return _raw_scores(golds.texts, predictions, golds.version_2)
 
@@ -332,7 +332,6 @@ def _best_threshold(scores, predictions, null_odds, has_answer):
 
 
 def _check(golds, predictions, null_odds):
-    """Returns how many questions have no prediction; says which ids do not fit."""
     strange = [name for name in predictions if name not in golds.texts]
     if len(strange) == len(predictions):
         raise ValueError(

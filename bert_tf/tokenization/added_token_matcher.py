@@ -109,17 +109,16 @@ class Sections(NamedTuple):
         origins = tf.gather(self.origins, of)
         flat = [ids.flat_values, starts.flat_values + origins, limits.flat_values + origins]
         behind = (tf.gather(each, found) for each in (self.tokens, self.starts, self.limits))
-        flat = [_stitched(indices, list(each)) for each in zip(flat, behind, strict=True)]
+        flat = [_stitch(indices, list(each)) for each in zip(flat, behind, strict=True)]
         if has_words:
             _, indices, new_splits = _between(ids.row_splits, found)
-            lengths = _stitched(indices, [ids.values.row_lengths(), tf.ones_like(found)])
+            lengths = _stitch(indices, [ids.values.row_lengths(), tf.ones_like(found)])
             flat = [tf.RaggedTensor.from_row_lengths(each, lengths, validate=False) for each in flat]
         of_texts = tf.gather(new_splits, self.splits)
         return tuple(tf.RaggedTensor.from_row_splits(each, of_texts, validate=False) for each in flat)
 
 
-def _stitched(places, values):
-    """Returns several vectors as one, each value in its place."""
+def _stitch(places, values):
     return tf.dynamic_stitch([tf.cast(each, tf.int32) for each in places], values)
 
 
@@ -198,8 +197,6 @@ def _normalized_contents(tokens, normalize):
 
 
 class _Finder(tf.Module):
-    """Finds the contents of tokens and cuts sections there."""
-
     def __init__(self, tokens, contents, apart=()):
         super().__init__()
         first = {content: i for i, content in reversed(list(enumerate(contents)))}  # the lower id counts
@@ -301,10 +298,10 @@ def _cut(sections, row, tokens, cut_starts, cut_limits, starts, limits):
     last, first = tf.range(nrows) + splits[1:], tf.range(nrows) + splits[:-1]
 
     def ends(of_matches, of_old):
-        return _stitched([before, last], [of_matches, of_old])
+        return _stitch([before, last], [of_matches, of_old])
 
     of = ends(row, tf.range(nrows))
-    begin = _stitched([before + 1, first], [cut_limits, tf.zeros_like(sections.tokens)])
+    begin = _stitch([before + 1, first], [cut_limits, tf.zeros_like(sections.tokens)])
     end = ends(cut_starts, tf.cast(chars.row_lengths(), tf.int32))
     start = tf.gather(chars.row_starts(), of) + tf.cast(begin, tf.int64)
     count = tf.cast(tf.maximum(end - begin, 0), tf.int64)  # white space that both neighbours take is the first one's

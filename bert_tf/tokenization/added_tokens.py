@@ -49,7 +49,7 @@ class AddedToken:
         return dataclasses.asdict(self)
 
 
-def ordered(
+def order_added_tokens(
     tokens: Iterable[AddedToken],
     pieces: Sequence[str],
     id_of: Callable[[str], int | None],
@@ -94,7 +94,7 @@ def ordered(
     return tokens
 
 
-def names_with(pieces: Sequence[str], tokens: Iterable[AddedToken]) -> list[str]:
+def names_with_added(pieces: Sequence[str], tokens: Iterable[AddedToken]) -> list[str]:
     """Returns the tokens of a vocabulary and those added tokens that stand behind it, in the order of their ids."""
     return [*pieces, *(token.content for token in tokens if token.id >= len(pieces))]
 
@@ -115,7 +115,7 @@ def added_tokens_config(tokens: Sequence[AddedToken]) -> dict[str, Any]:
     return {DECODER: decoder} | ({SPECIAL_LIST: special} if special else {})
 
 
-def write_file(directory: str, tokens: Sequence[AddedToken]):
+def write_added_tokens(directory: str, tokens: Sequence[AddedToken]):
     """Writes added_tokens.json, from which older programs read the ids; nothing where there are no added tokens."""
     if tokens:
         ids = {token.content: token.id for token in tokens}
@@ -191,7 +191,7 @@ def read_added_tokens(
         for token in by_file:
             found.take(token, os.path.join(directory, ADDED_FILE), replace=False)
     _take_lists(found, lists, len(pieces), id_of)
-    tokens = ordered(found.tokens.values(), pieces, id_of, found.sources)
+    tokens = order_added_tokens(found.tokens.values(), pieces, id_of, found.sources)
     special = set(special)
     return tuple(token for token in tokens if token.content not in special or token.id >= len(pieces))
 
@@ -284,7 +284,6 @@ def _take_lists(found, lists, size, id_of):
 
 
 def _warn_of_ignored(directory, by_file, found):
-    """Says what Transformers passes over where tokenizer_config.json has the tokens."""
     ignored = [token.content for token in by_file if token.content not in found.tokens]
     if ignored:
         logging.warning(

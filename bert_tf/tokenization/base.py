@@ -13,7 +13,13 @@ from bert_tf.models.families import Family, InputTemplate
 from bert_tf.tokenization import packing, precedence, tokenizer_json, tokenizer_json_writer
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_token_matcher import AddedTokenMatcher, Normalized
-from bert_tf.tokenization.added_tokens import AddedToken, names_with, ordered, read_added_tokens, write_file
+from bert_tf.tokenization.added_tokens import (
+    AddedToken,
+    names_with_added,
+    order_added_tokens,
+    read_added_tokens,
+    write_added_tokens,
+)
 from bert_tf.tokenization.settings import with_special_tokens
 from bert_tf.tokenization.tokenizer_json import WholeFile
 from bert_tf.utils.text_lists import text_list
@@ -222,7 +228,6 @@ class BaseTokenizer(tf.Module):
         return {**settings, _ADDED: added} if added else dict(settings)
 
     def _with_added(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns `settings` with the added tokens, where there are any."""
         return {**settings, _ADDED: [token.to_json() for token in self.added_tokens]} if self.added_tokens else settings
 
     def _take_added_tokens(self, tokens: Sequence[AddedToken]):
@@ -234,9 +239,9 @@ class BaseTokenizer(tf.Module):
         if not tokens:
             return
         own = self._vocabulary
-        self.added_tokens = ordered(tokens, own.pieces, own.id_of)
+        self.added_tokens = order_added_tokens(tokens, own.pieces, own.id_of)
         behind = {token.content: token.id for token in self.added_tokens if token.id >= len(own.pieces)}
-        self._all = _Extended(names_with(own.pieces, self.added_tokens), own, behind)
+        self._all = _Extended(names_with_added(own.pieces, self.added_tokens), own, behind)
         self.mask_id = self._all.id_of(self.mask)
         matched = [token for token in self.added_tokens if token.content not in self._special()]
         if matched:
@@ -257,7 +262,7 @@ class BaseTokenizer(tf.Module):
         self._write_vocabulary(directory)
         tokenizer_json_writer.write_tokenizer_json(directory, self._tokenizer_json())
         vocabularies.write_config(directory, *self._tokenizer_config())
-        write_file(directory, self.added_tokens)
+        write_added_tokens(directory, self.added_tokens)
 
     def _write_vocabulary(self, directory: str):
         raise NotImplementedError

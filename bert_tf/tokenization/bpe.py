@@ -37,7 +37,7 @@ def _classes() -> np.ndarray:
     return classes
 
 
-class _Pieces(NamedTuple):
+class _BpeTokens(NamedTuple):
     """Neighbouring tokens of all words: `ids`, the `words` that they are of, and where each `begins` in bytes."""
 
     ids: tf.Tensor
@@ -87,7 +87,7 @@ class BytePairs(tf.Module):
         char_of_byte = tf.repeat(tf.range(tf.size(codes)), lengths)
         words = tf.gather(word_of_char, char_of_byte)
         ids = tf.gather(self._bytes, tf.cast(data, tf.int32))
-        tokens = self._merged(_Pieces(ids, words, tf.range(tf.size(ids))))
+        tokens = self._merged(_BpeTokens(ids, words, tf.range(tf.size(ids))))
         ends = tf.concat([tokens.begins[1:], tf.shape(data)], 0)[: tf.size(tokens.ids)]
         starts, limits = self._extents(codes, tf.gather(char_of_byte, tokens.begins), tf.gather(char_of_byte, ends - 1))
         row = tf.gather(rows, tf.gather(char_of_byte, tokens.begins))
@@ -100,10 +100,10 @@ class BytePairs(tf.Module):
         """bool [characters]: where a word begins; what GPT-2's regular expression does, one character at a time."""
         kinds = tf.cast(tf.gather(self._kinds, codes), tf.int32)
         first = tf.concat([[True], rows[1:] != rows[:-1]], 0)[: tf.size(codes)]
-        before = tf.where(first, -1, shifted(kinds, 1))
-        after_blank = ~first & (shifted(codes, 1) == _BLANK)
+        before = tf.where(first, -1, shift(kinds, 1))
+        after_blank = ~first & (shift(codes, 1) == _BLANK)
         space = kinds == _SPACE
-        lonely = space & ~shifted(tf.concat([space & ~first, [False]], 0)[: tf.size(codes)], -1)  # none follows it
+        lonely = space & ~shift(tf.concat([space & ~first, [False]], 0)[: tf.size(codes)], -1)  # none follows it
         short, inside, behind = self._contractions(codes, first, before, after_blank)
         is_last = tf.concat([rows[1:] != rows[:-1], [True]], 0)[: tf.size(rows)]  # of its text
         last_space = lonely & ~is_last & (before == _SPACE)
@@ -114,14 +114,14 @@ class BytePairs(tf.Module):
         """bool [characters] thrice: an apostrophe that begins 's or the like, the rest of it, and what follows it."""
         can = (codes == _APOSTROPHE) & (first | ((before != _OTHER) & ~after_blank))
         inner = tf.where(first, 0, codes)  # 0: no letter, another text begins
-        after = shifted(inner, -1), tf.where(shifted(inner, -1) == 0, 0, shifted(inner, -2))
+        after = shift(inner, -1), tf.where(shift(inner, -1) == 0, 0, shift(inner, -2))
         lengths = tf.zeros_like(codes)
         for text in reversed(_CONTRACTIONS):
             same = [letters == ord(letter) for letters, letter in zip(after, text[1:], strict=False)]
             lengths = tf.where(functools.reduce(tf.logical_and, same, can), len(text), lengths)
         short = lengths > 0
-        inside = shifted(short, 1) | shifted(lengths == 3, 2)
-        behind = shifted(lengths == 2, 2) | shifted(lengths == 3, 3)
+        inside = shift(short, 1) | shift(lengths == 3, 2)
+        behind = shift(lengths == 2, 2) | shift(lengths == 3, 3)
         return short, inside, behind
 
     def _merged(self, pieces):
@@ -129,24 +129,24 @@ class BytePairs(tf.Module):
 
         def candidates(pieces):
             same = tf.concat([pieces.words[1:] == pieces.words[:-1], [False]], 0)[: tf.size(pieces.ids)]
-            left, right = tf.cast(pieces.ids, tf.int64), tf.cast(shifted(pieces.ids, -1), tf.int64)
+            left, right = tf.cast(pieces.ids, tf.int64), tf.cast(shift(pieces.ids, -1), tf.int64)
             return tf.where(same, self._merges.lookup(left * self._width + right), _NEVER)
 
         def merge(ids, words, begins, ranks):
             best = tf.gather(tf.math.segment_min(ranks, words), words)
             chosen = (ranks == best) & (ranks != _NEVER)
             at = tf.range(tf.size(ids))
-            begun = tf.where(chosen & ~shifted(chosen, 1), at, 0)  # where three alike meet, the first two merge
+            begun = tf.where(chosen & ~shift(chosen, 1), at, 0)  # where three alike meet, the first two merge
             chosen &= (at - _latest(begun)) % 2 == 0
             made = tf.cast(ranks % self._width, ids.dtype)
-            kept = tf.where(~shifted(chosen, 1))[:, 0]
-            merged = _Pieces(*(tf.gather(x, kept) for x in (tf.where(chosen, made, ids), words, begins)))
+            kept = tf.where(~shift(chosen, 1))[:, 0]
+            merged = _BpeTokens(*(tf.gather(x, kept) for x in (tf.where(chosen, made, ids), words, begins)))
             return *merged, candidates(merged)
 
         loop = (*pieces, candidates(pieces))
         shapes = (tf.TensorShape([None]),) * 4
         *merged, _ = tf.while_loop(lambda *state: tf.reduce_any(state[3] != _NEVER), merge, loop, shapes)
-        return _Pieces(*merged)
+        return _BpeTokens(*merged)
 
     def _extents(self, codes, first, last):
         """Returns where tokens begin and end in code points of all texts, without the blanks around them."""
@@ -166,7 +166,7 @@ def _latest(places):
     return tf.gather(tf.concat([[0], tf.boolean_mask(places, there)], 0), tf.cumsum(tf.cast(there, tf.int32)))
 
 
-def shifted(values, by):
+def shift(values, by):
     """Returns values moved `by` positions to the right, to the left below zero, with zeros where none comes from."""
     count = tf.minimum(abs(by), tf.size(values))
     fill = tf.zeros([count], values.dtype)

@@ -141,7 +141,7 @@ class ByteBpeTokenizer(BaseTokenizer):
         write_text(os.path.join(directory, MERGES_FILE), "".join(f"{line}\n" for line in lines))
 
     def _tokenizer_json(self):
-        return tokenizer_json_writer.byte_bpe(self, self._merges)
+        return tokenizer_json_writer.byte_bpe_json(self, self._merges)
 
     def _tokenizer_config(self):
         settings = {"add_prefix_space": self.add_prefix_space, **self.special_tokens}
@@ -158,7 +158,6 @@ class ByteBpeTokenizer(BaseTokenizer):
 
 
 def _by_id(vocab, source):
-    """Returns the tokens in the order of their ids."""
     tokens = sorted(vocab, key=vocab.get)
     wrong = next((i for i, token in enumerate(tokens) if vocab[token] != i), None)
     if wrong is not None:
@@ -198,7 +197,6 @@ def _read_pair(vocab_file):
 
 
 def _checked_merge(merge, vocab, where):
-    """Returns the two tokens of "a b", or of ["a", "b"]."""
     pair = tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) if isinstance(merge, list) else ()
     if len(pair) != 2 or not all(isinstance(token, str) and token for token in pair):
         raise ValueError(f"{where}: a merge must be two pieces with a space between. Received: {brief(merge)}.")

@@ -69,7 +69,7 @@ def character_table(decompose: bool = True) -> CharacterTable:
             deltas[code, : len(form)] = [ord(c) - code for c in form]
     for first, last in CJK:
         flags[first : last + 1] |= ISOLATED
-    return _paged(flags, deltas)
+    return _build_pages(flags, deltas)
 
 
 def _flags(char, category):
@@ -95,7 +95,7 @@ def _sigma_flags(char):
     return TRANSPARENT if ("A" + char + "\u03a3").lower().endswith("\u03c2") else 0
 
 
-def _paged(flags, deltas):
+def _build_pages(flags, deltas):
     """Keeps each distinct page once: most of Unicode is ordinary letters, its own lower case."""
     rows = np.concatenate([flags[:, None], deltas], axis=1).reshape(_CODE_POINTS // PAGE, -1)
     seen: dict[bytes, int] = {}

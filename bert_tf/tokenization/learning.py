@@ -125,12 +125,12 @@ def read_sentences(patterns: list[str], input_format: str | None, options: TextO
         )
 
 
-def count(
+def count_words(
     texts: Iterable[list[str]], do_lower_case: bool, prepare: Callable[[tf.Tensor], tf.Tensor] | None = None
 ) -> Counter:
     """Returns how often each word occurs in the sentences of all texts; `prepare` as for `WordCounter`."""
     counter = WordCounter(do_lower_case, prepare=prepare)
-    for sentences in _gathered(texts):
+    for sentences in _join_short_lists(texts):
         counter.add(sentences)
     return counter.counts
 
@@ -150,7 +150,7 @@ def hold_out(texts: Iterable[list[str]], held_out: list[str]) -> Iterator[list[s
                 yield sentences[i : i + _STRETCH]
 
 
-def _gathered(texts):
+def _join_short_lists(texts):
     """Joins short lists, so that each call into the graph has enough to do."""
     gathered, size = [], 0
     for sentences in texts:
@@ -285,12 +285,12 @@ _SECONDS_A_WORD = 8e-5  # of a try
 _PREFIX = "##"
 
 
-def special_pieces(unused_pieces: int = 0) -> list[str]:
+def special_tokens_first(unused_pieces: int = 0) -> list[str]:
     """Returns the tokens that come first: [PAD], [unused0] ..., [UNK], [CLS], [SEP], [MASK], as in Google's files."""
     return [PAD, *(f"[unused{i}]" for i in range(unused_pieces)), UNKNOWN, CLS, SEP, MASK]
 
 
-def learn(
+def learn_vocabulary(
     counts: Counter, vocab_size: int, unused_pieces: int = 0, min_count: int = 2, max_words: int = 500_000,
     max_characters: int = 1000,
 ) -> list[str]:  # fmt: skip
@@ -315,9 +315,9 @@ def learn(
     Raises:
         ValueError: there are no words, or vocab_size has no room for special tokens and characters.
     """
-    words, alphabet = _usable(most_frequent_first(counts)[:max_words], max_characters)
+    words, alphabet = _find_usable_words(most_frequent_first(counts)[:max_words], max_characters)
     isolated = set(filter(_is_isolated, alphabet))
-    basis = [*special_pieces(unused_pieces), *alphabet, *(_PREFIX + c for c in alphabet if c not in isolated)]
+    basis = [*special_tokens_first(unused_pieces), *alphabet, *(_PREFIX + c for c in alphabet if c not in isolated)]
     room = vocab_size - len(basis)
     if room < 0:
         raise ValueError(
@@ -326,7 +326,7 @@ def learn(
             "`max_characters`."
         )
     known = {*basis, *(_PREFIX + c for c in isolated)}
-    tokens = [p for p in _search(words, room, known, min_count) if p not in known] if room else []
+    tokens = [p for p in _search_threshold(words, room, known, min_count) if p not in known] if room else []
     if len(tokens) < room:
         logging.warning(
             "The text gives only %d pieces that occur %d times or more, fewer than the %d asked for: put this number "
@@ -336,7 +336,7 @@ def learn(
     return [*basis, *tokens[:room]]
 
 
-def _usable(words, max_characters):
+def _find_usable_words(words, max_characters):
     """Returns the words that the learner may see, and their characters in the order of Unicode."""
     usable = [(word, number) for word, number in words if len(word) <= LONGEST_WORD]
     seen = Counter()
@@ -356,12 +356,11 @@ def _usable(words, max_characters):
 
 
 def _is_isolated(char):
-    """Says whether the character is always a word of its own."""
     table, page = characters.character_table(), characters.PAGE
     return bool(table.flags[table.pages[ord(char) // page] * page + ord(char) % page] & characters.ISOLATED)
 
 
-def _search(words, room, known, min_count):
+def _search_threshold(words, room, known, min_count):
     """Returns the learner's list for the highest threshold tried that gives `room` tokens beyond the known ones."""
     logging.info(
         "Learning from %d distinct words: three to six tries of about %.0f s each.",

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.tokenization.bpe import WHITE, shifted, utf8_lengths
+from bert_tf.tokenization.bpe import WHITE, shift, utf8_lengths
 
 _CODE_POINTS, _PAGE = 0x110000, 128
 _PAIR = 1 << 21  # more than there are code points
@@ -91,7 +91,7 @@ class Normalizer(tf.Module):
     def __init__(self, mapping: Mapping[str, str], do_lower_case: bool, keep_accents: bool, straight_quotes: bool):
         super().__init__()
         self._straight_quotes, self._strip = straight_quotes, not keep_accents
-        self._folding = Replacements(_folded(do_lower_case, not keep_accents))
+        self._folding = Replacements(_fold_characters(do_lower_case, not keep_accents))
         short = {key: text for key, text in mapping.items() if len(key.encode("utf-8")) < _LONGEST_CLUSTER}
         pairs = [key for key in short if len(key) == 2 and key[0] not in mapping]
         singles = {ord(key): text for key, text in mapping.items() if len(key) == 1}
@@ -133,14 +133,14 @@ class Normalizer(tf.Module):
         """The model's character map, on graphemes that are short enough and on characters elsewhere."""
         chars = stream.chars
         joins = tf.gather(self._joins, chars)
-        before = shifted(chars, 1)
+        before = shift(chars, 1)
         inner = (joins > 0) & (joins != _CONTROL) & (tf.gather(self._joins, before) != _CONTROL)
         inner = (inner | (chars == _LF) & (before == _CR)) & (tf.range(tf.size(chars)) > 0)
         cluster = tf.cumsum(tf.cast(~inner, tf.int32)) - 1
         lengths = utf8_lengths(chars)
         short = tf.gather(tf.math.segment_sum(lengths, cluster), cluster) < _LONGEST_CLUSTER
-        leads = ~inner & shifted(inner, -1) & short
-        pairs = tf.cast(chars, tf.int64) * _PAIR + tf.cast(shifted(chars, -1), tf.int64)
+        leads = ~inner & shift(inner, -1) & short
+        pairs = tf.cast(chars, tf.int64) * _PAIR + tf.cast(shift(chars, -1), tf.int64)
         paired = tf.where(leads, self._pairs.lookup(pairs), 0)
         rows = self._mapping.rows(tf.where(paired > 0, paired, chars))
         whole = leads & (rows > 0)  # a replacement of the beginning stands for all of it
@@ -168,7 +168,7 @@ def _joins() -> np.ndarray:
 
 
 @functools.cache
-def _folded(do_lower_case: bool, strip: bool) -> dict[int, str]:
+def _fold_characters(do_lower_case: bool, strip: bool) -> dict[int, str]:
     """Returns what characters become by themselves: decomposed without marks, and lowercased; marks are not in it."""
     folded = {}
     if not (do_lower_case or strip):
@@ -191,9 +191,9 @@ def _with_straight_quotes(stream):
     """Two grave accents or two apostrophes become one double quotation mark, from a run's left."""
     chars = stream.chars
     quote = (chars == _QUOTES[0]) | (chars == _QUOTES[1])
-    at, first = tf.range(tf.size(chars)), quote & (chars != shifted(chars, 1))
+    at, first = tf.range(tf.size(chars)), quote & (chars != shift(chars, 1))
     runs = tf.concat([[0], tf.boolean_mask(at, first)], 0)
     since = at - tf.gather(runs, tf.cumsum(tf.cast(first, tf.int32)))  # the run's beginning
-    left = quote & (chars == shifted(chars, -1)) & (since % 2 == 0)
+    left = quote & (chars == shift(chars, -1)) & (since % 2 == 0)
     made = stream._replace(chars=tf.where(left, _DOUBLE, chars), limits=stream.limits + tf.cast(left, tf.int32))
-    return made.take(tf.where(~shifted(left, 1))[:, 0])
+    return made.take(tf.where(~shift(left, 1))[:, 0])

@@ -129,7 +129,6 @@ def warn_of_vocabulary(counting: str, own: Sequence[str], path: str, tokens: Seq
 
 
 def _default_of(config, directory, key="do_lower_case"):
-    """Returns how a message calls what counts."""
     path = os.path.join(directory, vocabularies.CONFIG_FILE)
     return path if key in config else f"{path}, which says nothing of it and so means the default,"
 

@@ -48,7 +48,7 @@ def check_lengths(template: InputTemplate, max_seq_length: int, max_query_length
         )
 
 
-def question_windows(
+def encode_questions(
     tokenizer, questions, contexts, max_seq_length: int, doc_stride: int, max_query_length: int
 ) -> QuestionWindows:
     """Encodes questions with windows of their contexts, as google-research/bert's run_squad.py does.
@@ -68,18 +68,18 @@ def question_windows(
         ValueError: the lengths leave no room for the context, or gaps in it.
     """
     tokens = tokenizer.tokenize(questions), tokenizer.tokenize_with_offsets(contexts)
-    return windows_of_pieces(tokenizer, *tokens, max_seq_length, doc_stride, max_query_length)
+    return encode_tokenized_questions(tokenizer, *tokens, max_seq_length, doc_stride, max_query_length)
 
 
-def windows_of_pieces(
+def encode_tokenized_questions(
     tokenizer, question, context, max_seq_length: int, doc_stride: int, max_query_length: int
 ) -> QuestionWindows:
-    """As `question_windows`, of texts that are tokens already.
+    """As `encode_questions`, of texts that are tokens already.
 
     Args:
         question: RaggedTensor of int32 [n, (tokens)], as from `Tokenizer.tokenize`.
         context: three of them, as from `Tokenizer.tokenize_with_offsets`.
-        tokenizer, max_seq_length, doc_stride, max_query_length, errors: see `question_windows`.
+        tokenizer, max_seq_length, doc_stride, max_query_length, errors: see `encode_questions`.
     """
     template = tokenizer.template
     check_lengths(template, max_seq_length, max_query_length, doc_stride)

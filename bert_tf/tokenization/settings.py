@@ -119,7 +119,7 @@ def check_tokenizer_config(path: str, config: Mapping[str, Any], kind: str, own_
         )
     known = FOLLOWED.union(ADDED, ONLY, *HARMLESS.values())
     if unknown := sorted(key for key in config if key not in known):
-        _say_unknown(path, tuple(unknown))
+        _log_unknown(path, tuple(unknown))
 
 
 def _check_class(path, config, kind, own_class):
@@ -138,7 +138,7 @@ def _check_class(path, config, kind, own_class):
 
 
 @functools.cache
-def _say_unknown(path, keys):
+def _log_unknown(path, keys):
     logging.warning("%s: settings that are not known here have no effect: %s.", path, ", ".join(keys)[:500])
 
 

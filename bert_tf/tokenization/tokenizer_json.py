@@ -91,12 +91,12 @@ class WholeFile:
         pair = [*head, *((token, 0) for token in template.between), ("$B", second)]
         ours = [*head, *((token, 0) for token in template.after)], pair + [(token, second) for token in template.after]
         theirs = self.layout or ([], [])
-        if _seen(ours, segmented) != _seen(theirs, segmented):
-            received = " and ".join(map(_written, theirs)) if self.layout else "null"
+        if _with_segments(ours, segmented) != _with_segments(theirs, segmented):
+            received = " and ".join(map(_format_layout, theirs)) if self.layout else "null"
             raise ValueError(
                 f"{self.path}: post_processor must put around texts what a model of this model_type has there, "
-                f"{_written(ours[0])} and {_written(ours[1])}. Received: {received:.300}; take the tokenizer.json that "
-                "belongs to the model."
+                f"{_format_layout(ours[0])} and {_format_layout(ours[1])}. Received: {received:.300}; take the "
+                "tokenizer.json that belongs to the model."
             )
 
 
@@ -379,7 +379,6 @@ def _processed(path, step, name, ids):
 
 
 def _template(path, step, name, ids):
-    """Returns one of the two rows of TemplateProcessing."""
     row, special, given = [], step.get("special_tokens"), step.get(name) or []
     if not isinstance(given, list):
         raise _refusal(path, f"post_processor.{name}", "a list", given)
@@ -399,10 +398,10 @@ def _template(path, step, name, ids):
     return row
 
 
-def _seen(layout, segmented):
+def _with_segments(layout, segmented):
     """Returns two rows as a model sees them that knows segments, or does not."""
     return [[(name, segmented and segment) for name, segment in row] for row in layout]
 
 
-def _written(row):
+def _format_layout(row):
     return " ".join(name if not segment else f"{name}:{segment}" for name, segment in row)

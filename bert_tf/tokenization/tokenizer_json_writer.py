@@ -18,7 +18,7 @@ def write_tokenizer_json(directory: str, values: dict):
     write_text(os.path.join(directory, WHOLE_FILE), json.dumps(values, ensure_ascii=False) + "\n")
 
 
-def wordpiece(tokenizer) -> dict:
+def wordpiece_json(tokenizer) -> dict:
     """Returns what tokenizer.json says of a `Tokenizer`, as that of bert-base-uncased does; an id of several equal
     tokens is the last one's."""
     normalizer = {
@@ -39,7 +39,7 @@ def wordpiece(tokenizer) -> dict:
     return _whole(tokenizer, normalizer, {"type": "BertPreTokenizer"}, decoder, model)
 
 
-def byte_bpe(tokenizer, merges: Sequence[tuple[str, str]]) -> dict:
+def byte_bpe_json(tokenizer, merges: Sequence[tuple[str, str]]) -> dict:
     """Returns what tokenizer.json says of a `ByteBpeTokenizer` with these merges, as that of roberta-base does."""
     level = {"type": "ByteLevel", "add_prefix_space": tokenizer.add_prefix_space, "trim_offsets": True}
     model = {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": "", "fuse_unk": False}
@@ -50,7 +50,7 @@ def byte_bpe(tokenizer, merges: Sequence[tuple[str, str]]) -> dict:
     return _whole(tokenizer, None, level, level, model)
 
 
-def unigram(tokenizer, scores: Sequence[tuple[str, float]], character_map: bytes) -> dict:
+def unigram_json(tokenizer, scores: Sequence[tuple[str, float]], character_map: bytes) -> dict:
     """Returns what tokenizer.json says of a unigram tokenizer, as the published ones of ALBERT and XLM-RoBERTa do.
 
     Args:

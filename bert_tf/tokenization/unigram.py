@@ -17,7 +17,7 @@ from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_token_matcher import Normalized
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base import BaseTokenizer, TokenList
-from bert_tf.tokenization.bpe import shifted, utf8_lengths
+from bert_tf.tokenization.bpe import shift, utf8_lengths
 from bert_tf.tokenization.normalization import MARKER, Normalizer
 from bert_tf.tokenization.settings import check_tokenizer_config
 from bert_tf.utils.files import atomic_open
@@ -104,7 +104,7 @@ class UnigramTokenizer(BaseTokenizer):
         blob = model.normalizer_spec.precompiled_charsmap
         mapping = models.character_map(blob, self.vocab_file)
         # Not as attributes, of which tf.Module would track each score.
-        self._whole = functools.partial(tokenizer_json_writer.unigram, self, scores, blob)
+        self._whole = functools.partial(tokenizer_json_writer.unigram_json, self, scores, blob)
         self._normalizer = Normalizer(mapping, self.do_lower_case, self.keep_accents, self.straight_quotes)
         ids = np.arange(len(model.pieces), dtype=np.int32) + len(front) - first
         ids[:first] = self.unk_id
@@ -191,10 +191,10 @@ class UnigramTokenizer(BaseTokenizer):
         made = Normalized.of(*stream, splits)
         blank = made.chars.flat_values == ord(" ")
         if self.trailing_space == "dropped":
-            return made.keep(~(blank & shifted(blank, 1)))  # which splits words alike; tokens are looked up in it
+            return made.keep(~(blank & shift(blank, 1)))  # which splits words alike; tokens are looked up in it
         # Here it counts where a run of spaces ends, and that XLM-RoBERTa's becomes a marker, which is no white space.
         row = made.chars.value_rowids()  # a carriage return at the end may have taken the mark of the text's end
-        begins = ~(blank & shifted(blank, 1) & (row == shifted(row, 1)))
+        begins = ~(blank & shift(blank, 1) & (row == shift(row, 1)))
         first = tf.where(begins)[:, 0]
         last = tf.concat([first, tf.shape(blank, tf.int64)], 0)[1:] - 1
         runs = tf.gather(blank, first) & (last > first) & (self.trailing_space == "kept_inside")
@@ -236,7 +236,7 @@ class UnigramTokenizer(BaseTokenizer):
             stream, white = _with_spaces_kept(stream, white, row, splits, kept)
         solid = tf.where(~white)[:, 0]
         marker = stream.chars == ord(MARKER)
-        new = shifted(white, 1) | (row != shifted(row, 1)) | marker | (tf.range(tf.size(row)) == 0)
+        new = shift(white, 1) | (row != shift(row, 1)) | marker | (tf.range(tf.size(row)) == 0)
         first = tf.where(tf.gather(new, solid))[:, 0]
         stream, ends = stream.take(solid), tf.size(solid, tf.int64)[None]
         words = tf.RaggedTensor.from_row_splits(stream.chars, tf.concat([first, ends], 0), validate=False)
@@ -264,9 +264,9 @@ def _with_spaces_kept(stream, white, row, splits, kept):
     is_end = tf.cast(stream.starts, tf.int64) == limit - 1  # the line feed that closes each text
     space = (stream.chars == ord(" ")) & ~is_end
     # A carriage return at the end and that line feed may have been mapped as one.
-    at_end = shifted(is_end, -1) | (space & (tf.cast(stream.limits, tf.int64) >= limit))
+    at_end = shift(is_end, -1) | (space & (tf.cast(stream.limits, tf.int64) >= limit))
     here = tf.gather(kept, row)
-    own = space & ((at_end & here) | (~at_end & (shifted(stream.chars, -1) == ord(MARKER))))
+    own = space & ((at_end & here) | (~at_end & (shift(stream.chars, -1) == ord(MARKER))))
     solid_until = tf.math.unsorted_segment_max(
         tf.where(white, -1, tf.range(tf.size(row))), row, tf.size(splits, row.dtype) - 1
     )

@@ -117,7 +117,6 @@ class WordSplitter(tf.Module):
 
 
 def _where_not(flags, bits):
-    """int64 [k]: where none of the bits is set."""
     return tf.where(flags & bits == 0)[:, 0]
 
 
@@ -169,7 +168,6 @@ def _strip_marks(stream):
 
 
 def _words(stream, row_splits):
-    """Cuts the stream at spaces and around isolated characters."""
     apart = stream.flags & characters.ISOLATED != 0
     cut = stream.flags & (characters.SPACE | characters.ISOLATED) != 0
     begins = apart | tf.concat([[True], cut], 0)[:-1]
@@ -293,7 +291,7 @@ class Tokenizer(BaseTokenizer):
         self._vocabulary.save(os.path.join(directory, vocabularies.VOCAB_FILE))
 
     def _tokenizer_json(self):
-        return tokenizer_json_writer.wordpiece(self)
+        return tokenizer_json_writer.wordpiece_json(self)
 
     def _tokenizer_config(self):
         settings = vocabularies.case_settings(self.do_lower_case, self.strip_accents)

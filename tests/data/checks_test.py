@@ -7,7 +7,7 @@ import os
 import pytest
 
 from bert_tf.data import table_checks, tables
-from bert_tf.data.checks import look
+from bert_tf.data.checks import check_samples
 from bert_tf.data.columns import NAME, number
 from bert_tf.data.samples import LintSample, TableLayout
 
@@ -39,7 +39,7 @@ def sample(path, header=True, columns=("text",), label="label", kind=NAME):
 
 def kinds(train, dev=None):
     """Returns {kind: finding} of what is found."""
-    found = look({"train": train} | ({"dev": dev} if dev else {}))
+    found = check_samples({"train": train} | ({"dev": dev} if dev else {}))
     assert len({(finding.kind, finding.path) for finding in found}) == len(found), found
     return {finding.kind: finding for finding in found}
 
@@ -47,7 +47,7 @@ def kinds(train, dev=None):
 def test_nothing_is_found_in_clean_files(tmp_path):
     train = sample(write(tmp_path / "train.tsv", [HEADER, *ROWS[:24]]))
     dev = sample(write(tmp_path / "dev.tsv", [HEADER, *ROWS[24:]]))
-    assert look({"train": train, "dev": dev, "test": dev}) == []
+    assert check_samples({"train": train, "dev": dev, "test": dev}) == []
 
 
 def test_labels_that_differ_in_spaces_and_case_alone(tmp_path):
@@ -94,9 +94,9 @@ def test_one_label_for_all_and_no_label_at_all(tmp_path):
     assert "label 'card' in all 40 examples, with which training does not start" in str(found)
     texts = {"text": [text for text, _ in ROWS]}
     several = LintSample(str(tmp_path / "a.tsv"), str, texts, labels=[()] * 40, table=None)
-    assert [each.kind for each in table_checks.of_training(several)] == ["no_labels"]
+    assert [each.kind for each in table_checks.check_training_labels(several)] == ["no_labels"]
     yes_or_no = dataclasses.replace(several, labels=[("a",)] * 40)
-    assert not list(table_checks.of_training(yes_or_no))
+    assert not list(table_checks.check_training_labels(yes_or_no))
 
 
 def test_labels_1_and_1_0_are_two_spellings_of_one(tmp_path):
@@ -181,14 +181,14 @@ def test_another_separator_than_the_name_says(tmp_path, name, separator, called)
         sample(path)
     found = kinds(sample(path, False, (0,), None))  # nobody notices: the whole row is the text
     assert f"the columns seem to be separated by {called}, and " in str(found["separator"])
-    found = look({"test": sample(path, False, (0,), None)})
+    found = check_samples({"test": sample(path, False, (0,), None)})
     assert [each.kind for each in found] == ["separator"]
 
 
 def test_commas_in_texts_are_no_separators(tmp_path):
     rows = [(f"{text}, or not{', I think' * (i % 3)}", label) for i, (text, label) in enumerate(ROWS)]
     assert not kinds(sample(write(tmp_path / "a.tsv", [HEADER, *rows])))
-    assert not look({"test": sample(write(tmp_path / "b.tsv", [row[:1] for row in rows]), False, (0,), None)})
+    assert not check_samples({"test": sample(write(tmp_path / "b.tsv", [row[:1] for row in rows]), False, (0,), None)})
 
 
 def test_commas_that_cut_texts_off(tmp_path):

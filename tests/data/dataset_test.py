@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import dataset, records
-from bert_tf.data.dataset import Cut, Tokenized, build_batches, cut_of_rows
+from bert_tf.data.dataset import Cut, Tokenized, build_batches, count_truncated
 from bert_tf.pretraining.records.batches import Records
 from tests.data.records_test import rows, written
 
@@ -157,13 +157,13 @@ def test_the_fingerprint_depends_on_tokens_targets_and_order():
 
 
 def test_counts_truncated_sequences_of_one_example_each():
-    cut = cut_of_rows(np.array([3, 9, 8, 12]), 8)
+    cut = count_truncated(np.array([3, 9, 8, 12]), 8)
     assert cut.examples.tolist() == [1, 3] and (cut.lost, cut.total) == (5, 32)
     assert (cut.parameter, cut.limit) == ("max_seq_length", 8)
 
 
 def test_counts_truncated_examples_by_their_longest_sequence():
-    cut = cut_of_rows(np.array([3, 9, 8, 12, 4, 4]), 8, np.array([0, 0, 1, 1, 2, 2]), 3)
+    cut = count_truncated(np.array([3, 9, 8, 12, 4, 4]), 8, np.array([0, 0, 1, 1, 2, 2]), 3)
     assert cut.needed.tolist() == [9, 12, 4] and cut.examples.tolist() == [0, 1] and cut.lost == 5
 
 

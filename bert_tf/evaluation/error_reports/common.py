@@ -122,7 +122,7 @@ class ErrorReport(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def badness(self) -> np.ndarray:
+    def severity(self) -> np.ndarray:
         """float [n], greatest where the model was wrong and most sure of it; of right answers where it was least."""
 
     @abc.abstractmethod
@@ -135,7 +135,7 @@ class ErrorReport(abc.ABC):
 
     def in_order(self, order: str = "file") -> np.ndarray:
         """Returns int [n]: the examples as the file has them, or "errors": the most confident errors first."""
-        return np.argsort(-self.badness, kind="stable") if order == "errors" else np.arange(len(self.examples))
+        return np.argsort(-self.severity, kind="stable") if order == "errors" else np.arange(len(self.examples))
 
     def worst(self, wrong: np.ndarray, most: int) -> np.ndarray:
         """Returns the `most` worst of those that are `wrong`, bool [n], the worst first."""
@@ -174,7 +174,7 @@ _DOTS = 2000  # of a scatter at most: more would only hide each other
 _LETTERS = 18  # of a name next to a plot
 
 
-def calibration(axes, bins: Bins):
+def draw_calibration(axes, bins: Bins):
     """The share of right answers in each bin as a bar, its mean probability as a dot, and the line of honesty."""
     edges = np.linspace(0, 1, len(bins.counts) + 1)
     there, width = bins.counts > 0, edges[1]
@@ -190,7 +190,7 @@ def calibration(axes, bins: Bins):
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderpad=0, columnspacing=1)
 
 
-def squares(axes, names, shares):
+def draw_confusions(axes, names, shares):
     """Who is taken for whom: a square's area is a share, float [L, L] of the rows' totals."""
     rows, columns = np.nonzero(shares)
     size = 230 / len(names)  # points between two rows
@@ -212,7 +212,7 @@ def squares(axes, names, shares):
     axes.set_axisbelow(True)
 
 
-def scatter(axes, gold, given, gold_name, given_name, is_same_scale=True):
+def draw_scatter(axes, gold, given, gold_name, given_name, is_same_scale=True):
     """What was given against what is right; on one scale with the line on which they would be equal."""
     step = max(1, -(-len(gold) // _DOTS))
     axes.scatter(gold[::step], given[::step], s=6, color=FILL, alpha=0.6, linewidths=0)
@@ -223,7 +223,7 @@ def scatter(axes, gold, given, gold_name, given_name, is_same_scale=True):
     axes.set_ylabel(given_name)
 
 
-def residuals(axes, lengths, errors, unit):
+def draw_residuals(axes, lengths, errors, unit):
     """By how much each answer is off, by the length of its text."""
     step = max(1, -(-len(errors) // _DOTS))
     axes.scatter(lengths[::step], errors[::step], s=6, color=FILL, alpha=0.6, linewidths=0)
@@ -256,7 +256,7 @@ class Ratio(NamedTuple):
 Shares = Mapping[str, np.ndarray | Ratio]  # name -> float [n], 0 to 1, of which the mean is shown; or a ratio
 
 
-def label_rates(page: Page, noun: str, names: Sequence[str], counts: Counts, micro: str, counted: str = "examples"):
+def add_label_rates(page: Page, noun: str, names: Sequence[str], counts: Counts, micro: str, counted: str = "examples"):
     """Adds how often each label is right and given, and its rates, and their averages.
 
     Args:
@@ -291,7 +291,7 @@ def label_rates(page: Page, noun: str, names: Sequence[str], counts: Counts, mic
             page.table(None, [rows[i] for i in weakest if counts.gold[i]], columns)
 
 
-def confusion(page: Page, noun: str, names: Sequence[str], matrix: np.ndarray, remark: str = ""):
+def add_confusions(page: Page, noun: str, names: Sequence[str], matrix: np.ndarray, remark: str = ""):
     """Adds which label is taken for which.
 
     Args:
@@ -333,10 +333,12 @@ def _as_figure(page, noun, names, matrix):
     page.text(f"A square's area is its share of the row, the right {noun}; right answers lie on the diagonal.")
     drawn, named = matrix[np.ix_(kept, kept)], [names[i] for i in kept]
     totals = np.maximum(matrix.sum(1)[kept, None], 1)
-    page.figure(None, lambda axes: squares(axes, named, drawn / totals), 4.6, label=f"Which is taken for which: {what}")
+    page.figure(
+        None, lambda axes: draw_confusions(axes, named, drawn / totals), 4.6, label=f"Which is taken for which: {what}"
+    )
 
 
-def calibration_part(page: Page, confidence: np.ndarray, right: np.ndarray, noun: str, remark: str = ""):
+def add_calibration(page: Page, confidence: np.ndarray, right: np.ndarray, noun: str, remark: str = ""):
     """Adds how honest probabilities are.
 
     Args:
@@ -357,7 +359,7 @@ def calibration_part(page: Page, confidence: np.ndarray, right: np.ndarray, noun
             f"differ, on average over 15 bins of equal width. The mean probability is {percent(mean)}, and "
             f"{percent(share)} are right" + (f": the model is {tends}." if abs(mean - share) >= 0.005 else ".") + remark
         )
-        page.figure(None, lambda axes: calibration(axes, bins), label="Probability and share of right answers")
+        page.figure(None, lambda axes: draw_calibration(axes, bins), label="Probability and share of right answers")
     with page.section("Calibration, as numbers", is_open=False):
         page.table(None, _bin_rows(bins), ("probability", noun, "mean probability", "right"))
 
@@ -382,10 +384,10 @@ def add_means_by_length(page: Page, examples: Shown, shares: Shares, numbers: Ma
     """
     groups = length_groups(examples.lengths)
     with page.section("By length"):
-        grouped(page, examples.unit, groups, shares, numbers)
+        add_group_means(page, examples.unit, groups, shares, numbers)
 
 
-def grouped(
+def add_group_means(
     page: Page,
     noun: str,
     groups: Mapping[str, np.ndarray],
@@ -441,7 +443,7 @@ def add_examples(
 # The part of a report that shows a model's predictions, whatever the task.
 
 
-def scored(
+def render_scored(
     judged: Mapping[str, ErrorReport], scores: Mapping[str, float], step: int | None = None, salt: str = ""
 ) -> str:
     """Returns the fragment for `Page.keep`: the scores, and for each file of examples what was answered.

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_tf.evaluation.error_reports.common import scored
+from bert_tf.evaluation.error_reports.common import render_scored
 from bert_tf.evaluation.error_reports.labels import MultipleChoiceReport
 from tests.evaluation.error_reports.support import NASTY, Sections, choices, shown
 
@@ -47,10 +47,10 @@ def test_one_answer_to_all_is_warned_of_first_where_there_are_several_labels():
         "All 4 answers on dev.tsv are the label 'good', and always answering so has an accuracy of 0.750: the model "
         "has learned nothing; train longer, or try another learning rate."
     )
-    page = scored({"dev": judged}, {"accuracy": 0.75})
+    page = render_scored({"dev": judged}, {"accuracy": 0.75})
     assert page.count("Warning: All 4 answers") == 1 and page.index("Warning: ") < page.index("<table")
     for other in (choices(GOLD, CHANCES, ["good", "bad"]), choices([0, 0, 0, 0], always, ["good", "bad"])):
-        assert other.warning == "" and "Warning" not in scored({"dev": other}, {"accuracy": 0.5})
+        assert other.warning == "" and "Warning" not in render_scored({"dev": other}, {"accuracy": 0.5})
 
 
 def test_calibration_error_of_the_report_is_the_score_s():
@@ -114,6 +114,6 @@ def test_lengths_are_grouped():
 
 def test_scores_of_every_file_have_their_remark():
     judged = choices(GOLD, CHANCES, ["no", "yes"], remarks={"f1": "of 'yes', the last label"})
-    text = scored({"dev": judged, "dev_mismatched": judged}, {"eval_f1": 0.5, "eval_f1_mismatched": 0.25}, 1200)
+    text = render_scored({"dev": judged, "dev_mismatched": judged}, {"eval_f1": 0.5, "eval_f1_mismatched": 0.25}, 1200)
     assert text.count("<td>of &#x27;yes&#x27;, the last label</td>") == 2
     assert "Of the model after step 1,200." in text and text.count("What it does on dev.tsv") == 2

@@ -7,7 +7,7 @@ from bert_tf.evaluation.entities import EntitySpan
 from bert_tf.evaluation.error_reports.answers import QuestionReport, question_words
 from bert_tf.evaluation.error_reports.common import Shown
 from bert_tf.evaluation.error_reports.labels import MultiLabelReport
-from bert_tf.evaluation.error_reports.tagging import TaggingReport, kind_of_error, match
+from bert_tf.evaluation.error_reports.tagging import TaggingReport, kind_of_error, match_entities
 from bert_tf.evaluation.error_reports.values import RegressionReport, RetrievalReport
 from tests.evaluation.error_reports.support import Sections, shown
 
@@ -95,7 +95,7 @@ A, B = EntitySpan("PER", 0, 1), EntitySpan("LOC", 3, 3)
     ],
 )
 def test_every_entity_is_held_against_one_at_most(gold, given, kinds):
-    assert [kind_of_error(*pair) for pair in match(gold, given)] == kinds
+    assert [kind_of_error(*pair) for pair in match_entities(gold, given)] == kinds
 
 
 def test_report_of_tagging():
