@@ -15,7 +15,7 @@ from bert_tf.data.tables import is_empty
 from bert_tf.utils.names import word_for
 
 # === Too short ===
-# How many tokens of the examples are truncated.
+# Finds truncated examples.
 
 
 def find_truncated_texts(sample: LintSample, cut: Cut | None, has_windows_to_offer: bool) -> Iterator[DataFinding]:
@@ -46,7 +46,7 @@ def find_truncated_texts(sample: LintSample, cut: Cut | None, has_windows_to_off
 
 @dataclasses.dataclass(frozen=True)
 class Lengths:
-    """How long examples are, in tokens: half of them at most `median`, and so on."""
+    """Lengths of examples in tokens: the median, the 95th percentile (`most`) and the longest."""
 
     median: int
     most: int

@@ -25,12 +25,12 @@ def without_autotune(dataset: tf.data.Dataset) -> tf.data.Dataset:
 
 
 # === Cut ===
-# How many tokens of the examples are truncated.
+# Counts of truncated tokens.
 
 
 @dataclasses.dataclass(frozen=True)
 class Cut:
-    """How many tokens of n examples were truncated.
+    """Counts of the tokens that were truncated in n examples.
 
     Attributes:
         parameter: what limits them, such as "max_seq_length".

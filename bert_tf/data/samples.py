@@ -53,7 +53,7 @@ class DataFinding:
 
     @property
     def text(self) -> str:
-        """What was found, where and what to do, without the file's name."""
+        """The finding, its positions and the remedy, without the file's name."""
         return self.text_with()
 
     def text_with(self, source: str | None = None) -> str:
@@ -99,7 +99,7 @@ SAMPLES_EMPTY = hash("")
 
 @dataclasses.dataclass(frozen=True)
 class TableLayout:
-    """How a table was read; see `tables.read_table`."""
+    """The settings with which a table was read; see `tables.read_table`."""
 
     header: bool
     text_columns: Sequence[str | int]

@@ -61,7 +61,7 @@ def _find(leader, i):
 
 
 # === Choice ===
-# Which part each row goes to: parts of the sizes asked for, with every label's rows shared out as all rows are.
+# Assigns rows to parts of the sizes asked for, in which every label is as frequent as in the whole (stratified).
 
 
 _EXACT = 1e-9  # what is so near to a whole number is one
@@ -272,7 +272,7 @@ _KINDS = {
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """How a table is read; see `tables.read_table`.
+    """The columns to read, and their types; see `tables.read_table`.
 
     Attributes:
         text: one or two columns.
@@ -298,7 +298,7 @@ def group_sizes(groups: np.ndarray) -> list[int]:
 
 @dataclasses.dataclass(frozen=True)
 class SplitResult:
-    """What was done with n rows.
+    """The parts of n rows, and the groups that had to stay together.
 
     Attributes:
         paths: part -> its file.

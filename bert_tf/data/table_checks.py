@@ -64,7 +64,7 @@ def count_labels(sample: LintSample) -> dict[str, int]:
 
 
 def is_number(name: str) -> bool:
-    """Says whether a cell holds a number, written without an exponent."""
+    """Returns whether a cell holds a number, written without an exponent."""
     return name.strip().lstrip("+-").replace(".", "", 1).isdecimal()
 
 
@@ -284,7 +284,7 @@ def _header_as_row(sample):
 
 
 def _stands_out(texts, label, others):
-    """Whether the first row is of two single words, over texts of several words and labels that all occur again."""
+    """Returns whether the first row is of two single words, over texts of several and labels that all occur again."""
     if label is None or len(texts) < _RAW_FEW_ROWS or len(label.split()) > 1 or len(texts[0].split()) > 1:
         return False
     words = sorted(len(text.split()) for text in texts[1:])

@@ -17,7 +17,7 @@ _CHUNK = 2_000  # texts tokenized at a time; they are long
 
 @dataclasses.dataclass(frozen=True)
 class Windowing:
-    """How a long text is read.
+    """Stride and greatest number of the windows of a text.
 
     Attributes:
         stride: tokens from the start of one window to that of the next.

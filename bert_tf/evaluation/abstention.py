@@ -20,7 +20,7 @@ _POINTS = 1000  # of a curve that is written
 
 @dataclasses.dataclass(frozen=True)
 class Abstention:
-    """Which answers are given.
+    """The threshold from which on answers are given.
 
     Attributes:
         share: of them that is to be right, over 0 and at most 1.
@@ -40,7 +40,7 @@ class Abstention:
 
 @dataclasses.dataclass(frozen=True)
 class RiskCoverageCurve:
-    """How many answers are given, and how many of those are right, at m thresholds from the highest down.
+    """Coverage and accuracy of a model's answers at m thresholds, from the highest down.
 
     Attributes:
         confidence: float64 [m], descending: the least probability of an answer that is given.

@@ -187,7 +187,7 @@ def _join(prefix, kind):
 
 
 def _find_reason(pairs, before, after, scheme):
-    """Says why the second of three pairs is wrong in `scheme`, or returns None; before, after: the tags around it."""
+    """Returns why the second of three pairs is wrong in `scheme`, or None; before, after: the tags around it."""
     prefix, kind = pairs[1]
     begin, inner, end = (_join(letter, kind) for letter in "BIE")
     follows = f"follows {before!r}" if before else "begins the sentence"

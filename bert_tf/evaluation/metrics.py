@@ -127,7 +127,7 @@ def classification(
 
 
 def averaging(names: Sequence[str]) -> str:
-    """Says how `classification` takes f1, precision and recall of the classes that are so named."""
+    """Returns a description of how `classification` averages f1, precision and recall of the classes of these names."""
     if len(names) <= 2:
         return f"of {names[-1]!r}, the last label in sort order"
     return "macro average: the plain mean over the labels that occur"

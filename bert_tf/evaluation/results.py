@@ -1,4 +1,4 @@
-"""eval_results.txt, as google-research/bert writes it: `key = value`, sorted."""
+"""Reads and writes eval_results.txt as google-research/bert has it: `key = value`, sorted."""
 
 import os
 

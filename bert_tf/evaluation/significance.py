@@ -1,7 +1,7 @@
-"""The paired bootstrap: is one system better than another, or was it the luck of these examples?
+"""Significance tests: the paired bootstrap over examples, and the permutation test over runs.
 
-The test set is drawn again, with replacement and as large as it is, many times over; each time both systems are scored
-on the very examples that were drawn (Koehn 2004; Berg-Kirkpatrick, Burkett, Klein 2012). No TensorFlow.
+The bootstrap draws the test set again, with replacement and as large as it is, many times over; each time both systems
+are scored on the very examples that were drawn (Koehn 2004; Berg-Kirkpatrick, Burkett, Klein 2012). No TensorFlow.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ _CELLS = 10_000_000  # of an array: what one holds at a time, 80 MB
 
 @dataclasses.dataclass(frozen=True)
 class BootstrapResult:
-    """What `paired_bootstrap` found.
+    """The result of `paired_bootstrap`.
 
     Attributes:
         a, b: scores of the two systems on the examples as they are.
@@ -203,7 +203,7 @@ def _as_triple(labels, a, b):
 
 @dataclasses.dataclass(frozen=True)
 class Permuted:
-    """What `permutation_test` found.
+    """The result of `permutation_test`.
 
     Attributes:
         a, b: means of the two sets.

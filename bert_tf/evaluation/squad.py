@@ -1,4 +1,4 @@
-"""SQuAD's files, and the scores of its official scripts."""
+"""Reads SQuAD's files, and computes the scores of its official scripts."""
 
 import math
 import os
@@ -59,7 +59,7 @@ class Question(NamedTuple):
 
     @property
     def is_impossible(self) -> bool:
-        """Whether the file says that the context does not hold the answer (SQuAD 2.0).
+        """True where the file says that the context does not hold the answer (SQuAD 2.0).
 
         Raises:
             ValueError: it says neither true nor false.
@@ -88,7 +88,7 @@ class Question(NamedTuple):
 
     @property
     def is_of_version_2(self) -> bool:
-        """Whether it shows that the file is of SQuAD 2.0: it has no answer, or is marked with is_impossible."""
+        """True where it shows that the file is of SQuAD 2.0: it has no answer, or is marked with is_impossible."""
         return "is_impossible" in self.question or not self.answers
 
 

@@ -1,4 +1,4 @@
-"""Added tokens are found in texts in the graph, as huggingface/tokenizers finds them (added_vocabulary.rs).
+"""Finds added tokens in texts, in the graph, as huggingface/tokenizers does (added_vocabulary.rs).
 
 Those that are not `normalized` are found first, in the text as it came, the others in what lies between, in normalized
 text. Of several that fit, the first counts, and of those that begin in one place the longest.
@@ -60,7 +60,7 @@ class Normalized(NamedTuple):
 
 
 class Sections(NamedTuple):
-    """What lies between the added tokens of n texts, one section after the other; [E1] has the id 7 here.
+    """The text between added tokens of n texts, one section after the other; [E1] has the id 7 here.
 
         text         a [E1] b
         sections     "a ", " b"
@@ -123,7 +123,7 @@ def _stitch(places, values):
 
 
 def _between(splits, found):
-    """Says how the values of sections and one value behind each of the sections `found` stand in one row.
+    """Interleaves the values of sections with one value behind each of the sections `found`.
 
     Returns:
         int64 [values], the section of each value; two int64 vectors, the positions of the values and of those behind

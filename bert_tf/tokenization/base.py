@@ -191,7 +191,7 @@ class BaseTokenizer(tf.Module):
 
     @property
     def file_size(self) -> int:
-        """How many tokens the vocabulary's own file has; added tokens may stand behind them."""
+        """Number of tokens in the vocabulary's own file; added tokens may stand behind them."""
         return len(self._vocabulary.pieces)
 
     def id_of(self, piece: str) -> int | None:

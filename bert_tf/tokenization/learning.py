@@ -173,7 +173,7 @@ _SHOWN = 20
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """How a tokenizer splits counted words; `share_...` are of all occurrences, from 0 to 1.
+    """Statistics of a tokenizer on counted words; `share_...` are of all occurrences, from 0 to 1.
 
     Attributes:
         vocab_size: tokens in the vocabulary.

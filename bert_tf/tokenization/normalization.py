@@ -1,4 +1,4 @@
-"""Text to the words that SentencePiece models are given, in the graph, with a map back to the text as it came.
+"""Normalizes text for SentencePiece models, in the graph, with a map back to the text as it came.
 
 It does what the normalizers of Hugging Face's tokenizers do for ALBERT and XLM-RoBERTa: quotation marks, accents and
 letter case, and the character map that a SentencePiece model carries.

@@ -31,7 +31,7 @@ def settings_directory(directory: str | os.PathLike, vocab_file: str | os.PathLi
 
 
 def counts_alone(config: Mapping[str, Any]) -> bool:
-    """Says whether tokenizer.json counts whatever tokenizer_config.json, which is `config`, says of the same."""
+    """Returns whether tokenizer.json counts whatever tokenizer_config.json, which is `config`, says of the same."""
     return config.get("tokenizer_class") in _OF_NO_MODEL
 
 

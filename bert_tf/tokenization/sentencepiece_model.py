@@ -1,4 +1,4 @@
-"""The file of a SentencePiece model (sentencepiece_model.proto of google/sentencepiece), as far as it concerns us."""
+"""Reads and writes SentencePiece models (sentencepiece_model.proto of google/sentencepiece), unigram ones alone."""
 
 import functools
 import math

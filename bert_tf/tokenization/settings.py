@@ -1,4 +1,4 @@
-"""The settings of Transformers' tokenizers: which are followed, which are refused, and which change no id.
+"""Checks settings of Transformers' tokenizers: some are followed, some are refused, some change no id.
 
 Every key that a tokenizer of Transformers reads from tokenizer_config.json is in exactly one of the tables below; a
 key that is in none of them is named by one line of the log.

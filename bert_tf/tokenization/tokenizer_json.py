@@ -43,7 +43,7 @@ _MODEL_KEYS = {
 
 @dataclasses.dataclass(frozen=True)
 class WholeFile:
-    """What tokenizer.json says.
+    """The contents of a tokenizer.json.
 
     Attributes:
         path: the file.
@@ -118,7 +118,7 @@ def find_tokenizer_json(directory: str | os.PathLike, vocab_file: str | os.PathL
 
 
 def is_tokenizer_json(path: str | os.PathLike) -> bool:
-    """Says whether a path is that of a tokenizer.json."""
+    """Returns whether a path is that of a tokenizer.json."""
     return os.path.basename(os.fspath(path)) == WHOLE_FILE
 
 

@@ -86,7 +86,7 @@ class Vocabulary:
         return tokens
 
     def _fits(self, i, piece):
-        """Says whether a word can hold a token."""
+        """Returns whether a word can hold a token."""
         bare = piece.removeprefix("##")
         if re.search(r"[\0\s]", piece) or len(bare) > self.longest_word:
             return piece == UNKNOWN  # for which the op asks, though no word holds it
@@ -222,7 +222,7 @@ def case_setting(path: str, config, do_lower_case: bool | None, default: bool) -
 
 
 def warn_of_capitals(pieces: Iterable[str], path: str):
-    """Says so where text is lowercased for want of a setting, although the vocabulary is one of a cased model."""
+    """Warns where text is lowercased for want of a setting, although the vocabulary is one of a cased model."""
     words = [token for token in pieces if not token.startswith("[")]
     capitals = sum(token != token.lower() for token in words)
     if capitals > len(words) / 10:

@@ -279,7 +279,7 @@ class Tokenizer(BaseTokenizer):
 
     @property
     def special_tokens(self) -> dict[str, str]:
-        """As for all tokenizers; but nothing begins or ends a text of BERT's."""
+        """The special tokens of all tokenizers, but those that begin or end a text, which BERT does not have."""
         return {name: token for name, token in super().special_tokens.items() if name not in ("bos_token", "eos_token")}
 
     @property

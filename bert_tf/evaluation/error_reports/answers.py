@@ -1,4 +1,4 @@
-"""Answers to questions about a text, each a part of it or none."""
+"""The error report of question answering."""
 
 import dataclasses
 import re
@@ -116,7 +116,7 @@ def question_words(questions: Sequence[str]) -> tuple[list[str], str]:
 
 
 def _spread(has, chosen):
-    """The same choice, bool of those that `has` marks, among all."""
+    """Returns a choice among those that `has` marks as a choice among all, bool [n]."""
     spread = np.zeros(len(has), bool)
     spread[has] = chosen
     return spread

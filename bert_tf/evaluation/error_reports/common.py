@@ -26,7 +26,7 @@ class Fractions(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """How often each of L classes is right, is given, and is given rightly: int [L] each."""
+    """Counts of each of L classes among labels, predictions and right predictions: int [L] each."""
 
     gold: np.ndarray
     given: np.ndarray
@@ -106,7 +106,7 @@ class ErrorReport(abc.ABC):
 
     @property
     def warning(self) -> str:
-        """What must be known before any score is believed, one sentence; "": nothing."""
+        """A sentence that must be read before any score is believed; "": nothing."""
         return ""
 
     def learned_nothing(self, answers: str) -> str:
@@ -213,7 +213,7 @@ def draw_confusions(axes, names, shares):
 
 
 def draw_scatter(axes, gold, given, gold_name, given_name, is_same_scale=True):
-    """What was given against what is right; on one scale with the line on which they would be equal."""
+    """Draws predictions against labels; on one scale with the line on which they would be equal."""
     step = max(1, -(-len(gold) // _DOTS))
     axes.scatter(gold[::step], given[::step], s=6, color=FILL, alpha=0.6, linewidths=0)
     if is_same_scale:

@@ -97,7 +97,7 @@ class SingleLabelReport(ErrorReport):
 
 
 class MultipleChoiceReport(SingleLabelReport):
-    """The same where each example has choices of its own, which `labels` only number."""
+    """Examples that have choices of their own, which `labels` only number."""
 
     label_noun = "choice"
 

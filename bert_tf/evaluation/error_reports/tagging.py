@@ -1,4 +1,4 @@
-"""A tag to each word: which entities are found, taken for others, missed and invented."""
+"""The error report of tagging: entities that are found, taken for others, missed and invented."""
 
 import dataclasses
 from collections import Counter

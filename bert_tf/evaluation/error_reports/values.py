@@ -1,4 +1,4 @@
-"""The error report of regression and of answer positions."""
+"""The error reports of regression and of retrieval."""
 
 import dataclasses
 
