@@ -104,7 +104,8 @@ def iterate_questions(path: str | os.PathLike) -> Iterator[Question]:
         for p, paragraph in enumerate(field(article, "paragraphs", list, _at(path, a))):
             for q, question in enumerate(field(paragraph, "qas", list, _at(path, a, p))):
                 index = a, p, q
-                name = _id(question, _at(path, *index))
+                is_number = isinstance(question, dict) and type(question.get("id")) is int
+                name = str(question["id"]) if is_number else field(question, "id", str, _at(path, *index))
                 if name in indices:
                     raise ValueError(
                         f"{question_position(path, index, name)}: every question must have an id of its own. Received "
@@ -138,11 +139,6 @@ def field(value: Any, key: str, kind: type, at: str) -> Any:
         f"{at}: there must be an object in SQuAD's format, in which {key!r} is {_KINDS[kind]}. Received {received}; "
         "correct the file, or name another."
     )
-
-
-def _id(question, at):
-    is_number = isinstance(question, dict) and type(question.get("id")) is int
-    return str(question["id"]) if is_number else field(question, "id", str, at)
 
 
 def _at(path, *indexes):

@@ -285,7 +285,7 @@ _SECONDS_A_WORD = 8e-5  # of a try
 _PREFIX = "##"
 
 
-def special_tokens_first(unused_pieces: int = 0) -> list[str]:
+def list_special_tokens(unused_pieces: int = 0) -> list[str]:
     """Returns the tokens that come first: [PAD], [unused0] ..., [UNK], [CLS], [SEP], [MASK], as in Google's files."""
     return [PAD, *(f"[unused{i}]" for i in range(unused_pieces)), UNKNOWN, CLS, SEP, MASK]
 
@@ -317,7 +317,7 @@ def learn_vocabulary(
     """
     words, alphabet = _find_usable_words(most_frequent_first(counts)[:max_words], max_characters)
     isolated = set(filter(_is_isolated, alphabet))
-    basis = [*special_tokens_first(unused_pieces), *alphabet, *(_PREFIX + c for c in alphabet if c not in isolated)]
+    basis = [*list_special_tokens(unused_pieces), *alphabet, *(_PREFIX + c for c in alphabet if c not in isolated)]
     room = vocab_size - len(basis)
     if room < 0:
         raise ValueError(

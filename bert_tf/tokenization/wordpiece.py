@@ -15,7 +15,7 @@ from bert_tf.tokenization.added_token_matcher import Normalized
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base import BaseTokenizer
 from bert_tf.tokenization.bpe import utf8_lengths
-from bert_tf.tokenization.vocabulary import Vocabulary, check_case
+from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.utils.names import CLS, MASK, PAD, SEP, UNKNOWN
 
 # === Words ===
@@ -183,8 +183,6 @@ def _words(stream, row_splits):
 
 # === Wordpiece ===
 
-
-__all__ = ["Tokenizer", "check_case"]
 
 _MOST_BYTES = 4  # of a character in UTF-8
 

@@ -158,7 +158,7 @@ def test_a_missing_file(tmp_path):
 def test_the_program(tmp_path):
     (tmp_path / "text.txt").write_text("\n".join(text()), encoding="utf-8")
     (tmp_path / "other.txt").write_text(
-        "".join(f"{p}\n" for p in [*learning.special_tokens_first(), "walk"]), encoding="utf-8"
+        "".join(f"{p}\n" for p in [*learning.list_special_tokens(), "walk"]), encoding="utf-8"
     )
     done = program(
         f"--input_file={tmp_path / 'text.txt'}", "--vocab_size=80", f"--output_file={tmp_path / 'out' / 'vocab.txt'}",

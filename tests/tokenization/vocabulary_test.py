@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from bert_tf.tokenization.wordpiece import Tokenizer, check_case
+from bert_tf.tokenization.vocabulary import check_case
+from bert_tf.tokenization.wordpiece import Tokenizer
 
 pytestmark = pytest.mark.usefixtures("run_eagerly")
 
