@@ -92,10 +92,10 @@ def _pieces(job, vocabulary):
     """Returns the `MaskingVocabulary` of the vocabulary, with the phrases of --phrase_file, which must have some in
     its pieces."""
     from bert_tf.pretraining.records.groups import MaskingVocabulary
-    from bert_tf.tokenization.added_tokens import names_with
+    from bert_tf.tokenization.added_tokens import names_with_added
 
     if job.options.phrase_file is None:
-        return MaskingVocabulary.of(names_with(vocabulary.pieces, job.added_tokens))
+        return MaskingVocabulary.of(names_with_added(vocabulary.pieces, job.added_tokens))
     from bert_tf.tokenization.wordpiece import Tokenizer
 
     settings = {"strip_accents": job.strip_accents, "added_tokens": job.added_tokens}

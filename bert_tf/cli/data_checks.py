@@ -6,7 +6,7 @@ import dataclasses
 from absl import logging
 
 from bert_tf.checkpoints.loading import load_description
-from bert_tf.data.checks import Lengths, look, look_at_rows
+from bert_tf.data.checks import Lengths, check_samples, check_truncation
 from bert_tf.data.samples import DataFinding
 from bert_tf.data.table_checks import UNKNOWN, count_labels
 from bert_tf.tasks.base import ACTIONS, FineTuningTask, TaskData
@@ -30,7 +30,7 @@ class DataChecks:
         self._settings = settings
         self.samples = kind.samples(data, settings)
         self.findings = []
-        self._add(look(self.samples))
+        self._add(check_samples(self.samples))
 
     def look_at_rows(self, rows: dict):
         """Looks at what was cut off when the examples were laid out.
@@ -40,7 +40,7 @@ class DataChecks:
         """
         cuts = {split: getattr(each, "cut", None) for split, each in rows.items()}
         offers_windows = self._settings.get("long_text", "window") != "window"
-        self._add(look_at_rows(self.samples, cuts, offers_windows))
+        self._add(check_truncation(self.samples, cuts, offers_windows))
 
     def refuse(self):
         """Raises ValueError where there are warnings and `strict_data` does not let them pass."""
@@ -143,10 +143,10 @@ def look_at_files(task: str, settings: Settings) -> Overview:
     kind = next(kind for kind in TASKS if kind.name == task)
     data = kind.read_data(settings, [split for split, do in ACTIONS.items() if settings.get(f"do_{do}")], None)
     samples = kind.samples(data, settings)
-    findings = look(samples)
+    findings = check_samples(samples)
     broken = {finding.path for finding in findings if finding.kind == UNKNOWN}
     cuts = _cuts(kind, data, settings, [split for split in samples if samples[split].path not in broken])
-    findings += look_at_rows(samples, cuts, settings.get("long_text", "window") != "window")
+    findings += check_truncation(samples, cuts, settings.get("long_text", "window") != "window")
     return Overview([_overview(split, sample, cuts.get(split)) for split, sample in samples.items()], findings)
 
 

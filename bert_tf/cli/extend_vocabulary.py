@@ -54,7 +54,7 @@ def _count_words(settings, tokenizer):
     from bert_tf.tokenization import learning
 
     texts = learning.read_sentences(settings.input_file, settings.input_format, text_options(settings))
-    return learning.count(texts, tokenizer.do_lower_case, tokenizer.between_added_tokens)
+    return learning.count_words(texts, tokenizer.do_lower_case, tokenizer.between_added_tokens)
 
 
 def _tell(extension):

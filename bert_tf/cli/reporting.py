@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from absl import logging
 
 from bert_tf.checkpoints.loading import directory_of
-from bert_tf.evaluation.error_reports.common import scored, write_table
+from bert_tf.evaluation.error_reports.common import render_scored, write_table
 from bert_tf.evaluation.metrics import only_answer_in
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions
 from bert_tf.training.trainer import Trainer
@@ -145,7 +145,7 @@ def show_scored(
         name = f"eval_predictions{suffix}{split.removeprefix('dev')}.tsv"
         write_table(os.path.join(settings.output_dir, name), each, settings.get("sort_predictions", "file"))
     salt = f"{suffix[1:]} " if suffix else ""
-    job.history.show(f"eval{suffix}", lambda: scored(judged, scores, job.global_step, salt))
+    job.history.show(f"eval{suffix}", lambda: render_scored(judged, scores, job.global_step, salt))
     _warn(judged)
     job.history.show(f"more{suffix}", lambda: _more(task, outcomes, settings, salt))
 
@@ -161,7 +161,7 @@ def show_answers(
 ):
     """Shows on the run's page what `do_predict` gave for a file that holds the right answers; arguments likewise."""
     judged = _judged(task, [outcome], settings)
-    job.history.show(f"predict{outcome.suffix}", lambda: scored(judged, scores, job.global_step, "predict "))
+    job.history.show(f"predict{outcome.suffix}", lambda: render_scored(judged, scores, job.global_step, "predict "))
     _warn(judged)
 
 

@@ -18,17 +18,17 @@ FLAGS = TRAIN_VOCABULARY
 def main(settings):
     """Writes the vocabulary and the report."""
     from bert_tf.tokenization import learning
-    from bert_tf.tokenization.vocabulary import CONFIG_FILE, Vocabulary, resolve_case, write_config
+    from bert_tf.tokenization.vocabulary import CONFIG_FILE, Vocabulary, resolve_case_and_accents, write_config
     from bert_tf.utils.files import write_text
 
     check_writable(settings.output_file)
     folder = os.path.dirname(os.path.abspath(settings.output_file))
-    do_lower_case = resolve_case(folder, settings.where_given("do_lower_case"))
+    do_lower_case, _ = resolve_case_and_accents(folder, settings.where_given("do_lower_case"))
     others = _compared(settings.compare_vocab_file, do_lower_case)
     texts, held_out = _read_texts(settings)
-    counts = learning.count(texts, do_lower_case)
+    counts = learning.count_words(texts, do_lower_case)
     names = ("vocab_size", "unused_pieces", "min_count", "max_words", "max_characters")
-    pieces = learning.learn(counts, **{name: settings.get(name) for name in names})
+    pieces = learning.learn_vocabulary(counts, **{name: settings.get(name) for name in names})
     report = _report(pieces, do_lower_case, others, held_out, counts)
     Vocabulary(pieces, settings.output_file).save(settings.output_file)
     if not os.path.exists(os.path.join(folder, CONFIG_FILE)):
@@ -98,6 +98,6 @@ def _report(pieces, do_lower_case, others, held_out, counts):
         about = "Measured on the text that was learned from, too short to hold out a part of it: too optimistic."
     fits = {}
     for name, tokenizer in {"this vocabulary": Tokenizer(pieces, do_lower_case), **others}.items():
-        words = learning.count([held_out], tokenizer.do_lower_case) if held_out else counts
+        words = learning.count_words([held_out], tokenizer.do_lower_case) if held_out else counts
         fits[name] = learning.measure_vocabulary(tokenizer, words)
     return learning.format_fits(fits, about)

@@ -15,15 +15,15 @@ from bert_tf.data.tables import is_empty
 from bert_tf.utils.names import word_for
 
 # === Too short ===
-# How far rows are too short for what is laid out in them.
+# Finds truncated examples.
 
 
-def cut_texts(sample: LintSample, cut: Cut | None, has_windows_to_offer: bool) -> Iterator[DataFinding]:
+def find_truncated_texts(sample: LintSample, cut: Cut | None, has_windows_to_offer: bool) -> Iterator[DataFinding]:
     """Yields the examples of which something was cut off.
 
     Args:
         sample: n examples.
-        cut: of their rows; None: nothing ever is.
+        cut: what was truncated; None: nothing ever is.
         has_windows_to_offer: there is `long_text=window`, which is not used.
     """
     if cut is None or not len(indices := cut.examples):
@@ -32,23 +32,21 @@ def cut_texts(sample: LintSample, cut: Cut | None, has_windows_to_offer: bool) -
     nearly = int(np.quantile(cut.needed, 0.95, method="higher"))
     fits = f"{nearly:,} would do for 95 % of them, " if cut.limit < nearly < most else ""
     windows = ", or read them through windows with `long_text=window`" if has_windows_to_offer else ""
-    yield DataFinding(
+    yield sample.finding(
         "cut_texts",
-        sample.path,
-        len(indices),
+        indices,
         f"{format_share(len(indices), len(sample), 'examples', ('does', 'do'))} not fit `{cut.parameter}={cut.limit}` "
         f"and {word_for(len(indices), 'is', 'are')} cut: "
         f"{format_share(cut.lost, cut.total, 'word pieces', ('is', 'are'))} lost; "
         f"{fits}{most:,} for all",
         f"raise `{cut.parameter}`{windows}",
-        sample.places(indices),
-        len(indices) >= samples.CUT * len(sample),
+        samples.CUT,
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class Lengths:
-    """How long examples are, in word pieces: half of them at most `median`, and so on."""
+    """Lengths of examples in tokens: the median, the 95th percentile (`most`) and the longest."""
 
     median: int
     most: int
@@ -64,14 +62,8 @@ class Lengths:
 # Rows that could not be examples: without a text, or without a label that can be read.
 
 
-def find_left_out(sample: LintSample) -> Iterator[DataFinding]:
-    """Yields the rows with which training does not start."""
-    yield from _of(sample, "text", sample.bad_texts, ("missing_texts", "no text"), "text_column")
-    yield from _of(sample, "label", sample.bad_labels, ("empty_labels", "an empty label"), "label_column")
-
-
-def _of(sample, noun, bad, nothing, parameter):
-    """Yields of texts or labels those that are not there, and those that are something else; bad: line -> value."""
+def _unreadable(sample, noun, bad, nothing, parameter):
+    """Yields the lines with which training does not start: a text or label is not there, or is something else."""
     (kind, what), empty = nothing, {line: value for line, value in bad.items() if is_empty(value)}
     if empty:
         row = word_for(len(empty), "it in, or take the row out", "them in, or take the rows out")
@@ -85,9 +77,9 @@ def _of(sample, noun, bad, nothing, parameter):
 def _finding(sample, kind, lines, what, remedy):
     count = len(sample) + len(sample.bad_labels) + len(sample.bad_texts)
     rows = format_share(len(lines), count, "rows", ("has", "have"))
-    places = places_of(sample.path, functools.partial(line_position, sample.path), lines)
+    indices = places_of(sample.path, functools.partial(line_position, sample.path), lines)
     return DataFinding(
-        kind, sample.path, len(lines), f"{rows} {what}, with which training does not start", remedy, places
+        kind, sample.path, len(lines), f"{rows} {what}, with which training does not start", remedy, indices
     )
 
 
@@ -95,7 +87,7 @@ def _finding(sample, kind, lines, what, remedy):
 # Texts that are probably a mistake: empty ones, the same one again, with another label, or in the evaluation too.
 
 
-def empty(sample: LintSample) -> Iterator[DataFinding]:
+def find_empty_texts(sample: LintSample) -> Iterator[DataFinding]:
     """Yields the texts without a character that is no space, of those that every example should have."""
     for name, texts in sample.texts.items():
         if name in sample.optional:
@@ -104,18 +96,16 @@ def empty(sample: LintSample) -> Iterator[DataFinding]:
         if not indices:
             continue
         them = word_for(len(indices), "it", "them")
-        yield DataFinding(
+        yield sample.finding(
             "empty_texts",
-            sample.path,
-            len(indices),
+            indices,
             f"{format_share(len(indices), len(sample), 'examples', ('has', 'have'))} an empty {name}",
             f"take {them} out, or fill {them} in",
-            sample.places(indices),
-            len(indices) >= samples.EMPTY * len(sample),
+            samples.EMPTY,
         )
 
 
-def repeated(sample: LintSample) -> Iterator[DataFinding]:
+def find_repeated_texts(sample: LintSample) -> Iterator[DataFinding]:
     """Yields examples that stand there again: with the same target, or with another one."""
     again, contrary = [], []
     for group in sorted(_groups(*sample.fingerprints)):
@@ -127,35 +117,32 @@ def repeated(sample: LintSample) -> Iterator[DataFinding]:
         if len(first) > 1:
             contrary.append((group, first))
     if again:
+        again.sort()
         them = word_for(len(again), "it", "them")
-        yield DataFinding(
+        yield sample.finding(
             "duplicates",
-            sample.path,
-            len(again),
+            again,
             f"{format_share(len(again), len(sample), 'examples', ('repeats', 'repeat'))} an earlier one",
             f"take {them} out, or leave {them} if texts recur where they come from",
-            sample.places(sorted(again)),
-            len(again) >= samples.DUPLICATES * len(sample),
+            samples.DUPLICATES,
         )
     if contrary:
         yield _contradictions(sample, sorted(i for group, _ in contrary for i in group), contrary[0][1])
 
 
-def overlap(train: LintSample, held_out: LintSample) -> Iterator[DataFinding]:
+def find_overlap(train: LintSample, held_out: LintSample) -> Iterator[DataFinding]:
     """Yields the examples of a file to score on whose texts are in the one to learn from."""
     known, (hashes, examples) = train.fingerprints[0], held_out.fingerprints
     places = np.searchsorted(known, hashes)
     indices = np.sort(examples[known[np.minimum(places, len(known) - 1)] == hashes]) if len(known) else []
     if len(indices):
-        yield DataFinding(
+        yield held_out.finding(
             "overlap",
-            held_out.path,
-            len(indices),
+            indices,
             f"{format_share(len(indices), len(held_out), 'examples', ('is', 'are'))} in {train.path} too, which makes "
             "scores better than they are",
             f"take {word_for(len(indices), 'it', 'them')} out of one of the two files",
-            held_out.places(indices),
-            len(indices) >= samples.OVERLAP * len(held_out),
+            samples.OVERLAP,
         )
 
 
@@ -168,20 +155,17 @@ def _groups(hashes, examples):
 
 
 def _contradictions(sample, indices, first):
-    """Returns the finding; first: target -> example, of one text."""
     (one, i), (other, k) = list(first.items())[:2]
     here, there = sample.places([i, k])
     one, other = _difference(one, other)
     text = " / ".join(texts[i] for texts in sample.texts.values())
-    return DataFinding(
+    return sample.finding(
         "contradictions",
-        sample.path,
-        len(indices),
+        indices,
         f"{format_share(len(indices), len(sample), 'examples')} have the text of another one, and not its "
         f"{sample.target}: {text[:60]!r} has {one!r:.40} in {here} and {other!r:.40} in {there}",
         "decide for one, or take both out",
-        sample.places(indices),
-        len(indices) >= samples.CONTRADICTIONS * len(sample),
+        samples.CONTRADICTIONS,
     )
 
 
@@ -198,38 +182,39 @@ def _difference(one, other):
 # All checks of the files of a run.
 
 
-def look(samples: Mapping[str, LintSample]) -> list[DataFinding]:
+def check_samples(samples: Mapping[str, LintSample]) -> list[DataFinding]:
     """Returns what is probably a mistake in the files of a run, those to train on first.
 
-    It costs a few percent of what laying the examples out in rows does, and grows with the number of examples alone.
+    It costs a few percent of what tokenizing the examples does, and grows with the number of examples alone.
 
     Args:
         samples: split -> its examples; splits are "train", and what begins with "dev" or "test".
     """
     found, train = [], samples.get("train")
     for split, sample in samples.items():
-        found += table_checks.as_it_lies(sample)
-        found += find_left_out(sample)
-        found += empty(sample)
+        found += table_checks.check_raw_file(sample)
+        found += _unreadable(sample, "text", sample.bad_texts, ("missing_texts", "no text"), "text_column")
+        found += _unreadable(sample, "label", sample.bad_labels, ("empty_labels", "an empty label"), "label_column")
+        found += find_empty_texts(sample)
         if split == "train":
-            found += table_checks.of_training(sample)
+            found += table_checks.check_training_labels(sample)
         if not split.startswith("test"):
-            found += repeated(sample)
+            found += find_repeated_texts(sample)
         if split.startswith("dev") and train:
-            found += table_checks.of_evaluation(sample, train) if train.labels is not None else []
-            found += overlap(train, sample)
+            found += table_checks.check_evaluation_labels(sample, train) if train.labels is not None else []
+            found += find_overlap(train, sample)
     return found
 
 
-def look_at_rows(
+def check_truncation(
     samples: Mapping[str, LintSample], cuts: Mapping[str, Cut | None], has_windows_to_offer: bool = False
 ) -> list[DataFinding]:
-    """Returns what was cut off when the examples were laid out in rows.
+    """Returns what was truncated when the examples were tokenized.
 
     Args:
-        samples: as in `look`.
-        cuts: split -> what its rows lack.
-        has_windows_to_offer: as in `lengths.cut_texts`.
+        samples: as in `check_samples`.
+        cuts: split -> what was truncated.
+        has_windows_to_offer: as in `find_truncated_texts`.
     """
     several = ((samples[split], cut) for split, cut in cuts.items() if split in samples)
-    return [finding for sample, cut in several for finding in cut_texts(sample, cut, has_windows_to_offer)]
+    return [finding for sample, cut in several for finding in find_truncated_texts(sample, cut, has_windows_to_offer)]

@@ -1,4 +1,4 @@
-"""What may stand in a cell of a table: a text, one name, several names, or a number."""
+"""Types of a table's columns: a text, one name, several names, or a number; and the separators of columns."""
 
 import collections
 import csv
@@ -107,7 +107,7 @@ NAME = ColumnType("a label or id must be a number or one line of text", _name)
 
 
 # === Separators ===
-# What separates the columns of a text table, told by how even its rows are.
+# Guesses the separator of a text table from how even its rows are.
 
 
 NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}

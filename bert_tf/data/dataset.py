@@ -1,4 +1,4 @@
-"""From tokenized examples in memory to batches: which examples go together, in which order, padded to which width."""
+"""Batches of tokenized examples in memory: which examples go together, in which order, padded to which width."""
 
 import dataclasses
 import hashlib
@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf.data.features import FEATURES
 
 # === Iteration ===
-# How datasets are gone through.
+# Iteration over datasets.
 
 
 def without_autotune(dataset: tf.data.Dataset) -> tf.data.Dataset:
@@ -25,19 +25,19 @@ def without_autotune(dataset: tf.data.Dataset) -> tf.data.Dataset:
 
 
 # === Cut ===
-# What of examples did not fit into their rows.
+# Counts of truncated tokens.
 
 
 @dataclasses.dataclass(frozen=True)
 class Cut:
-    """How far the rows of n examples are too short.
+    """Counts of the tokens that were truncated in n examples.
 
     Attributes:
         parameter: what limits them, such as "max_seq_length".
         limit: its value.
         needed: int64 [n], the least value with which nothing of the example would be cut.
-        lost: word pieces of all examples that were cut off.
-        total: word pieces of all examples.
+        lost: tokens of all examples that were cut off.
+        total: tokens of all examples.
     """
 
     parameter: str
@@ -52,13 +52,15 @@ class Cut:
         return np.flatnonzero(self.needed > self.limit)
 
 
-def cut_of_rows(lengths: np.ndarray, max_seq_length: int, of: np.ndarray | None = None, n: int | None = None) -> Cut:
-    """Returns what rows lost that were cut to `max_seq_length`.
+def count_truncated(
+    lengths: np.ndarray, max_seq_length: int, of: np.ndarray | None = None, n: int | None = None
+) -> Cut:
+    """Returns how much was truncated to `max_seq_length`.
 
     Args:
-        lengths: int64 [w], of the rows as they would be, special pieces counted in.
-        max_seq_length: of the rows as they are.
-        of: int64 [w], the example of each row, from 0; None: every row is one.
+        lengths: int64 [w], of the untruncated sequences, special tokens counted in.
+        max_seq_length: of the truncated sequences.
+        of: int64 [w], the example of each sequence, from 0; None: every sequence is one.
         n: how many examples there are, with `of`.
     """
     needed = lengths
@@ -80,19 +82,19 @@ WIDTH_STEP = 8  # widths are multiples of this: oneDNN's kernels like it, and th
 
 @dataclasses.dataclass
 class Tokenized:
-    """Examples as rows of pieces, end to end.
+    """Tokenized examples, end to end.
 
-        input_ids    101 7592 102 101 2748 102       splits   0 3 6       two examples of three pieces
+        input_ids    101 7592 102 101 2748 102       splits   0 3 6       two examples of three tokens
 
     Attributes:
-        pieces: {name: int32 [all pieces]} of what each piece has: `input_ids`, `segment_ids`, and what is aimed at with
+        pieces: {name: int32 [all tokens]} of what each token has: `input_ids`, `segment_ids`, and what is aimed at with
             each, such as `tag_ids`.
-        splits: int64 [n + 1], where each example's pieces begin and end.
+        splits: int64 [n + 1], where each example's tokens begin and end.
         targets: {name: [n, ...]} of what is aimed at with each example, such as `label_ids`; of choices one value, or
-            one for each. Empty when there is nothing to aim at, or only with pieces.
-        pad_id: id of [PAD], with which rows are filled up.
-        origin: what the task must know besides to make answers of outputs: where the rows come from.
-        cut: what of the file's examples did not fit into the rows; None: nothing is ever cut.
+            one for each. Empty when there is nothing to aim at, or only with tokens.
+        pad_id: id of [PAD], with which sequences are filled up.
+        origin: what the task needs in addition to decode outputs: where the tokens come from.
+        cut: what was truncated; None: nothing ever is.
     """
 
     pieces: dict
@@ -106,7 +108,7 @@ class Tokenized:
         return len(self.splits) - 1
 
     def fingerprint(self) -> str:
-        """Returns a short hash of all that training sees: pieces, segments, targets and their order."""
+        """Returns a short hash of all that training sees: tokens, segments, targets and their order."""
         digest = hashlib.sha256()
         for name, values in sorted({**self.pieces, **self.targets, "splits": self.splits}.items()):
             digest.update(name.encode() + np.ascontiguousarray(values).tobytes())
@@ -114,17 +116,17 @@ class Tokenized:
 
     @property
     def lengths(self):
-        """int64 [n]: pieces of each example."""
+        """int64 [n]: tokens of each example."""
         return np.diff(self.splits)
 
     @property
     def row_counts(self):
-        """int64 [n]: rows of each example."""
+        """int64 [n]: sequences of each example."""
         return np.ones(len(self), np.int64)
 
     @property
     def longest_rows(self):
-        """int64 [n]: pieces of each example's longest row."""
+        """int64 [n]: tokens of each example's longest sequence."""
         return self.lengths
 
     def input_specs(self, batch_size: int) -> dict[str, tf.TensorSpec]:
@@ -135,8 +137,8 @@ class Tokenized:
         """Returns a batch's inputs, int32 [B, S].
 
         Args:
-            chosen: int [B], indices of examples; -1 stands for a row of padding, which keeps one token, [CLS]'s place,
-                so that no row attends to nothing.
+            chosen: int [B], indices of examples; -1 stands for a sequence of padding, which keeps one token, that of
+                [CLS], so that no sequence attends to nothing.
             width: lengths, int [B] -> S.
         """
         real = chosen >= 0
@@ -144,9 +146,9 @@ class Tokenized:
         columns = np.arange(width(lengths))
         mask = columns < lengths[:, None]
         there = mask & real[:, None]
-        places = np.where(there, self.splits[:-1][chosen][:, None] + columns, 0)
+        indices = np.where(there, self.splits[:-1][chosen][:, None] + columns, 0)
         inputs = {
-            name: np.where(there, flat[places], FEATURES[name].padding_of(self.pad_id)).astype(np.int32)
+            name: np.where(there, flat[indices], FEATURES[name].padding_of(self.pad_id)).astype(np.int32)
             for name, flat in self.pieces.items()
         }
         return {**inputs, "input_mask": mask.astype(np.int32)}
@@ -212,8 +214,8 @@ def build_batches(examples, order, max_seq_length, by_length=True, width_step=WI
     """Builds the batches that `order` names, padded on the right.
 
     Args:
-        examples: a `Tokenized`, or what has its face, such as `windowed.Windowed`.
-        order: int [steps, B]; -1 stands for a row of padding that counts for nothing.
+        examples: a `Tokenized`, or what has its interface, such as `windowed.Windowed`.
+        order: int [steps, B]; -1 stands for a sequence of padding that counts for nothing.
         max_seq_length: the width without `by_length`, and the greatest one with it.
         by_length: pad to the batch's longest example only.
         width_step: widths are multiples of this.
@@ -235,13 +237,13 @@ def build_batches(examples, order, max_seq_length, by_length=True, width_step=WI
     def generate():
         for rows in order:
             real = rows >= 0
-            # Of a row of padding 0: a place such as `start_positions` of another example may lie beyond this batch.
-            chosen = {name: _of_real(values[rows], real) for name, values in targets.items()}
+            # 0 for padding: `start_positions` of another example may lie beyond this batch.
+            chosen = {name: _zero_padding(values[rows], real) for name, values in targets.items()}
             yield {**examples.inputs(rows, width), **chosen, "is_real_example": real.astype(np.float32)}
 
     return without_autotune(tf.data.Dataset.from_generator(generate, output_signature=signature).prefetch(2))
 
 
-def _of_real(values, real):
-    """Returns values [B, ...] with 0 in the rows that are not real."""
+def _zero_padding(values, real):
+    """Returns values [B, ...] with 0 in the sequences that are not real."""
     return np.where(real.reshape(-1, *[1] * (values.ndim - 1)), values, 0).astype(values.dtype)

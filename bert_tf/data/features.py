@@ -101,24 +101,24 @@ class Feature:
 FEATURES = {
     f.name: f
     for f in (
-        Feature("input_ids", padding=None),  # word pieces, [CLS] first, [SEP] after each text
+        Feature("input_ids", padding=None),  # tokens, [CLS] first, [SEP] after each text
         Feature("input_mask"),  # 1 for a token, 0 for padding
         Feature("segment_ids"),  # 0 for the first text with its [CLS] and [SEP]; the second's as its family has it: 1
-        Feature("context_mask"),  # question answering's, beside the model's inputs: 1 for a piece of the context
+        Feature("context_mask"),  # question answering's, no input of the model: 1 for a token of the context
         Feature("sentence_ids"),  # packed rows only: 1, 2, ... for each sentence of the row, 0 for padding
-        Feature("masked_lm_positions", per="prediction"),  # ascending places of the pieces to predict; 0 for padding
-        Feature("masked_lm_ids", per="prediction"),  # the pieces that were there; 0 for padding
+        Feature("masked_lm_positions", per="prediction"),  # ascending positions of the tokens to predict; 0 for padding
+        Feature("masked_lm_ids", per="prediction"),  # the tokens that were there; 0 for padding
         Feature("masked_lm_weights", dtype="float32", per="prediction"),  # 1 for a prediction, 0 for padding
         Feature("unmasked_ids", padding=None),  # replaced tokens: input_ids as they were before they were masked
         Feature("sampling_draws", dtype="float32", per="prediction"),  # replaced tokens: from 0 to 1, which one it is
         Feature("next_sentence_labels", per="sentence"),  # 1 for a random or swapped second text, 0 for the true next
-        Feature("next_sentence_positions", per="sentence"),  # packed rows only: the place of each example's [CLS]
+        Feature("next_sentence_positions", per="sentence"),  # packed rows only: the position of each example's [CLS]
         Feature("next_sentence_weights", dtype="float32", per="sentence"),  # packed rows only: 0 where no example is
         Feature("label_ids", per="example"),  # index into the sorted labels
-        Feature("tag_ids", padding=-1),  # index into the tags on a word's first piece, -1 on all other pieces
+        Feature("tag_ids", padding=-1),  # index into the tags on a word's first token, -1 on all other tokens
         Feature("label_values", dtype="float32", per="example"),  # the number that regression aims at
-        Feature("start_positions", per="example"),  # place of the answer's first piece in the row; 0: not in this row
-        Feature("end_positions", per="example"),  # place of its last piece
+        Feature("start_positions", per="example"),  # of the answer's first token; 0: not in this sequence
+        Feature("end_positions", per="example"),  # of its last token
         Feature("is_real_example", dtype="float32", per="example"),  # 0 for rows that only fill up a batch
     )
 }
@@ -135,76 +135,3 @@ def keras_inputs(names=ENCODER_INPUTS, windows=False):
 
     shapes = {n: () if FEATURES[n].per == "example" else (None,) * (1 + windows) for n in names}
     return {n: keras.Input(shapes[n], dtype=FEATURES[n].dtype, name=n) for n in names}
-
-
-def fake_batch(
-    names, batch_size=4, seq_length=16, vocab_size=100, num_labels=2, seed=0, max_predictions=3, max_sentences=1
-):
-    """Returns a valid random batch {name: np.ndarray} for tests and dry runs: each row half to wholly filled.
-
-    A row has 1 to max_predictions predictions, each of another token, then padding; and, where max_sentences allows,
-    two packed examples, those that `sentence_ids` tells apart.
-    """
-    import numpy as np
-
-    rng = np.random.default_rng(seed)
-    lengths = rng.integers((seq_length + 1) // 2, seq_length + 1, batch_size)
-    place = np.arange(seq_length)
-    mask = place < lengths[:, None]
-    values = {
-        "input_ids": rng.integers(0, vocab_size, mask.shape) * mask,
-        "input_mask": mask,
-        "segment_ids": (place >= lengths[:, None] // 2) * mask,
-        "sentence_ids": (1 + (place >= lengths[:, None] // 2)) * mask,
-        "context_mask": (place >= lengths[:, None] // 2) & (place < lengths[:, None] - 1),
-        "label_ids": rng.integers(0, num_labels, batch_size),
-        "tag_ids": np.where(mask, rng.integers(-1, num_labels, mask.shape), -1),
-        "label_values": rng.normal(size=batch_size),
-        "start_positions": lengths // 2,
-        "end_positions": np.maximum(lengths // 2, lengths - 2),
-        "is_real_example": np.ones(batch_size),
-    }
-    values |= _fake_predictions(rng, lengths, max_predictions, vocab_size)
-    values |= _fake_next_sentences(rng, lengths, max_sentences)
-    values |= _fake_replacements(rng, values)
-    return {n: np.asarray(values[n]).astype(FEATURES[n].dtype) for n in names}
-
-
-def _fake_predictions(rng, lengths, max_predictions, vocab_size):
-    """Masked pieces for rows of these lengths, int [n]."""
-    import numpy as np
-
-    shape = len(lengths), max_predictions
-    positions = np.full(shape, lengths.max())  # padding: behind all others until it becomes 0
-    for row, (length, number) in enumerate(
-        zip(lengths, rng.integers(1, max_predictions + 1, len(lengths)), strict=True)
-    ):
-        chosen = np.sort(rng.permutation(length)[:number])
-        positions[row, : len(chosen)] = chosen
-    weights = positions < lengths[:, None]
-    return {
-        "masked_lm_positions": positions * weights,
-        "masked_lm_ids": rng.integers(0, vocab_size, shape) * weights,
-        "masked_lm_weights": weights,
-    }
-
-
-def _fake_replacements(rng, values):
-    """What stood in the masked places, and the numbers by which replacements are drawn."""
-    unmasked, real = values["input_ids"].copy(), values["masked_lm_weights"] > 0
-    rows = real.nonzero()[0]
-    unmasked[rows, values["masked_lm_positions"][real]] = values["masked_lm_ids"][real]
-    return {"unmasked_ids": unmasked, "sampling_draws": rng.random(real.shape)}
-
-
-def _fake_next_sentences(rng, lengths, max_sentences):
-    """One or two packed examples in each row of these lengths, int [n]."""
-    import numpy as np
-
-    place = np.arange(max_sentences)
-    weights = np.broadcast_to(place < 2, (len(lengths), max_sentences))
-    return {
-        "next_sentence_labels": rng.integers(0, 2, weights.shape) * weights,
-        "next_sentence_positions": (lengths[:, None] // 2) * (place == 1),
-        "next_sentence_weights": weights,
-    }

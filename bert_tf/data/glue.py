@@ -1,4 +1,4 @@
-"""Reads the official files of GLUE and XNLI, whose layouts are the rows of `glue_tasks.TASKS`."""
+"""Reads the official files of GLUE and XNLI, whose layouts are in `TASKS`."""
 
 import dataclasses
 import os
@@ -71,7 +71,7 @@ class GlueTask:
 
     @property
     def leaderboard_files(self) -> tuple[str, ...]:
-        """What the answers are called that GLUE's server asks for; () where it asks for none."""
+        """Names of the files of predictions that GLUE's server asks for; () where it asks for none."""
         return tuple(split.leaderboard for split in self.splits.values() if split.leaderboard)
 
 

@@ -1,4 +1,4 @@
-"""Record files: rows of features to TFRecord files of tf.train.Example messages, and back to batches.
+"""Writes features as TFRecord files of tf.train.Example messages, and reads them back in batches.
 
     {"input_ids": [n, S], ...} --serialize--> bytes --write--> train.tfrecord.gz --read--> {"input_ids": [B, S], ...}
 
@@ -21,14 +21,14 @@ from bert_tf.data.features import FEATURES, NOTHING, Ragged, concatenate_feature
 from bert_tf.utils.files import atomic_open
 
 # === Example bytes ===
-# Rows of numbers to the bytes of tf.train.Example messages, for thousands of rows at once.
+# Serializes features as tf.train.Example messages, thousands of examples at once.
 #
 # Building one message after the other with the protobuf library takes more than ten times as long as this, for it turns
 # each number into a Python object. tf.io.encode_proto makes the same bytes, in five nested steps, and takes twice as
 # long or longer.
 
 
-_ROWS = 2048  # laid out at a time: about 4 MB, which stay in the processor's cache
+_ROWS = 2048  # serialized at a time: about 4 MB, which stay in the processor's cache
 
 # Tags of the protocol buffer fields, (number of the field << 3) + 2 for "a length and so many bytes follow". From
 # tensorflow/core/example/example.proto and feature.proto; in a map<string, Feature> every entry is a small message.
@@ -38,15 +38,15 @@ _THIRD = b"\x1a"  # Feature.int64_list
 
 
 class _Part(NamedTuple):
-    """A part of every row's message, laid out in columns of which a row uses some.
+    """A part of every example's message, in columns of which an example uses some.
 
         number   bytes      used
              5   05 00      1 0
            300   ac 02      1 1
 
     Attributes:
-        columns: list of (bytes uint8 [n, w], used bool [n, w]); n is 1 where all rows are alike.
-        lengths: int64 [n], how many bytes each row uses.
+        columns: list of (bytes uint8 [n, w], used bool [n, w]); n is 1 where all examples are alike.
+        lengths: int64 [n], how many bytes each example uses.
     """
 
     columns: list
@@ -54,19 +54,19 @@ class _Part(NamedTuple):
 
 
 def serialize(features: dict) -> Ragged:
-    """Returns each row of the features as the bytes of a tf.train.Example.
+    """Returns each example's features as the bytes of a tf.train.Example.
 
         input_ids   [[101, 7592, 102],       0a 1a 0a 18 0a 09 "input_ids" 12 0b 1a 09 0a 07 65 a8 3b 66 ...
                      [101, 102, 0]]
 
-    The features are in the order of their names, so equal rows have equal bytes; they are those which protobuf's
+    The features are in the order of their names, so equal examples have equal bytes; they are those which protobuf's
     deterministic serialization writes.
 
     Args:
         features: {name: [n, k]}, one feature at least; integers become an Int64List, floats a FloatList.
 
     Returns:
-        Ragged uint8 of n rows.
+        Ragged uint8 of n examples.
     """
     names = sorted(features)
     values = {name: np.asarray(features[name]) for name in names}
@@ -77,7 +77,7 @@ def serialize(features: dict) -> Ragged:
 
 
 def _serialize(values):
-    """`serialize` for rows that fit into the cache together; one at least."""
+    """`serialize` for examples that fit into the cache together; one at least."""
     entries = [_entry(name, rows) for name, rows in values.items()]
     columns = [column for entry in entries for column in entry.columns]
     example = _field(_FIRST, _Part(columns, sum(entry.lengths for entry in entries)))
@@ -92,7 +92,6 @@ def _serialize(values):
 
 
 def _entry(name, rows):
-    """Returns the entry of the map for one feature, [n, k]."""
     assert rows.dtype.kind in "iuf", f"{name}: {rows.dtype}"
     kind, numbers = (_SECOND, _floats(rows)) if rows.dtype.kind == "f" else (_THIRD, _varints(rows))
     feature = _field(kind, _field(_FIRST, numbers))
@@ -102,7 +101,6 @@ def _entry(name, rows):
 
 
 def _field(head, body):
-    """Returns `head`, the length of `body`, and `body`."""
     size = _varints(body.lengths[:, None])
     head = np.frombuffer(head, np.uint8)[None]
     columns = [(head, np.ones(head.shape, bool)), *size.columns, *body.columns]
@@ -126,25 +124,25 @@ def _varints(rows):
     width = max(1, -(-largest.bit_length() // 7))
     its_bytes, used = np.empty((n, k, width), np.uint8), np.empty((n, k, width), bool)
     used[..., 0] = True
-    for place in range(width):
-        its_bytes[..., place] = bits & 0x7F
+    for index in range(width):
+        its_bytes[..., index] = bits & 0x7F
         bits >>= 7
-        if place + 1 < width:
+        if index + 1 < width:
             more = bits > 0
-            its_bytes[..., place] |= more.view(np.uint8) << 7
-            used[..., place + 1] = more
+            its_bytes[..., index] |= more.view(np.uint8) << 7
+            used[..., index + 1] = more
     used = used.reshape(n, k * width)
     return _Part([(its_bytes.reshape(n, k * width), used)], np.count_nonzero(used, axis=1))
 
 
 # === Record features ===
-# What a record file holds, seen from its first record.
+# Names, types and lengths of a record file's features, from its first record.
 
 
 # What TF Model Garden's create_pretraining_data calls these with --use_v2_feature_names.
 _V2_NAMES = {"input_word_ids": "input_ids", "input_type_ids": "segment_ids"}
 _GZIP_MAGIC = b"\x1f\x8b"
-MADE_WITH = "made_with"  # a feature of a file's first record that is no feature of a row: see `records/origin.py`
+MADE_WITH = "made_with"  # a feature of a file's first record alone: see `pretraining/records/origin.py`
 
 
 def compression_of(path: str | os.PathLike) -> str:
@@ -162,10 +160,10 @@ def describe_records(path: str | os.PathLike) -> dict[str, tuple[str, int]]:
             does not end in .gz or the other way round, or its record is no tf.train.Example.
     """
     features = first_features(os.fspath(path))
-    return {name: features[in_file] for name, in_file in our_names(features).items()}
+    return {name: features[in_file] for name, in_file in map_names(features).items()}
 
 
-def our_names(names) -> dict[str, str]:
+def map_names(names) -> dict[str, str]:
     """Returns {our name: name in the file} for names in a file."""
     return {_V2_NAMES.get(name, name): name for name in names}
 
@@ -191,8 +189,6 @@ def read_stamp(path: str | os.PathLike) -> bytes | None:
 
 def _first_example(path):
     """Returns {name: feature} of the first record; nothing where it is no tf.train.Example."""
-    import tensorflow as tf  # here, so that a program which only writes records need not wait for it
-
     try:
         return dict(tf.train.Example.FromString(_first_record(path)).features.feature)
     except DecodeError:
@@ -255,8 +251,6 @@ def _no_records(path, received):
 
 # === Records ===
 
-
-__all__ = ["compression_of", "describe_records", "read_records", "serialize", "write_records"]
 
 _FILE_DTYPES = {"int32": "int64", "float32": "float32"}  # in the batch -> in a tf.train.Example
 # What a feature's length is called where records are made and read.
@@ -326,28 +320,28 @@ def read_records(
         ValueError: a file is not as `describe_records` needs it, not as `names` and `expect` say, or not like the
             others.
     """
-    parse = parser(paths, names, expect)
-    batches = serialized(paths).batch(batch_size or _PARSED, drop_remainder and batch_size is not None)
+    parse = build_parser(paths, names, expect)
+    batches = read_serialized(paths).batch(batch_size or _PARSED, drop_remainder and batch_size is not None)
     batches = batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
     return without_autotune(batches if batch_size else batches.unbatch())
 
 
-def serialized(paths: list) -> tf.data.Dataset:
+def read_serialized(paths: list) -> tf.data.Dataset:
     """Returns the records of all files, string [], one file after the other."""
-    return files(paths).flat_map(in_file)
+    return list_record_files(paths).flat_map(read_record_file)
 
 
-def files(paths: list) -> tf.data.Dataset:
-    """Returns what `in_file` takes, for each of the files."""
+def list_record_files(paths: list) -> tf.data.Dataset:
+    """Returns path and compression of each file, for `read_record_file`."""
     return tf.data.Dataset.from_tensor_slices([[os.fspath(path), compression_of(path)] for path in paths])
 
 
-def in_file(file) -> tf.data.Dataset:
-    """Returns the records of one file of `files`, string []."""
+def read_record_file(file) -> tf.data.Dataset:
+    """Returns the records of one file of `list_record_files`, string []."""
     return tf.data.TFRecordDataset(file[0], file[1])
 
 
-def parser(paths: list, names: tuple[str, ...] | None = None, expect: dict | None = None, stamps: bool = False):
+def build_parser(paths: list, names: tuple[str, ...] | None = None, expect: dict | None = None, stamps: bool = False):
     """Returns the function from serialized records (string [B]) of these files to {name: tensor}; see `read_records`.
 
     With `stamps` there is string [B] under MADE_WITH too: what a record says of how it was made, empty in most.
@@ -357,11 +351,12 @@ def parser(paths: list, names: tuple[str, ...] | None = None, expect: dict | Non
     first, *others = ((path, first_features(path)) for path in paths)
     for other in others:
         _check_same(*first, *other)
-    in_file = our_names(first[1])
+    in_file = map_names(first[1])
     held = {name: first[1][its_name] for name, its_name in in_file.items()}
     names = [name for name in held if name in FEATURES] if names is None else list(names)
     _check(paths[0], held, {**dict.fromkeys(names or ["input_ids"]), **(expect or {})})
-    spec = {in_file[name]: _parsing(name, *held[name]) for name in names}
+    shapes = {name: [] if FEATURES[name].per == "example" else [held[name][1]] for name in names}
+    spec = {in_file[name]: tf.io.FixedLenFeature(shapes[name], held[name][0]) for name in names}
     if stamps:
         spec[MADE_WITH] = tf.io.FixedLenFeature([], tf.string, "")
 
@@ -374,10 +369,9 @@ def parser(paths: list, names: tuple[str, ...] | None = None, expect: dict | Non
 
 
 def _check_same(first_path, first, path, features):
-    """Raises ValueError where two files hold different features."""
     for name in sorted(first.keys() | features.keys()):
         if first.get(name) != features.get(name):
-            here, there = (_in_words(held.get(name)) for held in (features, first))
+            here, there = (_describe(held.get(name)) for held in (features, first))
             raise ValueError(
                 f"{path} must hold what {first_path} holds. Received {name} as {here} in the one and as {there} in the "
                 "other, records made for another length or with other options; read them apart, or make them anew."
@@ -398,18 +392,14 @@ def _check(path, held, expect):
                 called = _LENGTHS[feature.per]
                 remedy = f" with `{called}={length}`, or give `{called}={held[name][1]}` here"
             raise ValueError(
-                f"{path} must hold {name} as {_in_words(needed)}. Received {_in_words(held[name])}; "
+                f"{path} must hold {name} as {_describe(needed)}. Received {_describe(held[name])}; "
                 f"make the records anew{remedy}."
             )
 
 
-def _in_words(description):
+def _describe(description):
     """("int64", 128) -> "128 int64"."""
     if description is None:
         return "nothing"
     dtype, length = description
     return dtype if length is None else f"{length} {dtype}"
-
-
-def _parsing(name, dtype, length):
-    return tf.io.FixedLenFeature([] if FEATURES[name].per == "example" else [length], dtype)

@@ -10,11 +10,11 @@ import numpy as np
 from bert_tf.utils.names import word_for
 
 # === Findings ===
-# What the look at the data finds, and from when on it is a warning.
+# Findings of the data checks, and their thresholds.
 
 
-_SHOWN = 5  # places in a line of text
-_KEPT = 1000  # places of a finding
+_SHOWN = 5  # positions in a line of text
+_KEPT = 1000  # positions of a finding
 
 # From this share on a finding is a warning, below it a note: real data sets have a few of each. GLUE's, SQuAD and
 # CoNLL-2003 stay below all of them but where they cannot.
@@ -23,7 +23,7 @@ CONTRADICTIONS = 0.01  # of a file's examples
 OVERLAP = 0.02  # of the evaluation file's examples
 EMPTY = 0.001  # of a file's examples
 DAMAGED = 0.005  # of a file's lines
-CUT = 0.2  # of a file's examples: at 128 pieces, GLUE's recipe, RTE has 0.13
+CUT = 0.2  # of a file's examples: at 128 tokens, GLUE's recipe, RTE has 0.13
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,11 +53,11 @@ class DataFinding:
 
     @property
     def text(self) -> str:
-        """What was found, where and what to do, without the file's name."""
+        """The finding, its positions and the remedy, without the file's name."""
         return self.text_with()
 
     def text_with(self, source: str | None = None) -> str:
-        """Returns `text`; behind places that are too many for it stands which source has them all."""
+        """Returns `text`; behind positions that are too many for it stands which source has them all."""
         shown = ", ".join(self.places[:_SHOWN])
         if len(self.places) > _SHOWN:
             kept = "all" if len(self.places) < _KEPT else f"the first {_KEPT:,}"
@@ -78,7 +78,7 @@ def places_of(path: str, where: Callable[[int], str], indices: Iterable[int]) ->
 
 
 def first_lines(numbers: Iterable[int]) -> tuple[str, ...]:
-    """Returns the first 1,000 of these lines as places."""
+    """Returns the first 1,000 of these lines as positions."""
     return tuple(f"line {number}" for _, number in zip(range(_KEPT), numbers, strict=False))
 
 
@@ -90,7 +90,7 @@ def format_share(count: int, of: int, what: str, verb: tuple[str, str] | None = 
 
 
 # === Samples ===
-# What the checks see of a file of examples, whatever the task: texts, targets, names of labels.
+# A file of examples as the checks see it, whatever the task: texts, targets, label names.
 
 
 _ODD = np.int64(6364136223846793005)  # mixes the hashes of two texts, so that it matters which is the first
@@ -99,7 +99,7 @@ SAMPLES_EMPTY = hash("")
 
 @dataclasses.dataclass(frozen=True)
 class TableLayout:
-    """How a table was read; see `tables.read_table`."""
+    """The settings with which a table was read; see `tables.read_table`."""
 
     header: bool
     text_columns: Sequence[str | int]
@@ -121,7 +121,7 @@ class LintSample:
         table: how it was read, where that was by flags; None: the format leaves no choice.
         optional: names of the texts that an example need not have.
         bad_labels: line -> label of each row that is no example, since its label is empty or cannot be read.
-        bad_texts: line -> what stands in place of a text, such as None, of each row that is no example for that.
+        bad_texts: line -> what stands instead of a text, such as None, of each row that is no example for that.
         fewest_words: examples whose texts have fewer words recur by nature, and are not compared.
     """
 
@@ -144,6 +144,13 @@ class LintSample:
     def places(self, indices: Iterable[int]) -> tuple[str, ...]:
         """Returns where the first 1,000 of these examples are."""
         return places_of(self.path, self.where, indices)
+
+    def finding(
+        self, kind: str, indices: Collection[int], what: str, remedy: str, warn_from: float = 0.0
+    ) -> DataFinding:
+        """Returns what was found in some examples: a warning where they are this share of all, else a note."""
+        is_warning = len(indices) >= warn_from * len(self)
+        return DataFinding(kind, self.path, len(indices), what, remedy, self.places(indices), is_warning)
 
     def names(self, index: int) -> Sequence[str]:
         """Returns the names of an example's labels."""

@@ -23,7 +23,7 @@ from bert_tf.utils import files
 def group_by_texts(sample: LintSample) -> np.ndarray:
     """Returns int64 [n]: for each of the n examples the first one that has the same texts.
 
-    The same are those that `checks.texts.overlap` finds in two files: case and outer spaces do not count.
+    The same are those that `checks.find_overlap` finds in two files: case and outer spaces do not count.
     """
     hashes, examples = sample.fingerprints  # ascending hashes; of the same ones the earlier example stands first
     begins = np.concatenate([[True], hashes[1:] != hashes[:-1]])
@@ -32,8 +32,8 @@ def group_by_texts(sample: LintSample) -> np.ndarray:
     return first
 
 
-def of_values(values: Sequence[Hashable]) -> np.ndarray:
-    """Returns int64 [n]: for each of n values the place of the first one that is the same."""
+def group_by_values(values: Sequence[Hashable]) -> np.ndarray:
+    """Returns int64 [n]: for each of n values the position of the first one that is the same."""
     first = {}
     return np.fromiter((first.setdefault(value, i) for i, value in enumerate(values)), np.int64, len(values))
 
@@ -61,7 +61,7 @@ def _find(leader, i):
 
 
 # === Choice ===
-# Which part each row goes to: parts of the sizes asked for, with every label's rows shared out as all rows are.
+# Assigns rows to parts of the sizes asked for, in which every label is as frequent as in the whole (stratified).
 
 
 _EXACT = 1e-9  # what is so near to a whole number is one
@@ -89,7 +89,7 @@ def assign_parts(units: np.ndarray, strata: np.ndarray, shares: Sequence[float],
     large = order[sizes[order] > 1]
     large = large[np.argsort(-sizes[large], kind="stable")]
     expected = np.outer(np.bincount(strata), shares)
-    part, held = _place([strata[members[i]].tolist() for i in large], expected)
+    part, held = _assign_large_units([strata[members[i]].tolist() for i in large], expected)
     parts = np.full(len(sizes), -1)
     parts[large] = part
     single = order[sizes[order] == 1]
@@ -101,23 +101,20 @@ def assign_parts(units: np.ndarray, strata: np.ndarray, shares: Sequence[float],
     return parts[unit_of]
 
 
-def _place(units, expected):
+def _assign_large_units(units, expected):
     """Returns the part of each unit, given as its rows' labels, and float [labels, parts]: how many rows are there."""
     labels, parts = expected.shape
     held, aims = np.zeros([labels + 1, parts]).tolist(), np.vstack([expected, expected.sum(0)]).tolist()
     chosen = []
     for rows in units:
-        counts = [*collections.Counter(rows).items(), (labels, len(rows))]  # in the last place those of all labels
-        costs = [sum(_rise(n, held[k][part], aims[k][part]) for k, n in counts) for part in range(parts)]
+        counts = [*collections.Counter(rows).items(), (labels, len(rows))]  # in the last position those of all labels
+        # By how much (held - aim)^2 / aim grows when these are added.
+        rises = [[n * (n + 2 * (held[k][p] - aims[k][p])) / aims[k][p] for k, n in counts] for p in range(parts)]
+        costs = list(map(sum, rises))
         chosen.append(costs.index(min(costs)))
         for k, n in counts:
             held[k][chosen[-1]] += n
     return chosen, np.array(held[:-1])
-
-
-def _rise(count, held, aim):
-    """By how much (held - aim)^2 / aim grows when `count` rows are added."""
-    return count * (count + 2 * (held - aim)) / aim
 
 
 def _quotas(expected, held, rows, rng):
@@ -128,7 +125,7 @@ def _quotas(expected, held, rows, rng):
     missing[missing.sum(1) == 0] = expected[missing.sum(1) == 0]
     wanted = np.maximum(largest_remainders(expected.sum(0)) - held.sum(0), 0)
     columns = largest_remainders(wanted * rows.sum() / wanted.sum())
-    return _rounded(_fitted(missing, rows, columns), rows, columns, rng)
+    return _round_table(_rake(missing, rows, columns), rows, columns, rng)
 
 
 def largest_remainders(values: np.ndarray) -> np.ndarray:
@@ -139,7 +136,7 @@ def largest_remainders(values: np.ndarray) -> np.ndarray:
     return whole
 
 
-def _fitted(table, rows, columns):
+def _rake(table, rows, columns):
     """Returns a table stretched, row by row and column by column, until both have about these sums (raking)."""
     for _ in range(_ROUNDS):
         table = table * (columns / np.maximum(table.sum(0), _EXACT))
@@ -147,14 +144,14 @@ def _fitted(table, rows, columns):
     return table
 
 
-def _rounded(table, rows, columns, rng):
+def _round_table(table, rows, columns, rng):
     """Returns the table as whole numbers with these sums: the largest remainders are rounded up while there is room."""
     whole = np.floor(table + _EXACT).astype(int)
     remainders = np.round(table - whole, 9).ravel()
     order = np.lexsort((rng.random(remainders.size), -remainders)).tolist()
     of_rows, of_columns = rows - whole.sum(1), columns - whole.sum(0)
     for most in (1, int(rows.max())):  # what one row up in each place leaves over goes where there is room
-        for row, column in (divmod(place, table.shape[1]) for place in order):
+        for row, column in (divmod(index, table.shape[1]) for index in order):
             more = max(0, min(most, of_rows[row], of_columns[column]))
             whole[row, column] += more
             of_rows[row] -= more
@@ -186,7 +183,7 @@ def write_split_files(path: str, begins: Sequence[int], parts: np.ndarray, outpu
     Args:
         path: the table; .gz is unpacked, and the files are packed as well.
         begins: the 1-based line on which each row begins.
-        parts: int [n], the place in `outputs` of each row's file.
+        parts: int [n], the position in `outputs` of each row's file.
         outputs: paths at which nothing is.
 
     Raises:
@@ -201,7 +198,7 @@ def write_split_files(path: str, begins: Sequence[int], parts: np.ndarray, outpu
             if is_packed:  # without name and time, which would make other bytes of the same rows
                 packed = (gzip.GzipFile("", "wb", fileobj=file, mtime=0) for file in opened)
                 opened = [stack.enter_context(file) for file in packed]
-            _write_rows(_blocks(path, begins), parts, opened)
+            _write_rows(_read_blocks(path, begins), parts, opened)
 
 
 @contextlib.contextmanager
@@ -237,7 +234,7 @@ def _write_row(file, row, end):
     file.write(row if row.endswith(b"\n") else row + end)
 
 
-def _blocks(path, begins) -> Iterator[bytes]:
+def _read_blocks(path, begins) -> Iterator[bytes]:
     """Yields the lines before the first row, then those of each row; blank lines at the end are left out."""
     block, rest = [], iter(begins)
     begin = next(rest)
@@ -275,7 +272,7 @@ _KINDS = {
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """How a table is read; see `tables.read_table`.
+    """The columns to read, and their types; see `tables.read_table`.
 
     Attributes:
         text: one or two columns.
@@ -301,12 +298,12 @@ def group_sizes(groups: np.ndarray) -> list[int]:
 
 @dataclasses.dataclass(frozen=True)
 class SplitResult:
-    """What was done with n rows.
+    """The parts of n rows, and the groups that had to stay together.
 
     Attributes:
         paths: part -> its file.
         shares: part -> the share that was asked for.
-        parts: int [n], the place in `paths` of each row's part.
+        parts: int [n], the position in `paths` of each row's part.
         texts: int [n], equal for rows of the same texts.
         units: int [n], equal for rows that had to stay together.
         labels: the names of each row's labels; None: there are none.
@@ -334,7 +331,7 @@ class SplitResult:
 def split_table(
     path: str, folder: str, eval_share: float, test_share: float = 0.0, columns: Columns | None = None, seed: int = 0
 ) -> SplitResult:
-    """Splits a table and writes train, eval and, for a `test_share`, test beside each other, as the table is written.
+    """Splits a table and writes train, eval and, for a `test_share`, test next to each other, as the table is written.
 
     Rows of the same texts are in one part, as are those of one group. The same seed makes the same files.
 
@@ -354,7 +351,7 @@ def split_table(
     examples = _read(path, columns)
     texts = {"text_a": examples.text_a, **({"text_b": examples.text_b} if examples.text_b else {})}
     same = group_by_texts(LintSample(path, examples.where, texts))
-    together = join_groups(same, of_values(_groups(path, columns))) if columns.group else same
+    together = join_groups(same, group_by_values(_groups(path, columns))) if columns.group else same
     if (count := len(np.unique(together))) < len(shares):
         raise ValueError(
             f"{path} must hold at least {len(shares)} groups of rows, one for each part. Received {len(examples)} rows "
@@ -362,7 +359,7 @@ def split_table(
             "parts."
         )
     labels = _labels(examples)
-    strata = of_values([frozenset(names) for names in labels]) if labels else np.zeros(len(examples), int)
+    strata = group_by_values([frozenset(names) for names in labels]) if labels else np.zeros(len(examples), int)
     strata = np.unique(strata, return_inverse=True)[1]
     parts = assign_parts(together, strata, list(shares.values()), seed)
     paths = {part: paths[part] for part in shares}
@@ -381,7 +378,7 @@ def _shares(eval_share, test_share):
 
 
 def _paths(path, folder):
-    """Returns part -> its file, of all parts; one of another split beside these would be taken for theirs."""
+    """Returns part -> its file, of all parts; one of another split next to these would be taken for theirs."""
     ending = extension_of(path) + (".gz" if path.lower().endswith(".gz") else "")
     paths = {part: os.path.join(folder, f"{part}{ending}") for part in _PARTS}
     if there := [each for each in paths.values() if os.path.lexists(each)]:
@@ -409,7 +406,6 @@ def _groups(path, columns):
 
 
 def _labels(examples):
-    """Returns the names of each row's labels; None where there are none, or numbers."""
     if examples.labels is None or isinstance(examples.labels[0], float):
         return None
     return [(label,) if isinstance(label, str) else label for label in examples.labels]

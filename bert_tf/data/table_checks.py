@@ -17,13 +17,13 @@ from bert_tf.utils.names import number_of, word_for
 # Labels that are probably a mistake: two spellings of one, one for every row, some with hardly an example.
 
 
-UNKNOWN = "unknown_labels"  # with which a file cannot be laid out
+UNKNOWN = "unknown_labels"  # with which a file cannot be encoded
 _RARE = 2  # examples, at most, of a rare label
 _FEW_ROWS = 10  # fewer say nothing of how many labels there should be
 _SHOWN = 6  # labels
 
 
-def of_training(sample: LintSample) -> Iterator[DataFinding]:
+def check_training_labels(sample: LintSample) -> Iterator[DataFinding]:
     """Yields what is wrong with the labels of a file to learn from."""
     counts = count_labels(sample)
     yield from _spellings(sample, counts)
@@ -35,7 +35,7 @@ def of_training(sample: LintSample) -> Iterator[DataFinding]:
         yield from _rare(sample, counts)
 
 
-def of_evaluation(sample: LintSample, train: LintSample) -> Iterator[DataFinding]:
+def check_evaluation_labels(sample: LintSample, train: LintSample) -> Iterator[DataFinding]:
     """Yields the labels of a file to score on that are not in the one to learn from."""
     known = count_labels(train)
     unknown = {name: count for name, count in count_labels(sample).items() if name not in known}
@@ -48,7 +48,7 @@ def of_evaluation(sample: LintSample, train: LintSample) -> Iterator[DataFinding
         UNKNOWN,
         sample.path,
         len(unknown),
-        f"{number_of(len(unknown), sample.label)} that {train.path} does not have: {_listed(unknown)}"
+        f"{number_of(len(unknown), sample.label)} that {train.path} does not have: {_list_counts(unknown)}"
         + (f", of which, if spaces and letter case are ignored, {', '.join(alike[:_SHOWN])}" if alike else ""),
         f"correct {them}, or train on examples of {them} too",
         _places(sample, unknown),
@@ -64,7 +64,7 @@ def count_labels(sample: LintSample) -> dict[str, int]:
 
 
 def is_number(name: str) -> bool:
-    """Says whether a cell holds a number, written without an exponent."""
+    """Returns whether a cell holds a number, written without an exponent."""
     return name.strip().lstrip("+-").replace(".", "", 1).isdecimal()
 
 
@@ -113,7 +113,7 @@ def _too_many(sample, counts):
         "many_labels",
         sample.path,
         len(counts),
-        f"{len(counts):,} {sample.label}s in {len(sample):,} examples, more than one in two: {_listed(counts)}",
+        f"{len(counts):,} {sample.label}s in {len(sample):,} examples, more than one in two: {_list_counts(counts)}",
         f"check `label_column`{remedy}",
     )
 
@@ -128,18 +128,17 @@ def _rare(sample, counts):
             "rare_labels",
             sample.path,
             len(rare),
-            f"{len(rare)} of {len(counts)} {sample.label}s with {_RARE} examples or fewer: {_listed(rare)}",
+            f"{len(rare)} of {len(counts)} {sample.label}s with {_RARE} examples or fewer: {_list_counts(rare)}",
             "add examples, or put such labels together, for nothing is learned of them",
             _places(sample, rare),
         )
 
 
 def _places(sample, names):
-    """Returns where the examples are that have a label of these."""
     return sample.places(i for i in range(len(sample)) if any(name in names for name in sample.names(i)))
 
 
-def _listed(counts):
+def _list_counts(counts):
     chosen = sorted(counts, key=lambda name: (counts[name], name))
     shown = ", ".join(f"{name[:40]!r} {counts[name]}" for name in chosen[:_SHOWN])
     return shown + (", ..." if len(chosen) > _SHOWN else "")
@@ -151,13 +150,13 @@ def _plain(name):
 
 
 # === Raw ===
-# The file as it lies there: its encoding, what separates its columns, and which of its lines are rows.
+# Checks of the raw file: its encoding, its separators, and which of its lines are rows.
 
 
 # UTF-8 that was read as Windows-1252 and written as UTF-8 again: an é has become Ã©, a ’ has become â€™.
 _DAMAGED = re.compile("[ÃÂ][\u0080-\u00bf]|â€[\u0080-\u00bf™œ˜“”¦]|\ufffd")
 _MARKS = ("Ã", "Â", "â€", "\ufffd")
-# What columns are called, beside what those of a task are.
+# Usual names of columns, in addition to those of the tasks.
 _NAMES = {
     "text", "texts", "sentence", "sentence1", "sentence2", "question", "question1", "question2", "review", "comment",
     "content", "body", "message", "tweet", "title", "description", "document", "utterance", "query", "premise",
@@ -168,7 +167,7 @@ _LONG = 4  # words: no name of a column has so many
 _RAW_FEW_ROWS = 10
 
 
-def as_it_lies(sample: LintSample) -> Iterator[DataFinding]:
+def check_raw_file(sample: LintSample) -> Iterator[DataFinding]:
     """Yields what shows that a file was not written as it is read."""
     extension = extension_of(sample.path)
     if extension == ".parquet":
@@ -194,7 +193,11 @@ def _encoding(path, text, lost):
             len(lost),
             f"{number_of(count, 'byte')} that {word_for(count, 'is', 'are')} not UTF-8, in "
             f"{number_of(len(lost), 'line')}: left out, so that words lose letters",
-            _conversion(path) if text.isascii() else _correction(len(lost)),
+            _conversion(path)
+            if text.isascii()
+            # Other letters beyond ASCII are UTF-8: of each é a conversion would make an Ã©.
+            else f"correct {word_for(len(lost), 'this line', 'these lines')} by hand, and do not convert the file, of "
+            "which other letters are UTF-8 already",
             first_lines(lost),
         )
     if damaged := _damaged_lines(text):
@@ -212,18 +215,11 @@ def _encoding(path, text, lost):
 
 
 def _conversion(path):
-    """Returns how to convert a file of which no letter beyond ASCII is UTF-8."""
     stem, extension = os.path.splitext(path.removesuffix(".gz"))
     packed = path != stem + extension
     read, source = (f"gzip -dc {shlex.quote(path)} | ", "") if packed else ("", f" {shlex.quote(path)}")
     to = shlex.quote(f"{stem}-utf8{extension}")
     return f"convert the file: {read}iconv -f WINDOWS-1252 -t UTF-8{source} > {to} (or -f what it was written in)"
-
-
-def _correction(count):
-    """Returns what to do where other letters beyond ASCII are UTF-8: of each é a conversion would make an Ã©."""
-    which = word_for(count, "this line", "these lines")
-    return f"correct {which} by hand, and do not convert the file, of which other letters are UTF-8 already"
 
 
 def _damaged_lines(text):
@@ -288,7 +284,7 @@ def _header_as_row(sample):
 
 
 def _stands_out(texts, label, others):
-    """Whether the first row is of two single words, over texts of several words and labels that all occur again."""
+    """Returns whether the first row is of two single words, over texts of several and labels that all occur again."""
     if label is None or len(texts) < _RAW_FEW_ROWS or len(label.split()) > 1 or len(texts[0].split()) > 1:
         return False
     words = sorted(len(text.split()) for text in texts[1:])

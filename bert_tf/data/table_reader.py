@@ -28,7 +28,7 @@ def parquet_rows(path: str, find: Callable[[list[str]], list[int]]) -> Iterator[
 
     Args:
         path: the file; only the columns asked for are read.
-        find: names of all columns -> the places of those to read.
+        find: names of all columns -> the positions of those to read.
 
     Raises:
         ValueError: it is no whole Parquet file, or a column is not there.
@@ -41,7 +41,7 @@ def parquet_rows(path: str, find: Callable[[list[str]], list[int]]) -> Iterator[
     try:
         with parquet.ParquetFile(path, buffer_size=_BUFFER) as file:
             names = file.schema_arrow.names
-            headings = [names[place] for place in find(names)]
+            headings = [names[index] for index in find(names)]
             numbers = itertools.count(1)
             for batch in file.iter_batches(_BATCH, columns=list(dict.fromkeys(headings))):
                 columns = [_plain_values(batch.column(name)) for name in headings]
@@ -67,7 +67,7 @@ def _plain_values(column):
 
 
 _FEW = 1e-3  # share of rows that may be broken where a file is known for it
-FIELD_LIMIT = 2**31 - 1  # Python's csv refuses fields over 128 KiB unless told otherwise
+FIELD_LIMIT = 2**31 - 1  # Python's csv refuses fields over 128 KiB by default
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Column:
         return int(text) if text.isascii() and text.isdecimal() else None
 
     def find(self, names: Sequence[str], at: str) -> int | None:
-        """Returns the column's place among `names`, None: it is not there; a name of digits goes before an index.
+        """Returns the column's position among `names`, None: it is not there; a name of digits goes before an index.
 
         `at` is "file:line" for errors.
         """
@@ -111,7 +111,7 @@ class Column:
 
 
 def find_columns(columns: Sequence[Column], names: Sequence[str], at: str, header: bool = True) -> list[int]:
-    """Returns the places of columns among `names`.
+    """Returns the positions of columns among `names`.
 
     Args:
         columns: to find.
@@ -123,13 +123,12 @@ def find_columns(columns: Sequence[Column], names: Sequence[str], at: str, heade
         ValueError: some are not there, all of which it names, or a name is there more than once.
     """
     found = [column.find(names, at) for column in columns]
-    if missing := [column for column, place in zip(columns, found, strict=True) if place is None]:
+    if missing := [column for column, index in zip(columns, found, strict=True) if index is None]:
         raise _missing(missing, names, at, header)
     return found
 
 
 def _missing(columns, names, at, header):
-    """Returns the error that says which columns there are instead of these."""
     parameters = " and ".join(dict.fromkeys(f"`{column.parameter}`" for column in columns))
     advice = f"choose {word_for(len(columns), 'one', 'them')} with {parameters}"
     advice += ", or say `header=false` if line 1 is already an example" if header else ""
@@ -152,7 +151,7 @@ def read_rows(
 def iterate_rows(
     path: str, wanted: Sequence[Column], header: bool, skip_short: bool = False
 ) -> Iterator[tuple[int, list[Any]]]:
-    """Yields (1-based line or Parquet row, values of `wanted`) for each row; the extension tells the format.
+    """Yields (1-based line or Parquet row, values of `wanted`) for each row; the extension decides the format.
 
     Never holds more than a few rows. With `skip_short` a few rows of .tsv and .csv may have too few columns: they are
     left out, and the log counts them.
@@ -186,7 +185,7 @@ def is_table(path: str) -> bool:
 
 
 def extension_of(path: str) -> str:
-    """Returns the extension that tells the format, that of what is packed where the name ends in .gz."""
+    """Returns the extension that decides the format, that of what is packed where the name ends in .gz."""
     stem, extension = os.path.splitext(path.lower())
     if extension == ".gz" and not stem.endswith(".parquet"):  # Parquet packs its columns itself
         return os.path.splitext(stem)[1]
@@ -238,11 +237,7 @@ def bare_returns(path: str, number: int, line: str) -> ValueError:
 def _read_tsv(path, wanted, header, skip_short):
     lines = map(without_end, _lines(path))
     rows = ((number, line.split("\t") if line else []) for number, line in enumerate(lines, 1))
-    return _select(path, rows, wanted, header, "tabs", skip_short)
-
-
-def _read_csv(path, wanted, header, skip_short):
-    return _select(path, _csv_rows(path), wanted, header, "commas", skip_short)
+    return _select(path, rows, "tabs", wanted, header, skip_short)
 
 
 def _csv_rows(path):
@@ -301,10 +296,15 @@ def _read_parquet(path, wanted, header, skip_short):
     return parquet_rows(path, lambda names: find_columns(wanted, names, path, header=False))
 
 
-_READERS = {".tsv": _read_tsv, ".csv": _read_csv, ".jsonl": _read_jsonl, ".parquet": _read_parquet}
+_READERS = {
+    ".tsv": _read_tsv,
+    ".csv": lambda path, *options: _select(path, _csv_rows(path), "commas", *options),
+    ".jsonl": _read_jsonl,
+    ".parquet": _read_parquet,
+}
 
 
-def _select(path, rows, wanted, header, separators, skip_short):
+def _select(path, rows, separators, wanted, header, skip_short):
     """Yields (line, values of the wanted columns) of every row; with `header` the first row gives the names."""
     rows = _without_blank_end(rows)
     first = next(rows, None)
@@ -334,7 +334,6 @@ def _select(path, rows, wanted, header, separators, skip_short):
 
 
 def _too_wide(path, line, row, names, separators):
-    """Returns the error of a row with more columns than are named: what is read is perhaps another column."""
     advice = "put a field with commas into double quotes" if separators == "commas" else "take out a stray tab"
     return ValueError(
         f"{line_position(path, line)}: a row must have the {len(names)} columns of line 1, separated by {separators}. "
@@ -343,7 +342,6 @@ def _too_wide(path, line, row, names, separators):
 
 
 def _too_short(path, line, row, need, wanted, separators):
-    """Returns the error of a row with fewer than `need` columns, and its likely reason."""
     parameters = " and ".join(dict.fromkeys(f"`{column.parameter}`" for column in wanted))
     remedy = wanted[0].remedy or f"correct this line, or check {parameters}"
     if separators == "tabs" and any('"' in cell for cell in row):
@@ -388,29 +386,18 @@ def names_in(path: str) -> list[str]:
     Returns:
         the names; [] where the file cannot be read so, of which `read_rows` says why.
     """
+    extension = extension_of(path)
     try:
-        return _NAMES[extension_of(path)](path)
-    except (KeyError, ValueError, OSError, csv.Error, RecursionError):  # pyarrow's errors are of the second kind
+        if extension == ".parquet":
+            from pyarrow import parquet
+
+            return parquet.read_schema(path).names
+        lines = files.read_lines(path)
+        if extension == ".csv":
+            csv.field_size_limit(FIELD_LIMIT)
+            return next(csv.reader(lines, strict=True), [])
+        if extension == ".jsonl":
+            return list(parse_object(path, next(lines, "")))
+        return without_end(next(lines, "")).split("\t") if extension == ".tsv" else []
+    except (ValueError, OSError, csv.Error, RecursionError):  # pyarrow's errors are of the first kind
         return []
-
-
-def _names_in_tsv(path):
-    return without_end(next(files.read_lines(path), "")).split("\t")
-
-
-def _names_in_csv(path):
-    csv.field_size_limit(FIELD_LIMIT)
-    return next(csv.reader(files.read_lines(path), strict=True), [])
-
-
-def _names_in_jsonl(path):
-    return list(parse_object(path, next(files.read_lines(path), "")))
-
-
-def _names_in_parquet(path):
-    from pyarrow import parquet
-
-    return parquet.read_schema(path).names
-
-
-_NAMES = {".tsv": _names_in_tsv, ".csv": _names_in_csv, ".jsonl": _names_in_jsonl, ".parquet": _names_in_parquet}

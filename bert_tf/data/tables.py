@@ -11,7 +11,7 @@ from bert_tf.data.columns import NAME, TEXT, ColumnType, is_missing_cell, is_who
 from bert_tf.data.table_reader import Column, excerpt, line_position, read_rows
 from bert_tf.utils.names import number_of, word_for
 
-MOST = 99  # lines that a message names, beside the first
+MOST = 99  # lines that a message names, in addition to the first
 
 
 @dataclasses.dataclass
@@ -27,7 +27,7 @@ class LabeledTexts:
         path: the file.
         lines: 1-based line on which each example begins; in a Parquet file the 1-based row.
         bad_labels: line -> label of each row that was left out, since its label is none.
-        bad_texts: line -> what stands in place of a text, such as None, of each row that was left out for that.
+        bad_texts: line -> what stands instead of a text, such as None, of each row that was left out for that.
     """
 
     ids: list[str]
@@ -60,7 +60,7 @@ def read_table(
     skip_short: bool = False,
     skip_bad_rows: bool = False,
 ) -> LabeledTexts:
-    """Reads one file of examples; its extension tells the format.
+    """Reads one file of examples; its extension decides the format.
 
     .tsv: a tab ends a column, a line feed ends a row, quotes are ordinary characters (google-research/bert's
     `_read_tsv`). .csv: RFC 4180. .jsonl: one object a line, columns are its keys. .parquet: columns by name or index.
@@ -125,7 +125,7 @@ def check_ids(examples):
 
 
 def list_labels(examples: LabeledTexts) -> list[str]:
-    """Returns the distinct labels sorted as strings; the place in this list is the label's id.
+    """Returns the distinct labels sorted as strings; the index in this list is the label's id.
 
     Raises:
         ValueError: there are none.
@@ -142,7 +142,7 @@ def list_labels(examples: LabeledTexts) -> list[str]:
 def check_labels(
     examples: LabeledTexts, known: Sequence[str], whose: str = "one that training saw", remedy: str | None = None
 ) -> list[int] | list[list[int]]:
-    """Returns the place of every example's label in `known`; where an example has several, the list of the places.
+    """Returns the index of every example's label in `known`; where an example has several, the list of them.
 
     Args:
         examples: with labels that are names.
@@ -188,7 +188,6 @@ def _read(path, columns, only, remedy, header, skip_short):
 
 
 def _choose(path, rows, column, value):
-    """Returns the rows whose last value is `value`, without it."""
     chosen = [(line, values[:-1]) for line, values in rows if values[-1] == value]
     if not chosen:
         there = sorted({str(values[-1]) for _, values in rows})
@@ -213,17 +212,16 @@ def _kept(kinds, values):
 
 
 def _checked(path, line, kinds, values, kept):
-    """Returns `kept`, what `_kept` gave; raises ValueError where a value is not of its kind."""
     if None in kept:
         (column, kind), value = kinds[kept.index(None)], values[kept.index(None)]
         raise ValueError(
             f"{line_position(path, line)}: {kind.must}. Received: {excerpt(value)} in column {column.name!r}; "
-            f"correct this line, or {_advice(column)}."
+            f"correct this line, or {_column_advice(column)}."
         )
     return kept
 
 
-def _advice(column):
+def _column_advice(column):
     return column.remedy or f"check `{column.parameter}`"
 
 
@@ -233,7 +231,7 @@ def is_empty(value: Any) -> bool:
 
 
 def refuse_missing(path: str, rows: Sequence[tuple[int, Sequence[Any]]], columns: Sequence[Column]):
-    """Raises ValueError, naming all of them, where rows have null in place of a text, or in a list of texts.
+    """Raises ValueError, naming all of them, where rows have null instead of a text, or in a list of texts.
 
     Args:
         path: the file.
@@ -252,8 +250,8 @@ def _lacks(value):
 
 
 def _bad_of(values, kept):
-    """Returns {place: value} of the values of which nothing is kept."""
-    return {place: value for place, (value, each) in enumerate(zip(values, kept, strict=False)) if each is None}
+    """Returns {position: value} of the values of which nothing is kept."""
+    return {index: value for index, (value, each) in enumerate(zip(values, kept, strict=False)) if each is None}
 
 
 def _check_values(path, rows, kinds, texts, label_place):
@@ -267,7 +265,7 @@ def _check_values(path, rows, kinds, texts, label_place):
         label_place: which of the values is the label; None: none.
 
     Returns:
-        each column as a list; the lines; {line: {place: value}} of texts that are none; {line: label} of the labels.
+        each column as a list; the lines; {line: {position: value}} of texts that are none; {line: label} of the labels.
     """
     good, lines, bad_texts, bad_labels, shortened = [], [], {}, {}, {}
     for line, values in rows:
@@ -289,7 +287,6 @@ def _check_values(path, rows, kinds, texts, label_place):
 
 
 def _refuse_bad(path, kinds, bad_texts, bad_labels, label_place):
-    """Raises ValueError where there are such, as `_check_values` returns them."""
     if bad_texts:
         raise _bad_text(path, bad_texts, kinds)
     if bad_labels:
@@ -297,9 +294,9 @@ def _refuse_bad(path, kinds, bad_texts, bad_labels, label_place):
 
 
 def _bad_text(path, bad, kinds):
-    """Returns the error of all rows without a text; bad: line -> {place: value}."""
-    place, value = next(iter(next(iter(bad.values())).items()))
-    column, kind = kinds[place]
+    """Returns the error of all rows without a text; bad: line -> {position: value}."""
+    index, value = next(iter(next(iter(bad.values())).items()))
+    column, kind = kinds[index]
     remedy = f"correct {word_for(len(bad), 'this line', 'these lines')}"
     if _lacks(value):
         remedy = f"fill {word_for(len(bad), 'it in, or take the row', 'them in, or take the rows')} out"
@@ -307,7 +304,6 @@ def _bad_text(path, bad, kinds):
 
 
 def _bad_label(path, bad, column, kind):
-    """Returns the error of all rows whose label is empty or of another kind; bad: line -> label."""
     value, must = next(iter(bad.values())), kind.must
     if is_empty(value) and kind.read("") is None:  # else an empty field stands for no labels
         must = "every example must have a label, and here the label is empty"
@@ -317,17 +313,17 @@ def _bad_label(path, bad, column, kind):
 
 def _bad_rows(path, lines, must, value, column, remedy):
     """Returns the error of rows at `lines`, in the first of which stands `value`."""
-    more, advice = "", f", or {_advice(column)}" if column.parameter else ""
+    more, advice = "", f", or {_column_advice(column)}" if column.parameter else ""
     if len(lines) > 1:
         noun = "row" if path.lower().endswith(".parquet") else "line"
-        more = f", and {number_of(len(lines) - 1, f'more such {noun}')}: {shown_lines(lines[1:])}"
+        more = f", and {number_of(len(lines) - 1, f'more such {noun}')}: {format_lines(lines[1:])}"
     return ValueError(
         f"{line_position(path, lines[0])}: {must}. Received: {excerpt(value)} in column {column.name!r}{more}; "
         f"{remedy}{advice}."
     )
 
 
-def shown_lines(lines: Sequence[int], count: int | None = None) -> str:
+def format_lines(lines: Sequence[int], count: int | None = None) -> str:
     """Returns "3, 5, 8", of which the first 99 are shown; count: how many there are where `lines` lacks some."""
     shown = ", ".join(map(str, lines[:MOST]))
     return shown + (", ..." if max(count or 0, len(lines)) > len(lines[:MOST]) else "")

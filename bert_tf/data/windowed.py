@@ -1,4 +1,4 @@
-"""Long texts read through windows: examples of several rows each (`long_text=window`)."""
+"""Long texts read through windows: examples of several sequences each (`long_text=window`)."""
 
 import dataclasses
 import hashlib
@@ -17,10 +17,10 @@ _CHUNK = 2_000  # texts tokenized at a time; they are long
 
 @dataclasses.dataclass(frozen=True)
 class Windowing:
-    """How a long text is read.
+    """Stride and greatest number of the windows of a text.
 
     Attributes:
-        stride: pieces from the start of one window to that of the next.
+        stride: tokens from the start of one window to that of the next.
         max_windows: windows of a text at most; what lies behind them is cut.
     """
 
@@ -28,7 +28,7 @@ class Windowing:
     max_windows: int = 32
 
     def check(self, room: int):
-        """Raises ValueError where pieces would fall between two windows of `room` pieces."""
+        """Raises ValueError where tokens would fall between two windows of `room` tokens."""
         if self.stride > room:
             raise ValueError(
                 f"Windows must overlap or touch: `doc_stride` is at most {room}, the pieces of a text that a row of "
@@ -37,23 +37,23 @@ class Windowing:
 
 
 def window_rows(tokenizer, ids: list, max_seq_length: int, windows: Windowing):
-    """Cuts texts, or the second ones of pairs, into windows, and makes a row of each; in the graph too.
+    """Cuts texts, or the second ones of pairs, into windows, and encodes each; in the graph too.
 
         [CLS] a [SEP]                 [CLS] window [SEP]
         [CLS] a [SEP] b [SEP]         [CLS] a [SEP] window of b [SEP]          or as the tokenizer's template has it
 
-    The first row of a text or pair is the one that `Tokenizer.pack` makes of it, so what fits is read as without
-    windows. Of a pair, every window has as much of the first text as that row.
+    The first sequence of a text or pair is the one that `Tokenizer.pack` makes of it, so what fits is read as without
+    windows. Of a pair, every window has as much of the first text as that sequence.
 
     Args:
         tokenizer: a `Tokenizer`.
-        ids: one or two RaggedTensors int32 [n, (pieces)].
-        max_seq_length: longest row.
+        ids: one or two RaggedTensors int32 [n, (tokens)].
+        max_seq_length: longest sequence.
         windows: how to cut.
 
     Returns:
-        rows as from `Tokenizer.pack`, [w, (length)]; int64 [w], the text that each is of, ascending; int64 [n], how
-        many pieces were cut off the end of what is cut into windows.
+        sequences as from `Tokenizer.pack`, [w, (length)]; int64 [w], the text that each is of, ascending; int64 [n],
+        how many tokens were cut off the end of what is cut into windows.
 
     Raises:
         ValueError: there is no room for the special tokens, or the stride is longer than the room.
@@ -94,7 +94,7 @@ def read_windows(tokenizer, texts, max_seq_length: int, windows: Windowing) -> d
 
 @dataclasses.dataclass
 class Windowed:
-    """Examples of one or more rows, with the face of `dataset.Tokenized`.
+    """Examples of one or more sequences, with the interface of `dataset.Tokenized`.
 
     Attributes:
         rows: the windows of all examples, end to end; without targets.
@@ -121,17 +121,17 @@ class Windowed:
 
     @property
     def lengths(self):
-        """int64 [n]: pieces of each example, in all of its windows: near ones have as many windows, or nearly."""
+        """int64 [n]: tokens of each example, in all of its windows: near ones have as many windows, or nearly."""
         return self.rows.splits[self.splits[1:]] - self.rows.splits[self.splits[:-1]]
 
     @property
     def row_counts(self):
-        """int64 [n]: rows of each example."""
+        """int64 [n]: sequences of each example."""
         return np.diff(self.splits)
 
     @property
     def longest_rows(self):
-        """int64 [n]: pieces of each example's longest row."""
+        """int64 [n]: tokens of each example's longest sequence."""
         return np.maximum.reduceat(self.rows.lengths, self.splits[:-1])
 
     def input_specs(self, batch_size: int) -> dict[str, tf.TensorSpec]:
@@ -144,14 +144,14 @@ class Windowed:
         Args: as `Tokenized.inputs`.
         """
         counts = np.where(chosen >= 0, np.diff(self.splits)[chosen], 1)
-        number = np.arange(_few_sizes(counts.max()))
+        number = np.arange(_round_up_size(counts.max()))
         there = number < counts[:, None]
         rows = np.where(there & (chosen >= 0)[:, None], self.splits[:-1][chosen][:, None] + number, -1)
         features = self.rows.inputs(rows.reshape(-1), width)
         return {name: values.reshape(*rows.shape, -1) * there[..., None] for name, values in features.items()}
 
 
-def _few_sizes(count):
+def _round_up_size(count):
     """Returns the next of 1, 2, 3, 4, 6, 8, 12, 16, 24, ...: XLA compiles a program for every shape."""
     power = 1 << (int(count) - 1).bit_length()
     return power // 4 * 3 if count <= power // 4 * 3 else power
@@ -165,7 +165,7 @@ def tokenize_windows(
     Args:
         tokenizer: a `Tokenizer`.
         texts: one or two lists of n str.
-        max_seq_length: longest row.
+        max_seq_length: longest sequence.
         windows: how to cut.
         targets: {name: [n]}.
         path: of the file, for the log.

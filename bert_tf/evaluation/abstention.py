@@ -1,4 +1,4 @@
-"""An answer may be none: which answers a model gives when so large a share of them is to be right; no TensorFlow.
+"""Selective prediction: the answers below a probability are withheld, so that a given share is right; no TensorFlow.
 
 The answers are sorted by their probability, and those below a threshold are withheld (El-Yaniv and Wiener 2010; Geifman
 and El-Yaniv 2017). A lower threshold gives more answers, of which mostly fewer are right.
@@ -20,7 +20,7 @@ _POINTS = 1000  # of a curve that is written
 
 @dataclasses.dataclass(frozen=True)
 class Abstention:
-    """Which answers are given.
+    """The threshold from which on answers are given.
 
     Attributes:
         share: of them that is to be right, over 0 and at most 1.
@@ -39,8 +39,8 @@ class Abstention:
 
 
 @dataclasses.dataclass(frozen=True)
-class Curve:
-    """How many answers are given, and how many of those are right, at m thresholds from the highest down.
+class RiskCoverageCurve:
+    """Coverage and accuracy of a model's answers at m thresholds, from the highest down.
 
     Attributes:
         confidence: float64 [m], descending: the least probability of an answer that is given.
@@ -53,7 +53,7 @@ class Curve:
     accuracy: np.ndarray
 
     @classmethod
-    def of(cls, confidence: np.ndarray, right: np.ndarray) -> "Curve":
+    def of(cls, confidence: np.ndarray, right: np.ndarray) -> "RiskCoverageCurve":
         """Returns the curve of n > 0 answers; answers of one probability are given or withheld together.
 
         Args:
@@ -100,14 +100,6 @@ class Curve:
             for row in zip(self.confidence[chosen], self.coverage[chosen], self.accuracy[chosen], strict=True):
                 file.write("\t".join(f"{value:.6f}" for value in row) + "\n")
 
-    @classmethod
-    def read(cls, directory: str | os.PathLike) -> "Curve | None":
-        """Returns what `write` wrote there; None where there is none."""
-        path = os.path.join(directory, CURVE_FILE)
-        if not os.path.exists(path):
-            return None
-        return cls(*np.loadtxt(path, delimiter="\t", skiprows=1, ndmin=2).T)
-
 
 def scores(confidence: np.ndarray, right: np.ndarray, threshold: float) -> dict[str, float]:
     """Returns how a threshold does on n answers.
@@ -133,13 +125,13 @@ def interval(share: float, n: int) -> tuple[float, float]:
 
 
 # === Abstention ===
-# How many answers a model gives, and how many of those are right, where it may give none.
+# The section of the report: coverage and accuracy by threshold.
 
 
 _MARKS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)  # coverages in the table
 
 
-def show(page: Page, curve: Curve, abstention: Abstention | None, share: float):
+def add_abstention(page: Page, curve: RiskCoverageCurve, abstention: Abstention | None, share: float):
     """Adds the curve, and what the threshold that was chosen does.
 
     Args:
@@ -160,13 +152,13 @@ def show(page: Page, curve: Curve, abstention: Abstention | None, share: float):
     page.figure(
         None, lambda axes: plot_risk(axes, curve, abstention, share), label="Share of right answers by coverage"
     )
-    places = [int(np.argmin(np.abs(curve.coverage - mark))) for mark in _MARKS]
+    indices = [int(np.argmin(np.abs(curve.coverage - mark))) for mark in _MARKS]
     rows = [(percent(curve.coverage[i]), percent(curve.accuracy[i]), f"{curve.confidence[i]:.4f}")
-            for i in dict.fromkeys(places)]  # fmt: skip
+            for i in dict.fromkeys(indices)]  # fmt: skip
     page.table(None, rows, ("answers given", "right of these", "from a probability of"))
 
 
-def plot_risk(axes, curve: Curve, abstention: Abstention | None, share: float):
+def plot_risk(axes, curve: RiskCoverageCurve, abstention: Abstention | None, share: float):
     """The share of wrong answers (the risk) by the share of answers that are given, from the surest on."""
     axes.plot(curve.coverage, 1 - curve.accuracy, color=FILL, linewidth=1)
     axes.axhline(1 - share, color=INK, linewidth=1, linestyle="--", label=f"asked for: {1 - share:.3g}")

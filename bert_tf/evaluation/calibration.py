@@ -1,4 +1,4 @@
-"""Whether probabilities are honest, and the one number that makes them more so (Guo et al. 2017); no TensorFlow."""
+"""Calibration of probabilities: expected calibration error and temperature scaling (Guo et al. 2017); no TensorFlow."""
 
 from typing import NamedTuple
 
@@ -35,8 +35,8 @@ def reliability(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> Bi
         right: bool [n].
         bins: how many.
     """
-    places = np.clip(np.ceil(confidence * bins) - 1, 0, bins - 1).astype(int)
-    counts, sums, rights = (np.bincount(places, weights, bins) for weights in (None, confidence, right))
+    indices = np.clip(np.ceil(confidence * bins) - 1, 0, bins - 1).astype(int)
+    counts, sums, rights = (np.bincount(indices, weights, bins) for weights in (None, confidence, right))
     return Bins(counts, *(part / np.maximum(counts, 1) for part in (sums, rights)))
 
 

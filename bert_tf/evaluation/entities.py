@@ -64,7 +64,7 @@ def parse_entities(tags: Sequence[str]) -> list[EntitySpan]:
     """
     chunks, before = [], _OUTSIDE
     for i, pair in enumerate(map(split_tag, tags)):
-        if _goes_on(before, pair):
+        if _continues(before, pair):
             chunks[-1] = chunks[-1]._replace(last=i)
         elif pair != _OUTSIDE:
             chunks.append(EntitySpan(pair[1], i, i))
@@ -145,25 +145,9 @@ def find_wrong_tag(tags: Sequence[str], scheme: str) -> Fault | None:
     pairs = [_OUTSIDE, *map(split_tag, tags), _OUTSIDE]
     around = [None, *tags, None]  # as an error shows them; None is beyond the sentence
     for i in range(1, len(pairs) - 1):
-        if reason := _reason(pairs[i - 1 : i + 2], around[i - 1], around[i + 1], scheme):
+        if reason := _find_reason(pairs[i - 1 : i + 2], around[i - 1], around[i + 1], scheme):
             return Fault(i - 1, reason)
     return None
-
-
-def convert_tags(tags: Sequence[str], scheme_from: str, scheme_to: str) -> list[str]:
-    """Returns the tags of a sentence in another scheme; the same entities.
-
-    Raises:
-        ValueError: an unknown scheme or tag, or `tags` do not follow `scheme_from`.
-    """
-    _check_scheme(scheme_from, "scheme_from")
-    _check_scheme(scheme_to, "scheme_to")
-    if fault := find_wrong_tag(tags, scheme_from):
-        raise ValueError(
-            f"The tags must follow {scheme_from} (`scheme_from`). Received {tags[fault.index]!r} at index "
-            f"{fault.index}, {fault.reason}; correct it, or name another scheme."
-        )
-    return tags_of(parse_entities(tags), len(tags), scheme_to)
 
 
 def tags_of(chunks: Sequence[EntitySpan], length: int, scheme: str) -> list[str]:
@@ -187,7 +171,7 @@ def tags_of(chunks: Sequence[EntitySpan], length: int, scheme: str) -> list[str]
     return tags
 
 
-def _goes_on(before, pair):
+def _continues(before, pair):
     return pair[0] in ("I", "E") and before[0] in ("B", "I") and pair[1] == before[1]
 
 
@@ -202,19 +186,19 @@ def _join(prefix, kind):
     return f"{prefix}-{kind}" if kind else prefix
 
 
-def _reason(pairs, before, after, scheme):
-    """Says why the second of three pairs is wrong in `scheme`, or returns None; before, after: the tags around it."""
+def _find_reason(pairs, before, after, scheme):
+    """Returns why the second of three pairs is wrong in `scheme`, or None; before, after: the tags around it."""
     prefix, kind = pairs[1]
     begin, inner, end = (_join(letter, kind) for letter in "BIE")
     follows = f"follows {before!r}" if before else "begins the sentence"
-    joins = _goes_on(pairs[0], ("I", kind))
+    joins = _continues(pairs[0], ("I", kind))
     if prefix != "O" and prefix not in SCHEMES[scheme]:
         return f"a prefix that {scheme} does not have"
     if scheme == "iob1" and prefix == "B" and not joins:
         return f"which must follow {begin} or {inner} in {scheme}, where {inner} begins other entities, but {follows}"
     if scheme != "iob1" and prefix in ("I", "E") and not joins:
         return f"which must follow {begin} or {inner} in {scheme}, but {follows}"
-    if scheme == "bioes" and prefix in ("B", "I") and not _goes_on(pairs[1], pairs[2]):
+    if scheme == "bioes" and prefix in ("B", "I") and not _continues(pairs[1], pairs[2]):
         ends = f"{after!r} follows" if after else "the sentence ends"
         return f"which {inner} or {end} must follow in {scheme}, but {ends}"
     return None

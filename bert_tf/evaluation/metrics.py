@@ -9,7 +9,7 @@ import numpy as np
 from bert_tf.utils.files import read_lines
 
 # === One answer ===
-# Runs whose model gives every example the same answer: it has learned nothing, whatever its score.
+# Finds runs whose model gives every example the same answer: it has learned nothing, whatever its score.
 
 
 PREDICTIONS_FILE = "eval_predictions.tsv"
@@ -39,7 +39,7 @@ def only_answer_in(folder: str | os.PathLike) -> str | None:
     if not path.exists():
         return None
     header, *rows = [line.rstrip("\r\n").split("\t") for line in read_lines(path)] or [[]]
-    cells = {name: [row[place] for row in rows if place < len(row)] for place, name in enumerate(header)}
+    cells = {name: [row[index] for row in rows if index < len(row)] for index, name in enumerate(header)}
     return only_answer(cells)
 
 
@@ -48,7 +48,7 @@ def _words(cells: Iterable[str]) -> set[str]:
 
 
 # === Retrieval ===
-# How well texts find what belongs to them: recall among the first k, and the mean reciprocal rank; numpy alone.
+# Retrieval scores: recall among the first k, and the mean reciprocal rank.
 
 
 _BLOCK = 1024  # queries held against all candidates at a time
@@ -56,7 +56,7 @@ _SAME = 1e-6  # cosines this near are equal: a text that occurs twice is not wor
 
 
 def ranks(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-    """Returns the place of each query's own candidate when all are sorted by cosine, int64 [q], from 1.
+    """Returns the position of each query's own candidate when all are sorted by cosine, int64 [q], from 1.
 
     Args:
         queries: float [q, D].
@@ -72,14 +72,14 @@ def ranks(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
 
 
 def retrieval(places: np.ndarray, at: Sequence[int] = (1, 10)) -> dict[str, float]:
-    """Scores places, as `ranks` gives them.
+    """Scores positions, as `ranks` gives them.
 
     Args:
         places: int [q], from 1.
         at: the numbers of results that recall is wanted for.
 
     Returns:
-        {"recall_at_k": share of places up to k, for each k; "mrr": mean of 1 / place}.
+        {"recall_at_k": share of positions up to k, for each k; "mrr": mean of 1 / position}.
     """
     recalls = {f"recall_at_{k}": float((places <= k).mean()) for k in at}
     return {**recalls, "mrr": float((1 / places).mean())}
@@ -127,7 +127,7 @@ def classification(
 
 
 def averaging(names: Sequence[str]) -> str:
-    """Says how `classification` takes f1, precision and recall of the classes that are so named."""
+    """Returns a description of how `classification` averages f1, precision and recall of the classes of these names."""
     if len(names) <= 2:
         return f"of {names[-1]!r}, the last label in sort order"
     return "macro average: the plain mean over the labels that occur"

@@ -1,4 +1,4 @@
-"""eval_results.txt, as google-research/bert writes it: `key = value`, sorted."""
+"""Reads and writes eval_results.txt as google-research/bert has it: `key = value`, sorted."""
 
 import os
 
@@ -31,10 +31,8 @@ def read_results(directory: str | os.PathLike, suffix: str = "") -> dict[str, fl
     return scores
 
 
-def write_results(
-    directory: str, scores: dict[str, float], global_step: int, prefix: str = "eval_", suffix: str = ""
-):
-    """Writes {metric: score} as `<prefix><metric> = <score>` beside `global_step`, and logs it.
+def write_results(directory: str, scores: dict[str, float], global_step: int, prefix: str = "eval_", suffix: str = ""):
+    """Writes {metric: score} as `<prefix><metric> = <score>`, together with `global_step`, and logs it.
 
     google-research/bert has the prefix for the classifier and none for pretraining.
 

@@ -1,11 +1,10 @@
-"""The paired bootstrap: is one system better than another, or was it the luck of these examples?
+"""Significance tests: the paired bootstrap over examples, and the permutation test over runs.
 
-The test set is drawn again, with replacement and as large as it is, many times over; each time both systems are scored
-on the very examples that were drawn (Koehn 2004; Berg-Kirkpatrick, Burkett, Klein 2012). No TensorFlow.
+The bootstrap draws the test set again, with replacement and as large as it is, many times over; each time both systems
+are scored on the very examples that were drawn (Koehn 2004; Berg-Kirkpatrick, Burkett, Klein 2012). No TensorFlow.
 """
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -16,7 +15,7 @@ _CELLS = 10_000_000  # of an array: what one holds at a time, 80 MB
 
 @dataclasses.dataclass(frozen=True)
 class BootstrapResult:
-    """What `paired_bootstrap` found.
+    """The result of `paired_bootstrap`.
 
     Attributes:
         a, b: scores of the two systems on the examples as they are.
@@ -57,7 +56,7 @@ def paired_bootstrap(
     """
     labels, a, b = _as_triple(labels, a, b)
     score = _by_name(metric, labels, a, b, num_classes) if isinstance(metric, str) else _by_function(metric)
-    # Equal examples are one row that counts as often as they are there: a draw is a multinomial count of the rows,
+    # Equal examples are one that counts as often as they are there: a draw is a multinomial count of them,
     # and for classes there are few of them, however large the test set.
     rows, counts = np.unique(np.stack([labels, a, b]), axis=1, return_counts=True)
     seen = (float(score(counts[None], rows[0], predictions)[0]) for predictions in rows[1:])
@@ -107,8 +106,6 @@ def _draws(counts, samples, generator):
 
 
 def _by_function(metric):
-    """Returns the score of every draw by a function that knows no weights."""
-
     def score(weights, labels, predictions):
         return np.array([metric(np.repeat(labels, row), np.repeat(predictions, row)) for row in weights], np.float64)
 
@@ -129,25 +126,6 @@ def _by_name(name, labels, a, b, num_classes):
     return score
 
 
-# Scores of classes, float64 [s], from float64 [s, classes]: how many of a class are right, there, and guessed.
-
-
-def _accuracy(right, true, guesses):
-    return right.sum(1) / true.sum(1)
-
-
-def _f1(right, true, guesses):
-    return _of_class_1_or_macro(2 * right, true + guesses, true + guesses)
-
-
-def _precision(right, true, guesses):
-    return _of_class_1_or_macro(right, guesses, true + guesses)
-
-
-def _recall(right, true, guesses):
-    return _of_class_1_or_macro(right, true, true + guesses)
-
-
 def _matthews(right, true, guesses):
     """Gorodkin 2004's R_K, for two classes Matthews' coefficient."""
     n = true.sum(1)
@@ -163,14 +141,6 @@ def _of_class_1_or_macro(above, below, occurs):
     return ratios.sum(1) / np.count_nonzero(occurs, axis=1)  # a class that does not occur has a ratio of 0
 
 
-def _pearson(weights, labels, predictions):
-    return _correlation(weights, labels[None], predictions[None])
-
-
-def _spearman(weights, labels, predictions):
-    return _correlation(weights, _ranks(weights, labels), _ranks(weights, predictions))
-
-
 def _ranks(weights, values):
     """Returns float [s, m]: the rank of each row in each draw, where equal values share their mean rank.
 
@@ -178,11 +148,11 @@ def _ranks(weights, values):
     ranks   1.5   3   3   4        two of .1 are 1st and 2nd, then come .5 and .7
     """
     order = np.argsort(values, kind="stable")
-    _, starts, place = np.unique(values[order], return_index=True, return_inverse=True)
+    _, starts, index = np.unique(values[order], return_index=True, return_inverse=True)
     equal = np.add.reduceat(weights[:, order], starts, axis=1)
     mean = np.cumsum(equal, axis=1) - (equal - 1) / 2
     ranks = np.empty(weights.shape)
-    ranks[:, order] = mean[:, place]
+    ranks[:, order] = mean[:, index]
     return ranks
 
 
@@ -199,8 +169,18 @@ def _ratio(above, below):
     return np.divide(above, below, out=np.zeros(np.shape(above)), where=below > 0)
 
 
-CLASS_SCORES = {"accuracy": _accuracy, "f1": _f1, "precision": _precision, "recall": _recall, "matthews": _matthews}
-CORRELATIONS = {"pearson": _pearson, "spearman": _spearman}
+# Scores of classes, float64 [s], from float64 [s, classes]: how many of a class are right, there, and guessed.
+CLASS_SCORES = {
+    "accuracy": lambda right, true, guesses: right.sum(1) / true.sum(1),
+    "f1": lambda right, true, guesses: _of_class_1_or_macro(2 * right, true + guesses, true + guesses),
+    "precision": lambda right, true, guesses: _of_class_1_or_macro(right, guesses, true + guesses),
+    "recall": lambda right, true, guesses: _of_class_1_or_macro(right, true, true + guesses),
+    "matthews": _matthews,
+}
+CORRELATIONS = {
+    "pearson": lambda weights, x, y: _correlation(weights, x[None], y[None]),
+    "spearman": lambda weights, x, y: _correlation(weights, _ranks(weights, x), _ranks(weights, y)),
+}
 METRICS = {**CLASS_SCORES, **CORRELATIONS}
 
 
@@ -221,12 +201,9 @@ def _as_triple(labels, a, b):
 # seen (Fisher 1935; Dror et al. 2018, section 3.2). No TensorFlow.
 
 
-_MOST_EXACT = 200_000  # ways to share the scores out that are all gone through
-
-
 @dataclasses.dataclass(frozen=True)
 class Permuted:
-    """What `permutation_test` found.
+    """The result of `permutation_test`.
 
     Attributes:
         a, b: means of the two sets.
@@ -246,51 +223,44 @@ class Permuted:
     is_exact: bool
 
 
-def permutation_test(
-    a: Sequence[float], b: Sequence[float], samples: int = 100_000, seed: int = 0, most_exact: int = _MOST_EXACT
-) -> Permuted:
+def permutation_test(a: Sequence[float], b: Sequence[float], samples: int = 200_000, seed: int = 0) -> Permuted:
     """Compares the means of two sets of scores, of which no pairs belong together.
 
     The p-value is the share of the ways whose difference is at least as far from 0 as the one that was seen, which is
-    one of them. It is exact where there are at most `most_exact` ways, such as for 10 scores against 10; else `samples`
-    ways are drawn, and the one that was seen is added, so that it is never 0.
+    one of them. It is exact where there are at most `samples` ways, such as for 10 scores against 10; else so many are
+    drawn, and the one that was seen is added, so that it is never 0.
 
     Args:
         a, b: at least one score each, finite.
-        samples: how many ways are drawn where there are too many.
+        samples: how many ways are looked at.
         seed: of the draws; the same seed gives the same number.
-        most_exact: see above.
 
     Raises:
         ValueError: a set is empty, or a score is not finite.
     """
+    from scipy import stats
+
     a, b = (np.asarray(scores, np.float64) for scores in (a, b))
     if not (a.ndim == b.ndim == 1 and a.size and b.size and np.isfinite(a).all() and np.isfinite(b).all()):
         raise ValueError(f"Both sets must be lists of finite scores. Received {a.tolist()} and {b.tolist()}.")
-    scores, n = np.concatenate([a, b]), len(a)
-    seen, all_ways = float(a.mean() - b.mean()), math.comb(len(scores), n)
-    is_exact = all_ways <= most_exact
-    differences = _differences(scores, n, _all_ways(len(scores), n) if is_exact else _drawn(scores, n, samples, seed))
-    as_far = int(np.count_nonzero(np.abs(differences) >= abs(seen) - 1e-12))  # equal but for rounding is as far
+
+    def distance(x, y, axis):  # rounded: equal but for rounding is as far
+        return np.abs(x.mean(axis) - y.mean(axis)).round(12)
+
+    if min(a.size, b.size) == 1:  # which SciPy refuses: each score may be the one against all others
+        scores = np.concatenate([a, b])
+        distances = np.abs(scores - (scores.sum() - scores) / (scores.size - 1)).round(12)
+        p_value = float(np.mean(distances >= distance(a, b, 0)))
+    else:  # Distances and one tail: SciPy's two tails double the smaller one, which differs for sets of two sizes.
+        p_value = float(
+            stats.permutation_test(
+                (a, b), distance, n_resamples=samples, batch=10_000, alternative="greater", random_state=seed
+            ).pvalue
+        )
+    all_ways = math.comb(a.size + b.size, a.size)
+    is_exact = all_ways <= samples
     ways = all_ways if is_exact else samples + 1
-    as_far += 0 if is_exact else 1
     # Where both sets are of one size, the ways come in pairs that differ by the sign of the difference alone.
-    least = (1 + (n == len(b))) / all_ways if is_exact else 1 / ways
-    return Permuted(float(a.mean()), float(b.mean()), seen, as_far / ways, min(least, 1.0), ways, is_exact)
-
-
-def _all_ways(total, n):
-    """Returns int [ways, n]: the places of every choice of n of so many scores."""
-    return np.array(list(itertools.combinations(range(total), n)))
-
-
-def _drawn(scores, n, samples, seed):
-    """Returns int [samples, n]: the places of choices by chance."""
-    generator = np.random.default_rng(seed)
-    return np.stack([generator.permutation(len(scores))[:n] for _ in range(samples)])
-
-
-def _differences(scores, n, chosen):
-    """Returns float64 [ways]: the mean of the chosen scores less the mean of the others."""
-    sums = scores[chosen].sum(1)
-    return sums / n - (scores.sum() - sums) / (len(scores) - n)
+    least = (1 + (a.size == b.size)) / ways if is_exact else 1 / ways
+    means = float(a.mean()), float(b.mean())
+    return Permuted(*means, float(a.mean() - b.mean()), p_value, min(least, 1.0), ways, is_exact)

@@ -1,4 +1,4 @@
-"""SQuAD's files, and the scores of its official scripts."""
+"""Reads SQuAD's files, and computes the scores of its official scripts."""
 
 import math
 import os
@@ -45,7 +45,7 @@ class Question(NamedTuple):
 
     @property
     def at(self) -> str:
-        """File, place and id, with which every error about it begins."""
+        """File, position and id, with which every error about it begins."""
         return question_position(self.path, self.place, self.id)
 
     @property
@@ -59,7 +59,7 @@ class Question(NamedTuple):
 
     @property
     def is_impossible(self) -> bool:
-        """Whether the file says that the context does not hold the answer (SQuAD 2.0).
+        """True where the file says that the context does not hold the answer (SQuAD 2.0).
 
         Raises:
             ValueError: it says neither true nor false.
@@ -88,7 +88,7 @@ class Question(NamedTuple):
 
     @property
     def is_of_version_2(self) -> bool:
-        """Whether it shows that the file is of SQuAD 2.0: it has no answer, or is marked with is_impossible."""
+        """True where it shows that the file is of SQuAD 2.0: it has no answer, or is marked with is_impossible."""
         return "is_impossible" in self.question or not self.answers
 
 
@@ -99,26 +99,27 @@ def iterate_questions(path: str | os.PathLike) -> Iterator[Question]:
         ValueError: not the format, two questions of one id, or no question.
     """
     path = os.fspath(path)
-    places = {}  # of the ids
+    indices = {}  # of the ids
     for a, article in enumerate(field(read_json(path, "JSON in SQuAD's format"), "data", list, path)):
         for p, paragraph in enumerate(field(article, "paragraphs", list, _at(path, a))):
             for q, question in enumerate(field(paragraph, "qas", list, _at(path, a, p))):
-                place = a, p, q
-                name = _id(question, _at(path, *place))
-                if name in places:
+                index = a, p, q
+                is_number = isinstance(question, dict) and type(question.get("id")) is int
+                name = str(question["id"]) if is_number else field(question, "id", str, _at(path, *index))
+                if name in indices:
                     raise ValueError(
-                        f"{question_position(path, place, name)}: every question must have an id of its own. Received "
-                        f"the id of {_at('', *places[name])} again; change one of them, or take it out."
+                        f"{question_position(path, index, name)}: every question must have an id of its own. Received "
+                        f"the id of {_at('', *indices[name])} again; change one of them, or take it out."
                     )
-                places[name] = place
-                yield Question(path, name, place, paragraph, question)
-    if not places:
+                indices[name] = index
+                yield Question(path, name, index, paragraph, question)
+    if not indices:
         raise ValueError(f"{path} must hold questions. Received a file with none; name another.")
 
 
-def question_position(path: str, place: tuple[int, int, int], name: str) -> str:
-    """Returns file, place and id of a question, with which every error about it begins."""
-    return f"{_at(path, *place)} (id {name!r})"
+def question_position(path: str, index: tuple[int, int, int], name: str) -> str:
+    """Returns file, position and id of a question, with which every error about it begins."""
+    return f"{_at(path, *index)} (id {name!r})"
 
 
 def field(value: Any, key: str, kind: type, at: str) -> Any:
@@ -138,11 +139,6 @@ def field(value: Any, key: str, kind: type, at: str) -> Any:
         f"{at}: there must be an object in SQuAD's format, in which {key!r} is {_KINDS[kind]}. Received {received}; "
         "correct the file, or name another."
     )
-
-
-def _id(question, at):
-    is_number = isinstance(question, dict) and type(question.get("id")) is int
-    return str(question["id"]) if is_number else field(question, "id", str, at)
 
 
 def _at(path, *indexes):
@@ -262,7 +258,7 @@ def score_squad(
     return {**scores, "missing": missing} if missing else scores
 
 
-def of_questions(golds: Golds, predictions: Mapping[str, str]) -> tuple[dict[str, float], dict[str, float]]:
+def score_questions(golds: Golds, predictions: Mapping[str, str]) -> tuple[dict[str, float], dict[str, float]]:
     """Returns {question id: exact} and {question id: F1}, 0 to 1, of what is predicted; "" is no answer."""
     return _raw_scores(golds.texts, predictions, golds.version_2)
 
@@ -332,7 +328,6 @@ def _best_threshold(scores, predictions, null_odds, has_answer):
 
 
 def _check(golds, predictions, null_odds):
-    """Returns how many questions have no prediction; says which ids do not fit."""
     strange = [name for name in predictions if name not in golds.texts]
     if len(strange) == len(predictions):
         raise ValueError(

@@ -10,7 +10,7 @@ from bert_tf.interpret.attribution import Integral, integrated_until_small
 from bert_tf.interpret.choices import SpanChoice, TextChoice, TokenChoice
 from bert_tf.interpret.weights import kept_heads
 from bert_tf.models.encoder import Encoder
-from bert_tf.tokenization.places import OriginTracker, TokenOrigins
+from bert_tf.tokenization.token_origins import OriginTracker, TokenOrigins
 
 Tensors = dict[str, tf.Tensor]
 _INPUTS = ("input_ids", "input_mask", "segment_ids")

@@ -11,7 +11,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.evaluation import abstention
-from bert_tf.evaluation.abstention import CURVE_FILE, Abstention, Curve
+from bert_tf.evaluation.abstention import CURVE_FILE, Abstention, RiskCoverageCurve
 from bert_tf.models.config_files import TASK_FILE
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions
 from bert_tf.utils.files import with_suffix
@@ -57,12 +57,12 @@ class Abstaining(FineTuningTask):
     def write_scored(self, directory: str, outcomes: Sequence[SplitPredictions], settings: Settings, suffix: str = ""):
         """Writes how many answers are given at which threshold, where that was asked."""
         if settings.get("fit_abstention") or self.abstention:
-            Curve.of(*self.certainty(outcomes[0])).write(directory, suffix)
+            RiskCoverageCurve.of(*self.certainty(outcomes[0])).write(directory, suffix)
 
     def show_more(self, page, outcomes, settings):
         share = settings.get("fit_abstention") or (self.abstention and self.abstention.share)
         if share:
-            abstention.show(page, Curve.of(*self.certainty(outcomes[0])), self.abstention, share)
+            abstention.add_abstention(page, RiskCoverageCurve.of(*self.certainty(outcomes[0])), self.abstention, share)
 
     def _share(self, settings):
         """Returns the share to fit to: a new temperature moves all probabilities, and the threshold must follow."""
@@ -103,7 +103,7 @@ def check_kept(settings: Settings, name: str):
 
 def _fit(share, path, confidence, right) -> Abstention | None:
     """Returns the threshold that the examples of a file ask for; where none does, None, and a warning."""
-    curve = Curve.of(confidence, right)
+    curve = RiskCoverageCurve.of(confidence, right)
     threshold = curve.threshold(share)
     if threshold is None:
         best = int(np.argmax(curve.accuracy))

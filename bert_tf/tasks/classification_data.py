@@ -7,7 +7,7 @@ import numpy as np
 from absl import logging
 
 from bert_tf.data import columns, glue, tables, windowed
-from bert_tf.data.dataset import Tokenized, cut_of_rows
+from bert_tf.data.dataset import Tokenized, count_truncated
 from bert_tf.data.features import splits_of
 from bert_tf.data.table_reader import excerpt
 from bert_tf.data.tables import LabeledTexts
@@ -263,7 +263,7 @@ def tokenize_examples(
         parts.append(tokenizer.pack(*pieces, max_seq_length=max_seq_length))
     lengths = np.concatenate([part["input_ids"].row_lengths().numpy() for part in parts])
     flat = {n: np.concatenate([p[n].flat_values.numpy() for p in parts]) for n in ("input_ids", "segment_ids")}
-    cut = cut_of_rows(np.concatenate(wanted), max_seq_length)
+    cut = count_truncated(np.concatenate(wanted), max_seq_length)
     logging.info(
         "%s: %d examples, %.1f pieces each; %d do not fit max_seq_length=%d and were cut.",
         *(examples.path, len(examples), lengths.mean(), len(cut.examples), max_seq_length),

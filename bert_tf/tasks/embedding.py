@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data.dataset import Tokenized, cut_of_rows
+from bert_tf.data.dataset import Tokenized, count_truncated
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
 from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.error_reports.common import Shown
@@ -84,7 +84,7 @@ def group_rows(
         parts.append(tokenizer.pack(ids, max_seq_length=max_seq_length))
     lengths = np.concatenate([part["input_ids"].row_lengths().numpy() for part in parts])
     flat = {n: np.concatenate([p[n].flat_values.numpy() for p in parts]) for n in ("input_ids", "segment_ids")}
-    cut = cut_of_rows(np.concatenate(wanted), max_seq_length, np.arange(len(ordered)) // len(texts), len(texts[0]))
+    cut = count_truncated(np.concatenate(wanted), max_seq_length, np.arange(len(ordered)) // len(texts), len(texts[0]))
     logging.info(
         "%s: %d examples of %d texts, %.1f pieces a text; %d do not fit max_seq_length=%d and were cut.",
         *(path, len(texts[0]), len(texts), lengths.mean(), len(cut.examples), max_seq_length),

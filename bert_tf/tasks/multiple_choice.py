@@ -10,7 +10,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.data.columns import NAME, TEXT, without_surrogates
-from bert_tf.data.dataset import Tokenized, cut_of_rows
+from bert_tf.data.dataset import Tokenized, count_truncated
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
 from bert_tf.data.samples import LintSample
 from bert_tf.data.table_reader import Column, excerpt, line_position, names_in, read_rows
@@ -213,7 +213,7 @@ def choice_rows(tokenizer, examples: ChoiceExamples, max_seq_length: int) -> Win
     lengths = np.concatenate(lengths)
     pieces = {name: np.concatenate(parts) for name, parts in flat.items()}
     of = np.repeat(np.arange(len(counts)), counts)
-    cut = cut_of_rows(np.concatenate(wanted), max_seq_length, of, len(counts))
+    cut = count_truncated(np.concatenate(wanted), max_seq_length, of, len(counts))
     logging.info(
         "%s: %d questions of %.1f choices, %.1f pieces in a row; %d do not fit max_seq_length=%d and were cut.",
         *(examples.path, len(examples), counts.mean(), lengths.mean(), len(cut.examples), max_seq_length),

@@ -17,7 +17,7 @@ from bert_tf.tasks.base import FineTuningTask
 from bert_tf.tasks.labels import RECURRENT_HEAD, at_least_one, divergence, lstm_option, padded, read_lstm_units
 from bert_tf.tasks.squad_answers import PREDICTIONS_FILES, QuestionAnswers, merge_windows, write_squad_predictions
 from bert_tf.tasks.squad_examples import question_rows
-from bert_tf.tokenization.questions import question_windows
+from bert_tf.tokenization.questions import encode_questions
 
 # === Spans ===
 # The best spans of a row: of all pairs of a first and a last piece, those of greatest sum of logits. In the graph.
@@ -239,7 +239,7 @@ class QuestionAnsweringTask(FineTuningTask):
         """
         questions, contexts = texts
         contexts = tf.strings.unicode_transcode(contexts, "UTF-8", "UTF-8", errors="ignore")
-        cuts = question_windows(tokenizer, questions, contexts, max_seq_length, self.doc_stride, self.max_query_length)
+        cuts = encode_questions(tokenizer, questions, contexts, max_seq_length, self.doc_stride, self.max_query_length)
         features = padded(tokenizer, cuts.packed)
         shape = tf.shape(features["input_ids"], tf.int64)
         offsets = [part.to_tensor(-1, shape=shape) for part in (cuts.starts, cuts.limits)]

@@ -253,7 +253,7 @@ def question_report(examples: SquadExamples, answers: list[QuestionAnswers], thr
     answers."""
     golds = examples.golds
     given = [each.text(threshold) for each in answers]
-    scores = squad.of_questions(golds, dict(zip(examples.ids, given, strict=True)))
+    scores = squad.score_questions(golds, dict(zip(examples.ids, given, strict=True)))
     lengths = np.array([len(context.split()) for context in examples.contexts])
     texts = {"question": examples.questions, "context": examples.contexts}
     remarks = {"exact": "percent of the questions", "f1": "percent: the mean over the questions of how far words agree"}

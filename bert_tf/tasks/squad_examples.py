@@ -12,7 +12,7 @@ from bert_tf.data.dataset import Cut, Tokenized
 from bert_tf.data.features import Ragged
 from bert_tf.data.table_reader import excerpt
 from bert_tf.evaluation.squad import Golds, field, iterate_questions, question_position
-from bert_tf.tokenization.questions import check_lengths, windows_of_pieces
+from bert_tf.tokenization.questions import check_lengths, encode_tokenized_questions
 from bert_tf.utils.names import number_of
 
 
@@ -173,7 +173,7 @@ def question_rows(
     context_of = np.array([distinct[context] for context in examples.contexts], np.int64)
     contexts = _in_parts(tokenizer.tokenize_with_offsets, list(distinct))
     (questions,) = _in_parts(lambda texts: [tokenizer.tokenize(texts)], examples.questions)
-    cuts = windows_of_pieces(
+    cuts = encode_tokenized_questions(
         *(tokenizer, questions, [tf.gather(part, context_of) for part in contexts]),
         *(max_seq_length, doc_stride, max_query_length),
     )

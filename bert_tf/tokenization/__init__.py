@@ -1,1 +1,1 @@
-"""Text to ids, in the graph. `wordpiece.Tokenizer` is the way in; this file imports nothing, so that it stays light."""
+"""Tokenizers that run in the graph: `wordpiece.Tokenizer` for BERT. This file is light: it imports nothing."""

@@ -49,7 +49,7 @@ class AddedToken:
         return dataclasses.asdict(self)
 
 
-def ordered(
+def order_added_tokens(
     tokens: Iterable[AddedToken],
     pieces: Sequence[str],
     id_of: Callable[[str], int | None],
@@ -60,7 +60,7 @@ def ordered(
     Args:
         tokens: them.
         pieces: of the vocabulary, in the order of their ids.
-        id_of: the id of a piece of the vocabulary, or None.
+        id_of: the id of a token of the vocabulary, or None.
         sources: content -> where it was read, for messages; None: the argument `added_tokens`.
 
     Raises:
@@ -94,7 +94,7 @@ def ordered(
     return tokens
 
 
-def names_with(pieces: Sequence[str], tokens: Iterable[AddedToken]) -> list[str]:
+def names_with_added(pieces: Sequence[str], tokens: Iterable[AddedToken]) -> list[str]:
     """Returns the tokens of a vocabulary and those added tokens that stand behind it, in the order of their ids."""
     return [*pieces, *(token.content for token in tokens if token.id >= len(pieces))]
 
@@ -115,7 +115,7 @@ def added_tokens_config(tokens: Sequence[AddedToken]) -> dict[str, Any]:
     return {DECODER: decoder} | ({SPECIAL_LIST: special} if special else {})
 
 
-def write_file(directory: str, tokens: Sequence[AddedToken]):
+def write_added_tokens(directory: str, tokens: Sequence[AddedToken]):
     """Writes added_tokens.json, from which older programs read the ids; nothing where there are no added tokens."""
     if tokens:
         ids = {token.content: token.id for token in tokens}
@@ -169,7 +169,7 @@ def read_added_tokens(
     Args:
         directory: of the tokenizer's files.
         pieces: of the vocabulary, in the order of their ids.
-        id_of: the id of a piece of the vocabulary, or None.
+        id_of: the id of a token of the vocabulary, or None.
         special: the special tokens of the model's rows: their ids are checked, but they are not among what is returned,
             unless they lie behind the vocabulary.
 
@@ -191,7 +191,7 @@ def read_added_tokens(
         for token in by_file:
             found.take(token, os.path.join(directory, ADDED_FILE), replace=False)
     _take_lists(found, lists, len(pieces), id_of)
-    tokens = ordered(found.tokens.values(), pieces, id_of, found.sources)
+    tokens = order_added_tokens(found.tokens.values(), pieces, id_of, found.sources)
     special = set(special)
     return tuple(token for token in tokens if token.content not in special or token.id >= len(pieces))
 
@@ -247,7 +247,7 @@ def _of_added_file(path, special) -> list[AddedToken]:
 
 
 def _special_lists(directory: str, config: Mapping[str, Any]) -> list[tuple[str, dict, str]]:
-    """Returns (content, flags, file) of the special tokens that the files list beside those of the model's rows."""
+    """Returns (content, flags, file) of the special tokens that the files list in addition to the template's."""
     said = [(os.path.join(directory, vocabularies.CONFIG_FILE), config)]
     path = os.path.join(directory, _MAP_FILE)
     if DECODER not in config and os.path.exists(path):
@@ -284,7 +284,6 @@ def _take_lists(found, lists, size, id_of):
 
 
 def _warn_of_ignored(directory, by_file, found):
-    """Says what Transformers passes over where tokenizer_config.json has the tokens."""
     ignored = [token.content for token in by_file if token.content not in found.tokens]
     if ignored:
         logging.warning(

@@ -1,31 +1,40 @@
-"""What all tokenizers have in common: special pieces, rows, and the two functions from text to ids."""
+"""The base class of all tokenizers: special tokens, model inputs, and the functions from text to ids."""
 
 import functools
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import tensorflow as tf
 
 from bert_tf.models import config_files, families
 from bert_tf.models.families import Family, InputTemplate
-from bert_tf.tokenization import packing, tokenizer_json
-from bert_tf.tokenization.added_tokens import AddedToken, names_with, ordered, read_added_tokens
-from bert_tf.tokenization.matching import AddedTokenMatcher, Normalized
+from bert_tf.tokenization import packing, precedence, tokenizer_json, tokenizer_json_writer
+from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization.added_token_matcher import AddedTokenMatcher, Normalized
+from bert_tf.tokenization.added_tokens import (
+    AddedToken,
+    names_with_added,
+    order_added_tokens,
+    read_added_tokens,
+    write_added_tokens,
+)
+from bert_tf.tokenization.settings import with_special_tokens
+from bert_tf.tokenization.tokenizer_json import WholeFile
 from bert_tf.utils.text_lists import text_list
 
 _ADDED = "added_tokens"  # the argument of constructors, and its key in `settings`
 
 
 class TokenList(NamedTuple):
-    """The pieces of a vocabulary in the order of their ids, all different."""
+    """The tokens of a vocabulary in the order of their ids, all different."""
 
     pieces: list[str]
     ids: Mapping[str, int]
 
     def id_of(self, piece: str) -> int | None:
-        """Returns the id of a piece, None if there is none."""
+        """Returns the id of a token, None if there is none."""
         return self.ids.get(piece)
 
 
@@ -37,28 +46,28 @@ class _Extended(NamedTuple):
     behind: Mapping[str, int]
 
     def id_of(self, piece: str) -> int | None:
-        """Returns the id of a piece, None if there is none."""
+        """Returns the id of a token, None if there is none."""
         number = self.own.id_of(piece)
         return self.behind.get(piece) if number is None else number
 
 
 class BaseTokenizer(tf.Module):
-    """Text to the ids of pieces and on to the rows that a model reads; eager, in tf.data and in a SavedModel alike.
+    """Turns text into token ids and these into the inputs of a model; eager, in tf.data and in a SavedModel alike.
 
     A subclass reads its files, and turns texts into ids and offsets in `_ids_and_offsets`. Special tokens of the
     template that are written in a text stay text; added tokens are found in it, before anything else looks at it.
 
     Attributes:
-        KIND: the name by which the rows of `families.FAMILIES` say it.
+        KIND: its name in `families.FAMILIES`.
         FILES: names under which `from_directory` looks for the vocabulary, the best first.
         SPACES: a regular expression of RE2 for long white space that means no more than one space; "": none does.
-        vocab: list of str, the pieces in the order of their ids, added tokens behind the vocabulary's file too.
+        vocab: list of str, the tokens in the order of their ids, added tokens behind the vocabulary's file too.
         vocab_size: how many.
         vocab_file: the file's path, None when the vocabulary did not come from a file.
         do_lower_case: whether text is lowercased.
-        pad_id, unk_id, mask_id: ids of the special pieces; mask_id may be None.
-        mask: the piece that stands for a blank.
-        template: what stands around the texts of a row, a `families.InputTemplate`.
+        pad_id, unk_id, mask_id: ids of the special tokens; mask_id may be None.
+        mask: the token that stands for a blank.
+        template: what stands around the texts of a sequence, a `families.InputTemplate`.
         added_tokens: the `AddedToken`s in the order of their ids; all but special tokens of the template are matched.
     """
 
@@ -75,10 +84,10 @@ class BaseTokenizer(tf.Module):
             vocabulary: has `pieces` and `id_of`.
             vocab_file: its file.
             template: None: BERT's.
-            special: the pieces for padding, for what is unknown, and for a blank.
+            special: the tokens for padding, for what is unknown, and for a blank.
 
         Raises:
-            ValueError: a piece of the template, that of padding or that of unknown text is missing.
+            ValueError: a token of the template, that of padding or that of unknown text is missing.
         """
         super().__init__()
         self._vocabulary = self._all = vocabulary
@@ -88,12 +97,65 @@ class BaseTokenizer(tf.Module):
         self.mask = special[2]
         self.pad_id, self.unk_id, self.mask_id = map(vocabulary.id_of, special)
         needed = (*self.template.pieces(2), *special[:2])
-        missing = [piece for piece in needed if vocabulary.id_of(piece) is None]
+        missing = [token for token in needed if vocabulary.id_of(token) is None]
         if missing:
             raise ValueError(
                 f"The vocabulary must hold the special pieces of its model, {' '.join(dict.fromkeys(needed))}. "
                 f"Received {self.vocab_size} pieces without {missing[0]}: is it another model's vocabulary?"
             )
+
+    @classmethod
+    def from_directory(
+        cls,
+        path,
+        do_lower_case: bool | None = None,
+        vocab_file=None,
+        template: InputTemplate | None = None,
+        family: Family | None = None,
+    ) -> Self:
+        """Builds the tokenizer of a checkpoint's directory.
+
+        Args:
+            path: directory with `tokenizer.json` or one of FILES, and perhaps `tokenizer_config.json`.
+            do_lower_case: None: what the files say, see `precedence`, else what is usual for the family.
+            vocab_file: another vocabulary than the directory's, or another tokenizer.json.
+            template: None: the family's.
+            family: None: that of the directory's configuration.
+
+        Raises:
+            ValueError: a file is missing or is not what its name says; a letter case that contradicts the directory's
+                file or name; a setting in `tokenizer_config.json` or `tokenizer.json` that this kind does not have.
+        """
+        directory, family = precedence.settings_directory(path, vocab_file), family or cls.family_of(path)
+        config = vocabularies.read_config(directory)
+        settings = cls._check_settings(directory, config, do_lower_case, family)
+        template = with_special_tokens(directory, config, cls.KIND, family, template)
+        if file := tokenizer_json.find_tokenizer_json(directory, vocab_file):
+            whole, source = tokenizer_json.read_whole(file, cls.KIND), os.path.dirname(file)
+            whole.check_template(template, precedence.counts_alone(config))
+            tokenizer = cls._from_tokenizer_json(whole, directory, do_lower_case, template, settings)
+        else:
+            source = os.path.dirname(vocab_file) if vocab_file else directory
+            vocab_file = os.fspath(vocab_file or cls.file_in(directory))
+            tokenizer = cls._from_vocabulary(vocab_file, directory, do_lower_case, template, settings)
+        own = tokenizer._vocabulary
+        tokenizer._take_added_tokens(read_added_tokens(source, own.pieces, own.id_of, tokenizer._special()))
+        return tokenizer
+
+    @classmethod
+    def _check_settings(
+        cls, directory: str, config: Mapping[str, Any], do_lower_case: bool | None, family: Family
+    ) -> dict[str, Any]:
+        """Returns settings for the constructor; raises ValueError where tokenizer_config.json has what is not done."""
+        return {}
+
+    @classmethod
+    def _from_tokenizer_json(cls, whole: WholeFile, directory: str, do_lower_case, template, settings) -> Self:
+        raise NotImplementedError
+
+    @classmethod
+    def _from_vocabulary(cls, vocab_file: str, directory: str, do_lower_case, template, settings) -> Self:
+        return cls(vocab_file, template, **settings)
 
     @classmethod
     def file_in(cls, directory: str | os.PathLike) -> str:
@@ -103,7 +165,7 @@ class BaseTokenizer(tf.Module):
 
     @classmethod
     def family_of(cls, directory: str | os.PathLike) -> Family:
-        """Returns the row of a directory's configuration; where there is none, the first row with this tokenizer."""
+        """Returns the family of a directory's configuration; where there is none, the first one with this tokenizer."""
         model_type = config_files.model_type_in(directory)
         return families.family(model_type) if model_type else families.with_tokenizer(cls.KIND)
 
@@ -129,21 +191,21 @@ class BaseTokenizer(tf.Module):
 
     @property
     def file_size(self) -> int:
-        """How many pieces the vocabulary's own file has; added tokens may stand behind them."""
+        """Number of tokens in the vocabulary's own file; added tokens may stand behind them."""
         return len(self._vocabulary.pieces)
 
     def id_of(self, piece: str) -> int | None:
-        """Returns the id of a piece, None if there is none."""
+        """Returns the id of a token, None if there is none."""
         return self._all.id_of(piece)
 
     @property
     def written_pieces(self) -> list[str]:
-        """The pieces as a reader would write them; `vocab` has them as the vocabulary's file does."""
+        """The tokens as a reader would write them; `vocab` has them as the vocabulary's file does."""
         return self.vocab
 
     @property
     def special_tokens(self) -> dict[str, str]:
-        """The special pieces under Hugging Face's names for them: "cls_token" and so on."""
+        """The special tokens under Hugging Face's names for them: "cls_token" and so on."""
         first, last = self.template.before[0], self.template.after[-1]
         names = {"bos_token": first, "cls_token": first, "eos_token": last, "sep_token": last}
         names |= {"pad_token": self.vocab[self.pad_id], "unk_token": self.vocab[self.unk_id]}
@@ -151,7 +213,7 @@ class BaseTokenizer(tf.Module):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the constructor is told besides the vocabulary and the template, as JSON has it."""
+        """The constructor's arguments but for the vocabulary and the template, as JSON has them."""
         raise NotImplementedError
 
     @classmethod
@@ -166,7 +228,6 @@ class BaseTokenizer(tf.Module):
         return {**settings, _ADDED: added} if added else dict(settings)
 
     def _with_added(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns `settings` with the added tokens, where there are any."""
         return {**settings, _ADDED: [token.to_json() for token in self.added_tokens]} if self.added_tokens else settings
 
     def _take_added_tokens(self, tokens: Sequence[AddedToken]):
@@ -178,62 +239,75 @@ class BaseTokenizer(tf.Module):
         if not tokens:
             return
         own = self._vocabulary
-        self.added_tokens = ordered(tokens, own.pieces, own.id_of)
+        self.added_tokens = order_added_tokens(tokens, own.pieces, own.id_of)
         behind = {token.content: token.id for token in self.added_tokens if token.id >= len(own.pieces)}
-        self._all = _Extended(names_with(own.pieces, self.added_tokens), own, behind)
+        self._all = _Extended(names_with_added(own.pieces, self.added_tokens), own, behind)
         self.mask_id = self._all.id_of(self.mask)
         matched = [token for token in self.added_tokens if token.content not in self._special()]
         if matched:
             normalize = self._normalized if type(self)._normalized is not BaseTokenizer._normalized else None
             self._matcher = AddedTokenMatcher(matched, normalize, self._APART)
 
-    def _take_added_tokens_of(self, directory: str):
-        """Takes the added tokens that the files of a directory name."""
-        own = self._vocabulary
-        self._take_added_tokens(read_added_tokens(directory, own.pieces, own.id_of, self._special()))
-
     def _special(self) -> set[str]:
-        """The special tokens of the model's rows, which are not matched in text."""
+        """Returns the template's special tokens, which are not matched in text."""
         return {*self.template.pieces(2), self._all.pieces[self.pad_id], self._all.pieces[self.unk_id], self.mask}
 
     def save(self, directory: str | os.PathLike):
-        """Writes the files that `from_directory` reads, under the names that Hugging Face gives them."""
+        """Writes the vocabulary, `tokenizer.json`, `tokenizer_config.json` and `added_tokens.json`.
+
+        `from_directory` reads them, and so do Hugging Face's tokenizers, which give the files their names.
+        """
+        directory = os.fspath(directory)
+        os.makedirs(directory, exist_ok=True)
+        self._write_vocabulary(directory)
+        tokenizer_json_writer.write_tokenizer_json(directory, self._tokenizer_json())
+        vocabularies.write_config(directory, *self._tokenizer_config())
+        write_added_tokens(directory, self.added_tokens)
+
+    def _write_vocabulary(self, directory: str):
+        raise NotImplementedError
+
+    def _tokenizer_json(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _tokenizer_config(self) -> tuple[str, dict[str, Any]]:
+        """Returns the name of Hugging Face's class, and the settings that it reads from tokenizer_config.json."""
         raise NotImplementedError
 
     def tokenize(self, texts) -> tf.RaggedTensor:
-        """Returns the ids of the pieces of each text, without special tokens.
+        """Returns the ids of the tokens of each text, without special tokens.
 
         Args:
             texts: strings [n], UTF-8, a tensor or what `text_lists.text_list` takes; bytes that are no UTF-8 are
                 dropped, as google-research/bert does.
 
         Returns:
-            RaggedTensor of int32 [n, (pieces)].
+            RaggedTensor of int32 [n, (tokens)].
         """
         return self._tokenize(_strings(texts))
 
     def tokenize_with_offsets(self, texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Returns the ids of the pieces of each text and where in it they came from.
+        """Returns the ids of the tokens of each text and where in it they came from.
 
         Args:
             texts: strings [n], UTF-8.
 
         Returns:
-            ids, starts, limits: RaggedTensors of int32 [n, (pieces)]. A piece came from text[start:limit], counted in
+            ids, starts, limits: RaggedTensors of int32 [n, (tokens)]. A token came from text[start:limit], counted in
             Unicode code points of the text as it came (after bytes that are no UTF-8 were dropped), without the white
-            space around it. Accents that were stripped count to the letter before them; pieces of one character, such
+            space around it. Accents that were stripped count to the letter before them; tokens of one character, such
             as the three of a Hangul syllable, share its extent; one that stands for white space alone has none.
         """
         return self._tokenize_with_offsets(_strings(texts))
 
     def tokenize_by_words(self, texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Returns what `tokenize_with_offsets` does, with the pieces of each word together.
+        """Returns what `tokenize_with_offsets` does, with the tokens of each word together.
 
         Args:
             texts: strings [n], UTF-8.
 
         Returns:
-            ids, starts, limits: RaggedTensors of int32 [n, (words), (pieces)]; [n, (pieces)] where the tokenizer has no
+            ids, starts, limits: RaggedTensors of int32 [n, (words), (tokens)]; [n, (tokens)] where the tokenizer has no
             words.
         """
         with tf.device("CPU:0"):
@@ -245,11 +319,11 @@ class BaseTokenizer(tf.Module):
         return texts if self._matcher is None else self._matcher(texts).strings()
 
     def pack(self, ids_a, ids_b=None, max_seq_length: int = 128) -> dict[str, tf.RaggedTensor]:
-        """Joins ids of one or two texts a row with the template's special pieces; see `packing.pack_texts`.
+        """Joins ids of one or two texts a sequence with the template's special tokens; see `packing.pack_texts`.
 
         Args:
-            ids_a, ids_b: RaggedTensors of int32 [n, (pieces)], as from `tokenize`.
-            max_seq_length: pieces in a row at most, special tokens included; also an int32 scalar.
+            ids_a, ids_b: RaggedTensors of int32 [n, (tokens)], as from `tokenize`.
+            max_seq_length: tokens in a sequence at most, special tokens included; also an int32 scalar.
 
         Returns:
             "input_ids" and "segment_ids", RaggedTensors of int32 [n, (length)].
@@ -265,10 +339,10 @@ class BaseTokenizer(tf.Module):
 
         Args:
             packed: what `pack` returned.
-            seq_length: None: the longest row's; also an int32 scalar.
+            seq_length: None: the longest sequence's; also an int32 scalar.
 
         Raises:
-            tf.errors.InvalidArgumentError: a row is longer than seq_length.
+            tf.errors.InvalidArgumentError: a sequence is longer than seq_length.
         """
         return packing.pad(packed, seq_length, self.pad_id)
 
@@ -300,7 +374,7 @@ class BaseTokenizer(tf.Module):
             return self._around_added_tokens(self._ids_and_offsets, texts)
 
     def _around_added_tokens(self, tokenize, texts):
-        """Returns what `tokenize` makes of what lies between the added tokens of texts, and these in their places."""
+        """Returns what `tokenize` makes of the text between added tokens, and these among it."""
         if self._matcher is None:
             return tokenize(texts)
         sections = self._matcher(texts)

@@ -1,6 +1,6 @@
 """Byte-level BPE in graph ops, as GPT-2 and RoBERTa have it (Radford et al. 2019, section 2.2; openai/gpt-2).
 
-A text is cut into words, with the space before a word as its first character; a word's bytes are pieces, and of two
+A text is cut into words, with the space before a word as its first character; a word's bytes are tokens, and of two
 neighbours that a merge names those merged first in training are merged first.
 """
 
@@ -37,8 +37,8 @@ def _classes() -> np.ndarray:
     return classes
 
 
-class _Pieces(NamedTuple):
-    """Neighbouring pieces of all words: `ids`, the `words` that they are of, and where each `begins` in bytes."""
+class _BpeTokens(NamedTuple):
+    """Neighbouring tokens of all words: `ids`, the `words` that they are of, and where each `begins` in bytes."""
 
     ids: tf.Tensor
     words: tf.Tensor
@@ -46,11 +46,11 @@ class _Pieces(NamedTuple):
 
 
 class BytePairs(tf.Module):
-    """Texts to pieces.
+    """Turns texts into the ids of byte-level BPE tokens.
 
     Args:
-        vocab: piece -> id, in the characters of `byte_symbols`.
-        merges: pairs of pieces, the first learned first.
+        vocab: token -> id, in the characters of `byte_symbols`.
+        merges: pairs of tokens, the first learned first.
 
     Raises:
         ValueError: a byte or what a merge makes has no id.
@@ -74,38 +74,39 @@ class BytePairs(tf.Module):
             self._merges = tf.lookup.StaticHashTable(rows, _NEVER)
 
     def __call__(self, texts):
-        """Returns ids, starts, limits: RaggedTensors int32 [n, (pieces)].
+        """Returns ids, starts, limits: RaggedTensors int32 [n, (tokens)].
 
-        A piece came from text[start:limit] in code points, without the blanks at its ends; the pieces of one character
+        A token came from text[start:limit] in code points, without the blanks at its ends; the tokens of one character
         share its extent.
         """
         chars = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
         codes, rows = chars.flat_values, tf.cast(chars.value_rowids(), tf.int32)
         word_of_char = tf.cumsum(tf.cast(self._begins(codes, rows), tf.int32)) - 1
-        lengths = 1 + sum(tf.cast(codes >= longer, tf.int32) for longer in (0x80, 0x800, 0x10000))  # in UTF-8
+        lengths = utf8_lengths(codes)
         data = tf.io.decode_raw(tf.strings.unicode_encode(codes[tf.newaxis], "UTF-8"), tf.uint8)[0]
         char_of_byte = tf.repeat(tf.range(tf.size(codes)), lengths)
         words = tf.gather(word_of_char, char_of_byte)
         ids = tf.gather(self._bytes, tf.cast(data, tf.int32))
-        pieces = self._merged(_Pieces(ids, words, tf.range(tf.size(ids))))
-        ends = tf.concat([pieces.begins[1:], tf.shape(data)], 0)[: tf.size(pieces.ids)]
-        starts, limits = self._extents(codes, tf.gather(char_of_byte, pieces.begins), tf.gather(char_of_byte, ends - 1))
-        row = tf.gather(rows, tf.gather(char_of_byte, pieces.begins))
+        tokens = self._merged(_BpeTokens(ids, words, tf.range(tf.size(ids))))
+        ends = tf.concat([tokens.begins[1:], tf.shape(data)], 0)[: tf.size(tokens.ids)]
+        starts, limits = self._extents(codes, tf.gather(char_of_byte, tokens.begins), tf.gather(char_of_byte, ends - 1))
+        row = tf.gather(rows, tf.gather(char_of_byte, tokens.begins))
         origin = tf.gather(tf.cast(chars.row_starts(), tf.int32), row)
         row, nrows = tf.cast(row, tf.int64), tf.size(texts, tf.int64)
-        ids = tf.RaggedTensor.from_value_rowids(pieces.ids, row, nrows=nrows, validate=False)
+        ids = tf.RaggedTensor.from_value_rowids(tokens.ids, row, nrows=nrows, validate=False)
         return ids, ids.with_flat_values(starts - origin), ids.with_flat_values(limits - origin)
 
     def _begins(self, codes, rows):
         """bool [characters]: where a word begins; what GPT-2's regular expression does, one character at a time."""
         kinds = tf.cast(tf.gather(self._kinds, codes), tf.int32)
         first = tf.concat([[True], rows[1:] != rows[:-1]], 0)[: tf.size(codes)]
-        before = tf.where(first, -1, shifted(kinds, 1))
-        after_blank = ~first & (shifted(codes, 1) == _BLANK)
+        before = tf.where(first, -1, shift(kinds, 1))
+        after_blank = ~first & (shift(codes, 1) == _BLANK)
         space = kinds == _SPACE
-        lonely = space & ~shifted(tf.concat([space & ~first, [False]], 0)[: tf.size(codes)], -1)  # none follows it
+        lonely = space & ~shift(tf.concat([space & ~first, [False]], 0)[: tf.size(codes)], -1)  # none follows it
         short, inside, behind = self._contractions(codes, first, before, after_blank)
-        last_space = lonely & ~_is_last(rows) & (before == _SPACE)
+        is_last = tf.concat([rows[1:] != rows[:-1], [True]], 0)[: tf.size(rows)]  # of its text
+        last_space = lonely & ~is_last & (before == _SPACE)
         begins = first | (kinds != before) & ~(after_blank & ~space) | last_space
         return (begins | short | behind) & ~inside
 
@@ -113,14 +114,14 @@ class BytePairs(tf.Module):
         """bool [characters] thrice: an apostrophe that begins 's or the like, the rest of it, and what follows it."""
         can = (codes == _APOSTROPHE) & (first | ((before != _OTHER) & ~after_blank))
         inner = tf.where(first, 0, codes)  # 0: no letter, another text begins
-        after = shifted(inner, -1), tf.where(shifted(inner, -1) == 0, 0, shifted(inner, -2))
+        after = shift(inner, -1), tf.where(shift(inner, -1) == 0, 0, shift(inner, -2))
         lengths = tf.zeros_like(codes)
         for text in reversed(_CONTRACTIONS):
             same = [letters == ord(letter) for letters, letter in zip(after, text[1:], strict=False)]
             lengths = tf.where(functools.reduce(tf.logical_and, same, can), len(text), lengths)
         short = lengths > 0
-        inside = shifted(short, 1) | shifted(lengths == 3, 2)
-        behind = shifted(lengths == 2, 2) | shifted(lengths == 3, 3)
+        inside = shift(short, 1) | shift(lengths == 3, 2)
+        behind = shift(lengths == 2, 2) | shift(lengths == 3, 3)
         return short, inside, behind
 
     def _merged(self, pieces):
@@ -128,27 +129,27 @@ class BytePairs(tf.Module):
 
         def candidates(pieces):
             same = tf.concat([pieces.words[1:] == pieces.words[:-1], [False]], 0)[: tf.size(pieces.ids)]
-            left, right = tf.cast(pieces.ids, tf.int64), tf.cast(shifted(pieces.ids, -1), tf.int64)
+            left, right = tf.cast(pieces.ids, tf.int64), tf.cast(shift(pieces.ids, -1), tf.int64)
             return tf.where(same, self._merges.lookup(left * self._width + right), _NEVER)
 
         def merge(ids, words, begins, ranks):
             best = tf.gather(tf.math.segment_min(ranks, words), words)
             chosen = (ranks == best) & (ranks != _NEVER)
             at = tf.range(tf.size(ids))
-            begun = tf.where(chosen & ~shifted(chosen, 1), at, 0)  # where three alike meet, the first two merge
+            begun = tf.where(chosen & ~shift(chosen, 1), at, 0)  # where three alike meet, the first two merge
             chosen &= (at - _latest(begun)) % 2 == 0
             made = tf.cast(ranks % self._width, ids.dtype)
-            kept = tf.where(~shifted(chosen, 1))[:, 0]
-            merged = _Pieces(*(tf.gather(x, kept) for x in (tf.where(chosen, made, ids), words, begins)))
+            kept = tf.where(~shift(chosen, 1))[:, 0]
+            merged = _BpeTokens(*(tf.gather(x, kept) for x in (tf.where(chosen, made, ids), words, begins)))
             return *merged, candidates(merged)
 
         loop = (*pieces, candidates(pieces))
         shapes = (tf.TensorShape([None]),) * 4
         *merged, _ = tf.while_loop(lambda *state: tf.reduce_any(state[3] != _NEVER), merge, loop, shapes)
-        return _Pieces(*merged)
+        return _BpeTokens(*merged)
 
     def _extents(self, codes, first, last):
-        """Returns where pieces begin and end in code points of all texts, without the blanks around them."""
+        """Returns where tokens begin and end in code points of all texts, without the blanks around them."""
         space = codes == _BLANK
         solid = tf.cumsum(tf.cast(~space, tf.int32))
         at = tf.where(~space)[:, 0]
@@ -160,18 +161,18 @@ class BytePairs(tf.Module):
 
 
 def _latest(places):
-    """int32 [n]: the last of the places so far that is not 0; where there is none, 0."""
+    """int32 [n]: the last of the positions so far that is not 0; where there is none, 0."""
     there = places > 0
     return tf.gather(tf.concat([[0], tf.boolean_mask(places, there)], 0), tf.cumsum(tf.cast(there, tf.int32)))
 
 
-def shifted(values, by):
-    """Returns values moved `by` places to the right, to the left below zero, with zeros where none comes from."""
+def shift(values, by):
+    """Returns values moved `by` positions to the right, to the left below zero, with zeros where none comes from."""
     count = tf.minimum(abs(by), tf.size(values))
     fill = tf.zeros([count], values.dtype)
     return tf.concat([fill, values[: tf.size(values) - count]] if by > 0 else [values[count:], fill], 0)
 
 
-def _is_last(rows):
-    """bool [characters]: whether the character is the last of its text."""
-    return tf.concat([rows[1:] != rows[:-1], [True]], 0)[: tf.size(rows)]
+def utf8_lengths(codes):
+    """Returns how many bytes each code point takes in UTF-8, int32 like `codes`."""
+    return 1 + sum(tf.cast(codes >= longer, tf.int32) for longer in (0x80, 0x800, 0x10000))

@@ -7,19 +7,19 @@ from typing import ClassVar
 
 import tensorflow as tf
 
-from bert_tf.models.families import Family, InputTemplate
-from bert_tf.tokenization import hugging_face, precedence, tokenizer_json
+from bert_tf.models.families import InputTemplate
+from bert_tf.tokenization import precedence, tokenizer_json_writer
 from bert_tf.tokenization import vocabulary as vocabularies
-from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config, write_file
+from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base import BaseTokenizer, TokenList
 from bert_tf.tokenization.bpe import BytePairs, byte_symbols
-from bert_tf.tokenization.settings import check_tokenizer_config, with_special_tokens
+from bert_tf.tokenization.settings import check_tokenizer_config
 from bert_tf.tokenization.tokenizer_json import WHOLE_FILE, check_vocab
 from bert_tf.utils.files import brief, read_text, write_text
 from bert_tf.utils.json_files import read_object
 
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
-_LARGEST = 16 * 2**20  # bytes of a file: 300,000 pieces and their merges
+_LARGEST = 16 * 2**20  # bytes of a file: 300,000 tokens and their merges
 _REMEDY = "take the files of a model with byte-level BPE"
 _HEAD = "#version"  # of merges.txt: its first line may be a comment that begins so
 _NO_SPACE = r"(?s)[^ ].*"  # a text that begins with something else than a space
@@ -50,15 +50,15 @@ class ByteBpeTokenizer(BaseTokenizer):
         """Takes a vocabulary and its merges.
 
         Args:
-            vocab: piece -> id, from 0 without gaps; in the characters of `bpe.byte_symbols`.
-            merges: pairs of pieces, the first learned first.
+            vocab: token -> id, from 0 without gaps; in the characters of `bpe.byte_symbols`.
+            merges: pairs of tokens, the first learned first.
             template: the family's.
             add_prefix_space: see above.
             vocab_file: where they came from.
             added_tokens: what is found in a text before it is split; behind the vocabulary, or in it with the same ids.
 
         Raises:
-            ValueError: an id, a byte, a special piece or what a merge makes is missing, or an added token does not go
+            ValueError: an id, a byte, a special token or what a merge makes is missing, or an added token does not go
                 with the vocabulary.
         """
         source = vocab_file or "The vocabulary"
@@ -75,29 +75,8 @@ class ByteBpeTokenizer(BaseTokenizer):
         self._take_added_tokens(added_tokens)
 
     @classmethod
-    def from_directory(
-        cls,
-        path,
-        do_lower_case: bool | None = None,
-        vocab_file=None,
-        template: InputTemplate | None = None,
-        family: Family | None = None,
-    ) -> "ByteBpeTokenizer":
-        """Makes the tokenizer of a checkpoint's directory.
-
-        Args:
-            path: directory with `tokenizer.json`, or `vocab.json` and `merges.txt`, and perhaps
-                `tokenizer_config.json`.
-            do_lower_case: None or False: byte-level BPE takes text as it is.
-            vocab_file: another vocab.json, beside which its merges.txt lies, or another tokenizer.json.
-            template: None: the family's.
-            family: None: that of the directory's configuration.
-
-        Raises:
-            ValueError: a file is missing or is not what its name says; a setting that byte-level BPE does not have.
-        """
-        directory, family = precedence.settings_directory(path, vocab_file), family or cls.family_of(path)
-        config_path, config = os.path.join(directory, vocabularies.CONFIG_FILE), vocabularies.read_config(directory)
+    def _check_settings(cls, directory, config, do_lower_case, family):
+        config_path = os.path.join(directory, vocabularies.CONFIG_FILE)
         check_tokenizer_config(config_path, config, cls.KIND)
         if vocabularies.case_setting(config_path, config, do_lower_case, False):
             raise ValueError(
@@ -109,22 +88,16 @@ class ByteBpeTokenizer(BaseTokenizer):
                 f"{config_path}: add_prefix_space must be true or false. Received: "
                 f"{brief(config['add_prefix_space'])}; {_REMEDY}."
             )
-        template = with_special_tokens(directory, config, cls.KIND, family, template)
-        if file := tokenizer_json.find_tokenizer_json(directory, vocab_file):
-            return cls._of_whole(tokenizer_json.read_whole(file, cls.KIND), directory, template)
-        vocab_file = os.fspath(vocab_file or cls.file_in(directory))
-        vocab, merges = _read_pair(vocab_file)
-        settings = {**family.tokenizing_by(cls.KIND)}
-        if "add_prefix_space" in config:
-            settings["add_prefix_space"] = config["add_prefix_space"]
-        tokenizer = cls(vocab, merges, template, vocab_file=vocab_file, **settings)
-        tokenizer._take_added_tokens_of(os.path.dirname(vocab_file))
-        return tokenizer
+        asked = {"add_prefix_space": config["add_prefix_space"]} if "add_prefix_space" in config else {}
+        return {**family.tokenizing_by(cls.KIND), **asked}
 
     @classmethod
-    def _of_whole(cls, whole, directory, template):
-        """Makes the tokenizer of a tokenizer.json."""
-        whole.check_template(template, precedence.counts_alone(vocabularies.read_config(directory)))
+    def _from_vocabulary(cls, vocab_file, directory, do_lower_case, template, settings):
+        vocab, merges = _read_pair(vocab_file)
+        return cls(vocab, merges, template, vocab_file=vocab_file, **settings)
+
+    @classmethod
+    def _from_tokenizer_json(cls, whole, directory, do_lower_case, template, settings):
         tokens = whole.vocabulary(template)
         vocab = {token: i for i, token in enumerate(tokens) if token}
         if len(vocab) < len(tokens):
@@ -139,9 +112,7 @@ class ByteBpeTokenizer(BaseTokenizer):
             beside = check_vocab(read_object(path, "a vocabulary in JSON", _REMEDY, _LARGEST), path)
             tokens = sorted(beside, key=beside.get)
             precedence.warn_of_vocabulary(whole.path, whole.tokens[: whole.own], path, tokens)
-        tokenizer = cls(vocab, merges, template, precedence.prefix_space(whole, directory), whole.path)
-        tokenizer._take_added_tokens_of(os.path.dirname(whole.path))
-        return tokenizer
+        return cls(vocab, merges, template, precedence.prefix_space(whole, directory), whole.path)
 
     @property
     def written_pieces(self) -> list[str]:
@@ -161,23 +132,20 @@ class ByteBpeTokenizer(BaseTokenizer):
 
     @classmethod
     def from_saved(cls, directory, template, settings):
-        path = cls.file_in(directory)
-        vocab, merges = _read_pair(path)
-        return cls(vocab, merges, template, vocab_file=path, **cls._arguments(settings))
+        return cls._from_vocabulary(cls.file_in(directory), directory, None, template, cls._arguments(settings))
 
-    def save(self, directory: str | os.PathLike):
-        """Writes `vocab.json`, `merges.txt`, `tokenizer.json`, `tokenizer_config.json` and `added_tokens.json`, as
-        Hugging Face's RobertaTokenizer reads them."""
-        directory = os.fspath(directory)
-        os.makedirs(directory, exist_ok=True)
-        ids = {piece: i for i, piece in enumerate(self._vocabulary.pieces)}
+    def _write_vocabulary(self, directory):
+        ids = {token: i for i, token in enumerate(self._vocabulary.pieces)}
         write_text(os.path.join(directory, VOCAB_FILE), json.dumps(ids, ensure_ascii=False) + "\n")
         lines = [f"{_HEAD}: 0.2", *(" ".join(merge) for merge in self._merges)]
         write_text(os.path.join(directory, MERGES_FILE), "".join(f"{line}\n" for line in lines))
-        hugging_face.write_tokenizer_json(directory, hugging_face.byte_bpe(self, self._merges))
+
+    def _tokenizer_json(self):
+        return tokenizer_json_writer.byte_bpe_json(self, self._merges)
+
+    def _tokenizer_config(self):
         settings = {"add_prefix_space": self.add_prefix_space, **self.special_tokens}
-        vocabularies.write_config(directory, "RobertaTokenizer", settings | added_tokens_config(self.added_tokens))
-        write_file(directory, self.added_tokens)
+        return "RobertaTokenizer", settings | added_tokens_config(self.added_tokens)
 
     def _ids_and_offsets(self, texts):
         if not self.add_prefix_space:
@@ -190,19 +158,18 @@ class ByteBpeTokenizer(BaseTokenizer):
 
 
 def _by_id(vocab, source):
-    """Returns the pieces in the order of their ids."""
-    pieces = sorted(vocab, key=vocab.get)
-    wrong = next((i for i, piece in enumerate(pieces) if vocab[piece] != i), None)
+    tokens = sorted(vocab, key=vocab.get)
+    wrong = next((i for i, token in enumerate(tokens) if vocab[token] != i), None)
     if wrong is not None:
         raise ValueError(
-            f"{source}: ids must be 0, 1, 2 and so on, each once. Received {brief(vocab[pieces[wrong]])} "
-            f"for {brief(pieces[wrong])}, where {wrong} was expected; is it a part of a vocabulary?"
+            f"{source}: ids must be 0, 1, 2 and so on, each once. Received {brief(vocab[tokens[wrong]])} "
+            f"for {brief(tokens[wrong])}, where {wrong} was expected; is it a part of a vocabulary?"
         )
-    return pieces
+    return tokens
 
 
 def _read_pair(vocab_file):
-    """Returns what vocab.json and the merges.txt beside it say."""
+    """Returns the vocabulary and merges of vocab.json and of the merges.txt next to it."""
     if not os.path.isfile(vocab_file):
         raise ValueError(
             f"A vocabulary of byte-level BPE must be {VOCAB_FILE} with {MERGES_FILE} beside it, or {WHOLE_FILE}. There "
@@ -229,15 +196,14 @@ def _read_pair(vocab_file):
     return vocab, merges
 
 
-def _checked_merge(merge, vocab, place):
-    """Returns the two pieces of "a b", or of ["a", "b"]."""
+def _checked_merge(merge, vocab, where):
     pair = tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) if isinstance(merge, list) else ()
-    if len(pair) != 2 or not all(isinstance(piece, str) and piece for piece in pair):
-        raise ValueError(f"{place}: a merge must be two pieces with a space between. Received: {brief(merge)}.")
-    lacking = [piece for piece in (*pair, "".join(pair)) if piece not in vocab]
+    if len(pair) != 2 or not all(isinstance(token, str) and token for token in pair):
+        raise ValueError(f"{where}: a merge must be two pieces with a space between. Received: {brief(merge)}.")
+    lacking = [token for token in (*pair, "".join(pair)) if token not in vocab]
     if lacking:
         raise ValueError(
-            f"{place}: the pieces of a merge, and what it makes, must be in the vocabulary. Received {brief(merge)} "
+            f"{where}: the pieces of a merge, and what it makes, must be in the vocabulary. Received {brief(merge)} "
             f"without {brief(lacking[0])} there; take both files from one model."
         )
     return pair

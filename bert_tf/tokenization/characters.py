@@ -1,4 +1,4 @@
-"""What Google's BERT tokenizer does to each character, as tables made from Python's own `unicodedata`.
+"""Unicode tables of Google's BERT tokenizer, made from Python's own `unicodedata`.
 
 The tables, and not the regular expressions of TensorFlow (RE2, ICU), decide: each of those libraries carries a Unicode
 version of its own, and google-research/bert's answer is by definition the one of the Python that runs it.
@@ -34,12 +34,12 @@ _ASCII_SYMBOLS = frozenset("$+<=>^`|~")  # ASCII that Unicode calls symbols and 
 
 
 class CharacterTable(NamedTuple):
-    """Two-level tables over all code points: `c` has its place at `pages[c // PAGE] * PAGE + c % PAGE`.
+    """Two-level tables over all code points: `c` has its position at `pages[c // PAGE] * PAGE + c % PAGE`.
 
     Attributes:
         pages: int32 [8704], which page of the other two holds these 128 code points (equal pages are kept once).
-        flags: int32 [places], the bits above.
-        deltas: int32 [places, 4], what to add to `c` for each character of its lowercased canonical decomposition,
+        flags: int32 [positions], the bits above.
+        deltas: int32 [positions, 4], what to add to `c` for each character of its lowercased canonical decomposition,
             marks included; NOTHING where it is shorter.
     """
 
@@ -69,7 +69,7 @@ def character_table(decompose: bool = True) -> CharacterTable:
             deltas[code, : len(form)] = [ord(c) - code for c in form]
     for first, last in CJK:
         flags[first : last + 1] |= ISOLATED
-    return _paged(flags, deltas)
+    return _build_pages(flags, deltas)
 
 
 def _flags(char, category):
@@ -95,7 +95,7 @@ def _sigma_flags(char):
     return TRANSPARENT if ("A" + char + "\u03a3").lower().endswith("\u03c2") else 0
 
 
-def _paged(flags, deltas):
+def _build_pages(flags, deltas):
     """Keeps each distinct page once: most of Unicode is ordinary letters, its own lower case."""
     rows = np.concatenate([flags[:, None], deltas], axis=1).reshape(_CODE_POINTS // PAGE, -1)
     seen: dict[bytes, int] = {}

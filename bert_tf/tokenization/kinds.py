@@ -1,4 +1,4 @@
-"""Which tokenizer a model has: tokenizer.json's, else its family's, unless there are only the files of another kind."""
+"""Finds the tokenizer of a model: tokenizer.json's, else its family's, or the kind whose files are there."""
 
 import os
 from collections.abc import Iterable

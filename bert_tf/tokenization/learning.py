@@ -19,7 +19,7 @@ from bert_tf.utils.progress import Countdown
 from bert_tf.utils.text_files import find_text_files, formats_of
 
 # === Counts ===
-# Words of a text and how often each occurs, in bounded memory.
+# Counts the words of a text, in bounded memory.
 
 
 MOST_WORDS = 5_000_000  # distinct ones in memory: about half a gigabyte
@@ -29,7 +29,7 @@ _STRETCH, _EVERY = 50, 100  # every 100th stretch of 50 sentences is held out
 
 
 class WordCounter:
-    """Counts the words of sentences: BERT's words, which word pieces are made of.
+    """Counts the words of sentences: BERT's words, which tokens are made of.
 
         sentence    The cat, the CAT!
         counts      the 2, cat 2, "," 1, ! 1
@@ -103,7 +103,7 @@ def read_sentences(patterns: list[str], input_format: str | None, options: TextO
 
     Args:
         patterns: files, globs or folders.
-        input_format: one of `token_names.TEXT_FORMATS`; None: guessed for each file.
+        input_format: one of `names.TEXT_FORMATS`; None: guessed for each file.
         options: see there.
 
     Raises:
@@ -125,12 +125,12 @@ def read_sentences(patterns: list[str], input_format: str | None, options: TextO
         )
 
 
-def count(
+def count_words(
     texts: Iterable[list[str]], do_lower_case: bool, prepare: Callable[[tf.Tensor], tf.Tensor] | None = None
 ) -> Counter:
     """Returns how often each word occurs in the sentences of all texts; `prepare` as for `WordCounter`."""
     counter = WordCounter(do_lower_case, prepare=prepare)
-    for sentences in _gathered(texts):
+    for sentences in _join_short_lists(texts):
         counter.add(sentences)
     return counter.counts
 
@@ -150,7 +150,7 @@ def hold_out(texts: Iterable[list[str]], held_out: list[str]) -> Iterator[list[s
                 yield sentences[i : i + _STRETCH]
 
 
-def _gathered(texts):
+def _join_short_lists(texts):
     """Joins short lists, so that each call into the graph has enough to do."""
     gathered, size = [], 0
     for sentences in texts:
@@ -164,7 +164,7 @@ def _gathered(texts):
 
 
 # === Report ===
-# How well a vocabulary fits a text: what the tokenizer makes of each of its words.
+# Measures how a vocabulary splits the words of a text.
 
 
 _BATCH = 1 << 16  # words tokenized at a time
@@ -173,16 +173,16 @@ _SHOWN = 20
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """What a tokenizer makes of counted words; `share_...` are of all occurrences, from 0 to 1.
+    """Statistics of a tokenizer on counted words; `share_...` are of all occurrences, from 0 to 1.
 
     Attributes:
-        vocab_size: pieces in the vocabulary.
+        vocab_size: tokens in the vocabulary.
         words, distinct_words: how many there are.
-        share_whole: words that are one piece and known ("coverage").
+        share_whole: words that are one token and known ("coverage").
         pieces_per_word: [UNK] counts as one.
         share_unknown: words that are [UNK].
         share_characters_unknown: characters that lie in such words.
-        split: the most frequent words of several pieces: (word, count, pieces).
+        split: the most frequent words of several tokens: (word, count, tokens).
         unknown: the most frequent words that are [UNK]: (word, count).
     """
 
@@ -211,16 +211,16 @@ def measure_vocabulary(tokenizer: Tokenizer, counts: Counter) -> Fit:
         raise ValueError("The text of the report must hold words. Received none; look at `held_out_file`.")
     words, numbers = zip(*most_frequent_first(counts), strict=True)
     numbers, ids = np.array(numbers), tokenize_words(tokenizer, words)
-    pieces, unknown = ids.row_lengths().numpy(), tf.reduce_any(ids == tokenizer.unk_id, axis=1).numpy()
+    tokens, unknown = ids.row_lengths().numpy(), tf.reduce_any(ids == tokenizer.unk_id, axis=1).numpy()
     characters = np.array([len(word) for word in words]) * numbers
     total = numbers.sum()
-    split = np.flatnonzero(pieces > 1)[:_SHOWN]
+    split = np.flatnonzero(tokens > 1)[:_SHOWN]
     return Fit(
         vocab_size=tokenizer.vocab_size,
         words=int(total),
         distinct_words=len(words),
-        share_whole=float(numbers[(pieces == 1) & ~unknown].sum() / total),
-        pieces_per_word=float((numbers * pieces).sum() / total),
+        share_whole=float(numbers[(tokens == 1) & ~unknown].sum() / total),
+        pieces_per_word=float((numbers * tokens).sum() / total),
         share_unknown=float(numbers[unknown].sum() / total),
         share_characters_unknown=float(characters[unknown].sum() / characters.sum()),
         split=[(words[i], int(numbers[i]), token_names(tokenizer, ids[i])) for i in split],
@@ -229,13 +229,13 @@ def measure_vocabulary(tokenizer: Tokenizer, counts: Counter) -> Fit:
 
 
 def tokenize_words(tokenizer: Tokenizer, words) -> tf.RaggedTensor:
-    """Returns the ids of each word, int32 [words, (pieces)]."""
+    """Returns the ids of each word, int32 [words, (tokens)]."""
     parts = [tokenizer.tokenize(list(words[i : i + _BATCH])) for i in range(0, len(words), _BATCH)]
     return tf.concat(parts, axis=0) if parts else tokenizer.tokenize(tf.zeros([0], tf.string))
 
 
 def token_names(tokenizer: Tokenizer, ids) -> list[str]:
-    """Returns the pieces of some ids."""
+    """Returns the tokens of some ids."""
     return [tokenizer.vocab[i] for i in ids.numpy()]
 
 
@@ -263,61 +263,61 @@ def format_fits(fits: dict[str, Fit], about: str) -> str:
     lines += ["  ".join([rows[i][0].ljust(wide), *(column[i] for column in columns)]) for i in range(len(rows))]
     for name, fit in fits.items():
         lines += ["", f"Most frequent words that {name} splits:"]
-        lines += [f"  {count:>9,}  {word}  =  {' '.join(pieces)}" for word, count, pieces in fit.split] or ["  none"]
+        lines += [f"  {count:>9,}  {word}  =  {' '.join(tokens)}" for word, count, tokens in fit.split] or ["  none"]
         lines += ["", f"Most frequent words that {name} does not know:"]
         lines += [f"  {count:>9,}  {word}" for word, count in fit.unknown] or ["  none"]
     return "\n".join(lines) + "\n"
 
 
 # === Learning ===
-# Counted words to a WordPiece vocabulary, by the learner of tensorflow-text; here is what lies around it.
+# Learns a WordPiece vocabulary from counted words, by the learner of tensorflow-text.
 #
-# The learner (wordpiece_tokenizer_learner_lib, after Schuster & Nakajima 2012) keeps the pieces that occur at least so
+# The learner (wordpiece_tokenizer_learner_lib, after Schuster & Nakajima 2012) keeps the tokens that occur at least so
 # often. It is asked for a threshold, not for a size: its own search ends anywhere within 5 % of the size and looks at
-# thresholds in halves of their range, most of them far off. Pieces come about as frequent words do, so that the search
+# thresholds in halves of their range, most of them far off. Tokens come about as frequent words do, so that the search
 # here begins next to the goal and needs three or four tries.
 
 
 LONGEST_WORD = 50  # characters; a longer one is no word but an address or a sequence, and the learner takes none
-_SPARE = 1.05  # how many more pieces than wanted a try may find: the rarest of them are left out
-_STEEPNESS = 0.7  # the number of pieces is about threshold ** -0.7
+_SPARE = 1.05  # how many more tokens than wanted a try may find: the rarest of them are left out
+_STEEPNESS = 0.7  # the number of tokens is about threshold ** -0.7
 _SECONDS_A_WORD = 8e-5  # of a try
 _PREFIX = "##"
 
 
-def special_pieces(unused_pieces: int = 0) -> list[str]:
-    """Returns the pieces that come first: [PAD], [unused0] ..., [UNK], [CLS], [SEP], [MASK], as in Google's files."""
+def list_special_tokens(unused_pieces: int = 0) -> list[str]:
+    """Returns the tokens that come first: [PAD], [unused0] ..., [UNK], [CLS], [SEP], [MASK], as in Google's files."""
     return [PAD, *(f"[unused{i}]" for i in range(unused_pieces)), UNKNOWN, CLS, SEP, MASK]
 
 
-def learn(
+def learn_vocabulary(
     counts: Counter, vocab_size: int, unused_pieces: int = 0, min_count: int = 2, max_words: int = 500_000,
     max_characters: int = 1000,
 ) -> list[str]:  # fmt: skip
-    """Learns a vocabulary of exactly vocab_size pieces, or of fewer where the words do not give so many.
+    """Learns a vocabulary of exactly vocab_size tokens, or of fewer where the words do not give so many.
 
         [PAD] [UNK] [CLS] [SEP] [MASK]  ! a b c  ##a ##b ##c  the and ##ing ...
         special                         characters            the most frequent first
 
     Every character is there both as a word's first and as a later one (punctuation and CJK characters, each a word of
-    its own, as the first only), so that no word of known characters becomes [UNK]. Then come the most frequent pieces,
-    as many as have room: those beyond the size are the rarest, and leaving them out takes no word its last piece.
+    its own, as the first only), so that no word of known characters becomes [UNK]. Then come the most frequent tokens,
+    as many as have room: those beyond the size are the rarest, and leaving them out takes no word its last token.
 
     Args:
         counts: word -> how often it occurs, words as `WordCounter` makes them.
-        vocab_size: how many pieces, special ones included.
+        vocab_size: how many tokens, special ones included.
         unused_pieces: rows to keep free, [unused0] and on.
-        min_count: how often a piece must occur at least.
+        min_count: how often a token must occur at least.
         max_words: only the most frequent words are looked at; the learner keeps every substring of each in memory, some
             4 kB a word, and takes some 0.1 ms a word and try.
-        max_characters: only the most frequent characters become pieces; words with others are left out.
+        max_characters: only the most frequent characters become tokens; words with others are left out.
 
     Raises:
-        ValueError: there are no words, or vocab_size has no room for special pieces and characters.
+        ValueError: there are no words, or vocab_size has no room for special tokens and characters.
     """
-    words, alphabet = _usable(most_frequent_first(counts)[:max_words], max_characters)
+    words, alphabet = _find_usable_words(most_frequent_first(counts)[:max_words], max_characters)
     isolated = set(filter(_is_isolated, alphabet))
-    basis = [*special_pieces(unused_pieces), *alphabet, *(_PREFIX + c for c in alphabet if c not in isolated)]
+    basis = [*list_special_tokens(unused_pieces), *alphabet, *(_PREFIX + c for c in alphabet if c not in isolated)]
     room = vocab_size - len(basis)
     if room < 0:
         raise ValueError(
@@ -326,17 +326,17 @@ def learn(
             "`max_characters`."
         )
     known = {*basis, *(_PREFIX + c for c in isolated)}
-    pieces = [p for p in _search(words, room, known, min_count) if p not in known] if room else []
-    if len(pieces) < room:
+    tokens = [p for p in _search_threshold(words, room, known, min_count) if p not in known] if room else []
+    if len(tokens) < room:
         logging.warning(
             "The text gives only %d pieces that occur %d times or more, fewer than the %d asked for: put this number "
             "into the model's bert_config.json, give more text or lower `min_count`.",
-            *(len(basis) + len(pieces), min_count, vocab_size),
+            *(len(basis) + len(tokens), min_count, vocab_size),
         )
-    return [*basis, *pieces[:room]]
+    return [*basis, *tokens[:room]]
 
 
-def _usable(words, max_characters):
+def _find_usable_words(words, max_characters):
     """Returns the words that the learner may see, and their characters in the order of Unicode."""
     usable = [(word, number) for word, number in words if len(word) <= LONGEST_WORD]
     seen = Counter()
@@ -356,40 +356,35 @@ def _usable(words, max_characters):
 
 
 def _is_isolated(char):
-    """Says whether the character is always a word of its own."""
     table, page = characters.character_table(), characters.PAGE
     return bool(table.flags[table.pages[ord(char) // page] * page + ord(char) % page] & characters.ISOLATED)
 
 
-def _search(words, room, known, min_count):
-    """Returns the learner's list for the highest threshold tried that gives `room` pieces beyond the known ones."""
+def _search_threshold(words, room, known, min_count):
+    """Returns the learner's list for the highest threshold tried that gives `room` tokens beyond the known ones."""
     logging.info(
         "Learning from %d distinct words: three to six tries of about %.0f s each.",
         *(len(words), math.ceil(len(words) * _SECONDS_A_WORD)),
     )
-    low = max(min_count, words[-1][1])  # a lower threshold would find the same: a piece is the end of some word
+    low = max(min_count, words[-1][1])  # a lower threshold would find the same: a token is the end of some word
     high = max(low, words[0][1])
     threshold, best = max(words[min(room, len(words)) - 1][1], low), []
     while True:
         begin = time.monotonic()
-        pieces = learner.learn(words, len(known) + room, [], threshold, threshold, max_unique_chars=len(known))
-        size = sum(piece not in known for piece in pieces)
+        tokens = learner.learn(words, len(known) + room, [], threshold, threshold, max_unique_chars=len(known))
+        size = sum(token not in known for token in tokens)
         logging.info(
             "Pieces that occur %d times or more: %d, wanted %d (%.0f s).",
             *(threshold, size, room, time.monotonic() - begin),
         )
         if size >= room:
-            low, best = threshold + 1, pieces
+            low, best = threshold + 1, tokens
             if size <= room * _SPARE:
                 return best
         else:
             high = threshold - 1
         if low > high:
-            return best or pieces
-        threshold = _between(low, high, threshold * (max(size, 1) / room) ** (1 / _STEEPNESS))
-
-
-def _between(low, high, guess):
-    """The guess where it lies inside the range, else the range's middle on a logarithmic scale."""
-    guess = round(guess)
-    return guess if low <= guess <= high else min(max(round(math.sqrt(low * high)), low), high)
+            return best or tokens
+        threshold = round(threshold * (max(size, 1) / room) ** (1 / _STEEPNESS))
+        if not low <= threshold <= high:  # the middle of the range, on a logarithmic scale
+            threshold = min(max(round(math.sqrt(low * high)), low), high)

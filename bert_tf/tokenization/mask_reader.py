@@ -1,4 +1,4 @@
-"""Texts in which the mask is the mask, for fill-mask alone: everywhere else special tokens in a text stay text."""
+"""Reads the mask token in texts, for fill-mask alone: everywhere else special tokens in a text stay text."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ _WHITE = r"[\t-\r \x{85}\p{Z}]"  # white space of Unicode
 
 
 class MaskReader(tf.Module):
-    """A tokenizer's face for fill-mask; what lies between two masks becomes pieces as usual.
+    """A tokenizer for fill-mask; what lies between two masks is tokenized as usual.
 
         text                 I saw[MASK]. [CLS]
         input_ids            [CLS] i saw [MASK] . [ cls ] [SEP]
@@ -53,7 +53,7 @@ class MaskReader(tf.Module):
         self.tokenizer.save(directory)
 
     def tokenize(self, texts) -> tf.RaggedTensor:
-        """Returns the ids of the pieces and masks of each text (strings [n]): RaggedTensor of int32 [n, (pieces)]."""
+        """Returns the ids of the tokens and masks of each text (strings [n]): RaggedTensor of int32 [n, (tokens)]."""
         texts = tf.strings.regex_replace(texts, f"{_WHITE}+{re.escape(self.mask)}", self.mask)
         parts = tf.strings.split(texts, self.mask)
         ids = self.tokenizer.tokenize(parts.flat_values)
@@ -65,13 +65,13 @@ class MaskReader(tf.Module):
         return rows[:, :-1]
 
     def pack(self, ids, max_seq_length: int) -> dict[str, tf.RaggedTensor]:
-        """Returns rows with [CLS] and [SEP] as `Tokenizer.pack` does; a text beyond max_seq_length loses its end."""
+        """Adds [CLS] and [SEP] as `Tokenizer.pack` does; a text beyond max_seq_length loses its end."""
         return self.tokenizer.pack(ids, max_seq_length=max_seq_length)
 
     def pad(self, packed: Mapping[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
         """Returns what `Tokenizer.pad` returns, int32 [n, S], and "masked_lm_positions", int32 [n, M].
 
-        M is the largest number of masks in a row, `most` at most, but 1 at least; 0 stands where a row has fewer.
+        M is the largest number of masks in a text, `most` at most, but 1 at least; 0 stands where there are fewer.
         """
         features = self.tokenizer.pad(packed)
         at = tf.where(features["input_ids"] == self.mask_id)

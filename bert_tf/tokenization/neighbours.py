@@ -1,6 +1,6 @@
-"""Vectors of pieces from which pieces stand near each other in a corpus: a start for word embeddings.
+"""Token vectors from co-occurrence in a corpus, by which word embeddings may be initialized.
 
-The positive pointwise mutual information of pieces and their neighbours, factorized (Levy and Goldberg 2014, "Neural
+The positive pointwise mutual information of tokens and their neighbours, factorized (Levy and Goldberg 2014, "Neural
 Word Embedding as Implicit Matrix Factorization"; Levy et al. 2015, "Improving Distributional Similarity with Lessons
 Learned from Word Embeddings", whose smoothing and root of the singular values these are).
 """
@@ -15,10 +15,10 @@ _OVERSAMPLING, _ROUNDS = 16, 4  # of the randomized factorization (Halko et al. 
 
 
 class Neighbours:
-    """Counts how often pieces stand near each other; a pair at distance d counts 1 / d.
+    """Counts how often tokens stand near each other; a pair at distance d counts 1 / d.
 
-    Memory is 4 bytes for each piece of the vocabulary and each of 4,096 neighbours, and as much again at the end: 260
-    MB for 8,000 pieces.
+    Memory is 4 bytes for each token of the vocabulary and each of 4,096 neighbours, and as much again at the end: 260
+    MB for 8,000 tokens.
 
     Args:
         vocab_size: V; ids lie below.
@@ -35,14 +35,14 @@ class Neighbours:
     def add(self, ids: np.ndarray):
         """Counts the pairs in rows of ids, int [N, S]; ids that are no neighbours may be anything, padding too."""
         for distance in range(1, self.window + 1):
-            for pieces, near in ((ids[:, :-distance], ids[:, distance:]), (ids[:, distance:], ids[:, :-distance])):
+            for tokens, near in ((ids[:, :-distance], ids[:, distance:]), (ids[:, distance:], ids[:, :-distance])):
                 columns = self.columns[near]
-                places = (pieces * self.counts.shape[1] + columns)[columns >= 0]
-                places, times = np.unique(places, return_counts=True)
-                self.counts.reshape(-1)[places] += times / distance
+                indices = (tokens * self.counts.shape[1] + columns)[columns >= 0]
+                indices, times = np.unique(indices, return_counts=True)
+                self.counts.reshape(-1)[indices] += times / distance
 
     def vectors(self, width: int, seed: int = 0) -> np.ndarray:
-        """Returns float32 [V, width], each row of mean square 1, or 0 where a piece has no neighbours.
+        """Returns float32 [V, width], each row of mean square 1, or 0 where a token has no neighbours.
 
         Raises:
             ValueError: there are fewer neighbours than numbers in a vector.
@@ -63,7 +63,7 @@ class Neighbours:
         return np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 1e-6 * norms.max(initial=0))
 
     def _information(self):
-        """Returns max(0, log(P(piece, neighbour) / (P(piece) P(neighbour)))), float32 [V, neighbours]."""
+        """Returns max(0, log(P(token, neighbour) / (P(token) P(neighbour)))), float32 [V, neighbours]."""
         of_piece, of_near = self.counts.sum(1, keepdims=True), self.counts.sum(0) ** _SMOOTHING
         with np.errstate(divide="ignore", invalid="ignore"):
             found = self.counts / of_piece  # one copy, changed in place

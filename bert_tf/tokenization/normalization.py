@@ -1,4 +1,4 @@
-"""Text to the words that SentencePiece models are given, in the graph, with a map back to the text as it came.
+"""Normalizes text for SentencePiece models, in the graph, with a map back to the text as it came.
 
 It does what the normalizers of Hugging Face's tokenizers do for ALBERT and XLM-RoBERTa: quotation marks, accents and
 letter case, and the character map that a SentencePiece model carries.
@@ -12,14 +12,14 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.tokenization.bpe import WHITE, shifted
+from bert_tf.tokenization.bpe import WHITE, shift, utf8_lengths
 
 _CODE_POINTS, _PAGE = 0x110000, 128
 _PAIR = 1 << 21  # more than there are code points
 _QUOTES, _DOUBLE = (0x60, 0x27), 0x22
 MARKER = "\u2581"  # stands for the space before a word
-# What joins the character before it to one grapheme, beside marks (Unicode's UAX 29, for characters of up to three
-# bytes).
+# What joins the character before it to one grapheme, in addition to marks (Unicode's UAX 29, for characters of up to
+# three bytes).
 _JOINERS = (0x0E33, 0x0EB3, 0x200C, 0x200D, 0xFF9E, 0xFF9F)
 _CR, _LF = 0x0D, 0x0A
 _LONGEST_CLUSTER = 6  # bytes: Hugging Face's tokenizers map shorter graphemes as a whole, others by characters
@@ -54,12 +54,12 @@ class Replacements(tf.Module):
         rows = np.zeros(_PAGE + max([_CODE_POINTS, *replacements]) // _PAGE * _PAGE, np.int32)
         rows[list(replacements)] = [texts[text] for text in replacements.values()]
         pages = rows.reshape(-1, _PAGE)
-        places: dict[bytes, int] = {}  # most pages are alike
-        which = np.array([places.setdefault(page.tobytes(), len(places)) for page in pages], np.int32)
+        indices: dict[bytes, int] = {}  # most pages are alike
+        which = np.array([indices.setdefault(page.tobytes(), len(indices)) for page in pages], np.int32)
         codes = [[0], *([ord(char) for char in text] for text in texts)]  # of row 0 the character itself stays
         with tf.init_scope(), tf.device("CPU:0"):
             self._pages = tf.constant(which)
-            self._rows = tf.constant(np.frombuffer(b"".join(places), np.int32))
+            self._rows = tf.constant(np.frombuffer(b"".join(indices), np.int32))
             self._lengths = tf.constant([len(text) for text in codes], tf.int32)
             self._begins = tf.constant(np.cumsum([0, *map(len, codes)])[:-1], tf.int32)
             self._codes = tf.constant(np.concatenate([np.array(text, np.int32) for text in codes]))
@@ -72,9 +72,9 @@ class Replacements(tf.Module):
         """Returns the stream with each character replaced by the text of its row; all of a text have its origin."""
         lengths = tf.gather(self._lengths, rows)
         origin = tf.repeat(tf.range(tf.size(rows)), lengths)
-        place = tf.range(tf.size(origin)) - tf.gather(tf.cumsum(lengths, exclusive=True), origin)
+        index = tf.range(tf.size(origin)) - tf.gather(tf.cumsum(lengths, exclusive=True), origin)
         made, row = stream.take(origin), tf.gather(rows, origin)
-        chars = tf.where(row == 0, made.chars, tf.gather(self._codes, tf.gather(self._begins, row) + place))
+        chars = tf.where(row == 0, made.chars, tf.gather(self._codes, tf.gather(self._begins, row) + index))
         return made._replace(chars=chars)
 
 
@@ -91,7 +91,7 @@ class Normalizer(tf.Module):
     def __init__(self, mapping: Mapping[str, str], do_lower_case: bool, keep_accents: bool, straight_quotes: bool):
         super().__init__()
         self._straight_quotes, self._strip = straight_quotes, not keep_accents
-        self._folding = Replacements(_folded(do_lower_case, not keep_accents))
+        self._folding = Replacements(_fold_characters(do_lower_case, not keep_accents))
         short = {key: text for key, text in mapping.items() if len(key.encode("utf-8")) < _LONGEST_CLUSTER}
         pairs = [key for key in short if len(key) == 2 and key[0] not in mapping]
         singles = {ord(key): text for key, text in mapping.items() if len(key) == 1}
@@ -133,14 +133,14 @@ class Normalizer(tf.Module):
         """The model's character map, on graphemes that are short enough and on characters elsewhere."""
         chars = stream.chars
         joins = tf.gather(self._joins, chars)
-        before = shifted(chars, 1)
+        before = shift(chars, 1)
         inner = (joins > 0) & (joins != _CONTROL) & (tf.gather(self._joins, before) != _CONTROL)
         inner = (inner | (chars == _LF) & (before == _CR)) & (tf.range(tf.size(chars)) > 0)
         cluster = tf.cumsum(tf.cast(~inner, tf.int32)) - 1
-        lengths = 1 + sum(tf.cast(chars >= longer, tf.int32) for longer in (0x80, 0x800, 0x10000))
+        lengths = utf8_lengths(chars)
         short = tf.gather(tf.math.segment_sum(lengths, cluster), cluster) < _LONGEST_CLUSTER
-        leads = ~inner & shifted(inner, -1) & short
-        pairs = tf.cast(chars, tf.int64) * _PAIR + tf.cast(shifted(chars, -1), tf.int64)
+        leads = ~inner & shift(inner, -1) & short
+        pairs = tf.cast(chars, tf.int64) * _PAIR + tf.cast(shift(chars, -1), tf.int64)
         paired = tf.where(leads, self._pairs.lookup(pairs), 0)
         rows = self._mapping.rows(tf.where(paired > 0, paired, chars))
         whole = leads & (rows > 0)  # a replacement of the beginning stands for all of it
@@ -168,7 +168,7 @@ def _joins() -> np.ndarray:
 
 
 @functools.cache
-def _folded(do_lower_case: bool, strip: bool) -> dict[int, str]:
+def _fold_characters(do_lower_case: bool, strip: bool) -> dict[int, str]:
     """Returns what characters become by themselves: decomposed without marks, and lowercased; marks are not in it."""
     folded = {}
     if not (do_lower_case or strip):
@@ -191,9 +191,9 @@ def _with_straight_quotes(stream):
     """Two grave accents or two apostrophes become one double quotation mark, from a run's left."""
     chars = stream.chars
     quote = (chars == _QUOTES[0]) | (chars == _QUOTES[1])
-    at, first = tf.range(tf.size(chars)), quote & (chars != shifted(chars, 1))
+    at, first = tf.range(tf.size(chars)), quote & (chars != shift(chars, 1))
     runs = tf.concat([[0], tf.boolean_mask(at, first)], 0)
     since = at - tf.gather(runs, tf.cumsum(tf.cast(first, tf.int32)))  # the run's beginning
-    left = quote & (chars == shifted(chars, -1)) & (since % 2 == 0)
+    left = quote & (chars == shift(chars, -1)) & (since % 2 == 0)
     made = stream._replace(chars=tf.where(left, _DOUBLE, chars), limits=stream.limits + tf.cast(left, tf.int32))
-    return made.take(tf.where(~shifted(left, 1))[:, 0])
+    return made.take(tf.where(~shift(left, 1))[:, 0])

@@ -1,4 +1,4 @@
-"""Ids of one or two texts to the rows that BERT reads: truncation, special tokens, padding."""
+"""Joins the ids of one or two texts into model inputs: truncation, special tokens, padding, windows."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -8,7 +8,7 @@ import tensorflow as tf
 from bert_tf.models.families import InputTemplate
 
 # === Windows ===
-# Windows: a text that is too long for one row, cut into several that overlap.
+# A text that is too long for one sequence is cut into several that overlap.
 
 
 class Windows(NamedTuple):
@@ -16,8 +16,8 @@ class Windows(NamedTuple):
 
     Attributes:
         rows: int64 [w], the text that each window is of; ascending.
-        starts: int64 [w], its first piece, counted from the text's first.
-        lengths: int64 [w], its pieces.
+        starts: int64 [w], its first token, counted from the text's first.
+        lengths: int64 [w], its tokens.
     """
 
     rows: tf.Tensor
@@ -25,7 +25,7 @@ class Windows(NamedTuple):
     lengths: tf.Tensor
 
     def take(self, values: tf.RaggedTensor) -> tf.RaggedTensor:
-        """Returns the windows' values, ragged [w, (length)], of values per piece of the texts, ragged [n, (pieces)]."""
+        """Returns the windows' values, ragged [w, (length)], of values per token of the texts, ragged [n, (tokens)]."""
         first = tf.gather(values.row_starts(), self.rows) + self.starts
         at = tf.ragged.range(first, first + self.lengths)
         return at.with_flat_values(tf.gather(values.flat_values, at.flat_values))
@@ -34,12 +34,12 @@ class Windows(NamedTuple):
 def find_windows(lengths, room, stride: int) -> Windows:
     """Cuts texts as google-research/bert's run_squad.py cuts paragraphs: the last window ends where the text ends.
 
-        8 pieces, room 4, stride 2      0 1 2 3,  2 3 4 5,  4 5 6 7
+        8 tokens, room 4, stride 2      0 1 2 3,  2 3 4 5,  4 5 6 7
 
     Args:
-        lengths: int [n], pieces of each text; an empty text has one empty window.
-        room: int [] or [n], pieces of a window at most; 0 for empty texts only.
-        stride: pieces from one window's start to the next; at most `room`, lest pieces fall between two windows: where
+        lengths: int [n], tokens of each text; an empty text has one empty window.
+        room: int [] or [n], tokens of a window at most; 0 for empty texts only.
+        stride: tokens from one window's start to the next; at most `room`, lest tokens fall between two windows: where
             a text has less room, its stride is its room.
 
     Returns:
@@ -61,24 +61,24 @@ def find_windows(lengths, room, stride: int) -> Windows:
 def pack_texts(
     ids_a, ids_b, max_seq_length: int, template: InputTemplate, id_of: Callable[[str], int]
 ) -> dict[str, tf.RaggedTensor]:
-    """Joins one or two texts a row with special pieces, cut to max_seq_length as google-research/bert cuts.
+    """Joins one or two texts a sequence with special tokens, truncated to max_seq_length as google-research/bert cuts.
 
         input_ids    [CLS] a1 a2 a3 [SEP] b1 b2 [SEP]        this is BERT's template
         segment_ids    0   0  0  0    0   1  1    1
 
-    One text loses its end. Of two, the longer loses pieces from its end, one at a time; of equal ones the second.
+    One text loses its end. Of two, the longer loses tokens from its end, one at a time; of equal ones the second.
 
     Args:
-        ids_a, ids_b: RaggedTensors of int32 [n, (pieces)]; ids_b may be None.
-        max_seq_length: pieces in a row at most, special ones included; also an int32 scalar.
+        ids_a, ids_b: RaggedTensors of int32 [n, (tokens)]; ids_b may be None.
+        max_seq_length: tokens in a sequence at most, special ones included; also an int32 scalar.
         template: what stands around the texts.
-        id_of: from a special piece to its id.
+        id_of: from a special token to its id.
 
     Returns:
         "input_ids" and "segment_ids", RaggedTensors of int32 [n, (length)].
 
     Raises:
-        ValueError: max_seq_length has no room for the special pieces, or the model has no segment for a second text.
+        ValueError: max_seq_length has no room for the special tokens, or the model has no segment for a second text.
     """
     texts = 1 if ids_b is None else 2
     template.check(texts)
@@ -90,7 +90,7 @@ def pack_texts(
         first, second = [first_of_each(ids_a, keep_a)], [first_of_each(ids_b, keep_b)]
 
     def constant(pieces):
-        ids = tf.constant([id_of(piece) for piece in pieces], ids_a.dtype, [1, len(pieces)])
+        ids = tf.constant([id_of(token) for token in pieces], ids_a.dtype, [1, len(pieces)])
         return tf.repeat(ids, ids_a.nrows(), axis=0)
 
     behind = template.between if second else template.after
@@ -104,7 +104,7 @@ def pack_texts(
 
 
 def room_for(texts: int, max_seq_length, template: InputTemplate):
-    """Returns how many pieces a row has for so many texts, 1 or 2, together.
+    """Returns how many tokens a sequence has for so many texts, 1 or 2, together.
 
     Args:
         texts: how many.
@@ -112,7 +112,7 @@ def room_for(texts: int, max_seq_length, template: InputTemplate):
         template: what stands around the texts.
 
     Raises:
-        ValueError: there is no room for the special pieces; tf.errors.InvalidArgumentError where a graph finds it out.
+        ValueError: there is no room for the special tokens; tf.errors.InvalidArgumentError where a graph finds it out.
     """
     special = template.special(texts)
     told = (
@@ -129,7 +129,7 @@ def room_for(texts: int, max_seq_length, template: InputTemplate):
 
 
 def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: int) -> dict[str, tf.Tensor]:
-    """Fills the rows of `pack_texts` up to one length.
+    """Fills the sequences of `pack_texts` up to one length.
 
         input_ids    [CLS] a1 [SEP] [PAD] [PAD]
         input_mask     1   1    1     0     0
@@ -137,14 +137,14 @@ def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: i
 
     Args:
         packed: "input_ids" and "segment_ids", RaggedTensors of int32 [n, (length)].
-        seq_length: pieces in every row, int or int32 scalar; None: as many as the longest row has.
+        seq_length: tokens in every sequence, int or int32 scalar; None: as many as the longest sequence has.
         pad_id: id of [PAD].
 
     Returns:
         "input_ids", "input_mask" and "segment_ids", int32 [n, seq_length].
 
     Raises:
-        tf.errors.InvalidArgumentError: a row is longer than seq_length (padding never cuts).
+        tf.errors.InvalidArgumentError: a sequence is longer than seq_length (padding never cuts).
     """
     ids, segments = packed["input_ids"], packed["segment_ids"]
     lengths = ids.row_lengths()
@@ -163,14 +163,14 @@ def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: i
 
 
 def pair_lengths(length_a, length_b, room):
-    """Returns how much of each text of a pair is kept: what popping the longer one's last piece (equal: the second's)
+    """Returns how much of each text of a pair is kept: what popping the longer one's last token (equal: the second's)
     until both fit leaves.
 
-    The first one gets the odd piece when both are cut; a text under its half gives the rest of its half away.
+    The first one gets the odd token when both are cut; a text under its half gives the rest of its half away.
 
     Args:
         length_a, length_b: int64 [n].
-        room: pieces for both together, int or int64 [].
+        room: tokens for both together, int or int64 [].
 
     Returns:
         int64 [n] twice.
@@ -180,7 +180,7 @@ def pair_lengths(length_a, length_b, room):
 
 
 def first_of_each(ids, lengths):
-    """Returns the first `lengths` (a number, or int64 [n]) pieces of each row of ids."""
+    """Returns the first `lengths` (a number, or int64 [n]) tokens of each sequence of ids."""
     lengths = tf.minimum(ids.row_lengths(), tf.cast(lengths, tf.int64))
     at = tf.ragged.range(ids.row_starts(), ids.row_starts() + lengths)
     return at.with_flat_values(tf.gather(ids.flat_values, at.flat_values))

@@ -1,6 +1,6 @@
-"""Which file counts where tokenizer.json and the files beside it say different things: the one Transformers follows.
+"""Decides which file counts where tokenizer.json and the files next to it differ: the one Transformers follows.
 
-Transformers, 4 and 5 alike, takes the vocabulary of tokenizer.json whatever lies beside it. Its BertTokenizer and
+Transformers, 4 and 5 alike, takes the vocabulary of tokenizer.json whatever lies next to it. Its BertTokenizer and
 RobertaTokenizer take letter case, accents and the space in front from tokenizer_config.json, or their own defaults
 where it is silent. Its AlbertTokenizer takes what tokenizer_config.json says from version 5 on; where that is silent,
 tokenizer.json counts here, as in version 4. The classes that stand for no model follow tokenizer.json alone.
@@ -23,7 +23,7 @@ _OF_NO_MODEL = ("PreTrainedTokenizerFast", "TokenizersBackend")  # tokenizer_cla
 def settings_directory(directory: str | os.PathLike, vocab_file: str | os.PathLike | None) -> str:
     """Returns where the tokenizer_config.json lies that goes with the vocabulary.
 
-    A tokenizer.json that is named in place of the directory's vocabulary brings its own, if there is one beside it.
+    A tokenizer.json that is named instead of the directory's vocabulary brings its own, if there is one next to it.
     """
     beside = os.path.dirname(os.fspath(vocab_file)) if vocab_file and is_tokenizer_json(vocab_file) else None
     there = beside is not None and os.path.isfile(os.path.join(beside, vocabularies.CONFIG_FILE))
@@ -31,7 +31,7 @@ def settings_directory(directory: str | os.PathLike, vocab_file: str | os.PathLi
 
 
 def counts_alone(config: Mapping[str, Any]) -> bool:
-    """Says whether tokenizer.json counts whatever tokenizer_config.json, which is `config`, says of the same."""
+    """Returns whether tokenizer.json counts whatever tokenizer_config.json, which is `config`, says of the same."""
     return config.get("tokenizer_class") in _OF_NO_MODEL
 
 
@@ -90,7 +90,7 @@ def prefix_space(whole: WholeFile, directory: str) -> bool:
 
 
 def unigram_settings(whole: WholeFile, directory: str, do_lower_case: bool | None) -> dict[str, Any]:
-    """Returns what tokenizer.json and the files beside it set of a `UnigramTokenizer`, and logs what contradicts it.
+    """Returns what tokenizer.json and the files next to it set of a `UnigramTokenizer`, and logs what contradicts it.
 
     Raises:
         ValueError: `do_lower_case` contradicts the file that counts.
@@ -115,7 +115,7 @@ def warn_of_vocabulary(counting: str, own: Sequence[str], path: str, tokens: Seq
     Args:
         counting: the path of tokenizer.json.
         own: the tokens of its model.
-        path: of the file beside it.
+        path: of the file next to it.
         tokens: what that file holds.
     """
     if list(tokens) == list(own):
@@ -129,7 +129,6 @@ def warn_of_vocabulary(counting: str, own: Sequence[str], path: str, tokens: Seq
 
 
 def _default_of(config, directory, key="do_lower_case"):
-    """Returns how a message calls what counts."""
     path = os.path.join(directory, vocabularies.CONFIG_FILE)
     return path if key in config else f"{path}, which says nothing of it and so means the default,"
 

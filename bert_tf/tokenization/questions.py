@@ -1,4 +1,4 @@
-"""Questions and their contexts to the rows that a question-answering model reads; eager and in a SavedModel alike."""
+"""Encodes questions and windows of their contexts for a question-answering model; eager and in a SavedModel alike."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from bert_tf.tokenization.packing import Windows, find_windows
 
 
 class QuestionWindows(NamedTuple):
-    """The rows of n questions, those of one question one after the other; every question has one at least.
+    """The sequences of n questions, those of one question in succession; every question has one at least.
 
     With BERT's template:
 
@@ -19,8 +19,8 @@ class QuestionWindows(NamedTuple):
 
     Attributes:
         packed: "input_ids" and "segment_ids", RaggedTensors of int32 [w, (length)].
-        windows: of the contexts; `windows.rows`, int64 [w], is the question that each row is of, ascending.
-        starts, limits: RaggedTensors of int32 [w, (length)]: a piece came from context[start:limit], counted in code
+        windows: of the contexts; `windows.rows`, int64 [w], is the question that each sequence is of, ascending.
+        starts, limits: RaggedTensors of int32 [w, (length)]: a token came from context[start:limit], counted in code
             points as `Tokenizer.tokenize_with_offsets` does; -1 where it is not of the context.
     """
 
@@ -31,7 +31,7 @@ class QuestionWindows(NamedTuple):
 
 
 def check_lengths(template: InputTemplate, max_seq_length: int, max_query_length: int, doc_stride: int):
-    """Raises ValueError where a row has no room for the context, or where pieces would fall between two rows."""
+    """Raises ValueError where a sequence has no room for the context, or tokens would fall between two windows."""
     special = template.special(2)
     room = max_seq_length - max_query_length - special
     if room < 1:
@@ -48,18 +48,18 @@ def check_lengths(template: InputTemplate, max_seq_length: int, max_query_length
         )
 
 
-def question_windows(
+def encode_questions(
     tokenizer, questions, contexts, max_seq_length: int, doc_stride: int, max_query_length: int
 ) -> QuestionWindows:
-    """Lays questions and windows of their contexts out in rows, as google-research/bert's run_squad.py does.
+    """Encodes questions with windows of their contexts, as google-research/bert's run_squad.py does.
 
     Args:
         tokenizer: a `Tokenizer`.
-        questions: strings [n]; pieces behind the first max_query_length are cut.
+        questions: strings [n]; tokens behind the first max_query_length are cut.
         contexts: strings [n].
-        max_seq_length: pieces of a row at most.
-        doc_stride: pieces of the context from one row's first to the next row's.
-        max_query_length: pieces of a question at most.
+        max_seq_length: tokens of a sequence at most.
+        doc_stride: tokens of the context from one sequence's first to the next sequence's.
+        max_query_length: tokens of a question at most.
 
     Returns:
         The `QuestionWindows`.
@@ -67,19 +67,19 @@ def question_windows(
     Raises:
         ValueError: the lengths leave no room for the context, or gaps in it.
     """
-    pieces = tokenizer.tokenize(questions), tokenizer.tokenize_with_offsets(contexts)
-    return windows_of_pieces(tokenizer, *pieces, max_seq_length, doc_stride, max_query_length)
+    tokens = tokenizer.tokenize(questions), tokenizer.tokenize_with_offsets(contexts)
+    return encode_tokenized_questions(tokenizer, *tokens, max_seq_length, doc_stride, max_query_length)
 
 
-def windows_of_pieces(
+def encode_tokenized_questions(
     tokenizer, question, context, max_seq_length: int, doc_stride: int, max_query_length: int
 ) -> QuestionWindows:
-    """As `question_windows`, of texts that are pieces already.
+    """As `encode_questions`, of texts that are tokens already.
 
     Args:
-        question: RaggedTensor of int32 [n, (pieces)], as from `Tokenizer.tokenize`.
+        question: RaggedTensor of int32 [n, (tokens)], as from `Tokenizer.tokenize`.
         context: three of them, as from `Tokenizer.tokenize_with_offsets`.
-        tokenizer, max_seq_length, doc_stride, max_query_length, errors: see `question_windows`.
+        tokenizer, max_seq_length, doc_stride, max_query_length, errors: see `encode_questions`.
     """
     template = tokenizer.template
     check_lengths(template, max_seq_length, max_query_length, doc_stride)

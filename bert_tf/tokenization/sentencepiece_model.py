@@ -1,4 +1,4 @@
-"""The file of a SentencePiece model (sentencepiece_model.proto of google/sentencepiece), as far as it concerns us."""
+"""Reads and writes SentencePiece models (sentencepiece_model.proto of google/sentencepiece), unigram ones alone."""
 
 import functools
 import math
@@ -9,7 +9,7 @@ import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)  # types of pieces; 0 where none is said: NORMAL
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = range(1, 6)  # types of pieces; 0 where none is said: NORMAL
 UNIGRAM = 1  # trainer_spec.model_type
 _LARGEST, _MOST_PIECES = 32 * 2**20, 1_000_000  # bytes of a file; the largest models have half a million pieces
 _LONGEST_PIECE, _LARGEST_SCORE = 1000, 1e6  # bytes; with scores that are no numbers the op reads beyond its memory
@@ -173,7 +173,7 @@ def without_normalization(model):
 
 
 def first_ordinary(model) -> int:
-    """Returns the place of the first piece that stands for text."""
+    """Returns the position of the first piece that stands for text."""
     kinds = [piece.type for piece in model.pieces]
     return next((i for i, kind in enumerate(kinds) if kind not in (UNKNOWN, CONTROL)), len(kinds))
 

@@ -1,4 +1,4 @@
-"""The settings of Transformers' tokenizers: which are followed, which are refused, and which change no id.
+"""Checks settings of Transformers' tokenizers: some are followed, some are refused, some change no id.
 
 Every key that a tokenizer of Transformers reads from tokenizer_config.json is in exactly one of the tables below; a
 key that is in none of them is named by one line of the log.
@@ -97,7 +97,7 @@ def check_tokenizer_config(path: str, config: Mapping[str, Any], kind: str, own_
     """Holds what a tokenizer's file says against what a kind of tokenizer computes.
 
     Args:
-        path: of tokenizer_config.json; beside it config.json may name the tokenizer's class.
+        path: of tokenizer_config.json; config.json next to it may name the tokenizer's class.
         config: what the file says.
         kind: key of CLASSES.
         own_class: the one class of them whose tokens the model has; None: any.
@@ -119,7 +119,7 @@ def check_tokenizer_config(path: str, config: Mapping[str, Any], kind: str, own_
         )
     known = FOLLOWED.union(ADDED, ONLY, *HARMLESS.values())
     if unknown := sorted(key for key in config if key not in known):
-        _say_unknown(path, tuple(unknown))
+        _log_unknown(path, tuple(unknown))
 
 
 def _check_class(path, config, kind, own_class):
@@ -138,7 +138,7 @@ def _check_class(path, config, kind, own_class):
 
 
 @functools.cache
-def _say_unknown(path, keys):
+def _log_unknown(path, keys):
     logging.warning("%s: settings that are not known here have no effect: %s.", path, ", ".join(keys)[:500])
 
 

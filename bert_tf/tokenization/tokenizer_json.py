@@ -1,8 +1,8 @@
-"""tokenizer.json of Hugging Face's tokenizers: what our tokenizers need of it. What they would not follow is refused.
+"""Reads tokenizer.json of Hugging Face's tokenizers, as far as ours follow it; what they would not follow is refused.
 
 Every section that decides ids is read: the model, the normalizer, the pre-tokenizer, the post-processor, and the ids of
-added tokens. `precedence.py` says what counts where the files beside it say something else; `hugging_face.py` writes
-the file.
+added tokens. `precedence.py` says what counts where the files next to it say something else;
+`tokenizer_json_writer.py` writes the file.
 """
 
 import base64
@@ -43,7 +43,7 @@ _MODEL_KEYS = {
 
 @dataclasses.dataclass(frozen=True)
 class WholeFile:
-    """What tokenizer.json says.
+    """The contents of a tokenizer.json.
 
     Attributes:
         path: the file.
@@ -91,12 +91,12 @@ class WholeFile:
         pair = [*head, *((token, 0) for token in template.between), ("$B", second)]
         ours = [*head, *((token, 0) for token in template.after)], pair + [(token, second) for token in template.after]
         theirs = self.layout or ([], [])
-        if _seen(ours, segmented) != _seen(theirs, segmented):
-            received = " and ".join(map(_written, theirs)) if self.layout else "null"
+        if _with_segments(ours, segmented) != _with_segments(theirs, segmented):
+            received = " and ".join(map(_format_layout, theirs)) if self.layout else "null"
             raise ValueError(
                 f"{self.path}: post_processor must put around texts what a model of this model_type has there, "
-                f"{_written(ours[0])} and {_written(ours[1])}. Received: {received:.300}; take the tokenizer.json that "
-                "belongs to the model."
+                f"{_format_layout(ours[0])} and {_format_layout(ours[1])}. Received: {received:.300}; take the "
+                "tokenizer.json that belongs to the model."
             )
 
 
@@ -105,7 +105,7 @@ def find_tokenizer_json(directory: str | os.PathLike, vocab_file: str | os.PathL
 
     Args:
         directory: of a model.
-        vocab_file: what is to be read in place of the directory's vocabulary; None: nothing.
+        vocab_file: what is to be read instead of the directory's vocabulary; None: nothing.
 
     Returns:
         None where `vocab_file` is another file, or where neither is there.
@@ -118,7 +118,7 @@ def find_tokenizer_json(directory: str | os.PathLike, vocab_file: str | os.PathL
 
 
 def is_tokenizer_json(path: str | os.PathLike) -> bool:
-    """Says whether a path is that of a tokenizer.json."""
+    """Returns whether a path is that of a tokenizer.json."""
     return os.path.basename(os.fspath(path)) == WHOLE_FILE
 
 
@@ -234,7 +234,7 @@ def check_vocab(vocab, path) -> dict[str, int]:
             f"{path} must hold a JSON object with an id from 0 up for each piece. Received: {brief(vocab)}; take the "
             "files of one model."
         )
-    if broken := next((piece for piece in vocab if _SURROGATE.search(piece)), None):
+    if broken := next((token for token in vocab if _SURROGATE.search(token)), None):
         raise ValueError(
             f"{path}: a piece must be whole text. Received half a character in {brief(broken)}; take the files of one "
             "model."
@@ -254,7 +254,7 @@ def _steps(path, values, section, inside):
 
 
 def _wordpiece(path, values):
-    """Returns what is said of BERT's own normalizer; its words and pieces must be BERT's."""
+    """Returns what is said of BERT's own normalizer; its words and tokens must be BERT's."""
     model = values["model"]
     _check_values(path, "model", model, {"unk_token": ("[UNK]",), "continuing_subword_prefix": ("##",)})
     longest = model.get("max_input_chars_per_word", USUAL_LONGEST_WORD)
@@ -379,12 +379,11 @@ def _processed(path, step, name, ids):
 
 
 def _template(path, step, name, ids):
-    """Returns one of the two rows of TemplateProcessing."""
     row, special, given = [], step.get("special_tokens"), step.get(name) or []
     if not isinstance(given, list):
         raise _refusal(path, f"post_processor.{name}", "a list", given)
-    for place, each in enumerate(given):
-        where = f"post_processor.{name}[{place}]"
+    for index, each in enumerate(given):
+        where = f"post_processor.{name}[{index}]"
         match each:
             case {"Sequence": {"id": ("A" | "B") as text, "type_id": int(segment)}}:
                 row.append((f"${text}", segment))
@@ -399,10 +398,10 @@ def _template(path, step, name, ids):
     return row
 
 
-def _seen(layout, segmented):
+def _with_segments(layout, segmented):
     """Returns two rows as a model sees them that knows segments, or does not."""
     return [[(name, segmented and segment) for name, segment in row] for row in layout]
 
 
-def _written(row):
+def _format_layout(row):
     return " ".join(name if not segment else f"{name}:{segment}" for name, segment in row)

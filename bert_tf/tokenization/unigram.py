@@ -10,32 +10,32 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from bert_tf.models.families import Family, InputTemplate
-from bert_tf.tokenization import hugging_face, precedence, tokenizer_json
+from bert_tf.models.families import InputTemplate
+from bert_tf.tokenization import precedence, tokenizer_json_writer
 from bert_tf.tokenization import sentencepiece_model as models
 from bert_tf.tokenization import vocabulary as vocabularies
-from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config, write_file
+from bert_tf.tokenization.added_token_matcher import Normalized
+from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base import BaseTokenizer, TokenList
-from bert_tf.tokenization.bpe import shifted
-from bert_tf.tokenization.matching import Normalized
+from bert_tf.tokenization.bpe import shift, utf8_lengths
 from bert_tf.tokenization.normalization import MARKER, Normalizer
-from bert_tf.tokenization.settings import check_tokenizer_config, with_special_tokens
+from bert_tf.tokenization.settings import check_tokenizer_config
 from bert_tf.utils.files import atomic_open
 
 _CLASS = "AlbertTokenizer"  # what Transformers calls a tokenizer of all families but those whose row says otherwise
 _OF_CLASS = {_CLASS: "spiece.model", "XLMRobertaTokenizer": "sentencepiece.bpe.model"}
 _TRAILING_SPACE = ("dropped", "kept", "kept_inside")
-_PENALTY = 100.0  # what keeps "9," from being one piece, as in Hugging Face's tokenizers for ALBERT
+_PENALTY = 100.0  # what keeps "9," from being one token, as in Hugging Face's tokenizers for ALBERT
 
 
 class UnigramTokenizer(BaseTokenizer):
-    """Text to the ids of the pieces of a SentencePiece model.
+    """Text to the ids of the tokens of a SentencePiece model.
 
         tokenizer = UnigramTokenizer.from_directory("albert-base-v2")
         tokenizer.tokenize(["Hello world"])             # [[10975, 126]]     ▁hello ▁world
 
     Text is normalized as the settings say, then by the model's character map, cut at white space, and each word, with
-    the mark "▁" before it, is cut into the pieces that are likeliest together.
+    the mark "▁" before it, is cut into the tokens that are likeliest together.
 
     Attributes:
         keep_accents: whether text is spared decomposition (NFKD) and the loss of its marks.
@@ -68,37 +68,44 @@ class UnigramTokenizer(BaseTokenizer):
             do_lower_case: whether each character is lowercased.
             keep_accents: see above.
             straight_quotes: see above.
-            split_digit_comma: whether a comma after a digit is a piece of its own.
+            split_digit_comma: whether a comma after a digit is a token of its own.
             trailing_space: what becomes of a space at the end of a text or before an added token. "dropped": nothing,
                 as in SentencePiece; "kept": a token "▁" of its own; "kept_inside": the same, but only before an added
                 token that is matched in normalized text. tokenizer.json says which, by its pre_tokenizer.
-            front: pieces that take the places of the control pieces with which the model begins; () leaves them.
-            behind: pieces behind the model's.
+            front: tokens that take the places of the control tokens with which the model begins; () leaves them.
+            behind: tokens behind the model's.
             tokenizer_class: Hugging Face's name of all that.
             model_data: the bytes of the model, where `vocab_file` is the tokenizer.json from which it was made.
             added_tokens: what is found in a text before it is split; behind the vocabulary, or in it with the same ids.
 
         Raises:
-            ValueError: it is no unigram model, a special piece is missing, or an added token does not go with the
+            ValueError: it is no unigram model, a special token is missing, or an added token does not go with the
                 vocabulary.
         """
         model, self._data = models.read_model(vocab_file, model_data)
-        if split_digit_comma:
-            _penalize_digit_commas(model)
+        for piece in model.pieces if split_digit_comma else ():
+            if len(piece.piece) > 1 and piece.piece[-1] == "," and piece.piece[-2].isdigit():
+                piece.score -= _PENALTY
         first = models.first_ordinary(model) if front else 0
         scores = [(piece.piece, piece.score) for piece in model.pieces[first:]]
         scores = [(piece, 0.0) for piece in front] + scores + [(piece, 0.0) for piece in behind]
-        pieces = [piece for piece, _ in scores]
-        vocabulary = TokenList(pieces, {piece: i for i, piece in reversed(list(enumerate(pieces)))})
+        tokens = [piece for piece, _ in scores]
+        vocabulary = TokenList(tokens, {piece: i for i, piece in reversed(list(enumerate(tokens)))})
         super().__init__(vocabulary, vocab_file, template, (template.pad, template.unknown, template.mask))
         self.do_lower_case, self.keep_accents = bool(do_lower_case), bool(keep_accents)
         self.straight_quotes, self._tokenizer_class = bool(straight_quotes), tokenizer_class
-        self.trailing_space = _one_of_three(trailing_space)
+        if trailing_space not in _TRAILING_SPACE:
+            raise ValueError(
+                f"`trailing_space` must be {', '.join(_TRAILING_SPACE[:-1])} or {_TRAILING_SPACE[-1]}. Received: "
+                f"{trailing_space!r}; correct it."
+            )
+        self.trailing_space = trailing_space
         self._more = {"split_digit_comma": split_digit_comma, "front": list(front), "behind": list(behind)}
         blob = model.normalizer_spec.precompiled_charsmap
         mapping = models.character_map(blob, self.vocab_file)
+        # Not as attributes, of which tf.Module would track each score.
+        self._whole = functools.partial(tokenizer_json_writer.unigram_json, self, scores, blob)
         self._normalizer = Normalizer(mapping, self.do_lower_case, self.keep_accents, self.straight_quotes)
-        self._whole = functools.partial(hugging_face.unigram, self, scores, blob)
         ids = np.arange(len(model.pieces), dtype=np.int32) + len(front) - first
         ids[:first] = self.unk_id
         with tf.init_scope(), tf.device("CPU:0"):
@@ -106,29 +113,8 @@ class UnigramTokenizer(BaseTokenizer):
         self._take_added_tokens(added_tokens)
 
     @classmethod
-    def from_directory(
-        cls,
-        path,
-        do_lower_case: bool | None = None,
-        vocab_file=None,
-        template: InputTemplate | None = None,
-        family: Family | None = None,
-    ) -> "UnigramTokenizer":
-        """Makes the tokenizer of a checkpoint's directory.
-
-        Args:
-            path: directory with `tokenizer.json` or one of FILES, and perhaps `tokenizer_config.json`.
-            do_lower_case: None: what the files say, see `precedence`, else what the family's row says.
-            vocab_file: another model than the directory's.
-            template: None: the family's.
-            family: None: that of the directory's configuration.
-
-        Raises:
-            ValueError: there is no unigram model; a letter case that contradicts the directory's; a setting in
-                `tokenizer_config.json` or `tokenizer.json` that is not known.
-        """
-        directory, family = precedence.settings_directory(path, vocab_file), family or cls.family_of(path)
-        config_path, config = os.path.join(directory, vocabularies.CONFIG_FILE), vocabularies.read_config(directory)
+    def _check_settings(cls, directory, config, do_lower_case, family):
+        config_path = os.path.join(directory, vocabularies.CONFIG_FILE)
         settings = dict(family.tokenizing_by(cls.KIND))
         own_class = settings.get("tokenizer_class", _CLASS) if settings else None
         check_tokenizer_config(config_path, config, cls.KIND, own_class)
@@ -142,48 +128,40 @@ class UnigramTokenizer(BaseTokenizer):
                     f"{config_path}: {key} must be {' or '.join(json.dumps(v) for v in values if v is not None)}. "
                     f"Received: {json.dumps(config.get(key))}; such text is read in no other way here."
                 )
-        template = with_special_tokens(directory, config, cls.KIND, family, template)
-        if file := tokenizer_json.find_tokenizer_json(directory, vocab_file):
-            whole = tokenizer_json.read_whole(file, cls.KIND)
-            whole.check_template(template, precedence.counts_alone(config))
-            settings |= precedence.unigram_settings(whole, directory, do_lower_case)
-            return cls._of_whole(whole, template, settings)
-        tokenizer = cls(vocab_file or cls.file_in(directory), template, **settings)
-        tokenizer._take_added_tokens_of(os.path.dirname(vocab_file) if vocab_file else directory)
-        return tokenizer
+        return settings
 
     @classmethod
-    def _of_whole(cls, whole, template, settings):
-        """Makes the tokenizer of a tokenizer.json, and its SentencePiece model: the family's, as far as it can be."""
+    def _from_tokenizer_json(cls, whole, directory, do_lower_case, template, settings):
+        """Builds the tokenizer, and its SentencePiece model: the family's, as far as it can be."""
+        settings |= precedence.unigram_settings(whole, directory, do_lower_case)
         scores, unknown = whole.model["vocab"], whole.model.get("unk_id")
-        pieces = whole.vocabulary(template)
-        if type(unknown) is not int or pieces[unknown : unknown + 1] != [template.unknown]:
+        tokens = whole.vocabulary(template)
+        if type(unknown) is not int or tokens[unknown : unknown + 1] != [template.unknown]:
             raise ValueError(
                 f"{whole.path}: model.unk_id must be the id of {template.unknown}. Received: {unknown}; take the "
                 "tokenizer.json that belongs to the model."
             )
-        settings = {**settings, "split_digit_comma": False}  # the scores have it already, if at all
+        settings["split_digit_comma"] = False  # the scores have it already, if at all
         front, behind = (tuple(settings.get(key, ())) for key in ("front", "behind"))
         end = whole.own - len(behind)
         kinds = dict.fromkeys({*whole.special, *template.pieces(2), template.pad, template.mask}, models.CONTROL)
         kinds[template.unknown] = models.UNKNOWN
-        if front and tuple(pieces[: len(front)]) == front and tuple(pieces[end : whole.own]) == behind:
-            settings["behind"] = tuple(pieces[end:])
+        if front and tuple(tokens[: len(front)]) == front and tuple(tokens[end : whole.own]) == behind:
+            settings["behind"] = tuple(tokens[end:])
             control = [template.unknown, template.before[0], template.after[-1]]
             entries = [*((piece, 0.0, kinds[piece]) for piece in control)]
             entries += [(*scores[i], models.NORMAL) for i in range(len(front), end)]
         else:
             settings["front"] = settings["behind"] = ()
             entries = [(*entry, kinds.get(entry[0], models.NORMAL)) for entry in scores]
-            entries += [(piece, 0.0, models.CONTROL) for piece in pieces[whole.own :]]
+            entries += [(piece, 0.0, models.CONTROL) for piece in tokens[whole.own :]]
         data = models.model_bytes(entries, whole.character_map)
         tokenizer = cls(whole.path, template, **settings, model_data=data)
         path = cls.file_in(os.path.dirname(whole.path))
         if os.path.isfile(path):
             beside = [piece.piece for piece in models.read_model(path)[0].pieces if piece.type in (0, models.NORMAL)]
             there = {*beside}
-            precedence.warn_of_vocabulary(whole.path, [p for p in pieces[: whole.own] if p in there], path, beside)
-        tokenizer._take_added_tokens_of(os.path.dirname(whole.path))
+            precedence.warn_of_vocabulary(whole.path, [p for p in tokens[: whole.own] if p in there], path, beside)
         return tokenizer
 
     @property
@@ -197,28 +175,26 @@ class UnigramTokenizer(BaseTokenizer):
         named = {name: getattr(self, name) for name in names}
         return self._with_added(named | {"tokenizer_class": self._tokenizer_class} | self._more)
 
-    def save(self, directory: str | os.PathLike):
-        """Writes the SentencePiece model, `tokenizer.json`, which says the same to Hugging Face's tokenizers,
-        `tokenizer_config.json` and `added_tokens.json`."""
-        directory = os.fspath(directory)
-        os.makedirs(directory, exist_ok=True)
+    def _write_vocabulary(self, directory):
         with atomic_open(os.path.join(directory, self._model_name), "wb") as file:
             file.write(self._data)
-        hugging_face.write_tokenizer_json(directory, self._whole())
+
+    def _tokenizer_json(self):
+        return self._whole()
+
+    def _tokenizer_config(self):
         settings = {"do_lower_case": self.do_lower_case, "keep_accents": self.keep_accents}
-        settings |= self.special_tokens | added_tokens_config(self.added_tokens)
-        vocabularies.write_config(directory, self._tokenizer_class, settings)
-        write_file(directory, self.added_tokens)
+        return self._tokenizer_class, settings | self.special_tokens | added_tokens_config(self.added_tokens)
 
     def _normalized(self, texts):
         stream, _, splits = self._normalizer(texts)
         made = Normalized.of(*stream, splits)
         blank = made.chars.flat_values == ord(" ")
         if self.trailing_space == "dropped":
-            return made.keep(~(blank & shifted(blank, 1)))  # which splits words alike; tokens are looked up in it
+            return made.keep(~(blank & shift(blank, 1)))  # which splits words alike; tokens are looked up in it
         # Here it counts where a run of spaces ends, and that XLM-RoBERTa's becomes a marker, which is no white space.
         row = made.chars.value_rowids()  # a carriage return at the end may have taken the mark of the text's end
-        begins = ~(blank & shifted(blank, 1) & (row == shifted(row, 1)))
+        begins = ~(blank & shift(blank, 1) & (row == shift(row, 1)))
         first = tf.where(begins)[:, 0]
         last = tf.concat([first, tf.shape(blank, tf.int64)], 0)[1:] - 1
         runs = tf.gather(blank, first) & (last > first) & (self.trailing_space == "kept_inside")
@@ -230,7 +206,7 @@ class UnigramTokenizer(BaseTokenizer):
     @property
     def _model_name(self):
         """The name of the SentencePiece model when it is saved: Hugging Face's, unless its own reader would put the
-        pieces in other places."""
+        tokens in other positions."""
         name = os.path.basename(self.vocab_file)
         if name in self.FILES:
             return name
@@ -260,7 +236,7 @@ class UnigramTokenizer(BaseTokenizer):
             stream, white = _with_spaces_kept(stream, white, row, splits, kept)
         solid = tf.where(~white)[:, 0]
         marker = stream.chars == ord(MARKER)
-        new = shifted(white, 1) | (row != shifted(row, 1)) | marker | (tf.range(tf.size(row)) == 0)
+        new = shift(white, 1) | (row != shift(row, 1)) | marker | (tf.range(tf.size(row)) == 0)
         first = tf.where(tf.gather(new, solid))[:, 0]
         stream, ends = stream.take(solid), tf.size(solid, tf.int64)[None]
         words = tf.RaggedTensor.from_row_splits(stream.chars, tf.concat([first, ends], 0), validate=False)
@@ -288,24 +264,15 @@ def _with_spaces_kept(stream, white, row, splits, kept):
     is_end = tf.cast(stream.starts, tf.int64) == limit - 1  # the line feed that closes each text
     space = (stream.chars == ord(" ")) & ~is_end
     # A carriage return at the end and that line feed may have been mapped as one.
-    at_end = shifted(is_end, -1) | (space & (tf.cast(stream.limits, tf.int64) >= limit))
+    at_end = shift(is_end, -1) | (space & (tf.cast(stream.limits, tf.int64) >= limit))
     here = tf.gather(kept, row)
-    own = space & ((at_end & here) | (~at_end & (shifted(stream.chars, -1) == ord(MARKER))))
+    own = space & ((at_end & here) | (~at_end & (shift(stream.chars, -1) == ord(MARKER))))
     solid_until = tf.math.unsorted_segment_max(
         tf.where(white, -1, tf.range(tf.size(row))), row, tf.size(splits, row.dtype) - 1
     )
     stripped = ~here & (tf.range(tf.size(row)) > tf.gather(solid_until, row))
     chars, limits = tf.where(own, ord(MARKER), stream.chars), tf.where(own, stream.starts, stream.limits)
     return stream._replace(chars=chars, limits=limits), (space & ~own) | is_end | stripped
-
-
-def _one_of_three(trailing_space):
-    if trailing_space not in _TRAILING_SPACE:
-        raise ValueError(
-            f"`trailing_space` must be {', '.join(_TRAILING_SPACE[:-1])} or {_TRAILING_SPACE[-1]}. Received: "
-            f"{trailing_space!r}; correct it."
-        )
-    return trailing_space
 
 
 def _word_splitter(model, vocab_file):
@@ -321,19 +288,12 @@ def _word_splitter(model, vocab_file):
 
 
 def _to_characters(stream, words, word, starts, ends):
-    """Turns bytes of words into code points of all texts: int32 [pieces] twice; "▁" alone has its first letter's."""
+    """Turns bytes of words into code points of all texts: int32 [tokens] twice; "▁" alone has its first letter's."""
     chars = stream.chars
-    lengths = 1 + sum(tf.cast(chars >= longer, tf.int32) for longer in (0x80, 0x800, 0x10000))  # in UTF-8
-    byte_of_char = tf.cumsum(lengths, exclusive=True)
+    byte_of_char = tf.cumsum(utf8_lengths(chars), exclusive=True)
     base = tf.gather(byte_of_char, tf.gather(words.row_starts(), word))
 
     def char_at(byte):
         return tf.searchsorted(byte_of_char, base + tf.maximum(byte, 0), "right") - 1
 
     return tf.gather(stream.starts, char_at(starts)), tf.gather(stream.limits, char_at(ends - 1))
-
-
-def _penalize_digit_commas(model):
-    for piece in model.pieces:
-        if len(piece.piece) > 1 and piece.piece[-1] == "," and piece.piece[-2].isdigit():
-            piece.score -= _PENALTY

@@ -1,4 +1,4 @@
-"""The pieces of a vocabulary and what the files beside it say about letter case."""
+"""A WordPiece vocabulary, and letter case as the files next to it have it."""
 
 import dataclasses
 import functools
@@ -19,9 +19,9 @@ from bert_tf.utils.files import brief, read_text, write_text
 from bert_tf.utils.json_files import read_object
 from bert_tf.utils.names import CLS, PAD, SEP, UNKNOWN
 
-_LARGEST, _MOST_PIECES = 32 * 2**20, 1_000_000  # bytes of a file; the largest vocabularies have half a million pieces
-_MOST_BEGINNINGS = 4_000_000  # of pieces: each takes the op 300 bytes and a microsecond
-_LONGEST = 256  # bytes of a piece, without ##, that FastWordpieceTokenizer takes
+_LARGEST, _MOST_PIECES = 32 * 2**20, 1_000_000  # bytes of a file; the largest vocabularies have half a million tokens
+_MOST_BEGINNINGS = 4_000_000  # of tokens: each takes the op 300 bytes and a microsecond
+_LONGEST = 256  # bytes of a token, without ##, that FastWordpieceTokenizer takes
 LONGEST_WORD = 200  # characters; google-research/bert's max_input_chars_per_word: a longer word is one [UNK]
 VOCAB_FILE, CONFIG_FILE = "vocab.txt", "tokenizer_config.json"
 _NEEDED = (PAD, UNKNOWN, CLS, SEP)
@@ -33,7 +33,7 @@ _CASED_NAMES = re.compile(r"(wwm_|multi_)?cased_L-.*")
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary:
-    """Pieces in the order of their ids; of equal pieces the last one's id counts, as in google-research/bert.
+    """Tokens in the order of their ids; of equal tokens the last one's id counts, as in google-research/bert.
 
     Attributes:
         pieces: them; "" where an id has none.
@@ -46,14 +46,13 @@ class Vocabulary:
     longest_word: int = LONGEST_WORD
 
     def __post_init__(self):
-        missing = [piece for piece in _NEEDED if piece not in self._ids]
+        missing = [token for token in _NEEDED if token not in self._ids]
         if missing:
             raise ValueError(
                 f"A BERT vocabulary must hold {', '.join(_NEEDED)}, one piece a line. {self.source} has "
                 f"{len(self.pieces)} lines, none of them {', '.join(missing)}: is it another family's vocabulary?"
             )
-        repeated = self._repeated()
-        if repeated:
+        if repeated := [i for i, token in enumerate(self.pieces) if self._ids[token] != i and token]:
             warnings.warn(
                 f"{self.source}: {len(repeated)} lines hold a piece that a later line holds again; the later line's "
                 f"id counts, as in google-research/bert. The first of them, line {repeated[0] + 1}: "
@@ -62,32 +61,32 @@ class Vocabulary:
             )
 
     def id_of(self, piece: str) -> int | None:
-        """Returns the id of a piece, None if there is none."""
+        """Returns the id of a token, None if there is none."""
         return self._ids.get(piece)
 
     def matchable(self) -> list[str]:
-        """Returns the pieces with those replaced that no word can hold, so that all differ and none is empty.
+        """Returns the tokens with those replaced that no word can hold, so that all differ and none is empty.
 
         A word holds no space, hence neither do the replacements stand for anything; nor is a word longer than
         longest_word.
 
         Raises:
-            ValueError: a piece which a word can hold is longer than the op that looks pieces up can take, or all have
+            ValueError: a token which a word can hold is longer than the op that looks tokens up can take, or all have
                 more beginnings than its tree should.
         """
-        pieces = [
-            piece if piece and self._ids[piece] == i and self._fits(i, piece) else f" {i}"
-            for i, piece in enumerate(self.pieces)
+        tokens = [
+            token if token and self._ids[token] == i and self._fits(i, token) else f" {i}"
+            for i, token in enumerate(self.pieces)
         ]
-        if sum(map(len, pieces)) > _MOST_BEGINNINGS and (count := _count_beginnings(pieces)) > _MOST_BEGINNINGS:
+        if sum(map(len, tokens)) > _MOST_BEGINNINGS and (count := _count_beginnings(tokens)) > _MOST_BEGINNINGS:
             raise ValueError(
                 f"The pieces of a vocabulary must share their beginnings, as words do: {_MOST_BEGINNINGS:,} different "
                 f"ones, of one character and more, at most. Received {self.source} with {count:,}: is it one?"
             )
-        return pieces
+        return tokens
 
     def _fits(self, i, piece):
-        """Says whether a word can hold a piece."""
+        """Returns whether a word can hold a token."""
         bare = piece.removeprefix("##")
         if re.search(r"[\0\s]", piece) or len(bare) > self.longest_word:
             return piece == UNKNOWN  # for which the op asks, though no word holds it
@@ -100,26 +99,23 @@ class Vocabulary:
 
     @functools.cached_property
     def _ids(self):
-        return {piece: i for i, piece in enumerate(self.pieces)}
-
-    def _repeated(self):
-        return [i for i, piece in enumerate(self.pieces) if self._ids[piece] != i and piece]
+        return {token: i for i, token in enumerate(self.pieces)}
 
     @classmethod
     def read(cls, vocab: str | os.PathLike | Iterable[str]) -> "Vocabulary":
-        """Reads a file of one piece a line (UTF-8) or a tokenizer.json, or takes a list; white space around pieces is
+        """Reads a file of one token a line (UTF-8) or a tokenizer.json, or takes a list; white space around tokens is
         not theirs.
 
         Raises:
-            ValueError: the file is missing or a special piece is; an item of the list is no single line of text;
+            ValueError: the file is missing or a special token is; an item of the list is no single line of text;
                 tokenizer.json is not WordPiece's, or asks for what our tokenizer does not do.
         """
         if not isinstance(vocab, (str, os.PathLike)):
-            pieces = list(vocab)
-            for i, piece in enumerate(pieces):
-                if not isinstance(piece, str) or "\n" in piece.strip():
-                    raise ValueError(f"A vocabulary must be a list of single lines. Received, at {i}: {piece!r}.")
-            return cls([piece.strip() for piece in pieces], "The list")
+            tokens = list(vocab)
+            for i, token in enumerate(tokens):
+                if not isinstance(token, str) or "\n" in token.strip():
+                    raise ValueError(f"A vocabulary must be a list of single lines. Received, at {i}: {token!r}.")
+            return cls([token.strip() for token in tokens], "The list")
         path = os.fspath(vocab)
         if not os.path.isfile(path):
             raise ValueError(
@@ -150,8 +146,8 @@ class Vocabulary:
 
     @property
     def text(self) -> str:
-        """One piece a line, as its file has them."""
-        return "".join(f"{piece}\n" for piece in self.pieces)
+        """One token a line, as its file has them."""
+        return "".join(f"{token}\n" for token in self.pieces)
 
     def save(self, path: str):
         """Writes `text`, aside and then renamed."""
@@ -159,7 +155,7 @@ class Vocabulary:
 
 
 def _count_beginnings(pieces):
-    """Returns how many different texts pieces begin with: the size of the tree that the op makes of them."""
+    """Returns how many different texts tokens begin with: the size of the tree that the op makes of them."""
     ordered = sorted(pieces)
     shared = sum(len(os.path.commonprefix(pair)) for pair in itertools.pairwise(ordered))
     return sum(map(len, ordered)) - shared
@@ -191,21 +187,12 @@ def check_case(init_checkpoint: str | os.PathLike | None, do_lower_case: bool):
             )
 
 
-def resolve_case(directory: str, do_lower_case: bool | None) -> bool:
-    """Returns do_lower_case as asked, else as `tokenizer_config.json` of the directory says, else True.
+def resolve_case_and_accents(directory: str, do_lower_case: bool | None) -> tuple[bool, bool]:
+    """Returns do_lower_case as asked, else as `tokenizer_config.json` of the directory says, else True; and whether
+    accents are stripped: where text is lowercased, unless `tokenizer_config.json` says that they stay.
 
     Raises:
         ValueError: file and request contradict each other, or the file asks for what Google's algorithm does not do.
-    """
-    return resolve_case_and_accents(directory, do_lower_case)[0]
-
-
-def resolve_case_and_accents(directory: str, do_lower_case: bool | None) -> tuple[bool, bool]:
-    """Returns do_lower_case as `resolve_case` does, and whether accents are stripped: where text is lowercased, unless
-    `tokenizer_config.json` says that they stay.
-
-    Raises:
-        ValueError: as `resolve_case`.
     """
     path = os.path.join(directory, CONFIG_FILE)
     config = read_config(directory)
@@ -235,9 +222,9 @@ def case_setting(path: str, config, do_lower_case: bool | None, default: bool) -
 
 
 def warn_of_capitals(pieces: Iterable[str], path: str):
-    """Says so where text is lowercased for want of a setting, although the vocabulary is one of a cased model."""
-    words = [piece for piece in pieces if not piece.startswith("[")]
-    capitals = sum(piece != piece.lower() for piece in words)
+    """Warns where text is lowercased for want of a setting, although the vocabulary is one of a cased model."""
+    words = [token for token in pieces if not token.startswith("[")]
+    capitals = sum(token != token.lower() for token in words)
     if capitals > len(words) / 10:
         logging.warning(
             "%d of %d pieces in %s have capital letters, and text is lowercased, as nothing says otherwise: give "

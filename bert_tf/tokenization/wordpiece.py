@@ -8,15 +8,14 @@ from typing import Any, ClassVar, NamedTuple
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from bert_tf.models.families import Family, InputTemplate
-from bert_tf.tokenization import characters, hugging_face, precedence, tokenizer_json
-from bert_tf.tokenization import characters as ch
+from bert_tf.models.families import InputTemplate
+from bert_tf.tokenization import characters, precedence, tokenizer_json_writer
 from bert_tf.tokenization import vocabulary as vocabularies
-from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config, write_file
+from bert_tf.tokenization.added_token_matcher import Normalized
+from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base import BaseTokenizer
-from bert_tf.tokenization.matching import Normalized
-from bert_tf.tokenization.settings import with_special_tokens
-from bert_tf.tokenization.vocabulary import Vocabulary, check_case
+from bert_tf.tokenization.bpe import utf8_lengths
+from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.utils.names import CLS, MASK, PAD, SEP, UNKNOWN
 
 # === Words ===
@@ -75,7 +74,7 @@ class WordSplitter(tf.Module):
         if self._strip_accents and not do_lower_case:
             raise ValueError("Accents must stay where text is not lowercased. Received: `strip_accents=True`; drop it.")
         only_lower = do_lower_case and not self._strip_accents
-        table = ch.character_table(decompose=False) if only_lower else ch.character_table()
+        table = characters.character_table(decompose=False) if only_lower else characters.character_table()
         with tf.init_scope(), tf.device("CPU:0"):
             self._pages, self._flags_table = tf.constant(table.pages), tf.constant(table.flags)
             self._deltas = tf.constant(table.deltas) if do_lower_case else None
@@ -87,7 +86,7 @@ class WordSplitter(tf.Module):
     def normalized(self, texts: tf.Tensor) -> Normalized:
         """Returns texts before they are split; all white space is blanks."""
         stream, splits = self._stream(texts)
-        chars = tf.where(stream.flags & ch.SPACE != 0, ord(" "), stream.chars)
+        chars = tf.where(stream.flags & characters.SPACE != 0, ord(" "), stream.chars)
         return Normalized.of(chars, stream.starts, stream.limits, splits)
 
     def _stream(self, texts):
@@ -96,7 +95,7 @@ class WordSplitter(tf.Module):
         decoded = tf.strings.unicode_decode(tf.strings.join([texts, "\n"]), "UTF-8", errors="ignore")
         chars, at = decoded.flat_values, tf.range(tf.size(decoded.flat_values))
         stream = _Stream(chars, at, at + 1, tf.gather(self._flags_table, self._places(chars)))
-        stream = stream.take(_where_not(stream.flags, ch.DELETED))
+        stream = stream.take(_where_not(stream.flags, characters.DELETED))
         if self._do_lower_case:
             stream = self._lowered(_with_final_sigma(stream))
         if self._strip_accents:
@@ -104,21 +103,20 @@ class WordSplitter(tf.Module):
         return stream, decoded.row_splits
 
     def _places(self, chars):
-        return tf.gather(self._pages, chars // ch.PAGE) * ch.PAGE + chars % ch.PAGE
+        return tf.gather(self._pages, chars // characters.PAGE) * characters.PAGE + chars % characters.PAGE
 
     def _lowered(self, stream):
         """Replaces each character by its lower case, decomposed where accents are stripped: one to four characters."""
         deltas = tf.gather(self._deltas, self._places(stream.chars))  # [characters, 4]
         deltas = tf.reshape(deltas, [-1])
-        places = tf.where(deltas != ch.NOTHING)[:, 0]
-        origin = places // ch.LONGEST
-        chars = tf.gather(stream.chars, origin) + tf.gather(deltas, places)
+        indices = tf.where(deltas != characters.NOTHING)[:, 0]
+        origin = indices // characters.LONGEST
+        chars = tf.gather(stream.chars, origin) + tf.gather(deltas, indices)
         flags = tf.gather(self._flags_table, self._places(chars))
         return _Stream(chars, tf.gather(stream.starts, origin), tf.gather(stream.limits, origin), flags)
 
 
 def _where_not(flags, bits):
-    """int64 [k]: where none of the bits is set."""
     return tf.where(flags & bits == 0)[:, 0]
 
 
@@ -126,8 +124,8 @@ def _with_final_sigma(stream):
     """Σ after a cased character and before none is ς in lower case (Unicode's Final_Sigma, as in Python's lower())."""
 
     def replaced():
-        seen = _where_not(stream.flags, ch.TRANSPARENT)
-        cased = tf.gather(stream.flags, seen) & ch.CASED != 0
+        seen = _where_not(stream.flags, characters.TRANSPARENT)
+        cased = tf.gather(stream.flags, seen) & characters.CASED != 0
         before, after = tf.concat([[False], cased[:-1]], 0), tf.concat([cased[1:], [False]], 0)
         final = (tf.gather(stream.chars, seen) == _CAPITAL_SIGMA) & before & ~after
         at = tf.boolean_mask(seen, final)[:, None]
@@ -143,10 +141,10 @@ def _in_canonical_order(stream):
     Marks that are stripped anyway need no sorting. Each sorted character is given the extent of all of its run's, so
     that offsets hold what they name and never go back.
     """
-    classes = stream.flags // ch.COMBINING_CLASS  # the highest bits
+    classes = stream.flags // characters.COMBINING_CLASS  # the highest bits
 
     def sorted_fields():
-        at = tf.where(stream.flags & ch.REORDERED != 0)
+        at = tf.where(stream.flags & characters.REORDERED != 0)
         run = tf.gather_nd(tf.cumsum(tf.cast(classes == 0, tf.int64)), at)
         order = tf.argsort(run * 256 + tf.cast(tf.gather_nd(classes, at), tf.int64), stable=True)
         _, member = tf.unique(run)
@@ -156,25 +154,24 @@ def _in_canonical_order(stream):
         updates = ((stream.chars, chars), (stream.starts, first), (stream.limits, last))
         return tuple(tf.tensor_scatter_nd_update(field, at, values) for field, values in updates)
 
-    needed = tf.reduce_any(stream.flags & ch.REORDERED != 0)
+    needed = tf.reduce_any(stream.flags & characters.REORDERED != 0)
     chars, starts, limits = tf.cond(needed, sorted_fields, lambda: (stream.chars, stream.starts, stream.limits))
-    return stream._replace(chars=chars, starts=starts, limits=limits)  # flags tell the sorted ones not apart: letters
+    return stream._replace(chars=chars, starts=starts, limits=limits)  # flags: those sorted are letters
 
 
 def _strip_marks(stream):
     """Drops marks; the character before a run of marks takes over where the run ends."""
-    places = _where_not(stream.flags, ch.MARK)
-    following = tf.concat([places, tf.shape(stream.flags, tf.int64)], 0)[1:]
-    stayed, run_ends = stream.take(places), tf.gather(stream.limits, following - 1)
+    indices = _where_not(stream.flags, characters.MARK)
+    following = tf.concat([indices, tf.shape(stream.flags, tf.int64)], 0)[1:]
+    stayed, run_ends = stream.take(indices), tf.gather(stream.limits, following - 1)
     return stayed._replace(limits=tf.maximum(stayed.limits, run_ends))
 
 
 def _words(stream, row_splits):
-    """Cuts the stream at spaces and around isolated characters."""
-    apart = stream.flags & ch.ISOLATED != 0
-    cut = stream.flags & (ch.SPACE | ch.ISOLATED) != 0
+    apart = stream.flags & characters.ISOLATED != 0
+    cut = stream.flags & (characters.SPACE | characters.ISOLATED) != 0
     begins = apart | tf.concat([[True], cut], 0)[:-1]
-    solid = _where_not(stream.flags, ch.SPACE)
+    solid = _where_not(stream.flags, characters.SPACE)
     chars, starts, limits, _ = stream.take(solid)
     first = tf.where(tf.gather(begins, solid))[:, 0]
     splits = tf.concat([first, tf.shape(chars, tf.int64)], 0)
@@ -187,13 +184,11 @@ def _words(stream, row_splits):
 # === Wordpiece ===
 
 
-__all__ = ["Tokenizer", "check_case"]
-
 _MOST_BYTES = 4  # of a character in UTF-8
 
 
 class Tokenizer(BaseTokenizer):
-    """Text to the ids of word pieces.
+    """Turns text into the ids of WordPiece tokens.
 
         tokenizer = Tokenizer.from_directory("uncased_L-12_H-768_A-12")
         tokenizer.tokenize(["Unaffable!"])              # [[14477, 20961, 3468, 999]]     un ##aff ##able !
@@ -226,8 +221,8 @@ class Tokenizer(BaseTokenizer):
         """Reads the vocabulary.
 
         Args:
-            vocab: path of a file with one piece a line, or of a tokenizer.json, of which its vocabulary and longest
-                word are taken; or the pieces, also as a `Vocabulary`.
+            vocab: path of a file with one token a line, or of a tokenizer.json, of which its vocabulary and longest
+                word are taken; or the tokens, also as a `Vocabulary`.
             do_lower_case: False for cased models.
             template: None: BERT's.
             strip_accents: None: as do_lower_case. Some models of other languages only lowercase.
@@ -235,7 +230,7 @@ class Tokenizer(BaseTokenizer):
             added_tokens: what is found in a text before it is split; behind the vocabulary, or in it with the same ids.
 
         Raises:
-            ValueError: no file, no BERT vocabulary (one of [PAD], [UNK], [CLS], [SEP] is missing), one without a piece
+            ValueError: no file, no BERT vocabulary (one of [PAD], [UNK], [CLS], [SEP] is missing), one without a token
                 of the template, accents are to go from text that is not lowercased, or an added token does not go with
                 the vocabulary.
         """
@@ -260,78 +255,48 @@ class Tokenizer(BaseTokenizer):
         self._take_added_tokens(added_tokens)
 
     @classmethod
-    def from_directory(
-        cls,
-        path,
-        do_lower_case: bool | None = None,
-        vocab_file=None,
-        template: InputTemplate | None = None,
-        family: Family | None = None,
-    ) -> "Tokenizer":
-        """Makes the tokenizer of a checkpoint's directory.
-
-        Args:
-            path: directory with `tokenizer.json` or `vocab.txt`, and perhaps `tokenizer_config.json`.
-            do_lower_case: None: what the files say, see `precedence`, else True.
-            vocab_file: another vocabulary than the directory's.
-            template: None: the family's.
-            family: None: that of the directory's configuration, BERT where there is none.
-
-        Raises:
-            ValueError: no vocabulary; a letter case that contradicts the directory's file or name; a setting in
-                `tokenizer_config.json` or `tokenizer.json` that Google's algorithm does not have.
-        """
-        directory, family = precedence.settings_directory(path, vocab_file), family or cls.family_of(path)
-        config = vocabularies.read_config(directory)
-        template = with_special_tokens(directory, config, cls.KIND, family, template)
-        if file := tokenizer_json.find_tokenizer_json(directory, vocab_file):
-            return cls._of_whole(tokenizer_json.read_whole(file, cls.KIND), directory, do_lower_case, template)
+    def _from_vocabulary(cls, vocab_file, directory, do_lower_case, template, settings):
         lower, strip_accents = vocabularies.resolve_case_and_accents(directory, do_lower_case)
-        tokenizer = cls(vocab_file or cls.file_in(directory), lower, template, strip_accents)
-        if do_lower_case is None and "do_lower_case" not in config:
+        tokenizer = cls(vocab_file, lower, template, strip_accents)
+        if do_lower_case is None and "do_lower_case" not in vocabularies.read_config(directory):
             vocabularies.warn_of_capitals(tokenizer.vocab, tokenizer.vocab_file)
-        tokenizer._take_added_tokens_of(os.path.dirname(vocab_file) if vocab_file else directory)
         return tokenizer
 
     @classmethod
-    def _of_whole(cls, whole, directory, do_lower_case, template):
-        """Makes the tokenizer of a tokenizer.json."""
-        whole.check_template(template, precedence.counts_alone(vocabularies.read_config(directory)))
+    def _from_tokenizer_json(cls, whole, directory, do_lower_case, template, settings):
         lower, strip_accents = precedence.case_and_accents(whole, directory, do_lower_case)
         vocabulary = Vocabulary.of_whole(whole, template)
         path = cls.file_in(os.path.dirname(whole.path))
         if os.path.isfile(path):
             beside = Vocabulary.read(path)
-            lines = [piece if beside.id_of(piece) == i else "" for i, piece in enumerate(beside.pieces)]
+            lines = [token if beside.id_of(token) == i else "" for i, token in enumerate(beside.pieces)]
             precedence.warn_of_vocabulary(whole.path, vocabulary.pieces[: whole.own], path, lines)
         tokenizer = cls(vocabulary, lower, template, strip_accents)
         tokenizer.vocab_file = whole.path
-        tokenizer._take_added_tokens_of(os.path.dirname(whole.path))
         return tokenizer
 
     @property
     def special_tokens(self) -> dict[str, str]:
-        """As for all tokenizers; but nothing begins or ends a text of BERT's."""
-        return {name: piece for name, piece in super().special_tokens.items() if name not in ("bos_token", "eos_token")}
+        """The special tokens of all tokenizers, but those that begin or end a text, which BERT does not have."""
+        return {name: token for name, token in super().special_tokens.items() if name not in ("bos_token", "eos_token")}
 
     @property
     def settings(self) -> dict[str, Any]:
         names = ("do_lower_case", "strip_accents", "max_input_chars_per_word")
         return self._with_added({name: getattr(self, name) for name in names})
 
-    def save(self, directory: str | os.PathLike):
-        """Writes `vocab.txt`, `tokenizer.json`, which says the same to Hugging Face's tokenizers,
-        `tokenizer_config.json` and `added_tokens.json`."""
-        directory = os.fspath(directory)
-        os.makedirs(directory, exist_ok=True)
+    def _write_vocabulary(self, directory):
         self._vocabulary.save(os.path.join(directory, vocabularies.VOCAB_FILE))
+
+    def _tokenizer_json(self):
+        return tokenizer_json_writer.wordpiece_json(self)
+
+    def _tokenizer_config(self):
         settings = vocabularies.case_settings(self.do_lower_case, self.strip_accents)
         settings |= added_tokens_config(self.added_tokens)
         if self.template.pieces(2) != InputTemplate().pieces(2):
             settings |= {name: self.special_tokens[name] for name in ("cls_token", "sep_token")}
-        hugging_face.write_tokenizer_json(directory, hugging_face.wordpiece(self))
-        vocabularies.write_config(directory, "BertTokenizer", settings)
-        write_file(directory, self.added_tokens)
+        return "BertTokenizer", settings
 
     def _ids_and_offsets(self, texts):
         words, ids, starts, limits = self._pieces_of_words(texts)
@@ -350,7 +315,7 @@ class Tokenizer(BaseTokenizer):
         return self._splitter.normalized(texts)
 
     def _pieces_of_words(self, texts):
-        """Returns the words, ids [words, (pieces)], and int32 [pieces] twice: where pieces begin and end."""
+        """Returns the words, ids [words, (tokens)], and int32 [tokens] twice: where tokens begin and end."""
         words = self._splitter(texts)
         strings = tf.strings.unicode_encode(words.chars, "UTF-8")
         too_long = words.chars.row_lengths() > self.max_input_chars_per_word
@@ -359,10 +324,9 @@ class Tokenizer(BaseTokenizer):
 
 
 def _to_characters(words: WordBatch, ids, starts, ends, unk_id):
-    """Turns bytes of normalised words into code points of the text as it came: int32 [pieces] twice."""
+    """Turns bytes of normalised words into code points of the text as it came: int32 [tokens] twice."""
     chars, word = words.chars.flat_values, ids.value_rowids()
-    lengths = 1 + sum(tf.cast(chars >= longer, tf.int64) for longer in (0x80, 0x800, 0x10000))  # in UTF-8
-    byte_of_char = tf.cumsum(lengths, exclusive=True)
+    byte_of_char = tf.cumsum(tf.cast(utf8_lengths(chars), tf.int64), exclusive=True)
     word_first = tf.gather(words.chars.row_starts(), word)
     base = tf.gather(byte_of_char, word_first)
 

@@ -13,7 +13,7 @@ from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.vocabulary_extension import Extension
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
-from bert_tf.tokenization.learning import count
+from bert_tf.tokenization.learning import count_words
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import processes, tiny
 from tests.conftest import ROOT
@@ -270,8 +270,8 @@ def test_new_words_stand_behind_the_added_tokens_which_keep_their_rows(with_toke
 def test_words_of_added_tokens_are_no_words_of_the_text(with_tokens):
     tokenizer = load_description([with_tokens]).tokenizer
     texts = [["films [E1]films FILMOLOGY filmologyfilms"] * 5]
-    counts = count(texts, True, tokenizer.between_added_tokens)
-    assert counts == {"films": 15} and count(texts, True)["filmology"] == 5
+    counts = count_words(texts, True, tokenizer.between_added_tokens)
+    assert counts == {"films": 15} and count_words(texts, True)["filmology"] == 5
 
 
 def test_an_added_token_that_would_become_a_piece_of_words_is_refused(old):

@@ -28,7 +28,7 @@ def text(n=400, seed=0) -> list[str]:
 
 @pytest.fixture(scope="module")
 def counts():
-    return learning.count([text()], True)
+    return learning.count_words([text()], True)
 
 
 def program(*arguments):
@@ -36,10 +36,17 @@ def program(*arguments):
 
 
 def test_words_are_the_tokenizers():
-    assert learning.count([["The cat, the CAT!"], ["Café 中文"]], True) == {
+    assert learning.count_words([["The cat, the CAT!"], ["Café 中文"]], True) == {
         "the": 2, "cat": 2, ",": 1, "!": 1, "cafe": 1, "中": 1, "文": 1,
     }  # fmt: skip
-    assert learning.count([["The cat, the CAT!"]], False) == {"The": 1, "cat": 1, ",": 1, "the": 1, "CAT": 1, "!": 1}
+    assert learning.count_words([["The cat, the CAT!"]], False) == {
+        "The": 1,
+        "cat": 1,
+        ",": 1,
+        "the": 1,
+        "CAT": 1,
+        "!": 1,
+    }
 
 
 def test_split_says_of_which_text_each_word_is():
@@ -49,7 +56,7 @@ def test_split_says_of_which_text_each_word_is():
 
 def test_cutting_into_batches_changes_no_count(monkeypatch, counts):
     monkeypatch.setattr(learning, "_BATCH_CHARACTERS", 100)
-    assert learning.count([[sentence] for sentence in text()], True) == counts
+    assert learning.count_words([[sentence] for sentence in text()], True) == counts
 
 
 def test_a_full_counter_forgets_the_rarest():
@@ -63,12 +70,12 @@ def test_a_full_counter_forgets_the_rarest():
 
 @pytest.mark.parametrize("vocab_size", (60, 75, 90))
 def test_the_size_is_the_one_asked_for(counts, vocab_size):
-    pieces = learning.learn(counts, vocab_size)
+    pieces = learning.learn_vocabulary(counts, vocab_size)
     assert len(pieces) == len(set(pieces)) == vocab_size
 
 
 def test_order_special_pieces_characters_frequent_pieces(counts):
-    pieces = learning.learn(counts, 90, unused_pieces=2)
+    pieces = learning.learn_vocabulary(counts, 90, unused_pieces=2)
     assert pieces[:7] == ["[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     letters = sorted({char for word in counts for char in word} - {"."})
     assert pieces[7 : 8 + 2 * len(letters)] == [".", *letters, *(f"##{char}" for char in letters)]
@@ -78,14 +85,14 @@ def test_order_special_pieces_characters_frequent_pieces(counts):
 
 
 def test_no_word_of_the_text_is_unknown(counts):
-    tokenizer = Tokenizer(learning.learn(counts, 60))
+    tokenizer = Tokenizer(learning.learn_vocabulary(counts, 60))
     assert tokenizer.unk_id not in tokenize_words(tokenizer, list(counts)).flat_values.numpy()
 
 
 def test_the_order_of_counting_does_not_matter(counts):
     other = Counter(dict(reversed(counts.items())))
     assert list(other) != list(counts)
-    assert learning.learn(other, 80) == learning.learn(counts, 80)
+    assert learning.learn_vocabulary(other, 80) == learning.learn_vocabulary(counts, 80)
 
 
 def test_few_tries_and_the_rarest_are_left_out(monkeypatch):
@@ -99,7 +106,7 @@ def test_few_tries_and_the_rarest_are_left_out(monkeypatch):
 
     monkeypatch.setattr(learning.learner, "learn", learn)
     counts = Counter({f"word{i}": int(1e6 / (i + 1)) for i in range(20000)})
-    pieces = learning.learn(counts, 8000)
+    pieces = learning.learn_vocabulary(counts, 8000)
     room = 8000 - pieces.index("piece0")
     assert pieces[-room:] == [f"piece{i}" for i in range(room)]
     assert len(tried) <= 4
@@ -107,13 +114,13 @@ def test_few_tries_and_the_rarest_are_left_out(monkeypatch):
 
 def test_a_piece_occurs_min_count_times(caplog):
     counts = Counter({"aaa": 5, "bbb": 4, "ccc": 1})
-    pieces = learning.learn(counts, 100, min_count=4)
+    pieces = learning.learn_vocabulary(counts, 100, min_count=4)
     assert pieces[11:] == ["aaa", "bbb"]
     assert "gives only 13 pieces that occur 4 times or more, fewer than the 100 asked for" in caplog.text
 
 
 def test_rare_characters_are_left_out(caplog):
-    pieces = learning.learn(Counter({"aa": 9, "ab": 8, "axa": 1}), 9, max_characters=2)
+    pieces = learning.learn_vocabulary(Counter({"aa": 9, "ab": 8, "axa": 1}), 9, max_characters=2)
     assert pieces[5:] == ["a", "b", "##a", "##b"]
     assert "3 different characters, of which the rarest 1 will be [UNK]" in caplog.text
 
@@ -122,12 +129,12 @@ def test_a_size_below_the_characters(counts):
     with pytest.raises(
         ValueError, match=r"`vocab_size` must have room for 5 special pieces and \d+ characters.* at le"
     ):
-        learning.learn(counts, 30)
+        learning.learn_vocabulary(counts, 30)
 
 
 def test_no_words():
     with pytest.raises(ValueError, match="The text must hold words. Received none"):
-        learning.learn(Counter(), 100)
+        learning.learn_vocabulary(Counter(), 100)
 
 
 def test_every_hundredth_stretch_is_held_out():
@@ -151,7 +158,7 @@ def test_a_missing_file(tmp_path):
 def test_the_program(tmp_path):
     (tmp_path / "text.txt").write_text("\n".join(text()), encoding="utf-8")
     (tmp_path / "other.txt").write_text(
-        "".join(f"{p}\n" for p in [*learning.special_pieces(), "walk"]), encoding="utf-8"
+        "".join(f"{p}\n" for p in [*learning.list_special_tokens(), "walk"]), encoding="utf-8"
     )
     done = program(
         f"--input_file={tmp_path / 'text.txt'}", "--vocab_size=80", f"--output_file={tmp_path / 'out' / 'vocab.txt'}",

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data import dataset
-from bert_tf.data.dataset import Tokenized
+from bert_tf.data import dataset, records
+from bert_tf.data.dataset import Cut, Tokenized, build_batches, count_truncated
+from bert_tf.pretraining.records.batches import Records
+from tests.data.records_test import rows, written
 
 
 def _three():
@@ -21,7 +23,7 @@ def _drawn(batch):
     return {name: value.numpy().tolist() for name, value in batch.items()}
 
 
-def test_training_order_is_drawn_anew_each_epoch_and_has_every_example_once_in_each():
+def test_each_epoch_shuffles_again_and_has_every_example_once():
     order = dataset.training_order(np.ones(10, int), batch_size=4, num_steps=7, seed=1, by_length=False)
     assert order.shape == (7, 4)
     first, second = order.reshape(-1)[:10], order.reshape(-1)[10:20]  # epochs follow without a gap
@@ -88,7 +90,7 @@ def test_width_is_the_next_multiple_or_the_longest_allowed(longest, width):
     assert dataset.width_of(np.array([1, longest]), max_seq_length=20) == width
 
 
-def test_what_each_piece_is_aimed_at_is_padded_as_its_feature_says():
+def test_targets_of_tokens_are_padded_as_their_feature_says():
     examples = _three()
     examples.pieces["tag_ids"], examples.pad_id = np.arange(10, dtype=np.int32), 5
     (batch,) = dataset.build_batches(examples, np.array([[2, 0, -1]]), max_seq_length=4, by_length=False)
@@ -110,7 +112,7 @@ def test_batches_picture():
     }
 
 
-def test_a_row_that_fills_up_a_batch_keeps_one_token_and_does_not_count():
+def test_padding_of_a_batch_keeps_one_token_and_does_not_count():
     (batch,) = dataset.build_batches(_three(), np.array([[2, -1]]), max_seq_length=4, by_length=False)
     drawn = _drawn(batch)
     assert drawn["input_ids"] == [[2, 3, 0, 0], [0, 0, 0, 0]]
@@ -138,7 +140,7 @@ def test_targets_may_be_several_numbers_an_example():
     assert batch["label_ids"].numpy().tolist() == [[1, 1], [1, 0]]
 
 
-def test_the_fingerprint_sees_pieces_targets_and_order():
+def test_the_fingerprint_depends_on_tokens_targets_and_order():
     def changed(name, i, value):
         examples = _three()
         {**examples.pieces, **examples.targets}[name][i] = value
@@ -148,3 +150,39 @@ def test_the_fingerprint_sees_pieces_targets_and_order():
     prints += [changed("label_ids", 0, 0)]
     assert len(set(prints)) == 4
     assert _three().fingerprint() == prints[0]
+
+
+# === Truncation ===
+# What did not fit into rows, counted by rows and by examples.
+
+
+def test_counts_truncated_sequences_of_one_example_each():
+    cut = count_truncated(np.array([3, 9, 8, 12]), 8)
+    assert cut.examples.tolist() == [1, 3] and (cut.lost, cut.total) == (5, 32)
+    assert (cut.parameter, cut.limit) == ("max_seq_length", 8)
+
+
+def test_counts_truncated_examples_by_their_longest_sequence():
+    cut = count_truncated(np.array([3, 9, 8, 12, 4, 4]), 8, np.array([0, 0, 1, 1, 2, 2]), 3)
+    assert cut.needed.tolist() == [9, 12, 4] and cut.examples.tolist() == [0, 1] and cut.lost == 5
+
+
+def test_a_sequence_that_fits_exactly_is_not_truncated():
+    assert not len(Cut("max_windows", 2, np.array([1, 2]), 0, 10).examples)
+
+
+# === Iteration ===
+# Datasets that are gone through in training have no thread whose sleep their end would wait for.
+
+
+def _is_left_alone(dataset):
+    return dataset.options().autotune.enabled is False
+
+
+def test_datasets_are_read_without_autotuning(tmp_path):
+    path = written(tmp_path / "rows.tfrecord", rows())
+    assert _is_left_alone(records.read_records([path], batch_size=2))
+    found = Records.of([str(path)])
+    assert _is_left_alone(found.batches(2, 0).dataset) and _is_left_alone(found.in_order(2, 1).map(lambda x: x).dataset)
+    texts = Tokenized({"input_ids": np.array([2, 7, 3, 2, 3], np.int32)}, np.array([0, 3, 5]), {})
+    assert _is_left_alone(build_batches(texts, np.array([[0, 1]]), 8))

@@ -1,8 +1,45 @@
 """The schema: names and types that files, batches, models and requests share."""
 
 import numpy as np
+import pytest
 
 from bert_tf.data import features
+from bert_tf.data.features import Ragged
+from tests.fake_batches import fake_batch
+
+# === Ragged ===
+# Rows of unequal lengths.
+
+
+@pytest.mark.parametrize("longest", [3, 200])  # rows are copied in two ways
+def test_rows_are_taken_in_the_order_asked_for(longest):
+    rng = np.random.default_rng(0)
+    rows = [rng.integers(0, 100, rng.integers(0, longest + 1)).astype(np.int16) for _ in range(50)]
+    made = Ragged.of_lengths(np.concatenate(rows), [len(row) for row in rows])
+    assert made.lengths.tolist() == [len(row) for row in rows]
+    order = rng.integers(0, 50, 80)
+    taken = made.take(order)
+    assert taken.flat.dtype == np.int16
+    assert [row.tolist() for row in taken.rows()] == [rows[n].tolist() for n in order]
+
+
+def test_no_rows():
+    taken = Ragged.of_lengths(np.arange(3), [1, 2]).take(np.zeros(0, np.int64))
+    assert len(taken.lengths) == len(taken.flat) == 0
+
+
+def test_concatenates_ragged_rows():
+    joined = features.concatenate_features(
+        [Ragged.of_lengths(np.array([7, 8]), [2]), Ragged.of_lengths(np.array([9]), [0, 1])]
+    )
+    assert [row.tolist() for row in joined.rows()] == [[7, 8], [], [9]]
+
+
+def test_ranges_count_on_from_each_start():
+    assert features.ranges([5, 0, 7], [2, 0, 3]).tolist() == [5, 6, 7, 8, 9]
+
+
+# === Features ===
 
 
 def test_names_types_and_shapes_are_the_promised_ones():
@@ -41,13 +78,13 @@ def test_keras_inputs_follow_the_schema():
     ]
 
 
-def test_what_fills_a_row_behind_its_last_token():
+def test_padding_is_the_vocabulary_s_or_the_feature_s():
     fill = {name: feature.padding_of(7) for name, feature in features.FEATURES.items()}
     assert {name: value for name, value in fill.items() if value} == {"input_ids": 7, "unmasked_ids": 7, "tag_ids": -1}
 
 
 def test_a_fake_batch_is_a_valid_one_of_every_feature():
-    batch = features.fake_batch(features.FEATURES, batch_size=50, seq_length=9, vocab_size=20, num_labels=3)
+    batch = fake_batch(features.FEATURES, batch_size=50, seq_length=9, vocab_size=20, num_labels=3)
     shapes = {"token": (50, 9), "prediction": (50, 3), "sentence": (50, 1), "example": (50,)}
     for name, feature in features.FEATURES.items():
         assert batch[name].dtype == feature.dtype
@@ -64,7 +101,7 @@ def test_a_fake_batch_is_a_valid_one_of_every_feature():
 
 
 def test_fake_predictions_are_distinct_tokens_in_order_then_padding():
-    batch = features.fake_batch(features.FEATURES, 200, seq_length=9, vocab_size=20, max_predictions=7)
+    batch = fake_batch(features.FEATURES, 200, seq_length=9, vocab_size=20, max_predictions=7)
     positions, weights = batch["masked_lm_positions"], batch["masked_lm_weights"]
     assert (batch["sampling_draws"] < 1).all() and (batch["sampling_draws"] >= 0).all()
     assert positions.shape == (200, 7) and (np.diff(weights) <= 0).all()
@@ -76,17 +113,17 @@ def test_fake_predictions_are_distinct_tokens_in_order_then_padding():
 
 
 def test_fake_next_sentences_begin_where_the_packed_sentences_do():
-    batch = features.fake_batch(features.FEATURES, 50, seq_length=9, max_sentences=3)
+    batch = fake_batch(features.FEATURES, 50, seq_length=9, max_sentences=3)
     assert (batch["next_sentence_weights"] == [1, 1, 0]).all()
     positions = batch["next_sentence_positions"]
     assert not positions[:, [0, 2]].any()
     assert (positions[:, 1] == (batch["sentence_ids"] == 1).sum(1)).all()
     assert set(batch["next_sentence_labels"][:, :2].ravel()) == {0, 1} and not batch["next_sentence_labels"][:, 2].any()
-    one = features.fake_batch(features.FEATURES, 50)
+    one = fake_batch(features.FEATURES, 50)
     assert (one["next_sentence_weights"] == 1).all() and not one["next_sentence_positions"].any()
     assert set(one["next_sentence_labels"].ravel()) == {0, 1}
 
 
 def test_a_fake_batch_repeats_with_its_seed():
-    one, again, other = (features.fake_batch(["input_ids"], seed=seed)["input_ids"] for seed in (1, 1, 2))
+    one, again, other = (fake_batch(["input_ids"], seed=seed)["input_ids"] for seed in (1, 1, 2))
     assert (one == again).all() and (one != other).any()

@@ -198,7 +198,7 @@ def test_find_task_forgives_case_and_hyphens():
         glue.find_glue_task("imdb")
 
 
-def test_every_row_names_known_metrics_sorted_labels_and_one_file_of_the_leaderboard_a_test_set():
+def test_every_glue_task_has_known_metrics_sorted_labels_and_its_leaderboard_files():
     for name, task in glue.TASKS.items():
         assert name == task.name and set(task.metrics) <= set(METRICS) and list(task.labels) == sorted(task.labels)
         assert (task.problem == "regression") == (task.scale is not None) == (not task.labels)

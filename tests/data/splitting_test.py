@@ -53,7 +53,7 @@ def test_parts_share_no_text_and_are_as_large_as_asked(tmp_path):
     train, held_out, test = _parts(done)
     assert sorted(train + held_out + test) == sorted(rows)
     for one, other in ((train, held_out), (train, test), (held_out, test)):
-        assert not list(checks.overlap(_sample(one), _sample(other)))
+        assert not list(checks.find_overlap(_sample(one), _sample(other)))
     assert done.sizes() == [len(train), len(held_out), len(test)] == [420, 60, 120]
     for label in ("good", "bad", "odd"):
         expected = 0.1 * sum(row[1] == label for row in rows)
@@ -61,7 +61,7 @@ def test_parts_share_no_text_and_are_as_large_as_asked(tmp_path):
     assert train == [row for row in rows if row in set(train)]  # in the table's order
 
 
-def test_single_rows_are_shared_out_by_largest_remainders():
+def test_single_rows_are_distributed_by_largest_remainders():
     strata = np.repeat([0, 1, 2], [50, 30, 25])
     parts = splitting.assign_parts(np.arange(105), strata, [0.8, 0.1, 0.1], 0)
     found = np.array([np.bincount(parts[strata == label], minlength=3) for label in range(3)])
@@ -74,7 +74,7 @@ def test_a_group_is_in_one_part(tmp_path):
     done = split_table(_write(tmp_path / "a.csv", rows), str(tmp_path / "p"), 0.2, columns=Columns(group="user"))
     train, held_out = _parts(done)
     assert not {row[2] for row in train} & {row[2] for row in held_out}
-    assert not list(checks.overlap(_sample(train), _sample(held_out)))
+    assert not list(checks.find_overlap(_sample(train), _sample(held_out)))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -94,7 +94,7 @@ def test_no_part_is_empty():
     assert sorted(splitting.assign_parts(np.arange(4), np.zeros(4, int), [0.98, 0.02], 0)) == [0, 0, 0, 1]
 
 
-def test_what_hangs_together_by_either_is_one():
+def test_groupings_are_joined_transitively():
     assert splitting.join_groups(np.array([0, 1, 1, 3, 4]), np.array([0, 1, 0, 3, 3])).tolist() == [0, 0, 0, 3, 3]
 
 
@@ -112,7 +112,7 @@ ROWS = [b'"a ""word"", b",x\r\n', b'"two\r\n\r\nlines",y\r\n', b"d\xe9j\xe0 vu,x
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-def test_rows_are_as_they_were(tmp_path, is_packed):
+def test_split_files_keep_the_bytes_of_rows(tmp_path, is_packed):
     head, path = b'\xef\xbb\xbftext,"label"\r\n', tmp_path / ("a.CSV.gz" if is_packed else "a.csv")
     data = head + b"".join(ROWS) + b"\r\n\r\n"
     path.write_bytes(gzip.compress(data) if is_packed else data)
@@ -179,7 +179,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_cannot_be_is_refused(tmp_path, case):
+def test_refuses_shares_and_tables_that_cannot_be_split(tmp_path, case):
     given, message = WRONG[case]
     table = _write(tmp_path / "a.csv", [("one", "x"), ("ONE ", "x"), ("two", "x")], ("text", "label"))
     with pytest.raises(ValueError, match=message):
@@ -187,7 +187,7 @@ def test_what_cannot_be_is_refused(tmp_path, case):
     assert not (tmp_path / "p").exists()
 
 
-def test_what_is_there_is_kept(tmp_path):
+def test_existing_files_are_not_overwritten(tmp_path):
     table = _write(tmp_path / "a.csv", [("one", "x"), ("two", "x")], ("text", "label"))
     (tmp_path / "test.csv").write_text("old")
     with pytest.raises(ValueError, match=r"`output_dir` must hold none of .* where test\.csv is; remove it"):

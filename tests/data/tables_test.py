@@ -50,11 +50,11 @@ FORMATS = ["a.tsv", "a.csv", "a.jsonl", "a.parquet", "a.tsv.gz", "a.csv.gz", "a.
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv.gz", "a.jsonl", "a.parquet"])
-def test_names_of_columns(tmp_path, name):
+def test_reads_column_names_of_every_format(tmp_path, name):
     assert names_in(write_rows(tmp_path, name)) == ["first", "second", "label"]
 
 
-def test_names_of_columns_of_a_file_that_cannot_be_read(tmp_path):
+def test_column_names_of_an_unreadable_file_are_empty(tmp_path):
     for name in ("a.tsv", "a.csv", "a.jsonl", "a.parquet", "a.txt"):
         assert names_in(str(tmp_path / name)) == []  # read_table says what is wrong
     for name, text in (("b.csv", 'a,"b'), ("b.jsonl", "[1]"), ("b.parquet", "PAR1")):
@@ -143,7 +143,7 @@ def test_numbers_become_their_text_and_equal_ones_are_one(tmp_path, caplog):
     "kind, values, names",
     [("float32", [0.1, 1.0], ["0.1", "1"]), ("int8", [1, 0], ["1", "0"]), ("bool", [1, 0], ["true", "false"])],
 )
-def test_parquet_labels(tmp_path, kind, values, names):
+def test_reads_labels_from_parquet(tmp_path, kind, values, names):
     pa = pytest.importorskip("pyarrow")
     import numpy as np
     from pyarrow import parquet

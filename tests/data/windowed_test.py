@@ -57,7 +57,7 @@ def test_a_pair_has_its_first_text_in_every_window(tokenizer):
 
 
 @pytest.mark.parametrize("pairs", [False, True])
-def test_the_first_row_is_what_truncation_makes(tokenizer, pairs):
+def test_the_first_window_is_the_truncated_text(tokenizer, pairs):
     rng = np.random.default_rng(0)
     texts = [[_text(*rng.integers(0, 12, rng.integers(0, 30))) for _ in range(60)] for _ in range(1 + pairs)]
     ids = [tokenizer.tokenize(column) for column in texts]
@@ -69,7 +69,7 @@ def test_the_first_row_is_what_truncation_makes(tokenizer, pairs):
         assert [got[i] for i in first] == expected.to_list()
 
 
-def test_what_is_behind_the_last_window_is_cut(tokenizer):
+def test_text_behind_the_last_window_is_cut(tokenizer):
     shown, rows, cut = _rows(tokenizer, [[_text(*range(9)), _text(*range(6))]], 6, Windowing(2, 2))
     assert shown[1] == ["[", 2, 3, 4, 5, "|"] and rows == [0, 0, 1, 1] and cut == [3, 0]
     one = _rows(tokenizer, [[_text(*range(9))]], 6, Windowing(2, 1))
@@ -91,13 +91,13 @@ def examples(tokenizer):
     return windowed.tokenize_windows(tokenizer, [texts], 6, Windowing(2), {"label_ids": np.array([1, 0, 1], np.int32)})
 
 
-def test_the_face_of_examples(examples):
+def test_windowed_has_the_interface_of_tokenized(examples):
     assert len(examples) == 3
     assert examples.lengths.tolist() == [6 + 6 + 5, 3, 6 + 6]
     assert examples.splits.tolist() == [0, 3, 4, 6]
 
 
-def test_a_batch(examples):
+def test_a_batch_has_all_windows_of_its_examples(examples):
     (batch,) = dataset.build_batches(examples, np.array([[2, 1]]), max_seq_length=6, width_step=2)
     drawn = {name: values.numpy().tolist() for name, values in batch.items()}
     w = [FIRST + i for i in range(9)]
@@ -110,7 +110,7 @@ def test_a_batch(examples):
     }
 
 
-def test_a_place_that_is_filled_up_keeps_one_token_of_one_window(examples):
+def test_padding_of_a_batch_keeps_one_token_of_one_window(examples):
     (batch,) = dataset.build_batches(examples, np.array([[2, -1]]), max_seq_length=6, by_length=False)
     assert batch["input_mask"][1].numpy().tolist() == [[1, 0, 0, 0, 0, 0], [0] * 6]
     assert not batch["input_ids"][1].numpy().any() and batch["is_real_example"].numpy().tolist() == [1, 0]
@@ -126,7 +126,7 @@ def test_batches_have_few_shapes_and_the_specs_hold(examples):
     assert dataset.scoring_order(examples.lengths, 1).ravel().tolist() == [0, 2, 1]  # the most windows first
 
 
-def test_numbers_of_windows_are_few(tokenizer):
+def test_numbers_of_windows_are_rounded_up_to_few(tokenizer):
     examples = windowed.tokenize_windows(tokenizer, [[_text(*[1] * n) for n in range(1, 33)]], 3, Windowing(1), {})
     made = dataset.build_batches(examples, np.arange(32)[:, np.newaxis], 3)
     counts = [batch["input_ids"].shape[1] for batch in made]
@@ -134,7 +134,7 @@ def test_numbers_of_windows_are_few(tokenizer):
     assert all(1 <= made / n < 1.5 for n, made in enumerate(counts, 1))
 
 
-def test_the_fingerprint_sees_pieces_windows_and_targets(tokenizer):
+def test_the_fingerprint_depends_on_tokens_windows_and_targets(tokenizer):
     def made(text="the film is a story", stride=2, label=0):
         targets = {"label_ids": np.array([label], np.int32)}
         return windowed.tokenize_windows(tokenizer, [[text]], 6, Windowing(stride), targets).fingerprint()
@@ -143,7 +143,7 @@ def test_the_fingerprint_sees_pieces_windows_and_targets(tokenizer):
     assert len({made(), made("the film is a film"), made(stride=1), made(stride=3), made(label=1)}) == 5
 
 
-def test_the_log_tells_what_was_cut(tokenizer, caplog):
+def test_logs_how_much_was_cut(tokenizer, caplog):
     with caplog.at_level(logging.INFO, logger="absl"):
         windowed.tokenize_windows(tokenizer, [[_text(*range(9)), _text(1)]], 6, Windowing(2, 2), {}, "x.tsv")
     assert "x.tsv: 2 examples in 3 windows, 1 of them in more than one; 1 have more than `max_windows=2`" in caplog.text

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.evaluation.abstention import Abstention, Curve, interval, scores
+from bert_tf.evaluation.abstention import CURVE_FILE, Abstention, RiskCoverageCurve, interval, scores
 
 #             1 of 1  2 of 2  2 of 3  3 of 4  3 of 5
 CONFIDENCE = [0.9,    0.8,    0.7,    0.6,    0.5]  # fmt: skip
@@ -16,16 +16,16 @@ RIGHT = [True, True, False, True, False]
 )
 def test_the_threshold_gives_as_many_answers_as_the_share_allows(share, threshold):
     shuffled = [3, 0, 4, 2, 1]
-    curve = Curve.of(np.array(CONFIDENCE)[shuffled], np.array(RIGHT)[shuffled])
+    curve = RiskCoverageCurve.of(np.array(CONFIDENCE)[shuffled], np.array(RIGHT)[shuffled])
     assert curve.threshold(share) == pytest.approx(threshold)
 
 
 def test_a_share_that_no_threshold_reaches():
-    assert Curve.of([0.9, 0.8, 0.7], [False, True, True]).threshold(0.7) is None
+    assert RiskCoverageCurve.of([0.9, 0.8, 0.7], [False, True, True]).threshold(0.7) is None
 
 
 def test_answers_of_one_probability_are_given_or_withheld_together():
-    curve = Curve.of([0.9, 0.9, 0.5], [True, False, True])
+    curve = RiskCoverageCurve.of([0.9, 0.9, 0.5], [True, False, True])
     assert curve.confidence.tolist() == [0.9, 0.5] and curve.coverage.tolist() == [2 / 3, 1]
     assert curve.threshold(1.0) is None and curve.threshold(0.6) == 0
 
@@ -35,15 +35,15 @@ def test_coverage_and_the_share_that_is_right():
     assert scores(CONFIDENCE, RIGHT, 0.95) == {"coverage": 0.0}
 
 
-def test_the_curve_is_kept(tmp_path):
-    assert Curve.read(tmp_path) is None
-    Curve.of(CONFIDENCE, RIGHT).write(tmp_path)
-    read = Curve.read(tmp_path)
-    assert read.accuracy.tolist() == pytest.approx([1, 1, 2 / 3, 3 / 4, 3 / 5], abs=1e-6)
+def test_the_curve_is_written_at_a_thousand_thresholds_at_most(tmp_path):
+    RiskCoverageCurve.of(CONFIDENCE, RIGHT).write(tmp_path)
+    header, *rows = (line.split("\t") for line in (tmp_path / CURVE_FILE).read_text().splitlines())
+    assert header == ["probability", "coverage", "accuracy"]
+    assert [float(row[2]) for row in rows] == pytest.approx([1, 1, 2 / 3, 3 / 4, 3 / 5], abs=1e-6)
     many = np.linspace(0, 1, 5000)
-    Curve.of(many, many > 0.5).write(tmp_path)
-    assert (tmp_path / "risk_coverage.tsv").read_text().count("\n") == 1001
-    assert Curve.read(tmp_path).coverage[-1] == 1
+    RiskCoverageCurve.of(many, many > 0.5).write(tmp_path)
+    rows = (tmp_path / CURVE_FILE).read_text().splitlines()
+    assert len(rows) == 1001 and float(rows[-1].split("\t")[1]) == 1
 
 
 def test_wilson_s_interval():
@@ -52,10 +52,10 @@ def test_wilson_s_interval():
     assert interval(1.0, 10) == pytest.approx((0.7225, 1.0), abs=1e-4)
 
 
-def test_what_is_no_abstention_is_refused():
+def test_refuses_shares_thresholds_and_arrays_that_cannot_be():
     with pytest.raises(ValueError, match="must have a share over 0"):
         Abstention(0.0, 0.5)
     with pytest.raises(ValueError, match="arrays of shape"):
-        Curve.of([0.5], [True, False])
+        RiskCoverageCurve.of([0.5], [True, False])
     with pytest.raises(ValueError, match="gone astray"):
-        Curve.of([np.nan], [True])
+        RiskCoverageCurve.of([np.nan], [True])

@@ -9,7 +9,6 @@ from bert_tf.evaluation.entities import (
     SCHEMES,
     EntitySpan,
     Fault,
-    convert_tags,
     find_scheme,
     find_wrong_tag,
     parse_entities,
@@ -170,12 +169,12 @@ def test_what_does_not_match_is_refused(golds, predictions, message):
 
 
 @pytest.mark.parametrize("tag", ["", "X", "o", "b-PER", "PER", "O-PER", "BI-PER", "-PER", "B-A B", "B-PER\n", "M-PER"])
-def test_unknown_tags(tag):
+def test_refuses_unknown_tags(tag):
     with pytest.raises(ValueError, match="unknown tag"):
         split_tag(tag)
 
 
-def test_split_tag():
+def test_splits_a_tag_into_prefix_and_type():
     tags = ("O", "B-PER", "I-", "S", "E-a-b")
     assert [split_tag(tag) for tag in tags] == [("O", ""), ("B", "PER"), ("I", ""), ("S", ""), ("E", "a-b")]
 
@@ -193,7 +192,7 @@ def test_split_tag():
         ([], "iob2"),
     ],
 )
-def test_find_scheme(sentences, scheme):
+def test_finds_the_scheme_of_sentences(sentences, scheme):
     assert find_scheme(sentences) == scheme
 
 
@@ -206,15 +205,13 @@ SAME = {  # two that touch, one alone, two of different types
 
 @pytest.mark.parametrize("scheme_from", SCHEMES)
 @pytest.mark.parametrize("scheme_to", SCHEMES)
-def test_convert_by_hand(scheme_from, scheme_to):
-    assert convert_tags(SAME[scheme_from].split(), scheme_from, scheme_to) == SAME[scheme_to].split()
-    assert (
-        "".join(convert_tags(["B", "E"], "bioes", scheme_to)) == {"iob1": "II", "iob2": "BI", "bioes": "BE"}[scheme_to]
-    )
+def test_entities_of_one_scheme_are_written_in_another(scheme_from, scheme_to):
+    tags = SAME[scheme_from].split()
+    assert tags_of(parse_entities(tags), len(tags), scheme_to) == SAME[scheme_to].split()
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_what_is_written_has_no_fault_and_the_same_entities(scheme):
+def test_written_tags_follow_the_scheme_and_mark_the_same_entities(scheme):
     rng = random.Random(2)
     for _ in range(1000):
         tags = random_tags(rng, rng.randrange(10))
@@ -242,15 +239,11 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("scheme, tags, index, reason", FAULTS)
-def test_find_fault(scheme, tags, index, reason):
+def test_finds_the_first_tag_that_a_scheme_does_not_allow(scheme, tags, index, reason):
     assert find_wrong_tag(tags.split(), scheme) == Fault(index, reason)
 
 
-def test_errors_of_schemes():
-    with pytest.raises(ValueError, match=r"must follow iob2 \(`scheme_from`\)\. Received 'I-P' at index 1, which must"):
-        convert_tags(["O", "I-P"], "iob2", "iob1")
-    with pytest.raises(ValueError, match=r"`scheme_to` must be one of iob1, iob2, bioes\. Received: 'iobes'"):
-        convert_tags([], "iob2", "iobes")
+def test_refuses_unknown_schemes_and_tags():
     with pytest.raises(ValueError, match="`scheme` must be"):
         tags_of([EntitySpan("P", 0, 0)], 1, "auto")
     with pytest.raises(ValueError, match="unknown tag 'L-P'"):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bert_tf.evaluation import metrics
+from bert_tf.evaluation.metrics import cosines, only_answer, only_answer_in, ranks, retrieval, unit
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ALL = ("accuracy", "f1", "precision", "recall", "matthews")
@@ -71,11 +72,11 @@ def test_against_the_confusion_matrix(classes):
         ([1], [0], (0, 0, 0, 0, 0)),
     ],
 )
-def test_what_is_undefined_counts_as_nought_without_a_warning(labels, predictions, expected):
+def test_undefined_scores_are_0_without_a_warning(labels, predictions, expected):
     assert score(labels, predictions) == dict(zip(ALL, expected, strict=True))
 
 
-def ranks(values):
+def mean_ranks(values):
     """Ranks from 1; ties share their mean rank."""
     return np.array([(values < v).sum() + ((values == v).sum() + 1) / 2 for v in values])
 
@@ -91,7 +92,7 @@ def test_correlations_from_their_definitions():
     scores = labels**3 + rng.normal(size=200) * 20
     got = metrics.regression(labels, scores)
     assert got == pytest.approx(
-        {"pearson": correlation(labels, scores), "spearman": correlation(ranks(labels), ranks(scores))}
+        {"pearson": correlation(labels, scores), "spearman": correlation(mean_ranks(labels), mean_ranks(scores))}
     )
     assert metrics.regression(labels, -scores, ("spearman",)) == pytest.approx({"spearman": -got["spearman"]})
 
@@ -143,3 +144,69 @@ def test_the_share_of_the_commonest_label():
     assert metrics.share_of_commonest(labels) == pytest.approx(3 / 7)
     assert metrics.share_of_commonest(np.array([[1], [1]])) == 1.0  # also where the commonest is label 0
     assert np.isnan(metrics.share_of_commonest(np.zeros((2, 3), np.int32)))
+
+
+# === One answer ===
+# Answers that are the same for all examples.
+
+
+@pytest.mark.parametrize(
+    "columns, expected",
+    [
+        ({"label": ["a", "b"], "prediction": ["b", "b"]}, "b"),
+        ({"label": ["a", "b"], "prediction": ["", ""]}, ""),  # of models that may give none of several labels
+        ({"label": ["1.0", "4.5"], "prediction": ["2.5", "2.5"]}, "2.5"),
+        ({"label": ["a", "b"], "prediction": ["b", "a"]}, None),
+        ({"label": ["b", "b"], "prediction": ["b", "b"]}, None),  # as it should be
+        ({"tags": ["B-X O", "O"], "predicted_tags": ["O O", "O"]}, "O"),
+        ({"tags": ["B-X O", "O"], "predicted_tags": ["O B-X", "O"]}, None),
+        ({"tags": ["O O", "O"], "predicted_tags": ["O O", "O"]}, None),
+        ({"answer": ["x", ""], "prediction": ["", ""], "exact": ["0", "1"]}, ""),
+        ({"place": ["1", "1"]}, None),
+        ({}, None),
+    ],
+)
+def test_one_answer_where_there_should_be_several(columns, expected):
+    assert only_answer(columns) == expected
+
+
+def test_of_a_folder(tmp_path):
+    assert only_answer_in(tmp_path) is None
+    path = tmp_path / "eval_predictions.tsv"
+    path.write_text("id\tlabel\tprediction\ttext\n0\tno\tyes\ta\n1\tyes\tyes\tb\n")
+    assert only_answer_in(tmp_path) == "yes"
+    path.write_text("id\tlabel\tprediction\n0\tno\tyes\n1\tyes\tno\n")
+    assert only_answer_in(tmp_path) is None
+
+
+# === Retrieval ===
+# Recall and mean reciprocal rank, by hand.
+
+
+def test_ranks_count_what_is_nearer():
+    candidates = np.array([[1.0, 0.0], [0.0, 5.0], [1.0, 1.0], [1.0, 0.9]])
+    queries = np.array([[2.0, 0.1], [1.0, 1.0], [0.0, -1.0]])
+    assert ranks(queries, candidates).tolist() == [1, 3, 3]
+
+
+def test_a_text_that_occurs_twice_is_not_behind_itself():
+    candidates = np.array([[1.0, 0.0], [3.0, 0.0], [0.0, 0.0]])
+    assert ranks(candidates[:2], candidates).tolist() == [1, 1]
+
+
+def test_blocks_change_nothing(monkeypatch):
+    vectors = np.random.default_rng(0).normal(size=(2, 9, 4))
+    whole = ranks(*vectors)
+    monkeypatch.setattr("bert_tf.evaluation.metrics._BLOCK", 2)
+    assert ranks(*vectors).tolist() == whole.tolist()
+
+
+def test_scores():
+    assert retrieval(np.array([1, 2, 20, 4])) == pytest.approx(
+        {"recall_at_1": 0.25, "recall_at_10": 0.75, "mrr": (1 + 1 / 2 + 1 / 20 + 1 / 4) / 4}
+    )
+
+
+def test_cosines_and_units():
+    assert unit(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist() == [[0.6, 0.8], [0, 0]]
+    assert cosines(np.array([[2.0, 0.0]]), np.array([[1.0, 1.0]])) == pytest.approx([0.5**0.5])

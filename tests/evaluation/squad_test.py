@@ -124,12 +124,12 @@ def test_a_question_without_a_prediction_is_wrong_and_counted(caplog):
         ([("a", ["x"])], {"is_impossible": False}, True),
     ],
 )
-def test_the_file_tells_which_version_it_is(tmp_path, questions, more, version_2):
+def test_the_version_of_squad_is_read_from_the_file(tmp_path, questions, more, version_2):
     golds = squad.read_golds(write(tmp_path / "dev.json", squad_json(questions, **more)))
     assert golds.texts == dict(questions) and golds.version_2 is version_2
 
 
-def test_what_is_impossible_may_do_without_answers_and_an_id_may_be_a_number(tmp_path):
+def test_impossible_questions_need_no_answers_and_an_id_may_be_a_number(tmp_path):
     content = squad_json([(7, ["x"]), ("b", [])], is_impossible=True)
     paragraph = content["data"][0]["paragraphs"][0]
     paragraph["qas"][0]["is_impossible"] = False
@@ -154,7 +154,7 @@ def test_what_is_impossible_may_do_without_answers_and_an_id_may_be_a_number(tmp
         (squad_json([("a", ["x"]), (["b"], [])]), r"qas\[1\]: .*'id' is a text\. Received 'id': \['b'\]; correct"),
     ],
 )
-def test_what_is_no_file_of_squad_s(tmp_path, content, message):
+def test_refuses_files_that_are_not_squad_s(tmp_path, content, message):
     with pytest.raises(ValueError, match=message):
         squad.read_golds(write(tmp_path / "dev.json", content))
 
@@ -168,7 +168,7 @@ def test_what_is_no_file_of_squad_s(tmp_path, content, message):
         (squad.read_null_odds, '{"q": NaN}', r"must be a finite number\. Received nan for 'q'"),
     ],
 )
-def test_what_is_no_file_of_answers(tmp_path, read, content, message):
+def test_refuses_files_that_hold_no_predictions(tmp_path, read, content, message):
     with pytest.raises(ValueError, match=message):
         read(write(tmp_path / "file.json", content))
 
@@ -199,7 +199,7 @@ def test_the_program_prints_one_object_and_nothing_else_there(tmp_path):
     assert alone.returncode == 1 and "must come with --null_odds_file. Received it alone" in alone.stderr
 
 
-def test_it_brings_no_heavy_library():
+def test_importing_squad_loads_no_heavy_library():
     code = ("import sys, bert_tf.evaluation.squad, bert_tf.cli.score_squad; "
             "print([m for m in ('tensorflow', 'keras', 'numpy') if m in sys.modules])")  # fmt: skip
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -12,6 +12,8 @@ from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests.tokenization.added_tokens_test import GOLDENS
 
+pytestmark = pytest.mark.usefixtures("run_eagerly")
+
 VOCAB = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", "a", "b", "[", "]", "e", "##1")
 N = len(VOCAB)
 LSTRIP = {"lstrip": True, "rstrip": False, "single_word": False, "normalized": False, "special": False}
@@ -114,7 +116,7 @@ def test_contradictions_and_damage_are_refused_by_name(files, message, tmp_path)
         Tokenizer.from_directory(write(tmp_path, **files))
 
 
-def test_tokens_of_a_byte_level_tokenizer_json_are_matched(tmp_path):
+def test_matches_added_tokens_of_a_byte_level_tokenizer_json(tmp_path):
     vocab = json.loads((GOLDENS / "byte_bpe" / "vocab.json").read_text(encoding="utf-8"))
     merges = (GOLDENS / "byte_bpe" / "merges.txt").read_text(encoding="utf-8").split("\n")
     model = {"type": "BPE", "vocab": vocab, "merges": [line for line in merges if line and line[0] != "#"]}

@@ -100,7 +100,7 @@ def test_ids_and_offsets_are_those_of_the_rust_tokenizers(name):
             if number in added:
                 token = added[number]
                 content, there = token.content.strip(), text[start:limit]
-                assert (folded(there) == folded(content) if token.normalized else there == content), text
+                assert folded(there) == folded(content) if token.normalized else there == content, text
         if name == "byte_bpe":  # theirs slip elsewhere: with spaces that were put in, and where accents went
             spans = zip(offsets[::2], offsets[1::2], strict=True)
             assert [bare(text, *span) for span in ours] == [bare(text, *span) for span in spans], text
@@ -121,7 +121,7 @@ def test_a_text_is_read_the_same_in_a_batch(name):
                 assert one.to_list()[0] == all_.to_list()[n], (name, text)
 
 
-def test_a_token_is_found_where_its_rows_were_trained():
+def test_added_tokens_have_the_ids_behind_the_vocabulary():
     tokenizer = words("[E1]", {"content": "covidology", "normalized": True})
     without = Tokenizer(golden()["words"])
     size = without.vocab_size
@@ -132,7 +132,7 @@ def test_a_token_is_found_where_its_rows_were_trained():
     assert tokenizer.vocab_size == size + 2
 
 
-def test_each_flag():
+def test_flags_of_added_tokens():
     found = read(words("<>"), "a <> b")
     assert found == (["a", "<>", "b"], ["a", "<>", "b"])
     one = words({"content": "<>", "single_word": True})
@@ -161,7 +161,7 @@ def test_of_tokens_that_overlap_the_first_counts_and_then_the_longest():
     assert read(tokenizer, "covidologys")[0] == ["co", "##vid", "##ology", "##s"]
 
 
-def test_special_tokens_of_the_rows_stay_text():
+def test_special_tokens_of_the_template_stay_text():
     tokenizer = words("[E1]")
     assert read(tokenizer, "[CLS][E1][MASK]")[0] == ["[", "[UNK]", "]", "[E1]", "[", "[UNK]", "]"]
     behind = Tokenizer([w for w in golden()["words"] if w != "[MASK]"], added_tokens=[AddedToken("[MASK]", 40)])
@@ -186,7 +186,7 @@ def test_masks_are_read_between_added_tokens():
 
 
 @pytest.mark.parametrize("name", ["wordpiece", "byte_bpe_with_space", "unigram", "unigram_in_front"])
-def test_what_is_saved_is_the_same_tokenizer(name, tmp_path):
+def test_saving_and_reading_gives_the_same_tokenizer(name, tmp_path):
     tokenizer = make(name)
     tokenizer.save(tmp_path)
     kind, settings = type(tokenizer), json.loads(json.dumps(tokenizer.settings))
@@ -199,7 +199,7 @@ def test_what_is_saved_is_the_same_tokenizer(name, tmp_path):
         assert again.tokenize(golden()["texts"]).to_list() == tokenizer.tokenize(golden()["texts"]).to_list()
 
 
-@pytest.mark.parametrize("name", ["byte_bpe", "unigram"])
+@pytest.mark.parametrize("name", [pytest.param("byte_bpe", marks=pytest.mark.slow), "unigram"])
 def test_tf_data_finds_them(name):
     tokenizer, texts = make(name), golden()["texts"]
     batches = tf.data.Dataset.from_tensor_slices(texts).batch(64).map(tokenizer.tokenize)

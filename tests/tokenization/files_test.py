@@ -19,6 +19,8 @@ from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 
+pytestmark = pytest.mark.usefixtures("run_eagerly")
+
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
 ALBERT, ROBERTA = (families.with_tokenizer(kind) for kind in ("unigram", "byte_bpe"))
 
@@ -88,7 +90,7 @@ def test_files_of_byte_bpe_that_are_refused(bpe, name, text, words):
         ByteBpeTokenizer.from_directory(bpe)
 
 
-def test_a_vocabulary_of_bytes_with_gaps_or_without_merges(bpe):
+def test_refuses_byte_vocabularies_with_gaps_or_without_merges(bpe):
     vocab = json.loads((bpe / "vocab.json").read_text(encoding="utf-8"))
     (bpe / "vocab.json").write_text(json.dumps(vocab | {"more": 9_999}))
     with pytest.raises(ValueError, match=r"vocab.json: ids must be 0, 1, 2 .*Received 9999 for 'more', where 601"):
@@ -133,7 +135,7 @@ def test_settings_of_unigram_models(unigram):
             UnigramTokenizer.from_directory(unigram, asked)
 
 
-def test_the_map_of_characters():
+def test_reads_the_character_map_of_sentencepiece():
     model, _ = sentencepiece_model.read_model(GOLDENS / "unigram" / "spiece.model")
     pairs = sentencepiece_model.character_map(model.normalizer_spec.precompiled_charsmap, "here")
     assert (pairs["\u2026"], pairs["e\u0301"], pairs["\u00bd"], pairs["\x07"], pairs["\u3000"]) == (
@@ -156,7 +158,7 @@ def test_lowercase_with_accents(tmp_path):
         Tokenizer(tmp_path / "vocab.txt", False, strip_accents=True)
 
 
-def test_pretraining_data_need_word_pieces(bpe):
+def test_pretraining_data_need_wordpiece(bpe):
     tokenizer = ByteBpeTokenizer.from_directory(bpe)
     with pytest.raises(ValueError, match=r"with a WordPiece vocabulary, with \[CLS\]. Received one of 601 pieces"):
         PretrainingPieces.of(tokenizer.vocab)

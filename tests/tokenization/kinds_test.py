@@ -13,6 +13,8 @@ from bert_tf.tokenization.mask_reader import MaskReader
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from tests.tokenization.rust import differences
 
+pytestmark = pytest.mark.usefixtures("run_eagerly")
+
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
 IN_FRONT = families.family("xlm-roberta")  # its pieces stand in front of the SentencePiece model's
 
@@ -65,7 +67,7 @@ def test_ids_and_offsets_are_those_of_the_rust_tokenizers(name, rust, make):
 
 
 @pytest.mark.parametrize("name", ["byte_bpe_with_space", "unigram_cased"])
-def test_what_is_saved_is_the_same_tokenizer(name, rust, make, tmp_path):
+def test_saving_and_reading_gives_the_same_tokenizer(name, rust, make, tmp_path):
     tokenizer = make(name)
     tokenizer.save(tmp_path)
     again = type(tokenizer).from_directory(tmp_path)
@@ -83,7 +85,7 @@ def _on_purpose(tokenizer, difference):
     return any(text in difference.text for text in SLIPS)
 
 
-def test_pairs_have_their_familys_pieces(make):
+def test_pairs_have_the_special_tokens_of_their_family(make):
     bpe, unigram = make("byte_bpe"), make("unigram")
     rows = bpe(["the ship"], ["rain"], 16)
     pieces = "".join(bpe.vocab[i] for i in rows["input_ids"].numpy()[0])
@@ -96,7 +98,7 @@ def test_pairs_have_their_familys_pieces(make):
     assert unigram.mask == "[MASK]" and bpe.mask == "<mask>" and bpe.vocab[bpe.mask_id] == "<mask>"
 
 
-def test_pieces_as_a_reader_writes_them(make):
+def test_written_tokens_are_readable_text(make):
     bpe, unigram = make("byte_bpe"), make("unigram")
     assert bpe.written_pieces[bpe.vocab.index("\u0120the")] == " the" and "<mask>" in bpe.written_pieces
     assert unigram.written_pieces[unigram.vocab.index("\u2581the")] == " the"

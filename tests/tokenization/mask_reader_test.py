@@ -7,6 +7,8 @@ import tensorflow as tf
 from bert_tf.tokenization.mask_reader import MaskReader
 from bert_tf.tokenization.wordpiece import Tokenizer
 
+pytestmark = pytest.mark.usefixtures("run_eagerly")
+
 VOCAB = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[", "]", "mask", "cls", "i", "saw", "##s", ".")
 
 
@@ -37,7 +39,7 @@ def test_text_without_a_mask_is_the_tokenizers(tokenizer):
     assert MaskReader(tokenizer).tokenize(texts).to_list() == tokenizer.tokenize(texts).to_list()
 
 
-def test_positions():
+def test_masked_positions_are_those_of_the_masks():
     reader = MaskReader(Tokenizer(VOCAB))
     rows = reader.pad(reader.pack(reader.tokenize(["i [MASK] saw [MASK]", "saw", "[MASK]"]), max_seq_length=16))
     assert rows["input_ids"].numpy().tolist() == [[2, 9, 4, 10, 4, 3], [2, 10, 3, 0, 0, 0], [2, 4, 3, 0, 0, 0]]
@@ -49,7 +51,7 @@ def test_positions():
 
 
 @pytest.mark.parametrize("texts", [[], ["saw"]])
-def test_there_is_always_a_place_for_a_position(tokenizer, texts):
+def test_there_is_always_a_column_for_a_position(tokenizer, texts):
     reader = MaskReader(tokenizer)
     rows = reader.pad(reader.pack(reader.tokenize(tf.constant(texts, tf.string)), max_seq_length=16))
     np.testing.assert_array_equal(rows["masked_lm_positions"], np.zeros((len(texts), 1)))

@@ -9,6 +9,8 @@ from bert_tf.tokenization.wordpiece import Tokenizer
 from tests.tokenization import material
 from tests.tokenization.reference import Reference, is_dropped
 
+pytestmark = pytest.mark.usefixtures("run_eagerly")
+
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "unicode", "ﬁ", "ca", "##fe", "中", "国", "!", "σα", "##ς", "i", "##i",
          "ᄒ", "##ᅡ", "##ᆫ", "a", "##b"]  # fmt: skip
 
@@ -34,18 +36,18 @@ def slices(tokenizer, text):
         ("a" * 201 + "!", [("[UNK]", "a" * 201), ("!", "!")]),
     ],
 )  # fmt: skip
-def test_drawn_slices(text, want):
+def test_offsets_of_drawn_examples(text, want):
     assert slices(Tokenizer(VOCAB), text) == want
 
 
-def test_offsets_start_anew_in_each_text_and_skip_bytes_that_are_no_utf8():
+def test_offsets_start_at_0_in_each_text_and_skip_bytes_that_are_no_utf8():
     ids, starts, limits = Tokenizer(VOCAB).tokenize_with_offsets([b"\xe4\xbd a!", "", " é中", "!"])
     assert ids.to_list() == [[18, 10], [], [1, 8], [10]]
     assert starts.to_list() == [[1, 2], [], [1, 2], [0]]
     assert limits.to_list() == [[2, 3], [], [2, 3], [1]]
 
 
-def test_cased_text_is_its_pieces():
+def test_cased_text_is_the_text_of_its_tokens():
     tokenizer = Tokenizer(material.small_vocabulary(), do_lower_case=False)
     for piece, part in slices(tokenizer, "Tea at Ten, é e\u0301 \u1b05\u1b44 中国 ΣΑΣ!"):
         assert piece.removeprefix("##") == part

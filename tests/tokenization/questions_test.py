@@ -8,9 +8,11 @@ import tensorflow as tf
 from bert_tf.models import families
 from bert_tf.models.families import InputTemplate
 from bert_tf.tokenization.kinds import read_tokenizer
-from bert_tf.tokenization.questions import check_lengths, question_windows
+from bert_tf.tokenization.questions import check_lengths, encode_questions
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
+
+pytestmark = pytest.mark.usefixtures("run_eagerly")
 
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
 STRANGE = InputTemplate(("[CLS]",), ("[SEP]", "[SEP]"), ("[SEP]", "[CLS]"), second_segment=0)
@@ -18,7 +20,7 @@ STRANGE = InputTemplate(("[CLS]",), ("[SEP]", "[SEP]"), ("[SEP]", "[CLS]"), seco
 
 def test_rows_and_where_their_pieces_came_from():
     tokenizer = Tokenizer(tiny.VOCAB, template=STRANGE)
-    laid = question_windows(tokenizer, tf.constant(["is it"]), tf.constant(["the film is good"]), 9, 1, 2)
+    laid = encode_questions(tokenizer, tf.constant(["is it"]), tf.constant(["the film is good"]), 9, 1, 2)
     rows = [[tiny.VOCAB[i] for i in row] for row in laid.packed["input_ids"].to_list()]
     around = ["[CLS]", "is", "it", "[SEP]", "[SEP]"]
     assert rows == [[*around, "the", "film", "[SEP]", "[CLS]"], [*around, "film", "is", "[SEP]", "[CLS]"],
@@ -34,7 +36,7 @@ def test_rows_of_other_tokenizers(kind):
     family = families.with_tokenizer(kind)
     tokenizer = read_tokenizer(path, family, family.template)
     context = "  The caf\u00e9 ``and''  the se\u0301a "
-    laid = question_windows(tokenizer, tf.constant(["the sea"]), tf.constant([context]), 18, 4, 3)
+    laid = encode_questions(tokenizer, tf.constant(["the sea"]), tf.constant([context]), 18, 4, 3)
     template, pieces = tokenizer.template, tokenizer.tokenize([context]).to_list()[0]
     rows = laid.packed["input_ids"].to_list()
     assert len(rows) > 1

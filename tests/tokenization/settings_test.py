@@ -12,6 +12,8 @@ from bert_tf.tokenization.kinds import read_tokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 
+pytestmark = pytest.mark.usefixtures("run_eagerly")
+
 
 def _folder(tmp_path, config=None, special=None, vocab=tiny.VOCAB, **model):
     for name, values in (("tokenizer_config", config), ("special_tokens_map", special), ("config", model or None)):
@@ -50,7 +52,7 @@ def test_what_transformers_writes_by_default_is_read(tmp_path):
         ("tokenizer_class", "BertJapaneseTokenizer", "must be BertTokenizer or DistilBertTokenizer or "),
         ("tokenizer_class", "RobertaTokenizer", "must be BertTokenizer or DistilBertTokenizer or "),
         ("tokenizer_class", 3, "must be BertTokenizer or DistilBertTokenizer or "),
-        ("word_tokenizer_type", "mecab", 'must be .basic. or absent, for here words end at white'),
+        ("word_tokenizer_type", "mecab", "must be .basic. or absent, for here words end at white"),
         ("subword_tokenizer_type", "character", "must be .wordpiece. or absent"),
         ("mecab_kwargs", {"mecab_dic": "ipadic"}, "must be None or absent"),
         ("never_split", ["film"], "must be .* or absent, for here every word is split"),

@@ -4,7 +4,10 @@ import json
 
 import pytest
 
-from bert_tf.tokenization.wordpiece import Tokenizer, check_case
+from bert_tf.tokenization.vocabulary import check_case
+from bert_tf.tokenization.wordpiece import Tokenizer
+
+pytestmark = pytest.mark.usefixtures("run_eagerly")
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "##b", "É"]
 
@@ -18,7 +21,7 @@ def directory(tmp_path, config=None, vocab="[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n##b\n
     return path
 
 
-def test_attributes(tmp_path):
+def test_attributes_of_a_tokenizer(tmp_path):
     path = directory(tmp_path)
     tokenizer = Tokenizer(str(path / "vocab.txt"))
     assert tokenizer.vocab == PIECES and tokenizer.vocab_size == 7
@@ -29,12 +32,12 @@ def test_attributes(tmp_path):
     assert Tokenizer(PIECES).vocab_file is None
 
 
-def test_line_ends_and_blanks_are_no_part_of_a_piece(tmp_path):
+def test_line_ends_and_blanks_are_no_part_of_a_token(tmp_path):
     path = directory(tmp_path, vocab=" \r\n".join([*PIECES[:4], "", "x\u2028y", "a"]) + "\r\n\n\n")
     assert Tokenizer(path / "vocab.txt").vocab == [*PIECES[:4], "", "x\u2028y", "a"]
 
 
-def test_a_byte_order_mark_is_no_part_of_a_piece(tmp_path):
+def test_a_byte_order_mark_is_no_part_of_a_token(tmp_path):
     path = directory(tmp_path, vocab="\ufeff" + "\n".join(PIECES) + "\n")
     tokenizer = Tokenizer(path / "vocab.txt")
     assert tokenizer.vocab == PIECES and tokenizer.pad_id == 0

@@ -1,4 +1,4 @@
-"""Answers to questions about a text, each a part of it or none."""
+"""The error report of question answering."""
 
 import dataclasses
 import re
@@ -43,7 +43,7 @@ class QuestionReport(ErrorReport):
         return self.learned_nothing(f"'{answer}'" if answer else "that there is none")
 
     @property
-    def badness(self):
+    def severity(self):
         wrong = self.exact < 1
         return np.where(wrong, self.confidence * (1 - self.f1), -self.confidence)
 
@@ -60,17 +60,17 @@ class QuestionReport(ErrorReport):
         words, kind = question_words(self.examples.texts["question"])
         groups = {name: np.array([word == name for word in words]) for name, _ in Counter(words).most_common()}
         with page.section("By question word"):
-            common.grouped(page, kind, groups, scores, counted="questions")
+            common.add_group_means(page, kind, groups, scores, counted="questions")
             page.text("exact: the share answered word for word as people did. F1: the mean over the questions of how "
                       "far the words agree with the answer of people that suits best.")  # fmt: skip
         if has.any():
             shortest = np.array([min((len(text.split()) for text in texts), default=0) for texts in self.gold])
             groups = {name: _spread(has, chosen) for name, chosen in common.length_groups(shortest[has]).items()}
             with page.section("By length of the right answer"):
-                common.grouped(page, "words", groups, scores, counted="questions")
+                common.add_group_means(page, "words", groups, scores, counted="questions")
         common.add_means_by_length(page, self.examples, scores)
         among = " A probability is that among the best answers of the question."
-        common.calibration_part(page, self.confidence, self.exact == 1, "answers", among)
+        common.add_calibration(page, self.confidence, self.exact == 1, "answers", among)
         self._list_errors(page)
 
     def _show_answerable(self, page, has, scores):
@@ -78,7 +78,9 @@ class QuestionReport(ErrorReport):
         none = np.array([not text for text in self.given], float)
         with page.section("Answerable or not"):
             groups = {name: chosen for name, chosen in groups.items() if chosen.any()}
-            common.grouped(page, "the question", groups, {**scores, "answered with none": none}, counted="questions")
+            common.add_group_means(
+                page, "the question", groups, {**scores, "answered with none": none}, counted="questions"
+            )
             if self.threshold is not None:
                 page.text(
                     f"None is given where its score is over the best answer's by more than {self.threshold:.4g}, which "
@@ -114,7 +116,7 @@ def question_words(questions: Sequence[str]) -> tuple[list[str], str]:
 
 
 def _spread(has, chosen):
-    """The same choice, bool of those that `has` marks, among all."""
+    """Returns a choice among those that `has` marks as a choice among all, bool [n]."""
     spread = np.zeros(len(has), bool)
     spread[has] = chosen
     return spread

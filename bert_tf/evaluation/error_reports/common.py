@@ -1,4 +1,4 @@
-"""What error reports of all tasks share: examples, figures, sections, the page."""
+"""Base class and page of all tasks' error reports: rates, figures, sections."""
 
 import abc
 import dataclasses
@@ -26,7 +26,7 @@ class Fractions(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """How often each of L classes is right, is given, and is given rightly: int [L] each."""
+    """Counts of each of L classes among labels, predictions and right predictions: int [L] each."""
 
     gold: np.ndarray
     given: np.ndarray
@@ -64,7 +64,7 @@ def _ratio(part, whole):
 
 
 # === Judged ===
-# What a model answered on examples whose right answers are known: what every kind of such answers has.
+# Examples with labels and predictions: the interface of all error reports.
 
 
 class Shown(NamedTuple):
@@ -77,7 +77,7 @@ class Shown(NamedTuple):
         texts: {name: n texts}, one entry for each text that an example has.
         lengths: int [n], how long each is.
         unit: of the lengths.
-        place_name: what a place is called.
+        place_name: what a position is called.
     """
 
     path: str
@@ -98,7 +98,7 @@ class ErrorReport(abc.ABC):
 
     Attributes:
         examples: n of them.
-        remarks: {metric: what is to be said beside it, such as how it is averaged}.
+        remarks: {metric: a note to show next to it, such as how it is averaged}.
     """
 
     examples: Shown
@@ -106,7 +106,7 @@ class ErrorReport(abc.ABC):
 
     @property
     def warning(self) -> str:
-        """What must be known before any score is believed, one sentence; "": nothing."""
+        """A sentence that must be read before any score is believed; "": nothing."""
         return ""
 
     def learned_nothing(self, answers: str) -> str:
@@ -122,12 +122,12 @@ class ErrorReport(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def badness(self) -> np.ndarray:
+    def severity(self) -> np.ndarray:
         """float [n], greatest where the model was wrong and most sure of it; of right answers where it was least."""
 
     @abc.abstractmethod
     def columns(self) -> dict[str, Sequence]:
-        """Returns {name: n cells} of what is written beside id and texts."""
+        """Returns {name: n cells} of what is written in addition to id and texts."""
 
     @abc.abstractmethod
     def show(self, page: Page):
@@ -135,7 +135,7 @@ class ErrorReport(abc.ABC):
 
     def in_order(self, order: str = "file") -> np.ndarray:
         """Returns int [n]: the examples as the file has them, or "errors": the most confident errors first."""
-        return np.argsort(-self.badness, kind="stable") if order == "errors" else np.arange(len(self.examples))
+        return np.argsort(-self.severity, kind="stable") if order == "errors" else np.arange(len(self.examples))
 
     def worst(self, wrong: np.ndarray, most: int) -> np.ndarray:
         """Returns the `most` worst of those that are `wrong`, bool [n], the worst first."""
@@ -167,14 +167,14 @@ def _cell(value):
 
 
 # === Figures ===
-# The plots, each drawn on matplotlib's Axes; what colours say, shapes or places say too.
+# The plots, each drawn on matplotlib's Axes; what colours say, shapes or positions say too.
 
 
 _DOTS = 2000  # of a scatter at most: more would only hide each other
-_LETTERS = 18  # of a name beside a plot
+_LETTERS = 18  # of a name next to a plot
 
 
-def calibration(axes, bins: Bins):
+def draw_calibration(axes, bins: Bins):
     """The share of right answers in each bin as a bar, its mean probability as a dot, and the line of honesty."""
     edges = np.linspace(0, 1, len(bins.counts) + 1)
     there, width = bins.counts > 0, edges[1]
@@ -190,7 +190,7 @@ def calibration(axes, bins: Bins):
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderpad=0, columnspacing=1)
 
 
-def squares(axes, names, shares):
+def draw_confusions(axes, names, shares):
     """Who is taken for whom: a square's area is a share, float [L, L] of the rows' totals."""
     rows, columns = np.nonzero(shares)
     size = 230 / len(names)  # points between two rows
@@ -212,8 +212,8 @@ def squares(axes, names, shares):
     axes.set_axisbelow(True)
 
 
-def scatter(axes, gold, given, gold_name, given_name, is_same_scale=True):
-    """What was given against what is right; on one scale with the line on which they would be equal."""
+def draw_scatter(axes, gold, given, gold_name, given_name, is_same_scale=True):
+    """Draws predictions against labels; on one scale with the line on which they would be equal."""
     step = max(1, -(-len(gold) // _DOTS))
     axes.scatter(gold[::step], given[::step], s=6, color=FILL, alpha=0.6, linewidths=0)
     if is_same_scale:
@@ -223,7 +223,7 @@ def scatter(axes, gold, given, gold_name, given_name, is_same_scale=True):
     axes.set_ylabel(given_name)
 
 
-def residuals(axes, lengths, errors, unit):
+def draw_residuals(axes, lengths, errors, unit):
     """By how much each answer is off, by the length of its text."""
     step = max(1, -(-len(errors) // _DOTS))
     axes.scatter(lengths[::step], errors[::step], s=6, color=FILL, alpha=0.6, linewidths=0)
@@ -256,7 +256,7 @@ class Ratio(NamedTuple):
 Shares = Mapping[str, np.ndarray | Ratio]  # name -> float [n], 0 to 1, of which the mean is shown; or a ratio
 
 
-def label_rates(page: Page, noun: str, names: Sequence[str], counts: Counts, micro: str, counted: str = "examples"):
+def add_label_rates(page: Page, noun: str, names: Sequence[str], counts: Counts, micro: str, counted: str = "examples"):
     """Adds how often each label is right and given, and its rates, and their averages.
 
     Args:
@@ -291,7 +291,7 @@ def label_rates(page: Page, noun: str, names: Sequence[str], counts: Counts, mic
             page.table(None, [rows[i] for i in weakest if counts.gold[i]], columns)
 
 
-def confusion(page: Page, noun: str, names: Sequence[str], matrix: np.ndarray, remark: str = ""):
+def add_confusions(page: Page, noun: str, names: Sequence[str], matrix: np.ndarray, remark: str = ""):
     """Adds which label is taken for which.
 
     Args:
@@ -333,10 +333,12 @@ def _as_figure(page, noun, names, matrix):
     page.text(f"A square's area is its share of the row, the right {noun}; right answers lie on the diagonal.")
     drawn, named = matrix[np.ix_(kept, kept)], [names[i] for i in kept]
     totals = np.maximum(matrix.sum(1)[kept, None], 1)
-    page.figure(None, lambda axes: squares(axes, named, drawn / totals), 4.6, label=f"Which is taken for which: {what}")
+    page.figure(
+        None, lambda axes: draw_confusions(axes, named, drawn / totals), 4.6, label=f"Which is taken for which: {what}"
+    )
 
 
-def calibration_part(page: Page, confidence: np.ndarray, right: np.ndarray, noun: str, remark: str = ""):
+def add_calibration(page: Page, confidence: np.ndarray, right: np.ndarray, noun: str, remark: str = ""):
     """Adds how honest probabilities are.
 
     Args:
@@ -357,7 +359,7 @@ def calibration_part(page: Page, confidence: np.ndarray, right: np.ndarray, noun
             f"differ, on average over 15 bins of equal width. The mean probability is {percent(mean)}, and "
             f"{percent(share)} are right" + (f": the model is {tends}." if abs(mean - share) >= 0.005 else ".") + remark
         )
-        page.figure(None, lambda axes: calibration(axes, bins), label="Probability and share of right answers")
+        page.figure(None, lambda axes: draw_calibration(axes, bins), label="Probability and share of right answers")
     with page.section("Calibration, as numbers", is_open=False):
         page.table(None, _bin_rows(bins), ("probability", noun, "mean probability", "right"))
 
@@ -382,10 +384,10 @@ def add_means_by_length(page: Page, examples: Shown, shares: Shares, numbers: Ma
     """
     groups = length_groups(examples.lengths)
     with page.section("By length"):
-        grouped(page, examples.unit, groups, shares, numbers)
+        add_group_means(page, examples.unit, groups, shares, numbers)
 
 
-def grouped(
+def add_group_means(
     page: Page,
     noun: str,
     groups: Mapping[str, np.ndarray],
@@ -438,10 +440,10 @@ def add_examples(
 
 
 # === Page ===
-# The part of a page that shows what a model does: the one place that draws it, whatever the task.
+# The part of a report that shows a model's predictions, whatever the task.
 
 
-def scored(
+def render_scored(
     judged: Mapping[str, ErrorReport], scores: Mapping[str, float], step: int | None = None, salt: str = ""
 ) -> str:
     """Returns the fragment for `Page.keep`: the scores, and for each file of examples what was answered.
@@ -469,7 +471,7 @@ def scored(
 
 
 def _remark(name, judged):
-    """Returns what is to be said beside a score: what any of the files says of a metric of that name."""
+    """Returns the note next to a score: what any of the files says of a metric of that name."""
     metric = name.removeprefix("eval_")
     for split, each in judged.items():
         suffix = split.partition("_")[2]

@@ -58,7 +58,7 @@ class SingleLabelReport(ErrorReport):
         )
 
     @property
-    def badness(self):
+    def severity(self):
         return np.where(self.given == self.gold, -1, 1) * self.confidence
 
     def columns(self):
@@ -68,16 +68,16 @@ class SingleLabelReport(ErrorReport):
     def show(self, page: Page):
         right, count = self.given == self.gold, len(self.labels)
         counts = Counts.of_pairs(self.gold, self.given, count)
-        common.label_rates(page, self.label_noun, self.labels, counts, _MICRO)
+        common.add_label_rates(page, self.label_noun, self.labels, counts, _MICRO)
         kept, matrix = _matrix(self.gold, self.given, count)
         remark = "" if len(kept) == count else f"Of {count:,} labels the {len(kept)} that are mixed up most."
-        common.confusion(page, self.label_noun, [self.labels[i] for i in kept], matrix, remark)
-        common.calibration_part(page, self.confidence, right, "answers")
+        common.add_confusions(page, self.label_noun, [self.labels[i] for i in kept], matrix, remark)
+        common.add_calibration(page, self.confidence, right, "answers")
         self._list_errors(page, right)
         if self.meanings:
             numbers = np.array([len(each) for each in self.meanings])
             with page.section("By number of choices"):
-                common.grouped(page, "choices", common.length_groups(numbers), {"right": right})
+                common.add_group_means(page, "choices", common.length_groups(numbers), {"right": right})
         common.add_means_by_length(page, self.examples, {"right": right, "mean probability": self.confidence})
 
     def _list_errors(self, page, right):
@@ -97,7 +97,7 @@ class SingleLabelReport(ErrorReport):
 
 
 class MultipleChoiceReport(SingleLabelReport):
-    """The same where each example has choices of its own, which `labels` only number."""
+    """Examples that have choices of their own, which `labels` only number."""
 
     label_noun = "choice"
 
@@ -107,9 +107,9 @@ def _matrix(gold, given, count):
     wrong = gold != given
     mixed = sum(np.bincount(side[wrong], minlength=count) for side in (gold, given))
     kept = np.sort(np.argsort(-mixed, kind="stable")[:_LABELS])
-    place = np.full(count, -1)
-    place[kept] = np.arange(len(kept))
-    rows, columns = place[gold], place[given]
+    index = np.full(count, -1)
+    index[kept] = np.arange(len(kept))
+    rows, columns = index[gold], index[given]
     cells = (rows * len(kept) + columns)[(rows >= 0) & (columns >= 0)]
     return kept, np.bincount(cells, minlength=len(kept) ** 2).reshape(len(kept), len(kept))
 
@@ -159,7 +159,7 @@ class MultiLabelReport(ErrorReport):
         return np.maximum(self.probabilities, 1 - self.probabilities)
 
     @property
-    def badness(self):
+    def severity(self):
         """The surest wrong answer's probability; without one, less than 0: the least sure answer's."""
         wrong = self.given != self.gold
         surest = np.where(wrong, self.confidence, 0).max(-1)
@@ -173,14 +173,14 @@ class MultiLabelReport(ErrorReport):
     def show(self, page: Page):
         right = self.given == self.gold
         whole = right.all(-1)
-        common.label_rates(page, "label", self.labels, Counts.of_marks(self.gold, self.given), _MARKS_MICRO)
+        common.add_label_rates(page, "label", self.labels, Counts.of_marks(self.gold, self.given), _MARKS_MICRO)
         remark = f" An answer is a yes or no to one of the {len(self.labels)} labels of one example."
-        common.calibration_part(page, self.confidence.ravel(), right.ravel(), "answers", remark)
+        common.add_calibration(page, self.confidence.ravel(), right.ravel(), "answers", remark)
         self._list_errors(page, whole)
         numbers = self.gold.sum(-1)
         shares = {"all labels right": whole.astype(float), "labels right": right.mean(-1)}
         with page.section("By number of labels"):
-            common.grouped(page, "right labels", {f"{n}": numbers == n for n in np.unique(numbers)}, shares)
+            common.add_group_means(page, "right labels", {f"{n}": numbers == n for n in np.unique(numbers)}, shares)
         common.add_means_by_length(page, self.examples, shares)
 
     def _list_errors(self, page, whole):

@@ -1,4 +1,4 @@
-"""A tag to each word: which entities are found, taken for others, missed and invented."""
+"""The error report of tagging: entities that are found, taken for others, missed and invented."""
 
 import dataclasses
 from collections import Counter
@@ -37,7 +37,7 @@ class TaggingReport(ErrorReport):
         return self.learned_nothing(f"the tag '{given.pop()}'") if len(given) == 1 < len(gold) else ""
 
     @property
-    def badness(self):
+    def severity(self):
         """The surest wrong tag's probability; without one, less than 0: the least sure tag's."""
         return np.array([
             max((p for a, b, p in zip(*each, strict=True) if a != b), default=-min(each[2]))
@@ -53,7 +53,7 @@ class TaggingReport(ErrorReport):
         sides = [[parse_entities(tags) for tags in side] for side in (self.gold, self.given)]
         types = sorted({entity.type for side in sides for each in side for entity in each})
         both = list(zip(*sides, strict=True))
-        pairs = [pair for golds, givens in both for pair in match(golds, givens)]
+        pairs = [pair for golds, givens in both for pair in match_entities(golds, givens)]
         if types:
             self._show_types(page, types, sides, pairs)
         self._show_words(page)
@@ -65,11 +65,11 @@ class TaggingReport(ErrorReport):
         common.add_means_by_length(page, self.examples, shares)
 
     def _show_types(self, page, types, sides, pairs):
-        names, place = [name or "(no type)" for name in types], {name: i for i, name in enumerate(types)}
+        names, index = [name or "(no type)" for name in types], {name: i for i, name in enumerate(types)}
         hits = [gold for gold, given in pairs if gold == given]
         golds, givens = ([entity for each in side for entity in each] for side in sides)
-        counts = [_count(each, place) for each in (golds, givens, hits)]
-        common.label_rates(page, "type", names, Counts(*counts), _MICRO, "entities")
+        counts = [_count(each, index) for each in (golds, givens, hits)]
+        common.add_label_rates(page, "type", names, Counts(*counts), _MICRO, "entities")
         found = Counter((kind_of_error(*pair), (pair[0] or pair[1]).type) for pair in pairs)
         with page.section("Kinds of errors"):
             page.text("Each entity once, by its right type; invented ones by the type given. An entity is right if its "
@@ -78,16 +78,16 @@ class TaggingReport(ErrorReport):
             page.table(None, rows, ("type", *_KINDS))
         matrix = np.zeros([len(types) + 1] * 2, int)
         for gold, given in pairs:
-            matrix[tuple(len(types) if each is None else place[each.type] for each in (gold, given))] += 1
+            matrix[tuple(len(types) if each is None else index[each.type] for each in (gold, given))] += 1
         remark = "Entities that overlap are held against each other, also where their ends differ. "
-        common.confusion(page, "type", [*names, NONE], matrix,
+        common.add_confusions(page, "type", [*names, NONE], matrix,
                         remark + f"Given as {NONE!r}: missed. Rightly {NONE!r}: invented.")  # fmt: skip
 
     def _show_words(self, page):
         chances = np.array([p for each in self.chances for p in each])
         tags = zip(self.gold, self.given, strict=True)
         right = np.array([a == b for golds, givens in tags for a, b in zip(golds, givens, strict=True)])
-        common.calibration_part(page, chances, right, "tags of words", " Most words are outside of entities, and easy.")
+        common.add_calibration(page, chances, right, "tags of words", " Most words are outside of entities, and easy.")
 
     def _list_errors(self, page, both):
         wrong = np.array([golds != givens for golds, givens in both])
@@ -95,13 +95,13 @@ class TaggingReport(ErrorReport):
         lost = [_named(words, set(golds) - set(givens)) for words, (golds, givens) in sentences]
         added = [_named(words, set(givens) - set(golds)) for words, (golds, givens) in sentences]
         columns = {"right, not found": lost, "found, not right": added}
-        columns |= {"surest wrong tag": [f"{max(value, 0):.3f}" for value in self.badness]}
+        columns |= {"surest wrong tag": [f"{max(value, 0):.3f}" for value in self.severity]}
         note = f"{int(wrong.sum()):,} of {len(wrong):,} sentences have an entity that is not right; first those with "
         note += "the wrong tag that the model was surest of, whose probability is given."
         common.add_examples(page, "Most confident errors", self, self.worst(wrong, common.MOST), columns, note)
 
 
-def match(
+def match_entities(
     golds: Sequence[EntitySpan], givens: Sequence[EntitySpan]
 ) -> list[tuple[EntitySpan | None, EntitySpan | None]]:
     """Pairs the right entities of a sentence with those given: of equal words first, then of the greatest overlap.
@@ -137,8 +137,8 @@ def _overlap(a, b):
     return min(a.last, b.last) - max(a.first, b.first) + 1
 
 
-def _count(found, place):
-    return np.bincount([place[each.type] for each in found], minlength=len(place))
+def _count(found, index):
+    return np.bincount([index[each.type] for each in found], minlength=len(index))
 
 
 def _named(words, some):

@@ -1,4 +1,4 @@
-"""The error report of regression and of answer positions."""
+"""The error reports of regression and of retrieval."""
 
 import dataclasses
 
@@ -43,7 +43,7 @@ class RegressionReport(ErrorReport):
         return self.learned_nothing(f"{self.given[0]:.5g}") if is_one else ""
 
     @property
-    def badness(self):
+    def severity(self):
         return np.abs(self.errors)
 
     def columns(self):
@@ -64,7 +64,7 @@ class RegressionReport(ErrorReport):
                                   ("always the mean", f"{np.abs(self.gold - mean).mean():.4g}",
                                    "the mean absolute error of that answer")])  # fmt: skip
             drawn = (self.gold, self.given, "right", self.given_name, self.is_same_scale)
-            page.figure(None, lambda axes: common.scatter(axes, *drawn), 3.2, label="Given against right numbers")
+            page.figure(None, lambda axes: common.draw_scatter(axes, *drawn), 3.2, label="Given against right numbers")
         if self.is_same_scale:
             common.add_means_by_length(page, self.examples, {}, {"absolute error": off, "mean error": errors})
             self._draw_by_length(page, errors)
@@ -78,14 +78,14 @@ class RegressionReport(ErrorReport):
     def _draw_by_length(self, page, errors):
         lengths, unit = self.examples.lengths, self.examples.unit
         with page.section("Errors by length"):
-            page.figure(None, lambda axes: common.residuals(axes, lengths, errors, unit), label="Errors by length")
+            page.figure(None, lambda axes: common.draw_residuals(axes, lengths, errors, unit), label="Errors by length")
 
     def _off(self, error):
         return f"{error:+.4g}" if self.is_same_scale else f"{100 * error:+.0f}"
 
 
 # === Places ===
-# Texts that look for the ones that belong to them: at which place each finds it.
+# Retrieval: at which rank each text finds the one that belongs to it.
 
 
 _LIMITS = (1, 3, 10, 100)
@@ -98,7 +98,7 @@ class RetrievalReport(ErrorReport):
     places: np.ndarray
 
     @property
-    def badness(self):
+    def severity(self):
         return self.places.astype(float)
 
     def columns(self):

@@ -20,7 +20,7 @@ from absl import logging
 
 import bert_tf
 from bert_tf.data.features import Ragged
-from bert_tf.data.tables import shown_lines
+from bert_tf.data.tables import format_lines
 from bert_tf.inference.batch_prediction.formats import Csv, format_of
 from bert_tf.inference.batch_prediction.table import InputTable, PartWriter, TableRows, join_parts
 from bert_tf.utils import shards
@@ -231,7 +231,7 @@ def _tell_of_missing(table, found, form):
     if not found.missing:
         return
     noun = "row" if table.path.lower().endswith(".parquet") else "line"
-    where = f"in {noun}{word_for(found.missing, '', 's')} {shown_lines(found.lines, found.missing)}"
+    where = f"in {noun}{word_for(found.missing, '', 's')} {format_lines(found.lines, found.missing)}"
     if not form.holds_null:
         raise ValueError(
             f"{table.path}: every row must have a text where the answers are arrays, which hold no null. Received "

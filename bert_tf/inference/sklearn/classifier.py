@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.loading import load_description, save_description
 from bert_tf.checkpoints.store import CheckpointManager
-from bert_tf.evaluation.error_reports.common import Shown, scored
+from bert_tf.evaluation.error_reports.common import Shown, render_scored
 from bert_tf.evaluation.error_reports.labels import SingleLabelReport
 from bert_tf.inference.sklearn.embedder import (
     as_examples,
@@ -290,7 +290,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
         examples = Shown("X", list(map(str, numbers)), numbers, {"text": texts}, lengths, "characters")
         judged = SingleLabelReport(examples=examples, gold=gold, probabilities=self.predict_proba(texts), labels=names)
         page = Page(type(self).__name__)
-        page.keep("eval", scored({"dev": judged}, {"accuracy": float(np.mean(judged.given == gold))}))
+        page.keep("eval", render_scored({"dev": judged}, {"accuracy": float(np.mean(judged.given == gold))}))
         return page.html()
 
     def save(self, output_dir: str | os.PathLike):

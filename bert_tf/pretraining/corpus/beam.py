@@ -29,7 +29,7 @@ from bert_tf.pretraining.corpus.job import CorpusJob, check_made, check_text, ch
 from bert_tf.pretraining.corpus.statistics import Statistics, origin_of, sources_of, texts_beside
 from bert_tf.pretraining.corpus.unit import make_records, number_of_units
 from bert_tf.pretraining.records.groups import MaskingVocabulary
-from bert_tf.tokenization.added_tokens import names_with
+from bert_tf.tokenization.added_tokens import names_with_added
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.utils.documents import read_blocks, read_documents
 
@@ -198,7 +198,7 @@ def _number_of_units(counts, job):
 
 def _stamp(job):
     """Returns what the first record of each file is to say."""
-    pieces = names_with(Vocabulary.read(job.vocab_file).pieces, job.added_tokens)
+    pieces = names_with_added(Vocabulary.read(job.vocab_file).pieces, job.added_tokens)
     return origin_of(pieces, job.do_lower_case, job.strips_accents, job.options).stamp()
 
 

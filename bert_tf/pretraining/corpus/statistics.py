@@ -15,7 +15,7 @@ from bert_tf.pretraining.corpus.examples import FORCED_ACTUAL
 from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.pretraining.records.origin import DESCRIPTION, VOCABULARY, RecordMetadata, vocabulary_fingerprint
-from bert_tf.tokenization.added_tokens import added_tokens_config, names_with
+from bert_tf.tokenization.added_tokens import added_tokens_config, names_with_added
 from bert_tf.tokenization.vocabulary import CONFIG_FILE, VOCAB_FILE, Vocabulary, case_settings, config_text
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.shards import set_name
@@ -204,7 +204,7 @@ def texts_beside(job, sizes: dict[str, int], statistics: Statistics, sources: di
 
 
 def _values(job, vocabulary, statistics, sources):
-    names = names_with(vocabulary.pieces, job.added_tokens)
+    names = names_with_added(vocabulary.pieces, job.added_tokens)
     origin = origin_of(names, job.do_lower_case, job.strips_accents, job.options)
     pieces = {"file": job.vocab_file, "pieces": len(names), "sha256": origin.vocabulary}
     options = dataclasses.asdict(job.options)

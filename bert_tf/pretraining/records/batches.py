@@ -74,9 +74,9 @@ class Batches:
 
 def shuffled(paths: list[str], seed: int) -> tf.data.Dataset:
     """Returns the serialized records of all files; each time they are gone through in another order."""
-    files = records.files(paths).shuffle(len(paths), seed, reshuffle_each_iteration=True)
+    files = records.list_record_files(paths).shuffle(len(paths), seed, reshuffle_each_iteration=True)
     # One thread: with more of them a row costs ten times as much, which a resumed run that passes over many would feel.
-    rows = files.interleave(records.in_file, cycle_length=min(len(paths), _FILES_AT_ONCE), block_length=1)
+    rows = files.interleave(records.read_record_file, cycle_length=min(len(paths), _FILES_AT_ONCE), block_length=1)
     return rows.shuffle(_SHUFFLED, seed, reshuffle_each_iteration=True)
 
 
@@ -249,7 +249,7 @@ class Records:
         if "next_sentence_labels" in held:
             packed = "sentence_ids" in held
             expect |= dict.fromkeys(_SENTENCES if packed else _SENTENCES[:1], packed and lengths[_SENTENCES[0]] or 1)
-        records.parser(paths, tuple(lengths), expect)
+        records.build_parser(paths, tuple(lengths), expect)
         origin.check_whole(paths)
         return cls(paths, lengths, origins={path: RecordMetadata.of(path) for path in paths})
 
@@ -330,7 +330,7 @@ class Records:
             as `batches`, but that they end.
         """
         packed = self.packed if packed is None else packed
-        rows = records.serialized(self.paths).batch(batch_size, drop_remainder=packed or not self.packed)
+        rows = records.read_serialized(self.paths).batch(batch_size, drop_remainder=packed or not self.packed)
         batches = self._prepared(rows, 0, masks)
         if packed and not self.packed:
             batches = batches.map(as_packed)
@@ -341,7 +341,7 @@ class Records:
     def sample(self, path: str, rows: int) -> dict[str, tf.Tensor]:
         """Returns the first rows of one of the files, so many or all that it has; it raises what `batches` does."""
         one = dataclasses.replace(self, paths=[path])
-        return next(iter(one._prepared(records.serialized([path]).batch(rows).take(1), 0, None)))
+        return next(iter(one._prepared(records.read_serialized([path]).batch(rows).take(1), 0, None)))
 
     def _prepared(self, rows, start, masks):
         """Makes batches of serialized records, of which the first is number `start`."""
@@ -350,7 +350,7 @@ class Records:
                 "Records must have no masks where masks are to be drawn anew each epoch. Received records that are "
                 f"masked already, such as {self.paths[0]}; make them by create_pretraining_data with `dynamic_masking`."
             )
-        parse, limits = records.parser(self.paths, tuple(self.lengths), stamps=True), self._limits()
+        parse, limits = records.build_parser(self.paths, tuple(self.lengths), stamps=True), self._limits()
         stamps = sorted({read_stamp(path) or b"" for path in self.paths} | {b""})
 
         def prepare(number, serialized):

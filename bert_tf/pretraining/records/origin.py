@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from bert_tf.data import records
-from bert_tf.tokenization.added_tokens import names_with, read_added_tokens
+from bert_tf.tokenization.added_tokens import names_with_added, read_added_tokens
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
 from bert_tf.utils.files import brief, files_below
 from bert_tf.utils.json_files import read_object
@@ -166,7 +166,7 @@ def vocabulary_of(path: str, origin: RecordMetadata) -> str | None:
     for candidate in sorted(there, key=lambda candidate: (candidate != own, candidate)):
         vocabulary = Vocabulary.read(candidate)
         parts = os.path.dirname(candidate), vocabulary.pieces, vocabulary.id_of, SPECIAL_PIECES
-        if vocabulary_fingerprint(names_with(vocabulary.pieces, read_added_tokens(*parts))) == origin.vocabulary:
+        if vocabulary_fingerprint(names_with_added(vocabulary.pieces, read_added_tokens(*parts))) == origin.vocabulary:
             return candidate
     return None
 

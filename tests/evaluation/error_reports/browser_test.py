@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from bert_tf.evaluation.error_reports.common import scored
+from bert_tf.evaluation.error_reports.common import render_scored
 from bert_tf.utils.report import Page
 from tests.evaluation.error_reports.support import NASTY, choices
 from tests.serving.browser import CONTRAST, PATH, Browser
@@ -26,7 +26,9 @@ def page(tmp_path_factory):
     chances = rng.dirichlet(np.full(len(names), 0.1), 200)
     texts = [f"{NASTY} " * (1 + i % 20) for i in range(200)]
     whole = Page("Run")
-    whole.keep("eval", scored({"dev": choices(rng.integers(0, 42, 200), chances, names, texts)}, {"eval_f1": 0.5}, 7))
+    whole.keep(
+        "eval", render_scored({"dev": choices(rng.integers(0, 42, 200), chances, names, texts)}, {"eval_f1": 0.5}, 7)
+    )
     for i in range(4):
         whole.table(f"table {i}", [("a", 1, "remark")])
     path = tmp_path_factory.mktemp("page") / "report.html"
@@ -42,7 +44,7 @@ async def _open(browser, page, scheme):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_is_legible_and_asks_for_nothing(page, scheme):
+def test_the_page_is_legible_and_loads_nothing(page, scheme):
     async def look():
         async with Browser() as browser:
             await _open(browser, page, scheme)

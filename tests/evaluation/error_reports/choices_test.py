@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_tf.evaluation.error_reports.common import scored
+from bert_tf.evaluation.error_reports.common import render_scored
 from bert_tf.evaluation.error_reports.labels import MultipleChoiceReport
 from tests.evaluation.error_reports.support import NASTY, Sections, choices, shown
 
@@ -16,7 +16,7 @@ def _many(labels):
     return choices(rng.integers(0, labels, 300), chances, [f"label {i}" for i in range(labels)])
 
 
-def test_two_labels():
+def test_report_of_two_labels():
     page = Sections(choices(GOLD, CHANCES, ["no", NASTY], texts=["a", "b " * 4, NASTY, "d"]))
     names = ["Each label", "Averages", "Confusions", "Calibration", "Calibration, as numbers"]
     assert [*page.tables][1:] == [*names, "Most confident errors", "By length"]
@@ -47,13 +47,13 @@ def test_one_answer_to_all_is_warned_of_first_where_there_are_several_labels():
         "All 4 answers on dev.tsv are the label 'good', and always answering so has an accuracy of 0.750: the model "
         "has learned nothing; train longer, or try another learning rate."
     )
-    page = scored({"dev": judged}, {"accuracy": 0.75})
+    page = render_scored({"dev": judged}, {"accuracy": 0.75})
     assert page.count("Warning: All 4 answers") == 1 and page.index("Warning: ") < page.index("<table")
     for other in (choices(GOLD, CHANCES, ["good", "bad"]), choices([0, 0, 0, 0], always, ["good", "bad"])):
-        assert other.warning == "" and "Warning" not in scored({"dev": other}, {"accuracy": 0.5})
+        assert other.warning == "" and "Warning" not in render_scored({"dev": other}, {"accuracy": 0.5})
 
 
-def test_calibration_says_what_the_score_says():
+def test_calibration_error_of_the_report_is_the_score_s():
     page = Sections(choices(GOLD, CHANCES, ["no", "yes"]))
     assert "ECE 0.4500" in page.text["Calibration"]  # (0.1 + 0.8 + 0.6 + 0.3) / 4
     assert sum(int(row[1]) for row in page.tables["Calibration, as numbers"][0][1:]) == 4
@@ -86,7 +86,7 @@ def test_without_an_error_the_page_says_so():
     assert page.tables["Most confident errors"] == [] and "None." in page.text["Most confident errors"]
 
 
-def test_choices_of_an_example_s_own_are_shown_by_what_they_say():
+def test_choices_are_shown_with_their_texts():
     chances = np.array([[0.2, 0.8, 0], [0.1, 0.3, 0.6]])
     meanings = [["yes it is", "no"], ["a", "b", "c"]]
     judged = MultipleChoiceReport(examples=shown(["one", "two"]), gold=np.array([0, 2]), probabilities=chances,
@@ -112,8 +112,8 @@ def test_lengths_are_grouped():
     ]  # fmt: skip
 
 
-def test_a_score_has_its_remark_whatever_file_it_is_of():
+def test_scores_of_every_file_have_their_remark():
     judged = choices(GOLD, CHANCES, ["no", "yes"], remarks={"f1": "of 'yes', the last label"})
-    text = scored({"dev": judged, "dev_mismatched": judged}, {"eval_f1": 0.5, "eval_f1_mismatched": 0.25}, 1200)
+    text = render_scored({"dev": judged, "dev_mismatched": judged}, {"eval_f1": 0.5, "eval_f1_mismatched": 0.25}, 1200)
     assert text.count("<td>of &#x27;yes&#x27;, the last label</td>") == 2
     assert "Of the model after step 1,200." in text and text.count("What it does on dev.tsv") == 2

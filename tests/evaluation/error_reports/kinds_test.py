@@ -7,12 +7,12 @@ from bert_tf.evaluation.entities import EntitySpan
 from bert_tf.evaluation.error_reports.answers import QuestionReport, question_words
 from bert_tf.evaluation.error_reports.common import Shown
 from bert_tf.evaluation.error_reports.labels import MultiLabelReport
-from bert_tf.evaluation.error_reports.tagging import TaggingReport, kind_of_error, match
+from bert_tf.evaluation.error_reports.tagging import TaggingReport, kind_of_error, match_entities
 from bert_tf.evaluation.error_reports.values import RegressionReport, RetrievalReport
 from tests.evaluation.error_reports.support import Sections, shown
 
 
-def test_several_labels():
+def test_report_of_several_labels():
     gold = np.array([[1, 1], [0, 0], [1, 0]], bool)
     chances = np.array([[0.9, 0.2], [0.4, 0.1], [0.9, 0.95]])
     page = Sections(
@@ -30,7 +30,7 @@ def test_several_labels():
     ]
 
 
-def test_numbers():
+def test_report_of_regression():
     gold, given = np.array([1.0, 2.0, 4.0]), np.array([1.5, 2.0, 2.0])
     page = Sections(RegressionReport(examples=shown(["a", "b", "c"]), gold=gold, given=given))
     rows = {row[0]: row[1] for row in page.tables["Given and right"][0]}
@@ -72,7 +72,7 @@ def test_models_that_give_one_answer_to_all_are_warned_of():
         assert judged.warning == ""
 
 
-def test_places():
+def test_report_of_retrieval():
     page = Sections(RetrievalReport(examples=shown(["a", "b"]), places=np.array([1, 7])))
     assert page.tables["Places"][0][1] == ["among the first 1", "50.0 %"]
     assert page.tables["Furthest from what belongs to them"][0][1:] == [["3", "7", "b"]]
@@ -95,10 +95,10 @@ A, B = EntitySpan("PER", 0, 1), EntitySpan("LOC", 3, 3)
     ],
 )
 def test_every_entity_is_held_against_one_at_most(gold, given, kinds):
-    assert [kind_of_error(*pair) for pair in match(gold, given)] == kinds
+    assert [kind_of_error(*pair) for pair in match_entities(gold, given)] == kinds
 
 
-def test_tags():
+def test_report_of_tagging():
     words = [["Joan", "Baez", "in", "Rome"], ["no", "name"], ["x", "y"]]
     gold = [["B-PER", "I-PER", "O", "B-LOC"], ["O", "O"], ["B-LOC", "O"]]
     given = [["B-PER", "O", "O", "B-ORG"], ["O", "B-LOC"], ["B-LOC", "O"]]
@@ -142,7 +142,7 @@ def _questions(asked, gold, given, confidence, exact, f1):
     return QuestionReport(examples=examples, gold=gold, given=given, threshold=-1.5, **numbers)
 
 
-def test_questions():
+def test_report_of_questions():
     asked = ["Who sang ?", "In which year ?", "How many songs ?", "who was <b>he</b> ?"]
     gold = [["Joan Baez", "Baez"], ["1959"], [], ["a man of the people"]]
     judged = _questions(asked, gold, ["Baez", "in 1960", "", ""], [0.9, 0.8, 0.7, 0.6], [1, 0, 1, 0], [1, 0, 1, 0.5])

@@ -22,7 +22,7 @@ def test_averages_are_those_of_scikit_learn(average):
     _close(counts.rates(), each)
 
 
-def test_several_labels_are_counted_each():
+def test_each_of_several_labels_is_counted():
     gold, given = np.array([[1, 0], [1, 1], [0, 0]], bool), np.array([[1, 1], [0, 1], [0, 0]], bool)
     counts = Counts.of_marks(gold, given)
     assert [part.tolist() for part in counts] == [[2, 1], [1, 2], [1, 1]]

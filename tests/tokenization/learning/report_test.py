@@ -30,7 +30,7 @@ def test_by_hand(tokenizer):
 
 def test_words_give_the_pieces_that_sentences_give(tokenizer):
     sentences = ["The walks, the WALKED.", "Walkeds? Thé cat"]
-    fit = learning.measure_vocabulary(tokenizer, learning.count([sentences], True))
+    fit = learning.measure_vocabulary(tokenizer, learning.count_words([sentences], True))
     ids = tokenizer.tokenize(sentences).flat_values
     assert fit.words * fit.pieces_per_word == pytest.approx(len(ids))
     assert fit.words * fit.share_unknown == pytest.approx(int((ids.numpy() == tokenizer.unk_id).sum()))

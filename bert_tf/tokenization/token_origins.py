@@ -1,4 +1,4 @@
-"""Where each piece of the rows that a task lays out came from, whatever the task does with texts; in the graph."""
+"""Tracks which text and which characters each token of a task's encoded sequences came from, in the graph."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from bert_tf.tokenization.base import BaseTokenizer
 
 
 class TokenOrigins(NamedTuple):
-    """Pieces, int32 [...] each.
+    """Tokens, int32 [...] each.
 
     Attributes:
         ids: `input_ids`.
@@ -25,12 +25,12 @@ class TokenOrigins(NamedTuple):
 
 
 class OriginTracker:
-    """A tokenizer's face whose ids are places in a list of all pieces of the texts; `found` looks them up.
+    """A tokenizer's interface whose ids are indices into a list of all tokens of the texts; `found` looks them up.
 
-        pieces of the texts     [good, film | bad]
-        input_ids of two rows   -3 0 1 -4,  -3 2 -4 -1          below 0: special pieces and padding, -1 - their ids
+        tokens of the texts     [good, film | bad]
+        input_ids of two        -3 0 1 -4,  -3 2 -4 -1          below 0: special tokens and padding, -1 - their ids
 
-    A task cuts, repeats and joins such ids as it does those of pieces, so nothing needs to be known of its windows.
+    A task cuts, repeats and joins such ids as it does those of tokens, so nothing needs to be known of its windows.
 
     Args:
         tokenizer: a `BaseTokenizer`.
@@ -45,11 +45,11 @@ class OriginTracker:
         self._texts: list[TokenOrigins] = []  # of each text of the examples, in the order in which a task reads them
 
     def tokenize(self, texts) -> tf.RaggedTensor:
-        """Returns the places of the pieces of each text (strings [n]): RaggedTensor of int32 [n, (pieces)]."""
+        """Returns the indices of the tokens of each text (strings [n]): RaggedTensor of int32 [n, (tokens)]."""
         return self.tokenize_with_offsets(texts)[0]
 
     def tokenize_with_offsets(self, texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Returns what `Tokenizer.tokenize_with_offsets` does, with places in place of ids."""
+        """Returns what `Tokenizer.tokenize_with_offsets` does, with indices instead of ids."""
         ids, starts, limits = self._tokenizer.tokenize_with_offsets(texts)
         before = sum(tf.size(each.ids) for each in self._texts)
         of_text = tf.fill(tf.shape(ids.flat_values), len(self._texts))
@@ -64,13 +64,12 @@ class OriginTracker:
         """Returns what `Tokenizer.pad` does."""
         return packing.pad(packed, None, -1 - self._tokenizer.pad_id)
 
-    def found(self, places: tf.Tensor) -> TokenOrigins:
-        """Returns the pieces at some places, int32 [...], as rows of this tokenizer hold them."""
+    def found(self, indices: tf.Tensor) -> TokenOrigins:
+        """Returns the tokens at indices, int32 [...], as sequences of this tokenizer hold them."""
         columns = (tf.concat([*parts, [0]], 0) for parts in zip(*self._texts, strict=True))  # [0]: there may be none
-        of_pieces = TokenOrigins(*(tf.gather(column, tf.maximum(places, 0)) for column in columns))
-        is_special = places < 0
-        instead = TokenOrigins(-1 - places, *(tf.fill(tf.shape(places), number) for number in (0, 0, -1)))
-        return TokenOrigins(*(tf.where(is_special, *each) for each in zip(instead, of_pieces, strict=True)))
+        ordinary = TokenOrigins(*(tf.gather(column, tf.maximum(indices, 0)) for column in columns))
+        special = TokenOrigins(-1 - indices, *(tf.fill(tf.shape(indices), number) for number in (0, 0, -1)))
+        return TokenOrigins(*(tf.where(indices < 0, *each) for each in zip(special, ordinary, strict=True)))
 
-    def _special(self, piece):
-        return -1 - self._tokenizer.vocab.index(piece)
+    def _special(self, token):
+        return -1 - self._tokenizer.vocab.index(token)

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from bert_tf.data import table_checks, tables
-from bert_tf.data.checks import look
+from bert_tf.data.checks import check_samples
 from bert_tf.data.columns import NAME, number
 from bert_tf.data.samples import LintSample, TableLayout
 
@@ -39,7 +39,7 @@ def sample(path, header=True, columns=("text",), label="label", kind=NAME):
 
 def kinds(train, dev=None):
     """Returns {kind: finding} of what is found."""
-    found = look({"train": train} | ({"dev": dev} if dev else {}))
+    found = check_samples({"train": train} | ({"dev": dev} if dev else {}))
     assert len({(finding.kind, finding.path) for finding in found}) == len(found), found
     return {finding.kind: finding for finding in found}
 
@@ -47,7 +47,7 @@ def kinds(train, dev=None):
 def test_nothing_is_found_in_clean_files(tmp_path):
     train = sample(write(tmp_path / "train.tsv", [HEADER, *ROWS[:24]]))
     dev = sample(write(tmp_path / "dev.tsv", [HEADER, *ROWS[24:]]))
-    assert look({"train": train, "dev": dev, "test": dev}) == []
+    assert check_samples({"train": train, "dev": dev, "test": dev}) == []
 
 
 def test_labels_that_differ_in_spaces_and_case_alone(tmp_path):
@@ -61,7 +61,7 @@ def test_labels_that_differ_in_spaces_and_case_alone(tmp_path):
 
 
 @pytest.mark.parametrize("header", [("text", "label"), ("Review", "stars"), ("Satz", "Thema")])
-def test_a_header_as_a_row(tmp_path, header):
+def test_warns_of_a_header_read_as_an_example(tmp_path, header):
     found = kinds(sample(write(tmp_path / "a.tsv", [header, *ROWS]), False, (0,), 1))
     assert set(found) == {"header_as_row", "rare_labels"}
     text = str(found["header_as_row"])
@@ -69,7 +69,7 @@ def test_a_header_as_a_row(tmp_path, header):
     assert text.endswith("take `header=false` out.")
 
 
-def test_a_row_as_a_header(tmp_path):
+def test_warns_of_an_example_read_as_the_header(tmp_path):
     (found,) = kinds(sample(write(tmp_path / "a.csv", ROWS, ","), True, (0,), 1)).values()
     assert (found.kind, found.places) == ("row_as_header", ("line 1",))
     assert str(found).endswith("as the names of the columns (line 1); say `header=false`.")
@@ -78,7 +78,7 @@ def test_a_row_as_a_header(tmp_path):
     assert not kinds(sample(write(tmp_path / "named.csv", [HEADER, *ROWS], ","), True, (0,), 1))
 
 
-def test_nearly_as_many_labels_as_rows(tmp_path):
+def test_warns_of_nearly_as_many_labels_as_rows(tmp_path):
     rows = [(text, str(i)) for i, (text, _) in enumerate(ROWS)]
     (found,) = kinds(sample(write(tmp_path / "a.tsv", [HEADER, *rows]))).values()
     assert (found.kind, found.count) == ("many_labels", 40)
@@ -94,12 +94,12 @@ def test_one_label_for_all_and_no_label_at_all(tmp_path):
     assert "label 'card' in all 40 examples, with which training does not start" in str(found)
     texts = {"text": [text for text, _ in ROWS]}
     several = LintSample(str(tmp_path / "a.tsv"), str, texts, labels=[()] * 40, table=None)
-    assert [each.kind for each in table_checks.of_training(several)] == ["no_labels"]
+    assert [each.kind for each in table_checks.check_training_labels(several)] == ["no_labels"]
     yes_or_no = dataclasses.replace(several, labels=[("a",)] * 40)
-    assert not list(table_checks.of_training(yes_or_no))
+    assert not list(table_checks.check_training_labels(yes_or_no))
 
 
-def test_labels_that_differ_in_a_fraction_of_nothing(tmp_path):
+def test_labels_1_and_1_0_are_two_spellings_of_one(tmp_path):
     rows = [HEADER, *((text, ("1", "2", "1.0", "2.5")[i % 4]) for i, (text, _) in enumerate(ROWS))]
     (found,) = kinds(sample(write(tmp_path / "a.tsv", rows))).values()
     assert (found.kind, found.count) == ("label_spellings", 1)
@@ -114,7 +114,7 @@ def test_labels_with_hardly_an_example(tmp_path):
     assert "2 of 6 labels with 2 examples or fewer: 'greeting' 1, 'shipping' 2 (" in str(found)
 
 
-def test_empty_texts(tmp_path):
+def test_finds_empty_texts(tmp_path):
     rows = [HEADER, *ROWS[:20], ("", "card"), *ROWS[20:], (" \u3000 ", "limit")]
     found = kinds(sample(write(tmp_path / "a.tsv", rows)))
     assert found["empty_texts"].places == ("line 22", "line 43") and found["empty_texts"].is_warning
@@ -127,7 +127,7 @@ def test_pairs_have_two_texts_that_may_be_empty(tmp_path):
     assert (found.kind, found.places) == ("empty_texts", ("line 42",)) and "an empty text_b" in str(found)
 
 
-def test_duplicates_are_told_and_warned_of_where_they_are_many(tmp_path):
+def test_duplicates_are_noted_and_warned_of_where_they_are_many(tmp_path):
     rows = [HEADER, *ROWS, (f"  {ROWS[3][0].title().replace(' ', '  ', 1)} ", ROWS[3][1])]
     (few,) = kinds(sample(write(tmp_path / "a.tsv", rows))).values()
     assert (few.kind, few.count, few.places, few.is_warning) == ("duplicates", 1, ("line 42",), False)
@@ -181,14 +181,14 @@ def test_another_separator_than_the_name_says(tmp_path, name, separator, called)
         sample(path)
     found = kinds(sample(path, False, (0,), None))  # nobody notices: the whole row is the text
     assert f"the columns seem to be separated by {called}, and " in str(found["separator"])
-    found = look({"test": sample(path, False, (0,), None)})
+    found = check_samples({"test": sample(path, False, (0,), None)})
     assert [each.kind for each in found] == ["separator"]
 
 
 def test_commas_in_texts_are_no_separators(tmp_path):
     rows = [(f"{text}, or not{', I think' * (i % 3)}", label) for i, (text, label) in enumerate(ROWS)]
     assert not kinds(sample(write(tmp_path / "a.tsv", [HEADER, *rows])))
-    assert not look({"test": sample(write(tmp_path / "b.tsv", [row[:1] for row in rows]), False, (0,), None)})
+    assert not check_samples({"test": sample(write(tmp_path / "b.tsv", [row[:1] for row in rows]), False, (0,), None)})
 
 
 def test_commas_that_cut_texts_off(tmp_path):

@@ -1,4 +1,4 @@
-"""tokenizer.json, which tells Hugging Face's tokenizers what gives a model the ids that ours give it.
+"""Writes tokenizer.json, from which Hugging Face's tokenizers give a model the ids that ours give it.
 
 `tokenizer_json.py` reads it.
 """
@@ -18,9 +18,9 @@ def write_tokenizer_json(directory: str, values: dict):
     write_text(os.path.join(directory, WHOLE_FILE), json.dumps(values, ensure_ascii=False) + "\n")
 
 
-def wordpiece(tokenizer) -> dict:
+def wordpiece_json(tokenizer) -> dict:
     """Returns what tokenizer.json says of a `Tokenizer`, as that of bert-base-uncased does; an id of several equal
-    pieces is the last one's."""
+    tokens is the last one's."""
     normalizer = {
         "type": "BertNormalizer",
         "clean_text": True,
@@ -33,29 +33,29 @@ def wordpiece(tokenizer) -> dict:
         "unk_token": tokenizer.vocab[tokenizer.unk_id],
         "continuing_subword_prefix": "##",
         "max_input_chars_per_word": tokenizer.max_input_chars_per_word,
-        "vocab": {piece: i for i, piece in enumerate(tokenizer.vocab[: tokenizer.file_size]) if piece},
+        "vocab": {token: i for i, token in enumerate(tokenizer.vocab[: tokenizer.file_size]) if token},
     }
     decoder = {"type": "WordPiece", "prefix": "##", "cleanup": True}
     return _whole(tokenizer, normalizer, {"type": "BertPreTokenizer"}, decoder, model)
 
 
-def byte_bpe(tokenizer, merges: Sequence[tuple[str, str]]) -> dict:
+def byte_bpe_json(tokenizer, merges: Sequence[tuple[str, str]]) -> dict:
     """Returns what tokenizer.json says of a `ByteBpeTokenizer` with these merges, as that of roberta-base does."""
     level = {"type": "ByteLevel", "add_prefix_space": tokenizer.add_prefix_space, "trim_offsets": True}
     model = {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": "", "fuse_unk": False}
     model |= {"end_of_word_suffix": "", "byte_fallback": False, "ignore_merges": False}
-    vocab = {piece: i for i, piece in enumerate(tokenizer.vocab[: tokenizer.file_size])}
+    vocab = {token: i for i, token in enumerate(tokenizer.vocab[: tokenizer.file_size])}
     model |= {"vocab": vocab, "merges": list(map(list, merges))}
     level["use_regex"] = True
     return _whole(tokenizer, None, level, level, model)
 
 
-def unigram(tokenizer, scores: Sequence[tuple[str, float]], character_map: bytes) -> dict:
+def unigram_json(tokenizer, scores: Sequence[tuple[str, float]], character_map: bytes) -> dict:
     """Returns what tokenizer.json says of a unigram tokenizer, as the published ones of ALBERT and XLM-RoBERTa do.
 
     Args:
         tokenizer: a `UnigramTokenizer`.
-        scores: its pieces and their scores, in the order of the ids.
+        scores: its tokens and their scores, in the order of the ids.
         character_map: `precompiled_charsmap` of the model.
     """
     metaspace = {"type": "Metaspace", "replacement": MARKER, "prepend_scheme": "always", "split": True}

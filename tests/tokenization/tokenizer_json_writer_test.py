@@ -12,6 +12,8 @@ from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import other_envs, tiny
 from tests.tokenization.tokenizer_json_test import LITERALS, WHOLE
 
+pytestmark = pytest.mark.usefixtures("run_eagerly")
+
 SCRIPT = pathlib.Path(__file__).parents[1] / "goldens" / "whole_tokenizers.py"
 _RUN = "import runpy, sys; made = runpy.run_path(sys.argv[1]); "
 SAVE = _RUN + "made['main'](sys.argv[2])"

@@ -1,4 +1,4 @@
-"""Added tokens are found in texts in the graph, as huggingface/tokenizers finds them (added_vocabulary.rs).
+"""Finds added tokens in texts, in the graph, as huggingface/tokenizers does (added_vocabulary.rs).
 
 Those that are not `normalized` are found first, in the text as it came, the others in what lies between, in normalized
 text. Of several that fit, the first counts, and of those that begin in one place the longest.
@@ -60,7 +60,7 @@ class Normalized(NamedTuple):
 
 
 class Sections(NamedTuple):
-    """What lies between the added tokens of n texts, one section after the other; [E1] has the id 7 here.
+    """The text between added tokens of n texts, one section after the other; [E1] has the id 7 here.
 
         text         a [E1] b
         sections     "a ", " b"
@@ -105,29 +105,28 @@ class Sections(NamedTuple):
         has_words = ids.ragged_rank == 2
         splits = tf.gather(ids.values.row_splits, ids.row_splits) if has_words else ids.row_splits
         found = tf.where(self.tokens >= 0)[:, 0]
-        of, places, new_splits = _between(splits, found)
+        of, indices, new_splits = _between(splits, found)
         origins = tf.gather(self.origins, of)
         flat = [ids.flat_values, starts.flat_values + origins, limits.flat_values + origins]
         behind = (tf.gather(each, found) for each in (self.tokens, self.starts, self.limits))
-        flat = [_stitched(places, list(each)) for each in zip(flat, behind, strict=True)]
+        flat = [_stitch(indices, list(each)) for each in zip(flat, behind, strict=True)]
         if has_words:
-            _, places, new_splits = _between(ids.row_splits, found)
-            lengths = _stitched(places, [ids.values.row_lengths(), tf.ones_like(found)])
+            _, indices, new_splits = _between(ids.row_splits, found)
+            lengths = _stitch(indices, [ids.values.row_lengths(), tf.ones_like(found)])
             flat = [tf.RaggedTensor.from_row_lengths(each, lengths, validate=False) for each in flat]
         of_texts = tf.gather(new_splits, self.splits)
         return tuple(tf.RaggedTensor.from_row_splits(each, of_texts, validate=False) for each in flat)
 
 
-def _stitched(places, values):
-    """Returns several vectors as one, each value in its place."""
+def _stitch(places, values):
     return tf.dynamic_stitch([tf.cast(each, tf.int32) for each in places], values)
 
 
 def _between(splits, found):
-    """Says how the values of sections and one value behind each of the sections `found` stand in one row.
+    """Interleaves the values of sections with one value behind each of the sections `found`.
 
     Returns:
-        int64 [values], the section of each value; two int64 vectors, the places of the values and of those behind
+        int64 [values], the section of each value; two int64 vectors, the positions of the values and of those behind
         sections; int64 [s + 1], where sections with what is behind them begin.
     """
     at = tf.range(splits[-1])
@@ -198,8 +197,6 @@ def _normalized_contents(tokens, normalize):
 
 
 class _Finder(tf.Module):
-    """Finds the contents of tokens and cuts sections there."""
-
     def __init__(self, tokens, contents, apart=()):
         super().__init__()
         first = {content: i for i, content in reversed(list(enumerate(contents)))}  # the lower id counts
@@ -228,8 +225,8 @@ class _Finder(tf.Module):
         inside = _solid_around(solid, limit, first)  # a token is where its text is, without white space
         start = tf.minimum(inside[1], limit)
         inside = start, tf.maximum(inside[0], start)
-        places = [_origins(text, *span) for span in ((cut_first, cut_limit), inside)]
-        return _cut(sections, row, tf.gather(self._ids, number), *places[0], *places[1])
+        spans = [_origins(text, *span) for span in ((cut_first, cut_limit), inside)]
+        return _cut(sections, row, tf.gather(self._ids, number), *spans[0], *spans[1])
 
     def _found(self, chars):
         """Returns section, number of the token, and where it begins and ends, int64 [matches], of all characters."""
@@ -240,8 +237,8 @@ class _Finder(tf.Module):
         lengths = tf.strings.length(parts.flat_values, "UTF8_CHAR")
         limits = tf.cumsum(tf.cast(lengths, tf.int64))
         rows = parts.value_rowids()
-        place = tf.range(tf.size(rows, tf.int64)) - tf.gather(parts.row_starts(), rows)
-        at = tf.where(place % 2 == 1)[:, 0]
+        index = tf.range(tf.size(rows, tf.int64)) - tf.gather(parts.row_starts(), rows)
+        at = tf.where(index % 2 == 1)[:, 0]
         number, limit = self._numbers.lookup(tf.gather(parts.flat_values, at)), tf.gather(limits, at)
         first, row = limit - tf.gather(tf.cast(lengths, tf.int64), at), tf.gather(rows, at)
         if self._single is None:
@@ -301,10 +298,10 @@ def _cut(sections, row, tokens, cut_starts, cut_limits, starts, limits):
     last, first = tf.range(nrows) + splits[1:], tf.range(nrows) + splits[:-1]
 
     def ends(of_matches, of_old):
-        return _stitched([before, last], [of_matches, of_old])
+        return _stitch([before, last], [of_matches, of_old])
 
     of = ends(row, tf.range(nrows))
-    begin = _stitched([before + 1, first], [cut_limits, tf.zeros_like(sections.tokens)])
+    begin = _stitch([before + 1, first], [cut_limits, tf.zeros_like(sections.tokens)])
     end = ends(cut_starts, tf.cast(chars.row_lengths(), tf.int32))
     start = tf.gather(chars.row_starts(), of) + tf.cast(begin, tf.int64)
     count = tf.cast(tf.maximum(end - begin, 0), tf.int64)  # white space that both neighbours take is the first one's

@@ -14,7 +14,7 @@ from bert_tf.data import columns
      ([1, True], ("1", "true")), (3, ("3",)), (",", None), ("a\nb", None), (None, None), ([""], None), ([["a"]], None),
      (float("nan"), None), ([1.0, 1, "1", "1.0", 2.5], ("1", "1.0", "2.5"))],
 )  # fmt: skip
-def test_a_cell_of_several_names(value, names):
+def test_reads_several_labels_from_a_cell(value, names):
     assert columns.several(",").read(value) == names
 
 
@@ -24,7 +24,7 @@ def test_a_cell_of_several_names(value, names):
      ("inf", None), (float("nan"), None), (True, None), ("1_0", None), ("", None), ("good", None), (None, None),
      ([1], None)],
 )  # fmt: skip
-def test_a_cell_of_a_number(value, number):
+def test_reads_a_number_from_a_cell(value, number):
     assert columns.number(0, 5).read(value) == number
     assert columns.number().read("-1e9") == -1e9 and columns.number().read("-inf") is None
 
