@@ -208,7 +208,7 @@ def test_what_fails_inside_is_told_to_the_log_alone(film, stubs, monkeypatch, lo
     def fail(*arguments, **keywords):
         raise LookupError("/home/somebody/secret.py")
 
-    monkeypatch.setattr("bert_tf.serving.server.health.get_model_status_pb2.GetModelStatusResponse", fail)
+    monkeypatch.setattr("bert_tf.serving.server.catalog.get_model_status_pb2.GetModelStatusResponse", fail)
     request = grpc_service.METHODS[grpc_service.MODEL]["GetModelStatus"].request()
     request.model_spec.name = "film"
     for _ in range(20):

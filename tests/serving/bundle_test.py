@@ -14,11 +14,11 @@ from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import versions
 from bert_tf.serving.server.batching import Batcher, ModelBatching
-from bert_tf.serving.server.bundle import DEFAULT, BatchingLimits, Bundle, read_platform, session_config
 from bert_tf.serving.server.catalog import Catalog
 from bert_tf.serving.server.classify import classify, regress
+from bert_tf.serving.server.http_server import answer
+from bert_tf.serving.server.options import DEFAULT, BatchingLimits, Bundle, read_platform, session_config
 from bert_tf.serving.server.predict import predict
-from bert_tf.serving.server.rest_api import answer
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import Loading, ServedModel
 from tests.serving import halves, models

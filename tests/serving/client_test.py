@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2
 
-from bert_tf.serving import messages, wire
+from bert_tf.serving import wire
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.client.requests import TensorKind, VersionStatus
 from bert_tf.serving.client.results import (
@@ -175,7 +175,7 @@ VALUES = [
 
 @pytest.mark.parametrize("array", VALUES, ids=lambda array: array.dtype.name)
 def test_the_wire_is_tensorflow_s(array):
-    ours = messages.PredictRequest(output_filter=["o"])
+    ours = wire.PredictRequest(output_filter=["o"])
     ours.model_spec.name, ours.model_spec.signature_name, ours.model_spec.version.value = "m", "s", 0
     wire.fill_tensor(ours.inputs.add(key="x").value, array, "x")
     theirs = predict_pb2.PredictRequest.FromString(ours.SerializeToString())
@@ -187,7 +187,7 @@ def test_the_wire_is_tensorflow_s(array):
     assert tf.make_ndarray(theirs.inputs["x"]).dtype == array.dtype
     answer = predict_pb2.PredictResponse()
     answer.outputs["x"].CopyFrom(tf.make_tensor_proto(expected, shape=array.shape))
-    read = messages.PredictResponse.FromString(answer.SerializeToString()).outputs[0]
+    read = wire.PredictResponse.FromString(answer.SerializeToString()).outputs[0]
     np.testing.assert_array_equal(wire.wire_to_array(read.value), expected)
     assert wire.wire_to_array(read.value).dtype == array.dtype
 
@@ -195,7 +195,7 @@ def test_the_wire_is_tensorflow_s(array):
 def test_left_out_repetitions_are_filled_in():
     proto = predict_pb2.PredictResponse()
     proto.outputs["x"].CopyFrom(tf.make_tensor_proto(7, tf.int32, [3]))
-    (item,) = messages.PredictResponse.FromString(proto.SerializeToString()).outputs
+    (item,) = wire.PredictResponse.FromString(proto.SerializeToString()).outputs
     assert wire.wire_to_array(item.value).tolist() == [7, 7, 7]
     item.value.ClearField("int_val")
     item.value.ClearField("tensor_content")

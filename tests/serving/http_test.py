@@ -209,12 +209,12 @@ def test_a_name_of_a_megabyte_is_not_sent_back(film):
 
 
 def test_what_fails_inside_is_told_to_the_log_alone(film, monkeypatch, log):
-    from bert_tf.serving.server import rest_api
+    from bert_tf.serving.server import http_server
 
     def fail(*arguments):
         raise RuntimeError("/home/somebody/secret.py")
 
-    monkeypatch.setitem(rest_api._PREDICTION, "predict", fail)
+    monkeypatch.setitem(http_server._PREDICTION, "predict", fail)
     for _ in range(20):
         status, _, reply = send(film, post("Content-Length: 23"))
         assert status == 500

@@ -24,8 +24,8 @@ from tensorflow_serving.apis import (
 )
 
 from bert_tf.serving.client.client import Client
-from bert_tf.serving.server.bundle import read_parameters
 from bert_tf.serving.server.grpc_service import read_arguments
+from bert_tf.serving.server.options import read_parameters
 from bert_tf.serving.server.server import serve
 from tests.conftest import ROOT
 from tests.serving import halves

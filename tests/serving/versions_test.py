@@ -19,8 +19,8 @@ from tensorflow.core.protobuf import saved_model_pb2
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import version_folders, versions
-from bert_tf.serving.server.bundle import BatchingLimits
 from bert_tf.serving.server.catalog import Catalog
+from bert_tf.serving.server.options import BatchingLimits
 from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.server import serve

@@ -12,9 +12,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.serving.limits import Limits, ServingError
-from bert_tf.serving.server.predict import INTERNAL, Call
+from bert_tf.serving.server.predict import INTERNAL, Call, Work
 from bert_tf.serving.server.tensors import Endpoint, Signature
-from bert_tf.serving.server.turns import Work
 from bert_tf.serving.server.versions import direct
 from bert_tf.serving.server.workload import Sequences, Workload
 

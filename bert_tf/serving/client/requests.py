@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from google.protobuf.message import DecodeError, Message
 
-from bert_tf.serving import messages, wire
+from bert_tf.serving import wire
 from bert_tf.serving.client.channel import MAX_ANSWER_BYTES
 from bert_tf.serving.limits import Limits, ServingError
 
@@ -18,9 +18,9 @@ DEFAULT = "serving_default"  # the signature that is meant where none is named
 INITIAL = "__saved_model_init_op"  # a signature that TensorFlow writes for itself
 _PREDICTION, _MODEL = "/tensorflow.serving.PredictionService", "/tensorflow.serving.ModelService"
 METHODS = {  # name: (path, request, response)
-    "Predict": (f"{_PREDICTION}/Predict", messages.PredictRequest, messages.PredictResponse),
-    "GetModelMetadata": (f"{_PREDICTION}/GetModelMetadata", messages.MetadataRequest, messages.MetadataResponse),
-    "GetModelStatus": (f"{_MODEL}/GetModelStatus", messages.StatusRequest, messages.StatusResponse),
+    "Predict": (f"{_PREDICTION}/Predict", wire.PredictRequest, wire.PredictResponse),
+    "GetModelMetadata": (f"{_PREDICTION}/GetModelMetadata", wire.MetadataRequest, wire.MetadataResponse),
+    "GetModelStatus": (f"{_MODEL}/GetModelStatus", wire.StatusRequest, wire.StatusResponse),
 }
 _BYTES_OF_FIELD = 64  # of what an answer may have, for each string or message in it, which is an object in memory
 _LISTED, _LONGEST = 20, 60  # names in a message, and characters of one
@@ -138,7 +138,7 @@ def predict_request(target: ModelTarget, inputs: Mapping[str, Any], signature: s
     Raises:
         ValueError: an input is uneven, or of a type that tensors do not have.
     """
-    request = messages.PredictRequest(output_filter=outputs)
+    request = wire.PredictRequest(output_filter=outputs)
     target.fill(request.model_spec, signature)
     for name, values in inputs.items():
         wire.fill_tensor(request.inputs.add(key=name).value, values, name)
@@ -204,7 +204,7 @@ def read_outputs(response, wanted: Sequence[str] = ()) -> dict[str, np.ndarray]:
 
 def metadata_request(target: ModelTarget):
     """Returns the GetModelMetadataRequest for all signatures."""
-    request = messages.MetadataRequest(metadata_field=["signature_def"])
+    request = wire.MetadataRequest(metadata_field=["signature_def"])
     target.fill(request.model_spec)
     return request
 
@@ -217,7 +217,7 @@ def read_signatures(response) -> dict[str, ModelSignature]:
             f"An answer must have the signatures of the model once. Received them {len(packed)} times; is that a model "
             "server?"
         )
-    found = parse_answer(packed[0], messages.Signatures, MAX_ANSWER_BYTES).signature_def
+    found = parse_answer(packed[0], wire.Signatures, MAX_ANSWER_BYTES).signature_def
     return {
         each.key: ModelSignature(
             each.key, each.value.method_name, _kinds(each.value.inputs), _kinds(each.value.outputs)
@@ -229,7 +229,7 @@ def read_signatures(response) -> dict[str, ModelSignature]:
 
 def status_request(target: ModelTarget):
     """Returns the GetModelStatusRequest."""
-    request = messages.StatusRequest()
+    request = wire.StatusRequest()
     target.fill(request.model_spec)
     return request
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import json
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,8 +10,9 @@ from concurrent import futures
 
 import grpc
 from absl import logging
+from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, model_management_pb2
 
-from bert_tf.serving.limits import ServingError, failed_precondition, invalid, not_found, unavailable
+from bert_tf.serving.limits import ServingError, failed_precondition, invalid, not_found, unavailable, without_folders
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.model_config import ModelConfig, read_configs
 from bert_tf.serving.server.predict import INTERNAL, Call
@@ -69,8 +71,6 @@ def reload(catalog, request, call: Call):
         ServingError: it is not offered, the config cannot be served, or the caller's deadline passes; nothing has
             changed.
     """
-    from tensorflow_serving.apis import model_management_pb2
-
     rules = catalog.reload_rules
     if not rules.offered:
         logging.log_every_n_seconds(logging.WARNING, "Refused to reload the config for %s: not offered.", 10, call.peer)
@@ -321,3 +321,78 @@ class Catalog:
                     f"Request to assign label to version {number} of model {config.name}, which is not currently "
                     "available for inference"
                 )
+
+
+# === Describe ===
+# GetModelStatus and GetModelMetadata: which versions there are, and what they take and give.
+
+
+def model_status(catalog, request: get_model_status_pb2.GetModelStatusRequest):
+    """Returns the GetModelStatusResponse: the state of one version, or of all of them, newest first.
+
+    Raises:
+        ServingError: no such model or version has been met.
+    """
+    require_spec(request)
+    spec = request.model_spec
+    states = catalog.states(spec.name)
+    if spec.HasField("version"):
+        if spec.version.value not in states:
+            raise not_found(f"Could not find version {spec.version.value} of model {spec.name}")
+        states = {spec.version.value: states[spec.version.value]}
+    if not states:
+        raise not_found(f"Could not find any versions of model {spec.name}")
+    response = get_model_status_pb2.GetModelStatusResponse()
+    for number in sorted(states, reverse=True):
+        state = states[number]
+        item = response.model_version_status.add(version=number)
+        item.state = get_model_status_pb2.ModelVersionStatus.State.Value(state.name)
+        item.status.error_code = state.code
+        item.status.error_message = without_folders(state.message)
+    return response
+
+
+def model_metadata(catalog, request: get_model_metadata_pb2.GetModelMetadataRequest):
+    """Returns the GetModelMetadataResponse with all signatures of a version.
+
+    Raises:
+        ServingError: the version is not served, or something else than `signature_def` is asked for.
+    """
+    require_spec(request)
+    if not request.metadata_field:
+        raise invalid("GetModelMetadataRequest must specify at least one metadata_field")
+    for field in request.metadata_field:
+        if field != "signature_def":
+            raise invalid(f"Metadata field {field} is not supported")
+    signatures = get_model_metadata_pb2.SignatureDefMap()
+    response = get_model_metadata_pb2.GetModelMetadataResponse()
+    with catalog.lease(request.model_spec) as version:
+        for name, signature in version.model.signatures.items():
+            signatures.signature_def[name].CopyFrom(signature.definition)
+        response.model_spec.name = version.name
+        response.model_spec.version.value = version.number
+    response.metadata["signature_def"].Pack(signatures)
+    return response
+
+
+def require_spec(request):
+    """Raises ServingError for a request that names no model."""
+    if not request.HasField("model_spec"):
+        raise invalid("Missing ModelSpec")
+
+
+def is_ready(models: dict[str, bool]) -> bool:
+    """Returns whether every model of `ready` can be asked; a server without any model answers nobody."""
+    return bool(models) and all(models.values())
+
+
+def ready(catalog) -> dict[str, bool]:
+    """Returns {name of a model: whether a version of it is available}."""
+    return {name: any(state.name == "AVAILABLE" for state in catalog.states(name).values()) for name in catalog.names()}
+
+
+def readiness(catalog) -> tuple[bool, bytes]:
+    """Returns (whether there are models and each can be asked, JSON that says which)."""
+    models = ready(catalog)
+    good = is_ready(models)
+    return good, json.dumps({"ready": good, "models": models}).encode()

@@ -11,13 +11,13 @@ import socket
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 
 import grpc
 from absl import logging
 from google.protobuf.message import DecodeError, Message
-from grpc_health.v1 import health_pb2_grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 from tensorflow_serving.apis import (
     classification_pb2,
@@ -34,9 +34,8 @@ from tensorflow_serving.apis import (
 from bert_tf.serving import addresses, wire
 from bert_tf.serving.limits import Limits, ServingError, from_fault, invalid, unavailable
 from bert_tf.serving.server import metrics
-from bert_tf.serving.server.catalog import reload
+from bert_tf.serving.server.catalog import is_ready, model_metadata, model_status, ready, reload, require_spec
 from bert_tf.serving.server.classify import classify, model_spec, multi_inference, regress
-from bert_tf.serving.server.health import Health, model_metadata, model_status, require_spec
 from bert_tf.serving.server.options import ServerOptions
 from bert_tf.serving.server.predict import Call, predict
 
@@ -170,7 +169,64 @@ def _number_or_text(value):
     return number if number in _INT32 else value
 
 
-# === Grpc service ===
+# === Health ===
+# Whether the server is alive and every model can be asked, for probes over gRPC.
+
+
+_HEALTH_SECONDS = 1.0  # between two looks for those who watch
+
+
+class Health(health.HealthServicer):
+    """grpc.health.v1 for the server as a whole (""), its services, also by their short names, and each model by name.
+
+    Attributes:
+        service: the full name of this service itself.
+    """
+
+    service = health.SERVICE_NAME
+
+    def __init__(self, catalog, services: Sequence[str]):
+        super().__init__(experimental_non_blocking=True)  # else each watcher would hold a thread
+        self._catalog = catalog
+        self._services = ["", *services, *(name.rpartition(".")[2] for name in services)]
+        self._models = set()
+        self._end = threading.Event()
+
+    def start(self):
+        self._refresh()
+        threading.Thread(target=self._watch, name="health", daemon=True).start()
+
+    def stop(self):
+        """Says NOT_SERVING from here on."""
+        self._end.set()
+        self.enter_graceful_shutdown()
+
+    def Check(self, request, context):
+        self._refresh()
+        return super().Check(request, context)
+
+    def _watch(self):
+        while not self._end.wait(_HEALTH_SECONDS):
+            try:
+                self._refresh()
+            except Exception:  # those who watch another model must hear of it all the same
+                logging.log_every_n_seconds(logging.ERROR, "Telling the health of models failed.", 600, exc_info=True)
+
+    def _refresh(self):
+        models = ready(self._catalog)
+        for name in self._services:
+            self.set(name, _health_status(is_ready(models)))
+        for name in models.keys() | self._models:
+            unknown = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
+            self.set(name, _health_status(models[name]) if name in models else unknown)
+        self._models = set(models)
+
+
+def _health_status(good):
+    return health_pb2.HealthCheckResponse.SERVING if good else health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+# === gRPC service ===
 
 
 PREDICTION = prediction_service_pb2.DESCRIPTOR.services_by_name["PredictionService"].full_name

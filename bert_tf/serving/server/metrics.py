@@ -13,7 +13,7 @@ import grpc
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from bert_tf.serving.limits import ServingError
-from bert_tf.serving.server import bundle
+from bert_tf.serving.server import options
 
 PATH = "/monitoring/prometheus/metrics"
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
@@ -125,7 +125,7 @@ def read_path(file: str) -> str | None:
     Raises:
         ValueError: the file cannot be read, or its path begins with no slash.
     """
-    config = bundle.read_message(file, "MonitoringConfig", "monitoring_config_file").prometheus_config
+    config = options.read_message(file, "MonitoringConfig", "monitoring_config_file").prometheus_config
     if not config.enable:
         return None
     if config.path and not config.path.startswith("/"):

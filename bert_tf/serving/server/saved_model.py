@@ -14,7 +14,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.saved_model import loader_impl
 
 from bert_tf.serving.limits import from_number, invalid
-from bert_tf.serving.server.bundle import DEFAULT, Bundle
+from bert_tf.serving.server.options import DEFAULT, Bundle
 from bert_tf.serving.server.tensors import MAX_AXES, read_signature
 from bert_tf.serving.server.version_folders import check_regular, check_stored_files
 from bert_tf.serving.server.workload import Sequences

@@ -4,10 +4,12 @@
 """
 
 import functools
+import json
 import os
+import pathlib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent import futures
 
 from absl import logging
@@ -15,17 +17,69 @@ from absl import logging
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.batching import ModelBatching
-from bert_tf.serving.server.catalog import Catalog, ReloadRules
+from bert_tf.serving.server.catalog import Catalog, ReloadRules, readiness
 from bert_tf.serving.server.grpc_service import GrpcServer
-from bert_tf.serving.server.health import readiness
-from bert_tf.serving.server.http_server import RestServer, StaticPage
+from bert_tf.serving.server.http_server import RestServer, StaticPage, answer
 from bert_tf.serving.server.model_config import ConfigFile, ModelConfig, read_model_config
 from bert_tf.serving.server.options import ServerOptions
-from bert_tf.serving.server.page import pages
-from bert_tf.serving.server.rest_api import answer
 from bert_tf.serving.server.version_folders import explain_no_versions, find_versions
 from bert_tf.serving.server.versions import Loading
 from bert_tf.serving.server.workload import Workload
+
+# === Page ===
+# The page to try a model on: its files, and the list of models that it begins with.
+#
+# The rest it asks over REST, as any other client does. It fetches nothing from anywhere else, and its
+# Content-Security-Policy forbids a browser to.
+
+
+_PAGE_FILES = {
+    "/": ("page.html", "text/html"),
+    "/ui/page.css": ("page.css", "text/css"),
+    "/ui/page.js": ("page.js", "text/javascript"),
+    "/ui/answers.js": ("answers.js", "text/javascript"),
+    "/ui/elements.js": ("elements.js", "text/javascript"),
+    "/ui/explanations.js": ("explanations.js", "text/javascript"),
+}
+_MODELS_PATH = "/ui/models.json"
+
+PAGE_HEADERS = {
+    "Cache-Control": "no-cache",  # a server that is newer brings a newer page
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def pages(catalog) -> dict[str, Callable[[], StaticPage]]:
+    """Returns {path: function} of all that the page is made of.
+
+    Args:
+        catalog: of the served models.
+    """
+    folder = pathlib.Path(__file__).parent / "page"
+    files = {
+        path: StaticPage(200, (folder / name).read_bytes(), f"{kind}; charset=utf-8", PAGE_HEADERS)
+        for path, (name, kind) in _PAGE_FILES.items()
+    }
+
+    def list_models():
+        models = []
+        for name in sorted(catalog.names()):
+            states = catalog.states(name)
+            # As strings: a version may be larger than what JavaScript can count to.
+            versions = [str(number) for number in sorted(states, reverse=True) if states[number].name == "AVAILABLE"]
+            models.append({"name": name, "versions": versions})
+        return StaticPage(200, json.dumps({"models": models}).encode(), "application/json", PAGE_HEADERS)
+
+    return {path: lambda page=page: page for path, page in files.items()} | {_MODELS_PATH: list_models}
+
+
+# === Server ===
 
 
 def serve(model_base_path: str | None = None, model_name: str = "default", **options) -> "Server":

@@ -18,9 +18,9 @@ from tensorflow_serving.apis import prediction_log_pb2
 from bert_tf.serving.limits import ServingError, failed_precondition, invalid, not_found
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.batching import Batcher
-from bert_tf.serving.server.bundle import DEFAULT, Bundle
 from bert_tf.serving.server.classify import classify, multi_inference, regress
 from bert_tf.serving.server.model_config import LATEST, Policy
+from bert_tf.serving.server.options import DEFAULT, Bundle
 from bert_tf.serving.server.predict import INTERNAL, Call, predict
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.version_folders import check_regular, explain_no_versions, find_versions, folder_fingerprint

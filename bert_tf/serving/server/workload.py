@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from bert_tf.serving.limits import invalid, unavailable
-from bert_tf.serving.server.batching_queue import BYTES_PER_TOKEN, SPECIAL_TOKENS, group_of, lengths_of
-from bert_tf.serving.server.predict import Call
+from bert_tf.serving.server.batching import BYTES_PER_TOKEN, SPECIAL_TOKENS, group_of, lengths_of
+from bert_tf.serving.server.predict import Call, Turns
 from bert_tf.serving.server.tensors import Signature
-from bert_tf.serving.server.turns import Turns
 from bert_tf.utils import resources
 
 # === Sequences ===
