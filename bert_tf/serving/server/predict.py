@@ -24,7 +24,6 @@ from bert_tf.serving.server.tensors import (
     PREDICT,
     REGRESS,
     check_tensor,
-    fill_content,
     fill_proto,
     proto_to_array,
     type_name,
@@ -205,11 +204,10 @@ def predict(version, request: predict_pb2.PredictRequest, call: Call = INTERNAL)
     check_method(signature)
     inputs = _inputs(signature, request.inputs, call.limits)
     aliases = _aliases(signature, request.output_filter)
-    fill = fill_content if call.tensor_content else fill_proto
     response = predict_pb2.PredictResponse()
     set_spec(response.model_spec, version, name)
     for alias, array in run_predict(version, signature, inputs, aliases, call).items():
-        fill(response.outputs[alias], array, signature.outputs[alias].dtype)
+        fill_proto(response.outputs[alias], array, signature.outputs[alias].dtype, call.tensor_content)
     return response
 
 
