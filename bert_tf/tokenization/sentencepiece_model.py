@@ -16,8 +16,8 @@ _LONGEST_PIECE, _LARGEST_SCORE = 1000, 1e6  # bytes; with scores that are no num
 _LONGEST_KEY, _LONGEST_TEXT = 64, 256  # bytes of a key of the character map, and of what takes its place
 _MOST_STEPS = 500_000  # nodes of its trie: nmt_nfkc_cf, the largest of SentencePiece's own, has 226,684 keys
 
-# Message -> (number, name, type) of its fields; all others stay unread. SentencePiece's own classes want a protobuf newer
-# than TensorFlow's.
+# Message -> (number, name, type) of its fields; all others stay unread. SentencePiece's own classes want a newer
+# protobuf than TensorFlow's.
 _MESSAGES = {
     "Piece": ((1, "piece", "string"), (2, "score", "float"), (3, "type", "int32")),
     "Trainer": ((3, "model_type", "int32"), (35, "byte_fallback", "bool")),

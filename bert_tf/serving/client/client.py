@@ -16,11 +16,11 @@ from bert_tf.serving.client.results import Result
 from bert_tf.utils.text_lists import refuse_no_list, text_list
 
 # === Base ===
-# What the client that waits and the one that does not have in common, which is all but the waiting.
+# The client that waits and the one that does not have all in common but the waiting.
 
 
 class CallState(NamedTuple):
-    """How far a question has come.
+    """The state of a question that is being asked.
 
     Attributes:
         question: the generator.
@@ -37,6 +37,11 @@ class CallState(NamedTuple):
     @property
     def has_ended(self) -> bool:
         return self.call is None and self.wait is None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the question has ended, or its call has."""
+        return self.has_ended or self.call is not None and self.call.done()
 
 
 class BaseClient:
@@ -76,10 +81,12 @@ class BaseClient:
         )
         self._metadata = tuple(metadata)
         self._channel = open_channel(server, tls, self._channels, max_answer_bytes)
-        self._stubs = {
+        stubs = {
             name: self._channel.unary_unary(path, request.SerializeToString)
             for name, (path, request, _) in METHODS.items()
         }
+        # A call that is not waited for here; those of asyncio never are.
+        self._calls = {name: getattr(stub, "future", stub) for name, stub in stubs.items()}
 
     def predict(
         self, inputs: Mapping[str, np.ndarray | list], signature: str = "", outputs: Sequence[str] = ()
@@ -109,11 +116,11 @@ class BaseClient:
         Args:
             inputs: {name: n texts}, such as {"question": [...], "context": [...]}; of what an example has several,
                 n lists of texts, of any lengths: {"context": [...], "choices": [[...], ...]}.
-            typed: return objects of `client_results` instead: `.label` for ["label"].
+            typed: return objects of `client.results` instead: `.label` for ["label"].
 
         Returns:
-            n dictionaries {output: value} of numbers, str, and lists of them, as `answers.rows` says: a model that
-            classifies gives {"label": str, "probabilities": {label: float}}, one for questions {"answer": str,
+            n dictionaries {output: value} of numbers, str, and lists of them, as `results.split_answer` says: a model
+            that classifies gives {"label": str, "probabilities": {label: float}}, one for questions {"answer": str,
             "start": int, "end": int, "score": float, "null_score": float}, one that chooses {"choice": int,
             "probabilities": [float]}, as many as the example has choices.
 
@@ -167,8 +174,7 @@ class BaseClient:
         """
         return self._run(self._questions.status())
 
-    # Progress of a question. A subclass adds `_channels`, the module that makes them, `_send`, which makes a call and
-    # does not wait for it, and `_finish`, which waits.
+    # Progress of a question. A subclass adds `_channels`, the module that makes them, and `_finish`, which waits.
 
     def _run(self, question):
         return self._finish(self._begin(question))
@@ -177,7 +183,7 @@ class BaseClient:
         """Makes a question's first call, and does not wait for it."""
         try:
             return self._advance(question, question.send, None)
-        except ValueError as error:  # told when its turn has come
+        except ValueError as error:  # raised when its turn has come
             return CallState(question, value=error)
 
     def _advance(self, question, feed, value) -> CallState:
@@ -188,7 +194,7 @@ class BaseClient:
             return CallState(question, value=end.value)
         if not isinstance(step, Rpc):
             return CallState(question, wait=step)
-        call = self._send(self._stubs[step.method], step.request, timeout=step.timeout, metadata=self._metadata)
+        call = self._calls[step.method](step.request, timeout=step.timeout, metadata=self._metadata)
         return CallState(question, call)
 
 
@@ -200,7 +206,7 @@ def read_end(progress: CallState) -> Any:
 
 
 # === Stream ===
-# Many questions in flight: the bounds of a stream, what it gives for one that failed, and vectors in their order.
+# Many questions in flight: bounds, failures, and the order of vectors.
 
 
 ERRORS = ("raise", "yield")
@@ -224,18 +230,8 @@ def give_back(error: Exception, errors: str, size: int) -> list[Any]:
     return [error] * size
 
 
-def is_done(progress: CallState) -> bool:
-    """Returns whether what a question waits for is there."""
-    return progress.has_ended or progress.call is not None and progress.call.done()
-
-
-def longest_first(texts: Sequence[str]) -> list[int]:
-    """Returns the places of texts from the longest down: a batch of one length has little padding."""
-    return sorted(range(len(texts)), key=lambda i: -len(texts[i]))
-
-
-def restore_order(vectors: Sequence[np.ndarray], places: Sequence[int]) -> np.ndarray:
-    """Returns vectors, of the texts at `places`, as float32 [n, D] in the order of the texts.
+def restore_order(vectors: Sequence[np.ndarray], order: Sequence[int]) -> np.ndarray:
+    """Returns vectors of texts, the i-th of the text with the index order[i], as float32 [n, D] in the texts' order.
 
     Raises:
         ValueError: they are not of one length.
@@ -245,8 +241,8 @@ def restore_order(vectors: Sequence[np.ndarray], places: Sequence[int]) -> np.nd
             f"Output `embedding` must be vectors of one length. Received {min(sizes)} to {max(sizes)} numbers; was the "
             "model exchanged meanwhile?"
         )
-    found = np.empty([len(places), *np.shape(vectors[0])], np.float32)
-    found[places] = vectors
+    found = np.empty([len(order), *np.shape(vectors[0])], np.float32)
+    found[order] = vectors
     return found
 
 
@@ -304,7 +300,7 @@ class Client(BaseClient):
         """
         check_stream_arguments(in_flight, batch_size, "raise")
         texts = text_list(texts)
-        order = longest_first(texts)
+        order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))  # a batch of one length has little padding
         parts = chunks(order, batch_size)
         questions = ((len(part), self._questions.vectors([texts[i] for i in part])) for part in parts)
         found = list(self._window(questions, in_flight, "raise"))
@@ -328,7 +324,7 @@ class Client(BaseClient):
         try:
             for size, question in questions:
                 waiting.append((size, self._begin(question)))
-                while waiting and (len(waiting) >= in_flight or is_done(waiting[0][1])):
+                while waiting and (len(waiting) >= in_flight or waiting[0][1].is_done):
                     yield from self._rows(*waiting.popleft(), errors)
             while waiting:
                 yield from self._rows(*waiting.popleft(), errors)
@@ -342,9 +338,6 @@ class Client(BaseClient):
             return self._finish(progress)
         except FAILURES as error:
             return give_back(error, errors, size)
-
-    def _send(self, stub, request, **options):
-        return stub.future(request, **options)
 
     def _finish(self, progress):
         while not progress.has_ended:
@@ -401,7 +394,7 @@ class AsyncClient(BaseClient):
         """Returns what `Client.encode` does, from the same arguments."""
         check_stream_arguments(in_flight, batch_size, "raise")
         texts = text_list(texts)
-        order = longest_first(texts)
+        order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))  # a batch of one length has little padding
 
         async def questions():
             async for each in _chunks(order, batch_size):
@@ -428,7 +421,7 @@ class AsyncClient(BaseClient):
         try:
             async for size, question in questions:
                 waiting.append((size, self._begin(question)))
-                while waiting and (len(waiting) >= in_flight or is_done(waiting[0][1])):
+                while waiting and (len(waiting) >= in_flight or waiting[0][1].is_done):
                     for row in await self._rows(*waiting.popleft(), errors):
                         yield row
             while waiting:
@@ -444,9 +437,6 @@ class AsyncClient(BaseClient):
             return await self._finish(progress)
         except FAILURES as error:
             return give_back(error, errors, size)
-
-    def _send(self, stub, request, **options):
-        return stub(request, **options)
 
     async def _finish(self, progress):
         while not progress.has_ended:

@@ -1,4 +1,4 @@
-"""What a client can ask, with the errors of servers, without the waiting."""
+"""Transport-independent logic of the clients: texts to requests, answers to results, servers' errors to exceptions."""
 
 import itertools
 import re
@@ -9,7 +9,7 @@ from typing import Any
 
 import grpc
 
-from bert_tf.serving.client import requests as client_requests
+from bert_tf.serving import wire
 from bert_tf.serving.client.channel import GONE, Retry
 from bert_tf.serving.client.requests import (
     DEFAULT,
@@ -22,7 +22,12 @@ from bert_tf.serving.client.requests import (
     clean,
     is_order_known,
     join_names,
-    sent_kinds,
+    parse_answer,
+    predict_request,
+    read_kinds,
+    read_outputs,
+    read_signatures,
+    read_status,
 )
 from bert_tf.serving.client.results import CLASSES, split_answer
 from bert_tf.serving.client.results import to_dataclass as typed_result
@@ -31,13 +36,6 @@ from bert_tf.utils.text_lists import present_list, text_list
 
 # === Items ===
 # The texts that the client's user asks about: arguments, or lines.
-
-
-# === Questions ===
-# What a client does for its user, without the waiting: questions, which say what they wait for.
-#
-# A question is a generator: it yields the calls that it needs, and the seconds that it wants to wait, is sent the
-# answers, and returns what was asked for.
 
 
 def read_choice_arguments(texts: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
@@ -143,7 +141,7 @@ def _clean(argument):
 
 
 # === Errors ===
-# What the user can do where a server does not answer a request, or refuses it.
+# Exceptions that say what the user can do where a server does not answer a request, or refuses it.
 
 
 # A server that is there and has no room says so in words of its own; what gRPC says without a server has none of them.
@@ -204,7 +202,7 @@ def explain_refusal(request, signatures: Mapping[str, ModelSignature]) -> ValueE
             f"`signature` must be one that model {request.model_spec.name!r} has: {join_names(signatures)}. Received: "
             f"{name!r}; choose one of them."
         )
-    signature, sent = signatures[name], sent_kinds(request)
+    signature, sent = signatures[name], read_kinds(request.inputs)
     if set(sent) != set(signature.inputs):
         return _other_names(request, signature.text_inputs)
     wrong = [each for each in sent if not _fits(sent[each], signature.inputs[each])]
@@ -249,6 +247,8 @@ def _words(shape):
 
 
 # === Questions ===
+# A question is a generator: it yields the calls that it needs, and the seconds that it wants to wait, is sent the
+# answers, and returns what was asked for.
 
 
 Question = Generator[Rpc | float, Any, Any]
@@ -257,7 +257,7 @@ _EMBEDDING = "embedding"  # the output of a model that makes vectors
 
 
 class ClientCore:
-    """The questions to one model of one server; each method is one of `client_base.BaseClient`'s, or of `Client`'s.
+    """Questions to one model of one server; each method is one of `BaseClient`'s or of `Client`'s.
 
     Args:
         server, timeout, retry, max_answer_bytes: as `BaseClient` has them.
@@ -269,13 +269,13 @@ class ClientCore:
         self._max_bytes = max_answer_bytes
 
     def predict(self, inputs, signature="", outputs=()) -> Question:
-        request = client_requests.predict_request(self._target, inputs, signature, outputs)
+        request = predict_request(self._target, inputs, signature, outputs)
         try:
             response = yield from self._answer("Predict", request)
         except grpc.RpcError as error:
             fault = (yield from self._find_fault(request)) if error.code() in WRONG else None
             raise fault or self._explain(error) from error
-        return client_requests.read_outputs(response, outputs)
+        return read_outputs(response, outputs)
 
     def _find_fault(self, request) -> Question:
         """Holds a refused request against what the model takes; a server's own words, of TensorFlow, say little."""
@@ -364,14 +364,14 @@ class ClientCore:
         return found[name]
 
     def signatures(self) -> Question:
-        response = yield from self._call("GetModelMetadata", client_requests.metadata_request(self._target))
-        return client_requests.read_signatures(response)
+        request = wire.MetadataRequest(metadata_field=["signature_def"])
+        return read_signatures((yield from self._call("GetModelMetadata", request)))
 
     def status(self) -> Question:
-        response = yield from self._call("GetModelStatus", client_requests.status_request(self._target))
-        return client_requests.read_status(response)
+        return read_status((yield from self._call("GetModelStatus", wire.StatusRequest())))
 
     def _call(self, method, request) -> Question:
+        self._target.fill(request.model_spec)
         try:
             return (yield from self._answer(method, request))
         except grpc.RpcError as error:
@@ -383,7 +383,7 @@ class ClientCore:
         for attempt in itertools.count(1):
             try:
                 data = yield Rpc(method, request, max(0.0, deadline - time.monotonic()))
-                return client_requests.parse_answer(data, METHODS[method][2], self._max_bytes)
+                return parse_answer(data, METHODS[method][2], self._max_bytes)
             except grpc.RpcError as error:
                 wait = self._retry.find_wait(error, attempt)
                 if wait is None or time.monotonic() + wait >= deadline:

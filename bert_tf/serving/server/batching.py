@@ -1,4 +1,4 @@
-"""Requests of many callers computed together: a queue that knows lengths, and the threads that empty it."""
+"""Requests of many callers computed in batches: a queue sorted by length, and the threads that empty it."""
 
 import bisect
 import collections
@@ -11,11 +11,10 @@ import time
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-import grpc
 import numpy as np
 from absl import logging
 
-from bert_tf.serving.limits import ServingError
+from bert_tf.serving.limits import ServingError, failed_precondition, unavailable
 from bert_tf.serving.server import metrics, options
 from bert_tf.serving.server.options import BatchingLimits, read_batching
 from bert_tf.serving.server.predict import INTERNAL, Call
@@ -62,7 +61,11 @@ def lengths_of(inputs: Mapping[str, np.ndarray], most: int = 0, bytes_per_token:
     arrays = list(inputs.values())
     rows = len(arrays[0])
     width = max((int(np.prod(array.shape[1:])) for array in arrays if array.dtype != object), default=0)
-    texts = [_longest(array.reshape(rows, -1)) for array in arrays if array.dtype == object]
+    texts = [
+        [max(map(len, row), default=0) for row in array.reshape(rows, -1).tolist()]
+        for array in arrays
+        if array.dtype == object
+    ]
     if not texts:
         return [max(1, width)] * rows
     several = max(1, *(array.size // rows for array in arrays if array.dtype == object))
@@ -70,12 +73,20 @@ def lengths_of(inputs: Mapping[str, np.ndarray], most: int = 0, bytes_per_token:
     return [width + several * (min(length, most) if most else length) for length in lengths]
 
 
-def stack_inputs(rows, aliases) -> dict[str, np.ndarray]:
-    """Returns the inputs of a batch: row i of each array is that of rows[i]."""
-    return {alias: _stacked([row.task.inputs[alias][row.index] for row in rows]) for alias in aliases}
+def stack_inputs(rows: Sequence["BatchItem"]) -> dict[str, np.ndarray]:
+    """Returns the inputs of a batch, {alias: array}: row i of each is that of rows[i]."""
+    stacked = {}
+    for alias in rows[0].task.inputs:
+        items = [row.task.inputs[alias][row.index] for row in rows]
+        if isinstance(items[0], bytes):
+            stacked[alias] = np.empty(len(items), object)  # np.array would make one of its own strings of them
+            stacked[alias][:] = items
+        else:
+            stacked[alias] = np.stack(items)
+    return stacked
 
 
-def scattered(parts, count: int) -> dict[str, np.ndarray]:
+def join_parts(parts, count: int) -> dict[str, np.ndarray]:
     """Returns the answer of one request from parts [(indices of its rows, {alias: array})], which cover all rows."""
     if len(parts) == 1 and parts[0][0] == list(range(count)):
         return parts[0][1]
@@ -86,18 +97,6 @@ def scattered(parts, count: int) -> dict[str, np.ndarray]:
             whole[indices] = arrays[alias]
         answer[alias] = whole
     return answer
-
-
-def _longest(strings):
-    return [max(map(len, row), default=0) for row in strings.tolist()]
-
-
-def _stacked(items):
-    if isinstance(items[0], np.ndarray) or not isinstance(items[0], bytes):
-        return np.stack(items)
-    array = np.empty(len(items), object)  # np.array would take a list of bytes for one of its own strings
-    array[:] = items
-    return array
 
 
 # === Queue ===
@@ -125,7 +124,7 @@ class BatchItem:
 
 @dataclasses.dataclass(eq=False, slots=True)
 class _Request:
-    """What waits of a request: its rows in their order, some of which other batches may have taken, and how many."""
+    """The waiting rows of a request in their order, some of which other batches may have taken, and how many wait."""
 
     group: Hashable
     rows: collections.deque[BatchItem] = dataclasses.field(default_factory=collections.deque)
@@ -259,6 +258,7 @@ def _rank(row):
 
 _LOOK_SECONDS = 0.5  # after which a caller that waits in the queue is looked at: is it still there?
 _GUESS_ROWS_PER_SECOND = 100.0  # before the first batch has been timed
+_STOPS = "The server stops"
 
 
 class Task:
@@ -282,7 +282,7 @@ class Task:
         """Takes the answers to the rows `indices`; the last of them ends the wait."""
         self._parts.append((indices, arrays))
         if sum(len(indices) for indices, _ in self._parts) == self.count:
-            self.answer = scattered(self._parts, self.count)
+            self.answer = join_parts(self._parts, self.count)
             self.done.set()
 
     def fail(self, error: BaseException):
@@ -321,7 +321,7 @@ class Batcher:
             thread.start()
 
     def batch(self, model_name: str, compute) -> functools.partial:
-        """Returns a `versions.Compute` that does what the version's own `compute` does, in batches."""
+        """Returns compute(signature, inputs, aliases, call), which does in batches what a version's `compute` does."""
         return functools.partial(self._compute, model_name, compute)
 
     def close(self):
@@ -332,7 +332,7 @@ class Batcher:
         for thread in self._threads:
             thread.join()
 
-    def _compute(self, model_name, compute, signature, inputs, aliases: Sequence[str], call: Call, plan=None):
+    def _compute(self, model_name, compute, signature, inputs, aliases: Sequence[str], call: Call):
         call.check()
         task = Task(compute, signature, inputs, call)
         shared = group_of(signature, inputs)
@@ -348,29 +348,26 @@ class Batcher:
     def _enter(self, model_name, group, task):
         with self._changed:
             if self._closed:
-                raise _stopped()
+                raise unavailable(_STOPS)
             most = self.parameters.max_rows
             rows = self._queue.load(most // 2)  # a large request leaves room for others
             if rows and rows + task.count > most:
-                raise self._full(len(self._queue))
+                seconds = max(0.1, len(self._queue) / self._rows_per_second)
+                raise unavailable(
+                    f"The batch scheduling queue to which this task was submitted is full: {len(self._queue)} rows "
+                    f"wait, of at most {most}; retry after {seconds:.1f} s"
+                )
             for index, length in enumerate(task.lengths):
                 self._queue.add(group, BatchItem(task, index, length))
             self._count(model_name, 1)
             self._changed.notify()
 
-    def _full(self, rows):
-        seconds = max(0.1, rows / self._rows_per_second)
-        return ServingError(
-            grpc.StatusCode.UNAVAILABLE,
-            f"The batch scheduling queue to which this task was submitted is full: {rows} rows wait, of at most "
-            f"{self.parameters.max_rows}; retry after {seconds:.1f} s",
-        )
-
     def _wait(self, group, task):
         """Returns when the task is done, or its caller has given up and none of its rows is computed any more."""
-        while not task.done.wait(min(_LOOK_SECONDS, _or_more(task.call.seconds_left))):
+        call = task.call
+        while not task.done.wait(_LOOK_SECONDS if call.deadline is None else min(_LOOK_SECONDS, call.seconds_left)):
             try:
-                task.call.check()
+                call.check()
             except ServingError as error:
                 with self._changed:
                     self._leave(group, task, error)
@@ -395,7 +392,7 @@ class Batcher:
 
     def _count(self, model_name, change):
         self._waiting[model_name] = self._waiting.get(model_name, 0) + change
-        metrics.set_queue_length(model_name, self._waiting[model_name])
+        metrics.QUEUE_LENGTH.labels(model_name).set(self._waiting[model_name])
 
     def _work(self):
         while True:
@@ -403,7 +400,10 @@ class Batcher:
                 while not self._closed and not self._is_ready():
                     self._changed.wait(self._seconds_to_wait())
                 if self._closed:
-                    return self._refuse_all()
+                    while taken := self._queue.take():
+                        for task in _by_task(taken[1]):
+                            self._end(task, unavailable(_STOPS))
+                    return
             with self._turns:
                 self._run_next()
 
@@ -414,7 +414,7 @@ class Batcher:
                 return
             group, rows = self._queue.take()
             rows = self._begin(group, rows)
-            self._changed.notify()  # of a large request, the other threads may take the rest
+            self._changed.notify()  # of a large request, the other threads may take more
         if rows:
             self._run(group, rows)
 
@@ -443,7 +443,7 @@ class Batcher:
             if not task.computing:
                 task.computing = True
                 self._count(group[0], -1)
-                metrics.observe_queuing(group[0], time.monotonic() - task.came)
+                metrics.QUEUING_LATENCY.labels(group[0]).observe((time.monotonic() - task.came) * 1e6)
             kept += mine
         return kept
 
@@ -479,25 +479,26 @@ class Batcher:
         """Computes rows of one group and gives each request its own."""
         first = rows[0].task
         whole = len(tasks) == 1 and len(rows) == first.count
-        inputs = first.inputs if whole else stack_inputs(rows, list(first.inputs))
+        inputs = first.inputs if whole else stack_inputs(rows)
         outputs = first.compute(first.signature, inputs, list(first.signature.outputs), INTERNAL)
         longest = max(row.length for row in rows)
-        metrics.observe_batch(group[0], len(rows), sum(longest - row.length for row in rows))
+        metrics.BATCH_SIZE.labels(group[0]).observe(len(rows))
+        metrics.PADDING.labels(group[0]).observe(sum(longest - row.length for row in rows))
         if whole:
             first.answer = outputs
             first.done.set()
             return
-        _check(outputs, len(rows))
-        places = {id(row): i for i, row in enumerate(rows)}
+        for alias, array in outputs.items():
+            if not np.ndim(array) or len(array) != len(rows):
+                raise failed_precondition(
+                    f"The output {alias} must have one entry for each of the {len(rows)} rows of a batch, "
+                    f"got shape {list(np.shape(array))}"
+                )
+        positions = {id(row): i for i, row in enumerate(rows)}
         for task, mine in tasks.items():
-            chosen = [places[id(row)] for row in mine]
+            chosen = [positions[id(row)] for row in mine]
             arrays = {alias: array[chosen] for alias, array in outputs.items()}
             task.add([row.index for row in mine], arrays)
-
-    def _refuse_all(self):
-        while taken := self._queue.take():
-            for task in _by_task(taken[1]):
-                self._end(task, _stopped())
 
 
 def _by_task(rows):
@@ -507,26 +508,8 @@ def _by_task(rows):
     return tasks
 
 
-def _check(outputs, rows):
-    for alias, array in outputs.items():
-        if not np.ndim(array) or len(array) != rows:
-            raise ServingError(
-                grpc.StatusCode.FAILED_PRECONDITION,
-                f"The output {alias} must have one entry for each of the {rows} rows of a batch, "
-                f"got shape {list(np.shape(array))}",
-            )
-
-
-def _or_more(seconds):
-    return _LOOK_SECONDS if seconds is None else seconds
-
-
-def _stopped():
-    return ServingError(grpc.StatusCode.UNAVAILABLE, "The server stops")
-
-
 # === Model batching ===
-# Which batches a version's requests are computed in: those of all models, or its own, as a file in its folder says.
+# A version's requests are computed in the batches of all models, or in its own, as a file in its folder says.
 
 
 FILE = "batching_params.pbtxt"

@@ -1,8 +1,7 @@
-"""All models of a server, by name: what a request's ModelSpec leads to."""
+"""All models of a server by name: the version that a request's ModelSpec names, new configs, status and metadata."""
 
 import contextlib
 import dataclasses
-import json
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +11,15 @@ import grpc
 from absl import logging
 from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, model_management_pb2
 
-from bert_tf.serving.limits import ServingError, failed_precondition, invalid, not_found, unavailable, without_folders
+from bert_tf.serving.limits import (
+    ServingError,
+    denied,
+    failed_precondition,
+    invalid,
+    not_found,
+    unavailable,
+    without_folders,
+)
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.model_config import ModelConfig, read_configs
 from bert_tf.serving.server.predict import INTERNAL, Call
@@ -29,7 +36,7 @@ _LONGEST = 2000  # characters of what a line of the log says of a config
 
 @dataclasses.dataclass(frozen=True)
 class ReloadRules:
-    """What a caller may reload.
+    """Rules for reloading the config by request.
 
     Attributes:
         offered: whether anything.
@@ -58,7 +65,7 @@ class ReloadRules:
         for config in configs:
             path = os.path.realpath(config.base_path)
             if not any(os.path.commonpath([path, folder]) == folder for folder in self.folders):
-                raise _denied(
+                raise denied(
                     f"The base path of model {config.name} must lie under the base paths that the server was started "
                     "with. `model_config_reload_base_paths` allows others; it was given another"
                 )
@@ -74,7 +81,7 @@ def reload(catalog, request, call: Call):
     rules = catalog.reload_rules
     if not rules.offered:
         logging.log_every_n_seconds(logging.WARNING, "Refused to reload the config for %s: not offered.", 10, call.peer)
-        raise _denied(
+        raise denied(
             "HandleReloadConfigRequest is offered where the server is started with `model_config_file` or "
             "`enable_model_config_reload`. It was started without"
         )
@@ -121,16 +128,12 @@ def _changes(before, configs):
     return "; ".join(f"{verb} {', '.join(names)}" for verb, names in parts.items() if names) or "it lists no model"
 
 
-def _denied(message):
-    return ServingError(grpc.StatusCode.PERMISSION_DENIED, message)
-
-
 # === Catalog ===
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CatalogState:
-    """What is served at one moment; never changed, only exchanged.
+    """The served models and labels at one moment; never changed, only exchanged.
 
     Attributes:
         models: by name.
@@ -324,7 +327,7 @@ class Catalog:
 
 
 # === Describe ===
-# GetModelStatus and GetModelMetadata: which versions there are, and what they take and give.
+# GetModelStatus and GetModelMetadata, and whether all models are ready.
 
 
 def model_status(catalog, request: get_model_status_pb2.GetModelStatusRequest):
@@ -389,10 +392,3 @@ def is_ready(models: dict[str, bool]) -> bool:
 def ready(catalog) -> dict[str, bool]:
     """Returns {name of a model: whether a version of it is available}."""
     return {name: any(state.name == "AVAILABLE" for state in catalog.states(name).values()) for name in catalog.names()}
-
-
-def readiness(catalog) -> tuple[bool, bytes]:
-    """Returns (whether there are models and each can be asked, JSON that says which)."""
-    models = ready(catalog)
-    good = is_ready(models)
-    return good, json.dumps({"ready": good, "models": models}).encode()

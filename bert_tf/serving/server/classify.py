@@ -1,13 +1,13 @@
-"""Classify and Regress: tf.Example in, classes with scores or one number out.
+"""Classify, Regress and MultiInference: tf.Examples in, classes with scores or one number out.
 
 The checks, their order and their words are those of TensorFlow Serving's `classifier.cc` and `regressor.cc`. Like
-there, the signature's method name matters only where the server was told so.
+there, the signature's method name matters only where an option of the server says so.
 """
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import types_pb2
-from tensorflow_serving.apis import classification_pb2, inference_pb2, model_pb2, regression_pb2
+from tensorflow_serving.apis import classification_pb2, inference_pb2, regression_pb2
 
 from bert_tf.serving.limits import invalid, unimplemented
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, INTERNAL, Call, check_input, run_predict, set_spec
@@ -57,10 +57,10 @@ def check_classification(signature) -> list[str]:
         ServingError: it is none of classification.
     """
     _check_method(signature, CLASSIFY, "classification")
-    _check_one_input(signature)
     if len(signature.outputs) not in (1, 2):
         raise invalid(f"Expected one or two output Tensors, found {len(signature.outputs)}")
-    _check_input(signature, "classification")
+    if "inputs" not in signature.inputs:
+        raise invalid(f"No classification inputs found in SignatureDef: {signature.definition}")
     keys = [key for key in ("classes", "scores") if key in signature.outputs]
     if not keys:
         raise invalid(
@@ -73,10 +73,10 @@ def check_classification(signature) -> list[str]:
 def check_regression(signature):
     """Raises ServingError for a signature that is none of regression."""
     _check_method(signature, REGRESS, "regression")
-    _check_one_input(signature)
     if len(signature.outputs) != 1:
         raise invalid("Expected one output Tensor.")
-    _check_input(signature, "regression")
+    if "inputs" not in signature.inputs:
+        raise invalid(f"No regression inputs found in SignatureDef: {signature.definition}")
     if "outputs" not in signature.outputs:
         raise invalid(f"No regression outputs found in SignatureDef: {signature.definition}")
 
@@ -150,16 +150,8 @@ def _check_method(signature, method, kind):
     if not signature.has_method(method):
         was = signature.definition.method_name
         raise invalid(f"Expected {kind} signature method_name to be {method}. Was: {was}")
-
-
-def _check_one_input(signature):
     if len(signature.inputs) != 1:
         raise invalid("Expected one input Tensor.")
-
-
-def _check_input(signature, kind):
-    if "inputs" not in signature.inputs:
-        raise invalid(f"No {kind} inputs found in SignatureDef: {signature.definition}")
 
 
 def _run(version, signature, examples, keys, call, api):
@@ -200,11 +192,6 @@ def _type_of(array):
 # MultiInference: several signatures, of Classify and Regress, on the same examples in one run of the graph.
 #
 # The checks, their order and their words are those of TensorFlow Serving's `multi_inference.cc`.
-
-
-def model_spec(request: inference_pb2.MultiInferenceRequest) -> model_pb2.ModelSpec:
-    """Returns the ModelSpec that says which model and version are asked: the first task's, or an empty one."""
-    return request.tasks[0].model_spec if request.tasks else model_pb2.ModelSpec()
 
 
 def multi_inference(
@@ -250,17 +237,13 @@ def _tasks(version, request):
         if name not in version.model.signatures:
             raise invalid(f"Requested signature not found in model graph: {name}")
         found[name] = version.model.signatures[name]
-        _check(found[name], task.method_name)
+        if task.method_name == CLASSIFY:
+            check_classification(found[name])
+        elif task.method_name == REGRESS:
+            check_regression(found[name])
+        else:
+            raise unimplemented(f"Unsupported signature method_name: {task.method_name}")
     return found
-
-
-def _check(signature, method):
-    if method == CLASSIFY:
-        check_classification(signature)
-    elif method == REGRESS:
-        check_regression(signature)
-    else:
-        raise unimplemented(f"Unsupported signature method_name: {method}")
 
 
 def _infer(version, signatures, examples, call):

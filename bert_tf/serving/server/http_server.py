@@ -1,4 +1,4 @@
-"""HTTP around the REST face, on aiohttp: its loop in a thread of its own, the answers in a pool of threads."""
+"""The REST server: URLs and JSON bodies to answers, over HTTP by aiohttp, whose loop has one thread, answers a pool."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ from tensorflow_serving.apis import (
 )
 
 from bert_tf.serving import addresses
-from bert_tf.serving.limits import ServingError, from_fault, invalid
+from bert_tf.serving.limits import JSON_BYTES, ServingError, from_fault, invalid
 from bert_tf.serving.server import json_requests, json_responses, metrics
 from bert_tf.serving.server.catalog import model_metadata, model_status
 from bert_tf.serving.server.classify import classify, regress
@@ -42,9 +42,8 @@ from bert_tf.serving.server.options import ServerOptions
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, INTERNAL, Call, check_method, run_predict
 
 # === REST API ===
-# The REST face, without sockets: method, path and body in, status and JSON out.
-#
-# URL rules: TensorFlow Serving's `http_rest_api_util.cc`.
+# Method, path and body in, status and JSON out; the URL rules are those of TensorFlow Serving's
+# `http_rest_api_util.cc`.
 
 
 _DIGITS = 19  # of the largest version
@@ -69,10 +68,10 @@ def answer(catalog, method: str, path: str, body: bytes, call: Call = INTERNAL) 
         with call.work.begun(call, len(body)):
             return 200, _counted(catalog, method, path, body, call)
     except ServingError as error:
-        return error.http_status, json_responses.error(error.json_message)
+        return error.http_status, json_responses.error(error.cut_message(JSON_BYTES))
     except Exception as error:
         failure = from_fault(error, f"{method} {path}")
-    return failure.http_status, json_responses.error(failure.json_message)
+    return failure.http_status, json_responses.error(failure.cut_message(JSON_BYTES))
 
 
 def _counted(catalog, method, path, body, call):
@@ -82,11 +81,11 @@ def _counted(catalog, method, path, body, call):
     except ServingError as error:
         metrics.observe_request("", "", call.entrypoint, error.code.name, 0)
         raise
-    if what in _DESCRIPTION:
+    if what not in _PREDICTION:
         with metrics.request(catalog, spec.name, "", call.entrypoint):
             if not spec.name:
                 raise invalid("Missing model name in request.")
-            return _DESCRIPTION[what](catalog, spec)
+            return _describe(catalog, spec, what)
     with metrics.request(catalog, spec.name, what, call.entrypoint):
         return _PREDICTION[what](catalog, spec, body, call)
 
@@ -140,30 +139,20 @@ def _inputs(version, spec, body, call):
     return *json_requests.predict_inputs(document, signature, call.limits), signature
 
 
-def _classify(catalog, spec, body, call):
-    request = classification_pb2.ClassificationRequest()
-    _fill(request, spec, body, call)
-    with catalog.lease(spec) as version:
-        return json_responses.classifications(classify(version, request, call).result)
-
-
-def _regress(catalog, spec, body, call):
-    request = regression_pb2.RegressionRequest()
-    _fill(request, spec, body, call)
-    with catalog.lease(spec) as version:
-        return json_responses.regressions(regress(version, request, call).result)
-
-
-def _fill(request, spec, body, call):
+def _answer_examples(request_type, infer, write, catalog, spec, body, call):
+    """Returns the JSON that `write` makes of what `infer`, Classify or Regress, answers to the examples of a body."""
+    request = request_type()
     json_requests.fill_examples(_document(spec, body, call), request.input, call.limits)
     request.model_spec.CopyFrom(spec)
+    with catalog.lease(spec) as version:
+        return write(infer(version, request, call).result)
 
 
-def _status(catalog, spec):
-    return json_responses.message(model_status(catalog, get_model_status_pb2.GetModelStatusRequest(model_spec=spec)))
-
-
-def _metadata(catalog, spec):
+def _describe(catalog, spec, what):
+    """Returns the JSON of a model's status or metadata."""
+    if what == "status":
+        request = get_model_status_pb2.GetModelStatusRequest(model_spec=spec)
+        return json_responses.message(model_status(catalog, request))
     request = get_model_metadata_pb2.GetModelMetadataRequest(model_spec=spec, metadata_field=["signature_def"])
     response = model_metadata(catalog, request)
     signatures = get_model_metadata_pb2.SignatureDefMap()
@@ -171,11 +160,19 @@ def _metadata(catalog, spec):
     return json_responses.metadata(response, signatures)
 
 
-_PREDICTION = {"predict": _predict, "classify": _classify, "regress": _regress}
-_DESCRIPTION = {"status": _status, "metadata": _metadata}
+_PREDICTION = {
+    "predict": _predict,
+    "classify": functools.partial(
+        _answer_examples, classification_pb2.ClassificationRequest, classify, json_responses.classifications
+    ),
+    "regress": functools.partial(
+        _answer_examples, regression_pb2.RegressionRequest, regress, json_responses.regressions
+    ),
+}
 
 
 # === HTTP server ===
+# The loop of aiohttp is in a thread of its own, the answers in a pool of threads.
 
 
 _IDLE_SECONDS = 120  # a connection that says nothing for so long is closed
@@ -198,7 +195,7 @@ _CORS = {
 
 @dataclasses.dataclass(frozen=True)
 class StaticPage:
-    """What a GET that is not for a model gives.
+    """The answer to a GET that is not for a model.
 
     Attributes:
         status: of HTTP.

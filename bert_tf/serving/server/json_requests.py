@@ -5,6 +5,7 @@ The rules and words are those of TensorFlow Serving's `json_tensor.cc`.
 
 import base64
 import binascii
+import functools
 import json
 import math
 import re
@@ -18,7 +19,7 @@ from bert_tf.serving.server.predict import check_input, wrong_count
 from bert_tf.serving.server.tensors import MAX_AXES, count_rows, type_name
 
 # === Values ===
-# JSON values to arrays, by the rules and in the words of TensorFlow Serving's `json_tensor.cc`.
+# JSON values to arrays.
 
 
 _QUOTED = 256  # characters after which a quoted value goes no further
@@ -37,7 +38,7 @@ def json_to_array(value, dtype: tf.DType, limits: Limits = LIMITS) -> np.ndarray
     """Returns the array of a JSON scalar or of evenly nested lists; strings as objects of type bytes.
 
     Raises:
-        ServingError: a value is not of that type or too large, or lists beside each other differ in length or depth.
+        ServingError: a value is not of that type or too large, or sibling lists differ in length or depth.
     """
     shape = shape_of(value, limits)
     values = list(map(_reader(dtype), _leaves(value, shape, 0)))
@@ -89,11 +90,6 @@ def from_base64(value) -> bytes:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError) as error:
         raise invalid("Unable to base64 decode") from error
-
-
-def encode(text: str) -> bytes:
-    """Returns a JSON string in UTF-8."""
-    return text.encode("utf-8")
 
 
 def quoted(value) -> str:
@@ -181,54 +177,44 @@ def _reader(dtype) -> Callable:
     if dtype == tf.string:
         return _read_text
     if dtype in _FLOATS:
-        return _float_reader(dtype)
+        largest = float(np.finfo(dtype.as_numpy_dtype).max)
+        return functools.partial(_read_float, dtype, largest)
     if dtype in _INTEGERS:
         limits = np.iinfo(np.int32 if dtype in _NARROW else dtype.as_numpy_dtype)
-        return _plain_reader(int, dtype, int(limits.min), int(limits.max))
+        return functools.partial(_read_plain, int, dtype, int(limits.min), int(limits.max))
     if dtype == tf.bool:
-        return _plain_reader(bool, dtype, False, True)
-    return _refuser(dtype)
+        return functools.partial(_read_plain, bool, dtype, False, True)
+    return functools.partial(_refuse, dtype)
 
 
 def _read_text(value):
     if isinstance(value, str):
-        return encode(value)
+        return value.encode()
     if isinstance(value, dict):
         return from_base64(value)
     raise _wrong_type(value, tf.string)
 
 
-def _plain_reader(kind_of_value, dtype, least, most):
-    def read(value):
-        if type(value) is not kind_of_value or not least <= value <= most:  # a bool is an int to isinstance
-            raise _wrong_type(value, dtype)
-        return value
-
-    return read
+def _read_plain(kind_of_value, dtype, least, most, value):
+    if type(value) is not kind_of_value or not least <= value <= most:  # a bool is an int to isinstance
+        raise _wrong_type(value, dtype)
+    return value
 
 
-def _float_reader(dtype):
-    largest = float(np.finfo(dtype.as_numpy_dtype).max)
-
-    def read(value):
-        if not isinstance(value, (int, float)) or isinstance(value, bool):
-            raise _wrong_type(value, dtype)
-        number = as_double(value)
-        if abs(number) > largest and not math.isinf(number):  # it would only become infinite
-            target = type_name(dtype.as_datatype_enum)
-            raise invalid(f"Cannot convert JSON value: {quoted(value)} to {target} without loss of precision.")
-        return number
-
-    return read
+def _read_float(dtype, largest, value):
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise _wrong_type(value, dtype)
+    number = as_double(value)
+    if abs(number) > largest and not math.isinf(number):  # it would only become infinite
+        target = type_name(dtype.as_datatype_enum)
+        raise invalid(f"Cannot convert JSON value: {quoted(value)} to {target} without loss of precision.")
+    return number
 
 
-def _refuser(dtype):
-    def read(value):
-        if isinstance(value, dict):
-            raise _wrong_type(value, dtype)
-        raise unimplemented(f"Conversion of JSON Value: {quoted(value)} to type: {type_name(dtype.as_datatype_enum)}")
-
-    return read
+def _refuse(dtype, value):
+    if isinstance(value, dict):
+        raise _wrong_type(value, dtype)
+    raise unimplemented(f"Conversion of JSON Value: {quoted(value)} to type: {type_name(dtype.as_datatype_enum)}")
 
 
 def _wrong_type(value, dtype):
@@ -237,13 +223,13 @@ def _wrong_type(value, dtype):
     )
 
 
-# === Json scan ===
+# === Limits of a JSON text ===
 # Measures a JSON text before it is read: eighteen megabytes of `[]` would become gigabytes of Python's lists.
 #
-# Whole pieces are searched at once and no character is looked at by Python, so it takes a tenth of what reading takes.
+# Whole chunks are searched at once and no character is looked at by Python, so it takes a tenth of what reading takes.
 
 
-_PIECE = 2**20  # bytes at a time, so that other threads get their turn in between
+_CHUNK = 2**20  # bytes at a time, so that other threads get their turn in between
 _OTHER = bytes(set(range(256)) - set(b'"[]{},'))
 _STEP = np.zeros(256, np.int8)  # by how much a character leads deeper
 _STEP[list(b"[{")] = 1
@@ -261,9 +247,9 @@ def check_json(body: bytes, limits: Limits):
     What is no JSON may pass, or fail with any of these: the reader has words for that.
     """
     depth = values = 0
-    inside = 0  # whether a piece begins within a string
-    for piece in _pieces(body):
-        marks = np.frombuffer(piece.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, _OTHER), np.uint8)
+    inside = 0  # whether a chunk begins within a string
+    for chunk in _chunks(body):
+        marks = np.frombuffer(chunk.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, _OTHER), np.uint8)
         if not len(marks):
             continue
         quotes = np.cumsum(marks == ord('"'), dtype=np.int32) + inside
@@ -277,27 +263,23 @@ def check_json(body: bytes, limits: Limits):
         if values > limits.max_json_values:
             raise invalid(f"JSON Parse error: The document may have {limits.max_json_values} values and has more")
     if _MAY_BE_SURROGATE.search(body):
-        _check_surrogates(body)
+        for match in _ESCAPE.finditer(body):
+            if match[1]:
+                raise invalid(f"JSON Parse error: The surrogate pair in string is invalid. at offset: {match.start()}")
 
 
-def _pieces(body) -> Iterator[bytes]:
-    """Yields the body in pieces that end in the middle of no escape."""
+def _chunks(body) -> Iterator[bytes]:
+    """Yields the body in chunks that end in the middle of no escape."""
     start = 0
     while start < len(body):
-        piece = body[start : start + _PIECE]
-        if (len(piece) - len(piece.rstrip(b"\\"))) % 2:
-            piece += body[start + _PIECE : start + _PIECE + 1]
-        yield piece
-        start += len(piece)
+        chunk = body[start : start + _CHUNK]
+        if (len(chunk) - len(chunk.rstrip(b"\\"))) % 2:
+            chunk += body[start + _CHUNK : start + _CHUNK + 1]
+        yield chunk
+        start += len(chunk)
 
 
-def _check_surrogates(body):
-    for match in _ESCAPE.finditer(body):
-        if match[1]:
-            raise invalid(f"JSON Parse error: The surrogate pair in string is invalid. at offset: {match.start()}")
-
-
-# === Json requests ===
+# === Bodies ===
 
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -392,7 +374,7 @@ def _check_instances(document):
 
 
 def _columns(value, signature, limits):
-    dtypes = _dtypes(signature)
+    dtypes = {alias: endpoint.dtype for alias, endpoint in signature.inputs.items()}
     if not _is_object(value):
         if len(dtypes) > 1:
             raise invalid(
@@ -408,10 +390,6 @@ def _columns(value, signature, limits):
     return {alias: json_to_array(value[alias], dtype, limits) for alias, dtype in dtypes.items()}
 
 
-def _dtypes(signature):
-    return {alias: endpoint.dtype for alias, endpoint in signature.inputs.items()}
-
-
 def _check_shape(signature, alias, shape, limits):
     datatype = signature.inputs[alias].dtype.as_datatype_enum
     limits.check_rows(count_rows(datatype, shape))
@@ -420,7 +398,7 @@ def _check_shape(signature, alias, shape, limits):
 
 def _rows(instances, signature, limits):
     """Stacks the rows of each input; a row is an object with all inputs, or the value of the first one."""
-    dtypes = _dtypes(signature)
+    dtypes = {alias: endpoint.dtype for alias, endpoint in signature.inputs.items()}
     if not isinstance(instances[0], dict) and len(dtypes) > 1:
         raise invalid(
             "instances is a plain list, but expecting list of objects as multiple input tensors required as per "
@@ -448,7 +426,9 @@ def _rows(instances, signature, limits):
                 f"to: {','.join(dtypes)}"
             )
         if by_name and isinstance(row, RepeatedKeys):
-            raise invalid(f"tensor parsing error: {_repeated(row)}")
+            names = [name for name, _ in row.pairs]
+            repeated = next(name for i, name in enumerate(names) if name in names[:i])
+            raise invalid(f"tensor parsing error: {repeated}")
     columns = {alias: column for alias, column in columns.items() if column}
     for alias, column in columns.items():
         if dtypes[alias] == tf.string:
@@ -491,7 +471,7 @@ def _add_to_feature(value, name, feature):
     elif isinstance(value, (int, float)):
         field, value = "float_list", as_double(value)
     elif isinstance(value, str) or is_base64(value):
-        field, value = "bytes_list", encode(value) if isinstance(value, str) else from_base64(value)
+        field, value = "bytes_list", value.encode() if isinstance(value, str) else from_base64(value)
     else:
         raise invalid(f"Feature: {name} has element with unexpected JSON type: {kind(value)}")
     before = feature.WhichOneof("kind")
@@ -521,15 +501,7 @@ def _first_value(body):
         raise too_big() from error
 
 
-def _object(pairs):
-    found = dict(pairs)
-    return found if len(found) == len(pairs) else RepeatedKeys(pairs)
-
-
-def _repeated(row):
-    """Returns the first key that comes twice."""
-    names = [name for name, _ in row.pairs]
-    return next(name for i, name in enumerate(names) if name in names[:i])
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=Constant)
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=lambda pairs: found if len(found := dict(pairs)) == len(pairs) else RepeatedKeys(pairs),
+    parse_constant=Constant,
+)

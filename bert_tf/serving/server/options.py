@@ -94,7 +94,7 @@ def parse_message(path: str, kind: type):
 
 
 # === Batching parameters ===
-# What bounds batches and their queue, and the file of TensorFlow Serving's that says so.
+# Bounds of batches and of their queue, and TensorFlow Serving's file of them.
 
 
 _OURS = ("max_batch_size", "batch_timeout_micros", "max_enqueued_batches", "num_batch_threads", "thread_pool_name")
@@ -206,7 +206,7 @@ _BUNDLE_CLASSES = message_classes(
 
 @dataclasses.dataclass(frozen=True)
 class Bundle:
-    """How the versions of all models are loaded and run.
+    """Settings for loading and running the versions of all models.
 
     Attributes:
         tags: of the meta graph that is loaded, all of them.

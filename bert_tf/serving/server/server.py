@@ -17,7 +17,7 @@ from absl import logging
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.batching import ModelBatching
-from bert_tf.serving.server.catalog import Catalog, ReloadRules, readiness
+from bert_tf.serving.server.catalog import Catalog, ReloadRules, is_ready, ready
 from bert_tf.serving.server.grpc_service import GrpcServer
 from bert_tf.serving.server.http_server import RestServer, StaticPage, answer
 from bert_tf.serving.server.model_config import ConfigFile, ModelConfig, read_model_config
@@ -164,11 +164,13 @@ class Server:
         self._grpc.start()
         if self._rest:
             self._rest.start()
-        self._pollers = [threading.Thread(target=self._poll, name="poll", daemon=True)]
+        work = (options.poll_seconds, catalog.poll, "Looking for new versions")
+        self._pollers = [threading.Thread(target=self._repeat, args=work, name="poll", daemon=True)]
         if options.model_config_file and options.model_config_poll_seconds:
             retry_seconds = options.load_retry_interval_micros / 1e6
             file = ConfigFile(catalog, options.model_config_file, configs, retry_seconds)
-            self._pollers.append(threading.Thread(target=self._poll_config, args=[file], name="config", daemon=True))
+            work = (options.model_config_poll_seconds, file.poll, "Looking for a new config")
+            self._pollers.append(threading.Thread(target=self._repeat, args=work, name="config", daemon=True))
         for poller in self._pollers:
             poller.start()
 
@@ -208,7 +210,7 @@ class Server:
         self.stop()
 
     def _running(self):
-        """How many requests are being answered."""
+        """Number of requests that are being answered."""
         return self._grpc.running + (self._rest.running if self._rest else 0)
 
     def _is_loading(self):
@@ -224,8 +226,9 @@ class Server:
         return found
 
     def _readiness(self):
-        good, text = readiness(self._catalog)
-        return StaticPage(200 if good and not self._stopping.is_set() else 503, text, "application/json")
+        models = ready(self._catalog)
+        text = json.dumps({"ready": is_ready(models), "models": models}).encode()
+        return StaticPage(200 if is_ready(models) and not self._stopping.is_set() else 503, text, "application/json")
 
     def _load(self, configs):
         try:
@@ -243,12 +246,6 @@ class Server:
             self._load_pool.shutdown(wait=False, cancel_futures=True)  # a caller's config may still be loaded
         if self._batching:
             self._batching.close()
-
-    def _poll_config(self, file):
-        self._repeat(self._options.model_config_poll_seconds, file.poll, "Looking for a new config")
-
-    def _poll(self):
-        self._repeat(self._options.poll_seconds, self._catalog.poll, "Looking for new versions")
 
     def _repeat(self, seconds, poll, what):
         reported = ""

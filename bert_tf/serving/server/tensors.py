@@ -14,7 +14,7 @@ from bert_tf.serving import wire
 from bert_tf.serving.limits import LIMITS, Limits, ServingError, invalid
 
 # === Signatures ===
-# What a SignatureDef says, read once: reading protocol buffers at each request would be half of a request's cost.
+# SignatureDefs are read once: reading protocol buffers at each request would be half of a request's cost.
 
 
 # TensorFlow copies an array of strings with an iterator of NumPy's that has 32 axes, and ends the process beyond them.
@@ -92,9 +92,9 @@ class Signature:
 
     @functools.cached_property
     def key(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What is fed and what is fetched: names of tensors, each once, in one order whatever a request asks for.
+        """Names of the tensors that are fed and that are fetched, each once, in one order whatever a request asks for.
 
-        All outputs are fetched, since TensorFlow would prepare the graph anew, for seconds, for each choice of them.
+        All outputs are fetched, since TensorFlow would prepare the graph again, for seconds, for each choice of them.
         """
         feeds, fetches = ({e.tensor for e in side.values()} for side in (self.inputs, self.outputs))
         return tuple(sorted(feeds)), tuple(sorted(fetches))
@@ -104,20 +104,23 @@ def read_signature(
     definition: meta_graph_pb2.SignatureDef, checks_method: bool = False, explains: bool = False
 ) -> Signature:
     """Returns the Signature of a SignatureDef."""
-    inputs, outputs = (_endpoints(side) for side in (definition.inputs, definition.outputs))
-    return Signature(inputs, outputs, dict(definition.defaults), definition, checks_method, explains)
 
+    def read_endpoints(infos):
+        endpoints = {}
+        for alias in sorted(infos):
+            info = infos[alias]
+            shape = None
+            if not info.tensor_shape.unknown_rank:
+                shape = tuple(dim.size if dim.size >= 0 else None for dim in info.tensor_shape.dim)
+            # The signature that TensorFlow adds for initialization has an operation for an output: no tensor, no type.
+            if info.dtype:
+                endpoints[alias] = Endpoint(info.name, tf.as_dtype(info.dtype), shape)
+        return endpoints
 
-def _endpoints(infos):
-    # The signature that TensorFlow adds for initialization has an operation for an output: no tensor, so no type.
-    aliases = [alias for alias in sorted(infos) if infos[alias].dtype]
-    return {alias: _endpoint(infos[alias]) for alias in aliases}
-
-
-def _endpoint(info):
-    known = not info.tensor_shape.unknown_rank
-    shape = tuple(dim.size if dim.size >= 0 else None for dim in info.tensor_shape.dim) if known else None
-    return Endpoint(info.name, tf.as_dtype(info.dtype), shape)
+    return Signature(
+        read_endpoints(definition.inputs), read_endpoints(definition.outputs), dict(definition.defaults), definition,
+        checks_method, explains,
+    )  # fmt: skip
 
 
 def _listed(sizes):
