@@ -395,6 +395,7 @@ def test_values_are_written_in_parts():
     assert most < 4 * MIB  # all at once it was 7.6 MiB
 
 
+@pytest.mark.slow
 def test_a_server_outlives_a_message_of_163_bytes(film_path, tmp_path):
     request = asked(text=text(*[1] * 33))
     request.model_spec.name = "film"
