@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 from google.protobuf.message import DecodeError
+from tensorflow.core.framework import types_pb2
 from tensorflow.python.saved_model import loader_impl
 from tensorflow_serving.apis import classification_pb2, predict_pb2, prediction_log_pb2, regression_pb2
 
@@ -17,8 +18,7 @@ from bert_tf.serving.client.channel import MAX_ANSWER_BYTES, Tls, open_channel
 from bert_tf.serving.client.questions import explain
 from bert_tf.serving.client.requests import clean, join_names, parse_answer
 from bert_tf.serving.limits import GRPC_BYTES, ServingError
-from bert_tf.serving.server.classify import check_examples
-from bert_tf.serving.server.predict import INTERNAL, read_input
+from bert_tf.serving.server.predict import INTERNAL, check_input, read_input
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.tensors import Signature, read_answer
 from bert_tf.serving.server.version_folders import SAVED_MODEL, check_regular, explain_no_versions, find_versions
@@ -106,7 +106,7 @@ class Golden:
             return {name: read_input(signature, name, proto) for name, proto in self.request.inputs.items()}
         examples = self.request.input.example_list.examples
         serialized = np.array([example.SerializeToString() for example in examples], object)
-        check_examples(signature, serialized)
+        check_input(signature, "inputs", types_pb2.DT_STRING, serialized.shape)
         return {"inputs": serialized}
 
 

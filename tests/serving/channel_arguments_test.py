@@ -19,7 +19,7 @@ from bert_tf.serving.verification import outputs_of
 from bert_tf.serving.wire import wire_to_array
 
 
-def test_arguments():
+def test_channel_arguments_are_read_and_wrong_ones_refused():
     assert read_arguments("grpc.max_connection_age_ms=2000,grpc.lb_policy_name=grpclb, a=-1,b=4294967296,c=") == {
         "grpc.max_connection_age_ms": 2000,
         "grpc.lb_policy_name": "grpclb",

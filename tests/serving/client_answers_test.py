@@ -237,7 +237,7 @@ def test_descriptions_that_are_none(server, answer):
         client.signatures()
 
 
-def test_what_a_server_says_is_one_line_that_no_terminal_obeys(server):
+def test_a_server_s_words_are_one_line_that_no_terminal_obeys(server):
     def refuse(request, context):
         context.abort(grpc.StatusCode.INVALID_ARGUMENT, "\x1b[31mno\r\nError: all\tis well \x9b1m" + "x" * 5000)
 

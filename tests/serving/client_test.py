@@ -84,7 +84,7 @@ def test_predict(client):
     assert set(client.predict({"text": ["x"]}, outputs=["label"])) == {"label"}
 
 
-def test_what_a_model_takes_and_whether_it_is_there(client):
+def test_signatures_and_status_of_a_model(client):
     signatures = client.signatures()
     assert list(signatures) == ["classify", "echo", "numbers", "pair", "regress", "serving_default"]
     x, scale = TensorKind("float32", (None, 3)), TensorKind("int32", (None,))
@@ -116,7 +116,7 @@ def test_rows_as_types(row, result):
     assert to_dataclass(row) == result
 
 
-def test_what_has_no_type(client):
+def test_typed_results_need_known_outputs(client):
     assert client.ask({"text": ["fine"]}, typed=True) == [ROWS[0][1]] == client.classify(["fine"], typed=True)
     with pytest.raises(ValueError, match="`typed` must go with a model of a known kind, .* Received y; ask without"):
         to_dataclass({"y": 1})
@@ -154,7 +154,7 @@ def test_wrong_places(film):
             client.classify(["x"])
 
 
-def test_a_deadline(film, monkeypatch):
+def test_a_late_answer_is_a_timeout_error(film, monkeypatch):
     monkeypatch.setattr(SavedModel, "run", lambda *arguments: time.sleep(0.5))
     with Client(f"localhost:{film.port}", "film", 0.1) as client, pytest.raises(TimeoutError, match="within 0.1 s"):
         client.classify(["x"])
@@ -215,7 +215,7 @@ def run(film, *arguments, text="", program="ask"):
         (["--model_name=film"], "fine\n\nx", [{"text": "fine"} | GOOD, {"text": ""} | BAD, {"text": "x"} | BAD]),
     ],
 )
-def test_the_program(film, arguments, text, answers):
+def test_the_program_prints_an_answer_for_each_text(film, arguments, text, answers):
     done = run(film, *arguments, text=text)
     assert done.returncode == 0, done.stderr
     assert [json.loads(line) for line in done.stdout.splitlines()] == answers

@@ -57,7 +57,7 @@ def test_grpc_health(watched, waiting, name):
     assert check(waiting, name) == Status.NOT_SERVING
 
 
-def test_what_is_not_served_has_no_health(watched, film):
+def test_health_of_an_unknown_model_or_without_the_option_is_an_error(watched, film):
     with pytest.raises(grpc.RpcError) as caught:
         check(watched, "other")
     assert caught.value.code() == grpc.StatusCode.NOT_FOUND

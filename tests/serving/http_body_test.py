@@ -34,7 +34,7 @@ def unpacked(body, limits=TINY):
 
 @pytest.mark.parametrize("size", [0, 1, 2**16 - 1, 2**16, 2**16 + 1, MIB])
 @pytest.mark.parametrize("level", [0, 9])
-def test_what_is_unpacked_is_what_was_packed(size, level):
+def test_gunzip_returns_the_packed_bytes(size, level):
     content = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
     limits = Limits(max_body_bytes=4 * MIB)
     assert unpacked(gzip.compress(content, level), limits) == content
@@ -67,7 +67,7 @@ def test_a_body_of_empty_members_is_refused_after_the_first_thousands(monkeypatc
     (gzip.compress(bytes(MIB + 1), mtime=0), 413, "may unpack to 1048576 bytes"),
     (gzip.compress(bytes(MIB), mtime=0) * 2, 413, "may unpack to 1048576 bytes"),
 ])  # fmt: skip
-def test_what_is_no_gzip_or_too_large(body, status, words):
+def test_a_damaged_or_too_large_gzip_is_refused(body, status, words):
     with pytest.raises(HttpError, match=words) as caught:
         unpacked(body)
     assert caught.value.status == status
@@ -113,7 +113,7 @@ def test_small_bodies_are_bounded_too_and_leave_room_for_large_ones():
     HeldBody(memory).grow(MIB)
 
 
-def test_what_a_body_unpacks_to_is_held_too():
+def test_unpacked_bytes_count_in_the_memory_of_bodies():
     memory = BodyMemory(TINY)
     for size in (MIB, MIB, MIB, MIB // 2):
         HeldBody(memory).grow(size)

@@ -37,7 +37,7 @@ PAIR = signature(text_a=tf.string, text_b=tf.string)
         b'{"instances": ["fine"], "signature_name": "serving_default", "signature_name": "q"}',
     ],
 )
-def test_what_tensorflow_serving_reads(rest, body):
+def test_unusual_json_is_read_as_tensorflow_serving_reads_it(rest, body):
     assert rest("/v1/models/film:predict", body) == (200, {"predictions": [GOOD]})
 
 

@@ -30,7 +30,7 @@ def test_requests_count_under_tensorflow_serving_s_names():
     assert len(edges) == 34 and sorted(edges)[:2] == [10, 18] and max(edges) == float("inf")
 
 
-def test_the_batcher_s_figures():
+def test_figures_of_graphs_warm_ups_and_batches():
     before = samples()
     metrics.RUNTIME_LATENCY.labels("m", "Predict", "TF1").observe(1000)
     metrics.WARMUP_LATENCY.labels("m", "OK").observe(1000)

@@ -253,7 +253,7 @@ def _ask_keras(base_path):
         return output.tolist()
 
 
-def test_a_model_of_keras(tmp_path):
+def test_a_model_exported_by_keras_is_served(tmp_path):
     halves.save_keras(tmp_path / "00000123")
     assert _ask_keras(tmp_path) == [[2.0]]
 

@@ -12,6 +12,11 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow_serving.apis import classification_pb2, predict_pb2, prediction_log_pb2
 
+from bert_tf.serving.server.options import Bundle
+from bert_tf.serving.server.versions import Loading
+
+# How versions are loaded where the test is not about their warm-up, which takes most of the time.
+QUICK = Loading(Bundle(enable_model_warmup=False))
 _TEXT = tf.TensorSpec([None], tf.string, "text")
 _EXAMPLES = tf.TensorSpec([None], tf.string, "inputs")
 

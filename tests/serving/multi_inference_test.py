@@ -135,7 +135,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused(version, case):
+def test_wrong_tasks_are_refused_in_tensorflow_serving_s_words(version, case):
     asked, code, message = REFUSED[case]
     with pytest.raises(ServingError) as caught:
         multi_inference(version, asked)

@@ -301,7 +301,7 @@ def test_other_answers(ask, model, summary):
 
 @needs_browser
 @pytest.mark.slow
-def test_what_goes_wrong_is_said(ask):
+def test_the_page_shows_the_error_of_a_refused_request(ask):
     assert ask(model="films", text="").ids["error"] == "The field text is empty."
     assert ask(model="gone", text="A text.").ids["error"].startswith("No version of gone can be asked")
     assert ask(model="full", text="A text.").ids["error"] == "The <b>queue</b> is full."

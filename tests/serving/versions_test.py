@@ -26,7 +26,7 @@ from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.version_folders import check_stored_files, explain_no_versions, files_under, find_versions
 from bert_tf.serving.server.versions import ServedModel, State
-from tests.serving.models import expected, export, truncate, variables, write_warmup
+from tests.serving.models import QUICK, expected, export, truncate, variables, write_warmup
 
 
 def ask(model, number=None):
@@ -99,7 +99,7 @@ def test_a_base_path_that_is_something_else_is_explained_once(film_path, log):
     ]
 
 
-def test_what_folders_without_versions_are(film_path, tmp_path):
+def test_a_folder_without_versions_is_explained(film_path, tmp_path):
     assert explain_no_versions(str(tmp_path)) == ""
     for name in ("export", "other"):
         (tmp_path / name / "20").mkdir(parents=True)
@@ -289,7 +289,7 @@ def two(base, film_path):
     """A catalog of "bad" with version 3 under `base`, and "good" with version 3 and room for more."""
     good = base.parent / "good"
     shutil.copytree(film_path / "3", good / "3")
-    catalog = Catalog([ServedModel("bad", str(base)), ServedModel("good", str(good))])
+    catalog = Catalog([ServedModel(name, str(path), loading=QUICK) for name, path in (("bad", base), ("good", good))])
     catalog.poll()
     yield catalog
     catalog.close()

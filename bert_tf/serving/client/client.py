@@ -2,6 +2,7 @@
 
 import asyncio
 import collections
+import contextlib
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -249,7 +250,7 @@ def restore_order(vectors: Sequence[np.ndarray], order: Sequence[int]) -> np.nda
 # === Client ===
 
 
-class Client(BaseClient):
+class Client(BaseClient, contextlib.AbstractContextManager):
     """A connection to one model of one server; a context manager, safe to share among threads.
 
     Its arguments are those of `BaseClient`.
@@ -312,9 +313,6 @@ class Client(BaseClient):
         """Ends the connection, and the calls that are under way."""
         self._channel.close()
 
-    def __enter__(self):
-        return self
-
     def __exit__(self, *error):
         self.close()
 
@@ -360,7 +358,7 @@ class Client(BaseClient):
 # The client of `client.py` for programs on asyncio.
 
 
-class AsyncClient(BaseClient):
+class AsyncClient(BaseClient, contextlib.AbstractAsyncContextManager):
     """A connection to one model of one server, made and used inside a running event loop; an async context manager.
 
     Its arguments are those of `BaseClient`, and so are its methods, but that what they return is to be awaited:
@@ -383,11 +381,9 @@ class AsyncClient(BaseClient):
         check_stream_arguments(in_flight, batch_size, errors)
         names = await self.text_inputs()
 
-        async def questions():
-            async for chunk in _chunks(items, batch_size):
-                yield len(chunk), self._questions.ask_items(chunk, names, typed)
-
-        async for answer in self._window(questions(), in_flight, errors):
+        parts = _chunks(items, batch_size)
+        questions = ((len(part), self._questions.ask_items(part, names, typed)) async for part in parts)
+        async for answer in self._window(questions, in_flight, errors):
             yield answer
 
     async def encode(self, texts: Sequence[str], batch_size: int = BATCH, in_flight: int = 4) -> np.ndarray:
@@ -396,11 +392,9 @@ class AsyncClient(BaseClient):
         texts = text_list(texts)
         order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))  # a batch of one length has little padding
 
-        async def questions():
-            async for each in _chunks(order, batch_size):
-                yield len(each), self._questions.vectors([texts[i] for i in each])
-
-        found = [vector async for vector in self._window(questions(), in_flight, "raise")]
+        parts = _chunks(order, batch_size)
+        questions = ((len(part), self._questions.vectors([texts[i] for i in part])) async for part in parts)
+        found = [vector async for vector in self._window(questions, in_flight, "raise")]
         if not found:
             return np.zeros([0, await self._run(self._questions.width())], np.float32)
         return restore_order(found, order)
@@ -408,9 +402,6 @@ class AsyncClient(BaseClient):
     async def close(self):
         """Ends the connection, and the calls that are under way."""
         await self._channel.close()
-
-    async def __aenter__(self):
-        return self
 
     async def __aexit__(self, *error):
         await self.close()

@@ -1,5 +1,6 @@
 """Transport-independent logic of the clients: texts to requests, answers to results, servers' errors to exceptions."""
 
+import dataclasses
 import itertools
 import re
 import sys
@@ -256,20 +257,23 @@ _ENDLESS = 2**31  # numbers of a vector
 _EMBEDDING = "embedding"  # the output of a model that makes vectors
 
 
+@dataclasses.dataclass(frozen=True)
 class ClientCore:
     """Questions to one model of one server; each method is one of `BaseClient`'s or of `Client`'s.
 
-    Args:
+    Attributes:
         server, timeout, retry, max_answer_bytes: as `BaseClient` has them.
         target: the model.
     """
 
-    def __init__(self, server: str, target: ModelTarget, timeout: float, retry: Retry, max_answer_bytes: int):
-        self._server, self._target, self._timeout, self._retry = server, target, timeout, retry
-        self._max_bytes = max_answer_bytes
+    server: str
+    target: ModelTarget
+    timeout: float
+    retry: Retry
+    max_answer_bytes: int
 
     def predict(self, inputs, signature="", outputs=()) -> Question:
-        request = predict_request(self._target, inputs, signature, outputs)
+        request = predict_request(self.target, inputs, signature, outputs)
         try:
             response = yield from self._answer("Predict", request)
         except grpc.RpcError as error:
@@ -314,7 +318,7 @@ class ClientCore:
         outputs = yield from self.predict(parts)
         if missing := set(CLASSES) - set(outputs):
             raise ValueError(
-                f"Model {self._target.name!r} must classify: give {', '.join(CLASSES)}. Received an answer without "
+                f"Model {self.target.name!r} must classify: give {', '.join(CLASSES)}. Received an answer without "
                 f"{join_names(sorted(missing))} but with {join_names(sorted(outputs))}; Client.ask asks such a model."
             )
         found = split_answer({name: outputs[name] for name in CLASSES}, len(texts))
@@ -324,7 +328,7 @@ class ClientCore:
         outputs = yield from self.predict({"text": texts})
         if _EMBEDDING not in outputs:
             raise ValueError(
-                f"Model {self._target.name!r} must make vectors, as `embedding`. Received an answer with "
+                f"Model {self.target.name!r} must make vectors, as `embedding`. Received an answer with "
                 f"{join_names(sorted(outputs))}; `bert-tf export` makes such a model of a sentence encoder."
             )
         found = outputs[_EMBEDDING]
@@ -339,7 +343,7 @@ class ClientCore:
         if not is_order_known(names) and not all(isinstance(item, Mapping) for item in items):
             raise ValueError(
                 f"An item must be a dictionary with the texts {join_names(names)}, for the inputs of model "
-                f"{self._target.name!r} have no order that is known. Received texts without names; name them."
+                f"{self.target.name!r} have no order that is known. Received texts without names; name them."
             )
         return (yield from self.ask(to_inputs(items, names), typed))
 
@@ -358,7 +362,7 @@ class ClientCore:
         found, name = (yield from self.signatures()), name or DEFAULT
         if name not in found:
             raise ValueError(
-                f"Model {self._target.name!r} must have the signature {name}. Received one with "
+                f"Model {self.target.name!r} must have the signature {name}. Received one with "
                 f"{join_names(found)}; Client.predict asks any signature."
             )
         return found[name]
@@ -371,7 +375,7 @@ class ClientCore:
         return read_status((yield from self._call("GetModelStatus", wire.StatusRequest())))
 
     def _call(self, method, request) -> Question:
-        self._target.fill(request.model_spec)
+        self.target.fill(request.model_spec)
         try:
             return (yield from self._answer(method, request))
         except grpc.RpcError as error:
@@ -379,19 +383,19 @@ class ClientCore:
 
     def _answer(self, method, request) -> Question:
         """Makes a call, again where that may help, and returns its response or raises the last RpcError."""
-        deadline = time.monotonic() + self._timeout
+        deadline = time.monotonic() + self.timeout
         for attempt in itertools.count(1):
             try:
                 data = yield Rpc(method, request, max(0.0, deadline - time.monotonic()))
-                return parse_answer(data, METHODS[method][2], self._max_bytes)
+                return parse_answer(data, METHODS[method][2], self.max_answer_bytes)
             except grpc.RpcError as error:
-                wait = self._retry.find_wait(error, attempt)
+                wait = self.retry.find_wait(error, attempt)
                 if wait is None or time.monotonic() + wait >= deadline:
                     raise
             yield wait
 
     def _explain(self, error):
-        return explain(error, self._server, self._target.name, self._timeout)
+        return explain(error, self.server, self.target.name, self.timeout)
 
 
 def to_inputs(items: Sequence[Any], names: Sequence[str]) -> dict[str, list]:

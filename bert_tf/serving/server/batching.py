@@ -5,6 +5,7 @@ import collections
 import contextlib
 import dataclasses
 import functools
+import operator
 import os
 import threading
 import time
@@ -131,6 +132,9 @@ class _Request:
     waiting: int = 0
 
 
+_rank = operator.attrgetter("length", "number")
+
+
 class LengthQueue:
     """Rows by group; only rows of one group may share a batch.
 
@@ -249,10 +253,6 @@ class LengthQueue:
         return (end - start) * (rows[end].length - rows[end - 1].length)
 
 
-def _rank(row):
-    return row.length, row.number
-
-
 # === Batching ===
 
 
@@ -284,11 +284,6 @@ class Task:
         if sum(len(indices) for indices, _ in self._parts) == self.count:
             self.answer = join_parts(self._parts, self.count)
             self.done.set()
-
-    def fail(self, error: BaseException):
-        """Ends the wait with an error."""
-        self.error = error
-        self.done.set()
 
 
 class Batcher:
@@ -388,7 +383,8 @@ class Batcher:
         """Ends a request that will get no answer; a batch cannot be stopped, and uses the model until it ends."""
         task.ending = task.ending or error
         if not task.running and not task.done.is_set():
-            task.fail(task.ending)
+            task.error = task.ending
+            task.done.set()
 
     def _count(self, model_name, change):
         self._waiting[model_name] = self._waiting.get(model_name, 0) + change

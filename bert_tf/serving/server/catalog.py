@@ -239,7 +239,12 @@ class Catalog:
                     held.enter_context(model.hold())
                 loaded = self._for_each(lambda config: models[config.name].load(config.policy, call), configs)
                 wanted = {config.name: versions for config, versions in zip(configs, loaded, strict=True)}
-                failed = [each.name for each in configs if must_load and not self._is_there(each, models, wanted)]
+                failed = []
+                for config in configs:
+                    model = models[config.name]
+                    goes_on_as_before = model.policy == config.policy and model.available()
+                    if must_load and not wanted[config.name] and not goes_on_as_before:
+                        failed.append(config.name)
                 if failed:
                     raise unavailable(f"Some models did not become available: {{{', '.join(failed)}}}")
                 self._exchange(before, models, configs, wanted, call)
@@ -300,12 +305,6 @@ class Catalog:
         if model is not None and model.base_path == config.base_path:
             return model
         return ServedModel(config.name, config.base_path, config.policy, self._loading)
-
-    @staticmethod
-    def _is_there(config, models, wanted):
-        """Whether versions of a model were loaded, or it is as it was and goes on with those that it has."""
-        model = models[config.name]
-        return bool(wanted[config.name]) or bool(model.policy == config.policy and model.available())
 
     def _take_back(self, models):
         """Unloads what was loaded for a config that cannot be applied."""

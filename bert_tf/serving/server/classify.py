@@ -100,11 +100,6 @@ def read_serialized_examples(request_input, limits) -> np.ndarray:
     return np.array([context + example.SerializeToString() for example in examples], dtype=object)
 
 
-def check_examples(signature, examples: np.ndarray):
-    """Raises ServingError where the input of a signature does not take serialized examples [batch]."""
-    check_input(signature, "inputs", types_pb2.DT_STRING, examples.shape)
-
-
 def fill_classes(result: classification_pb2.ClassificationResult, outputs: dict[str, np.ndarray], batch: int):
     """Writes `classes` and `scores`, either of which may be missing, into an empty result.
 
@@ -155,7 +150,7 @@ def _check_method(signature, method, kind):
 
 
 def _run(version, signature, examples, keys, call, api):
-    check_examples(signature, examples)
+    check_input(signature, "inputs", types_pb2.DT_STRING, examples.shape)
     outputs = run_predict(version, signature, {"inputs": examples}, keys, call, api)
     return {key: np.asarray(array) for key, array in outputs.items()}
 
@@ -206,7 +201,7 @@ def multi_inference(
     tasks = _tasks(version, request)
     examples = read_serialized_examples(request.input, call.limits)
     for signature in tasks.values():
-        check_examples(signature, examples)
+        check_input(signature, "inputs", types_pb2.DT_STRING, examples.shape)
     response = inference_pb2.MultiInferenceResponse()
     outputs = _infer(version, list(tasks.values()), examples, call) if tasks else {}
     for task, (name, signature) in zip(request.tasks, tasks.items(), strict=True):

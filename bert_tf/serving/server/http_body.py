@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import re
 import threading
 import zlib
@@ -194,6 +195,7 @@ class BodyMemory:
                 return
 
 
+@dataclasses.dataclass(eq=False)
 class HeldBody:
     """One body's share of a `BodyMemory`.
 
@@ -202,8 +204,8 @@ class HeldBody:
         size: bytes that are accounted for.
     """
 
-    def __init__(self, memory: BodyMemory):
-        self.memory, self.size = memory, 0
+    memory: BodyMemory
+    size: int = 0
 
     def grow(self, size: int):
         """Accounts for `size` bytes more; raises HttpError where there is no room for them."""

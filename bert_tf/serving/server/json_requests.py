@@ -24,6 +24,7 @@ from bert_tf.serving.server.tensors import MAX_AXES, count_rows, type_name
 
 _QUOTED = 256  # characters after which a quoted value goes no further
 _INDENT = "    "
+_TOO_BIG = "JSON Parse error: Number too big to be stored in double."
 _LONGEST = 1024  # characters of a string in it, which TensorFlow Serving never cuts
 _FLOATS = (tf.float32, tf.float64)
 _INTEGERS = (tf.int32, tf.int64, tf.uint32, tf.uint64, tf.int16, tf.int8, tf.uint8)
@@ -111,15 +112,10 @@ def as_double(value: int | float) -> float:
     try:
         number = float(value)
     except OverflowError as error:
-        raise too_big() from error
+        raise invalid(_TOO_BIG) from error
     if math.isinf(number) and not isinstance(value, Constant):
-        raise too_big()
+        raise invalid(_TOO_BIG)
     return number
-
-
-def too_big() -> ServingError:
-    """Returns the error of a number beyond what a float holds."""
-    return invalid("JSON Parse error: Number too big to be stored in double.")
 
 
 def kind(value) -> str:
@@ -498,7 +494,7 @@ def _first_value(body):
     except RecursionError as error:  # --max_nesting may allow more than Python's reader can do
         raise invalid("JSON Parse error: Lists and objects nest deeper than can be read here") from error
     except ValueError as error:  # an integer of more digits than Python converts
-        raise too_big() from error
+        raise invalid(_TOO_BIG) from error
 
 
 _DECODER = json.JSONDecoder(

@@ -121,9 +121,12 @@ class BatchingLimits:
     thread_pool_name: str = "batch"
 
     def __post_init__(self):
-        for name in ("max_batch_size", "max_batch_tokens", "max_enqueued_batches", "num_batch_threads"):
-            _require(name, getattr(self, name), 1)
-        _require("batch_timeout_micros", self.batch_timeout_micros, 0)
+        least = dict.fromkeys(("max_batch_size", "max_batch_tokens", "max_enqueued_batches", "num_batch_threads"), 1)
+        for name, size in (least | {"batch_timeout_micros": 0}).items():
+            if getattr(self, name) < size:
+                raise ValueError(
+                    f"`{name}` must be at least {size}. Received: {getattr(self, name)}; choose a larger one."
+                )
 
     @property
     def max_rows(self) -> int:
@@ -165,11 +168,6 @@ def read_batching(message, path: str, flag: str, **defaults) -> BatchingLimits:
         return BatchingLimits(**(defaults | given))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-
-
-def _require(name, value, least):
-    if value < least:
-        raise ValueError(f"`{name}` must be at least {least}. Received: {value}; choose a larger one.")
 
 
 # === Bundle ===

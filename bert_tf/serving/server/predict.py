@@ -105,8 +105,7 @@ class Work:
     does about as many in a second. All methods raise ServingError where nobody waits for the answer of `call` any more.
     """
 
-    def __init__(self):
-        self._has_turn = False
+    _has_turn = False
 
     @contextlib.contextmanager
     def begun(self, call, size: int) -> Iterator[None]:

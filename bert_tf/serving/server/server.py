@@ -3,6 +3,7 @@
 `serve` serves the newest version under a folder, and each newer one as it appears there, or the models of a config.
 """
 
+import contextlib
 import functools
 import json
 import os
@@ -126,7 +127,7 @@ def _check_base_path(path):
         )
 
 
-class Server:
+class Server(contextlib.AbstractContextManager):
     """A running server; a context manager that stops at its end.
 
     Attributes:
@@ -202,9 +203,6 @@ class Server:
         if self._is_loading():
             found.append("models were still being loaded")
         return " and ".join(found)
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *error):
         self.stop()
