@@ -87,7 +87,7 @@ def stack_inputs(rows: Sequence["BatchItem"]) -> dict[str, np.ndarray]:
     return stacked
 
 
-def join_parts(parts, count: int) -> dict[str, np.ndarray]:
+def combine_answers(parts, count: int) -> dict[str, np.ndarray]:
     """Returns the answer of one request from parts [(indices of its rows, {alias: array})], which cover all rows."""
     if len(parts) == 1 and parts[0][0] == list(range(count)):
         return parts[0][1]
@@ -282,7 +282,7 @@ class Task:
         """Takes the answers to the rows `indices`; the last of them ends the wait."""
         self._parts.append((indices, arrays))
         if sum(len(indices) for indices, _ in self._parts) == self.count:
-            self.answer = join_parts(self._parts, self.count)
+            self.answer = combine_answers(self._parts, self.count)
             self.done.set()
 
 
