@@ -242,7 +242,7 @@ class Verdict:
     Attributes:
         signature: its name.
         requests: how many it was asked.
-        largest: the greatest difference of a number, as `golden.difference` measures it; infinite where a request was
+        largest: the greatest difference of a number, as `difference` measures it; infinite where a request was
             refused, or strings or integers differ.
         problems: what was wrong, a sentence for each request that went wrong.
     """
@@ -264,7 +264,7 @@ def verify(
         server: "host:port" of a model server's gRPC face that serves it; None: the model is loaded here.
         model_name: its name there.
         timeout: seconds that the server has for a request.
-        tolerance: as in `golden.difference`; None: 1e-4, where weights are bfloat16 0.02, int8 0.1.
+        tolerance: as in `difference`; None: 1e-4, where weights are bfloat16 0.02, int8 0.1.
         tls: how the connection is encrypted; None: it is not.
 
     Returns:

@@ -355,7 +355,7 @@ class Client(BaseClient, contextlib.AbstractContextManager):
 
 
 # === Async client ===
-# The client of `client.py` for programs on asyncio.
+# The same for programs on asyncio.
 
 
 class AsyncClient(BaseClient, contextlib.AbstractAsyncContextManager):
