@@ -35,14 +35,15 @@ def bert_tf_answer(model, threads):
 def bert_tf_batched_answer(model, threads):
     """The same behind the queue of `bert-tf serve --enable_batching`, which cuts a request: each part in one thread."""
     from bert_tf.serving.server.batching import Batcher
-    from bert_tf.serving.server.bundle import BatchingLimits
+    from bert_tf.serving.server.options import BatchingLimits
     from bert_tf.serving.server.predict import Call
     from bert_tf.serving.server.saved_model import SavedModel
     from bert_tf.serving.server.versions import direct
+    from bert_tf.serving.server.workload import Workload
 
     loaded = SavedModel(model)
     signature = loaded.signatures["ids"]
-    compute = Batcher(BatchingLimits(num_batch_threads=threads)).batch("model", direct(loaded))
+    compute = Batcher(BatchingLimits(num_batch_threads=threads)).batch("model", direct(loaded, Workload()))
 
     def answer(batch):
         inputs = {name: batch[name] for name in NAMES}

@@ -91,7 +91,7 @@ def bundle_and_batching(settings) -> dict:
     Raises:
         ValueError: a file cannot be read or used, or one of parameters is given for batches that nobody asked for.
     """
-    from bert_tf.serving.server.bundle import read_platform
+    from bert_tf.serving.server.options import read_platform
 
     if settings.platform_config_file:
         tokens = settings.max_batch_tokens
@@ -103,7 +103,7 @@ def bundle_and_batching(settings) -> dict:
 
 
 def _bundle(settings):
-    from bert_tf.serving.server.bundle import Bundle, read_tags, session_config
+    from bert_tf.serving.server.options import Bundle, read_tags, session_config
 
     return Bundle(
         read_tags(settings.saved_model_tags),
@@ -121,7 +121,7 @@ def _bundle(settings):
 
 
 def _batching(settings):
-    from bert_tf.serving.server.bundle import BatchingLimits, read_parameters
+    from bert_tf.serving.server.options import BatchingLimits, read_parameters
 
     file, tokens = settings.batching_parameters_file, settings.max_batch_tokens
     if not settings.enable_batching:

@@ -1,6 +1,7 @@
-"""What one request may cost. Each limit is checked before anything of that size is made."""
+"""Errors of requests, and the limits of what one request may cost, checked before anything of that size is made."""
 
 import dataclasses
+import functools
 import re
 import threading
 import time
@@ -10,7 +11,7 @@ import grpc
 from absl import logging
 
 # === Errors ===
-# What goes wrong with a request: TensorFlow Serving's code and message, for gRPC and for REST.
+# TensorFlow Serving's code and message, for gRPC and for REST.
 
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
@@ -29,8 +30,8 @@ _HTTP_STATUS = {
     grpc.StatusCode.UNAVAILABLE: 503,
     grpc.StatusCode.DEADLINE_EXCEEDED: 504,
 }
-_LONGEST = 1024  # bytes of a message that TensorFlow Serving sends over gRPC
-_LONGEST_JSON = 4096  # bytes of one in a REST answer: a name of a megabyte is not sent back
+GRPC_BYTES = 1024  # of a message that TensorFlow Serving sends over gRPC, in a header
+JSON_BYTES = 4096  # of one in a REST answer: a name of a megabyte is not sent back
 _PATH = re.compile(r"(?<![\w/.:])/(?:[^\s/:;,'\"\]})]+/)+")  # folders before a file's name
 _SECONDS_BETWEEN_REPORTS = 10
 _reported = {}  # type of an exception -> (when it was last logged, how many have come since)
@@ -43,46 +44,29 @@ class ServingError(Exception):
     Attributes:
         code: a `grpc.StatusCode`.
         message: what the caller reads; TensorFlow Serving's own words wherever it has some.
+        http_status: of the answer over REST.
     """
 
     def __init__(self, code: grpc.StatusCode, message: str):
         super().__init__(message)
         self.code = code
         self.message = message
+        self.http_status = _HTTP_STATUS.get(code, 500)
 
-    @property
-    def http_status(self) -> int:
-        return _HTTP_STATUS.get(self.code, 500)
-
-    @property
-    def short_message(self) -> str:
-        """The message as gRPC carries it: in a header, where each byte beyond ASCII takes three."""
-        return _cut(self.message, _LONGEST)
-
-    @property
-    def json_message(self) -> str:
-        """The message as REST carries it."""
-        return _cut(self.message, _LONGEST_JSON)
+    def cut_message(self, most_bytes: int) -> str:
+        """Returns the message with at most so many bytes of UTF-8, such as GRPC_BYTES."""
+        data = self.message.encode("utf-8", "replace")
+        if len(data) <= most_bytes:
+            return data.decode()
+        return f"{data[:most_bytes].decode('utf-8', 'ignore')}...TRUNCATED"
 
 
-def invalid(message: str) -> ServingError:
-    return ServingError(grpc.StatusCode.INVALID_ARGUMENT, message)
-
-
-def failed_precondition(message: str) -> ServingError:
-    return ServingError(grpc.StatusCode.FAILED_PRECONDITION, message)
-
-
-def not_found(message: str) -> ServingError:
-    return ServingError(grpc.StatusCode.NOT_FOUND, message)
-
-
-def unimplemented(message: str) -> ServingError:
-    return ServingError(grpc.StatusCode.UNIMPLEMENTED, message)
-
-
-def unavailable(message: str) -> ServingError:
-    return ServingError(grpc.StatusCode.UNAVAILABLE, message)
+invalid = functools.partial(ServingError, grpc.StatusCode.INVALID_ARGUMENT)
+failed_precondition = functools.partial(ServingError, grpc.StatusCode.FAILED_PRECONDITION)
+not_found = functools.partial(ServingError, grpc.StatusCode.NOT_FOUND)
+unimplemented = functools.partial(ServingError, grpc.StatusCode.UNIMPLEMENTED)
+unavailable = functools.partial(ServingError, grpc.StatusCode.UNAVAILABLE)
+denied = functools.partial(ServingError, grpc.StatusCode.PERMISSION_DENIED)
 
 
 def from_number(number: int, message: str) -> ServingError:
@@ -114,11 +98,6 @@ def from_fault(fault: Exception, what: str) -> ServingError:
 def without_folders(message: str) -> str:
     """Returns a message with the names of files only, not of the folders they are in."""
     return _PATH.sub("", message)
-
-
-def _cut(message, most):
-    data = message.encode("utf-8", "replace")
-    return data.decode() if len(data) <= most else f"{data[:most].decode('utf-8', 'ignore')}...TRUNCATED"
 
 
 # === Limits ===

@@ -1,4 +1,4 @@
-"""Holds a model, in its folder or behind a server, to the golden requests that its export brought along."""
+"""Replays an export's golden requests, on the model in its folder or on a server, and compares the outputs."""
 
 import dataclasses
 import os
@@ -10,15 +10,16 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 from google.protobuf.message import DecodeError
+from tensorflow.core.framework import types_pb2
 from tensorflow.python.saved_model import loader_impl
 from tensorflow_serving.apis import classification_pb2, predict_pb2, prediction_log_pb2, regression_pb2
 
 from bert_tf.serving.client.channel import MAX_ANSWER_BYTES, Tls, open_channel
 from bert_tf.serving.client.questions import explain
 from bert_tf.serving.client.requests import clean, join_names, parse_answer
-from bert_tf.serving.limits import ServingError
-from bert_tf.serving.server.classify import check_examples
-from bert_tf.serving.server.predict import INTERNAL, read_input
+from bert_tf.serving.limits import GRPC_BYTES, ServingError
+from bert_tf.serving.server.predict import INTERNAL, check_input, read_input
+from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.tensors import Signature, read_answer
 from bert_tf.serving.server.version_folders import SAVED_MODEL, check_regular, explain_no_versions, find_versions
 from bert_tf.serving.server.versions import direct
@@ -27,7 +28,6 @@ from bert_tf.serving.wire import check_missing
 from bert_tf.utils.names import GOLDEN_REQUESTS
 
 # === Exports ===
-# Exports on disk: the folder of the version that is meant, and the model in it, with errors that say what is wrong.
 
 
 def find_export(model: str) -> str:
@@ -60,11 +60,6 @@ def open_export(path: str):
     Raises:
         ValueError: it cannot be loaded: a file is missing, damaged or not of this model.
     """
-    import tensorflow as tf
-
-    from bert_tf.serving.limits import ServingError
-    from bert_tf.serving.server.saved_model import SavedModel
-
     try:
         return SavedModel(path)
     except (ServingError, OSError, ValueError, tf.errors.OpError) as error:
@@ -72,7 +67,7 @@ def open_export(path: str):
 
 
 # === Golden ===
-# Golden requests of an export: what the model answered when it was exported, and how far an answer is from that.
+# Requests that an export brings along, with what the model answered then.
 
 
 FILE = os.path.join("assets.extra", GOLDEN_REQUESTS)
@@ -98,11 +93,6 @@ class Golden:
     request: Any
     outputs: Outputs
 
-    @property
-    def input_names(self) -> set[str]:
-        """Names of the inputs that the request gives."""
-        return set(self.request.inputs) if self.kind == "predict" else {"inputs"}
-
     def inputs(self, signature: Signature) -> dict[str, np.ndarray]:
         """Returns {input: array} as the graph takes them; tf.Examples as serialized.
 
@@ -116,7 +106,7 @@ class Golden:
             return {name: read_input(signature, name, proto) for name, proto in self.request.inputs.items()}
         examples = self.request.input.example_list.examples
         serialized = np.array([example.SerializeToString() for example in examples], object)
-        check_examples(signature, serialized)
+        check_input(signature, "inputs", types_pb2.DT_STRING, serialized.shape)
         return {"inputs": serialized}
 
 
@@ -149,7 +139,7 @@ def read_goldens(path: str) -> list[Golden]:
 def golden_of(log: prediction_log_pb2.PredictionLog) -> Golden:
     """Returns the golden request that a PredictionLog holds; raises ValueError for one of another kind."""
     kind = (log.WhichOneof("log_type") or "").removesuffix("_log")
-    if kind not in _READERS:
+    if kind not in _METHODS:
         raise ValueError(f"a record of the kind {kind or 'none'!r}")
     pair = getattr(log, f"{kind}_log")
     return Golden(pair.request.model_spec.signature_name, kind, pair.request, outputs_of(kind, pair.response))
@@ -161,7 +151,16 @@ def outputs_of(kind: str, response) -> Outputs:
     Raises:
         ValueError: an output is malformed, or too large.
     """
-    return _READERS[kind](response)
+    if kind == "predict":
+        check_missing(response.outputs.values())
+        return {name: read_answer(proto, name) for name, proto in response.outputs.items()}
+    if kind == "regress":
+        return {"outputs": np.array([each.value for each in response.result.regressions], np.float32)}
+    rows = [row.classes for row in response.result.classifications]
+    if len({len(row) for row in rows}) > 1:
+        raise ValueError("An answer must have equally many classes for each example. Received uneven ones.")
+    labels = np.array([[each.label.encode() for each in row] for row in rows], object)
+    return {"classes": labels, "scores": np.array([[each.score for each in row] for row in rows], np.float32)}
 
 
 def difference(expected: Outputs, got: Outputs, tolerance: float) -> tuple[float, str]:
@@ -177,7 +176,8 @@ def difference(expected: Outputs, got: Outputs, tolerance: float) -> tuple[float
         is wrong in words, "" if nothing is.
     """
     if set(expected) != set(got):
-        return float("inf"), f"the outputs are {_listed(got)} in place of {_listed(expected)}"
+        names = [join_names(sorted(each)) for each in (got, expected)]
+        return float("inf"), f"the outputs are {names[0]} in place of {names[1]}"
     largest, problem = 0.0, ""
     for name in sorted(expected):
         distance, what = _distance(expected[name], got[name])
@@ -185,26 +185,6 @@ def difference(expected: Outputs, got: Outputs, tolerance: float) -> tuple[float
         if distance > tolerance and not problem:
             problem = f"{name} {what}"
     return largest, problem
-
-
-def _of_predict(response):
-    check_missing(response.outputs.values())
-    return {name: read_answer(proto, name) for name, proto in response.outputs.items()}
-
-
-def _of_classify(response):
-    rows = [row.classes for row in response.result.classifications]
-    if len({len(row) for row in rows}) > 1:
-        raise ValueError("An answer must have equally many classes for each example. Received uneven ones.")
-    labels = np.array([[each.label.encode() for each in row] for row in rows], object)
-    return {"classes": labels, "scores": np.array([[each.score for each in row] for row in rows], np.float32)}
-
-
-def _of_regress(response):
-    return {"outputs": np.array([each.value for each in response.result.regressions], np.float32)}
-
-
-_READERS = {"predict": _of_predict, "classify": _of_classify, "regress": _of_regress}
 
 
 def _distance(expected, got):
@@ -215,30 +195,25 @@ def _distance(expected, got):
         wrong = np.argwhere(expected != got)
         if not len(wrong):
             return 0.0, ""
-        place = tuple(wrong[0])
-        there, right = (_shown(array[place]) for array in (got, expected))
-        return float("inf"), f"is {there} in place of {right} in row {place[0]}"
+        index = tuple(wrong[0])
+        values = (array[index] for array in (got, expected))
+        there, right = (
+            repr(each[:_SHOWN].decode("utf-8", "replace")) if isinstance(each, bytes) else str(each) for each in values
+        )
+        return float("inf"), f"is {there} in place of {right} in row {index[0]}"
     expected, got = expected.astype(np.float64), got.astype(np.float64)
     same = (expected == got) | (np.isnan(expected) & np.isnan(got))
     with np.errstate(invalid="ignore"):
         distances = np.where(same, 0.0, np.abs(expected - got) / np.maximum(1.0, np.abs(expected)))
     distances = np.where(np.isnan(distances), np.inf, distances)
-    place = np.unravel_index(np.argmax(distances), distances.shape) if distances.size else ()
-    if not place:
+    index = np.unravel_index(np.argmax(distances), distances.shape) if distances.size else ()
+    if not index:
         return 0.0, ""
-    return float(distances[place]), f"is {got[place]:.6g} in place of {expected[place]:.6g} in row {place[0]}"
-
-
-def _shown(value):
-    return repr(value[:_SHOWN].decode("utf-8", "replace")) if isinstance(value, bytes) else str(value)
+    return float(distances[index]), f"is {got[index]:.6g} in place of {expected[index]:.6g} in row {index[0]}"
 
 
 def _type(array):
     return f"{'strings' if array.dtype == object else array.dtype} {list(array.shape)}"
-
-
-def _listed(names):
-    return join_names(sorted(names))
 
 
 # === Verification ===
@@ -262,12 +237,12 @@ Answer = Callable[[Golden], Outputs]
 
 @dataclasses.dataclass
 class Verdict:
-    """How a signature did.
+    """Result of the golden requests of a signature.
 
     Attributes:
         signature: its name.
         requests: how many it was asked.
-        largest: the greatest difference of a number, as `golden.difference` measures it; infinite where a request was
+        largest: the greatest difference of a number, as `difference` measures it; infinite where a request was
             refused, or strings or integers differ.
         problems: what was wrong, a sentence for each request that went wrong.
     """
@@ -282,14 +257,14 @@ def verify(
     model: str, server: str | None = None, model_name: str = "default", timeout: float = 60.0,
     tolerance: float | None = None, tls: Tls | None = None,
 ) -> list[Verdict]:  # fmt: skip
-    """Asks a model the golden requests of its export.
+    """Replays an export's golden requests and compares the outputs.
 
     Args:
         model: the export's folder of numbered versions, of which the newest is meant, or one version's folder.
         server: "host:port" of a model server's gRPC face that serves it; None: the model is loaded here.
         model_name: its name there.
         timeout: seconds that the server has for a request.
-        tolerance: as in `golden.difference`; None: 1e-4, where weights are bfloat16 0.02, int8 0.1.
+        tolerance: as in `difference`; None: 1e-4, where weights are bfloat16 0.02, int8 0.1.
         tls: how the connection is encrypted; None: it is not.
 
     Returns:
@@ -323,7 +298,7 @@ def judge(goldens: Sequence[Golden], answer: Answer, tolerance: float) -> list[V
         try:
             largest, problem = difference(golden.outputs, answer(golden), tolerance)
         except ServingError as error:
-            largest, problem = float("inf"), f"refused: {error.short_message}"
+            largest, problem = float("inf"), f"refused: {error.cut_message(GRPC_BYTES)}"
         verdict.largest = max(verdict.largest, largest)
         if problem:
             verdict.problems.append(f"{golden.signature}, request {verdict.requests}: {problem}")
@@ -339,7 +314,8 @@ def local_answer(model) -> Answer:
         signature = model.signatures.get(golden.signature)
         if signature is None:
             raise ServingError(grpc.StatusCode.NOT_FOUND, "there is no such signature")
-        if golden.input_names != set(signature.inputs) or not set(golden.outputs) <= set(signature.outputs):
+        given = golden.request.inputs if golden.kind == "predict" else ("inputs",)
+        if set(given) != set(signature.inputs) or not set(golden.outputs) <= set(signature.outputs):
             raise ServingError(grpc.StatusCode.INVALID_ARGUMENT, "the signature has other inputs or outputs")
         outputs = compute(signature, golden.inputs(signature), list(golden.outputs), INTERNAL)
         if golden.kind == "regress":  # [n, 1] and [n] are one answer
@@ -364,9 +340,10 @@ def remote_answer(channel: grpc.Channel, server: str, model_name: str, timeout: 
                 raise ServingError(error.code(), clean(error.details() or "")) from error
             raise explain(error, server, model_name, timeout) from error
         response = parse_answer(data, _METHODS[golden.kind][1], MAX_ANSWER_BYTES)
-        if response.model_spec.version.value not in seen:
-            seen.add(response.model_spec.version.value)
-            _compare_version(response.model_spec.version.value, path)
+        number, wanted = response.model_spec.version.value, os.path.basename(os.path.realpath(path))
+        if number not in seen and wanted.isdecimal() and int(wanted) != number:
+            logging.warning("Version %d answers, and not version %s, whose golden requests these are.", number, wanted)
+        seen.add(number)
         return outputs_of(golden.kind, response)
 
     return answer
@@ -390,9 +367,3 @@ def _dtypes_of_constants(path):
         raise ValueError(f"{path} must be a whole SavedModel. Received: {error}; export it again.") from error
     constants = (node for function in graph.library.function for node in function.node_def if node.op == "Const")
     return {tf.as_dtype(node.attr["dtype"].type) for node in constants}
-
-
-def _compare_version(number, path):
-    name = os.path.basename(os.path.realpath(path))
-    if name.isdecimal() and int(name) != number:
-        logging.warning("Version %d answers, and not version %s, whose golden requests these are.", number, name)

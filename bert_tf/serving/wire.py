@@ -1,4 +1,4 @@
-"""Tensors as messages, and back to numpy, without TensorFlow."""
+"""TensorFlow Serving's messages without TensorFlow: their classes, limits, tensors."""
 
 import functools
 import itertools
@@ -9,6 +9,64 @@ import numpy as np
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from bert_tf.serving.limits import Limits, invalid
+from bert_tf.utils.message_classes import message_classes
+
+# === Messages ===
+# The few that the client needs. `tensorflow_serving.apis` imports all of TensorFlow (seconds, and half a gigabyte) for
+# its tensor message. The numbers here are the published ones, so the bytes are the same. Of tensorflow/core:
+# framework/{tensor,tensor_shape,types}.proto, protobuf/meta_graph.proto; of tensorflow_serving:
+# apis/{model,predict,get_model_status,get_model_metadata}.proto, util/status.proto.
+
+
+# An enum travels as int32.
+_MESSAGES = {
+    "Dim": ((1, "size", "int64"),),
+    "TensorShape": ((2, "dim", "*Dim"), (3, "unknown_rank", "bool")),
+    "Tensor": (
+        (1, "dtype", "int32"),
+        (2, "tensor_shape", "TensorShape"),
+        (4, "tensor_content", "bytes"),
+        (5, "float_val", "*float"),
+        (6, "double_val", "*double"),
+        (7, "int_val", "*int32"),
+        (8, "string_val", "*bytes"),
+        (10, "int64_val", "*int64"),
+        (11, "bool_val", "*bool"),
+        (13, "half_val", "*int32"),
+        (16, "uint32_val", "*uint32"),
+        (17, "uint64_val", "*uint64"),
+    ),
+    "Int64": ((1, "value", "int64"),),
+    "ModelSpec": (
+        (1, "name", "string"),
+        (2, "version", "Int64"),
+        (3, "signature_name", "string"),
+        (4, "version_label", "string"),
+    ),
+    # A map<string, Tensor> on the wire, and so for the other maps.
+    "NamedTensor": ((1, "key", "string"), (2, "value", "Tensor")),
+    "PredictRequest": ((1, "model_spec", "ModelSpec"), (2, "inputs", "*NamedTensor"), (3, "output_filter", "*string")),
+    "PredictResponse": ((1, "outputs", "*NamedTensor"), (2, "model_spec", "ModelSpec")),
+    "StatusRequest": ((1, "model_spec", "ModelSpec"),),
+    "Status": ((1, "error_code", "int32"), (2, "error_message", "string")),
+    "VersionStatus": ((1, "version", "int64"), (2, "state", "int32"), (3, "status", "Status")),
+    "StatusResponse": ((1, "model_version_status", "*VersionStatus"),),
+    "MetadataRequest": ((1, "model_spec", "ModelSpec"), (2, "metadata_field", "*string")),
+    "Any": ((1, "type_url", "string"), (2, "value", "bytes")),
+    "NamedAny": ((1, "key", "string"), (2, "value", "Any")),
+    "MetadataResponse": ((1, "model_spec", "ModelSpec"), (2, "metadata", "*NamedAny")),
+    "TensorInfo": ((1, "name", "string"), (2, "dtype", "int32"), (3, "tensor_shape", "TensorShape")),
+    "NamedInfo": ((1, "key", "string"), (2, "value", "TensorInfo")),
+    "Signature": ((1, "inputs", "*NamedInfo"), (2, "outputs", "*NamedInfo"), (3, "method_name", "string")),
+    "NamedSignature": ((1, "key", "string"), (2, "value", "Signature")),
+    "Signatures": ((1, "signature_def", "*NamedSignature"),),
+}
+_CLASSES = message_classes("bert_tf.serving", _MESSAGES)
+PredictRequest, PredictResponse = _CLASSES["PredictRequest"], _CLASSES["PredictResponse"]
+StatusRequest, StatusResponse = _CLASSES["StatusRequest"], _CLASSES["StatusResponse"]
+MetadataRequest, MetadataResponse = _CLASSES["MetadataRequest"], _CLASSES["MetadataResponse"]
+Signatures = _CLASSES["Signatures"]
+
 
 # === Wire scan ===
 # Counts what a protocol buffer holds before it is parsed: two bytes on the wire become up to forty in memory.
@@ -115,7 +173,8 @@ def _parts(message):
     return parts
 
 
-# === Wire ===
+# === Tensors ===
+# `tensor` is the client's message or TensorFlow's TensorProto, whose fields are the same.
 
 
 # number in DataType: (numpy type, field of the values)
@@ -134,13 +193,15 @@ _DTYPES = {
     22: (np.uint32, "uint32_val"),
     23: (np.uint64, "uint64_val"),
 }
-_FIELDS = {number: field for number, (_, field) in _DTYPES.items()} | {14: "half_val"}  # bfloat16, which numpy lacks
+_BFLOAT16 = 14  # which numpy lacks
+FIELDS = {number: field for number, (_, field) in _DTYPES.items()} | {_BFLOAT16: "half_val"}
 _NUMBERS = {np.dtype(dtype): number for number, (dtype, _) in _DTYPES.items()}
-_STRING = 7
+STRING = 7
 _MOST_AXES = 64  # of an array of NumPy
 _MOST_REPEATS = 2**10  # values that an answer leaves out: sixty bytes could ask for all memory
 _MOST_REPEATED_BYTES = 2**16  # of a string that stands for others
 _LAST_SHIFT = 63  # of a varint
+_VALUES_AT_A_TIME = 2**16  # that are Python's own numbers, each in eight times the memory
 
 
 def fill_tensor(tensor, values, name: str):
@@ -152,46 +213,76 @@ def fill_tensor(tensor, values, name: str):
         ValueError: the values are uneven, or of a type that tensors do not have; `name` says which input it was.
     """
     array = _as_array(values, name)
-    tensor.dtype = _NUMBERS[array.dtype]
+    write_array(tensor, array, _NUMBERS[array.dtype], as_content=array.dtype != object)
+
+
+def write_array(tensor, array: np.ndarray, number: int, as_content: bool):
+    """Writes an array into an empty tensor message.
+
+    Args:
+        tensor: the message.
+        array: of any shape; strings as objects of type bytes.
+        number: of its type in DataType, one of FIELDS where not `as_content`.
+        as_content: whether as raw bytes in `tensor_content`, where the lengths of all strings, as varints, come before
+            them; else a value per element in the field of its type, such as `float_val`.
+    """
+    tensor.dtype = number
     for size in array.shape:
         tensor.tensor_shape.dim.add(size=size)
-    if tensor.dtype == _STRING:
-        tensor.string_val.extend(_as_bytes(value, name) for value in array.ravel().tolist())
-    else:
+    if as_content and number == STRING:
+        texts = array.ravel().tolist()
+        tensor.tensor_content = b"".join([*(_write_varint(len(text)) for text in texts), *texts])
+    elif as_content:
         tensor.tensor_content = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
+    else:
+        # half_val holds the bits
+        flat = (array.view(np.uint16) if FIELDS[number] == "half_val" else array).ravel()
+        values = getattr(tensor, FIELDS[number])
+        for start in range(0, len(flat), _VALUES_AT_A_TIME):
+            values.extend(flat[start : start + _VALUES_AT_A_TIME].tolist())
 
 
-def wire_to_array(tensor) -> np.ndarray:
+def wire_to_array(tensor, is_checked: bool = False, bfloat16: type | None = None) -> np.ndarray:
     """Returns the array of a tensor message; strings as objects of type bytes.
+
+    Args:
+        tensor: the message.
+        is_checked: whether it may leave out more repetitions of its last value than an answer has reason to: something
+            else has bounded its size.
+        bfloat16: numpy's type for it, which TensorFlow brings.
 
     Raises:
         ValueError: it has a type that numpy has not, or values that do not fit its shape.
     """
-    if tensor.dtype not in _DTYPES:
+    if tensor.dtype not in _DTYPES and not (bfloat16 and tensor.dtype == _BFLOAT16):
         raise ValueError(f"An answer must be of a type that numpy knows. Received DataType {tensor.dtype}.")
-    dtype, field = _DTYPES[tensor.dtype]
+    dtype, field = _DTYPES.get(tensor.dtype, (bfloat16, FIELDS[_BFLOAT16]))
     shape = _shape(tensor)
     count = math.prod(shape)  # exact, where numpy's would overflow
-    if tensor.tensor_content and tensor.dtype == _STRING:
-        return _texts(tensor.tensor_content, count).reshape(shape)
+    if tensor.tensor_content and tensor.dtype == STRING:
+        return _read_strings(tensor.tensor_content, count).reshape(shape)
     if tensor.tensor_content:
-        _check_count(len(tensor.tensor_content) / np.dtype(dtype).itemsize, count, exact=True)
+        given = len(tensor.tensor_content) / np.dtype(dtype).itemsize
+        if given != count:
+            raise ValueError(f"An answer must hold the values of its shape, {count}. Received {given:g}.")
         return np.frombuffer(tensor.tensor_content, np.dtype(dtype).newbyteorder("<")).astype(dtype).reshape(shape)
     given = getattr(tensor, field)
-    _check_count(len(given), count)
-    if dtype is np.object_ and len(given) and (count - len(given)) * len(given[-1]) > _MOST_REPEATED_BYTES:
+    missing = count - len(given)
+    if missing < 0 or missing > _MOST_REPEATS and not is_checked:
+        raise ValueError(f"An answer must hold the values of its shape, {count}. Received {len(given)}.")
+    if dtype is np.object_ and len(given) and missing * len(given[-1]) > _MOST_REPEATED_BYTES and not is_checked:
         raise ValueError(f"An answer must hold the strings of its shape, {count}. Received {len(given)}.")
     try:
         # Without a list of Python's numbers, which takes eight times the memory.
-        values = np.fromiter(given, np.uint16 if dtype is np.float16 else dtype, len(given))
+        values = np.fromiter(given, np.uint16 if field == "half_val" else dtype, len(given))
     except OverflowError as error:
         name = np.dtype(dtype).name
         raise ValueError(f"An answer must hold numbers of its type, {name}. Received larger ones.") from error
-    if dtype is np.float16:
-        values = values.view(np.float16)  # half_val holds the bits
-    missing = count - values.size
-    if missing > 0:  # a sender may leave out repetitions of the last value, and zeros altogether
-        values = np.pad(values, (0, missing), "edge") if values.size else np.full(shape, _zero(dtype), dtype)
+    if field == "half_val":
+        values = values.view(dtype)  # it holds the bits
+    if missing:  # a sender may leave out repetitions of the last value, and zeros altogether
+        zero = b"" if dtype is np.object_ else 0
+        values = np.pad(values, (0, missing), "edge") if values.size else np.full(shape, zero, dtype)
     return values.reshape(shape)
 
 
@@ -199,10 +290,17 @@ def check_missing(tensors: Iterable):
     """Raises ValueError where the tensors of one answer together leave out more values than a sender has reason to."""
     missing = 0
     for tensor in tensors:
-        if not tensor.tensor_content and tensor.dtype in _FIELDS:
-            missing += max(0, math.prod(_shape(tensor)) - len(getattr(tensor, _FIELDS[tensor.dtype])))
+        if not tensor.tensor_content and tensor.dtype in FIELDS:
+            missing += max(0, math.prod(_shape(tensor)) - len(getattr(tensor, FIELDS[tensor.dtype])))
     if missing > _MOST_REPEATS:
         raise ValueError(f"An answer must hold the values of its outputs. Received one without {missing} of them.")
+
+
+def dtype_name(number: int) -> str:
+    """Returns what numpy calls a DataType, "string" for strings, and its number where numpy does not know it."""
+    if number == STRING:
+        return "string"
+    return np.dtype(_DTYPES[number][0]).name if number in _DTYPES else f"DataType {number}"
 
 
 def _shape(tensor):
@@ -215,55 +313,55 @@ def _shape(tensor):
     return shape
 
 
-def _check_count(given, count, exact=False):
-    """Raises ValueError where an answer has not the values that its shape promises."""
-    if given > count or given < count and (exact or count - given > _MOST_REPEATS):
-        raise ValueError(f"An answer must hold the values of its shape, {count}. Received {given:g}.")
-
-
-def _texts(content, count):
+def _read_strings(content, count):
     """Returns the strings of raw content, object array [count]: the length of each as a varint, then all of them."""
-    ends, place = [0], 0
+    ends, position = [0], 0
     try:
         for _ in range(count):
             size = shift = 0
-            while content[place] & 0x80 and shift < _LAST_SHIFT:
-                size, shift, place = size | (content[place] & 0x7F) << shift, shift + 7, place + 1
-            ends.append(ends[-1] + (size | content[place] << shift))
-            place += 1
+            while content[position] & 0x80 and shift < _LAST_SHIFT:
+                size, shift, position = size | (content[position] & 0x7F) << shift, shift + 7, position + 1
+            ends.append(ends[-1] + (size | content[position] << shift))
+            position += 1
     except IndexError:
         ends.append(len(content) + 1)
-    if place + ends[-1] != len(content):
+    if position + ends[-1] != len(content):
         raise ValueError(f"An answer must hold all of its {count} strings. Received {len(content)} bytes of others.")
     texts = np.empty(count, object)
-    texts[:] = [content[place + start : place + end] for start, end in itertools.pairwise(ends)]
+    texts[:] = [content[position + start : position + end] for start, end in itertools.pairwise(ends)]
     return texts
 
 
-def _zero(dtype):
-    return b"" if dtype is np.object_ else 0
+def _write_varint(number):
+    groups = [number & 0x7F]
+    while number := number >> 7:
+        groups.append(number & 0x7F)
+    return bytes([*(group | 0x80 for group in groups[:-1]), groups[-1]])
 
 
 def _as_array(values, name):
+    """Returns values as an array of a type that tensors have; strings as objects of type bytes."""
     try:
         array = np.asarray(values)
     except ValueError as error:
         raise ValueError(f"Input {name!r} must be an array or even lists. Received uneven ones: {error}.") from error
     if array.dtype.kind in "US":
-        return np.asarray(values, object)
-    if not isinstance(values, (np.ndarray, np.generic)):
-        narrow = {np.dtype(np.int64): np.int32, np.dtype(np.float64): np.float32}
-        array = _checked_cast(array, narrow.get(array.dtype, array.dtype), name)
+        array = np.asarray(values, object)
+    elif not isinstance(values, (np.ndarray, np.generic)):
+        narrow = {np.dtype(np.int64): np.int32, np.dtype(np.float64): np.float32}.get(array.dtype, array.dtype)
+        cast = array.astype(narrow)
+        if array.dtype.kind == "i" and (cast != array).any():
+            raise ValueError(
+                f"Input {name!r} must fit int32. Received larger ones; pass numpy.int64 if they are meant."
+            )
+        array = cast
     if array.dtype not in _NUMBERS:
         raise ValueError(f"Input {name!r} must be numbers or strings. Received numpy type {array.dtype}.")
+    if array.dtype == object:
+        texts = np.empty(array.size, object)
+        texts[:] = [_as_bytes(value, name) for value in array.ravel().tolist()]
+        return texts.reshape(array.shape)
     return array
-
-
-def _checked_cast(array, dtype, name):
-    cast = array.astype(dtype)
-    if array.dtype.kind == "i" and (cast != array).any():
-        raise ValueError(f"Input {name!r} must fit int32. Received larger ones; pass numpy.int64 if they are meant.")
-    return cast
 
 
 def _as_bytes(value, name):
@@ -272,10 +370,3 @@ def _as_bytes(value, name):
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape")  # bytes of a command line that are not UTF-8 stay as they were
     raise ValueError(f"Input {name!r} must be strings throughout. Received a {type(value).__name__}.")
-
-
-def dtype_name(number: int) -> str:
-    """Returns what numpy calls a DataType, "string" for strings, and its number where numpy does not know it."""
-    if number == _STRING:
-        return "string"
-    return np.dtype(_DTYPES[number][0]).name if number in _DTYPES else f"DataType {number}"

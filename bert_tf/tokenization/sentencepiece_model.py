@@ -1,13 +1,13 @@
 """Reads and writes SentencePiece models (sentencepiece_model.proto of google/sentencepiece), unigram ones alone."""
 
-import functools
 import math
 import os
 from collections.abc import Iterable
 
 import numpy as np
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
+
+from bert_tf.utils.message_classes import message_classes
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = range(1, 6)  # types of pieces; 0 where none is said: NORMAL
 UNIGRAM = 1  # trainer_spec.model_type
@@ -16,40 +16,22 @@ _LONGEST_PIECE, _LARGEST_SCORE = 1000, 1e6  # bytes; with scores that are no num
 _LONGEST_KEY, _LONGEST_TEXT = 64, 256  # bytes of a key of the character map, and of what takes its place
 _MOST_STEPS = 500_000  # nodes of its trie: nmt_nfkc_cf, the largest of SentencePiece's own, has 226,684 keys
 
-# Message -> field -> its number, and its type or message; all others stay unread.
+# Message -> (number, name, type) of its fields; all others stay unread. SentencePiece's own classes want a newer
+# protobuf than TensorFlow's.
 _MESSAGES = {
-    "Piece": {"piece": (1, "STRING"), "score": (2, "FLOAT"), "type": (3, "INT32")},
-    "Trainer": {"model_type": (3, "INT32"), "byte_fallback": (35, "BOOL")},
-    "Normalizer": {
-        "precompiled_charsmap": (2, "BYTES"), "add_dummy_prefix": (3, "BOOL"), "remove_extra_whitespaces": (4, "BOOL"),
-        "escape_whitespaces": (5, "BOOL"),
-    },
-    "SelfTest": {},
-    "Model": {
-        "pieces": (1, "Piece"), "trainer_spec": (2, "Trainer"), "normalizer_spec": (3, "Normalizer"),
-        "self_test_data": (4, "SelfTest"),
-    },
+    "Piece": ((1, "piece", "string"), (2, "score", "float"), (3, "type", "int32")),
+    "Trainer": ((3, "model_type", "int32"), (35, "byte_fallback", "bool")),
+    "Normalizer": (
+        (2, "precompiled_charsmap", "bytes"), (3, "add_dummy_prefix", "bool"), (4, "remove_extra_whitespaces", "bool"),
+        (5, "escape_whitespaces", "bool"),
+    ),
+    "SelfTest": (),
+    "Model": (
+        (1, "pieces", "*Piece"), (2, "trainer_spec", "Trainer"), (3, "normalizer_spec", "Normalizer"),
+        (4, "self_test_data", "SelfTest"),
+    ),
 }  # fmt: skip
-
-
-@functools.cache
-def _model_class():
-    """The class of the whole message; made here, as the generated one wants a protobuf newer than TensorFlow's."""
-    field = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(name="bert_tf_sentencepiece.proto", package="bert_tf", syntax="proto2")
-    for name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for key, (number, kind) in fields.items():
-            label = field.LABEL_REPEATED if key == "pieces" else field.LABEL_OPTIONAL
-            if kind in _MESSAGES:
-                message.field.add(
-                    name=key, number=number, label=label, type=field.TYPE_MESSAGE, type_name=f".bert_tf.{kind}"
-                )
-            else:
-                message.field.add(name=key, number=number, label=label, type=field.Type.Value(f"TYPE_{kind}"))
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("bert_tf.Model"))
+_Model = message_classes("bert_tf_sentencepiece", _MESSAGES, syntax="proto2")["Model"]
 
 
 def read_model(path: str | os.PathLike, data: bytes | None = None):
@@ -64,7 +46,7 @@ def read_model(path: str | os.PathLike, data: bytes | None = None):
     """
     path = os.fspath(path)
     data = _file_bytes(path) if data is None else data
-    model = _model_class()()
+    model = _Model()
     try:
         if sum(1 for _ in zip(_fields(data), range(_MOST_PIECES + 1), strict=False)) > _MOST_PIECES:
             raise ValueError(f"more than {_MOST_PIECES:,} pieces, with all else that stands beside them")
@@ -100,7 +82,7 @@ def model_bytes(pieces: Iterable[tuple[str, float, int]], character_map: bytes) 
         pieces: text, score and type of each.
         character_map: its `precompiled_charsmap`.
     """
-    model = _model_class()()
+    model = _Model()
     for text, score, kind in pieces:
         model.pieces.add(piece=text, score=score, type=kind)
     model.trainer_spec.model_type = UNIGRAM

@@ -204,11 +204,11 @@ def test_broken_messages_leave_no_traceback(film, log, capfd):
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_what_fails_inside_is_told_to_the_log_alone(film, stubs, monkeypatch, log):
+def test_an_internal_error_is_logged_and_not_sent_over_grpc(film, stubs, monkeypatch, log):
     def fail(*arguments, **keywords):
         raise LookupError("/home/somebody/secret.py")
 
-    monkeypatch.setattr("bert_tf.serving.server.health.get_model_status_pb2.GetModelStatusResponse", fail)
+    monkeypatch.setattr("bert_tf.serving.server.catalog.get_model_status_pb2.GetModelStatusResponse", fail)
     request = grpc_service.METHODS[grpc_service.MODEL]["GetModelStatus"].request()
     request.model_spec.name = "film"
     for _ in range(20):
@@ -403,7 +403,7 @@ WASTE = {
 
 
 @pytest.mark.parametrize("what", WASTE)
-def test_what_would_grow_when_parsed_is_refused_unparsed(what):
+def test_messages_that_would_grow_when_parsed_are_refused_unparsed(what):
     kind, data, words = WASTE[what]
     with pytest.raises(ServingError, match=f"A message may have {words} and has more"):
         wire.check_message(data, kind.DESCRIPTOR, SMALL)

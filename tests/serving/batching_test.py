@@ -12,9 +12,8 @@ from tensorflow.core.protobuf import meta_graph_pb2
 
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.limits import ServingError, invalid
-from bert_tf.serving.server.batching import Batcher
-from bert_tf.serving.server.batching_queue import group_of, lengths_of
-from bert_tf.serving.server.bundle import BatchingLimits, read_parameters
+from bert_tf.serving.server.batching import Batcher, group_of, lengths_of
+from bert_tf.serving.server.options import BatchingLimits, read_parameters
 from bert_tf.serving.server.predict import INTERNAL, Call
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.tensors import Endpoint, Signature

@@ -14,11 +14,11 @@ from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import versions
 from bert_tf.serving.server.batching import Batcher, ModelBatching
-from bert_tf.serving.server.bundle import DEFAULT, BatchingLimits, Bundle, read_platform, session_config
 from bert_tf.serving.server.catalog import Catalog
 from bert_tf.serving.server.classify import classify, regress
+from bert_tf.serving.server.http_server import answer
+from bert_tf.serving.server.options import DEFAULT, BatchingLimits, Bundle, read_platform, session_config
 from bert_tf.serving.server.predict import predict
-from bert_tf.serving.server.rest_api import answer
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import Loading, ServedModel
 from tests.serving import halves, models
@@ -131,7 +131,7 @@ def test_predict_refuses_a_signature_of_another_method(half):
     model.close()
 
 
-def test_the_config_of_sessions(tmp_path, half):
+def test_the_config_of_sessions_joins_file_and_flags(tmp_path, half):
     file = tmp_path / "session.txt"
     file.write_text("intra_op_parallelism_threads: 3 inter_op_parallelism_threads: 5 gpu_options { allow_growth: 1 }")
     given = session_config(str(file), {"intra": 0, "inter": 2}, 0.25, "bfloat16")
@@ -163,7 +163,7 @@ platform_configs {
 """
 
 
-def test_a_platform_config(tmp_path):
+def test_a_platform_config_gives_bundle_and_batching(tmp_path):
     file = tmp_path / "platform.config"
     file.write_text(_PLATFORM)
     bundle, batching = read_platform(str(file), max_batch_tokens=99)

@@ -14,12 +14,12 @@ from bert_tf.serving.client.client import AsyncClient, Client
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.server.grpc_service import channel_options, read_arguments
 from bert_tf.serving.server.server import serve
-from bert_tf.serving.server.tensors import fill_content
+from bert_tf.serving.server.tensors import fill_proto
 from bert_tf.serving.verification import outputs_of
 from bert_tf.serving.wire import wire_to_array
 
 
-def test_arguments():
+def test_channel_arguments_are_read_and_wrong_ones_refused():
     assert read_arguments("grpc.max_connection_age_ms=2000,grpc.lb_policy_name=grpclb, a=-1,b=4294967296,c=") == {
         "grpc.max_connection_age_ms": 2000,
         "grpc.lb_policy_name": "grpclb",
@@ -108,7 +108,7 @@ def test_raw_tensors_are_read_by_tensorflow_and_by_our_client(values, dtype):
     tensor = tf.constant(values, dtype)
     proto = tf.make_tensor_proto(0)
     proto.Clear()
-    fill_content(proto, tensor.numpy(), dtype)
+    fill_proto(proto, tensor.numpy(), dtype, as_content=True)
     assert proto.tensor_content
     assert tf.reduce_all(tf.equal(tf.io.parse_tensor(proto.SerializeToString(), dtype), tensor))
     response = predict_pb2.PredictResponse(outputs={"y": proto})

@@ -74,18 +74,18 @@ def connect(request, server):
         client.__exit__()
 
 
-def test_what_passes_is_tried_again(server, connect):
+def test_a_call_that_finds_no_server_is_tried_again(server, connect):
     server.script = [failure(Code.UNAVAILABLE)] * 2
     assert connect().ask({"text": ["abc"]}) == [{"embedding": [3.0, 3.0]}]
     assert len(server.requests) == 3
 
 
-def test_so_is_what_a_server_that_stops_had_not_begun(server, connect):
+def test_a_call_that_a_stopping_server_cancelled_is_tried_again(server, connect):
     server.script = [failure(Code.CANCELLED)]
     assert len(connect().ask({"text": ["abc"]})) == 1 and len(server.requests) == 2
 
 
-def test_no_more_often_than_allowed(server, connect):
+def test_a_call_is_tried_no_more_often_than_retry_allows(server, connect):
     server.script = [failure(Code.UNAVAILABLE, "the queue holds 100 requests")] * 9
     with pytest.raises(ConnectionError, match="must have room for the request. Received: the queue holds 100 requests"):
         connect(retry=Retry(3, 0.001, 0.002)).ask({"text": ["abc"]})
@@ -96,14 +96,14 @@ def test_no_more_often_than_allowed(server, connect):
 
 
 @pytest.mark.parametrize("code", [Code.RESOURCE_EXHAUSTED, Code.INTERNAL, Code.UNKNOWN, Code.ABORTED])
-def test_what_would_fail_again_is_not(server, connect, code):
+def test_errors_that_would_come_again_are_not_tried_again(server, connect, code):
     server.script = [failure(code)] * 2
     with pytest.raises(ValueError, match=f"must accept the request. Received {code.name}: because"):
         connect().ask({"text": ["abc"]})
     assert len(server.requests) == 1
 
 
-def test_the_server_says_when(server, connect):
+def test_the_server_says_when_a_call_is_tried_again(server, connect):
     client = connect(retry=Retry(first_wait=1000, longest_wait=1000))
     # Long before its own wait is over.
     server.script = [failure(Code.UNAVAILABLE, pushback=1), failure(Code.UNAVAILABLE, "full; retry after 0.001 s")]
@@ -218,7 +218,7 @@ def test_one_text_in_place_of_several(server):
             client.ask(["abc"])
 
 
-def test_vectors(server, connect):
+def test_encode_returns_vectors_in_the_order_of_the_texts(server, connect):
     texts = ["x" * n for n in (5, 1, 9, 0, 3)]
     vectors = connect().encode(texts, batch_size=2, in_flight=1)
     assert vectors.dtype == np.float32 and vectors.shape == (5, 2)
@@ -233,7 +233,7 @@ def test_vectors(server, connect):
         connect().classify(["a"])
 
 
-def test_what_a_call_carries(server, connect):
+def test_a_call_carries_metadata_and_version_or_label(server, connect):
     connect(metadata=[("authorization", "Bearer x")], label="canary").ask({"text": ["a"]})
     connect(version=3).ask({"text": ["a"]})
     assert server.metadata[0]["authorization"] == "Bearer x"
@@ -245,7 +245,7 @@ def test_what_a_call_carries(server, connect):
 
 
 @pytest.mark.parametrize("arguments", [(0,), (2, -1.0), (2, 3.0, 2.0)])
-def test_wrong_repetitions(arguments):
+def test_arguments_of_retry_out_of_range_are_refused(arguments):
     with pytest.raises(ValueError, match="`attempts` must be|`first_wait` must be"):
         Retry(*arguments)
 

@@ -80,7 +80,7 @@ def _check(found):
         assert answer["answer"] and context[answer["start"] : answer["end"]] == answer["answer"]
 
 
-def test_questions(squad):
+def test_a_question_has_an_answer_in_its_context(squad):
     with Client(f"localhost:{squad.port}", "squad") as client:
         answers = client.ask({"question": QUESTIONS, "context": CONTEXTS})
         (alone,) = client.ask({"context": CONTEXTS[1:], "question": QUESTIONS[1:]})
@@ -127,7 +127,7 @@ def test_texts_without_names_need_inputs_whose_order_is_known(named, tmp_path):
     assert wrong in run(named, *flags, "--inputs=a,b", program="load_test").stderr
 
 
-def test_a_value(alike):
+def test_a_regression_gives_a_score(alike):
     with Client(f"localhost:{alike.port}", "alike") as client:
         answers = client.ask({"text_a": ["abc", "", "a"], "text_b": ["", "aé", "b"]})
     assert answers == [{"score": 0.3}, {"score": -0.3}, {"score": 0.0}]

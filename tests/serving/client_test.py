@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2
 
-from bert_tf.serving import messages, wire
+from bert_tf.serving import wire
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.client.requests import TensorKind, VersionStatus
 from bert_tf.serving.client.results import (
@@ -84,7 +84,7 @@ def test_predict(client):
     assert set(client.predict({"text": ["x"]}, outputs=["label"])) == {"label"}
 
 
-def test_what_a_model_takes_and_whether_it_is_there(client):
+def test_signatures_and_status_of_a_model(client):
     signatures = client.signatures()
     assert list(signatures) == ["classify", "echo", "numbers", "pair", "regress", "serving_default"]
     x, scale = TensorKind("float32", (None, 3)), TensorKind("int32", (None,))
@@ -116,7 +116,7 @@ def test_rows_as_types(row, result):
     assert to_dataclass(row) == result
 
 
-def test_what_has_no_type(client):
+def test_typed_results_need_known_outputs(client):
     assert client.ask({"text": ["fine"]}, typed=True) == [ROWS[0][1]] == client.classify(["fine"], typed=True)
     with pytest.raises(ValueError, match="`typed` must go with a model of a known kind, .* Received y; ask without"):
         to_dataclass({"y": 1})
@@ -154,7 +154,7 @@ def test_wrong_places(film):
             client.classify(["x"])
 
 
-def test_a_deadline(film, monkeypatch):
+def test_a_late_answer_is_a_timeout_error(film, monkeypatch):
     monkeypatch.setattr(SavedModel, "run", lambda *arguments: time.sleep(0.5))
     with Client(f"localhost:{film.port}", "film", 0.1) as client, pytest.raises(TimeoutError, match="within 0.1 s"):
         client.classify(["x"])
@@ -175,7 +175,7 @@ VALUES = [
 
 @pytest.mark.parametrize("array", VALUES, ids=lambda array: array.dtype.name)
 def test_the_wire_is_tensorflow_s(array):
-    ours = messages.PredictRequest(output_filter=["o"])
+    ours = wire.PredictRequest(output_filter=["o"])
     ours.model_spec.name, ours.model_spec.signature_name, ours.model_spec.version.value = "m", "s", 0
     wire.fill_tensor(ours.inputs.add(key="x").value, array, "x")
     theirs = predict_pb2.PredictRequest.FromString(ours.SerializeToString())
@@ -187,7 +187,7 @@ def test_the_wire_is_tensorflow_s(array):
     assert tf.make_ndarray(theirs.inputs["x"]).dtype == array.dtype
     answer = predict_pb2.PredictResponse()
     answer.outputs["x"].CopyFrom(tf.make_tensor_proto(expected, shape=array.shape))
-    read = messages.PredictResponse.FromString(answer.SerializeToString()).outputs[0]
+    read = wire.PredictResponse.FromString(answer.SerializeToString()).outputs[0]
     np.testing.assert_array_equal(wire.wire_to_array(read.value), expected)
     assert wire.wire_to_array(read.value).dtype == array.dtype
 
@@ -195,7 +195,7 @@ def test_the_wire_is_tensorflow_s(array):
 def test_left_out_repetitions_are_filled_in():
     proto = predict_pb2.PredictResponse()
     proto.outputs["x"].CopyFrom(tf.make_tensor_proto(7, tf.int32, [3]))
-    (item,) = messages.PredictResponse.FromString(proto.SerializeToString()).outputs
+    (item,) = wire.PredictResponse.FromString(proto.SerializeToString()).outputs
     assert wire.wire_to_array(item.value).tolist() == [7, 7, 7]
     item.value.ClearField("int_val")
     item.value.ClearField("tensor_content")
@@ -215,7 +215,7 @@ def run(film, *arguments, text="", program="ask"):
         (["--model_name=film"], "fine\n\nx", [{"text": "fine"} | GOOD, {"text": ""} | BAD, {"text": "x"} | BAD]),
     ],
 )
-def test_the_program(film, arguments, text, answers):
+def test_the_program_prints_an_answer_for_each_text(film, arguments, text, answers):
     done = run(film, *arguments, text=text)
     assert done.returncode == 0, done.stderr
     assert [json.loads(line) for line in done.stdout.splitlines()] == answers

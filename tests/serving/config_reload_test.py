@@ -1,5 +1,6 @@
 """Requests to reload the config: who may make them, which models they may name, and who waits for them."""
 
+import dataclasses
 import os
 import shutil
 import threading
@@ -19,7 +20,7 @@ from bert_tf.serving.server.model_config import ALL, ModelConfig
 from bert_tf.serving.server.predict import Call
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import State
-from tests.serving.models import export
+from tests.serving.models import QUICK, export
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def folder(film_path, tmp_path_factory):
 @pytest.fixture
 def catalog(folder):
     """It serves version 4 of "films", and lets callers reload what is in the folder."""
-    found = Catalog(reload_rules=ReloadRules(True, (str(folder),)))
+    found = Catalog(loading=QUICK, reload_rules=ReloadRules(True, (str(folder),)))
     found.apply([ModelConfig("films", str(folder / "films"))])
     yield found
     found.close()
@@ -68,6 +69,7 @@ def serves(catalog):
 
 
 def test_it_is_applied_and_logged_with_its_sender_and_what_it_changes(catalog, folder, log):
+    catalog._loading = versions.EACH_ALONE  # with the warm-up, which is counted
     asked = request(entry("others", folder / "others"))
     asked.metric_names.extend(["/tensorflow/serving/model_warmup_latency", "/tensorflow/none"])
     response = reload(catalog, asked, CALL)
@@ -192,7 +194,8 @@ def test_where_one_model_fails_what_another_thread_loads_is_waited_for_and_taken
     entered, go_on = slow
     films, others = (ModelConfig(name, str(folder / name)) for name in ("films", "others"))
     with futures.ThreadPoolExecutor(2) as pool:
-        catalog = Catalog((), versions.Loading(load_pool=pool), reload_rules=ReloadRules(True, (str(folder),)))
+        loading = dataclasses.replace(QUICK, load_pool=pool)
+        catalog = Catalog((), loading, reload_rules=ReloadRules(True, (str(folder),)))
         catalog.apply([films])
         with catalog._served.models["films"]._turn:  # so that its part ends by the deadline
             asked = request(entry("films", films.base_path), entry("others", others.base_path))
@@ -221,7 +224,7 @@ def test_polling_unloads_nothing_that_a_config_still_needs(catalog):
 
 
 def test_a_version_that_is_loaded_into_a_closed_model_is_freed(folder):
-    model = versions.ServedModel("films", str(folder / "films"))
+    model = versions.ServedModel("films", str(folder / "films"), loading=QUICK)
     model.close()
     assert model.load(ALL) == set() and model.available() == set()
     assert model.states() == {3: State("END"), 4: State("END")}
@@ -229,7 +232,7 @@ def test_a_version_that_is_loaded_into_a_closed_model_is_freed(folder):
 
 def test_no_more_than_a_few_wait(folder, slow):
     entered, go_on = slow
-    catalog = Catalog(reload_rules=ReloadRules(True, (str(folder),)))
+    catalog = Catalog(loading=QUICK, reload_rules=ReloadRules(True, (str(folder),)))
     asked = request(entry("others", folder / "others"))
     ends = []
     threads = [threading.Thread(target=_end, args=[catalog, asked, ends]) for _ in range(catalog_module._MOST)]

@@ -141,7 +141,7 @@ def test_another_label_and_attention(films):
     assert all("400" in str(each) for each in errors)  # the browser's own line on the refused request
 
 
-def test_an_answer(tmp_path):
+def test_the_page_shows_an_explained_answer(tmp_path):
     with serving(tmp_path, "questions") as server:
 
         async def work():

@@ -11,7 +11,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server import metrics
-from bert_tf.serving.server.health import Health
+from bert_tf.serving.server.grpc_service import Health
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import State
 from tests.serving.metrics_test import grown, samples
@@ -57,7 +57,7 @@ def test_grpc_health(watched, waiting, name):
     assert check(waiting, name) == Status.NOT_SERVING
 
 
-def test_what_is_not_served_has_no_health(watched, film):
+def test_health_of_an_unknown_model_or_without_the_option_is_an_error(watched, film):
     with pytest.raises(grpc.RpcError) as caught:
         check(watched, "other")
     assert caught.value.code() == grpc.StatusCode.NOT_FOUND

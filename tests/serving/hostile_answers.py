@@ -6,7 +6,7 @@ from concurrent import futures
 
 import grpc
 
-from bert_tf.serving import messages, wire
+from bert_tf.serving import wire
 from bert_tf.serving.client.requests import METHODS
 
 PREDICT, METADATA, STATUS = (METHODS[name][0] for name in ("Predict", "GetModelMetadata", "GetModelStatus"))
@@ -43,7 +43,7 @@ class HostileServer:
 
 def outputs_of(**tensors) -> bytes:
     """Returns a PredictResponse of arrays, or of functions that fill a tensor message."""
-    response = messages.PredictResponse()
+    response = wire.PredictResponse()
     for name, given in tensors.items():
         tensor = response.outputs.add(key=name).value
         given(tensor) if callable(given) else wire.fill_tensor(tensor, given, name)
@@ -68,14 +68,14 @@ def claim(dtype, shape, **fields):
 
 def signatures_of(inputs, outputs=None) -> bytes:
     """Returns a GetModelMetadataResponse of one signature, {name: number in DataType} each."""
-    found = messages.Signatures()
+    found = wire.Signatures()
     signature = found.signature_def.add(key="serving_default").value
     for items, kinds in ((signature.inputs, inputs), (signature.outputs, outputs or {})):
         for name, dtype in kinds.items():
             info = items.add(key=name).value
             info.dtype = dtype
             info.tensor_shape.dim.add(size=-1)
-    response = messages.MetadataResponse()
+    response = wire.MetadataResponse()
     response.metadata.add(key="signature_def").value.value = found.SerializeToString()
     return response.SerializeToString()
 

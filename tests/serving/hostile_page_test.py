@@ -9,7 +9,7 @@ import urllib.parse
 
 import pytest
 
-from bert_tf.serving.server import page, rest_api
+from bert_tf.serving.server import http_server, server
 from bert_tf.serving.server.server import serve
 from bert_tf.utils import report
 from tests.serving import browser
@@ -57,7 +57,7 @@ class Hostile(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         path = urllib.parse.unquote(self.path)
-        if found := page.pages(catalog(**{f"{kind} {HARM[2]}": {1: "AVAILABLE"} for kind in ANSWERS})).get(path):
+        if found := server.pages(catalog(**{f"{kind} {HARM[2]}": {1: "AVAILABLE"} for kind in ANSWERS})).get(path):
             reply = found()
             return self._reply(reply.kind, reply.data, reply.headers)
         kind = re.match(r"/v1/models/(\w+)", path)[1]
@@ -198,9 +198,9 @@ def test_a_report_of_hostile_names_is_text(tmp_path):
 @pytest.fixture
 def asked(monkeypatch):
     """The bodies of the predictions that the server in this process was asked for over REST, as a list that grows."""
-    bodies, predict = [], rest_api._PREDICTION["predict"]
+    bodies, predict = [], http_server._PREDICTION["predict"]
     monkeypatch.setitem(
-        rest_api._PREDICTION, "predict", lambda *arguments: bodies.append(arguments[2]) or predict(*arguments)
+        http_server._PREDICTION, "predict", lambda *arguments: bodies.append(arguments[2]) or predict(*arguments)
     )
     return bodies
 

@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from bert_tf.serving.limits import Limits, ServingError
-from bert_tf.serving.server import http_body, turns
+from bert_tf.serving.server import http_body, predict
 from bert_tf.serving.server.http_body import BodyMemory, HeldBody, HttpError, gunzip
 from bert_tf.serving.server.predict import INTERNAL, Call
 from bert_tf.serving.server.server import serve
@@ -34,7 +34,7 @@ def unpacked(body, limits=TINY):
 
 @pytest.mark.parametrize("size", [0, 1, 2**16 - 1, 2**16, 2**16 + 1, MIB])
 @pytest.mark.parametrize("level", [0, 9])
-def test_what_is_unpacked_is_what_was_packed(size, level):
+def test_gunzip_returns_the_packed_bytes(size, level):
     content = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
     limits = Limits(max_body_bytes=4 * MIB)
     assert unpacked(gzip.compress(content, level), limits) == content
@@ -67,7 +67,7 @@ def test_a_body_of_empty_members_is_refused_after_the_first_thousands(monkeypatc
     (gzip.compress(bytes(MIB + 1), mtime=0), 413, "may unpack to 1048576 bytes"),
     (gzip.compress(bytes(MIB), mtime=0) * 2, 413, "may unpack to 1048576 bytes"),
 ])  # fmt: skip
-def test_what_is_no_gzip_or_too_large(body, status, words):
+def test_a_damaged_or_too_large_gzip_is_refused(body, status, words):
     with pytest.raises(HttpError, match=words) as caught:
         unpacked(body)
     assert caught.value.status == status
@@ -113,7 +113,7 @@ def test_small_bodies_are_bounded_too_and_leave_room_for_large_ones():
     HeldBody(memory).grow(MIB)
 
 
-def test_what_a_body_unpacks_to_is_held_too():
+def test_unpacked_bytes_count_in_the_memory_of_bodies():
     memory = BodyMemory(TINY)
     for size in (MIB, MIB, MIB, MIB // 2):
         HeldBody(memory).grow(size)
@@ -127,7 +127,7 @@ def test_a_request_whose_caller_left_while_it_waited_for_its_turn_is_not_read(fi
     data = predict_request(text=["x" * 2**19]).SerializeToString()
     with grpc.insecure_channel(f"127.0.0.1:{film.port}") as channel:
         ask = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
-        with turns._interpreter.turn(INTERNAL):  # as another large request would have it
+        with predict._interpreter.turn(INTERNAL):  # as another large request would have it
             call = ask.future(data, timeout=60)
             wait_for(lambda: film._grpc.running == 1, 60)
             context = next(iter(film._grpc._answering))

@@ -101,7 +101,7 @@ def test_any_name_will_do_where_the_server_listens_everywhere_and_nobody_said_mo
 
 
 @pytest.mark.parametrize("name", ["https://models.example.com", "models:8501", "a b", "", "*.example.com", "a,b"])
-def test_what_is_no_name_is_refused(film_path, name):
+def test_an_allowed_host_that_is_no_name_is_refused(film_path, name):
     with pytest.raises(ValueError, match="`allowed_hosts` must be names of this server"):
         serve(str(film_path), "film", poll_seconds=0, allowed_hosts=[name])
 

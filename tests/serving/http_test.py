@@ -128,7 +128,7 @@ def test_zeros_before_a_version_count_for_nothing(strict):
     sized(gzip.compress(b'{"instances": ') + gzip.compress(b'["fine"]}'), "Content-Encoding: gzip"),
     post("Content-Length: 23").replace(b"POST /v1", b"POST http://x/v1"),
 ], ids=["a length", "chunks", "gzip in two parts", "a proxy's URL"])  # fmt: skip
-def test_good_requests(strict, data):
+def test_bodies_by_length_in_chunks_gzipped_or_through_a_proxy_are_answered(strict, data):
     status, _, body = send(strict, data)
     assert (status, json.loads(body)) == (200, {"predictions": [GOOD]})
 
@@ -208,13 +208,13 @@ def test_a_name_of_a_megabyte_is_not_sent_back(film):
     assert status == 400 and len(reply) < 5000 and json.loads(reply)["error"].endswith("...TRUNCATED")
 
 
-def test_what_fails_inside_is_told_to_the_log_alone(film, monkeypatch, log):
-    from bert_tf.serving.server import rest_api
+def test_an_internal_error_is_logged_once_and_not_sent(film, monkeypatch, log):
+    from bert_tf.serving.server import http_server
 
     def fail(*arguments):
         raise RuntimeError("/home/somebody/secret.py")
 
-    monkeypatch.setitem(rest_api._PREDICTION, "predict", fail)
+    monkeypatch.setitem(http_server._PREDICTION, "predict", fail)
     for _ in range(20):
         status, _, reply = send(film, post("Content-Length: 23"))
         assert status == 500

@@ -10,9 +10,8 @@ from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import input_pb2
 
 from bert_tf.serving.limits import ServingError
-from bert_tf.serving.server.json_requests import fill_examples, parse_body, predict_inputs
-from bert_tf.serving.server.json_values import json_to_array, quoted
-from bert_tf.serving.server.rest_api import answer
+from bert_tf.serving.server.http_server import answer
+from bert_tf.serving.server.json_requests import fill_examples, json_to_array, parse_body, predict_inputs, quoted
 from bert_tf.serving.server.tensors import Endpoint, Signature
 from tests.serving.rest_test import GOOD, b64
 
@@ -38,7 +37,7 @@ PAIR = signature(text_a=tf.string, text_b=tf.string)
         b'{"instances": ["fine"], "signature_name": "serving_default", "signature_name": "q"}',
     ],
 )
-def test_what_tensorflow_serving_reads(rest, body):
+def test_unusual_json_is_read_as_tensorflow_serving_reads_it(rest, body):
     assert rest("/v1/models/film:predict", body) == (200, {"predictions": [GOOD]})
 
 

@@ -69,7 +69,7 @@ def test_callers_wait_for_their_answers():
     assert {sample.code for sample in samples} == {OK, "UNAVAILABLE"}
 
 
-def test_what_is_told():
+def test_the_summary_and_its_lines():
     samples = [RequestTiming(i / 100, 0.0, (i + 1) / 1000, OK) for i in range(100)] + [
         RequestTiming(0.5, 0.0, 0.002, "UNAVAILABLE")
     ]
@@ -90,7 +90,7 @@ def _run(*arguments):
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
-def test_the_program(tmp_path):
+def test_the_program_writes_codes_latencies_and_a_page(tmp_path):
     texts, server = tmp_path / "texts.txt", FakeServer()
     texts.write_text("one\ntwo\nthree\n", encoding="utf-8")
     # The first is asked to see whether anybody answers.

@@ -30,13 +30,14 @@ def test_requests_count_under_tensorflow_serving_s_names():
     assert len(edges) == 34 and sorted(edges)[:2] == [10, 18] and max(edges) == float("inf")
 
 
-def test_the_batcher_s_figures():
+def test_figures_of_graphs_warm_ups_and_batches():
     before = samples()
-    metrics.observe_runtime("m", "Predict", "TF1", 1e-3)
-    metrics.observe_warmup("m", "OK", 1e-3)
-    metrics.observe_queuing("m", 1e-3)
-    metrics.observe_batch("m", 5, 100)
-    metrics.set_queue_length("m", 7)
+    metrics.RUNTIME_LATENCY.labels("m", "Predict", "TF1").observe(1000)
+    metrics.WARMUP_LATENCY.labels("m", "OK").observe(1000)
+    metrics.QUEUING_LATENCY.labels("m").observe(1000)
+    metrics.BATCH_SIZE.labels("m").observe(5)
+    metrics.PADDING.labels("m").observe(100)
+    metrics.QUEUE_LENGTH.labels("m").set(7)
     serving = ":tensorflow:serving:"
     assert grown(before, f"{serving}runtime_latency_sum", model_name="m", API="Predict", runtime="TF1") == 1000
     assert grown(before, f"{serving}model_warmup_latency_sum", model_path="m", status="OK") == 1000

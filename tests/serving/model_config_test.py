@@ -21,7 +21,7 @@ from bert_tf.serving.server.model_config import ALL, ConfigFile, ModelConfig, Po
 from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import Loading, State
-from tests.serving.models import export, truncate, variables
+from tests.serving.models import QUICK, export, truncate, variables
 from tests.serving.server_process import wait_for
 
 
@@ -38,7 +38,7 @@ def folders(film_path, tmp_path_factory):
 
 @pytest.fixture
 def catalog():
-    found = Catalog()
+    found = Catalog(loading=QUICK)
     yield found
     found.close()
 
@@ -79,7 +79,7 @@ def refused(code, message):
     assert caught.value.code == getattr(grpc.StatusCode, code)
 
 
-def test_what_a_config_says():
+def test_a_config_file_lists_models_policies_and_labels():
     text = models(
         entry("one", "/one"),
         entry("two", "/two", 'model_version_policy { all {} } version_labels { key: "stable" value: 7 }'),
@@ -162,7 +162,7 @@ def test_policies_and_labels_lead_to_versions(catalog, folders):
 def test_a_label_needs_a_version_that_is_served_unless_it_is_new_and_may_point_ahead(folders):
     films = str(folders / "films")
     message = "Request to assign label to version 9 of model films, which is not currently available for inference"
-    strict, lenient = Catalog(), Catalog(allow_labels_for_unavailable=True)
+    strict, lenient = Catalog(loading=QUICK), Catalog(loading=QUICK, allow_labels_for_unavailable=True)
     for catalog in (strict, lenient):
         catalog.apply([ModelConfig("films", films, labels={"old": 5})])
         with refused("FAILED_PRECONDITION", message):

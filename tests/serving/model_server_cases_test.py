@@ -24,8 +24,8 @@ from tensorflow_serving.apis import (
 )
 
 from bert_tf.serving.client.client import Client
-from bert_tf.serving.server.bundle import read_parameters
 from bert_tf.serving.server.grpc_service import read_arguments
+from bert_tf.serving.server.options import read_parameters
 from bert_tf.serving.server.server import serve
 from tests.conftest import ROOT
 from tests.serving import halves
@@ -253,7 +253,7 @@ def _ask_keras(base_path):
         return output.tolist()
 
 
-def test_a_model_of_keras(tmp_path):
+def test_a_model_exported_by_keras_is_served(tmp_path):
     halves.save_keras(tmp_path / "00000123")
     assert _ask_keras(tmp_path) == [[2.0]]
 

@@ -1,13 +1,22 @@
 """Small SavedModels with the signatures that exports have, and broken ones."""
 
+import atexit
+import functools
 import os
 import pathlib
+import shutil
+import tempfile
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow_serving.apis import classification_pb2, predict_pb2, prediction_log_pb2
 
+from bert_tf.serving.server.options import Bundle
+from bert_tf.serving.server.versions import Loading
+
+# How versions are loaded where the test is not about their warm-up, which takes most of the time.
+QUICK = Loading(Bundle(enable_model_warmup=False))
 _TEXT = tf.TensorSpec([None], tf.string, "text")
 _EXAMPLES = tf.TensorSpec([None], tf.string, "inputs")
 
@@ -71,9 +80,21 @@ class Film(tf.Module):
 
 def export(base: pathlib.Path, version: int, tag: float = 0.75, ballast: int = 1, warm: bool = False, default="text"):
     """Writes `base`/`version`, published by rename, with `Film.<default>` as default signature; returns its path."""
-    vocabulary = base / "vocab.txt"
-    vocabulary.write_text("fine\ngood\n")
     aside = base / f"writing-{version}"
+    shutil.copytree(_exported(tag, ballast, default), aside)
+    if warm:
+        write_warmup(aside)
+    aside.rename(base / str(version))
+    return base / str(version)
+
+
+@functools.cache
+def _exported(tag, ballast, default):
+    """Returns the folder of a version, made once: to trace and to save takes much longer than to copy."""
+    folder = pathlib.Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    vocabulary = folder / "vocab.txt"
+    vocabulary.write_text("fine\ngood\n")
     module = Film(str(vocabulary), tag, ballast)
     names = {
         "serving_default": getattr(module, default),
@@ -81,13 +102,11 @@ def export(base: pathlib.Path, version: int, tag: float = 0.75, ballast: int = 1
         "numbers": module.numbers,
         "echo": module.echo,
     }
-    tf.saved_model.save(module, str(aside), names | {"classify": module.classify, "regress": module.regress})
+    exported = folder / "exported"
+    tf.saved_model.save(module, str(exported), names | {"classify": module.classify, "regress": module.regress})
     vocabulary.unlink()  # so that only the asset is left
-    _name_methods(aside)
-    if warm:
-        write_warmup(aside)
-    aside.rename(base / str(version))
-    return base / str(version)
+    _name_methods(exported)
+    return exported
 
 
 def write_warmup(folder: pathlib.Path, requests: int = 1):

@@ -6,8 +6,8 @@ import tensorflow as tf
 from tensorflow_serving.apis import inference_pb2, prediction_log_pb2, prediction_service_pb2_grpc
 
 from bert_tf.serving.limits import ServingError
-from bert_tf.serving.server.bundle import BatchingLimits
 from bert_tf.serving.server.classify import CLASSIFY, REGRESS, multi_inference
+from bert_tf.serving.server.options import BatchingLimits
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import ServedModel
 from tests.serving.models import example
@@ -135,7 +135,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused(version, case):
+def test_wrong_tasks_are_refused_in_tensorflow_serving_s_words(version, case):
     asked, code, message = REFUSED[case]
     with pytest.raises(ServingError) as caught:
         multi_inference(version, asked)

@@ -15,7 +15,7 @@ import urllib.request
 
 import pytest
 
-from bert_tf.serving.server import page
+from bert_tf.serving.server import server
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import State
 from tests.serving import browser
@@ -32,7 +32,7 @@ def catalog(**models):
 
 
 def test_the_files_have_their_types_and_a_policy_that_keeps_them_here():
-    replies = [page.pages(catalog())[path]() for path in PATHS]
+    replies = [server.pages(catalog())[path]() for path in PATHS]
     assert [(reply.status, reply.kind.partition(";")[0]) for reply in replies] == [
         (200, f"text/{kind}") for kind in ("html", "css", *["javascript"] * len(SCRIPTS))
     ]
@@ -43,7 +43,7 @@ def test_the_files_have_their_types_and_a_policy_that_keeps_them_here():
 
 
 def test_nothing_in_the_files_leads_elsewhere():
-    texts = [page.pages(catalog())[path]().data.decode() for path in PATHS]
+    texts = [server.pages(catalog())[path]().data.decode() for path in PATHS]
     for text in texts:
         assert not re.search(r"https?:|//[a-z]+\.|@import|@font-face|url\(", text)
         assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|\bon\w+=", text)
@@ -54,7 +54,7 @@ def test_nothing_in_the_files_leads_elsewhere():
 
 def test_the_models_are_listed_with_the_versions_that_can_be_asked():
     models = catalog(squad={1: "END", 3: "AVAILABLE", 20: "AVAILABLE"}, films={2**62: "AVAILABLE", 1: "LOADING"}, no={})
-    reply = page.pages(models)["/ui/models.json"]()
+    reply = server.pages(models)["/ui/models.json"]()
     assert (reply.status, reply.kind) == (200, "application/json")
     assert json.loads(reply.data) == {
         "models": [
@@ -66,7 +66,7 @@ def test_the_models_are_listed_with_the_versions_that_can_be_asked():
 
 
 def test_nothing_else_is_the_pages():
-    assert set(page.pages(catalog())) == {*PATHS, "/ui/models.json"}
+    assert set(server.pages(catalog())) == {*PATHS, "/ui/models.json"}
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +78,8 @@ def shown(film_path):
 
 def test_the_server_has_the_page_only_where_it_was_asked_for(shown, film):
     with urllib.request.urlopen(f"{shown}/", timeout=60) as response:
-        assert response.read() == page.pages(catalog())["/"]().data
-        for name, value in page.HEADERS.items():
+        assert response.read() == server.pages(catalog())["/"]().data
+        for name, value in server.PAGE_HEADERS.items():
             assert response.headers[name] == value
     with urllib.request.urlopen(f"{shown}/ui/models.json", timeout=60) as response:
         assert json.load(response) == {"models": [{"name": "film", "versions": ["3"]}]}
@@ -175,7 +175,7 @@ class Stub(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         path = urllib.parse.unquote(self.path)
         models = catalog(**{name: {1: "AVAILABLE"} for name in MODELS}, gone={2: "END"})
-        if found := page.pages(models).get(path):
+        if found := server.pages(models).get(path):
             reply = found()
             self._reply(reply.status, reply.kind, reply.data)
         elif match := re.fullmatch(r"/v1/models/(\w+)/metadata", path):
@@ -207,7 +207,7 @@ class Stub(http.server.BaseHTTPRequestHandler):
     def _json(self, value, status=200):
         self._reply(status, "application/json", json.dumps(value).encode())
 
-    def _reply(self, status, content_type, body, headers=page.HEADERS):
+    def _reply(self, status, content_type, body, headers=server.PAGE_HEADERS):
         self.send_response(status)
         for header in ({"Content-Type": content_type, "Content-Length": str(len(body))}, headers):
             for name, value in header.items():
@@ -301,7 +301,7 @@ def test_other_answers(ask, model, summary):
 
 @needs_browser
 @pytest.mark.slow
-def test_what_goes_wrong_is_said(ask):
+def test_the_page_shows_the_error_of_a_refused_request(ask):
     assert ask(model="films", text="").ids["error"] == "The field text is empty."
     assert ask(model="gone", text="A text.").ids["error"].startswith("No version of gone can be asked")
     assert ask(model="full", text="A text.").ids["error"] == "The <b>queue</b> is full."

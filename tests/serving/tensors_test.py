@@ -21,8 +21,8 @@ from bert_tf.serving import verification
 from bert_tf.serving.limits import LIMITS, Limits, ServingError
 from bert_tf.serving.server import versions
 from bert_tf.serving.server.classify import classify, multi_inference
+from bert_tf.serving.server.json_requests import json_to_array as json_array
 from bert_tf.serving.server.json_requests import parse_body, predict_inputs
-from bert_tf.serving.server.json_values import json_to_array as json_array
 from bert_tf.serving.server.predict import Call, _inputs, predict, read_input
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.tensors import Endpoint, Signature, count_rows, fill_proto, read_signature
@@ -148,7 +148,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_what_a_string_input_does_not_take(film_version, what):
+def test_wrong_tensors_for_a_string_input_are_refused(film_version, what):
     proto, message = WRONG[what]
     assert refused(predict, film_version, asked(text=proto)) == (CODE.INVALID_ARGUMENT, message)
 
@@ -171,7 +171,7 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("what", NUMBERS)
-def test_what_an_input_of_numbers_does_not_take(film_version, what):
+def test_wrong_tensors_for_a_number_input_are_refused(film_version, what):
     proto, message = NUMBERS[what]
     request = asked("numbers", x=proto, scale=tensor(INT32, [1], int_val=[1]))
     assert refused(predict, film_version, request) == (CODE.INVALID_ARGUMENT, message)
@@ -216,7 +216,7 @@ JSON = {
 
 
 @pytest.mark.parametrize("what", JSON)
-def test_what_rest_does_not_take(film_version, what):
+def test_wrong_json_for_an_input_is_refused(film_version, what):
     document, message = JSON[what]
     limits, signature = Limits(max_nesting=1000), film_version.model.signatures["serving_default"]
     document = parse_body(json.dumps(document).encode(), limits)
@@ -310,7 +310,7 @@ def test_every_text_and_every_sequence_is_a_row(anything):
         (FLOAT, (), 1),
     ],
 )
-def test_what_a_row_is(datatype, shape, rows):
+def test_count_rows(datatype, shape, rows):
     assert count_rows(datatype, shape) == rows
 
 
@@ -395,6 +395,7 @@ def test_values_are_written_in_parts():
     assert most < 4 * MIB  # all at once it was 7.6 MiB
 
 
+@pytest.mark.slow
 def test_a_server_outlives_a_message_of_163_bytes(film_path, tmp_path):
     request = asked(text=text(*[1] * 33))
     request.model_spec.name = "film"

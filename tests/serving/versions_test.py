@@ -19,14 +19,14 @@ from tensorflow.core.protobuf import saved_model_pb2
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import version_folders, versions
-from bert_tf.serving.server.bundle import BatchingLimits
 from bert_tf.serving.server.catalog import Catalog
+from bert_tf.serving.server.options import BatchingLimits
 from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.version_folders import check_stored_files, explain_no_versions, files_under, find_versions
 from bert_tf.serving.server.versions import ServedModel, State
-from tests.serving.models import expected, export, truncate, variables, write_warmup
+from tests.serving.models import QUICK, expected, export, truncate, variables, write_warmup
 
 
 def ask(model, number=None):
@@ -99,7 +99,7 @@ def test_a_base_path_that_is_something_else_is_explained_once(film_path, log):
     ]
 
 
-def test_what_folders_without_versions_are(film_path, tmp_path):
+def test_a_folder_without_versions_is_explained(film_path, tmp_path):
     assert explain_no_versions(str(tmp_path)) == ""
     for name in ("export", "other"):
         (tmp_path / name / "20").mkdir(parents=True)
@@ -289,7 +289,7 @@ def two(base, film_path):
     """A catalog of "bad" with version 3 under `base`, and "good" with version 3 and room for more."""
     good = base.parent / "good"
     shutil.copytree(film_path / "3", good / "3")
-    catalog = Catalog([ServedModel("bad", str(base)), ServedModel("good", str(good))])
+    catalog = Catalog([ServedModel(name, str(path), loading=QUICK) for name, path in (("bad", base), ("good", good))])
     catalog.poll()
     yield catalog
     catalog.close()
@@ -328,23 +328,24 @@ ONE_BAD = {
 }
 
 
-@pytest.mark.parametrize("what", ONE_BAD)
-def test_a_bad_file_of_one_model_is_its_own_error_and_the_others_go_on(two, base, log, what):
-    make, reason = ONE_BAD[what]
-    make(base / "7")
+def test_a_bad_file_of_one_model_is_its_own_error_and_the_others_go_on(two, base, log):
+    for number, (make, _) in enumerate(ONE_BAD.values(), start=7):
+        make(base / str(number))
     two.poll()
     export(base.parent / "good", 8, tag=0.875)
     two.poll(), two.poll()
     assert {number: state.name for number, state in two.states("good").items()} == {3: "END", 8: "AVAILABLE"}
-    states = two.states("bad")
-    assert states[3] == State("AVAILABLE")
-    assert states[7].name == "END" and states[7].code and reason in states[7].message
-    (line,) = [line for line in log if "Refused" in line]
-    assert line.startswith("Refused version 7 of bad: ") and line.endswith(". Version 3 stays.")
-    (base / "7").rename(base / "bad")
-    export(base, 7, tag=0.625)  # it is tried again when it changes
-    two.poll()
-    assert two.states("bad")[7] == State("AVAILABLE")
+    states, refused = two.states("bad"), [line for line in log if "Refused" in line]
+    assert states[3] == State("AVAILABLE") and len(refused) == len(ONE_BAD)
+    for number, (_, reason) in enumerate(ONE_BAD.values(), start=7):
+        assert states[number].name == "END" and states[number].code and reason in states[number].message
+        (line,) = [line for line in refused if line.startswith(f"Refused version {number} of bad: ")]
+        assert line.endswith(". Version 3 stays.")
+    for number in range(7, 7 + len(ONE_BAD)):
+        (base / str(number)).rename(base / f"bad-{number}")
+        export(base, number, tag=0.625)  # it is tried again when it changes
+        two.poll()
+        assert two.states("bad")[number] == State("AVAILABLE")
 
 
 def test_errors_of_a_disk_neither_end_polling_nor_unload_what_is_served(two, base, log, monkeypatch):
@@ -394,31 +395,32 @@ def test_a_version_that_vanishes_after_the_listing_is_refused_alone(two, base, m
     assert two.states("good") == {3: State("AVAILABLE")}
 
 
-PLACES = (
+STORED = (
     "saved_model.pb", "assets/vocab.txt", "variables/variables.index", "assets.extra/tf_serving_warmup_requests",
     "batching_params.pbtxt",
 )  # fmt: skip
+NOT_STORED = {"pipe": "a named pipe", "device": "a device", "socket": "a socket"}
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("kind", ["pipe", "device", "socket"])
-def test_what_is_no_stored_file_is_refused_before_it_is_opened(model, base, place, kind, monkeypatch):
-    export(base, 4, tag=0.875)
-    path = base / "4" / place
-    path.parent.mkdir(exist_ok=True)
-    path.unlink(missing_ok=True)
-    if kind == "pipe":
-        os.mkfifo(path)
-    elif kind == "device":
-        path.symlink_to("/dev/zero")
-    else:
-        with socket.socket(socket.AF_UNIX) as listening:
-            monkeypatch.chdir(path.parent)  # a socket's path has a bound
-            listening.bind(path.name)
+@pytest.mark.parametrize("file", STORED)
+def test_a_file_that_is_not_stored_is_refused_before_it_is_opened(model, base, file, monkeypatch):
+    paths = {}
+    for number, kind in enumerate(NOT_STORED, start=4):
+        path = paths[number] = export(base, number, tag=0.875) / file
+        path.parent.mkdir(exist_ok=True)
+        path.unlink(missing_ok=True)
+        if kind == "pipe":
+            os.mkfifo(path)
+        elif kind == "device":
+            path.symlink_to("/dev/zero")
+        else:
+            with socket.socket(socket.AF_UNIX) as listening:
+                monkeypatch.chdir(path.parent)  # a socket's path has a bound
+                listening.bind(path.name)
     model.poll()
     assert ask(model) == (3, 0.75)
-    names = {"pipe": "a named pipe", "device": "a device", "socket": "a socket"}
-    assert model.states()[4].message == f"{path} is {names[kind]}, and only stored files are read"
+    for (number, path), name in zip(paths.items(), NOT_STORED.values(), strict=True):
+        assert model.states()[number].message == f"{path} is {name}, and only stored files are read"
 
 
 def test_an_asset_outside_of_the_folder_is_none_that_waits_either(model, base):

@@ -6,7 +6,7 @@ import pytest
 from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import predict_pb2
 
-from bert_tf.serving import messages, wire
+from bert_tf.serving import wire
 from bert_tf.serving.client.requests import read_outputs
 from bert_tf.serving.server.tensors import read_answer
 from tests.serving.tensors_test import FLOAT, MIB, STRING, tensor, text
@@ -37,7 +37,7 @@ def test_an_answer_is_no_larger_than_its_message(what):
 def test_a_client_makes_nothing_larger_of_an_answer_than_its_message(what):
     response = predict_pb2.PredictResponse()
     response.outputs["x"].CopyFrom(ANSWERS[what])
-    response = messages.PredictResponse.FromString(response.SerializeToString())
+    response = wire.PredictResponse.FromString(response.SerializeToString())
     tracemalloc.start()
     with pytest.raises(ValueError, match="^An answer must "):
         read_outputs(response)

@@ -12,9 +12,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.serving.limits import Limits, ServingError
-from bert_tf.serving.server.predict import INTERNAL, Call
+from bert_tf.serving.server.predict import INTERNAL, Call, Work
 from bert_tf.serving.server.tensors import Endpoint, Signature
-from bert_tf.serving.server.turns import Work
 from bert_tf.serving.server.versions import direct
 from bert_tf.serving.server.workload import Sequences, Workload
 
@@ -192,7 +191,7 @@ def test_parts_are_put_together_again():
     np.testing.assert_array_equal(answer["y"][:, 0], [len(text) for text in inputs["text"]])
 
 
-def test_what_nobody_waits_for_ends_between_two_parts():
+def test_a_request_that_nobody_waits_for_ends_between_two_parts():
     model = Model()
     gone = Call(is_gone=lambda: len(model.asked) >= 2)
     with pytest.raises(ServingError, match="The caller is gone"):

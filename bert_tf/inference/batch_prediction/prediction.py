@@ -40,7 +40,7 @@ class Predictor:
         batches = [(chosen, self._answer(rows, chosen)) for chosen in self._batches(rows.texts)]
         order = np.argsort(np.concatenate([chosen for chosen, _ in batches]), kind="stable")
         columns = {name: _column([outputs[name] for _, outputs in batches], order, self._is_fixed(name))
-                   for name in sorted(self._outputs, key=results.place)}  # fmt: skip
+                   for name in sorted(self._outputs, key=results.output_order)}  # fmt: skip
         if {*results.ENTITIES, "entity_count"} <= set(columns):
             padded = [_lists(columns.pop(name)) for name in results.ENTITIES]
             columns["entities"] = results.entities(columns.pop("entity_count").tolist(), padded)

@@ -1,7 +1,8 @@
-"""How a client reaches its server: encryption, and which calls are repeated."""
+"""A client's connection to its server: channel, encryption, and which failed calls are made again."""
 
 import dataclasses
 import os
+import pathlib
 import random
 import re
 from typing import Any
@@ -92,7 +93,7 @@ class Tls:
             there, missing = ("key_file", "certificate_file")[:: 1 if self.certificate_file is None else -1]
             raise ValueError(f"`{there}` must come with `{missing}`. Received it alone; give both or neither.")
         files = (self.root_file, self.key_file, self.certificate_file)
-        return grpc.ssl_channel_credentials(*(file and _read(file) for file in files))
+        return grpc.ssl_channel_credentials(*(file and pathlib.Path(file).read_bytes() for file in files))
 
 
 MAX_ANSWER_BYTES = 128 * 2**20  # gRPC's default of 4 MiB is less than one batch of token vectors
@@ -137,8 +138,3 @@ def _find_hint(error):
             return int(value) / 1000
     match = _HINT.search(error.details() or "")
     return float(match[1]) if match else None
-
-
-def _read(path):
-    with open(path, "rb") as file:
-        return file.read()

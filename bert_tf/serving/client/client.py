@@ -2,6 +2,7 @@
 
 import asyncio
 import collections
+import contextlib
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,11 +17,11 @@ from bert_tf.serving.client.results import Result
 from bert_tf.utils.text_lists import refuse_no_list, text_list
 
 # === Base ===
-# What the client that waits and the one that does not have in common, which is all but the waiting.
+# The client that waits and the one that does not have all in common but the waiting.
 
 
 class CallState(NamedTuple):
-    """How far a question has come.
+    """The state of a question that is being asked.
 
     Attributes:
         question: the generator.
@@ -37,6 +38,11 @@ class CallState(NamedTuple):
     @property
     def has_ended(self) -> bool:
         return self.call is None and self.wait is None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the question has ended, or its call has."""
+        return self.has_ended or self.call is not None and self.call.done()
 
 
 class BaseClient:
@@ -76,10 +82,12 @@ class BaseClient:
         )
         self._metadata = tuple(metadata)
         self._channel = open_channel(server, tls, self._channels, max_answer_bytes)
-        self._stubs = {
+        stubs = {
             name: self._channel.unary_unary(path, request.SerializeToString)
             for name, (path, request, _) in METHODS.items()
         }
+        # A call that is not waited for here; those of asyncio never are.
+        self._calls = {name: getattr(stub, "future", stub) for name, stub in stubs.items()}
 
     def predict(
         self, inputs: Mapping[str, np.ndarray | list], signature: str = "", outputs: Sequence[str] = ()
@@ -109,11 +117,11 @@ class BaseClient:
         Args:
             inputs: {name: n texts}, such as {"question": [...], "context": [...]}; of what an example has several,
                 n lists of texts, of any lengths: {"context": [...], "choices": [[...], ...]}.
-            typed: return objects of `client_results` instead: `.label` for ["label"].
+            typed: return objects of `client.results` instead: `.label` for ["label"].
 
         Returns:
-            n dictionaries {output: value} of numbers, str, and lists of them, as `answers.rows` says: a model that
-            classifies gives {"label": str, "probabilities": {label: float}}, one for questions {"answer": str,
+            n dictionaries {output: value} of numbers, str, and lists of them, as `results.split_answer` says: a model
+            that classifies gives {"label": str, "probabilities": {label: float}}, one for questions {"answer": str,
             "start": int, "end": int, "score": float, "null_score": float}, one that chooses {"choice": int,
             "probabilities": [float]}, as many as the example has choices.
 
@@ -167,8 +175,7 @@ class BaseClient:
         """
         return self._run(self._questions.status())
 
-    # Progress of a question. A subclass adds `_channels`, the module that makes them, `_send`, which makes a call and
-    # does not wait for it, and `_finish`, which waits.
+    # Progress of a question. A subclass adds `_channels`, the module that makes them, and `_finish`, which waits.
 
     def _run(self, question):
         return self._finish(self._begin(question))
@@ -177,7 +184,7 @@ class BaseClient:
         """Makes a question's first call, and does not wait for it."""
         try:
             return self._advance(question, question.send, None)
-        except ValueError as error:  # told when its turn has come
+        except ValueError as error:  # raised when its turn has come
             return CallState(question, value=error)
 
     def _advance(self, question, feed, value) -> CallState:
@@ -188,7 +195,7 @@ class BaseClient:
             return CallState(question, value=end.value)
         if not isinstance(step, Rpc):
             return CallState(question, wait=step)
-        call = self._send(self._stubs[step.method], step.request, timeout=step.timeout, metadata=self._metadata)
+        call = self._calls[step.method](step.request, timeout=step.timeout, metadata=self._metadata)
         return CallState(question, call)
 
 
@@ -200,7 +207,7 @@ def read_end(progress: CallState) -> Any:
 
 
 # === Stream ===
-# Many questions in flight: the bounds of a stream, what it gives for one that failed, and vectors in their order.
+# Many questions in flight: bounds, failures, and the order of vectors.
 
 
 ERRORS = ("raise", "yield")
@@ -224,18 +231,8 @@ def give_back(error: Exception, errors: str, size: int) -> list[Any]:
     return [error] * size
 
 
-def is_done(progress: CallState) -> bool:
-    """Returns whether what a question waits for is there."""
-    return progress.has_ended or progress.call is not None and progress.call.done()
-
-
-def longest_first(texts: Sequence[str]) -> list[int]:
-    """Returns the places of texts from the longest down: a batch of one length has little padding."""
-    return sorted(range(len(texts)), key=lambda i: -len(texts[i]))
-
-
-def restore_order(vectors: Sequence[np.ndarray], places: Sequence[int]) -> np.ndarray:
-    """Returns vectors, of the texts at `places`, as float32 [n, D] in the order of the texts.
+def restore_order(vectors: Sequence[np.ndarray], order: Sequence[int]) -> np.ndarray:
+    """Returns vectors of texts, the i-th of the text with the index order[i], as float32 [n, D] in the texts' order.
 
     Raises:
         ValueError: they are not of one length.
@@ -245,15 +242,15 @@ def restore_order(vectors: Sequence[np.ndarray], places: Sequence[int]) -> np.nd
             f"Output `embedding` must be vectors of one length. Received {min(sizes)} to {max(sizes)} numbers; was the "
             "model exchanged meanwhile?"
         )
-    found = np.empty([len(places), *np.shape(vectors[0])], np.float32)
-    found[places] = vectors
+    found = np.empty([len(order), *np.shape(vectors[0])], np.float32)
+    found[order] = vectors
     return found
 
 
 # === Client ===
 
 
-class Client(BaseClient):
+class Client(BaseClient, contextlib.AbstractContextManager):
     """A connection to one model of one server; a context manager, safe to share among threads.
 
     Its arguments are those of `BaseClient`.
@@ -304,7 +301,7 @@ class Client(BaseClient):
         """
         check_stream_arguments(in_flight, batch_size, "raise")
         texts = text_list(texts)
-        order = longest_first(texts)
+        order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))  # a batch of one length has little padding
         parts = chunks(order, batch_size)
         questions = ((len(part), self._questions.vectors([texts[i] for i in part])) for part in parts)
         found = list(self._window(questions, in_flight, "raise"))
@@ -316,9 +313,6 @@ class Client(BaseClient):
         """Ends the connection, and the calls that are under way."""
         self._channel.close()
 
-    def __enter__(self):
-        return self
-
     def __exit__(self, *error):
         self.close()
 
@@ -328,7 +322,7 @@ class Client(BaseClient):
         try:
             for size, question in questions:
                 waiting.append((size, self._begin(question)))
-                while waiting and (len(waiting) >= in_flight or is_done(waiting[0][1])):
+                while waiting and (len(waiting) >= in_flight or waiting[0][1].is_done):
                     yield from self._rows(*waiting.popleft(), errors)
             while waiting:
                 yield from self._rows(*waiting.popleft(), errors)
@@ -342,9 +336,6 @@ class Client(BaseClient):
             return self._finish(progress)
         except FAILURES as error:
             return give_back(error, errors, size)
-
-    def _send(self, stub, request, **options):
-        return stub.future(request, **options)
 
     def _finish(self, progress):
         while not progress.has_ended:
@@ -364,10 +355,10 @@ class Client(BaseClient):
 
 
 # === Async client ===
-# The client of `client.py` for programs on asyncio.
+# The same for programs on asyncio.
 
 
-class AsyncClient(BaseClient):
+class AsyncClient(BaseClient, contextlib.AbstractAsyncContextManager):
     """A connection to one model of one server, made and used inside a running event loop; an async context manager.
 
     Its arguments are those of `BaseClient`, and so are its methods, but that what they return is to be awaited:
@@ -390,24 +381,20 @@ class AsyncClient(BaseClient):
         check_stream_arguments(in_flight, batch_size, errors)
         names = await self.text_inputs()
 
-        async def questions():
-            async for chunk in _chunks(items, batch_size):
-                yield len(chunk), self._questions.ask_items(chunk, names, typed)
-
-        async for answer in self._window(questions(), in_flight, errors):
+        parts = _chunks(items, batch_size)
+        questions = ((len(part), self._questions.ask_items(part, names, typed)) async for part in parts)
+        async for answer in self._window(questions, in_flight, errors):
             yield answer
 
     async def encode(self, texts: Sequence[str], batch_size: int = BATCH, in_flight: int = 4) -> np.ndarray:
         """Returns what `Client.encode` does, from the same arguments."""
         check_stream_arguments(in_flight, batch_size, "raise")
         texts = text_list(texts)
-        order = longest_first(texts)
+        order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))  # a batch of one length has little padding
 
-        async def questions():
-            async for each in _chunks(order, batch_size):
-                yield len(each), self._questions.vectors([texts[i] for i in each])
-
-        found = [vector async for vector in self._window(questions(), in_flight, "raise")]
+        parts = _chunks(order, batch_size)
+        questions = ((len(part), self._questions.vectors([texts[i] for i in part])) async for part in parts)
+        found = [vector async for vector in self._window(questions, in_flight, "raise")]
         if not found:
             return np.zeros([0, await self._run(self._questions.width())], np.float32)
         return restore_order(found, order)
@@ -415,9 +402,6 @@ class AsyncClient(BaseClient):
     async def close(self):
         """Ends the connection, and the calls that are under way."""
         await self._channel.close()
-
-    async def __aenter__(self):
-        return self
 
     async def __aexit__(self, *error):
         await self.close()
@@ -428,7 +412,7 @@ class AsyncClient(BaseClient):
         try:
             async for size, question in questions:
                 waiting.append((size, self._begin(question)))
-                while waiting and (len(waiting) >= in_flight or is_done(waiting[0][1])):
+                while waiting and (len(waiting) >= in_flight or waiting[0][1].is_done):
                     for row in await self._rows(*waiting.popleft(), errors):
                         yield row
             while waiting:
@@ -444,9 +428,6 @@ class AsyncClient(BaseClient):
             return await self._finish(progress)
         except FAILURES as error:
             return give_back(error, errors, size)
-
-    def _send(self, stub, request, **options):
-        return stub(request, **options)
 
     async def _finish(self, progress):
         while not progress.has_ended:

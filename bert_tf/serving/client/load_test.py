@@ -106,7 +106,7 @@ def arrivals(rate: float, seconds: float, seed: int = 0) -> list[float]:
 
 
 # === Load calls ===
-# How the requests of a load test are made and sent, over gRPC or REST: as bytes that were ready before it began.
+# Requests are bytes that were ready before the test began, sent over gRPC or REST.
 
 
 _PREDICT = METHODS["Predict"][0]
@@ -254,11 +254,11 @@ def _signatures(server, data):
 
 
 # === Load report ===
-# What a load test found: throughput, latencies and errors as numbers, as lines and as a page.
+# Throughput, latencies and errors as numbers, as lines and as a page.
 
 
 PERCENTILES = (50, 90, 95, 99, 99.9)
-_PLACES = np.concatenate([np.linspace(0, 90, 91), 100 - np.geomspace(10, 0.01, 60)])  # of the curve of latencies
+_CURVE = np.concatenate([np.linspace(0, 90, 91), 100 - np.geomspace(10, 0.01, 60)])  # of the curve of latencies
 
 
 def summarize(samples: Sequence[RequestTiming], rows: int) -> dict[str, Any]:
@@ -295,25 +295,27 @@ def percentiles(seconds: Sequence[float]) -> dict[str, float]:
     if not seconds:
         return {}
     values = np.percentile(seconds, [*PERCENTILES, 100]) * 1e3
-    return dict(zip([*(f"p{place:g}" for place in PERCENTILES), "max"], values.round(3).tolist(), strict=True))
+    return dict(zip([*(f"p{percent:g}" for percent in PERCENTILES), "max"], values.round(3).tolist(), strict=True))
 
 
 def report_lines(name: str, summary: dict[str, Any]) -> list[str]:
-    """Returns the lines that tell of a run."""
-    told = [
+    """Returns the summary of a run as lines."""
+    lines = [
         f"{name}: {summary['requests_per_second']:.1f} requests/s, {summary['rows_per_second']:.1f} rows/s, "
         f"{summary['answered']} of {summary['requests']} answered in {summary['seconds']:.1f} s"
     ]
     for title, key in (("latency", "latency_ms"), ("refused after", "refusal_ms")):
         if summary[key]:
-            told.append(f"  {title}: " + "  ".join(f"{place} {value:.1f} ms" for place, value in summary[key].items()))
+            lines.append(
+                f"  {title}: " + "  ".join(f"{percentile} {value:.1f} ms" for percentile, value in summary[key].items())
+            )
     if set(summary["codes"]) != {OK}:
-        told.append("  codes: " + ", ".join(f"{code} {count}" for code, count in summary["codes"].items()))
+        lines.append("  codes: " + ", ".join(f"{code} {count}" for code, count in summary["codes"].items()))
     if summary["late_ms"].get("p99", 0) > 0.2 * summary["latency_ms"].get("p99", np.inf):
-        told.append(
+        lines.append(
             f"  The generator itself was late by p99 {summary['late_ms']['p99']:.1f} ms: give it a core of its own."
         )
-    return told
+    return lines
 
 
 def load_test_json(settings: dict[str, Any], runs: dict[str, Sequence[RequestTiming]], rows: int) -> str:
@@ -330,8 +332,8 @@ def to_page(settings: dict[str, Any], runs: dict[str, Sequence[RequestTiming]], 
         found = summarize(samples, rows)
         page.table(name, [
             ("requests/s", f"{found['requests_per_second']:.1f}", f"{found['rows_per_second']:.1f} rows/s"),
-            *((f"latency {place}", f"{value:.1f} ms") for place, value in found["latency_ms"].items()),
-            *((f"refused after {place}", f"{value:.1f} ms") for place, value in found["refusal_ms"].items()),
+            *((f"latency {percentile}", f"{value:.1f} ms") for percentile, value in found["latency_ms"].items()),
+            *((f"refused after {percentile}", f"{value:.1f} ms") for percentile, value in found["refusal_ms"].items()),
             *((code, count) for code, count in found["codes"].items()),
         ])  # fmt: skip
     page.figure("Latency by percentile", lambda axes: _draw_curves(axes, runs), 3.0)
@@ -342,11 +344,12 @@ def to_page(settings: dict[str, Any], runs: dict[str, Sequence[RequestTiming]], 
 def _draw_curves(axes, runs):
     for name, samples in runs.items():
         if answered := [sample.seconds for sample in samples if sample.code == OK]:
-            axes.plot(100 / (100 - _PLACES), np.percentile(answered, _PLACES) * 1e3, label=name)
+            axes.plot(100 / (100 - _CURVE), np.percentile(answered, _CURVE) * 1e3, label=name)
             axes.legend()
     axes.set(xscale="log", xlabel="one request in ... takes longer")
     _label(axes.xaxis, (1,))
-    _show_milliseconds(axes)
+    axes.set(yscale="log", ylabel="ms")
+    _label(axes.yaxis, (1, 2, 5))
 
 
 def _draw_seconds(axes, runs):
@@ -360,10 +363,6 @@ def _draw_seconds(axes, runs):
         axes.plot(seconds, [np.percentile(each[second], 99) for second in seconds], ":", color=line.get_color())
         axes.legend()
     axes.set(xlabel="seconds")
-    _show_milliseconds(axes)
-
-
-def _show_milliseconds(axes):
     axes.set(yscale="log", ylabel="ms")
     _label(axes.yaxis, (1, 2, 5))
 

@@ -1,5 +1,6 @@
-"""What a client can ask, with the errors of servers, without the waiting."""
+"""Transport-independent logic of the clients: texts to requests, answers to results, servers' errors to exceptions."""
 
+import dataclasses
 import itertools
 import re
 import sys
@@ -9,7 +10,7 @@ from typing import Any
 
 import grpc
 
-from bert_tf.serving.client import requests as client_requests
+from bert_tf.serving import wire
 from bert_tf.serving.client.channel import GONE, Retry
 from bert_tf.serving.client.requests import (
     DEFAULT,
@@ -22,7 +23,12 @@ from bert_tf.serving.client.requests import (
     clean,
     is_order_known,
     join_names,
-    sent_kinds,
+    parse_answer,
+    predict_request,
+    read_kinds,
+    read_outputs,
+    read_signatures,
+    read_status,
 )
 from bert_tf.serving.client.results import CLASSES, split_answer
 from bert_tf.serving.client.results import to_dataclass as typed_result
@@ -31,13 +37,6 @@ from bert_tf.utils.text_lists import present_list, text_list
 
 # === Items ===
 # The texts that the client's user asks about: arguments, or lines.
-
-
-# === Questions ===
-# What a client does for its user, without the waiting: questions, which say what they wait for.
-#
-# A question is a generator: it yields the calls that it needs, and the seconds that it wants to wait, is sent the
-# answers, and returns what was asked for.
 
 
 def read_choice_arguments(texts: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
@@ -143,7 +142,7 @@ def _clean(argument):
 
 
 # === Errors ===
-# What the user can do where a server does not answer a request, or refuses it.
+# Exceptions that say what the user can do where a server does not answer a request, or refuses it.
 
 
 # A server that is there and has no room says so in words of its own; what gRPC says without a server has none of them.
@@ -204,7 +203,7 @@ def explain_refusal(request, signatures: Mapping[str, ModelSignature]) -> ValueE
             f"`signature` must be one that model {request.model_spec.name!r} has: {join_names(signatures)}. Received: "
             f"{name!r}; choose one of them."
         )
-    signature, sent = signatures[name], sent_kinds(request)
+    signature, sent = signatures[name], read_kinds(request.inputs)
     if set(sent) != set(signature.inputs):
         return _other_names(request, signature.text_inputs)
     wrong = [each for each in sent if not _fits(sent[each], signature.inputs[each])]
@@ -249,6 +248,8 @@ def _words(shape):
 
 
 # === Questions ===
+# A question is a generator: it yields the calls that it needs, and the seconds that it wants to wait, is sent the
+# answers, and returns what was asked for.
 
 
 Question = Generator[Rpc | float, Any, Any]
@@ -256,26 +257,29 @@ _ENDLESS = 2**31  # numbers of a vector
 _EMBEDDING = "embedding"  # the output of a model that makes vectors
 
 
+@dataclasses.dataclass(frozen=True)
 class ClientCore:
-    """The questions to one model of one server; each method is one of `client_base.BaseClient`'s, or of `Client`'s.
+    """Questions to one model of one server; each method is one of `BaseClient`'s or of `Client`'s.
 
-    Args:
+    Attributes:
         server, timeout, retry, max_answer_bytes: as `BaseClient` has them.
         target: the model.
     """
 
-    def __init__(self, server: str, target: ModelTarget, timeout: float, retry: Retry, max_answer_bytes: int):
-        self._server, self._target, self._timeout, self._retry = server, target, timeout, retry
-        self._max_bytes = max_answer_bytes
+    server: str
+    target: ModelTarget
+    timeout: float
+    retry: Retry
+    max_answer_bytes: int
 
     def predict(self, inputs, signature="", outputs=()) -> Question:
-        request = client_requests.predict_request(self._target, inputs, signature, outputs)
+        request = predict_request(self.target, inputs, signature, outputs)
         try:
             response = yield from self._answer("Predict", request)
         except grpc.RpcError as error:
             fault = (yield from self._find_fault(request)) if error.code() in WRONG else None
             raise fault or self._explain(error) from error
-        return client_requests.read_outputs(response, outputs)
+        return read_outputs(response, outputs)
 
     def _find_fault(self, request) -> Question:
         """Holds a refused request against what the model takes; a server's own words, of TensorFlow, say little."""
@@ -314,7 +318,7 @@ class ClientCore:
         outputs = yield from self.predict(parts)
         if missing := set(CLASSES) - set(outputs):
             raise ValueError(
-                f"Model {self._target.name!r} must classify: give {', '.join(CLASSES)}. Received an answer without "
+                f"Model {self.target.name!r} must classify: give {', '.join(CLASSES)}. Received an answer without "
                 f"{join_names(sorted(missing))} but with {join_names(sorted(outputs))}; Client.ask asks such a model."
             )
         found = split_answer({name: outputs[name] for name in CLASSES}, len(texts))
@@ -324,7 +328,7 @@ class ClientCore:
         outputs = yield from self.predict({"text": texts})
         if _EMBEDDING not in outputs:
             raise ValueError(
-                f"Model {self._target.name!r} must make vectors, as `embedding`. Received an answer with "
+                f"Model {self.target.name!r} must make vectors, as `embedding`. Received an answer with "
                 f"{join_names(sorted(outputs))}; `bert-tf export` makes such a model of a sentence encoder."
             )
         found = outputs[_EMBEDDING]
@@ -339,7 +343,7 @@ class ClientCore:
         if not is_order_known(names) and not all(isinstance(item, Mapping) for item in items):
             raise ValueError(
                 f"An item must be a dictionary with the texts {join_names(names)}, for the inputs of model "
-                f"{self._target.name!r} have no order that is known. Received texts without names; name them."
+                f"{self.target.name!r} have no order that is known. Received texts without names; name them."
             )
         return (yield from self.ask(to_inputs(items, names), typed))
 
@@ -358,20 +362,20 @@ class ClientCore:
         found, name = (yield from self.signatures()), name or DEFAULT
         if name not in found:
             raise ValueError(
-                f"Model {self._target.name!r} must have the signature {name}. Received one with "
+                f"Model {self.target.name!r} must have the signature {name}. Received one with "
                 f"{join_names(found)}; Client.predict asks any signature."
             )
         return found[name]
 
     def signatures(self) -> Question:
-        response = yield from self._call("GetModelMetadata", client_requests.metadata_request(self._target))
-        return client_requests.read_signatures(response)
+        request = wire.MetadataRequest(metadata_field=["signature_def"])
+        return read_signatures((yield from self._call("GetModelMetadata", request)))
 
     def status(self) -> Question:
-        response = yield from self._call("GetModelStatus", client_requests.status_request(self._target))
-        return client_requests.read_status(response)
+        return read_status((yield from self._call("GetModelStatus", wire.StatusRequest())))
 
     def _call(self, method, request) -> Question:
+        self.target.fill(request.model_spec)
         try:
             return (yield from self._answer(method, request))
         except grpc.RpcError as error:
@@ -379,19 +383,19 @@ class ClientCore:
 
     def _answer(self, method, request) -> Question:
         """Makes a call, again where that may help, and returns its response or raises the last RpcError."""
-        deadline = time.monotonic() + self._timeout
+        deadline = time.monotonic() + self.timeout
         for attempt in itertools.count(1):
             try:
                 data = yield Rpc(method, request, max(0.0, deadline - time.monotonic()))
-                return client_requests.parse_answer(data, METHODS[method][2], self._max_bytes)
+                return parse_answer(data, METHODS[method][2], self.max_answer_bytes)
             except grpc.RpcError as error:
-                wait = self._retry.find_wait(error, attempt)
+                wait = self.retry.find_wait(error, attempt)
                 if wait is None or time.monotonic() + wait >= deadline:
                     raise
             yield wait
 
     def _explain(self, error):
-        return explain(error, self._server, self._target.name, self._timeout)
+        return explain(error, self.server, self.target.name, self.timeout)
 
 
 def to_inputs(items: Sequence[Any], names: Sequence[str]) -> dict[str, list]:

@@ -1,4 +1,4 @@
-"""What a client sends and reads, whichever way it waits: messages made and taken apart."""
+"""Request messages from a client's arguments, and values from the messages that a server answers."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from google.protobuf.message import DecodeError, Message
 
-from bert_tf.serving import messages, wire
+from bert_tf.serving import wire
 from bert_tf.serving.client.channel import MAX_ANSWER_BYTES
 from bert_tf.serving.limits import Limits, ServingError
 
@@ -18,9 +18,9 @@ DEFAULT = "serving_default"  # the signature that is meant where none is named
 INITIAL = "__saved_model_init_op"  # a signature that TensorFlow writes for itself
 _PREDICTION, _MODEL = "/tensorflow.serving.PredictionService", "/tensorflow.serving.ModelService"
 METHODS = {  # name: (path, request, response)
-    "Predict": (f"{_PREDICTION}/Predict", messages.PredictRequest, messages.PredictResponse),
-    "GetModelMetadata": (f"{_PREDICTION}/GetModelMetadata", messages.MetadataRequest, messages.MetadataResponse),
-    "GetModelStatus": (f"{_MODEL}/GetModelStatus", messages.StatusRequest, messages.StatusResponse),
+    "Predict": (f"{_PREDICTION}/Predict", wire.PredictRequest, wire.PredictResponse),
+    "GetModelMetadata": (f"{_PREDICTION}/GetModelMetadata", wire.MetadataRequest, wire.MetadataResponse),
+    "GetModelStatus": (f"{_MODEL}/GetModelStatus", wire.StatusRequest, wire.StatusResponse),
 }
 _BYTES_OF_FIELD = 64  # of what an answer may have, for each string or message in it, which is an object in memory
 _LISTED, _LONGEST = 20, 60  # names in a message, and characters of one
@@ -59,7 +59,7 @@ class ModelTarget(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class TensorKind:
-    """What an input or output of a signature is.
+    """Type and shape of an input or output of a signature.
 
     Attributes:
         dtype: numpy's name of its type, such as "float32"; "string".
@@ -72,7 +72,7 @@ class TensorKind:
 
 @dataclasses.dataclass(frozen=True)
 class ModelSignature:
-    """What can be asked of a model under one name.
+    """Inputs and outputs of a model's signature.
 
     Attributes:
         name: such as `DEFAULT`.
@@ -138,7 +138,7 @@ def predict_request(target: ModelTarget, inputs: Mapping[str, Any], signature: s
     Raises:
         ValueError: an input is uneven, or of a type that tensors do not have.
     """
-    request = messages.PredictRequest(output_filter=outputs)
+    request = wire.PredictRequest(output_filter=outputs)
     target.fill(request.model_spec, signature)
     for name, values in inputs.items():
         wire.fill_tensor(request.inputs.add(key=name).value, values, name)
@@ -202,13 +202,6 @@ def read_outputs(response, wanted: Sequence[str] = ()) -> dict[str, np.ndarray]:
     return {item.key: wire.wire_to_array(item.value) for item in response.outputs}
 
 
-def metadata_request(target: ModelTarget):
-    """Returns the GetModelMetadataRequest for all signatures."""
-    request = messages.MetadataRequest(metadata_field=["signature_def"])
-    target.fill(request.model_spec)
-    return request
-
-
 def read_signatures(response) -> dict[str, ModelSignature]:
     """Returns {name: Signature} of a GetModelMetadataResponse, sorted by name; raises ValueError where it has none."""
     packed = [item.value.value for item in response.metadata if item.key == "signature_def"]
@@ -217,21 +210,14 @@ def read_signatures(response) -> dict[str, ModelSignature]:
             f"An answer must have the signatures of the model once. Received them {len(packed)} times; is that a model "
             "server?"
         )
-    found = parse_answer(packed[0], messages.Signatures, MAX_ANSWER_BYTES).signature_def
+    found = parse_answer(packed[0], wire.Signatures, MAX_ANSWER_BYTES).signature_def
     return {
         each.key: ModelSignature(
-            each.key, each.value.method_name, _kinds(each.value.inputs), _kinds(each.value.outputs)
+            each.key, each.value.method_name, read_kinds(each.value.inputs), read_kinds(each.value.outputs)
         )
         for each in sorted(found, key=lambda each: each.key)
         if each.key != INITIAL
     }
-
-
-def status_request(target: ModelTarget):
-    """Returns the GetModelStatusRequest."""
-    request = messages.StatusRequest()
-    target.fill(request.model_spec)
-    return request
 
 
 def read_status(response) -> list[VersionStatus]:
@@ -244,16 +230,11 @@ def read_status(response) -> list[VersionStatus]:
     return sorted(found, key=lambda each: -each.version)
 
 
-def sent_kinds(request) -> dict[str, TensorKind]:
-    """Returns what the inputs of a PredictRequest are."""
-    return _kinds(request.inputs)
-
-
-def _kinds(items):
-    """Returns {name: TensorKind} of messages that have a type and a shape."""
-    return {item.key: TensorKind(wire.dtype_name(item.value.dtype), _shape(item.value.tensor_shape))
-            for item in sorted(items, key=lambda item: item.key)}  # fmt: skip
-
-
-def _shape(shape):
-    return None if shape.unknown_rank else tuple(None if dim.size < 0 else dim.size for dim in shape.dim)
+def read_kinds(items: Iterable[Any]) -> dict[str, TensorKind]:
+    """Returns {name: TensorKind} of a request's inputs or a signature's inputs or outputs, sorted by name."""
+    kinds = {}
+    for item in sorted(items, key=lambda item: item.key):
+        shape = item.value.tensor_shape
+        sizes = None if shape.unknown_rank else tuple(None if dim.size < 0 else dim.size for dim in shape.dim)
+        kinds[item.key] = TensorKind(wire.dtype_name(item.value.dtype), sizes)
+    return kinds

@@ -1,4 +1,4 @@
-"""Typed answers of a model server."""
+"""A model's output arrays to an answer for each text: dictionaries of Python's own values, or typed results."""
 
 import dataclasses
 import types
@@ -11,11 +11,7 @@ import numpy as np
 from bert_tf.serving.client.requests import clean, join_names
 
 # === Answers ===
-# What a model's outputs say of each text: arrays to dictionaries of Python's own values, as JSON has them.
-
-
-# === Results ===
-# Answers with types: the rows of `answers.py`, whose keys are the attributes here.
+# Output arrays to dictionaries, as JSON has them.
 
 
 CLASSES = ("label", "probabilities", "labels")  # the outputs of a model that classifies
@@ -52,7 +48,7 @@ def split_answer(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] |
                 f"{list(array.shape)}; Client.predict returns it as it is."
             )
     _check_fit(outputs, counts)
-    columns = {name: to_nested_lists(outputs[name]) for name in sorted(outputs, key=place)}
+    columns = {name: to_nested_lists(outputs[name]) for name in sorted(outputs, key=output_order)}
     if set(CLASSES) <= set(columns):
         names = columns.pop("labels")
         pairs = zip(names, columns["probabilities"], strict=True)
@@ -68,21 +64,17 @@ def _check_fit(outputs, counts):
     """Raises ValueError where outputs of which one value is made, n rows each, do not fit one another."""
     if set(CLASSES) <= set(outputs):
         labels, probabilities = outputs["labels"], outputs["probabilities"]
-        good = labels.ndim == 2 and labels.shape == probabilities.shape and _are(probabilities, "fiu")
-        _require(good and not _are(labels, "fiub"), outputs, CLASSES, "labels and probabilities [n, k]")
+        good = labels.ndim == 2 and labels.shape == probabilities.shape and probabilities.dtype.kind in "fiu"
+        _require(good and labels.dtype.kind not in "fiub", outputs, CLASSES, "labels and probabilities [n, k]")
     elif counts is not None and set(CHOICE) <= set(outputs):
         probabilities, most = outputs["probabilities"], max(counts, default=0)
-        good = probabilities.ndim == 2 and probabilities.shape[1] >= most and _are(probabilities, "fiu")
+        good = probabilities.ndim == 2 and probabilities.shape[1] >= most and probabilities.dtype.kind in "fiu"
         _require(good, outputs, CHOICE, f"probabilities [n, {most}]")
     if {*ENTITIES, COUNT} <= set(outputs):
         count, shape = outputs[COUNT], outputs["entity"].shape
         good = len(shape) == 2 and {outputs[name].shape for name in ENTITIES} == {shape}
-        good = good and count.ndim == 1 and _are(count, "iu") and ((count >= 0) & (count <= shape[1])).all()
+        good = good and count.ndim == 1 and count.dtype.kind in "iu" and ((count >= 0) & (count <= shape[1])).all()
         _require(good, outputs, (COUNT, *ENTITIES), f"{', '.join(ENTITIES)} [n, E], and of these {COUNT} [n]")
-
-
-def _are(array, kinds):
-    return array.dtype.kind in kinds
 
 
 def _require(good, outputs, names, wanted):
@@ -103,8 +95,8 @@ def entities(counts, columns) -> list[list[dict]]:
     return [[dict(zip(keys, each, strict=True)) for each in list(zip(*parts, strict=True))[:n]] for n, *parts in texts]
 
 
-def place(name: str) -> tuple[int, str]:
-    """Returns what outputs are sorted by: those of our own models as their documentation has them, then the others."""
+def output_order(name: str) -> tuple[int, str]:
+    """Returns a sort key for outputs: those of our own models in the order of their documentation, then the others."""
     return (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
 
 
@@ -126,6 +118,7 @@ def _decoded(value):
 
 
 # === Results ===
+# Answers with types: attributes are the keys of the dictionaries.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,7 +178,7 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True)
 class Blank:
-    """What may stand in a blank, the most probable first."""
+    """The tokens that may fill a blank, the most probable first."""
 
     token: tuple[str, ...]
     probability: tuple[float, ...]

@@ -1,25 +1,264 @@
-"""Requests of many callers computed together: a queue that knows lengths, and the threads that empty it."""
+"""Requests of many callers computed in batches: a queue sorted by length, and the threads that empty it."""
 
+import bisect
+import collections
 import contextlib
 import dataclasses
 import functools
+import operator
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
-import grpc
 import numpy as np
 from absl import logging
 
-from bert_tf.serving.limits import ServingError
-from bert_tf.serving.server import bundle, metrics
-from bert_tf.serving.server.batching_queue import BatchItem, LengthQueue, group_of, lengths_of, scattered, stack_inputs
-from bert_tf.serving.server.bundle import BatchingLimits, read_batching
+from bert_tf.serving.limits import ServingError, failed_precondition, unavailable
+from bert_tf.serving.server import metrics, options
+from bert_tf.serving.server.options import BatchingLimits, read_batching
 from bert_tf.serving.server.predict import INTERNAL, Call
+from bert_tf.serving.server.tensors import Signature
+
+# === Rows of requests ===
+# Which requests may share a batch, how long a row is, whose answer is whose.
+
+
+BYTES_PER_TOKEN = 4  # of English, with its spaces; too short rather than too long, so that a batch stays in its budget
+SPECIAL_TOKENS = 2
+
+
+def group_of(signature: Signature, inputs: dict[str, np.ndarray]) -> tuple | None:
+    """Returns what two requests of one version must have in common to share a batch; None: this one shares none.
+
+    Rows can be put together, and answers taken apart, where every tensor has one entry for each row. An answer whose
+    width depends on the texts (names in a text, vectors of its tokens) would come back as wide as a neighbour's: such
+    a request is computed alone, unless all inputs are arrays whose widths agree.
+    """
+    arrays = [inputs[alias] for alias in signature.inputs if alias in inputs]
+    if not arrays or any(not array.ndim or len(array) != len(arrays[0]) for array in arrays) or not len(arrays[0]):
+        return None
+    if not all(endpoint.has_rows for endpoint in (*signature.inputs.values(), *signature.outputs.values())):
+        return None
+    fixed = all(array.ndim > 1 for array in arrays)
+    if not fixed and not all(endpoint.has_fixed_rows for endpoint in signature.outputs.values()):
+        return None
+    shapes = tuple((alias, inputs[alias].dtype.str, inputs[alias].shape[1:]) for alias in sorted(inputs))
+    return signature.key, shapes
+
+
+def lengths_of(inputs: Mapping[str, np.ndarray], most: int = 0, bytes_per_token: int = BYTES_PER_TOKEN) -> list[int]:
+    """Returns the tokens of each row, about: of strings by their bytes, of arrays their width.
+
+    Strings of several inputs, a question and its context, add up; arrays, ids and their mask, stand side by side. Of a
+    row of several strings, choices, each is computed, as long as the longest.
+
+    Args:
+        inputs: {alias: array}, of equally many rows, at least one.
+        most: tokens that are read of a sequence of strings; 0: all.
+        bytes_per_token: of strings; with 1 no text has more tokens than that.
+    """
+    arrays = list(inputs.values())
+    rows = len(arrays[0])
+    width = max((int(np.prod(array.shape[1:])) for array in arrays if array.dtype != object), default=0)
+    texts = [
+        [max(map(len, row), default=0) for row in array.reshape(rows, -1).tolist()]
+        for array in arrays
+        if array.dtype == object
+    ]
+    if not texts:
+        return [max(1, width)] * rows
+    several = max(1, *(array.size // rows for array in arrays if array.dtype == object))
+    lengths = (SPECIAL_TOKENS + sum(each) // bytes_per_token for each in zip(*texts, strict=True))
+    return [width + several * (min(length, most) if most else length) for length in lengths]
+
+
+def stack_inputs(rows: Sequence["BatchItem"]) -> dict[str, np.ndarray]:
+    """Returns the inputs of a batch, {alias: array}: row i of each is that of rows[i]."""
+    stacked = {}
+    for alias in rows[0].task.inputs:
+        items = [row.task.inputs[alias][row.index] for row in rows]
+        if isinstance(items[0], bytes):
+            stacked[alias] = np.empty(len(items), object)  # np.array would make one of its own strings of them
+            stacked[alias][:] = items
+        else:
+            stacked[alias] = np.stack(items)
+    return stacked
+
+
+def combine_answers(parts, count: int) -> dict[str, np.ndarray]:
+    """Returns the answer of one request from parts [(indices of its rows, {alias: array})], which cover all rows."""
+    if len(parts) == 1 and parts[0][0] == list(range(count)):
+        return parts[0][1]
+    answer = {}
+    for alias, first in parts[0][1].items():
+        whole = np.empty((count, *first.shape[1:]), first.dtype)
+        for indices, arrays in parts:
+            whole[indices] = arrays[alias]
+        answer[alias] = whole
+    return answer
+
+
+# === Queue ===
+# Rows that wait for a batch, sorted by length, so that those put together need little padding. No threads and no clock.
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class BatchItem:
+    """One text, or one example, of a request.
+
+    Attributes:
+        task: the request, of which the queue asks nothing.
+        index: which of its rows.
+        length: of the row in tokens, as far as one can tell beforehand.
+        number: in the order of arrival; set by the queue.
+        taken: whether it is in no queue any more; set by the queue.
+    """
+
+    task: Any
+    index: int
+    length: int
+    number: int = -1
+    taken: bool = False
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class _Request:
+    """The waiting rows of a request in their order, some of which other batches may have taken, and how many wait."""
+
+    group: Hashable
+    rows: collections.deque[BatchItem] = dataclasses.field(default_factory=collections.deque)
+    waiting: int = 0
+
+
+_rank = operator.attrgetter("length", "number")
+
+
+class LengthQueue:
+    """Rows by group; only rows of one group may share a batch.
+
+    Requests take turns: each batch has a row of the one whose turn it is, so that a short request waits for one batch
+    of each of the others and not for thousands of rows that came before it.
+
+    Args:
+        max_rows: of a batch.
+        max_tokens: of a batch with its padding: rows times the longest of them. A row that is longer goes alone.
+    """
+
+    def __init__(self, max_rows: int, max_tokens: int):
+        self._max_rows, self._max_tokens = max_rows, max_tokens
+        self._sorted: dict[Hashable, list[BatchItem]] = {}
+        self._requests: collections.OrderedDict[Hashable, _Request] = collections.OrderedDict()
+        self._count = 0
+
+    def __len__(self):
+        """Rows that wait."""
+        return sum(map(len, self._sorted.values()))
+
+    def add(self, group: Hashable, row: BatchItem):
+        """Puts a row in."""
+        row.number, self._count = self._count, self._count + 1
+        bisect.insort(self._sorted.setdefault(group, []), row, key=_rank)
+        request = self._requests.setdefault((group, row.task), _Request(group))
+        request.rows.append(row)
+        request.waiting += 1
+
+    def load(self, most: int) -> int:
+        """Returns the rows that wait, of each request `most` at most."""
+        return sum(min(request.waiting, most) for request in self._requests.values())
+
+    def next(self) -> BatchItem | None:
+        """Returns the row that the next batch is made for: the first that waits of the request whose turn it is."""
+        if not self._requests:
+            return None
+        rows = next(iter(self._requests.values())).rows
+        while rows[0].taken:
+            rows.popleft()
+        return rows[0]
+
+    def peek(self) -> tuple[Hashable, int, int] | None:
+        """Returns (group, start, end): where the next batch would lie among the group's sorted rows.
+
+        It holds `next`, so that nobody waits for ever, and those nearest to it in length.
+        """
+        seed = self.next()
+        if seed is None:
+            return None
+        group = next(iter(self._requests.values())).group
+        rows = self._sorted[group]
+        start = bisect.bisect_left(rows, _rank(seed), key=_rank)
+        end = start + 1
+        while end - start < self._max_rows:
+            shorter = self._cost_below(rows, start, end)
+            longer = self._cost_above(rows, start, end)
+            if shorter is None and longer is None:
+                break
+            if longer is None or (shorter is not None and shorter <= longer):
+                start -= 1
+            else:
+                end += 1
+        return group, start, end
+
+    def take(self) -> tuple[Hashable, list[BatchItem]] | None:
+        """Returns (group, rows) of the next batch, which wait no longer; None where nothing waits."""
+        found = self.peek()
+        if found is None:
+            return None
+        group, start, end = found
+        rows = self._sorted[group]
+        batch = rows[start:end]
+        del rows[start:end]
+        if not rows:
+            del self._sorted[group]
+        self._requests.move_to_end(next(iter(self._requests)))
+        for row in batch:
+            row.taken = True
+            request = self._requests[group, row.task]
+            request.waiting -= 1
+            if not request.waiting:
+                del self._requests[group, row.task]
+        return group, batch
+
+    def is_full(self) -> bool:
+        """Whether more rows would not make the next batch larger."""
+        found = self.peek()
+        if found is None:
+            return False
+        group, start, end = found
+        longest = self._sorted[group][end - 1].length
+        return end - start >= self._max_rows or (end - start + 1) * longest > self._max_tokens
+
+    def remove(self, group: Hashable, task: Any):
+        """Takes the rows of a request out, which nobody waits for any more."""
+        rows = self._sorted.get(group, [])
+        for row in rows:
+            row.taken = row.taken or row.task is task
+        rows[:] = [row for row in rows if not row.taken]
+        if not rows:
+            self._sorted.pop(group, None)
+        self._requests.pop((group, task), None)
+
+    def _cost_below(self, rows, start, end):
+        """Returns the padding that the next shorter row would need, None where it does not fit."""
+        longest = rows[end - 1].length
+        if not start or (end - start + 1) * longest > self._max_tokens:
+            return None
+        return longest - rows[start - 1].length
+
+    def _cost_above(self, rows, start, end):
+        """Returns the padding that the others would need beside the next longer row, None where it does not fit."""
+        if end == len(rows) or (end - start + 1) * rows[end].length > self._max_tokens:
+            return None
+        return (end - start) * (rows[end].length - rows[end - 1].length)
+
+
+# === Batching ===
+
 
 _LOOK_SECONDS = 0.5  # after which a caller that waits in the queue is looked at: is it still there?
 _GUESS_ROWS_PER_SECOND = 100.0  # before the first batch has been timed
+_STOPS = "The server stops"
 
 
 class Task:
@@ -43,13 +282,8 @@ class Task:
         """Takes the answers to the rows `indices`; the last of them ends the wait."""
         self._parts.append((indices, arrays))
         if sum(len(indices) for indices, _ in self._parts) == self.count:
-            self.answer = scattered(self._parts, self.count)
+            self.answer = combine_answers(self._parts, self.count)
             self.done.set()
-
-    def fail(self, error: BaseException):
-        """Ends the wait with an error."""
-        self.error = error
-        self.done.set()
 
 
 class Batcher:
@@ -82,7 +316,7 @@ class Batcher:
             thread.start()
 
     def batch(self, model_name: str, compute) -> functools.partial:
-        """Returns a `versions.Compute` that does what the version's own `compute` does, in batches."""
+        """Returns compute(signature, inputs, aliases, call), which does in batches what a version's `compute` does."""
         return functools.partial(self._compute, model_name, compute)
 
     def close(self):
@@ -93,7 +327,7 @@ class Batcher:
         for thread in self._threads:
             thread.join()
 
-    def _compute(self, model_name, compute, signature, inputs, aliases: Sequence[str], call: Call, plan=None):
+    def _compute(self, model_name, compute, signature, inputs, aliases: Sequence[str], call: Call):
         call.check()
         task = Task(compute, signature, inputs, call)
         shared = group_of(signature, inputs)
@@ -109,29 +343,26 @@ class Batcher:
     def _enter(self, model_name, group, task):
         with self._changed:
             if self._closed:
-                raise _stopped()
+                raise unavailable(_STOPS)
             most = self.parameters.max_rows
             rows = self._queue.load(most // 2)  # a large request leaves room for others
             if rows and rows + task.count > most:
-                raise self._full(len(self._queue))
+                seconds = max(0.1, len(self._queue) / self._rows_per_second)
+                raise unavailable(
+                    f"The batch scheduling queue to which this task was submitted is full: {len(self._queue)} rows "
+                    f"wait, of at most {most}; retry after {seconds:.1f} s"
+                )
             for index, length in enumerate(task.lengths):
                 self._queue.add(group, BatchItem(task, index, length))
             self._count(model_name, 1)
             self._changed.notify()
 
-    def _full(self, rows):
-        seconds = max(0.1, rows / self._rows_per_second)
-        return ServingError(
-            grpc.StatusCode.UNAVAILABLE,
-            f"The batch scheduling queue to which this task was submitted is full: {rows} rows wait, of at most "
-            f"{self.parameters.max_rows}; retry after {seconds:.1f} s",
-        )
-
     def _wait(self, group, task):
         """Returns when the task is done, or its caller has given up and none of its rows is computed any more."""
-        while not task.done.wait(min(_LOOK_SECONDS, _or_more(task.call.seconds_left))):
+        call = task.call
+        while not task.done.wait(_LOOK_SECONDS if call.deadline is None else min(_LOOK_SECONDS, call.seconds_left)):
             try:
-                task.call.check()
+                call.check()
             except ServingError as error:
                 with self._changed:
                     self._leave(group, task, error)
@@ -152,11 +383,12 @@ class Batcher:
         """Ends a request that will get no answer; a batch cannot be stopped, and uses the model until it ends."""
         task.ending = task.ending or error
         if not task.running and not task.done.is_set():
-            task.fail(task.ending)
+            task.error = task.ending
+            task.done.set()
 
     def _count(self, model_name, change):
         self._waiting[model_name] = self._waiting.get(model_name, 0) + change
-        metrics.set_queue_length(model_name, self._waiting[model_name])
+        metrics.QUEUE_LENGTH.labels(model_name).set(self._waiting[model_name])
 
     def _work(self):
         while True:
@@ -164,7 +396,10 @@ class Batcher:
                 while not self._closed and not self._is_ready():
                     self._changed.wait(self._seconds_to_wait())
                 if self._closed:
-                    return self._refuse_all()
+                    while taken := self._queue.take():
+                        for task in _by_task(taken[1]):
+                            self._end(task, unavailable(_STOPS))
+                    return
             with self._turns:
                 self._run_next()
 
@@ -175,7 +410,7 @@ class Batcher:
                 return
             group, rows = self._queue.take()
             rows = self._begin(group, rows)
-            self._changed.notify()  # of a large request, the other threads may take the rest
+            self._changed.notify()  # of a large request, the other threads may take more
         if rows:
             self._run(group, rows)
 
@@ -204,7 +439,7 @@ class Batcher:
             if not task.computing:
                 task.computing = True
                 self._count(group[0], -1)
-                metrics.observe_queuing(group[0], time.monotonic() - task.came)
+                metrics.QUEUING_LATENCY.labels(group[0]).observe((time.monotonic() - task.came) * 1e6)
             kept += mine
         return kept
 
@@ -240,25 +475,26 @@ class Batcher:
         """Computes rows of one group and gives each request its own."""
         first = rows[0].task
         whole = len(tasks) == 1 and len(rows) == first.count
-        inputs = first.inputs if whole else stack_inputs(rows, list(first.inputs))
+        inputs = first.inputs if whole else stack_inputs(rows)
         outputs = first.compute(first.signature, inputs, list(first.signature.outputs), INTERNAL)
         longest = max(row.length for row in rows)
-        metrics.observe_batch(group[0], len(rows), sum(longest - row.length for row in rows))
+        metrics.BATCH_SIZE.labels(group[0]).observe(len(rows))
+        metrics.PADDING.labels(group[0]).observe(sum(longest - row.length for row in rows))
         if whole:
             first.answer = outputs
             first.done.set()
             return
-        _check(outputs, len(rows))
-        places = {id(row): i for i, row in enumerate(rows)}
+        for alias, array in outputs.items():
+            if not np.ndim(array) or len(array) != len(rows):
+                raise failed_precondition(
+                    f"The output {alias} must have one entry for each of the {len(rows)} rows of a batch, "
+                    f"got shape {list(np.shape(array))}"
+                )
+        positions = {id(row): i for i, row in enumerate(rows)}
         for task, mine in tasks.items():
-            chosen = [places[id(row)] for row in mine]
+            chosen = [positions[id(row)] for row in mine]
             arrays = {alias: array[chosen] for alias, array in outputs.items()}
             task.add([row.index for row in mine], arrays)
-
-    def _refuse_all(self):
-        while taken := self._queue.take():
-            for task in _by_task(taken[1]):
-                self._end(task, _stopped())
 
 
 def _by_task(rows):
@@ -268,26 +504,8 @@ def _by_task(rows):
     return tasks
 
 
-def _check(outputs, rows):
-    for alias, array in outputs.items():
-        if not np.ndim(array) or len(array) != rows:
-            raise ServingError(
-                grpc.StatusCode.FAILED_PRECONDITION,
-                f"The output {alias} must have one entry for each of the {rows} rows of a batch, "
-                f"got shape {list(np.shape(array))}",
-            )
-
-
-def _or_more(seconds):
-    return _LOOK_SECONDS if seconds is None else seconds
-
-
-def _stopped():
-    return ServingError(grpc.StatusCode.UNAVAILABLE, "The server stops")
-
-
 # === Model batching ===
-# Which batches a version's requests are computed in: those of all models, or its own, as a file in its folder says.
+# A version's requests are computed in the batches of all models, or in its own, as a file in its folder says.
 
 
 FILE = "batching_params.pbtxt"
@@ -325,7 +543,7 @@ class ModelBatching:
             self._of_all.close()
 
     def _read(self, path):
-        message = bundle.read_message(path, "BatchingParameters", FILE)
+        message = options.read_message(path, "BatchingParameters", FILE)
         if given := [name for name in _OF_THE_POOL if message.HasField(name)]:
             logging.warning("%s: %s has no effect here; it is the same for all models.", path, " and ".join(given))
             for name in given:

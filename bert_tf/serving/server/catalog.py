@@ -1,4 +1,4 @@
-"""All models of a server, by name: what a request's ModelSpec leads to."""
+"""All models of a server by name: the version that a request's ModelSpec names, new configs, status and metadata."""
 
 import contextlib
 import dataclasses
@@ -9,8 +9,17 @@ from concurrent import futures
 
 import grpc
 from absl import logging
+from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, model_management_pb2
 
-from bert_tf.serving.limits import ServingError, failed_precondition, invalid, not_found, unavailable
+from bert_tf.serving.limits import (
+    ServingError,
+    denied,
+    failed_precondition,
+    invalid,
+    not_found,
+    unavailable,
+    without_folders,
+)
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.model_config import ModelConfig, read_configs
 from bert_tf.serving.server.predict import INTERNAL, Call
@@ -27,7 +36,7 @@ _LONGEST = 2000  # characters of what a line of the log says of a config
 
 @dataclasses.dataclass(frozen=True)
 class ReloadRules:
-    """What a caller may reload.
+    """Rules for reloading the config by request.
 
     Attributes:
         offered: whether anything.
@@ -56,7 +65,7 @@ class ReloadRules:
         for config in configs:
             path = os.path.realpath(config.base_path)
             if not any(os.path.commonpath([path, folder]) == folder for folder in self.folders):
-                raise _denied(
+                raise denied(
                     f"The base path of model {config.name} must lie under the base paths that the server was started "
                     "with. `model_config_reload_base_paths` allows others; it was given another"
                 )
@@ -69,12 +78,10 @@ def reload(catalog, request, call: Call):
         ServingError: it is not offered, the config cannot be served, or the caller's deadline passes; nothing has
             changed.
     """
-    from tensorflow_serving.apis import model_management_pb2
-
     rules = catalog.reload_rules
     if not rules.offered:
         logging.log_every_n_seconds(logging.WARNING, "Refused to reload the config for %s: not offered.", 10, call.peer)
-        raise _denied(
+        raise denied(
             "HandleReloadConfigRequest is offered where the server is started with `model_config_file` or "
             "`enable_model_config_reload`. It was started without"
         )
@@ -121,16 +128,12 @@ def _changes(before, configs):
     return "; ".join(f"{verb} {', '.join(names)}" for verb, names in parts.items() if names) or "it lists no model"
 
 
-def _denied(message):
-    return ServingError(grpc.StatusCode.PERMISSION_DENIED, message)
-
-
 # === Catalog ===
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CatalogState:
-    """What is served at one moment; never changed, only exchanged.
+    """The served models and labels at one moment; never changed, only exchanged.
 
     Attributes:
         models: by name.
@@ -236,7 +239,12 @@ class Catalog:
                     held.enter_context(model.hold())
                 loaded = self._for_each(lambda config: models[config.name].load(config.policy, call), configs)
                 wanted = {config.name: versions for config, versions in zip(configs, loaded, strict=True)}
-                failed = [each.name for each in configs if must_load and not self._is_there(each, models, wanted)]
+                failed = []
+                for config in configs:
+                    model = models[config.name]
+                    goes_on_as_before = model.policy == config.policy and model.available()
+                    if must_load and not wanted[config.name] and not goes_on_as_before:
+                        failed.append(config.name)
                 if failed:
                     raise unavailable(f"Some models did not become available: {{{', '.join(failed)}}}")
                 self._exchange(before, models, configs, wanted, call)
@@ -298,12 +306,6 @@ class Catalog:
             return model
         return ServedModel(config.name, config.base_path, config.policy, self._loading)
 
-    @staticmethod
-    def _is_there(config, models, wanted):
-        """Whether versions of a model were loaded, or it is as it was and goes on with those that it has."""
-        model = models[config.name]
-        return bool(wanted[config.name]) or bool(model.policy == config.policy and model.available())
-
     def _take_back(self, models):
         """Unloads what was loaded for a config that cannot be applied."""
         for name, model in models.items():
@@ -321,3 +323,71 @@ class Catalog:
                     f"Request to assign label to version {number} of model {config.name}, which is not currently "
                     "available for inference"
                 )
+
+
+# === Describe ===
+# GetModelStatus and GetModelMetadata, and whether all models are ready.
+
+
+def model_status(catalog, request: get_model_status_pb2.GetModelStatusRequest):
+    """Returns the GetModelStatusResponse: the state of one version, or of all of them, newest first.
+
+    Raises:
+        ServingError: no such model or version has been met.
+    """
+    require_spec(request)
+    spec = request.model_spec
+    states = catalog.states(spec.name)
+    if spec.HasField("version"):
+        if spec.version.value not in states:
+            raise not_found(f"Could not find version {spec.version.value} of model {spec.name}")
+        states = {spec.version.value: states[spec.version.value]}
+    if not states:
+        raise not_found(f"Could not find any versions of model {spec.name}")
+    response = get_model_status_pb2.GetModelStatusResponse()
+    for number in sorted(states, reverse=True):
+        state = states[number]
+        item = response.model_version_status.add(version=number)
+        item.state = get_model_status_pb2.ModelVersionStatus.State.Value(state.name)
+        item.status.error_code = state.code
+        item.status.error_message = without_folders(state.message)
+    return response
+
+
+def model_metadata(catalog, request: get_model_metadata_pb2.GetModelMetadataRequest):
+    """Returns the GetModelMetadataResponse with all signatures of a version.
+
+    Raises:
+        ServingError: the version is not served, or something else than `signature_def` is asked for.
+    """
+    require_spec(request)
+    if not request.metadata_field:
+        raise invalid("GetModelMetadataRequest must specify at least one metadata_field")
+    for field in request.metadata_field:
+        if field != "signature_def":
+            raise invalid(f"Metadata field {field} is not supported")
+    signatures = get_model_metadata_pb2.SignatureDefMap()
+    response = get_model_metadata_pb2.GetModelMetadataResponse()
+    with catalog.lease(request.model_spec) as version:
+        for name, signature in version.model.signatures.items():
+            signatures.signature_def[name].CopyFrom(signature.definition)
+        response.model_spec.name = version.name
+        response.model_spec.version.value = version.number
+    response.metadata["signature_def"].Pack(signatures)
+    return response
+
+
+def require_spec(request):
+    """Raises ServingError for a request that names no model."""
+    if not request.HasField("model_spec"):
+        raise invalid("Missing ModelSpec")
+
+
+def is_ready(models: dict[str, bool]) -> bool:
+    """Returns whether every model of `ready` can be asked; a server without any model answers nobody."""
+    return bool(models) and all(models.values())
+
+
+def ready(catalog) -> dict[str, bool]:
+    """Returns {name of a model: whether a version of it is available}."""
+    return {name: any(state.name == "AVAILABLE" for state in catalog.states(name).values()) for name in catalog.names()}

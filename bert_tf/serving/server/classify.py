@@ -1,13 +1,13 @@
-"""Classify and Regress: tf.Example in, classes with scores or one number out.
+"""Classify, Regress and MultiInference: tf.Examples in, classes with scores or one number out.
 
 The checks, their order and their words are those of TensorFlow Serving's `classifier.cc` and `regressor.cc`. Like
-there, the signature's method name matters only where the server was told so.
+there, the signature's method name matters only where an option of the server says so.
 """
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import types_pb2
-from tensorflow_serving.apis import classification_pb2, inference_pb2, model_pb2, regression_pb2
+from tensorflow_serving.apis import classification_pb2, inference_pb2, regression_pb2
 
 from bert_tf.serving.limits import invalid, unimplemented
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, INTERNAL, Call, check_input, run_predict, set_spec
@@ -57,10 +57,10 @@ def check_classification(signature) -> list[str]:
         ServingError: it is none of classification.
     """
     _check_method(signature, CLASSIFY, "classification")
-    _check_one_input(signature)
     if len(signature.outputs) not in (1, 2):
         raise invalid(f"Expected one or two output Tensors, found {len(signature.outputs)}")
-    _check_input(signature, "classification")
+    if "inputs" not in signature.inputs:
+        raise invalid(f"No classification inputs found in SignatureDef: {signature.definition}")
     keys = [key for key in ("classes", "scores") if key in signature.outputs]
     if not keys:
         raise invalid(
@@ -73,10 +73,10 @@ def check_classification(signature) -> list[str]:
 def check_regression(signature):
     """Raises ServingError for a signature that is none of regression."""
     _check_method(signature, REGRESS, "regression")
-    _check_one_input(signature)
     if len(signature.outputs) != 1:
         raise invalid("Expected one output Tensor.")
-    _check_input(signature, "regression")
+    if "inputs" not in signature.inputs:
+        raise invalid(f"No regression inputs found in SignatureDef: {signature.definition}")
     if "outputs" not in signature.outputs:
         raise invalid(f"No regression outputs found in SignatureDef: {signature.definition}")
 
@@ -98,11 +98,6 @@ def read_serialized_examples(request_input, limits) -> np.ndarray:
         context = request_input.example_list_with_context.context.SerializeToString()
         limits.check_text(len(context) * len(examples))  # it is copied to each
     return np.array([context + example.SerializeToString() for example in examples], dtype=object)
-
-
-def check_examples(signature, examples: np.ndarray):
-    """Raises ServingError where the input of a signature does not take serialized examples [batch]."""
-    check_input(signature, "inputs", types_pb2.DT_STRING, examples.shape)
 
 
 def fill_classes(result: classification_pb2.ClassificationResult, outputs: dict[str, np.ndarray], batch: int):
@@ -150,20 +145,12 @@ def _check_method(signature, method, kind):
     if not signature.has_method(method):
         was = signature.definition.method_name
         raise invalid(f"Expected {kind} signature method_name to be {method}. Was: {was}")
-
-
-def _check_one_input(signature):
     if len(signature.inputs) != 1:
         raise invalid("Expected one input Tensor.")
 
 
-def _check_input(signature, kind):
-    if "inputs" not in signature.inputs:
-        raise invalid(f"No {kind} inputs found in SignatureDef: {signature.definition}")
-
-
 def _run(version, signature, examples, keys, call, api):
-    check_examples(signature, examples)
+    check_input(signature, "inputs", types_pb2.DT_STRING, examples.shape)
     outputs = run_predict(version, signature, {"inputs": examples}, keys, call, api)
     return {key: np.asarray(array) for key, array in outputs.items()}
 
@@ -202,11 +189,6 @@ def _type_of(array):
 # The checks, their order and their words are those of TensorFlow Serving's `multi_inference.cc`.
 
 
-def model_spec(request: inference_pb2.MultiInferenceRequest) -> model_pb2.ModelSpec:
-    """Returns the ModelSpec that says which model and version are asked: the first task's, or an empty one."""
-    return request.tasks[0].model_spec if request.tasks else model_pb2.ModelSpec()
-
-
 def multi_inference(
     version, request: inference_pb2.MultiInferenceRequest, call: Call = INTERNAL
 ) -> inference_pb2.MultiInferenceResponse:
@@ -219,7 +201,7 @@ def multi_inference(
     tasks = _tasks(version, request)
     examples = read_serialized_examples(request.input, call.limits)
     for signature in tasks.values():
-        check_examples(signature, examples)
+        check_input(signature, "inputs", types_pb2.DT_STRING, examples.shape)
     response = inference_pb2.MultiInferenceResponse()
     outputs = _infer(version, list(tasks.values()), examples, call) if tasks else {}
     for task, (name, signature) in zip(request.tasks, tasks.items(), strict=True):
@@ -250,17 +232,13 @@ def _tasks(version, request):
         if name not in version.model.signatures:
             raise invalid(f"Requested signature not found in model graph: {name}")
         found[name] = version.model.signatures[name]
-        _check(found[name], task.method_name)
+        if task.method_name == CLASSIFY:
+            check_classification(found[name])
+        elif task.method_name == REGRESS:
+            check_regression(found[name])
+        else:
+            raise unimplemented(f"Unsupported signature method_name: {task.method_name}")
     return found
-
-
-def _check(signature, method):
-    if method == CLASSIFY:
-        check_classification(signature)
-    elif method == REGRESS:
-        check_regression(signature)
-    else:
-        raise unimplemented(f"Unsupported signature method_name: {method}")
 
 
 def _infer(version, signatures, examples, call):

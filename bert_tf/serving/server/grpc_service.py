@@ -1,4 +1,4 @@
-"""The gRPC face: PredictionService and ModelService over a catalog, and what tells about them.
+"""The gRPC server: PredictionService, ModelService and health checks over a catalog of models.
 
 Requests come as bytes and are parsed here, so that a broken one is the caller's error and no traceback in the log.
 """
@@ -11,13 +11,13 @@ import socket
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 
 import grpc
 from absl import logging
 from google.protobuf.message import DecodeError, Message
-from grpc_health.v1 import health_pb2_grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 from tensorflow_serving.apis import (
     classification_pb2,
@@ -25,6 +25,7 @@ from tensorflow_serving.apis import (
     get_model_status_pb2,
     inference_pb2,
     model_management_pb2,
+    model_pb2,
     model_service_pb2,
     predict_pb2,
     prediction_service_pb2,
@@ -32,16 +33,15 @@ from tensorflow_serving.apis import (
 )
 
 from bert_tf.serving import addresses, wire
-from bert_tf.serving.limits import Limits, ServingError, from_fault, invalid, unavailable
+from bert_tf.serving.limits import GRPC_BYTES, Limits, ServingError, from_fault, invalid, unavailable
 from bert_tf.serving.server import metrics
-from bert_tf.serving.server.catalog import reload
-from bert_tf.serving.server.classify import classify, model_spec, multi_inference, regress
-from bert_tf.serving.server.health import Health, model_metadata, model_status, require_spec
+from bert_tf.serving.server.catalog import is_ready, model_metadata, model_status, ready, reload, require_spec
+from bert_tf.serving.server.classify import classify, multi_inference, regress
 from bert_tf.serving.server.options import ServerOptions
 from bert_tf.serving.server.predict import Call, predict
 
 # === Channel arguments ===
-# How a gRPC server listens: the arguments of its channel, and its addresses.
+# Settings of a gRPC server's channel, and the addresses at which it listens.
 
 
 _INT32 = range(-(2**31), 2**31)
@@ -62,7 +62,10 @@ def read_arguments(text: str) -> dict[str, int | str]:
                 f"`grpc_channel_arguments` must be key=value with commas between. Received {part!r} in {text!r}; "
                 "grpc.max_connection_age_ms=2000 is one."
             )
-        arguments[key.strip()] = _number_or_text(value.strip())
+        arguments[key.strip()] = value.strip()
+        with contextlib.suppress(ValueError):
+            if int(value) in _INT32:
+                arguments[key.strip()] = int(value)
     return arguments
 
 
@@ -98,7 +101,7 @@ def bind_port(server, address: str, tls) -> int:
 class UnixSocket:
     """A path in the file system at which a server listens.
 
-    The socket is made beside the path and moved there: so a server that is started while another still listens takes
+    The socket is made next to the path and moved there: so a server that is started while another still listens takes
     its path over in one instant, once it can answer, and the other, when it stops, does not remove what is not its own
     any more.
     """
@@ -110,22 +113,22 @@ class UnixSocket:
             ValueError: no socket can be made at `path`, or something else is there.
         """
         # Short, as that has a bound too; drawn, as servers in two containers may have the same process id.
-        self._path, self._beside = path, os.path.join(os.path.dirname(path), f".{secrets.token_hex(3)}")
+        self._path, self._aside = path, os.path.join(os.path.dirname(path), f".{secrets.token_hex(3)}")
         if len(os.fsencode(path)) > _LONGEST:  # it could be moved there, and nobody could connect
             raise _unfit(path, "which is longer")
-        if os.path.lexists(path) and not _is_socket(path):
+        if os.path.lexists(path) and not stat.S_ISSOCK(os.lstat(path).st_mode):
             raise _unfit(path, "which is no socket")
         try:
-            _bind(server, f"unix:{self._beside}", tls)
+            _bind(server, f"unix:{self._aside}", tls)
         except RuntimeError as error:
             raise _unfit(path, "where none can be made") from error
-        self._inode = os.stat(self._beside).st_ino
+        self._inode = os.stat(self._aside).st_ino
 
     def take(self):
         """Moves the socket to its path, from where callers reach it."""
         if _answers(self._path):
             logging.warning("Took %s from a server that listens there; it gets no new connections.", self._path)
-        os.replace(self._beside, self._path)
+        os.replace(self._aside, self._path)
 
     def remove(self):
         """Removes the path where it still leads to this server."""
@@ -147,10 +150,6 @@ def _unfit(path, why):
     )
 
 
-def _is_socket(path):
-    return stat.S_ISSOCK(os.lstat(path).st_mode)
-
-
 def _answers(path):
     """Whether a server listens at a path."""
     try:
@@ -162,15 +161,63 @@ def _answers(path):
     return True
 
 
-def _number_or_text(value):
-    try:
-        number = int(value)
-    except ValueError:
-        return value
-    return number if number in _INT32 else value
+# === Health ===
+# Probes over gRPC: is the server alive, can every model be asked?
 
 
-# === Grpc service ===
+_HEALTH_SECONDS = 1.0  # between two looks for those who watch
+
+
+_Health = health_pb2.HealthCheckResponse
+_HEALTH_STATUS = {True: _Health.SERVING, False: _Health.NOT_SERVING, None: _Health.SERVICE_UNKNOWN}
+
+
+class Health(health.HealthServicer):
+    """grpc.health.v1 for the server as a whole (""), its services, also by their short names, and each model by name.
+
+    Attributes:
+        service: the full name of this service itself.
+    """
+
+    service = health.SERVICE_NAME
+
+    def __init__(self, catalog, services: Sequence[str]):
+        super().__init__(experimental_non_blocking=True)  # else each watcher would hold a thread
+        self._catalog = catalog
+        self._services = ["", *services, *(name.rpartition(".")[2] for name in services)]
+        self._models = set()
+        self._end = threading.Event()
+
+    def start(self):
+        self._refresh()
+        threading.Thread(target=self._watch, name="health", daemon=True).start()
+
+    def stop(self):
+        """Says NOT_SERVING from here on."""
+        self._end.set()
+        self.enter_graceful_shutdown()
+
+    def Check(self, request, context):
+        self._refresh()
+        return super().Check(request, context)
+
+    def _watch(self):
+        while not self._end.wait(_HEALTH_SECONDS):
+            try:
+                self._refresh()
+            except Exception:  # those who watch another model must hear of it all the same
+                logging.log_every_n_seconds(logging.ERROR, "Telling the health of models failed.", 600, exc_info=True)
+
+    def _refresh(self):
+        models = ready(self._catalog)
+        for name in self._services:
+            self.set(name, _HEALTH_STATUS[is_ready(models)])
+        for name in models.keys() | self._models:
+            self.set(name, _HEALTH_STATUS[models.get(name)])
+        self._models = set(models)
+
+
+# === gRPC service ===
 
 
 PREDICTION = prediction_service_pb2.DESCRIPTOR.services_by_name["PredictionService"].full_name
@@ -199,24 +246,19 @@ def _inference(handler):
     """Returns answer(catalog, request, call) of handler(version, request, call)."""
 
     def answer(catalog, request, call):
-        require_spec(request)
-        with catalog.lease(request.model_spec) as version:
+        if not isinstance(request, inference_pb2.MultiInferenceRequest):
+            require_spec(request)
+        with catalog.lease(_model_spec(request)) as version:
             return handler(version, request, call)
 
     return answer
 
 
-def _metadata(catalog, request, call):
-    return model_metadata(catalog, request)
-
-
-def _status(catalog, request, call):
-    return model_status(catalog, request)
-
-
-def _multi_inference(catalog, request, call):
-    with catalog.lease(model_spec(request)) as version:
-        return multi_inference(version, request, call)
+def _model_spec(request):
+    """Returns the ModelSpec that says which model is asked: of MultiInference the first task's, or an empty one."""
+    if not isinstance(request, inference_pb2.MultiInferenceRequest):
+        return request.model_spec
+    return request.tasks[0].model_spec if request.tasks else model_pb2.ModelSpec()
 
 
 METHODS = {
@@ -224,11 +266,16 @@ METHODS = {
         "Predict": Method(predict_pb2.PredictRequest, _inference(predict), counts=True),
         "Classify": Method(classification_pb2.ClassificationRequest, _inference(classify), counts=True),
         "Regress": Method(regression_pb2.RegressionRequest, _inference(regress), counts=True),
-        "MultiInference": Method(inference_pb2.MultiInferenceRequest, _multi_inference, counts=True),
-        "GetModelMetadata": Method(get_model_metadata_pb2.GetModelMetadataRequest, _metadata),
+        "MultiInference": Method(inference_pb2.MultiInferenceRequest, _inference(multi_inference), counts=True),
+        "GetModelMetadata": Method(
+            get_model_metadata_pb2.GetModelMetadataRequest,
+            lambda catalog, request, call: model_metadata(catalog, request),
+        ),
     },
     MODEL: {
-        "GetModelStatus": Method(get_model_status_pb2.GetModelStatusRequest, _status),
+        "GetModelStatus": Method(
+            get_model_status_pb2.GetModelStatusRequest, lambda catalog, request, call: model_status(catalog, request)
+        ),
         "HandleReloadConfigRequest": Method(model_management_pb2.ReloadConfigRequest, reload),
     },
 }
@@ -275,7 +322,7 @@ class GrpcServer:
 
     @property
     def running(self) -> int:
-        """How many requests are being answered."""
+        """Number of requests that are being answered."""
         return len(self._answering)
 
     def start(self):
@@ -305,7 +352,7 @@ class GrpcServer:
             context.add_callback(until_sent.close)
             try:
                 self._hold(size)
-                # A status is told, and a config taken, also while as much is computed as may be.
+                # A status is given, and a config taken, also while as much is computed as may be.
                 if method.counts and len(self._answering) >= self._options.grpc_max_threads:
                     raise unavailable("The server answers as many requests as it can; try again later")
                 self._answering[context] = time.monotonic()
@@ -317,10 +364,10 @@ class GrpcServer:
                         until_sent.close()
             # No error is kept: it holds this frame, which would hold it, and an answer that was refused, for long.
             except ServingError as error:
-                code, message = error.code, error.short_message
+                code, message = error.code, error.cut_message(GRPC_BYTES)
             except Exception as error:
                 failure = from_fault(error, name)
-                code, message = failure.code, failure.short_message
+                code, message = failure.code, failure.cut_message(GRPC_BYTES)
             finally:
                 self._hold(-size)
             context.abort(code, message)
@@ -361,11 +408,14 @@ class GrpcServer:
         with call.work.begun(call, len(data)):
             call.check()  # who had to wait for the turn may have left
             wire.check_message(data, method.request.DESCRIPTOR, call.limits)
-            request = _parse(method.request, data)
+            try:
+                request = method.request.FromString(data)
+            except DecodeError as error:
+                raise invalid(f"The message is no {method.request.DESCRIPTOR.name}") from error
             del data
             if not method.counts:
                 return method.answer(self._catalog, request, call).SerializeToString()
-            with metrics.request(self._catalog, _model_name(request), name, call.entrypoint):
+            with metrics.request(self._catalog, _model_spec(request).name, name, call.entrypoint):
                 return method.answer(self._catalog, request, call).SerializeToString()
 
     def _hang_up(self):
@@ -376,14 +426,3 @@ class GrpcServer:
                 if began < late:
                     logging.log_every_n_seconds(logging.WARNING, "Ended calls without a request.", 10)
                     context.cancel()
-
-
-def _model_name(request):
-    return (request.model_spec if hasattr(request, "model_spec") else model_spec(request)).name
-
-
-def _parse(kind, data):
-    try:
-        return kind.FromString(data)
-    except DecodeError as error:
-        raise invalid(f"The message is no {kind.DESCRIPTOR.name}") from error

@@ -1,7 +1,8 @@
-"""Bodies of HTTP requests: taken in while they are small enough, and unpacked as far as they may grow."""
+"""Checks of HTTP requests' heads, and their bodies: read and unpacked within limits of size, time and memory."""
 
 import asyncio
 import contextlib
+import dataclasses
 import re
 import threading
 import zlib
@@ -13,9 +14,7 @@ from bert_tf.serving.addresses import bare, is_everywhere, is_ip
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.server.predict import Call
 
-# === Http callers ===
-# Which browsers a server listens to: by the name that it is asked by, and by the page that asks.
-#
+# === Callers ===
 # A browser runs pages from anywhere, and whoever made one may have it ask servers that only this machine or network can
 # reach. Two headers, which no page can forge, tell: Host, the name in the address that was asked, and Origin, from
 # where the page came. Programs that are no browsers send no Origin and any Host.
@@ -85,7 +84,13 @@ class CallersAllowed:
 
         With `application/json` a browser asks the server first whether the page may; with what forms send it does not.
         """
-        if not _is_foreign(request):
+        site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
+        if site is not None:  # a proxy may have put another Host in place of the page's
+            is_foreign = site.lower() not in _OWN
+        else:
+            host = request.headers.get("Host", "").lower()
+            is_foreign = origin is not None and origin.partition("://")[2].lower() != host
+        if not is_foreign:
             return
         if not self._cors:
             raise HttpError(
@@ -105,14 +110,7 @@ def _plain(host):
     return bare(host).lower().removesuffix(".")
 
 
-def _is_foreign(request):
-    site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
-    if site is not None:  # a proxy may have put another Host in place of the page's
-        return site.lower() not in _OWN
-    return origin is not None and origin.partition("://")[2].lower() != request.headers.get("Host", "").lower()
-
-
-# === Http body ===
+# === Bodies ===
 
 
 _PACKED_PIECE = 2**16  # bytes given to zlib at a time: it copies what it leaves of them, once for each member
@@ -141,7 +139,7 @@ class HttpError(Exception):
 
 
 class BodyMemory:
-    """How many bytes of bodies are in memory at once, in two accounts: large ones never keep small ones out.
+    """Bytes of bodies in memory, in two accounts: large bodies never keep small ones out.
 
     A body is large once more than 256 KiB of it are there, packed and unpacked bytes together.
     """
@@ -197,6 +195,7 @@ class BodyMemory:
                 return
 
 
+@dataclasses.dataclass(eq=False)
 class HeldBody:
     """One body's share of a `BodyMemory`.
 
@@ -205,8 +204,8 @@ class HeldBody:
         size: bytes that are accounted for.
     """
 
-    def __init__(self, memory: BodyMemory):
-        self.memory, self.size = memory, 0
+    memory: BodyMemory
+    size: int = 0
 
     def grow(self, size: int):
         """Accounts for `size` bytes more; raises HttpError where there is no room for them."""
@@ -246,8 +245,7 @@ async def read_body(request: web.BaseRequest, limits: Limits, seconds: float, he
             with held.memory.receiving(held, limit, now):
                 while part := await request.content.readany():
                     limit.reschedule(min(end, now() + _SILENT_SECONDS))
-                    if len(body) + len(part) > limits.max_body_bytes:
-                        raise _too_large(limits.max_body_bytes)
+                    _check_size(len(body) + len(part), limits)
                     held.grow(len(part))
                     body += part
     except TimeoutError as error:
@@ -313,9 +311,10 @@ def _check_head(request, limits):
     if encoding_of(request) not in ("gzip", "identity"):
         found = encoding_of(request)[:100]
         raise HttpError(415, f"The Content-Encoding must be gzip or identity, once; this request has {found}")
-    if (request.content_length or 0) > limits.max_body_bytes:
-        raise _too_large(limits.max_body_bytes)
+    _check_size(request.content_length or 0, limits)
 
 
-def _too_large(most):
-    return HttpError(413, f"A body may have {most} bytes and this one has more; send it in parts")
+def _check_size(size, limits):
+    if size > limits.max_body_bytes:
+        most = limits.max_body_bytes
+        raise HttpError(413, f"A body may have {most} bytes and this one has more; send it in parts")

@@ -3,36 +3,229 @@
 The rules and words are those of TensorFlow Serving's `json_tensor.cc`.
 """
 
+import base64
+import binascii
+import functools
 import json
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.serving.limits import LIMITS, Limits, ServingError, invalid
-from bert_tf.serving.server.json_values import (
-    Constant,
-    as_double,
-    encode,
-    from_base64,
-    is_base64,
-    json_to_array,
-    kind,
-    quoted,
-    shape_of,
-    too_big,
-)
+from bert_tf.serving.limits import LIMITS, Limits, ServingError, invalid, unimplemented
 from bert_tf.serving.server.predict import check_input, wrong_count
-from bert_tf.serving.server.tensors import count_rows
+from bert_tf.serving.server.tensors import MAX_AXES, count_rows, type_name
 
-# === Json scan ===
+# === Values ===
+# JSON values to arrays.
+
+
+_QUOTED = 256  # characters after which a quoted value goes no further
+_INDENT = "    "
+_TOO_BIG = "JSON Parse error: Number too big to be stored in double."
+_LONGEST = 1024  # characters of a string in it, which TensorFlow Serving never cuts
+_FLOATS = (tf.float32, tf.float64)
+_INTEGERS = (tf.int32, tf.int64, tf.uint32, tf.uint64, tf.int16, tf.int8, tf.uint8)
+_NARROW = (tf.int16, tf.int8, tf.uint8)  # TensorFlow Serving takes any int32 for them and so do we
+
+
+class Constant(float):
+    """NaN or an infinity that a JSON text names: 1e999 is read as an infinity too, and is none."""
+
+
+def json_to_array(value, dtype: tf.DType, limits: Limits = LIMITS) -> np.ndarray:
+    """Returns the array of a JSON scalar or of evenly nested lists; strings as objects of type bytes.
+
+    Raises:
+        ServingError: a value is not of that type or too large, or sibling lists differ in length or depth.
+    """
+    shape = shape_of(value, limits)
+    values = list(map(_reader(dtype), _leaves(value, shape, 0)))
+    if dtype == tf.string:
+        limits.check_texts(list(map(len, values)))
+        array = np.empty(len(values), object)
+        array[:] = values
+        return array.reshape(shape)
+    wide = np.int32 if dtype in _NARROW else dtype.as_numpy_dtype
+    with np.errstate(over="ignore"):
+        return np.array(values, wide).astype(dtype.as_numpy_dtype, copy=False).reshape(shape)
+
+
+def shape_of(value, limits: Limits = LIMITS) -> list[int]:
+    """Returns the shape that the first element of each list of a JSON value promises.
+
+    Raises:
+        ServingError: it has too many axes or elements.
+    """
+    shape, inner = [], value
+    while isinstance(inner, list):
+        shape.append(len(inner))
+        if not inner:
+            break
+        inner = inner[0]
+    if len(shape) > MAX_AXES:
+        raise invalid(f"A tensor may have {MAX_AXES} axes and one has {len(shape)}")
+    if math.prod(shape) > limits.max_tensor_elements:
+        raise invalid(f"A tensor may have {limits.max_tensor_elements} elements and one has {math.prod(shape)}")
+    return shape
+
+
+def is_base64(value) -> bool:
+    """Whether a JSON value is {"b64": "..."}, the way to write bytes that are not UTF-8."""
+    members = getattr(value, "pairs", value)  # of an object that has a key twice
+    return isinstance(value, dict) and len(members) == 1 and isinstance(value.get("b64"), str)
+
+
+def from_base64(value) -> bytes:
+    """Returns the bytes of {"b64": "..."}; padding may be missing.
+
+    Raises:
+        ServingError: it is something else.
+    """
+    if not is_base64(value):
+        raise invalid(f"JSON Value: {quoted(value)} not formatted correctly for base64 data")
+    text = "".join(value["b64"].split()).rstrip("=")
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise invalid("Unable to base64 decode") from error
+
+
+def quoted(value) -> str:
+    """Returns a JSON value for an error message, as RapidJSON writes it, and the beginning of a long one."""
+    text = ""
+    for token in _tokens(value):
+        if len(text) >= _QUOTED:
+            break
+        text += token
+    return text[:_LONGEST]
+
+
+def as_double(value: int | float) -> float:
+    """Returns a JSON number as a float.
+
+    Raises:
+        ServingError: it is beyond what a float holds.
+    """
+    try:
+        number = float(value)
+    except OverflowError as error:
+        raise invalid(_TOO_BIG) from error
+    if math.isinf(number) and not isinstance(value, Constant):
+        raise invalid(_TOO_BIG)
+    return number
+
+
+def kind(value) -> str:
+    """Returns RapidJSON's word for the type of a JSON value."""
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, dict):
+        return "Object"
+    return {type(None): "Null", list: "Array", str: "String"}.get(type(value), "Number")
+
+
+def _tokens(value, level=0, before="") -> Iterator[str]:
+    """Yields the text of a JSON value: members of objects on lines of their own, lists on one."""
+    if isinstance(value, dict):
+        yield before + "{"
+        for i, (key, item) in enumerate(value.items()):
+            yield f"{',' if i else ''}\n{_INDENT * (level + 1)}{_plain(key)}"
+            yield from _tokens(item, level + 1, ": ")
+        yield f"\n{_INDENT * level}}}" if value else "}"
+    elif isinstance(value, list):
+        yield before + "["
+        for i, item in enumerate(value):
+            yield from _tokens(item, level + 1, ", " if i else "")
+        yield "]"
+    else:
+        yield before + _plain(value)
+
+
+def _plain(value):
+    return json.dumps(value[:_LONGEST] if isinstance(value, str) else value, ensure_ascii=False)
+
+
+def _leaves(value, shape, level) -> Iterator:
+    """Yields the scalars of `value` in order, while everything is as `shape` says."""
+    if not isinstance(value, list):
+        if level != len(shape):
+            raise invalid(
+                f"JSON Value: {quoted(value)} found at incorrect level: {level + 1} in the JSON DOM. "
+                f"Expected at level: {len(shape)}"
+            )
+        yield value
+        return
+    if level >= len(shape):
+        raise invalid(f"Encountered list at unexpected level: {level} expected < {len(shape)}")
+    if len(value) != shape[level]:
+        raise invalid(
+            f"Encountered list at unexpected size: {len(value)} at level: {level} expected size: {shape[level]}"
+        )
+    for item in value:
+        yield from _leaves(item, shape, level + 1)
+
+
+def _reader(dtype) -> Callable:
+    """Returns what makes of a JSON scalar the Python value of an element of `dtype`; made once, called for each."""
+    if dtype == tf.string:
+        return _read_text
+    if dtype in _FLOATS:
+        largest = float(np.finfo(dtype.as_numpy_dtype).max)
+        return functools.partial(_read_float, dtype, largest)
+    if dtype in _INTEGERS:
+        limits = np.iinfo(np.int32 if dtype in _NARROW else dtype.as_numpy_dtype)
+        return functools.partial(_read_plain, int, dtype, int(limits.min), int(limits.max))
+    if dtype == tf.bool:
+        return functools.partial(_read_plain, bool, dtype, False, True)
+    return functools.partial(_refuse, dtype)
+
+
+def _read_text(value):
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, dict):
+        return from_base64(value)
+    raise _wrong_type(value, tf.string)
+
+
+def _read_plain(kind_of_value, dtype, least, most, value):
+    if type(value) is not kind_of_value or not least <= value <= most:  # a bool is an int to isinstance
+        raise _wrong_type(value, dtype)
+    return value
+
+
+def _read_float(dtype, largest, value):
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise _wrong_type(value, dtype)
+    number = as_double(value)
+    if abs(number) > largest and not math.isinf(number):  # it would only become infinite
+        target = type_name(dtype.as_datatype_enum)
+        raise invalid(f"Cannot convert JSON value: {quoted(value)} to {target} without loss of precision.")
+    return number
+
+
+def _refuse(dtype, value):
+    if isinstance(value, dict):
+        raise _wrong_type(value, dtype)
+    raise unimplemented(f"Conversion of JSON Value: {quoted(value)} to type: {type_name(dtype.as_datatype_enum)}")
+
+
+def _wrong_type(value, dtype):
+    return invalid(
+        f"JSON Value: {quoted(value)} Type: {kind(value)} is not of expected type: {type_name(dtype.as_datatype_enum)}"
+    )
+
+
+# === Limits of a JSON text ===
 # Measures a JSON text before it is read: eighteen megabytes of `[]` would become gigabytes of Python's lists.
 #
-# Whole pieces are searched at once and no character is looked at by Python, so it takes a tenth of what reading takes.
+# Whole chunks are searched at once and no character is looked at by Python, so it takes a tenth of what reading takes.
 
 
-_PIECE = 2**20  # bytes at a time, so that other threads get their turn in between
+_CHUNK = 2**20  # bytes at a time, so that other threads get their turn in between
 _OTHER = bytes(set(range(256)) - set(b'"[]{},'))
 _STEP = np.zeros(256, np.int8)  # by how much a character leads deeper
 _STEP[list(b"[{")] = 1
@@ -50,9 +243,9 @@ def check_json(body: bytes, limits: Limits):
     What is no JSON may pass, or fail with any of these: the reader has words for that.
     """
     depth = values = 0
-    inside = 0  # whether a piece begins within a string
-    for piece in _pieces(body):
-        marks = np.frombuffer(piece.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, _OTHER), np.uint8)
+    inside = 0  # whether a chunk begins within a string
+    for chunk in _chunks(body):
+        marks = np.frombuffer(chunk.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, _OTHER), np.uint8)
         if not len(marks):
             continue
         quotes = np.cumsum(marks == ord('"'), dtype=np.int32) + inside
@@ -66,27 +259,23 @@ def check_json(body: bytes, limits: Limits):
         if values > limits.max_json_values:
             raise invalid(f"JSON Parse error: The document may have {limits.max_json_values} values and has more")
     if _MAY_BE_SURROGATE.search(body):
-        _check_surrogates(body)
+        for match in _ESCAPE.finditer(body):
+            if match[1]:
+                raise invalid(f"JSON Parse error: The surrogate pair in string is invalid. at offset: {match.start()}")
 
 
-def _pieces(body) -> Iterator[bytes]:
-    """Yields the body in pieces that end in the middle of no escape."""
+def _chunks(body) -> Iterator[bytes]:
+    """Yields the body in chunks that end in the middle of no escape."""
     start = 0
     while start < len(body):
-        piece = body[start : start + _PIECE]
-        if (len(piece) - len(piece.rstrip(b"\\"))) % 2:
-            piece += body[start + _PIECE : start + _PIECE + 1]
-        yield piece
-        start += len(piece)
+        chunk = body[start : start + _CHUNK]
+        if (len(chunk) - len(chunk.rstrip(b"\\"))) % 2:
+            chunk += body[start + _CHUNK : start + _CHUNK + 1]
+        yield chunk
+        start += len(chunk)
 
 
-def _check_surrogates(body):
-    for match in _ESCAPE.finditer(body):
-        if match[1]:
-            raise invalid(f"JSON Parse error: The surrogate pair in string is invalid. at offset: {match.start()}")
-
-
-# === Json requests ===
+# === Bodies ===
 
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -181,7 +370,7 @@ def _check_instances(document):
 
 
 def _columns(value, signature, limits):
-    dtypes = _dtypes(signature)
+    dtypes = {alias: endpoint.dtype for alias, endpoint in signature.inputs.items()}
     if not _is_object(value):
         if len(dtypes) > 1:
             raise invalid(
@@ -197,10 +386,6 @@ def _columns(value, signature, limits):
     return {alias: json_to_array(value[alias], dtype, limits) for alias, dtype in dtypes.items()}
 
 
-def _dtypes(signature):
-    return {alias: endpoint.dtype for alias, endpoint in signature.inputs.items()}
-
-
 def _check_shape(signature, alias, shape, limits):
     datatype = signature.inputs[alias].dtype.as_datatype_enum
     limits.check_rows(count_rows(datatype, shape))
@@ -209,7 +394,7 @@ def _check_shape(signature, alias, shape, limits):
 
 def _rows(instances, signature, limits):
     """Stacks the rows of each input; a row is an object with all inputs, or the value of the first one."""
-    dtypes = _dtypes(signature)
+    dtypes = {alias: endpoint.dtype for alias, endpoint in signature.inputs.items()}
     if not isinstance(instances[0], dict) and len(dtypes) > 1:
         raise invalid(
             "instances is a plain list, but expecting list of objects as multiple input tensors required as per "
@@ -237,7 +422,9 @@ def _rows(instances, signature, limits):
                 f"to: {','.join(dtypes)}"
             )
         if by_name and isinstance(row, RepeatedKeys):
-            raise invalid(f"tensor parsing error: {_repeated(row)}")
+            names = [name for name, _ in row.pairs]
+            repeated = next(name for i, name in enumerate(names) if name in names[:i])
+            raise invalid(f"tensor parsing error: {repeated}")
     columns = {alias: column for alias, column in columns.items() if column}
     for alias, column in columns.items():
         if dtypes[alias] == tf.string:
@@ -280,7 +467,7 @@ def _add_to_feature(value, name, feature):
     elif isinstance(value, (int, float)):
         field, value = "float_list", as_double(value)
     elif isinstance(value, str) or is_base64(value):
-        field, value = "bytes_list", encode(value) if isinstance(value, str) else from_base64(value)
+        field, value = "bytes_list", value.encode() if isinstance(value, str) else from_base64(value)
     else:
         raise invalid(f"Feature: {name} has element with unexpected JSON type: {kind(value)}")
     before = feature.WhichOneof("kind")
@@ -307,18 +494,10 @@ def _first_value(body):
     except RecursionError as error:  # --max_nesting may allow more than Python's reader can do
         raise invalid("JSON Parse error: Lists and objects nest deeper than can be read here") from error
     except ValueError as error:  # an integer of more digits than Python converts
-        raise too_big() from error
+        raise invalid(_TOO_BIG) from error
 
 
-def _object(pairs):
-    found = dict(pairs)
-    return found if len(found) == len(pairs) else RepeatedKeys(pairs)
-
-
-def _repeated(row):
-    """Returns the first key that comes twice."""
-    names = [name for name, _ in row.pairs]
-    return next(name for i, name in enumerate(names) if name in names[:i])
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=Constant)
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=lambda pairs: found if len(found := dict(pairs)) == len(pairs) else RepeatedKeys(pairs),
+    parse_constant=Constant,
+)

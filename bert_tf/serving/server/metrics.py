@@ -1,4 +1,4 @@
-"""What a server counts and measures, for Prometheus under TensorFlow Serving's names: its paths with `:` for `/`.
+"""Counters and latencies of a server, for Prometheus under TensorFlow Serving's names: its paths with `:` for `/`.
 
 The figures are the whole process's, as TensorFlow Serving's are, however many servers run in it. `model` is always the
 name of a model that is served, or "": a label that callers choose freely would grow without bound.
@@ -13,42 +13,37 @@ import grpc
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from bert_tf.serving.limits import ServingError
-from bert_tf.serving.server import bundle
+from bert_tf.serving.server import options
 
 PATH = "/monitoring/prometheus/metrics"
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 _REGISTRY = CollectorRegistry()
-_MICROSECONDS = 1e6
-
-
-def _powers(scale, growth, count):
-    return [scale * growth**i for i in range(count)]
+_LATENCY = [10 * 1.8**i for i in range(33)]  # 10 us to 20 minutes
+_QUEUING = [100 * 1.2**i for i in range(52)]
+_SIZES = [2**i for i in range(15)]
 
 
 def _histogram(name, meaning, labels, buckets):
     return Histogram(f":tensorflow:serving:{name}", meaning, labels, registry=_REGISTRY, buckets=buckets)
 
 
-_LATENCY = _powers(10, 1.8, 33)  # 10 us to 20 minutes
-_SIZES = _powers(1, 2, 15)
 _REQUESTS = Counter(
     ":tensorflow:serving:request_count", "Requests by their end.", ["model_name", "status"], registry=_REGISTRY
 )
 _REQUEST_LATENCY = _histogram(
     "request_latency", "Microseconds from request to answer.", ["model_name", "API", "entrypoint"], _LATENCY
 )
-_RUNTIME_LATENCY = _histogram(
+# `runtime` is "TF1", TensorFlow Serving's word for a session.
+RUNTIME_LATENCY = _histogram(
     "runtime_latency", "Microseconds in the graph.", ["model_name", "API", "runtime"], _LATENCY
 )
-_WARMUP_LATENCY = _histogram(
+WARMUP_LATENCY = _histogram(
     "model_warmup_latency", "Microseconds of a version's warm-up.", ["model_path", "status"], _LATENCY
 )
-_QUEUING_LATENCY = _histogram(
-    "batching_session:queuing_latency", "Microseconds in the queue.", ["model_name"], _powers(100, 1.2, 52)
-)
-_BATCH_SIZE = _histogram("batching_session:processed_batch_size", "Rows of a batch.", ["model_name"], _SIZES)
-_PADDING = _histogram("batching_session:padding_size", "Tokens of padding in a batch.", ["model_name"], _SIZES)
-_QUEUE = Gauge(":bert_tf:serving:queue_length", "Requests that wait now.", ["model_name"], registry=_REGISTRY)
+QUEUING_LATENCY = _histogram("batching_session:queuing_latency", "Microseconds in the queue.", ["model_name"], _QUEUING)
+BATCH_SIZE = _histogram("batching_session:processed_batch_size", "Rows of a batch.", ["model_name"], _SIZES)
+PADDING = _histogram("batching_session:padding_size", "Tokens of padding in a batch.", ["model_name"], _SIZES)
+QUEUE_LENGTH = Gauge(":bert_tf:serving:queue_length", "Requests that wait now.", ["model_name"], registry=_REGISTRY)
 
 
 def observe_request(model: str, api: str, entrypoint: str, status: str, seconds: float):
@@ -64,7 +59,7 @@ def observe_request(model: str, api: str, entrypoint: str, status: str, seconds:
     """
     _REQUESTS.labels(model, status).inc()
     if status == "OK":
-        _REQUEST_LATENCY.labels(model, api, entrypoint).observe(seconds * _MICROSECONDS)
+        _REQUEST_LATENCY.labels(model, api, entrypoint).observe(seconds * 1e6)
 
 
 @contextlib.contextmanager
@@ -80,32 +75,6 @@ def request(catalog, model: str, api: str, entrypoint: str) -> Iterator:
     finally:
         known = model if model in catalog.names() else ""
         observe_request(known, api, entrypoint, status, time.monotonic() - started)
-
-
-def observe_runtime(model: str, api: str, runtime: str, seconds: float):
-    """Counts one run of a graph; `runtime` is "TF1", TensorFlow Serving's word for a session."""
-    _RUNTIME_LATENCY.labels(model, api, runtime).observe(seconds * _MICROSECONDS)
-
-
-def observe_warmup(path: str, status: str, seconds: float):
-    """Counts the warm-up of the version in the folder `path`; `status` as in `observe_request`."""
-    _WARMUP_LATENCY.labels(path, status).observe(seconds * _MICROSECONDS)
-
-
-def observe_queuing(model: str, seconds: float):
-    """Counts how long one request has waited for its batch."""
-    _QUEUING_LATENCY.labels(model).observe(seconds * _MICROSECONDS)
-
-
-def observe_batch(model: str, rows: int, padding: int):
-    """Counts one batch of `rows` texts, with `padding` tokens beyond those of the texts."""
-    _BATCH_SIZE.labels(model).observe(rows)
-    _PADDING.labels(model).observe(padding)
-
-
-def set_queue_length(model: str, requests: int):
-    """Says how many requests wait now."""
-    _QUEUE.labels(model).set(requests)
 
 
 def count_of(path: str) -> int:
@@ -125,7 +94,7 @@ def read_path(file: str) -> str | None:
     Raises:
         ValueError: the file cannot be read, or its path begins with no slash.
     """
-    config = bundle.read_message(file, "MonitoringConfig", "monitoring_config_file").prometheus_config
+    config = options.read_message(file, "MonitoringConfig", "monitoring_config_file").prometheus_config
     if not config.enable:
         return None
     if config.path and not config.path.startswith("/"):

@@ -4,10 +4,13 @@ The checks, their order and their words are those of TensorFlow Serving's `predi
 `cc/saved_model/util.cc`.
 """
 
+import collections
 import contextlib
 import dataclasses
+import math
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import grpc
 import numpy as np
@@ -21,19 +24,121 @@ from bert_tf.serving.server.tensors import (
     PREDICT,
     REGRESS,
     check_tensor,
-    fill_content,
     fill_proto,
     proto_to_array,
     type_name,
 )
-from bert_tf.serving.server.turns import Work
+
+# === Turns ===
+# Turns: so many threads at a time, the others in the order in which they came.
+
+
+_LOOK_SECONDS = 0.5  # after which a request that waits is looked at: is its caller still there?
+_SMALL = 2**12  # bytes of a request, or elements of an answer, that waits for no turn
+
+
+class Turns:
+    """So many at a time; the others wait in the order in which they came."""
+
+    def __init__(self, at_a_time: int):
+        self._free = at_a_time
+        self._waiting: collections.deque[threading.Event] = collections.deque()
+        self._lock = threading.Lock()
+
+    @property
+    def waiting(self) -> int:
+        """Number of requests that wait."""
+        return len(self._waiting)
+
+    @contextlib.contextmanager
+    def turn(self, call) -> Iterator[None]:
+        """A block that begins when it is the caller's turn.
+
+        Args:
+            call: a `Call`.
+
+        Raises:
+            ServingError: before that, nobody waits for the answer any more.
+        """
+        self.take(call)
+        try:
+            yield
+        finally:
+            self.give_back()
+
+    def take(self, call):
+        """Returns when it is the caller's turn, who must give it back; raises as `turn` does."""
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                return
+            mine = threading.Event()
+            self._waiting.append(mine)
+        try:
+            while not mine.wait(_LOOK_SECONDS if call.deadline is None else min(_LOOK_SECONDS, call.seconds_left)):
+                call.check()
+        except BaseException:
+            with self._lock:
+                mine_already = mine.is_set()
+                if not mine_already:
+                    self._waiting.remove(mine)
+            if mine_already:
+                self.give_back()
+            raise
+
+    def give_back(self):
+        with self._lock:
+            if self._waiting:
+                self._waiting.popleft().set()  # the turn goes on to the next, and never back in between
+            else:
+                self._free += 1
+
+
+_interpreter = Turns(1)
+
+
+class Work:
+    """Turns of Python's own work: on large requests and answers one at a time, on small ones at once.
+
+    Python reads and writes a large one in steps that last, in which no other thread moves: one of them is not felt,
+    hundreds are. A `size` is the bytes of a request or the elements of an answer, of which Python
+    does about as many in a second. All methods raise ServingError where nobody waits for the answer of `call` any more.
+    """
+
+    _has_turn = False
+
+    @contextlib.contextmanager
+    def begun(self, call, size: int) -> Iterator[None]:
+        """A block in which a request of `size` is worked at."""
+        self.grow(call, size)
+        try:
+            yield
+        finally:
+            self._end()
+
+    def grow(self, call, size: float):
+        """Goes on when it is the turn of a request or an answer of `size`."""
+        if size > _SMALL and not self._has_turn:
+            _interpreter.take(call)
+            self._has_turn = True
+
+    @contextlib.contextmanager
+    def paused(self, call) -> Iterator[None]:
+        """A block in which others may have their turn: Python waits in it. After an error little is left to do."""
+        had_turn = self._has_turn
+        self._end()
+        yield
+        if had_turn:
+            self.grow(call, math.inf)
+
+    def _end(self):
+        if self._has_turn:
+            self._has_turn = False
+            _interpreter.give_back()
+
 
 # === Call ===
-# What surrounds a request: who waits for its answer, for how long, and what it may cost.
-
-
-def _stays():
-    return False
+# Who waits for the answer to a request, for how long, and what it may cost.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +157,7 @@ class Call:
     """
 
     deadline: float | None = None
-    is_gone: Callable[[], bool] = _stays
+    is_gone: Callable[[], bool] = lambda: False
     limits: Limits = Limits()
     entrypoint: str = "GRPC"
     tensor_content: bool = False
@@ -95,11 +200,10 @@ def predict(version, request: predict_pb2.PredictRequest, call: Call = INTERNAL)
     check_method(signature)
     inputs = _inputs(signature, request.inputs, call.limits)
     aliases = _aliases(signature, request.output_filter)
-    fill = fill_content if call.tensor_content else fill_proto
     response = predict_pb2.PredictResponse()
     set_spec(response.model_spec, version, name)
     for alias, array in run_predict(version, signature, inputs, aliases, call).items():
-        fill(response.outputs[alias], array, signature.outputs[alias].dtype)
+        fill_proto(response.outputs[alias], array, signature.outputs[alias].dtype, call.tensor_content)
     return response
 
 
@@ -123,8 +227,11 @@ def run_predict(
     call.limits.check_tokens(plan.tokens)
     started = time.monotonic()
     with version.workload.admitted(plan.tokens), call.work.paused(call):
-        outputs = version.compute(signature, inputs, aliases, call, plan)
-    metrics.observe_runtime(version.name, api, "TF1", time.monotonic() - started)
+        if version.batched:  # whose parts are those of the batch
+            outputs = version.batched(signature, inputs, aliases, call)
+        else:
+            outputs = version.compute(signature, inputs, aliases, call, plan)
+    metrics.RUNTIME_LATENCY.labels(version.name, api, "TF1").observe((time.monotonic() - started) * 1e6)
     for alias, array in outputs.items():
         call.limits.check_output(alias, np.size(array))
     if call.until_sent is not None:  # a warm-up's answer is not sent, and no block of its `work` would end the turn
@@ -148,13 +255,15 @@ def read_input(signature, alias: str, proto: tensor_pb2.TensorProto, limits: Lim
 def check_input(signature, alias: str, datatype: int, sizes: Sequence[int]):
     """Raises ServingError where an input of a signature takes no tensor of this type, a number in DataType, and shape.
 
-    TensorFlow Serving hands on whatever shape there is and leaves the rest to the graph.
+    TensorFlow Serving hands on whatever shape there is and leaves the check to the graph.
     """
     endpoint = signature.inputs[alias]
     if not endpoint.tensor:  # a sparse or composite one
         raise unimplemented(f"Input {alias} must be one tensor of the graph. Received a signature where it is several")
     if datatype != endpoint.dtype.as_datatype_enum:
-        raise _wrong_dtype(signature, alias, datatype)
+        # The session would refuse another type too, but not always in these words.
+        index, wanted = list(signature.inputs).index(alias), type_name(endpoint.dtype.as_datatype_enum)
+        raise invalid(f"Expects arg[{index}] to be {wanted} but {type_name(datatype)} is provided")
     endpoint.check_shape(alias, sizes)
 
 
@@ -169,7 +278,7 @@ def wrong_count(given: Iterable[str], wanted: Iterable[str]) -> ServingError:
 
 
 def check_method(signature):
-    """Raises ServingError where a signature is made for another method, and the server was told to mind that."""
+    """Raises ServingError where a signature is made for another method, and the server minds that."""
     methods = (PREDICT, CLASSIFY, REGRESS)
     if not signature.has_method(*methods):
         raise ServingError(
@@ -188,41 +297,27 @@ def set_spec(spec, version, signature_name: str):
 
 def _inputs(signature, protos, limits):
     """Returns {alias: array} for every input of the signature."""
-    _check_count(signature, protos)
+    if len(protos) > len(signature.inputs) or (len(protos) < len(signature.inputs) and not signature.defaults):
+        raise wrong_count(protos, signature.inputs)
     arrays = {}
-    for alias in signature.inputs:
-        arrays[alias] = read_input(signature, alias, _given_or_default(signature, protos, alias), limits)
+    for alias, endpoint in signature.inputs.items():
+        if alias in protos:
+            proto = protos[alias]
+        elif alias in signature.defaults:
+            proto = signature.defaults[alias]
+        else:
+            raise invalid(
+                f"Signature input alias: {alias}(feed name: {endpoint.tensor}) not found in request and no default "
+                f"value provided. Inputs expected to be in the request {{{_listed(protos)}}}, or default input alias "
+                f"set: {_listed(signature.defaults)}"
+            )
+        arrays[alias] = read_input(signature, alias, proto, limits)
     if set(protos) - set(arrays):
         used = set(protos) & set(arrays)
         raise invalid(
             f"Inputs contains invalid name. Used request inputs: {_listed(used)}, request input: {_listed(protos)}"
         )
     return arrays
-
-
-def _check_count(signature, protos):
-    given, wanted = set(protos), set(signature.inputs)
-    if len(given) > len(wanted) or (len(given) < len(wanted) and not signature.defaults):
-        raise wrong_count(given, wanted)
-
-
-def _given_or_default(signature, protos, alias):
-    if alias in protos:
-        return protos[alias]
-    if alias in signature.defaults:
-        return signature.defaults[alias]
-    raise invalid(
-        f"Signature input alias: {alias}(feed name: {signature.inputs[alias].tensor}) not found in request and no "
-        f"default value provided. Inputs expected to be in the request {{{_listed(protos)}}}, or default input alias "
-        f"set: {_listed(signature.defaults)}"
-    )
-
-
-def _wrong_dtype(signature, alias, datatype):
-    """The session would refuse another type too, but not always in these words."""
-    index = list(signature.inputs).index(alias)
-    wanted = signature.inputs[alias].dtype.as_datatype_enum
-    return invalid(f"Expects arg[{index}] to be {type_name(wanted)} but {type_name(datatype)} is provided")
 
 
 def _aliases(signature, output_filter):

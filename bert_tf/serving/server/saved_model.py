@@ -14,17 +14,17 @@ from tensorflow.python.framework import ops
 from tensorflow.python.saved_model import loader_impl
 
 from bert_tf.serving.limits import from_number, invalid
-from bert_tf.serving.server.bundle import DEFAULT, Bundle
+from bert_tf.serving.server.options import DEFAULT, Bundle
 from bert_tf.serving.server.tensors import MAX_AXES, read_signature
 from bert_tf.serving.server.version_folders import check_regular, check_stored_files
 from bert_tf.serving.server.workload import Sequences
 from bert_tf.utils.names import EXPLANATIONS, SEQUENCES, SIDE_BY_SIDE
 
-# TensorFlow prepares the graph anew for each set of feeds and fetches, and keeps it as long as the session. Each
+# TensorFlow prepares the graph again for each set of feeds and fetches, and keeps it as long as the session. Each
 # signature has one, and so has each combination of them that MultiInference is asked for.
 _PREPARED = 64
 # To hand hundreds of small operations to other threads costs more than it gains, unless the graph is made for it and
-# these have no work of their own.
+# these are idle.
 _CALLERS_THREAD, _ALL_THREADS = (
     pywrap_tf_session.TF_NewBufferFromString(config_pb2.RunOptions(inter_op_thread_pool=pool).SerializeToString())
     for pool in (-1, 0)
@@ -67,20 +67,25 @@ class SavedModel:
             ServingError: the graph cannot be made or its weights cannot be read.
             Exception: what else TensorFlow finds wrong; each missing or damaged file has a type of its own.
         """
-        # tf.saved_model.load would trace every function anew and keep the weights in the one eager context; its TF1
+        # tf.saved_model.load would trace every function again and keep the weights in the one eager context; its TF1
         # sister warns of its age and fails over a missing vocabulary before it can be named.
         check_stored_files(path)
         loader = loader_impl.SavedModelLoader(path)
         meta_graph = loader.get_meta_graph_def_from_tags(bundle.tags)
         _check_assets(path, meta_graph)
         graph = tf.Graph()
-        self._session = tf.compat.v1.Session(graph=graph, config=_config(bundle))
+        self._session = tf.compat.v1.Session(
+            graph=graph, config=config_pb2.ConfigProto.FromString(bundle.session_config)
+        )
         try:
             with graph.as_default():
                 loader.load(self._session, bundle.tags)
         except tf.errors.OpError as error:
             self._session.close()
-            raise _in_short(error) from error
+            # The runtime's own words, before which `Session.run` puts an account of the Python that made the graph.
+            inner = error.__context__ if isinstance(error.__context__, tf.errors.OpError) else error
+            message = f"restoring its variables or tables failed: {inner.message}"
+            raise from_number(inner.error_code, message) from error
         except BaseException:
             self._session.close()
             raise
@@ -176,16 +181,6 @@ def _shaped(values, fetches, flat):
     for i, shape in zip(flat, shapes, strict=True):
         values[i] = np.asarray(values[i], object).reshape(shape)
     return values[: len(fetches)]
-
-
-def _config(bundle):
-    return config_pb2.ConfigProto.FromString(bundle.session_config)
-
-
-def _in_short(error):
-    """Returns the runtime's own words, before which `Session.run` puts an account of the Python that made the graph."""
-    inner = error.__context__ if isinstance(error.__context__, tf.errors.OpError) else error
-    return from_number(inner.error_code, f"restoring its variables or tables failed: {inner.message}")
 
 
 def _check_assets(path, meta_graph):

@@ -3,11 +3,14 @@
 `serve` serves the newest version under a folder, and each newer one as it appears there, or the models of a config.
 """
 
+import contextlib
 import functools
+import json
 import os
+import pathlib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent import futures
 
 from absl import logging
@@ -15,17 +18,69 @@ from absl import logging
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.batching import ModelBatching
-from bert_tf.serving.server.catalog import Catalog, ReloadRules
+from bert_tf.serving.server.catalog import Catalog, ReloadRules, is_ready, ready
 from bert_tf.serving.server.grpc_service import GrpcServer
-from bert_tf.serving.server.health import readiness
-from bert_tf.serving.server.http_server import RestServer, StaticPage
+from bert_tf.serving.server.http_server import RestServer, StaticPage, answer
 from bert_tf.serving.server.model_config import ConfigFile, ModelConfig, read_model_config
 from bert_tf.serving.server.options import ServerOptions
-from bert_tf.serving.server.page import pages
-from bert_tf.serving.server.rest_api import answer
 from bert_tf.serving.server.version_folders import explain_no_versions, find_versions
 from bert_tf.serving.server.versions import Loading
 from bert_tf.serving.server.workload import Workload
+
+# === Page ===
+# The page to try a model on: its files, and the list of models that it begins with.
+#
+# The rest it asks over REST, as any other client does. It fetches nothing from anywhere else, and its
+# Content-Security-Policy forbids a browser to.
+
+
+_PAGE_FILES = {
+    "/": ("page.html", "text/html"),
+    "/ui/page.css": ("page.css", "text/css"),
+    "/ui/page.js": ("page.js", "text/javascript"),
+    "/ui/answers.js": ("answers.js", "text/javascript"),
+    "/ui/elements.js": ("elements.js", "text/javascript"),
+    "/ui/explanations.js": ("explanations.js", "text/javascript"),
+}
+_MODELS_PATH = "/ui/models.json"
+
+PAGE_HEADERS = {
+    "Cache-Control": "no-cache",  # a server that is newer brings a newer page
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def pages(catalog) -> dict[str, Callable[[], StaticPage]]:
+    """Returns {path: function} of all that the page is made of.
+
+    Args:
+        catalog: of the served models.
+    """
+    folder = pathlib.Path(__file__).parent / "page"
+    files = {
+        path: StaticPage(200, (folder / name).read_bytes(), f"{kind}; charset=utf-8", PAGE_HEADERS)
+        for path, (name, kind) in _PAGE_FILES.items()
+    }
+
+    def list_models():
+        models = []
+        for name in sorted(catalog.names()):
+            states = catalog.states(name)
+            # As strings: a version may be larger than what JavaScript can count to.
+            versions = [str(number) for number in sorted(states, reverse=True) if states[number].name == "AVAILABLE"]
+            models.append({"name": name, "versions": versions})
+        return StaticPage(200, json.dumps({"models": models}).encode(), "application/json", PAGE_HEADERS)
+
+    return {path: lambda page=page: page for path, page in files.items()} | {_MODELS_PATH: list_models}
+
+
+# === Server ===
 
 
 def serve(model_base_path: str | None = None, model_name: str = "default", **options) -> "Server":
@@ -72,7 +127,7 @@ def _check_base_path(path):
         )
 
 
-class Server:
+class Server(contextlib.AbstractContextManager):
     """A running server; a context manager that stops at its end.
 
     Attributes:
@@ -110,11 +165,13 @@ class Server:
         self._grpc.start()
         if self._rest:
             self._rest.start()
-        self._pollers = [threading.Thread(target=self._poll, name="poll", daemon=True)]
+        work = (options.poll_seconds, catalog.poll, "Looking for new versions")
+        self._pollers = [threading.Thread(target=self._repeat, args=work, name="poll", daemon=True)]
         if options.model_config_file and options.model_config_poll_seconds:
             retry_seconds = options.load_retry_interval_micros / 1e6
             file = ConfigFile(catalog, options.model_config_file, configs, retry_seconds)
-            self._pollers.append(threading.Thread(target=self._poll_config, args=[file], name="config", daemon=True))
+            work = (options.model_config_poll_seconds, file.poll, "Looking for a new config")
+            self._pollers.append(threading.Thread(target=self._repeat, args=work, name="config", daemon=True))
         for poller in self._pollers:
             poller.start()
 
@@ -147,14 +204,11 @@ class Server:
             found.append("models were still being loaded")
         return " and ".join(found)
 
-    def __enter__(self):
-        return self
-
     def __exit__(self, *error):
         self.stop()
 
     def _running(self):
-        """How many requests are being answered."""
+        """Number of requests that are being answered."""
         return self._grpc.running + (self._rest.running if self._rest else 0)
 
     def _is_loading(self):
@@ -170,8 +224,9 @@ class Server:
         return found
 
     def _readiness(self):
-        good, text = readiness(self._catalog)
-        return StaticPage(200 if good and not self._stopping.is_set() else 503, text, "application/json")
+        models = ready(self._catalog)
+        text = json.dumps({"ready": is_ready(models), "models": models}).encode()
+        return StaticPage(200 if is_ready(models) and not self._stopping.is_set() else 503, text, "application/json")
 
     def _load(self, configs):
         try:
@@ -189,12 +244,6 @@ class Server:
             self._load_pool.shutdown(wait=False, cancel_futures=True)  # a caller's config may still be loaded
         if self._batching:
             self._batching.close()
-
-    def _poll_config(self, file):
-        self._repeat(self._options.model_config_poll_seconds, file.poll, "Looking for a new config")
-
-    def _poll(self):
-        self._repeat(self._options.poll_seconds, self._catalog.poll, "Looking for new versions")
 
     def _repeat(self, seconds, poll, what):
         reported = ""

@@ -14,7 +14,7 @@ from bert_tf.serving import wire
 from bert_tf.serving.limits import LIMITS, Limits, ServingError, invalid
 
 # === Signatures ===
-# What a SignatureDef says, read once: reading protocol buffers at each request would be half of a request's cost.
+# SignatureDefs are read once: reading protocol buffers at each request would be half of a request's cost.
 
 
 # TensorFlow copies an array of strings with an iterator of NumPy's that has 32 axes, and ends the process beyond them.
@@ -92,9 +92,9 @@ class Signature:
 
     @functools.cached_property
     def key(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What is fed and what is fetched: names of tensors, each once, in one order whatever a request asks for.
+        """Names of the tensors that are fed and that are fetched, each once, in one order whatever a request asks for.
 
-        All outputs are fetched, since TensorFlow would prepare the graph anew, for seconds, for each choice of them.
+        All outputs are fetched, since TensorFlow would prepare the graph again, for seconds, for each choice of them.
         """
         feeds, fetches = ({e.tensor for e in side.values()} for side in (self.inputs, self.outputs))
         return tuple(sorted(feeds)), tuple(sorted(fetches))
@@ -104,20 +104,23 @@ def read_signature(
     definition: meta_graph_pb2.SignatureDef, checks_method: bool = False, explains: bool = False
 ) -> Signature:
     """Returns the Signature of a SignatureDef."""
-    inputs, outputs = (_endpoints(side) for side in (definition.inputs, definition.outputs))
-    return Signature(inputs, outputs, dict(definition.defaults), definition, checks_method, explains)
 
+    def read_endpoints(infos):
+        endpoints = {}
+        for alias in sorted(infos):
+            info = infos[alias]
+            shape = None
+            if not info.tensor_shape.unknown_rank:
+                shape = tuple(dim.size if dim.size >= 0 else None for dim in info.tensor_shape.dim)
+            # The signature that TensorFlow adds for initialization has an operation for an output: no tensor, no type.
+            if info.dtype:
+                endpoints[alias] = Endpoint(info.name, tf.as_dtype(info.dtype), shape)
+        return endpoints
 
-def _endpoints(infos):
-    # The signature that TensorFlow adds for initialization has an operation for an output: no tensor, so no type.
-    aliases = [alias for alias in sorted(infos) if infos[alias].dtype]
-    return {alias: _endpoint(infos[alias]) for alias in aliases}
-
-
-def _endpoint(info):
-    known = not info.tensor_shape.unknown_rank
-    shape = tuple(dim.size if dim.size >= 0 else None for dim in info.tensor_shape.dim) if known else None
-    return Endpoint(info.name, tf.as_dtype(info.dtype), shape)
+    return Signature(
+        read_endpoints(definition.inputs), read_endpoints(definition.outputs), dict(definition.defaults), definition,
+        checks_method, explains,
+    )  # fmt: skip
 
 
 def _listed(sizes):
@@ -129,26 +132,9 @@ def _listed(sizes):
 
 
 _MOST_REPEATS = 2**16  # elements of a tensor that does not hold them all
-_PART = 2**16  # elements that are Python's own at a time, each in eight times the memory
 _IDS = (types_pb2.DT_INT32, types_pb2.DT_INT64)
 _OF_ANSWERS = Limits(max_tensor_elements=2**31, max_batch_size=2**31, max_text_bytes=2**31, max_input_text_bytes=2**31)
-
-_FIELDS = {
-    tf.float32: "float_val",
-    tf.float64: "double_val",
-    tf.int32: "int_val",
-    tf.int16: "int_val",
-    tf.int8: "int_val",
-    tf.uint8: "int_val",
-    tf.uint16: "int_val",
-    tf.int64: "int64_val",
-    tf.uint32: "uint32_val",
-    tf.uint64: "uint64_val",
-    tf.bool: "bool_val",
-    tf.string: "string_val",
-    tf.float16: "half_val",
-    tf.bfloat16: "half_val",
-}
+_BFLOAT16 = tf.bfloat16.as_numpy_dtype
 
 
 def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIMITS):
@@ -163,7 +149,7 @@ def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIM
         limits: what a request may cost.
     """
     fault = invalid(f"tensor parsing error: {alias}")
-    field = _NUMBERED.get(proto.dtype)
+    field = wire.FIELDS.get(proto.dtype)
     sizes = [dim.size for dim in proto.tensor_shape.dim[: MAX_AXES + 1]]
     if field is None or proto.tensor_shape.unknown_rank or len(sizes) > MAX_AXES or min(sizes, default=0) < 0:
         raise fault
@@ -180,7 +166,11 @@ def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIM
         return
     values = getattr(proto, field)
     if field == "string_val":
-        _check_texts(values, elements, limits)
+        sizes = list(map(len, values))
+        limits.check_texts(sizes)
+        if len(values) < elements:
+            # TensorFlow copies the text as often as it stands there.
+            limits.check_text(max(sizes, default=0) * (elements - len(values)))
     if len(values) > elements or len(values) < min(elements, 1):
         raise fault
     if len(values) < elements and elements > _MOST_REPEATS:
@@ -211,11 +201,10 @@ def read_answer(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
         ValueError: it is malformed, or larger than its message; `alias` says which output it was.
     """
     try:
-        if proto.dtype == types_pb2.DT_STRING and proto.tensor_content:
-            return wire.wire_to_array(proto)
-        check_tensor(proto, alias, _OF_ANSWERS)
-        return tf.make_ndarray(proto)
-    except (ServingError, OverflowError, TypeError, ValueError) as error:
+        if proto.dtype != types_pb2.DT_STRING or not proto.tensor_content:
+            check_tensor(proto, alias, _OF_ANSWERS)
+        return wire.wire_to_array(proto, bfloat16=_BFLOAT16)
+    except (ServingError, ValueError) as error:
         raise ValueError(f"Output {alias} must be a tensor whose values fit its shape. Received: {error}.") from error
 
 
@@ -226,65 +215,23 @@ def proto_to_array(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
         ServingError: its values do not fit its shape; `alias` says which input it was.
     """
     try:
-        return tf.make_ndarray(proto)
-    except Exception as error:  # numpy and TensorFlow have many words for a shape that does not fit the values
+        return wire.wire_to_array(proto, is_checked=True, bfloat16=_BFLOAT16)
+    except ValueError as error:
         raise invalid(f"tensor parsing error: {alias}") from error
 
 
-def fill_proto(proto: tensor_pb2.TensorProto, array: np.ndarray, dtype: tf.DType):
+def fill_proto(proto: tensor_pb2.TensorProto, array: np.ndarray, dtype: tf.DType, as_content: bool = False):
     """Writes an array into an empty TensorProto, one value per element in the field of its type, such as `float_val`.
 
-    That is what TensorFlow Serving sends, and what callers read without TensorFlow; `tf.make_tensor_proto` would write
-    the raw bytes of `tensor_content` instead.
+    That is what TensorFlow Serving sends unless it was asked for raw bytes, `as_content`.
     """
     array = np.asarray(array, object if dtype == tf.string else None)
-    if dtype not in _FIELDS:
-        proto.CopyFrom(tf.make_tensor_proto(array, dtype))
-        return
-    proto.dtype = dtype.as_datatype_enum
-    for size in array.shape:
-        proto.tensor_shape.dim.add(size=size)
-    if dtype in (tf.float16, tf.bfloat16):
-        array = array.view(np.uint16)  # half_val holds the bits
-    flat, values = array.ravel(), getattr(proto, _FIELDS[dtype])
-    for start in range(0, len(flat), _PART):
-        values.extend(flat[start : start + _PART].tolist())
-
-
-def fill_content(proto: tensor_pb2.TensorProto, array: np.ndarray, dtype: tf.DType):
-    """Writes an array into an empty TensorProto, as raw bytes in `tensor_content`.
-
-    Strings stand there as TensorFlow writes them: the length of each as a varint, then all of them.
-    """
-    array = np.asarray(array, object if dtype == tf.string else None)
-    proto.dtype = dtype.as_datatype_enum
-    for size in array.shape:
-        proto.tensor_shape.dim.add(size=size)
-    if dtype == tf.string:
-        texts = array.ravel().tolist()
-        proto.tensor_content = b"".join([*(_varint(len(text)) for text in texts), *texts])
+    if as_content or dtype.as_datatype_enum in wire.FIELDS:
+        wire.write_array(proto, array, dtype.as_datatype_enum, as_content)
     else:
-        proto.tensor_content = np.ascontiguousarray(array).tobytes()
+        proto.CopyFrom(tf.make_tensor_proto(array, dtype))
 
 
 def type_name(datatype: int) -> str:
     """Returns the runtime's word for a DataType number: "float", "int64", "string"."""
     return types_pb2.DataType.Name(datatype).removeprefix("DT_").lower()
-
-
-def _varint(number):
-    groups = [number & 0x7F]
-    while number := number >> 7:
-        groups.append(number & 0x7F)
-    return bytes([*(group | 0x80 for group in groups[:-1]), groups[-1]])
-
-
-def _check_texts(values, elements, limits):
-    sizes = list(map(len, values))
-    limits.check_texts(sizes)
-    if len(values) < elements:
-        # TensorFlow copies the text as often as it stands there.
-        limits.check_text(max(sizes, default=0) * (elements - len(values)))
-
-
-_NUMBERED = {dtype.as_datatype_enum: field for dtype, field in _FIELDS.items()}

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from absl import logging
 
 # === Regular files ===
-# Files that can be read from their beginning to their end: no pipe, socket or device in a file's place.
+# Files that can be read from their beginning to their end: no pipe, socket or device instead.
 #
 # To open a named pipe waits for somebody who writes to it, and a device may have no end: a server that opens what a
 # stranger put into a model's folder would lose a thread, or its memory.
@@ -106,7 +106,7 @@ def find_versions(base_path: str) -> dict[int, str]:
     "00000123" is version 123; of two names for one number the first in alphabetical order counts, with a warning. What
     has another name, or is no directory, is not a version: an export writes aside, under such a name, and renames. A
     name of which the file system does not say what it is, such as a link to itself, is a version: one that cannot be
-    loaded, of which the reason can be told.
+    loaded, of which the reason can be given.
 
     Raises:
         OSError: `base_path` cannot be listed, or has far too many names.

@@ -1,4 +1,4 @@
-"""One served model: those of its versions that its policy asks for, exchanged without losing a request."""
+"""One served model: loads, warms up and exchanges the versions that its policy asks for without losing a request."""
 
 import contextlib
 import dataclasses
@@ -18,19 +18,17 @@ from tensorflow_serving.apis import prediction_log_pb2
 from bert_tf.serving.limits import ServingError, failed_precondition, invalid, not_found
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.batching import Batcher
-from bert_tf.serving.server.bundle import DEFAULT, Bundle
 from bert_tf.serving.server.classify import classify, multi_inference, regress
 from bert_tf.serving.server.model_config import LATEST, Policy
+from bert_tf.serving.server.options import DEFAULT, Bundle
 from bert_tf.serving.server.predict import INTERNAL, Call, predict
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.version_folders import check_regular, explain_no_versions, find_versions, folder_fingerprint
 from bert_tf.serving.server.workload import Workload
 
 # === Warmup ===
-# Warm-up: requests that an export brings along, run before its version serves, so that no caller waits for them.
-#
-# The first run of a signature is slow, because TensorFlow then optimizes its graph. That is done beforehand for every
-# signature, also for those that no request is there for.
+# The first run of a signature is slow, because TensorFlow then optimizes its graph. That is done before a version
+# serves for every signature, also for those of which the export's warm-up file has no request.
 
 
 FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
@@ -83,7 +81,7 @@ def replay(version, folder: str, iterations: int = 1) -> int:
                 _HANDLERS[kind](version, getattr(log, kind).request)
         else:
             logging.warning("%s: record %d, a %s, is none that this server warms up with.", path, count, kind)
-    metrics.observe_warmup(folder, "OK", time.monotonic() - started)
+    metrics.WARMUP_LATENCY.labels(folder, "OK").observe((time.monotonic() - started) * 1e6)
     return count
 
 
@@ -94,7 +92,7 @@ _TFLITE = "model.tflite"
 _UNKNOWN, _NOT_FOUND = 2, 5  # canonical code numbers
 _FORGOTTEN = "Did you forget to name your leaf directory as a number (eg. '/1/')?"
 
-# (signature, {input alias: array}, output aliases, call, its `sequences.Plan` or none) -> {output alias: array}; raises
+# (signature, {input alias: array}, output aliases, call, its RequestPlan or None) -> {output alias: array}; raises
 # ServingError
 Compute = Callable[..., dict[str, np.ndarray]]
 
@@ -138,7 +136,8 @@ class Version:
         name: of the model.
         number: of the version.
         model: what runs.
-        compute: runs it, for itself or in a batch with others.
+        compute: runs it for one request or one batch.
+        batched: runs it in a batch with other requests; None: each request is computed for itself.
         workload: of the server: what runs and waits, of all models.
         batcher: of this version alone, closed with it; None: it has none.
         running: requests in it now.
@@ -150,6 +149,7 @@ class Version:
     model: SavedModel
     compute: Compute
     workload: Workload
+    batched: Callable | None = None
     batcher: Batcher | None = None
     running: int = 0
     retired: bool = False
@@ -187,7 +187,7 @@ class Refusal:
 
 @dataclasses.dataclass(frozen=True)
 class Loading:
-    """How versions are loaded.
+    """Settings of the loading of versions.
 
     Attributes:
         bundle: what is loaded of a version, and how it is warmed and run.
@@ -342,7 +342,7 @@ class ServedModel:
         """Returns {version: folder}, and says once what is wrong where there is none, or not all that are wanted."""
         try:
             folders = find_versions(self.base_path)
-            complaint = self._find_missing(policy, folders)
+            complaint = self._explain_missing(policy, folders)
         except (OSError, ValueError) as error:
             folders, complaint = {}, f"No version of {self.name} was found: {error}."
         if complaint and complaint != self._complaint:
@@ -350,7 +350,7 @@ class ServedModel:
         self._complaint = complaint
         return folders
 
-    def _find_missing(self, policy, folders):
+    def _explain_missing(self, policy, folders):
         """Returns sentences about the versions that are not there, in TensorFlow Serving's words where it has some."""
         if not folders:
             complaint = f"No versions of servable {self.name} found under base path {self.base_path}"
@@ -369,7 +369,7 @@ class ServedModel:
         started = time.monotonic()
         self._set_state(number, State("LOADING"))
         try:
-            version, requests = self._make(number, folder)
+            version, requests = self._load_version(number, folder)
         except Exception as error:  # whatever is wrong with one version, the server and the others live on
             self._refuse(number, files, error)
             return False
@@ -387,7 +387,7 @@ class ServedModel:
         logging.info("Serving version %d of %s from %s: %.1f s, %s.", number, self.name, folder, seconds, warmed)
         return True
 
-    def _make(self, number, folder):
+    def _load_version(self, number, folder):
         """Returns (version, how many warm-up requests it has answered)."""
         bundle = self._loading.bundle
         if bundle.prefer_tflite_model and os.path.exists(os.path.join(folder, _TFLITE)):
@@ -396,23 +396,18 @@ class ServedModel:
         workload = self._loading.workload
         version = Version(self.name, number, model, direct(model, workload), workload)
         try:
-            requests = self._warm(version, folder)
+            requests = 0
+            if bundle.enable_model_warmup:
+                requests = replay(version, folder, bundle.num_request_iterations)
+                prepare_signatures(version)
             if self._loading.batcher_of:
                 batcher, own = self._loading.batcher_of(folder)
                 version.batcher = batcher if own else None
-                version.compute = batcher.batch(self.name, version.compute) if batcher else version.compute
+                version.batched = batcher and batcher.batch(self.name, version.compute)
         except BaseException:
             model.close()
             raise
         return version, requests
-
-    def _warm(self, version, folder):
-        bundle = self._loading.bundle
-        if not bundle.enable_model_warmup:
-            return 0
-        requests = replay(version, folder, bundle.num_request_iterations)
-        prepare_signatures(version)
-        return requests
 
     def _may_try(self, number, files):
         refusal = self._refused.get(number)
@@ -445,17 +440,14 @@ class ServedModel:
         if self._loading.unload_turns is None:
             self._free(version)
         else:
-            threading.Thread(target=self._free_in_turn, args=[version], name="unload").start()
+            threading.Thread(target=self._free, args=[version, self._loading.unload_turns], name="unload").start()
 
-    def _free_in_turn(self, version):
-        with self._loading.unload_turns:
-            self._free(version)
-
-    def _free(self, version):
-        if version.batcher:
-            version.batcher.close()
-        version.model.close()
-        self._set_state(version.number, State("END"))
+    def _free(self, version, turn=contextlib.nullcontext()):  # noqa: B008  it keeps nothing
+        with turn:
+            if version.batcher:
+                version.batcher.close()
+            version.model.close()
+            self._set_state(version.number, State("END"))
 
     def _set_state(self, number, state):
         with self._lock:

@@ -1,4 +1,4 @@
-"""How much is computed at a time: graphs that run side by side, in the order in which they came, and tokens in all."""
+"""Limits of what is computed at a time: runs of graphs, in the order of their requests, and tokens of all requests."""
 
 import contextlib
 import dataclasses
@@ -9,14 +9,13 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from bert_tf.serving.limits import invalid, unavailable
-from bert_tf.serving.server.batching_queue import BYTES_PER_TOKEN, SPECIAL_TOKENS, group_of, lengths_of
-from bert_tf.serving.server.predict import Call
+from bert_tf.serving.server.batching import BYTES_PER_TOKEN, SPECIAL_TOKENS, group_of, lengths_of
+from bert_tf.serving.server.predict import Call, Turns
 from bert_tf.serving.server.tensors import Signature
-from bert_tf.serving.server.turns import Turns
 from bert_tf.utils import resources
 
 # === Sequences ===
-# How many tokens a request makes a model compute, and in which parts: as far as a server can tell beforehand.
+# The tokens that a request makes a model compute, and in which parts, as far as a server can tell beforehand.
 
 
 _SIDE_BY_SIDE = ("input_ids", "input_mask", "segment_ids")
@@ -27,7 +26,7 @@ _BYTES_OF_A_TOKEN = 128  # of a text, which take about as much memory to tokeniz
 
 @dataclasses.dataclass(frozen=True)
 class RequestPlan:
-    """How a request is computed.
+    """The tokens and the parts of a request.
 
     Attributes:
         tokens: in all, about: of texts by their bytes, of numbers as many as there are.
@@ -42,7 +41,7 @@ class RequestPlan:
 
 @dataclasses.dataclass(frozen=True)
 class Sequences:
-    """What an export says of the sequences that it reads; the default is that of a model which says nothing.
+    """Lengths of the sequences that an export reads, as it says; the default is that of a model which says nothing.
 
     Attributes:
         positions: the longest that the model has positions for; None: not known.
@@ -67,8 +66,10 @@ class Sequences:
             signature: which is asked.
             inputs: {alias: array}; arrays of numbers, ids and their mask, stand side by side and count once.
         """
-        if self.positions is None or not (rows := _rows(inputs)):
-            tokens = self._apart(inputs)
+        counts = {len(array) if np.ndim(array) else 0 for array in inputs.values()}
+        rows = counts.pop() if len(counts) == 1 else 0
+        if self.positions is None or not rows:
+            tokens = self._count_unpadded(inputs)
             return RequestPlan(tokens, tokens)
         lengths, weights = lengths_of(inputs, self.text_tokens), self._weights(inputs)
         if rows > 1 and group_of(signature, inputs) is not None:
@@ -78,17 +79,25 @@ class Sequences:
                 return RequestPlan(tokens, _PART_TOKENS, tuple(parts))
         return RequestPlan(self._padded(lengths), rows * max(weights))
 
-    def _apart(self, inputs):
-        """Returns the tokens of the texts and numbers of a request each for itself."""
+    def _count_unpadded(self, inputs):
+        """Returns the tokens of the texts and numbers of a request without padding."""
         texts = [text for array in inputs.values() if array.dtype == object for text in array.ravel().tolist()]
-        numbers = _broadcast_size([array.shape for array in inputs.values() if array.dtype != object])
-        return numbers + sum(self._of_text(len(text)) for text in texts)
+        tokens = [len(text) // BYTES_PER_TOKEN + SPECIAL_TOKENS for text in texts]
+        if self.text_tokens:
+            tokens = [min(each, self.text_tokens) for each in tokens]
+        # A graph may add up arrays of one rank, of which each size is then the largest.
+        by_rank = {}
+        for array in inputs.values():
+            if array.dtype != object:
+                by_rank.setdefault(array.ndim, []).append(array.shape)
+        numbers = [math.prod(map(max, zip(*shapes, strict=True))) for shapes in by_rank.values()]
+        return max(numbers, default=0) + sum(tokens)
 
     def check(self, signature: Signature, inputs: Mapping[str, np.ndarray]):
         """Holds a request to what an export that says how long its sequences are has in common.
 
         Raises:
-            ServingError: inputs have different numbers of rows, ids and what stands beside them different shapes, or a
+            ServingError: inputs have different numbers of rows, ids and their mask or segments different shapes, or a
                 sequence has more tokens than the model has positions.
         """
         if self.positions is None:
@@ -126,10 +135,6 @@ class Sequences:
         width = max(lengths) if self.text_tokens else min(max(lengths), self.positions)
         return sum(max(length, width) for length in lengths)
 
-    def _of_text(self, size):
-        tokens = size // BYTES_PER_TOKEN + SPECIAL_TOKENS
-        return min(tokens, self.text_tokens) if self.text_tokens else tokens
-
 
 def _parts(lengths, weights):
     order = np.argsort(lengths, kind="stable")
@@ -148,18 +153,6 @@ def _check_same(what, found):
         raise invalid(f"The inputs {', '.join(found)} must have one {what}. Received {values}")
 
 
-def _broadcast_size(shapes):
-    """Returns the most elements that arrays of these shapes, of one rank, become where a graph adds them up."""
-    by_rank = {len(shape): [each for each in shapes if len(each) == len(shape)] for shape in shapes}
-    return max((math.prod(map(max, zip(*group, strict=True))) for group in by_rank.values()), default=0)
-
-
-def _rows(inputs):
-    """Returns how many rows all inputs have; 0 where they have none, or not equally many."""
-    rows = {len(array) if np.ndim(array) else 0 for array in inputs.values()}
-    return rows.pop() if len(rows) == 1 else 0
-
-
 # === Workload ===
 
 
@@ -170,7 +163,7 @@ _SMALL_ANSWER = 2**14  # elements of an answer that is always sent
 
 
 class Workload:
-    """What a server computes, for all of its models together.
+    """Turns of a server's requests to be computed, for all of its models together.
 
     Args:
         max_concurrent_runs: runs of a graph at a time; 0: two for each core.
@@ -240,7 +233,7 @@ class Workload:
     def turn(self, call: Call, tokens: float) -> Iterator[None]:
         """A block in which a graph computes about so many tokens.
 
-        One of the places is kept for short runs, which wait for each other alone. Of large ones one runs at a time.
+        One of the turns is kept for short runs, which wait for each other alone. Of large ones one runs at a time.
 
         Raises:
             ServingError: before it is the caller's turn, nobody waits for the answer any more.
