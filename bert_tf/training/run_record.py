@@ -22,7 +22,6 @@ import bert_tf
 from bert_tf.models.config import EncoderConfig
 from bert_tf.utils.files import write_text
 from bert_tf.utils.json_files import json_text, read_object
-from bert_tf.utils.settings import Settings
 
 RUN_FILE = "run.json"
 _KIND, _REMEDY = "the record of a run, in JSON", "take it away, and the run's settings must be given again"
@@ -40,7 +39,8 @@ class RunRecord:
 
     Args:
         task: its name.
-        settings: all of the program.
+        settings: {name: value} of all the program's flags.
+        given: names of those that the user gave.
         config: the model's configuration as JSON values.
         tokenizer: the model's.
         files: of the data: split -> paths.
@@ -50,7 +50,8 @@ class RunRecord:
     def __init__(
         self,
         task: str,
-        settings: Settings,
+        settings: Mapping[str, Any],
+        given: Iterable[str],
         config: EncoderConfig,
         tokenizer,
         files: Mapping[str, Iterable[str]],
@@ -58,8 +59,8 @@ class RunRecord:
     ):
         self._known = {
             "task": task,
-            "given": sorted(settings.given),
-            "settings": settings.to_dict(),
+            "given": sorted(given),
+            "settings": dict(sorted(settings.items())),
             "identity": identity,
             "model": config.to_dict(),
         }

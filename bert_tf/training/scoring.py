@@ -11,7 +11,6 @@ from bert_tf.data import dataset
 from bert_tf.evaluation.metrics import mean_loss
 from bert_tf.training import step
 from bert_tf.training.loop import RunConfig
-from bert_tf.utils.settings import Settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,18 +184,3 @@ class BatchSettings:
 
     def _batches(self, examples, order):
         return dataset.build_batches(examples, order, self.max_seq_length, self.by_length, self._width_step)
-
-
-def batching_of(settings: Settings, use_xla: bool) -> BatchSettings:
-    """Returns what the settings `max_seq_length`, `bucket_by_length` and `bucket_batches` say.
-
-    Raises:
-        ValueError: the number of batches was given, but nothing is sorted.
-    """
-    by_length = settings.bucket_by_length
-    if not by_length and "bucket_batches" in settings.given:
-        raise ValueError(
-            "`bucket_batches` must come with `bucket_by_length`. Received `bucket_by_length=false` with it; leave one "
-            "of them out."
-        )
-    return BatchSettings(settings.max_seq_length, by_length, use_xla, settings.get("bucket_batches"))

@@ -11,7 +11,6 @@ import pytest
 
 from bert_tf.training.history import History
 from bert_tf.training.run_record import RunRecord, commit, fingerprints, package_versions
-from bert_tf.utils.settings import Settings
 from tests import tiny
 
 
@@ -63,8 +62,9 @@ def test_a_run_that_starts_writes_it(tmp_path):
     vocab = tmp_path / "vocab.txt"
     vocab.write_text("[PAD]\n")
     tokenizer = types.SimpleNamespace(vocab_file=str(vocab), vocab_size=1)
-    settings = Settings({"seed": 0, "learning_rate": 1e-4, "input_file": ["a"]}, ["learning_rate"])
-    record = RunRecord("task", settings, tiny.config(), tokenizer, {"train": [str(vocab)]}, {"seed": 0})
+    settings = {"seed": 0, "learning_rate": 1e-4, "input_file": ["a"]}
+    known = tiny.config(), tokenizer, {"train": [str(vocab)]}, {"seed": 0}
+    record = RunRecord("task", settings, ["learning_rate"], *known)
     out = tmp_path / "out"
     out.mkdir()
     history = History(str(out), {}, record=record)
@@ -98,7 +98,7 @@ def test_a_file_that_changed_while_a_run_was_stopped_is_named(tmp_path):
 
     def history(**changed):
         read = {**files, **changed}
-        record = RunRecord("task", Settings({}), tiny.config(), tokenizer, read, {"num_train_steps": 8})
+        record = RunRecord("task", {}, [], tiny.config(), tokenizer, read, {"num_train_steps": 8})
         return History(os.fspath(tmp_path), {}, record=record)
 
     history().start(0, None)

@@ -9,13 +9,12 @@ import pytest
 
 from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training import fine_tuning, history, lr_range_test
+from bert_tf.training import fine_tuning, history
+from bert_tf.training.fine_tuning import with_tested_rate
 from bert_tf.training.history import History, RangeTest
 from bert_tf.training.loop import RunConfig
-from bert_tf.training.lr_range_test import with_tested_rate
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.trainer import Trainer
-from bert_tf.utils.settings import Settings
 from tests import tiny
 
 TASK = tiny.shallow(ClassificationTask)(tiny.config(dropout=0.1), 2)
@@ -60,7 +59,7 @@ def test_the_run_is_to_the_bit_the_one_with_the_rate_given(tmp_path):
 def measured(monkeypatch):
     """Counts the tests that are made, none of them really."""
     made = []
-    monkeypatch.setattr(lr_range_test, "measure_lr_range", lambda task, run, batches: made.append(run) or TEST)
+    monkeypatch.setattr(fine_tuning, "measure_lr_range", lambda task, run, batches: made.append(run) or TEST)
     return made
 
 
@@ -98,30 +97,29 @@ def test_a_run_that_began_with_a_given_rate_is_not_continued(tmp_path, measured)
 
 
 def test_a_loss_that_is_no_number_ends_the_test(tmp_path, monkeypatch):
-    monkeypatch.setattr(lr_range_test, "_steps", lambda *_: ([1e-6] * 4, [0.7] * 4))
+    monkeypatch.setattr(fine_tuning, "_steps", lambda *_: ([1e-6] * 4, [0.7] * 4))
     with pytest.raises(ValueError, match="Received one that is none after 4 steps"):
-        lr_range_test.measure_lr_range(TASK, _run(tmp_path), None)
+        fine_tuning.measure_lr_range(TASK, _run(tmp_path), None)
     assert not os.listdir(tmp_path)
 
 
 def test_a_test_ends_where_the_loss_is_lost():
-    assert not lr_range_test._is_lost([0.7] * 4) and not lr_range_test._is_lost([0.7, 5.0, 0.7, 0.7, 0.7, 0.7])
-    assert lr_range_test._is_lost([0.7] * 10 + [2.0] * 5)
+    assert not fine_tuning._is_lost([0.7] * 4) and not fine_tuning._is_lost([0.7, 5.0, 0.7, 0.7, 0.7, 0.7])
+    assert fine_tuning._is_lost([0.7] * 10 + [2.0] * 5)
 
 
 @pytest.mark.parametrize(
-    ("given", "steps", "message"),
+    ("do_train", "unfreeze_epochs", "steps", "message"),
     [
-        ({"do_train": False}, 0, "must come with `do_train`. Received it without"),
-        ({"unfreeze_epochs": 0.5}, 500, "must come without `unfreeze_epochs`. Received both"),
-        ({}, 79, r"must be for a run of at least 80 steps.* Received one of 79 steps; give a rate"),
-        ({}, 80, None),
+        (False, 0.0, 0, "must come with `do_train`. Received it without"),
+        (True, 0.5, 500, "must come without `unfreeze_epochs`. Received both"),
+        (True, 0.0, 79, r"must be for a run of at least 80 steps.* Received one of 79 steps; give a rate"),
+        (True, 0.0, 80, None),
     ],
 )
-def test_where_a_test_makes_no_sense_it_is_refused(given, steps, message):
-    settings = Settings({"do_train": True, "unfreeze_epochs": 0.0, **given})
+def test_a_range_test_that_would_say_nothing_is_refused(do_train, unfreeze_epochs, steps, message):
     if message is None:
-        fine_tuning._check_range_test(settings, steps)
+        fine_tuning._check_range_test(do_train, unfreeze_epochs, steps)
         return
     with pytest.raises(ValueError, match=f"`learning_rate=auto` {message}"):
-        fine_tuning._check_range_test(settings, steps)
+        fine_tuning._check_range_test(do_train, unfreeze_epochs, steps)
