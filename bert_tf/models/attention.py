@@ -4,7 +4,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.models import fused_int8, tensor_parallel
-from bert_tf.models.layers import Dropout, LayerNorm, Linear
+from bert_tf.models.layers import ConfiguredLayer, Dropout, LayerNorm, Linear
 from bert_tf.models.lora import Lora
 from bert_tf.models.row_packing import merge_heads, unflatten
 
@@ -39,8 +39,8 @@ def attention_bias(input_mask, sentence_ids=None, dtype="float32", causal=False)
     return tf.where(visible, tf.cast(0, dtype), tf.cast(MASKED, dtype))
 
 
-class ResidualLayer(keras.layers.Layer):
-    """The numbers, the shapes and the configuration that `SelfAttention` and `TransformerBlock` have in common.
+class ResidualLayer(ConfiguredLayer):
+    """The numbers and the shapes that `SelfAttention` and `TransformerBlock` have in common.
 
     Args: those that both take; see there.
     """
@@ -79,18 +79,6 @@ class ResidualLayer(keras.layers.Layer):
         y = keras.KerasTensor(x.shape, self.compute_dtype)
         B, S = x.shape[:2]
         return (y, keras.KerasTensor((B, self.num_heads, S, S), self.compute_dtype)) if return_probs else y
-
-    def get_config(self):
-        return super().get_config() | {
-            "num_heads": self.num_heads,
-            "attention_dropout": self.attention_dropout_rate,
-            "hidden_dropout": self.hidden_dropout_rate,
-            "initializer_range": self.initializer_range,
-            "epsilon": self.epsilon,
-            "head_width": self.head_width,
-            "lora": self.lora and self.lora.to_dict(),
-            "norm_first": self.norm_first,
-        }
 
 
 @keras.saving.register_keras_serializable("bert_tf")

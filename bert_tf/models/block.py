@@ -73,6 +73,3 @@ class TransformerBlock(ResidualLayer):
             return fused_int8.feed_forward(z, inner, outer, residual, adds)
         share = self.dropout(outer(inner(z, training=training)), training=training)
         return residual + share if adds else share
-
-    def get_config(self):
-        return super().get_config() | {"intermediate_size": self.intermediate_size, "hidden_act": self.hidden_act}

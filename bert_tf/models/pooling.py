@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import keras
 import tensorflow as tf
 
+from bert_tf.models.layers import ConfiguredLayer
 from bert_tf.utils.names import LAYERS, POOLINGS
 
 Layers = str | Sequence[int]  # one of names.LAYERS, or indices of blocks, whose outputs are put side by side
@@ -123,7 +124,7 @@ def check_pooling(pooling: Pooling, is_decoder: bool = False):
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class PooledFeatures(keras.layers.Layer):
+class PooledFeatures(ConfiguredLayer):
     """What an `Encoder` gave for rows -> a vector for each row, in float32 whatever the encoder computes in.
 
     Args:
@@ -146,9 +147,6 @@ class PooledFeatures(keras.layers.Layer):
         each = sum(1 + (name == "mean_max") for name in _names(self.pooling))
         width = parts * each * outputs["sequence_output"].shape[-1]
         return keras.KerasTensor((input_mask.shape[0], width), "float32")
-
-    def get_config(self):
-        return super().get_config() | {"layers": self.layers, "pooling": self.pooling, "normalize": self.normalize}
 
 
 def _names(pooling):

@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.models.heads import ClassificationHead
-from bert_tf.models.layers import Dropout
+from bert_tf.models.layers import ConfiguredLayer, Dropout
 from bert_tf.models.pooling import LayerSum
 
 GATES = 4  # enter, forget, new and leave, in Keras's order: input, forget, cell, output
@@ -40,7 +40,7 @@ class _LSTMStep(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class BiLSTM(keras.layers.Layer):
+class BiLSTM(ConfiguredLayer):
     """An LSTM from left to right and one from right to left (Hochreiter and Schmidhuber 1997).
 
     What keras.layers.Bidirectional computes with two LSTMs, but states and gates are float32 whatever the precision,
@@ -99,12 +99,9 @@ class BiLSTM(keras.layers.Layer):
     def compute_output_spec(self, values, input_mask):
         return keras.KerasTensor((*values.shape[:-1], 2 * self.units), self.compute_dtype)
 
-    def get_config(self):
-        return super().get_config() | {"units": self.units}
-
 
 @keras.saving.register_keras_serializable("bert_tf")
-class BiLSTMHead(keras.layers.Layer):
+class BiLSTMHead(ConfiguredLayer):
     """A sum of layers or all of them side by side, `BiLSTM` layers, and a linear layer, for each token or the sequence.
 
     Args:
@@ -164,17 +161,6 @@ class BiLSTMHead(keras.layers.Layer):
     def compute_output_spec(self, layers, input_mask, training=None):
         shape = input_mask.shape[:1] if self.of_row else input_mask.shape
         return keras.KerasTensor((*shape, self.num_labels), "float32")
-
-    def get_config(self):
-        return super().get_config() | {
-            "num_labels": self.num_labels,
-            "units": self.units,
-            "is_weighted": self.is_weighted,
-            "dropout": self.dropout_rate,
-            "initializer_range": self.initializer_range,
-            "num_layers": self.num_layers,
-            "of_row": self.of_row,
-        }
 
 
 def bilstm_on_top(encoder, inputs: Mapping, num_labels: int, units: int, of_row: bool = False):

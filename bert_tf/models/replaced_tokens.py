@@ -152,11 +152,4 @@ class ReplacedTokenPretrainer(NamedInputsModel):
         }
 
     def get_config(self):
-        return {
-            "name": self.name,
-            "trainable": self.trainable,
-            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
-            "config": self.config.to_dict(),
-            "generator": self.generator_config.to_dict(),
-            "rematerialize": self.rematerialize,
-        }
+        return super().get_config() | {"generator": self.generator_config.to_dict()}

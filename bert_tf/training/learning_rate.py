@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.checkpoints.name_map import WORDS
+from bert_tf.models.layers import config_of_arguments
 
 # === Schedules ===
 # How the learning rate moves over a run.
@@ -40,11 +41,7 @@ class _Warmup(keras.optimizers.schedules.LearningRateSchedule):
         return tf.clip_by_value((step - self.num_warmup_steps) / after, 0.0, 1.0)
 
     def get_config(self):
-        return {
-            "learning_rate": self.learning_rate,
-            "num_train_steps": self.num_train_steps,
-            "num_warmup_steps": self.num_warmup_steps,
-        }
+        return config_of_arguments(self)
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -88,9 +85,6 @@ class WarmupPolynomialDecay(_Warmup):
     def decayed(self, step):
         return self.learning_rate * (1 - self.since_warmup(step)) ** self.power
 
-    def get_config(self):
-        return super().get_config() | {"power": self.power}
-
 
 @keras.saving.register_keras_serializable("bert_tf")
 class WarmupCosineDecay(_Warmup):
@@ -133,9 +127,6 @@ class WarmupTrapezoid(_Warmup):
         left = (self.num_train_steps - step) / max(self.num_decay_steps, 1)
         return self.learning_rate * tf.clip_by_value(left, 0.0, 1.0)
 
-    def get_config(self):
-        return super().get_config() | {"num_decay_steps": self.num_decay_steps}
-
 
 @keras.saving.register_keras_serializable("bert_tf")
 class ExponentialRise(keras.optimizers.schedules.LearningRateSchedule):
@@ -159,7 +150,7 @@ class ExponentialRise(keras.optimizers.schedules.LearningRateSchedule):
         return self.lowest * tf.exp(share * math.log(self.highest / self.lowest))
 
     def get_config(self):
-        return {"lowest": self.lowest, "highest": self.highest, "num_steps": self.num_steps}
+        return config_of_arguments(self)
 
 
 # Name on the command line -> factory(learning_rate, num_train_steps, num_warmup_steps).
