@@ -6,20 +6,17 @@ import importlib
 import json
 import math
 import os
-import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import keras
 import numpy as np
-import tensorflow as tf
 from absl import logging
 
-import bert_tf
 from bert_tf.training.run_record import RunRecord, commit
 from bert_tf.utils.files import atomic_open, read_text, write_text
 from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Page, kept
+from bert_tf.utils.resources import package_versions
 
 # === Rate choice ===
 # What a range test of the learning rate says: its curve, the rate that follows from it, and the page's plot.
@@ -277,6 +274,7 @@ HISTORY_FILE = "history.jsonl"
 REPORT_FILE = "report.html"
 RANGE_TEST = "range_test"
 
+_PACKAGES = ("tensorflow", "keras", "numpy")
 _SECONDS = 0.5  # that a page takes to draw, at least
 _PAUSE = 1000  # times as long until the next one: pages cost less than 0.1 % of the training
 
@@ -330,7 +328,13 @@ class History:
         if self._record:
             self._record.check(self._directory, step)
         lines = [line for line in read_history(self._path) if line["step"] <= step or line["kind"] == "start"]
-        values = {"from": origin, "flags": self._flags, "versions": _versions(), "git": commit(), **self._data}
+        values = {
+            "from": origin,
+            "flags": self._flags,
+            "versions": package_versions(_PACKAGES),
+            "git": commit(),
+            **self._data,
+        }
         self._lines = [*lines, _line("start", step, values)]
         self._write_all()
         if self._record:
@@ -457,8 +461,3 @@ def _as_given(value):
 def _finite(value):
     value = float(value)
     return value if math.isfinite(value) else None
-
-
-def _versions():
-    modules = {"bert_tf": bert_tf, "tensorflow": tf, "keras": keras, "numpy": np}
-    return {"python": platform.python_version()} | {name: module.__version__ for name, module in modules.items()}

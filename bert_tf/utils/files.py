@@ -236,14 +236,19 @@ def content_of(path: str | os.PathLike) -> str:
     if not os.path.isfile(path):
         return "no file"
     size = os.path.getsize(path)
+    only_ends = size > _MOST_READ
+    return f"{size} bytes, SHA-256{' of its ends' if only_ends else ''} {sha256(path, only_ends)[:16]}"
+
+
+def sha256(path: str | os.PathLike, only_ends: bool = False) -> str:
+    """Returns the SHA-256 of a file's bytes in hexadecimal digits, or `only_ends` that of its first and last MiB."""
     with open(path, "rb") as file:
-        if size <= _MOST_READ:
-            digest, of = hashlib.file_digest(file, "sha256"), ""
-        else:
-            digest, of = hashlib.sha256(file.read(_END)), " of its ends"
-            file.seek(-_END, os.SEEK_END)
-            digest.update(file.read(_END))
-    return f"{size} bytes, SHA-256{of} {digest.hexdigest()[:16]}"
+        if not only_ends:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+        digest = hashlib.sha256(file.read(_END))
+        file.seek(max(file.tell(), os.path.getsize(path) - _END))
+        digest.update(file.read(_END))
+    return digest.hexdigest()
 
 
 def check_exists(path: str, parameter: str | None = None):

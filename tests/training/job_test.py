@@ -13,8 +13,7 @@ from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training import step
 from bert_tf.training.history import History, read_history
-from bert_tf.training.interruption import Stopped
-from bert_tf.training.loop import RunConfig
+from bert_tf.training.loop import RunConfig, Stopped
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.step import TrainStep
 from bert_tf.training.trainer import Trainer, prepare_directory

@@ -32,8 +32,7 @@ from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.labels import class_weights
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.training.fine_tuning import FineTuningConfig, fine_tuning_config
-from bert_tf.training.interruption import Stopped
-from bert_tf.training.loop import RunConfig
+from bert_tf.training.loop import RunConfig, Stopped
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.step import StepConfig, xla_by_default
 from bert_tf.training.trainer import Trainer
