@@ -122,7 +122,7 @@ def lora_in(directory: str | os.PathLike) -> Lora | None:
 
 
 def task_in(directory: str | os.PathLike) -> dict[str, Any] | None:
-    """Returns what the task.json beside a trained model says, as it stands; None: there is none.
+    """Returns what the task.json next to a trained model says, as it stands; None: there is none.
 
     A KerasHub preset has a file of this name, too, which says nothing of ours.
 

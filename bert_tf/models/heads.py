@@ -10,7 +10,7 @@ _NEVER = -1e30  # a logit whose exponential is 0, and which can be added to othe
 
 @keras.saving.register_keras_serializable("bert_tf")
 class ClassificationHead(ConfiguredLayer):
-    """Dropout and one linear layer on the pooled output (run_classifier.py's `create_model`), or on every piece.
+    """Dropout and one linear layer on the pooled output (run_classifier.py's `create_model`), or on every token.
 
     One head serves one label (softmax over `num_labels`), several labels (a sigmoid each) and regression (one number):
     they differ in the loss and in what is made of the scores, not in the weights.
@@ -66,7 +66,7 @@ class ClassificationHead(ConfiguredLayer):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class QuestionAnsweringHead(ConfiguredLayer):
-    """Two scores for every piece: an answer begins here, an answer ends here (run_squad.py's `create_model`).
+    """Two scores for every token: an answer begins here, an answer ends here (run_squad.py's `create_model`).
 
     Its weights bear the names that they have in Google's checkpoints once it is built in the scope `cls`.
 
@@ -101,7 +101,7 @@ class QuestionAnsweringHead(ConfiguredLayer):
 
 
 def span_logits(logits, input_mask) -> dict:
-    """Returns two scores for every piece as `QuestionAnsweringHead` does, of logits that another head made.
+    """Returns two scores for every token as `QuestionAnsweringHead` does, of logits that another head made.
 
     Args:
         logits: float32 [B, S, 2].

@@ -174,7 +174,7 @@ def current_seed():
 
 @keras.saving.register_keras_serializable(_PACKAGE)
 class Dropout(ConfiguredLayer):
-    """Zeroes a share `rate` of the numbers while training and scales the rest by 1 / (1 - rate).
+    """Zeroes a share `rate` of the numbers while training and scales the others by 1 / (1 - rate).
 
     keras.layers.Dropout keeps its random state in a variable of each layer; here the masks are a function of the
     `seed_scope` and the layer's path, so nothing need be saved to repeat them.

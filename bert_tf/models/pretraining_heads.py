@@ -15,7 +15,9 @@ from bert_tf.models.model_inputs import ENCODER_FEATURES, NamedInputsModel, enco
 
 @keras.saving.register_keras_serializable("bert_tf")
 class MaskedLMHead(ConfiguredLayer):
-    """Scores of every word piece at the masked places: LayerNorm(act(W x + b)) E^T + c, E being the word embeddings.
+    """Scores every token of the vocabulary at the masked positions: LayerNorm(act(W x + b)) E^T + c.
+
+    E are the word embeddings.
 
     The rows are gathered first: the product with the vocabulary is the dearest of the whole network, and some 15 % of
     the places need it.
@@ -112,7 +114,7 @@ class NextSentenceHead(ConfiguredLayer):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class ReplacedTokenHead(ConfiguredLayer):
-    """A score for every piece: is it what the text had, or was it replaced (ELECTRA, Clark et al. 2020, section 2).
+    """A score for every token: is it what the text had, or was it replaced (ELECTRA, Clark et al. 2020, section 2).
 
     Args:
         hidden_act, initializer_range: as in `EncoderConfig`.

@@ -30,7 +30,7 @@ NUM_STEPS = 80  # of a range test
 
 @dataclasses.dataclass(frozen=True)
 class FineTuningConfig:
-    """How long a model is trained on its examples, and which of its layers move. Each is also the flag of that name.
+    """The length of fine-tuning, and which layers move how fast. Each number is also the flag of that name.
 
     Attributes:
         num_train_epochs: passes over the examples.

@@ -138,7 +138,7 @@ _HEADINGS = {
 }
 _TRAIN, _HELD_OUT, _COMMONEST = "train", "held out", "always the commonest answer"
 _COLOURS = {_TRAIN: FILL, _HELD_OUT: ACCENT, _COMMONEST: INK}
-_LINES = {_TRAIN: "-", _HELD_OUT: "--", _COMMONEST: ":"}  # the curves are told apart without colours too
+_LINES = {_TRAIN: "-", _HELD_OUT: "--", _COMMONEST: ":"}  # the curves can be distinguished without colours too
 _OF_COMMONEST = "_of_commonest"  # a score so named belongs to the score whose name comes before
 _FEW = 50  # points of a curve that are marked one by one
 

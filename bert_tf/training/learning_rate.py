@@ -163,7 +163,7 @@ SCHEDULES = {
 
 
 # === Word rate ===
-# How fast the word embeddings move in pretraining, beside all other weights.
+# How fast the word embeddings move in pretraining, compared with all other weights.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,7 +208,7 @@ class WordRate:
 # === Layer rates ===
 # Which layers of an encoder move in fine-tuning, from which step on, and how fast.
 #
-# Layers are told by the paths of their variables, google-research/bert's, and by these depths, L being their number:
+# Layers are known by the paths of their variables, google-research/bert's, and by these depths, L being their number:
 #
 #     bert/embeddings/...         0
 #     bert/encoder/layer_N/...    N + 1

@@ -113,7 +113,7 @@ class AdamW(keras.optimizers.Optimizer):
             first, second = self._correction(self.beta_1, index), tf.sqrt(self._correction(self.beta_2, index))
             rate, epsilon = rate * second / first, epsilon * second
         # TensorFlow's fused kernel, one pass over memory. Its own bias correction counts the steps of all variables
-        # alike, and is none when it is told that both powers are 0.
+        # alike, and is none when it is given 0 for both powers.
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=m.handle,

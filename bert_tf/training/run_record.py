@@ -33,7 +33,7 @@ _MOST_HASHED = 2 * 2**30  # bytes of data that are read to be hashed: seconds
 
 
 class RunRecord:
-    """What is known of a run before it starts; `write` adds what is known then.
+    """The record of a run as far as it is known before the start; `write` adds the others.
 
     Args:
         task: its name.

@@ -127,7 +127,7 @@ _XLA_WIDTHS = 4
 
 @dataclasses.dataclass(frozen=True)
 class BatchSettings:
-    """How batches are made of examples.
+    """The widths and the order in which tokenized examples become batches.
 
     Attributes:
         max_seq_length: longest row.

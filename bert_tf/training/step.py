@@ -134,7 +134,7 @@ def _gathering(strategy):
 
 
 # === Out of memory ===
-# The first step of a run that does not fit: the same batch, in smaller pieces.
+# The first step of a run that does not fit: the same batch, in smaller parts.
 
 
 def micro_batches(rows: int) -> list[int]:
@@ -209,7 +209,7 @@ _STEPS_TO_GROW = 2000  # after so many finite steps the loss scale doubles (Mici
 
 @dataclasses.dataclass(frozen=True)
 class StepConfig:
-    """What a step does besides the task.
+    """The settings of a training step that no task decides.
 
     Attributes:
         seed: of every dropout mask; masks are a function of (seed, step, replica, micro-batch).

@@ -75,7 +75,7 @@ def make_history(tracker: str | None, *args, **kwargs) -> History:
 
 
 class TrackedHistory(History):
-    """A `History` that is told to a tracker too; where that cannot be reached later on, a warning says so.
+    """A `History` that is written to a tracker too; where that cannot be reached later on, a warning says so.
 
     Args:
         tracker: a key of `TRACKERS`.

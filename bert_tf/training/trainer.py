@@ -66,7 +66,7 @@ def prepare_directory(directory: str, anew: bool = False, others: tuple[str, ...
 
 
 # === Actions ===
-# What happens beside a step: small callables, action(step, results, state), that the loop knows nothing of.
+# What happens after a step: small callables, action(step, results, state), that the loop knows nothing of.
 
 
 # Results of a step that are no curves of their own.
@@ -96,7 +96,7 @@ class Events:
 class ProgressLog:
     """Logs loss, rate and time left, and writes them for TensorBoard to `output_dir`/train.
 
-    On a terminal they stand beside a bar, and only the last line is logged.
+    On a terminal they stand next to a bar, and only the last line is logged.
 
     Args:
         run: a `RunConfig`.
@@ -403,7 +403,7 @@ class Trainer:
             stack.enter_context(lock())
 
     def _begin(self, on_begin, progress, evaluation, earlier, start, state):
-        """What `fit` calls before the first step, and again after the run went back: `earlier` holds where it began."""
+        """Is called by `fit` before the first step, and again after a rollback: `earlier` holds where it began."""
         self._average = state.step.average
         if not earlier:
             cluster.by_chief(on_begin, state.model)

@@ -213,7 +213,7 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]+)*")
 
 @dataclasses.dataclass(frozen=True)
 class TextOptions:
-    """How text becomes documents.
+    """The rules by which text is split into documents and sentences.
 
     Attributes:
         text_column: the field of a JSON object that holds its text.
