@@ -1,13 +1,10 @@
 """The configuration of an encoder: a frozen dataclass, from and to JSON in Google's and Hugging Face's dialects."""
 
 import dataclasses
-import functools
 import json
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
-
-from absl import logging
 
 from bert_tf.models import config_files, families
 from bert_tf.models.lora import Lora
@@ -86,7 +83,7 @@ def check_keys(values: Mapping[str, Any]):
     for key, (allowed, computed) in ((key, rule) for each in rules for key, rule in each.items()):
         if key in values and not any(type(values[key]) is type(value) and values[key] == value for value in allowed):
             raise ValueError(
-                f"{key} must be {_as_json(allowed[0])} or absent, for here {computed}. Received: "
+                f"{key} must be {json.dumps(allowed[0])} or absent, for here {computed}. Received: "
                 f"{brief(values[key])}; take another model."
             )
 
@@ -101,16 +98,7 @@ def say_unknown(path: str, values: Mapping[str, Any], known: Iterable[str]):
     """
     tables = READ.union(known, COMPUTED, *WITHOUT_EFFECT.values(), *COMPUTED_BY.values())
     if unknown := sorted(key for key in values if key not in tables):
-        _say(path, tuple(unknown))
-
-
-@functools.cache
-def _say(path, keys):
-    logging.warning("%s: settings that are not known here have no effect: %s.", path, ", ".join(keys)[:500])
-
-
-def _as_json(value):
-    return {True: "true", False: "false", None: "null"}.get(value, f'"{value}"')
+        config_files.warn_of_unknown_keys(path, tuple(unknown))
 
 
 # === Config ===

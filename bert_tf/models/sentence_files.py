@@ -7,13 +7,11 @@ config_sentence_transformers.json   prompts, and which of them is put before eve
 """
 
 import dataclasses
-import functools
 import os
 from collections.abc import Mapping
 from typing import Any
 
-from absl import logging
-
+from bert_tf.models.config_files import warn_of_unknown_keys
 from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_list, read_object
 from bert_tf.utils.names import POOLINGS
@@ -222,13 +220,8 @@ def _checked(path, keys):
                 f"{brief(values[key])}; name another model, or take the key out to have its vectors without it."
             )
     if unknown := sorted(values.keys() - {*known, *computed}):
-        _say_unknown_keys(path, tuple(unknown))
+        warn_of_unknown_keys(path, tuple(unknown))
     return values
-
-
-@functools.cache
-def _say_unknown_keys(path, keys):
-    logging.warning("%s: settings that are not known here have no effect: %s.", path, ", ".join(keys)[:500])
 
 
 def _read(path):

@@ -57,7 +57,7 @@ class Scorer:
         parts, real = [], []
         for batch in scoring.batches():
             parts.append(tf.nest.map_structure(step.collect, self._run(batch)))
-            real.append(_is_real(batch))
+            real.append(np.asarray(batch.get("is_real_example", np.ones(len(batch["input_ids"])))) > 0)
         merged = tf.nest.map_structure(lambda *arrays: _joined(arrays), *parts)
         places = _places(np.concatenate(real), scoring.order)
         merged = tf.nest.map_structure(lambda array: array[places], merged)
@@ -93,12 +93,6 @@ def _check_finite(outputs):
             f"rows, the first of them row {rows[0]}, from 0: its weights are finite, but numbers within it grow too "
             "large; pass `precision=float32`, or train again with a lower `learning_rate`."
         )
-
-
-def _is_real(batch):
-    """bool [B]: which rows of a batch are examples, and do not only fill it up."""
-    real = batch.get("is_real_example")
-    return np.ones(len(batch["input_ids"]), bool) if real is None else np.asarray(real) > 0
 
 
 def _joined(arrays):

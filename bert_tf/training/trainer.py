@@ -168,13 +168,10 @@ class ProgressLog:
         rates = [sum(int(results[name]) for results in timed) / seconds for name in ("examples", "tokens")]
         self.pace_seconds = _KEPT * self.pace_seconds + seconds
         self.pace_steps = _KEPT * self.pace_steps + len(timed)
-        left = clock(self._seconds_left(step, watch.paused))
-        told = "  {:.1f} examples/s  {:.0f} tokens/s  {} left".format(*rates, left)
-        return dict(zip(_RATES, rates, strict=True)), told
-
-    def _seconds_left(self, step, paused):
-        pauses = paused / self.saves * self.run.saves_after(step) if self.saves else 0.0
-        return self.pace_seconds / self.pace_steps * (self.run.num_train_steps - step) + pauses
+        pauses = watch.paused / self.saves * self.run.saves_after(step) if self.saves else 0.0
+        left = clock(self.pace_seconds / self.pace_steps * (self.run.num_train_steps - step) + pauses)
+        text = "  {:.1f} examples/s  {:.0f} tokens/s  {} left".format(*rates, left)
+        return dict(zip(_RATES, rates, strict=True)), text
 
 
 def _means(steps):
@@ -369,7 +366,11 @@ class Trainer:
         if init:
             convert.check_shapes(init, self.task.config)
             self.model = self.task.build_model()
-        if not init or any(v.path not in init.names and not self._is_unused(v.path) for v in self.model.variables):
+        unused = heads.unused(self.task)  # which a checkpoint of its model may lack
+        if not init or not all(
+            v.path in init.names or any(re.fullmatch(pattern, v.path) for pattern in unused)
+            for v in self.model.variables
+        ):
             raise ValueError(
                 f"There must be a trained model. Received {self.run.output_dir}, which holds no checkpoint, and "
                 f"{f'{init.path}, which has no head for this task' if init else 'no `init_checkpoint`'}; train one "
@@ -445,10 +446,6 @@ class Trainer:
         if self._scorer is None or self._scorer.model is not model:
             self._scorer = Scorer(self.task, model, self.run.step.use_xla)
         return self._scorer
-
-    def _is_unused(self, path):
-        """Whether the task makes nothing of this variable, which a checkpoint of its model may then lack."""
-        return any(re.fullmatch(pattern, path) for pattern in heads.unused(self.task))
 
     def _load(self, checkpoint):
         logging.info("%s", convert.assign_weights(checkpoint, self.model.variables, heads.unused(self.task)))

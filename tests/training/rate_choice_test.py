@@ -44,11 +44,11 @@ def test_too_few_steps_say_nothing():
 
 def test_what_is_kept_makes_the_same_test_and_the_page_shows_it():
     test = RangeTest(RATES.tolist(), _curve(1e-4, 1e-3, noise=0.02).tolist())
-    again = history.from_dict(test.to_dict())
+    again = RangeTest(*(test.to_dict()[name] for name in ("rates", "losses")))
     assert again == test and test.to_dict()["learning_rate"] == test.learning_rate
     pages = [Page("Run"), Page("Run")]
     for page in pages:
-        history.add_to(page, again)
+        history.add_range_test(page, again)
     text = pages[0].html()
     assert text == pages[1].html()
     assert "Range test of the learning rate: the loss" in text and f"the rate, {test.learning_rate:.1e}" in text
