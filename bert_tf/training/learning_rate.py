@@ -196,7 +196,7 @@ class WordRate:
                 variable.trainable = False
 
     def rules(self) -> tuple[tuple[str, float, int], ...]:
-        """Returns (pattern of the variable's path, factor of the rate, first step), as `optimizer.AdamW` takes them."""
+        """Returns (pattern of a variable's path, factor of the rate, first step), as `optimizers.AdamW` takes them."""
         return () if self.is_default else ((WORDS, self.embedding_lr_factor, 0),)
 
     def describe(self, num_train_steps: int) -> str:
@@ -290,7 +290,7 @@ class LayerRates:
                 variable.trainable = False
 
     def rules(self) -> tuple[tuple[str, float, int], ...]:
-        """Returns (pattern of the variable's path, factor of the rate, first step), as `optimizer.AdamW` takes them."""
+        """Returns (pattern of a variable's path, factor of the rate, first step), as `optimizers.AdamW` takes them."""
         down, decay = range(self.num_layers + 1, 0, -1), self.layerwise_lr_decay
         return tuple((p, decay**n, self.unfreeze_steps * n) for p, n in zip(self._patterns(), down, strict=True))
 

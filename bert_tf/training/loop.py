@@ -216,7 +216,7 @@ class RunConfig:
         train_batch_size: examples a step, over all replicas and micro-batches.
         num_train_steps: steps in all, those before an interruption counted in.
         num_warmup_steps: steps over which the rate rises.
-        learning_rate: its peak; None: it is to be found, before `fit`, by `tested_rate.py`.
+        learning_rate: its peak; None: it is to be found, before `fit`, by `fine_tuning.with_tested_rate`.
         init_checkpoint: weights to start from, or None.
         save_checkpoints_steps: steps between two checkpoints.
         keep_checkpoints: how many of the last ones stay.
@@ -303,7 +303,7 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
     """Trains a task's model to the end of the run, and returns the `TrainingState`, whose model is the run's result.
 
     To be called in the scope of a strategy. Of several workers the chief alone writes checkpoints; all must see them.
-    After SIGTERM or Ctrl-C the running step is finished, its checkpoint saved, and `interruption.Stopped` raised.
+    After SIGTERM or Ctrl-C the running step is finished, its checkpoint saved, and `Stopped` raised.
     Without `run.rollback` a step whose loss or gradients are not finite ends the run: it is found at the first step of
     the process, every `run.report_steps` and before every checkpoint, so that none is written after it.
 
@@ -315,7 +315,7 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
             as by `guard.order_seed`.
         on_begin: called as on_begin(start, state) once the weights to start from and the first batch are loaded and
             found good: before it, nothing is written. Called again where the run goes back.
-        actions: each is called as action(step, results, state) after every step: `actions.py` has them. One of them,
+        actions: each is called as action(step, results, state) after every step; `trainer.py` has some. One of them,
             or on_begin, may end the run before its time, by `state.ended_at`.
 
     Raises:

@@ -119,7 +119,7 @@ def _linear(inputs, outputs):
 
 
 def estimate(step: StepShape) -> Estimate:
-    """Returns the memory of one step, counted from `modeling/`; on a CPU real peaks were 0.87 to 1.02 times it.
+    """Returns the memory of one step, counted from `models/`; on a CPU real peaks were 0.87 to 1.02 times it.
 
     It is for steps without XLA, which keeps fewer tensors.
     """
@@ -273,7 +273,7 @@ def check_weights(config: EncoderConfig, available: int):
 def warn_if_too_large(step: StepShape, available: int):
     """Warns before the first step of a training on a CPU that will hardly fit.
 
-    A GPU that is full makes TensorFlow raise an error, after which the step is cut smaller (`out_of_memory.py`); Linux
+    A GPU that is full makes TensorFlow raise an error, after which the step is cut smaller (`step.first_step`); Linux
     kills the process instead, without a word.
     """
     needed = estimate(step).peak

@@ -278,7 +278,7 @@ class TrainStep:
         self._step = traced_once(self._distributed, self.config.fixed_shapes)
 
     def has_moved(self) -> bool:
-        """Says whether a step has ever begun to move variables, even if it did not end; see `out_of_memory.py`."""
+        """Says whether a step has ever begun to move variables, even if it did not end; see `first_step`."""
         return bool(self._moving.numpy())
 
     def variables(self):
