@@ -225,7 +225,7 @@ def test_a_run_has_one_line_a_step(unbroken):
     [
         pytest.param("saved", 1, marks=pytest.mark.slow),  # step 4, in the midst of the steps of a line
         pytest.param("trained", 2, marks=pytest.mark.slow),
-        ("trained", 3),  # step 9, just after the checkpoint of step 8
+        pytest.param("trained", 3, marks=pytest.mark.slow),  # step 9, just after the checkpoint of step 8
         pytest.param("evaluated", 2, marks=pytest.mark.slow),
         ("saved", 3),  # step 10, whose line is still to be written
         pytest.param("evaluated", 3, marks=pytest.mark.slow),
