@@ -13,6 +13,7 @@ from bert_tf.checkpoints.loading import Description, save_description
 from bert_tf.cli.app import in_flags
 from bert_tf.cli.app import prepare_process as prepare_devices
 from bert_tf.cli.checkpoints import check_formats, describe_model, save_formats, task_paths
+from bert_tf.cli.common_flags import make_run_config
 from bert_tf.cli.data_checks import DataChecks
 from bert_tf.cli.reporting import check_showing, show_answers, show_scored, tell_next_of_task, warn_of_teacher
 from bert_tf.evaluation.metrics import largest_fall
@@ -27,14 +28,13 @@ from bert_tf.tasks.base import ACTIONS, FineTuningTask, SplitPredictions, TaskDa
 from bert_tf.tasks.distillation import check_teacher, with_teacher
 from bert_tf.tasks.registry import TASKS, find_task, save_task
 from bert_tf.training.cluster import by_chief, is_chief
-from bert_tf.training.fine_tuning import fine_tuning_config
+from bert_tf.training.fine_tuning import FineTuningConfig, fine_tuning_config, with_tested_rate
 from bert_tf.training.learning_rate import ALL
 from bert_tf.training.loop import RunConfig
-from bert_tf.training.lr_range_test import with_tested_rate
 from bert_tf.training.memory import available_memory
 from bert_tf.training.run_record import RunRecord
 from bert_tf.training.scored_files import scored_files
-from bert_tf.training.scoring import BatchSettings, Scorer, batching_of
+from bert_tf.training.scoring import BatchSettings, Scorer
 from bert_tf.training.tracking import check_tracking, make_history, tracked
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.trainer import prepare_directory as prepare_output
@@ -127,7 +127,7 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
     """
     settings = of_dry_run(settings)
     check_stopping(settings)
-    check_tracking(settings)
+    check_tracking(settings.tracking)
     check_showing(settings)
     check_tolerance(settings)
     check_teacher(settings)
@@ -157,15 +157,17 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
         trainable, of_teacher = with_teacher(task, model, settings)
         identity = _identity(model) | task.identity() | of_teacher
         identity |= {"lora": lora.to_dict()} if lora else {}
-        config = fine_tuning_config(settings, num_layers, train, identity, use_xla)
+        config = plan_training(settings, num_layers, train, identity, use_xla)
         if settings.get("dry_run"):
             tell_what_it_takes(trainable, config, train, settings, use_xla)
             return
         config, range_test = with_rate(trainable, config, train, settings, use_xla)
         read = {split: {"file": os.fspath(each.path), "rows": len(each)} for split, each in data.examples.items()}
         files = {split: [each["file"]] for split, each in read.items()}
-        record = RunRecord(task.name, settings, model.config, model.tokenizer, files, config.identity())
-        job = Trainer(trainable, config, make_history(settings, read, record, range_test))
+        values, flags = settings.to_dict(), settings.given_values()
+        record = RunRecord(task.name, values, flags, model.config, model.tokenizer, files, config.identity())
+        history = make_history(settings.tracking, settings.output_dir, flags, read, record, range_test)
+        job = Trainer(trainable, config, history)
         run = FineTuning(settings, model, data, rows, as_trained, job, use_xla)
         with tracked(job.history):
             run.train_or_restore()
@@ -305,7 +307,7 @@ class FineTuning:
         return SplitPredictions(split, self.data.examples[split], rows, *outputs(scoring))
 
     def _batching(self):
-        return batching_of(self.settings, self.use_xla)
+        return batch_settings(self.settings, self.use_xla)
 
 
 def with_adapters(model: Description, settings: Settings) -> Description:
@@ -350,16 +352,57 @@ def tell_what_it_takes(task, config: RunConfig, train, settings: Settings, use_x
         return
     if config.learning_rate is None:  # it is to be found by a test, and a step takes as long at any
         config = dataclasses.replace(config, learning_rate=RunConfig.learning_rate)
-    batching = batching_of(settings, use_xla)
+    batching = batch_settings(settings, use_xla)
     trial = try_training(task, config, train, batching, settings.precision, settings.rematerialize)
     by_chief(print, in_flags(trial.lines(available_memory()), settings.to_dict()))
+
+
+def plan_training(settings: Settings, num_layers: int, train, identity: dict, use_xla: bool) -> RunConfig:
+    """Returns the `RunConfig` that the flags describe; what decides the result is part of its identity.
+
+    Args:
+        settings: the flags.
+        num_layers: the encoder's blocks.
+        train: the examples to train on, tokenized, or None.
+        identity: what of the task decides the result.
+        use_xla: compile the step.
+
+    Raises:
+        ValueError: there are too few examples for one step, or a setting is out of range for the model.
+    """
+    if settings.get("pack_examples") and use_xla:
+        raise ValueError(
+            "`pack_examples` must come without XLA, which compiles a program for every shape. Received "
+            f"`use_xla={settings.use_xla}`, with which it is on here; pass `use_xla=false`, or leave "
+            "`pack_examples` out."
+        )
+    run = make_run_config(settings, 0, 0, use_xla, identity)
+    config = FineTuningConfig(
+        **{each.name: getattr(settings, each.name) for each in dataclasses.fields(FineTuningConfig)}
+    )
+    return fine_tuning_config(run, config, num_layers, train, batch_settings(settings, use_xla))
+
+
+def batch_settings(settings: Settings, use_xla: bool) -> BatchSettings:
+    """Returns how batches are made of examples, as `max_seq_length`, `bucket_by_length` and `bucket_batches` say.
+
+    Raises:
+        ValueError: the number of batches was given, but nothing is sorted.
+    """
+    by_length = settings.bucket_by_length
+    if not by_length and "bucket_batches" in settings.given:
+        raise ValueError(
+            "`bucket_batches` must come with `bucket_by_length`. Received `bucket_by_length=false` with it; leave one "
+            "of them out."
+        )
+    return BatchSettings(settings.max_seq_length, by_length, use_xla, settings.get("bucket_batches"))
 
 
 def with_rate(task, config: RunConfig, train, settings: Settings, use_xla: bool) -> tuple[RunConfig, dict | None]:
     """Returns the run with its learning rate, and what the history keeps of the test where one has found it."""
     if config.learning_rate is not None:
         return config, None
-    return with_tested_rate(task, config, batching_of(settings, use_xla).training(train, config))
+    return with_tested_rate(task, config, batch_settings(settings, use_xla).training(train, config))
 
 
 def check_stopping(settings: Settings):

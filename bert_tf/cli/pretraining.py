@@ -9,6 +9,7 @@ from absl import logging
 
 from bert_tf.checkpoints.loading import Description, directory_of, save_description
 from bert_tf.cli.checkpoints import check_formats, describe_model, model_paths, with_vocabulary_of
+from bert_tf.cli.common_flags import make_run_config
 from bert_tf.cli.recipes import with_recipe
 from bert_tf.export.conversion.convert import save_generator
 from bert_tf.models.config import EncoderConfig
@@ -19,7 +20,6 @@ from bert_tf.pretraining.records.batches import Records
 from bert_tf.pretraining.records.masking import masks_for, masks_identity
 from bert_tf.pretraining.records.origin import vocabulary_fingerprint
 from bert_tf.training.cluster import by_chief
-from bert_tf.training.fine_tuning import make_run_config
 from bert_tf.training.guard import GuardConfig, Rollback, order_seed
 from bert_tf.training.history import History
 from bert_tf.training.learning_rate import WORDS, WordRate
@@ -256,7 +256,7 @@ class Pretraining:
         Raises:
             ValueError: they are not there, or do not fit each other or the objective.
         """
-        check_tracking(settings)
+        check_tracking(settings.tracking)
         objective, plan = objective_of(settings), phases.plan_of(settings)
         objective.check_records(settings.objective, plan.all_records if settings.do_train else [])
         held_out = phases.held_out_of(settings, plan)
@@ -329,9 +329,10 @@ class Pretraining:
     def history(self, run: RunConfig) -> History:
         """Returns the run's history, which writes its record too."""
         files = {"train": self.plan.paths, "held_out": self.held_out.paths}
-        model = self.model
-        record = RunRecord("pretraining", self.settings, model.config, model.tokenizer, files, run.identity())
-        return make_history(self.settings, record=record)
+        settings, model = self.settings, self.model
+        flags = settings.to_dict(), settings.given
+        record = RunRecord("pretraining", *flags, model.config, model.tokenizer, files, run.identity())
+        return make_history(settings.tracking, settings.output_dir, settings.given_values(), record=record)
 
     def begin(self, built):
         """Makes the output directory, once the model is built and nothing prevents training it."""

@@ -4,7 +4,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.models import fused_int8, tensor_parallel
-from bert_tf.models.layers import Dropout, LayerNorm, Linear
+from bert_tf.models.layers import ConfiguredLayer, Dropout, LayerNorm, Linear
 from bert_tf.models.lora import Lora
 from bert_tf.models.row_packing import merge_heads, unflatten
 
@@ -39,8 +39,50 @@ def attention_bias(input_mask, sentence_ids=None, dtype="float32", causal=False)
     return tf.where(visible, tf.cast(0, dtype), tf.cast(MASKED, dtype))
 
 
+class ResidualLayer(ConfiguredLayer):
+    """The numbers and the shapes that `SelfAttention` and `TransformerBlock` have in common.
+
+    Args: those that both take; see there.
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        attention_dropout,
+        hidden_dropout,
+        initializer_range,
+        epsilon,
+        head_width,
+        lora,
+        norm_first,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.attention_dropout_rate = attention_dropout
+        self.hidden_dropout_rate = hidden_dropout
+        self.initializer_range = initializer_range
+        self.epsilon = epsilon
+        self.head_width = head_width
+        self.lora = Lora.of(lora)
+        self.norm_first = norm_first
+        self.norm = LayerNorm(epsilon, name="LayerNorm", dtype=self.dtype_policy, trainable=self.trainable)
+
+    def build_linear(self, name, units, input_shape, activation="linear", lora=None):
+        """Returns a `Linear` of this layer's numbers, built."""
+        numbers = {"dtype": self.dtype_policy, "trainable": self.trainable}  # it is frozen where this layer is already
+        layer = Linear(units, activation, self.initializer_range, lora, name=name, **numbers)
+        layer.build(input_shape)
+        return layer
+
+    def compute_output_spec(self, x, bias, training=None, return_probs=False, head_mask=None):
+        y = keras.KerasTensor(x.shape, self.compute_dtype)
+        B, S = x.shape[:2]
+        return (y, keras.KerasTensor((B, self.num_heads, S, S), self.compute_dtype)) if return_probs else y
+
+
 @keras.saving.register_keras_serializable("bert_tf")
-class SelfAttention(keras.layers.Layer):
+class SelfAttention(ResidualLayer):
     """LayerNorm(x + dropout(W_o attend(x) + b_o)), every token attending to every token that the bias allows.
 
     With `norm_first`: x + dropout(W_o attend(LayerNorm(x)) + b_o).
@@ -70,42 +112,22 @@ class SelfAttention(keras.layers.Layer):
         norm_first=False,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        self.num_heads = num_heads
-        self.head_width = head_width
-        self.lora = Lora.of(lora)
-        self.norm_first = norm_first
-        self.attention_dropout_rate = attention_dropout
-        self.hidden_dropout_rate = hidden_dropout
-        self.initializer_range = initializer_range
-        self.epsilon = epsilon
+        numbers = attention_dropout, hidden_dropout, initializer_range, epsilon, head_width, lora, norm_first
+        super().__init__(num_heads, *numbers, **kwargs)
         self.attention_dropout = Dropout(attention_dropout, name="attention_dropout", dtype=self.dtype_policy)
         self.hidden_dropout = Dropout(hidden_dropout, name="hidden_dropout", dtype=self.dtype_policy)
-        self.norm = LayerNorm(epsilon, name="LayerNorm", dtype=self.dtype_policy, trainable=self.trainable)
 
     def build(self, input_shape):
         H = input_shape[-1]
         inner = self.num_heads * (self.head_width or H // self.num_heads)
-
-        def linear(name, units, shape, target):
-            layer = Linear(
-                units,
-                initializer_range=self.initializer_range,
-                lora=self.lora if self.lora and target in self.lora.targets else None,
-                name=name,
-                dtype=self.dtype_policy,
-                trainable=self.trainable,  # a layer made after `encoder.trainable = False` must be frozen too
-            )
-            layer.build(shape)
-            return layer
-
+        lora = dict.fromkeys(self.lora.targets, self.lora) if self.lora else {}
         with keras.name_scope("self"):
             self.query, self.key, self.value = (
-                linear(name, inner, input_shape, name) for name in ("query", "key", "value")
+                self.build_linear(name, inner, input_shape, lora=lora.get(name)) for name in ("query", "key", "value")
             )
             self.attention_dropout.build((None, self.num_heads, None, None))
         with keras.name_scope("output"):
-            self.dense = linear("dense", H, (*input_shape[:-1], inner), "output")
+            self.dense = self.build_linear("dense", H, (*input_shape[:-1], inner), lora=lora.get("output"))
             self.hidden_dropout.build(input_shape)
             if not self.norm_first:
                 self.norm.build(input_shape)
@@ -155,23 +177,6 @@ class SelfAttention(keras.layers.Layer):
     def queries_keys_values(self, x):
         """Returns the three that attention is made of, float [B, S, A D] each, the heads side by side."""
         return _products(self.norm(x) if self.norm_first else x, (self.query, self.key, self.value))
-
-    def compute_output_spec(self, x, bias, training=None, return_probs=False, head_mask=None):
-        y = keras.KerasTensor(x.shape, self.compute_dtype)
-        B, S = x.shape[:2]
-        return (y, keras.KerasTensor((B, self.num_heads, S, S), self.compute_dtype)) if return_probs else y
-
-    def get_config(self):
-        return super().get_config() | {
-            "num_heads": self.num_heads,
-            "attention_dropout": self.attention_dropout_rate,
-            "hidden_dropout": self.hidden_dropout_rate,
-            "initializer_range": self.initializer_range,
-            "epsilon": self.epsilon,
-            "head_width": self.head_width,
-            "lora": self.lora and self.lora.to_dict(),
-            "norm_first": self.norm_first,
-        }
 
 
 def _products(z, layers):

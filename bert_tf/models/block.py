@@ -3,13 +3,12 @@
 import keras
 
 from bert_tf.models import fused_int8, tensor_parallel
-from bert_tf.models.attention import SelfAttention
-from bert_tf.models.layers import Dropout, LayerNorm, Linear
-from bert_tf.models.lora import Lora
+from bert_tf.models.attention import ResidualLayer, SelfAttention
+from bert_tf.models.layers import Dropout
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class TransformerBlock(keras.layers.Layer):
+class TransformerBlock(ResidualLayer):
     """y = SelfAttention(x); LayerNorm(y + dropout(W_2 act(W_1 y + b_1) + b_2)).
 
     With `norm_first`: y + dropout(W_2 act(W_1 LayerNorm(y) + b_1) + b_2).
@@ -37,54 +36,23 @@ class TransformerBlock(keras.layers.Layer):
         norm_first=False,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        self.num_heads = num_heads
+        numbers = attention_dropout, hidden_dropout, initializer_range, epsilon, head_width, lora, norm_first
+        super().__init__(num_heads, *numbers, **kwargs)
         self.intermediate_size = intermediate_size
         self.hidden_act = hidden_act
-        self.attention_dropout_rate = attention_dropout
-        self.hidden_dropout_rate = hidden_dropout
-        self.initializer_range = initializer_range
-        self.epsilon = epsilon
-        self.head_width = head_width
-        self.lora = Lora.of(lora)
-        self.norm_first = norm_first
-        self.attention = SelfAttention(
-            num_heads,
-            attention_dropout,
-            hidden_dropout,
-            initializer_range,
-            epsilon,
-            head_width,
-            self.lora,
-            norm_first,
-            name="attention",
-            dtype=self.dtype_policy,
-            trainable=self.trainable,
-        )
+        policy = {"dtype": self.dtype_policy, "trainable": self.trainable}
+        self.attention = SelfAttention(num_heads, *numbers, name="attention", **policy)
         self.dropout = Dropout(hidden_dropout, name="dropout", dtype=self.dtype_policy)
-        self.norm = LayerNorm(epsilon, name="LayerNorm", dtype=self.dtype_policy, trainable=self.trainable)
 
     def build(self, input_shape):
-        def linear(units, activation, shape):
-            layer = Linear(
-                units,
-                activation,
-                self.initializer_range,
-                name="dense",
-                dtype=self.dtype_policy,
-                trainable=self.trainable,  # a layer made after `encoder.trainable = False` must be frozen too
-            )
-            layer.build(shape)
-            return layer
-
-        width = input_shape[-1]
+        inner_shape = (*input_shape[:-1], self.intermediate_size)
         self.attention.build(input_shape)
         with keras.name_scope("intermediate"):
-            self.intermediate = linear(self.intermediate_size, self.hidden_act, input_shape)
+            self.intermediate = self.build_linear("dense", self.intermediate_size, input_shape, self.hidden_act)
             if self.norm_first:
                 self.norm.build(input_shape)
         with keras.name_scope("output"):
-            self.dense = linear(width, "linear", (*input_shape[:-1], self.intermediate_size))
+            self.dense = self.build_linear("dense", input_shape[-1], inner_shape)
             self.dropout.build(input_shape)
             if not self.norm_first:
                 self.norm.build(input_shape)
@@ -105,22 +73,3 @@ class TransformerBlock(keras.layers.Layer):
             return fused_int8.feed_forward(z, inner, outer, residual, adds)
         share = self.dropout(outer(inner(z, training=training)), training=training)
         return residual + share if adds else share
-
-    def compute_output_spec(self, x, bias, training=None, return_probs=False, head_mask=None):
-        y = keras.KerasTensor(x.shape, self.compute_dtype)
-        B, S = x.shape[:2]
-        return (y, keras.KerasTensor((B, self.num_heads, S, S), self.compute_dtype)) if return_probs else y
-
-    def get_config(self):
-        return super().get_config() | {
-            "num_heads": self.num_heads,
-            "intermediate_size": self.intermediate_size,
-            "hidden_act": self.hidden_act,
-            "attention_dropout": self.attention_dropout_rate,
-            "hidden_dropout": self.hidden_dropout_rate,
-            "initializer_range": self.initializer_range,
-            "epsilon": self.epsilon,
-            "head_width": self.head_width,
-            "lora": self.lora and self.lora.to_dict(),
-            "norm_first": self.norm_first,
-        }

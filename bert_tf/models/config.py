@@ -1,13 +1,10 @@
-"""What an encoder is made of: one frozen dataclass, JSON both ways, in Google's and in Hugging Face's dialects."""
+"""The configuration of an encoder: a frozen dataclass, from and to JSON in Google's and Hugging Face's dialects."""
 
 import dataclasses
-import functools
 import json
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
-
-from absl import logging
 
 from bert_tf.models import config_files, families
 from bert_tf.models.lora import Lora
@@ -86,7 +83,7 @@ def check_keys(values: Mapping[str, Any]):
     for key, (allowed, computed) in ((key, rule) for each in rules for key, rule in each.items()):
         if key in values and not any(type(values[key]) is type(value) and values[key] == value for value in allowed):
             raise ValueError(
-                f"{key} must be {_as_json(allowed[0])} or absent, for here {computed}. Received: "
+                f"{key} must be {json.dumps(allowed[0])} or absent, for here {computed}. Received: "
                 f"{brief(values[key])}; take another model."
             )
 
@@ -97,20 +94,11 @@ def say_unknown(path: str, values: Mapping[str, Any], known: Iterable[str]):
     Args:
         path: of the file.
         values: what it says.
-        known: the keys that a configuration's reader takes beside those of this file.
+        known: the keys that a configuration's reader takes in addition to those of this file.
     """
     tables = READ.union(known, COMPUTED, *WITHOUT_EFFECT.values(), *COMPUTED_BY.values())
     if unknown := sorted(key for key in values if key not in tables):
-        _say(path, tuple(unknown))
-
-
-@functools.cache
-def _say(path, keys):
-    logging.warning("%s: settings that are not known here have no effect: %s.", path, ", ".join(keys)[:500])
-
-
-def _as_json(value):
-    return {True: "true", False: "false", None: "null"}.get(value, f'"{value}"')
+        config_files.warn_of_unknown_keys(path, tuple(unknown))
 
 
 # === Config ===
@@ -147,7 +135,7 @@ class EncoderConfig:
         hidden_act: "gelu" (exact, erf), "gelu_tanh" (Google's approximation), "relu", "tanh" or "linear".
         hidden_dropout_prob: dropout on embeddings and on each sub-layer's output.
         attention_probs_dropout_prob: dropout on attention probabilities.
-        max_position_embeddings: rows of the position table; `max_length` is the longest sequence, in word pieces.
+        max_position_embeddings: rows of the position table; `max_length` is the longest sequence, in tokens.
         type_vocab_size: rows of the segment table; 2 in every release of Google's, 0: there is no such table.
         initializer_range: standard deviation of the truncated normal that weights start from.
         layer_norm_eps: added to the variance in every LayerNorm.
@@ -174,7 +162,7 @@ class EncoderConfig:
             and a shorter warm-up. The embeddings' own norm stays. Else it stands after each residual, as in BERT.
         classifier_pooling: what stands for a whole text, and is given to the pooler: "cls", the first token (with
             `is_decoder` the last), or "mean", the mean of all that are not padding, as ModernBERT's configuration has
-            it (Warner et al. 2024, arXiv 2412.13663): better where no sentence objective has taught the first token.
+            it (Warner et al. 2024, arXiv 2412.13663): better where no sentence objective has trained the first token.
         maps_embeddings: whether a linear map leads from the embeddings to H although both are H wide, as Transformers'
             ALBERT has it. Where the widths differ there is a map in any case, and this is False.
         extra: keys that this class does not know, kept as they came; and of the fields from has_pooler on those that
@@ -243,7 +231,7 @@ class EncoderConfig:
 
     @property
     def max_length(self) -> int:
-        """The longest sequence, in word pieces."""
+        """The longest sequence, in tokens."""
         return self.max_position_embeddings - self.first_position
 
     @property
@@ -258,7 +246,7 @@ class EncoderConfig:
 
     @property
     def num_blocks(self) -> int:
-        """How many blocks have weights of their own: as many as there are layers, unless some share theirs."""
+        """The number of blocks with weights of their own: as many as there are layers, unless some share theirs."""
         return self.num_hidden_groups or self.num_hidden_layers
 
     def to_dict(self) -> dict[str, Any]:

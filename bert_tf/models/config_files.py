@@ -1,8 +1,11 @@
 """The file that holds a configuration: where it is, and its JSON, before `EncoderConfig` reads it."""
 
+import functools
 import os
 from collections.abc import Mapping
 from typing import Any
+
+from absl import logging
 
 from bert_tf.models import families
 from bert_tf.models.families import FAMILIES
@@ -135,7 +138,7 @@ def lora_in(directory: str | os.PathLike) -> Lora | None:
 
 
 def task_in(directory: str | os.PathLike) -> dict[str, Any] | None:
-    """Returns what the task.json beside a trained model says, as it stands; None: there is none.
+    """Returns what the task.json next to a trained model says, as it stands; None: there is none.
 
     A KerasHub preset has a file of this name, too, which says nothing of ours.
 
@@ -188,6 +191,12 @@ def tokenizer_class_in(directory: str | os.PathLike) -> tuple[Any, str | None]:
     """
     path = _file_in(directory)
     return (None, None) if path is None else (read_config_file(path).get("tokenizer_class"), path)
+
+
+@functools.cache
+def warn_of_unknown_keys(path: str, keys: tuple[str, ...]):
+    """Names in the log, once for each file, the settings of a file that have no effect because they are not known."""
+    logging.warning("%s: settings that are not known here have no effect: %s.", path, ", ".join(keys)[:500])
 
 
 def _file_in(directory):

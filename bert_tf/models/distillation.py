@@ -102,13 +102,4 @@ class DistillationModel(NamedInputsModel):
         return {name: specs[name] for name in self.shown}
 
     def get_config(self):
-        return {
-            "name": self.name,
-            "trainable": self.trainable,
-            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
-            "config": self.config.to_dict(),
-            "shown": self.shown,
-            "layer": self.layer,
-            "width": self.width,
-            "rematerialize": self.rematerialize,
-        }
+        return super().get_config() | {"shown": self.shown, "layer": self.layer, "width": self.width}

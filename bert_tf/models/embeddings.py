@@ -4,11 +4,11 @@ import keras
 import tensorflow as tf
 
 from bert_tf.models.graph_forms import FLAT_ROWS, is_wanted
-from bert_tf.models.layers import Dropout, LayerNorm, initializer
+from bert_tf.models.layers import ConfiguredLayer, Dropout, LayerNorm, initializer
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class Embeddings(keras.layers.Layer):
+class Embeddings(ConfiguredLayer):
     """Looks up its tables, adds what it finds, normalizes, drops out.
 
     Args:
@@ -113,16 +113,3 @@ class Embeddings(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape, *_):
         return (*input_shape, self.hidden_size)
-
-    def get_config(self):
-        return super().get_config() | {
-            "vocab_size": self.vocab_size,
-            "hidden_size": self.hidden_size,
-            "max_position_embeddings": self.max_position_embeddings,
-            "type_vocab_size": self.type_vocab_size,
-            "dropout": self.dropout_rate,
-            "initializer_range": self.initializer_range,
-            "epsilon": self.epsilon,
-            "first_position": self.first_position,
-            "task_type_vocab_size": self.task_type_vocab_size,
-        }

@@ -237,15 +237,6 @@ class Encoder(NamedInputsModel):
         probs = [tensor(B, self.config.heads_of(n), S, S) for n in layers]
         return outputs | ({"attention_probs": probs} if return_attention_probs else {})
 
-    def get_config(self):
-        return {
-            "name": self.name,
-            "trainable": self.trainable,
-            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
-            "config": self.config.to_dict(),
-            "rematerialize": self.rematerialize,
-        }
-
 
 def _rows(inputs, may_pack):
     """Returns the rows that are computed."""

@@ -117,16 +117,16 @@ DEFAULT = "bert"  # the family of configurations without `model_type`, such as g
 
 @dataclasses.dataclass(frozen=True)
 class InputTemplate:
-    """What stands around the texts of a row.
+    """The special tokens and segments around the texts of a sequence.
 
         one text        before  a  after
         two texts       before  a  between  b  after
 
     Attributes:
-        before, between, after: special pieces, any number of each.
+        before, between, after: special tokens, any number of each.
         second_segment: what `segment_ids` are for the second text and what follows; before it they are 0.
         segments: how many segments the model tells apart; None: not known, and 0: it has no table of them.
-        pad, unknown, mask: the pieces for padding, for what no other piece stands for, and for a blank. Vocabularies of
+        pad, unknown, mask: the tokens for padding, for what no other token stands for, and for a blank. Vocabularies of
             WordPiece have BERT's in every family.
     """
 
@@ -140,11 +140,11 @@ class InputTemplate:
     mask: str = "[MASK]"
 
     def special(self, texts: int) -> int:
-        """Returns how many special pieces a row of so many texts, 1 or 2, has."""
+        """Returns how many special tokens a row of so many texts, 1 or 2, has."""
         return len(self.pieces(texts))
 
     def pieces(self, texts: int) -> tuple[str, ...]:
-        """Returns the special pieces of a row of so many texts, 1 or 2, in their order."""
+        """Returns the special tokens of a row of so many texts, 1 or 2, in their order."""
         return (*self.before, *(self.between if texts > 1 else ()), *self.after)
 
     @property
@@ -164,7 +164,7 @@ class InputTemplate:
 
 @dataclasses.dataclass(frozen=True)
 class KerasHub:
-    """What KerasHub has of a family, read from its source, version 0.32.
+    """The classes and settings that KerasHub has for a family, read from its source, version 0.32.
 
     Attributes:
         classes: how the names of its classes begin: BertBackbone.
@@ -397,7 +397,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         keras_hub=None,
         sizes={},
     ),
-    # Conneau et al. 2019: RoBERTa in a hundred languages; its pieces are in the places that fairseq gave them.
+    # Conneau et al. 2019: RoBERTa in a hundred languages; its tokens are in the places that fairseq gave them.
     "xlm-roberta": dataclasses.replace(
         _FAMILIES_ROBERTA,
         classes="XLMRoberta",

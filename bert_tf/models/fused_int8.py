@@ -91,7 +91,7 @@ def note_inputs(x: tf.Tensor, kernel):
     """Notes how far each column of a layer's input goes.
 
     Args:
-        x: float [B, S, in], for the pieces of the encoder's rows, or [n, in].
+        x: float [B, S, in], for the tokens of the encoder's rows, or [n, in].
         kernel: variable [in, out] of the layer.
     """
     found = notes(INT8_RANGES)
@@ -162,7 +162,7 @@ def feed_forward(x: tf.Tensor, inner, outer, residual: tf.Tensor, adds: bool = T
     """Returns residual + W_2 act(W_1 x + b_1) + b_2, float32 [..., H]; the residual only if it `adds` it.
 
     What is between the two products never leaves 8 bits, but for the units that go furthest: those are computed in
-    float32 beside them, and the others are rounded the finer.
+    float32, in addition, and the others are rounded the finer.
     """
     rows, reach = as_rows(x), _range_of(outer)
     outliers = np.sort(np.argsort(reach)[-_OUTLIERS:])

@@ -3,14 +3,14 @@
 import keras
 import tensorflow as tf
 
-from bert_tf.models.layers import Dropout, Linear, initializer
+from bert_tf.models.layers import ConfiguredLayer, Dropout, Linear, initializer
 
 _NEVER = -1e30  # a logit whose exponential is 0, and which can be added to others
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class ClassificationHead(keras.layers.Layer):
-    """Dropout and one linear layer on the pooled output (run_classifier.py's `create_model`), or on every piece.
+class ClassificationHead(ConfiguredLayer):
+    """Dropout and one linear layer on the pooled output (run_classifier.py's `create_model`), or on every token.
 
     One head serves one label (softmax over `num_labels`), several labels (a sigmoid each) and regression (one number):
     they differ in the loss and in what is made of the scores, not in the weights.
@@ -63,18 +63,10 @@ class ClassificationHead(keras.layers.Layer):
     def compute_output_spec(self, pooled_output, training=None):
         return keras.KerasTensor((*pooled_output.shape[:-1], self.num_labels), "float32")
 
-    def get_config(self):
-        return super().get_config() | {
-            "num_labels": self.num_labels,
-            "dropout": self.dropout_rate,
-            "initializer_range": self.initializer_range,
-            "transform_act": self.transform_act,
-        }
-
 
 @keras.saving.register_keras_serializable("bert_tf")
-class QuestionAnsweringHead(keras.layers.Layer):
-    """Two scores for every piece: an answer begins here, an answer ends here (run_squad.py's `create_model`).
+class QuestionAnsweringHead(ConfiguredLayer):
+    """Two scores for every token: an answer begins here, an answer ends here (run_squad.py's `create_model`).
 
     Its weights bear the names that they have in Google's checkpoints once it is built in the scope `cls`.
 
@@ -107,12 +99,9 @@ class QuestionAnsweringHead(keras.layers.Layer):
     def compute_output_spec(self, sequence_output, input_mask):
         return {name: keras.KerasTensor(input_mask.shape, "float32") for name in ("start_logits", "end_logits")}
 
-    def get_config(self):
-        return super().get_config() | {"initializer_range": self.initializer_range}
-
 
 def span_logits(logits, input_mask) -> dict:
-    """Returns two scores for every piece as `QuestionAnsweringHead` does, of logits that another head made.
+    """Returns two scores for every token as `QuestionAnsweringHead` does, of logits that another head made.
 
     Args:
         logits: float32 [B, S, 2].

@@ -1,6 +1,7 @@
 """The small parts that every room of the encoder shares: linear map, layer norm, dropout, activations."""
 
 import contextlib
+import inspect
 import threading
 import zlib
 
@@ -35,8 +36,27 @@ def activation(name: str, training=False):
     }[name]
 
 
+def config_of_arguments(made) -> dict:
+    """Returns {name: JSON value} of the arguments that an object was made with, each of which is its attribute.
+
+    The attribute has the argument's name, or where a layer has that, the name with "_rate" behind it.
+    """
+    parameters = list(inspect.signature(type(made).__init__).parameters.values())[1:]
+    names = [parameter.name for parameter in parameters if parameter.kind != parameter.VAR_KEYWORD]
+    attributes = [f"{name}_rate" if hasattr(made, f"{name}_rate") else name for name in names]
+    values = {name: getattr(made, attribute) for name, attribute in zip(names, attributes, strict=True)}
+    return {name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in values.items()}
+
+
+class ConfiguredLayer(keras.layers.Layer):
+    """A Keras layer whose configuration is `config_of_arguments`, with Keras's own: name, dtype, trainable."""
+
+    def get_config(self):
+        return super().get_config() | config_of_arguments(self)
+
+
 @keras.saving.register_keras_serializable(_PACKAGE)
-class Linear(keras.layers.Layer):
+class Linear(ConfiguredLayer):
     """x W + b over the last axis, with BERT's initializer, followed by an activation.
 
     keras.layers.Dense is not used because it multiplies tensors of rank 3 as a batch and adds the bias in a form that
@@ -74,14 +94,6 @@ class Linear(keras.layers.Layer):
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.units)
 
-    def get_config(self):
-        return super().get_config() | {
-            "units": self.units,
-            "activation": self.activation,
-            "initializer_range": self.initializer_range,
-            "lora": self.lora and self.lora.to_dict(),
-        }
-
 
 def linear(layer, x, training=None):
     """Returns what a layer gives, float [..., units].
@@ -114,7 +126,7 @@ def _adapter_start():
 
 
 @keras.saving.register_keras_serializable(_PACKAGE)
-class LayerNorm(keras.layers.Layer):
+class LayerNorm(ConfiguredLayer):
     """Layer normalization over the last axis (Ba et al. 2016), in float32 whatever comes in.
 
     Args:
@@ -137,9 +149,6 @@ class LayerNorm(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return input_shape
-
-    def get_config(self):
-        return super().get_config() | {"epsilon": self.epsilon}
 
 
 @contextlib.contextmanager
@@ -164,8 +173,8 @@ def current_seed():
 
 
 @keras.saving.register_keras_serializable(_PACKAGE)
-class Dropout(keras.layers.Layer):
-    """Zeroes a share `rate` of the numbers while training and scales the rest by 1 / (1 - rate).
+class Dropout(ConfiguredLayer):
+    """Zeroes a share `rate` of the numbers while training and scales the others by 1 / (1 - rate).
 
     keras.layers.Dropout keeps its random state in a variable of each layer; here the masks are a function of the
     `seed_scope` and the layer's path, so nothing need be saved to repeat them.
@@ -186,6 +195,3 @@ class Dropout(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return input_shape
-
-    def get_config(self):
-        return super().get_config() | {"rate": self.rate}

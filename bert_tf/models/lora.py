@@ -17,7 +17,7 @@ NAMES = ("lora_A", "lora_B")  # what an adapter's two variables are called, here
 
 @dataclasses.dataclass(frozen=True)
 class Lora:
-    """Adapters: beside each kernel W that has one stand A and B, and W acts as W + alpha / rank A B.
+    """Adapters: next to each kernel W that has one stand A and B, and W acts as W + alpha / rank A B.
 
     Attributes:
         rank: A is [in, rank], B is [rank, out].
@@ -68,7 +68,7 @@ class Lora:
 
     @property
     def scale(self) -> float:
-        """What A B is multiplied by."""
+        """The factor of A B, alpha / rank."""
         return self.alpha / self.rank
 
 

@@ -30,6 +30,16 @@ class NamedInputsModel(keras.Model):
 
     TAKES: ClassVar[tuple[str, ...]] = ENCODER_FEATURES
 
+    def get_config(self):
+        """Returns what all of them are made with: `config` an `EncoderConfig`, and `rematerialize`."""
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+            "config": self.config.to_dict(),
+            "rematerialize": self.rematerialize,
+        }
+
     def __call__(self, inputs=None, *args, **kwargs):
         return super().__call__(named_inputs(inputs, self.TAKES), *args, **kwargs)
 

@@ -16,7 +16,7 @@ _TANH_SCALE, _TANH_CUBE = np.float32(np.sqrt(2 / np.pi)), np.float32(0.044715)
 def _one_kernel(function):
     """Makes XLA compile a chain of operations on single numbers into one loop, where that can be had for little.
 
-    Operation by operation, the chain goes through memory once each. XLA compiles anew for each shape, so it is used
+    Operation by operation, the chain goes through memory once each. XLA compiles again for each shape, so it is used
     where shapes are known when the graph is made, as in pretraining, and not where each batch is as wide as its longest
     row; and on CPUs only: elsewhere a step is compiled as a whole (`StepConfig.use_xla`) or not at all.
     """
@@ -134,7 +134,7 @@ def _layer_norm_for_grappler(x, gamma, beta, epsilon, dtype):
 
 
 def dropout(x, rate, seed):
-    """Zeroes a share `rate` of the numbers and scales the rest by 1 / (1 - rate); the masks are a function of `seed`.
+    """Zeroes a share `rate` of the numbers and scales the others by 1 / (1 - rate); the masks are a function of `seed`.
 
     Where `_one_kernel` compiles, the random bits are hashes, made on the way and again in the backward pass, so that no
     mask is kept; elsewhere they are Philox's.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import keras
 import tensorflow as tf
 
+from bert_tf.models.layers import ConfiguredLayer
 from bert_tf.utils.names import LAYERS, POOLINGS
 
 Layers = str | Sequence[int]  # one of names.LAYERS, or indices of blocks, whose outputs are put side by side
@@ -63,7 +64,7 @@ def is_weighted(layers: Layers) -> bool:
 
 
 def join_layers(outputs: Mapping, layers: Layers) -> tf.Tensor:
-    """Returns the features of every piece, float [B, S, D], without anything learned: a sum has equal weights."""
+    """Returns the features of every token, float [B, S, D], without anything learned: a sum has equal weights."""
     values = chosen_layers(outputs, layers)
     return tf.add_n(values) / len(values) if is_weighted(layers) else tf.concat(values, -1)
 
@@ -91,14 +92,14 @@ class LayerSum(keras.layers.Layer):
 
 
 def pool(pooling: Pooling, values: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
-    """Returns one vector for each row, [CLS] and [SEP] counted as pieces like all others, as sentence-transformers.
+    """Returns one vector for each sequence; [CLS] and [SEP] count as all other tokens, as in sentence-transformers.
 
     Args:
-        pooling: one of `names.POOLINGS`: `cls`, the first piece; `mean`; `max`; `mean_max`, both side by side;
-            `mean_sqrt_len`, the sum over the root of how many there are; `weighted_mean`, the n-th piece n times;
+        pooling: one of `names.POOLINGS`: `cls`, the first token; `mean`; `max`; `mean_max`, both side by side;
+            `mean_sqrt_len`, the sum over the root of how many there are; `weighted_mean`, the n-th token n times;
             `last_token`. Or several of them, side by side.
         values: float [B, S, D].
-        input_mask: int32 [B, S]: 1 for each piece that counts; those before the first such piece keep their places.
+        input_mask: int32 [B, S]: 1 for each token that counts; those before the first such token keep their places.
 
     Returns:
         float [B, D], or [B, P D] for what puts P vectors side by side.
@@ -123,8 +124,8 @@ def check_pooling(pooling: Pooling, is_decoder: bool = False):
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class PooledFeatures(keras.layers.Layer):
-    """What an `Encoder` gave for rows -> a vector for each row, in float32 whatever the encoder computes in.
+class PooledFeatures(ConfiguredLayer):
+    """Pools the outputs of an `Encoder` into a vector for each sequence, in float32 whatever the encoder computes in.
 
     Args:
         layers, pooling: as in `join_layers` and `pool`.
@@ -146,9 +147,6 @@ class PooledFeatures(keras.layers.Layer):
         each = sum(1 + (name == "mean_max") for name in _names(self.pooling))
         width = parts * each * outputs["sequence_output"].shape[-1]
         return keras.KerasTensor((input_mask.shape[0], width), "float32")
-
-    def get_config(self):
-        return super().get_config() | {"layers": self.layers, "pooling": self.pooling, "normalize": self.normalize}
 
 
 def _names(pooling):

@@ -9,13 +9,15 @@ import tensorflow as tf
 
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.layers import LayerNorm, Linear, initializer
+from bert_tf.models.layers import ConfiguredLayer, LayerNorm, Linear, initializer
 from bert_tf.models.model_inputs import ENCODER_FEATURES, NamedInputsModel, encoder_inputs
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class MaskedLMHead(keras.layers.Layer):
-    """Scores of every word piece at the masked places: LayerNorm(act(W x + b)) E^T + c, E being the word embeddings.
+class MaskedLMHead(ConfiguredLayer):
+    """Scores every token of the vocabulary at the masked positions: LayerNorm(act(W x + b)) E^T + c.
+
+    E are the word embeddings.
 
     The rows are gathered first: the product with the vocabulary is the dearest of the whole network, and some 15 % of
     the places need it.
@@ -79,19 +81,9 @@ class MaskedLMHead(keras.layers.Layer):
     def compute_output_spec(self, sequence_output, word_embeddings, masked_lm_positions, training=None):
         return keras.KerasTensor((*masked_lm_positions.shape, self.vocab_size), "float32")
 
-    def get_config(self):
-        return super().get_config() | {
-            "vocab_size": self.vocab_size,
-            "hidden_act": self.hidden_act,
-            "initializer_range": self.initializer_range,
-            "epsilon": self.epsilon,
-            "width": self.width,
-            "tied": self.tied,
-        }
-
 
 @keras.saving.register_keras_serializable("bert_tf")
-class NextSentenceHead(keras.layers.Layer):
+class NextSentenceHead(ConfiguredLayer):
     """Two scores for each pair of texts: 0, the second follows the first; 1, it was drawn at random, or they swapped.
 
     Args:
@@ -119,13 +111,10 @@ class NextSentenceHead(keras.layers.Layer):
     def compute_output_spec(self, pooled_output):
         return keras.KerasTensor((*pooled_output.shape[:-1], 2), "float32")
 
-    def get_config(self):
-        return super().get_config() | {"initializer_range": self.initializer_range}
-
 
 @keras.saving.register_keras_serializable("bert_tf")
-class ReplacedTokenHead(keras.layers.Layer):
-    """A score for every piece: is it what the text had, or was it replaced (ELECTRA, Clark et al. 2020, section 2).
+class ReplacedTokenHead(ConfiguredLayer):
+    """A score for every token: is it what the text had, or was it replaced (ELECTRA, Clark et al. 2020, section 2).
 
     Args:
         hidden_act, initializer_range: as in `EncoderConfig`.
@@ -155,9 +144,6 @@ class ReplacedTokenHead(keras.layers.Layer):
 
     def compute_output_spec(self, sequence_output, training=None):
         return keras.KerasTensor(sequence_output.shape[:-1], "float32")
-
-    def get_config(self):
-        return super().get_config() | {"hidden_act": self.hidden_act, "initializer_range": self.initializer_range}
 
 
 def build_in_cls(head: keras.layers.Layer, width: int) -> keras.layers.Layer:
@@ -236,11 +222,4 @@ class Pretrainer(NamedInputsModel):
         return logits | ({"nsp_logits": keras.KerasTensor((B, K, 2), "float32")} if self.next_sentence else {})
 
     def get_config(self):
-        return {
-            "name": self.name,
-            "trainable": self.trainable,
-            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
-            "config": self.config.to_dict(),
-            "next_sentence": self.next_sentence,
-            "rematerialize": self.rematerialize,
-        }
+        return super().get_config() | {"next_sentence": self.next_sentence}

@@ -1,4 +1,4 @@
-"""ELECTRA's two networks, trained together: a generator fills in the masks, a discriminator tells which pieces it did.
+"""ELECTRA's two networks, trained together: a generator fills in the masks, a discriminator tells which tokens it did.
 
 Clark et al. 2020, "ELECTRA: Pre-training Text Encoders as Discriminators Rather Than Generators", section 2.
 """
@@ -18,7 +18,7 @@ from bert_tf.models.pretraining_heads import MaskedLMHead, ReplacedTokenHead
 # Pieces that are put into rows: ids at the masked places, and ids drawn from a model's own scores.
 
 
-_WIDTH = 128  # pieces of the vocabulary that are added up before one of them is looked for
+_WIDTH = 128  # tokens of the vocabulary that are added up before one of them is looked for
 
 
 def with_ids_at(positions, weights, others, ids):
@@ -40,7 +40,7 @@ def sampled_ids(logits, draws):
     """Draws an id from each softmax: the first up to which the probabilities add up to more than the number drawn.
 
     What is random is `draws` alone, so that an example gets the same ids in whatever part of a batch it stands, and no
-    noise is needed for each piece of the vocabulary. First the block of pieces is found, then the piece in it: a sum
+    noise is needed for each token of the vocabulary. First the block of tokens is found, then the token in it: a sum
     over all of them would round small probabilities away.
 
     Args:
@@ -77,7 +77,7 @@ _APART = 1 << 30  # added to the seed, so that the shared embeddings drop other 
 
 @keras.saving.register_keras_serializable("bert_tf")
 class ReplacedTokenPretrainer(NamedInputsModel):
-    """The discriminator, `Encoder` and `ReplacedTokenHead`, and beside it the generator, `Encoder` and `MaskedLMHead`.
+    """The discriminator, `Encoder` and `ReplacedTokenHead`, and next to it the generator, `Encoder` and `MaskedLMHead`.
 
     The generator reads the discriminator's embeddings, LayerNorm included, as in google-research/electra; a linear map
     leads to its own width. What it draws has no gradient: it learns by masked LM alone. The discriminator's variables
@@ -92,8 +92,8 @@ class ReplacedTokenPretrainer(NamedInputsModel):
     `masked_lm_weights`, `sampling_draws` float32 [B, M]; `unmasked_ids` int32 [B, S]. See `data/features.py`.
 
     Outputs: a dict of `mlm_logits` float32 [B, M, V], the generator's; `replaced_logits` float32 [B, S], above 0 where
-    the discriminator takes a piece for a replacement; and `replaced` float32 [B, S], 1 where it is one, that is,
-    where the generator drew another piece than was there.
+    the discriminator takes a token for a replacement; and `replaced` float32 [B, S], 1 where it is one, that is,
+    where the generator drew another token than was there.
     """
 
     TAKES = (*ENCODER_FEATURES, "masked_lm_positions", "masked_lm_weights", "sampling_draws", "unmasked_ids")
@@ -152,11 +152,4 @@ class ReplacedTokenPretrainer(NamedInputsModel):
         }
 
     def get_config(self):
-        return {
-            "name": self.name,
-            "trainable": self.trainable,
-            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
-            "config": self.config.to_dict(),
-            "generator": self.generator_config.to_dict(),
-            "rematerialize": self.rematerialize,
-        }
+        return super().get_config() | {"generator": self.generator_config.to_dict()}

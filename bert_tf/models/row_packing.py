@@ -8,10 +8,10 @@ import tensorflow as tf
 from bert_tf.models.graph_forms import FLAT_ROWS, FUSED_INT8, is_wanted, notes
 
 # === Flat rows ===
-# The pieces of a batch one below the other: what products and norms read, in graphs for processors.
+# The tokens of a batch one below the other: what products and norms read, in graphs for processors.
 #
 # Then no operation has to find out shapes, which a short text has hundreds of; only attention needs to know which
-# pieces are of one row.
+# tokens are of one row.
 
 
 # === Packing ===
@@ -19,7 +19,7 @@ from bert_tf.models.graph_forms import FLAT_ROWS, FUSED_INT8, is_wanted, notes
 
 
 _BATCH = "batch"  # among the notes: B and S
-_LEAST_STEP = 8  # pieces
+_LEAST_STEP = 8  # tokens
 
 
 def flatten(input_mask: tf.Tensor, features: Sequence[tf.Tensor | None]) -> list[tf.Tensor | None]:
@@ -93,8 +93,8 @@ def with_zeros(rows: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
 # === Row packing ===
 
 
-ROW = 96  # pieces of a row that holds several texts, unless one alone is longer
-_MOST_REAL, _ALL = 4, 5  # with four fifths or more of its pieces no padding, a batch stays as it is
+ROW = 96  # tokens of a row that holds several texts, unless one alone is longer
+_MOST_REAL, _ALL = 4, 5  # with four fifths or more of its tokens no padding, a batch stays as it is
 _DOUBLINGS = 16  # so that a batch may come to 2^16 rows
 
 
@@ -102,10 +102,10 @@ class PackedBatch(NamedTuple):
     """A batch [B, S] in rows [R, L].
 
     Attributes:
-        features: {name: int32 [R, L]} of what it has for its pieces, 0 for padding. Besides `sentence_ids` [R, L], the
-            number of the piece's text, from 1 on, or [R, 1] where rows are texts, and `position_ids` [R, L], its own
+        features: {name: int32 [R, L]} of what it has for its tokens, 0 for padding. Besides `sentence_ids` [R, L], the
+            number of the token's text, from 1 on, or [R, 1] where rows are texts, and `position_ids` [R, L], its own
             there, from 0 on.
-        places: int32 [B, S]: the number of each piece in the rows; that of padding is the one of the text's first, if
+        places: int32 [B, S]: the number of each token in the rows; that of padding is the one of the text's first, if
             rows are packed.
     """
 
@@ -113,11 +113,11 @@ class PackedBatch(NamedTuple):
     places: tf.Tensor
 
     def batch(self, values: tf.Tensor) -> tf.Tensor:
-        """Returns [B, S, H] of what the rows have for their pieces, [R, L, H] or flat."""
+        """Returns [B, S, H] of what the rows have for their tokens, [R, L, H] or flat."""
         return tf.gather(as_rows(values), self.places)
 
     def first(self, values: tf.Tensor) -> tf.Tensor:
-        """Returns [B, H], of each text's first piece."""
+        """Returns [B, H], of each text's first token."""
         return tf.gather(as_rows(values), self.places[:, 0])
 
 
@@ -131,7 +131,7 @@ class Whole(NamedTuple):
         return unflatten(values)
 
     def first(self, values: tf.Tensor) -> tf.Tensor:
-        """Returns [B, H], of each row's first piece."""
+        """Returns [B, H], of each row's first token."""
         return unflatten(values)[:, 0]
 
 
@@ -142,8 +142,8 @@ def pack_batch(features: Mapping[str, tf.Tensor]) -> PackedBatch:
     a new row where it does not fit.
 
     Args:
-        features: {name: int32 [B, S]}, among them `input_mask`, 1 for a piece and 0 for padding; S is 1 at least.
-            Padding before a text's last piece stays.
+        features: {name: int32 [B, S]}, among them `input_mask`, 1 for a token and 0 for padding; S is 1 at least.
+            Padding before a text's last token stays.
     """
     mask = features["input_mask"]
     few = _ALL * tf.reduce_sum(mask) < _MOST_REAL * tf.size(mask)
@@ -164,7 +164,7 @@ def _as_it_is(features):
 def _packed(features):
     mask = features["input_mask"]
     S = tf.shape(mask)[1]
-    lengths = tf.reduce_max(tf.maximum(mask * tf.range(1, S + 1), 1), 1)  # one without pieces has a place, too
+    lengths = tf.reduce_max(tf.maximum(mask * tf.range(1, S + 1), 1), 1)  # one without tokens has a place, too
     places, sources = _layout(lengths, S)
     found = {name: tf.gather(tf.reshape(values, [-1]), tf.maximum(sources, 0)) for name, values in features.items()}
     rows = {name: tf.where(sources < 0, 0, values) for name, values in found.items()}
@@ -172,7 +172,7 @@ def _packed(features):
 
 
 def _layout(lengths, S):
-    """Returns the `places` of `PackedBatch` and, int32 [R, L], the number in the batch of each piece of the rows.
+    """Returns the `places` of `PackedBatch` and, int32 [R, L], the number in the batch of each token of the rows.
 
     Numbers count row by row; -1: padding.
     """
@@ -196,7 +196,7 @@ def _layout(lengths, S):
 
 
 def _row_of_each(starts, ends, most):
-    """Returns int32 [B], the number of the row of each text, for rows of `most` pieces that are filled one by one.
+    """Returns int32 [B], the number of the row of each text, for rows of `most` tokens that are filled one by one.
 
     A row that begins with text i ends before text `after[i]`, with which the next one begins. Which texts are reached
     so from the first is found in steps of 1, 2, 4, ... rows.

@@ -1,19 +1,17 @@
-"""What makes one vector of a text's pieces, and the small files of a sentence-transformers directory that say it.
+"""The pooling of a text's tokens into one vector, read from and written to sentence-transformers' small files.
 
 modules.json                        Transformer, Pooling, then Dense and Normalize, each with its folder
 sentence_bert_config.json           max_seq_length, do_lower_case
-1_Pooling/config.json               how pieces are pooled
+1_Pooling/config.json               how tokens are pooled
 config_sentence_transformers.json   prompts, and which of them is put before every text
 """
 
 import dataclasses
-import functools
 import os
 from collections.abc import Mapping
 from typing import Any
 
-from absl import logging
-
+from bert_tf.models.config_files import warn_of_unknown_keys
 from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_list, read_object
 from bert_tf.utils.names import POOLINGS
@@ -64,15 +62,15 @@ class Dense:
 
 @dataclasses.dataclass(frozen=True)
 class PoolingConfig:
-    """How a text becomes a vector.
+    """The layers, poolings and prompts by which a text becomes a vector.
 
     Attributes:
         layers: whose features are pooled, one of `names.LAYERS`.
         poolings: of `names.POOLINGS`; the vectors of several stand side by side.
         normalize: whether the vector is divided by its length, at the end.
-        max_seq_length: longest row in pieces; None: what the model can take.
+        max_seq_length: longest row in tokens; None: what the model can take.
         lower: whether the text is lowercased before the tokenizer has it.
-        include_prompt: whether the pieces of a prompt are pooled too.
+        include_prompt: whether the tokens of a prompt are pooled too.
         prompts: name -> what is put before a text.
         default_prompt: the name of the one that is used where none is asked for; None: none is.
         steps: what follows the pooling: a `Dense`, or None for a division by the length; `normalize` comes after them.
@@ -129,7 +127,7 @@ def folders(path: str) -> list[str]:
     """Returns the folders that modules.json names.
 
     Raises:
-        ValueError: it is no list of modules, or one lies elsewhere than beside it.
+        ValueError: it is no list of modules, or one lies elsewhere than next to it.
     """
     modules = read_list(path, "a list of modules in JSON", _REMEDY)
     names = [module.get("path") if isinstance(module, dict) else None for module in modules]
@@ -222,13 +220,8 @@ def _checked(path, keys):
                 f"{brief(values[key])}; name another model, or take the key out to have its vectors without it."
             )
     if unknown := sorted(values.keys() - {*known, *computed}):
-        _say_unknown_keys(path, tuple(unknown))
+        warn_of_unknown_keys(path, tuple(unknown))
     return values
-
-
-@functools.cache
-def _say_unknown_keys(path, keys):
-    logging.warning("%s: settings that are not known here have no effect: %s.", path, ", ".join(keys)[:500])
 
 
 def _read(path):
@@ -251,7 +244,7 @@ def pooling_settings(poolings: tuple[str, ...], width: int, include_prompt: bool
     Args:
         poolings: of `names.POOLINGS`.
         width: of the encoder.
-        include_prompt: whether the pieces of a prompt are pooled too.
+        include_prompt: whether the tokens of a prompt are pooled too.
     """
     each = [part for name in poolings for part in _PARTS.get(name, (name,))]
     values = {"word_embedding_dimension": width}

@@ -6,14 +6,13 @@ The rows are the windows of a long text, the choices of a question, or the texts
 import keras
 import tensorflow as tf
 
+from bert_tf.models.layers import ConfiguredLayer
 
-class _Windows(keras.layers.Layer):
+
+class _Windows(ConfiguredLayer):
     def __init__(self, every=False, **kwargs):
         super().__init__(autocast=False, **kwargs)  # Keras would round the float32 logits to the compute dtype
         self.every = every
-
-    def get_config(self):
-        return super().get_config() | {"every": self.every}
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -78,9 +77,6 @@ class RowsTogether(_Windows):
     def __init__(self, every=False, missing=0.0, **kwargs):
         super().__init__(every, **kwargs)
         self.missing = missing
-
-    def get_config(self):
-        return super().get_config() | {"missing": self.missing}
 
     def call(self, values, input_mask):
         values, there = _together(values, input_mask, self.every)

@@ -1,131 +1,98 @@
-"""The configuration of a fine-tuning run."""
+"""Fine-tuning: how many steps a run makes, which layers move how fast, and the test that finds its learning rate."""
 
+import contextlib
 import dataclasses
+import functools
+import gc
+import hashlib
+import json
+import math
 import os
+import random
+from collections.abc import Callable
 
+import numpy as np
+from absl import logging
+
+from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.data.dataset import MOST_POOL_BATCHES, usual_pool
-from bert_tf.training.learning_rate import LayerRates
-from bert_tf.training.loop import RunConfig
-from bert_tf.training.lr_range_test import NUM_STEPS
-from bert_tf.training.optimizers import AdamConfig, always_corrects
-from bert_tf.training.scoring import batching_of
-from bert_tf.training.step import StepConfig
-from bert_tf.utils.names import AUTO
-from bert_tf.utils.settings import Settings
+from bert_tf.training import cluster, history
+from bert_tf.training.history import RangeTest
+from bert_tf.training.learning_rate import ExponentialRise, LayerRates
+from bert_tf.training.loop import RunConfig, built_optimizer
+from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.state import TrainingState, begin, check_model
+from bert_tf.training.step import TrainStep, first_step
+from bert_tf.utils.progress import Countdown
 
-# === Run config ===
-# The settings of a program -> the `RunConfig` of its training.
-
-
-# === Settings ===
-# The settings of fine-tuning -> the `RunConfig` of its training: how many steps, and which layers move how fast.
+NUM_STEPS = 80  # of a range test
 
 
-def make_run_config(settings: Settings, steps: int, warmup: int, use_xla: bool, identity: dict) -> RunConfig:
-    """Returns what the settings of `flags.training.TRAINING` say of a run.
+@dataclasses.dataclass(frozen=True)
+class FineTuningConfig:
+    """The length of fine-tuning, and which layers move how fast. Each number is also the flag of that name.
 
-    Args:
-        settings: of the program.
-        steps: of the run.
-        warmup: steps in which the rate rises.
-        use_xla: compile the step.
-        identity: what else decides the result, JSON values; a run that is continued must have the same.
-
-    Raises:
-        ValueError: a number of the optimizer is out of range, or it does not take one that was given.
+    Attributes:
+        num_train_epochs: passes over the examples.
+        warmup_proportion: share of the steps in which the learning rate rises.
+        freeze_layers, layerwise_lr_decay: as in `LayerRates`; the number may be written in digits.
+        unfreeze_epochs: after so many epochs each, one more layer from the top moves; 0: all move from the start.
+        reinit_layers: as in `RunConfig`.
     """
-    start, optimizer = settings.init_checkpoint, settings.get("optimizer", RunConfig.optimizer)
-    return RunConfig(
-        output_dir=settings.output_dir,
-        train_batch_size=settings.train_batch_size,
-        num_train_steps=steps,
-        num_warmup_steps=warmup,
-        learning_rate=None if settings.learning_rate == AUTO else settings.learning_rate,
-        init_checkpoint=start,
-        save_checkpoints_steps=settings.save_checkpoints_steps,
-        keep_checkpoints=settings.keep_checkpoints,
-        keep_optimizer=settings.get("keep_optimizer", RunConfig.keep_optimizer),
-        anew=settings.overwrite_output_dir,
-        optimizer=optimizer,
-        schedule=settings.get("schedule", RunConfig.schedule),
-        adam=_adam_config(settings, optimizer),
-        step=StepConfig(
-            seed=settings.seed,
-            accumulation=settings.gradient_accumulation_steps,
-            clip_norm=settings.get("clip_norm", StepConfig.clip_norm),
-            use_xla=use_xla,
-            scale_loss=settings.precision == "mixed_float16",
-            pack_examples=settings.get("pack_examples", False),
-        ),
-        settings={
-            "precision": settings.precision,
-            "init_checkpoint": start and os.path.realpath(start),
-            **identity,
-        },
-    )
+
+    num_train_epochs: float = 3.0
+    warmup_proportion: float = 0.1
+    freeze_layers: int | str = 0
+    layerwise_lr_decay: float = 1.0
+    unfreeze_epochs: float = 0.0
+    reinit_layers: int = 0
 
 
-def _adam_config(settings, optimizer):
-    """Returns the optimizer's numbers; those that the settings do not have keep their defaults."""
-    names = [field.name for field in dataclasses.fields(AdamConfig) if field.name in settings]
-    if always_corrects(optimizer):
-        if settings.where_given("bias_correction") is False:
-            raise ValueError(
-                f"`bias_correction=false` must come without `optimizer={optimizer}`, which always corrects. Received "
-                "both; leave one of them out."
-            )
-        names = [name for name in names if name != "bias_correction"]
-    return AdamConfig(**{name: settings.get(name) for name in names})
-
-
-# === Fine tuning ===
-
-
-def fine_tuning_config(settings: Settings, num_layers: int, train, identity: dict, use_xla: bool) -> RunConfig:
-    """Returns the `RunConfig` that the settings describe; what decides the result is part of its identity.
+def fine_tuning_config(
+    run: RunConfig, config: FineTuningConfig, num_layers: int, train, batching: BatchSettings
+) -> RunConfig:
+    """Returns a run with its number of steps and the rates of its layers; what decides its result is in its settings.
 
     Args:
-        settings: the flags.
+        run: without steps; its `learning_rate` is None where a range test is to find it.
+        config: how long, and which layers.
         num_layers: the encoder's blocks.
-        train: the examples to train on, in rows, or None.
-        identity: what of the task decides the result.
-        use_xla: compile the step.
+        train: the examples to train on, tokenized, or None.
+        batching: how batches are made of them.
 
     Raises:
         ValueError: there are too few examples for one step, or a setting is out of range for the model.
     """
     num_examples, fingerprint = (0, 0) if train is None else (len(train), train.fingerprint())
-    steps = int(num_examples / settings.train_batch_size * settings.num_train_epochs)
-    if settings.do_train and not steps:
+    steps = int(num_examples / run.train_batch_size * config.num_train_epochs)
+    if train is not None and not steps:
         raise ValueError(
-            f"Training must have a step at least. Received {num_examples} examples x {settings.num_train_epochs} "
-            f"epochs, fewer than one batch of {settings.train_batch_size}; lower `train_batch_size`."
+            f"Training must have a step at least. Received {num_examples} examples x {config.num_train_epochs} "
+            f"epochs, fewer than one batch of {run.train_batch_size}; lower `train_batch_size`."
         )
-    if settings.learning_rate == AUTO:
-        _check_range_test(settings, steps)
-    warmup = int(steps * settings.warmup_proportion)
-    identity = {"bucket_by_length": settings.bucket_by_length, "train_examples": fingerprint, **identity}
-    pool = batching_of(settings, use_xla).pool_batches or usual_pool(num_examples, settings.train_batch_size)
-    if train is not None and settings.bucket_by_length and pool != MOST_POOL_BATCHES:  # older runs wrote down none
-        identity["bucket_batches"] = pool
-    if settings.get("pack_examples"):
-        if use_xla:
-            raise ValueError(
-                "`pack_examples` must come without XLA, which compiles a program for every shape. Received "
-                f"`use_xla={settings.use_xla}`, with which it is on here; pass `use_xla=false`, or leave "
-                "`pack_examples` out."
-            )
-        identity["pack_examples"] = True
-    config = make_run_config(settings, steps, warmup, use_xla, identity)
-    rates = layer_rates(settings, num_layers, num_examples)
-    return dataclasses.replace(config, layer_rates=rates, reinit_layers=settings.reinit_layers)
+    if run.learning_rate is None:
+        _check_range_test(train is not None, config.unfreeze_epochs, steps)
+    settings = {"bucket_by_length": batching.by_length, "train_examples": fingerprint, **run.settings}
+    pool = batching.pool_batches or usual_pool(num_examples, run.train_batch_size)
+    if train is not None and batching.by_length and pool != MOST_POOL_BATCHES:  # older runs wrote down none
+        settings["bucket_batches"] = pool
+    if run.step.pack_examples:
+        settings["pack_examples"] = True
+    return dataclasses.replace(
+        run,
+        num_train_steps=steps,
+        num_warmup_steps=int(steps * config.warmup_proportion),
+        layer_rates=layer_rates(config, run, num_layers, num_examples),
+        reinit_layers=config.reinit_layers,
+        settings=settings,
+    )
 
 
-def _check_range_test(settings, steps):
+def _check_range_test(do_train, unfreeze_epochs, steps):
     """Raises ValueError where a range test would say nothing about the run."""
     reasons = {
-        "come with `do_train`": None if settings.do_train else "it without; leave it out",
-        "come without `unfreeze_epochs`": settings.unfreeze_epochs
+        "come with `do_train`": None if do_train else "it without; leave it out",
+        "come without `unfreeze_epochs`": unfreeze_epochs
         and "both: the layers that join later are not there to be tested; give a rate",
         f"be for a run of at least {NUM_STEPS} steps, as many as the test makes": steps < NUM_STEPS
         and f"one of {steps} steps; give a rate, such as `learning_rate=5e-5`",
@@ -135,25 +102,26 @@ def _check_range_test(settings, steps):
             raise ValueError(f"`learning_rate=auto` must {must}. Received {received}.")
 
 
-def layer_rates(settings: Settings, num_layers: int, num_examples: int) -> LayerRates | None:
+def layer_rates(config: FineTuningConfig, run: RunConfig, num_layers: int, num_examples: int) -> LayerRates | None:
     """Returns which layers move and how fast; None: all alike.
 
     Args:
-        settings: the flags.
+        config: of fine-tuning.
+        run: with its batch size and the weights to start from.
         num_layers: the encoder's blocks.
         num_examples: to train on; 0 when nothing is trained.
 
     Raises:
         ValueError: a setting is out of range for this model, or two of them contradict each other.
     """
-    given, unfreeze_steps = settings.freeze_layers, 0
-    if settings.unfreeze_epochs:
-        unfreeze_steps = max(1, int(num_examples / settings.train_batch_size * settings.unfreeze_epochs))
+    given, unfreeze_steps = str(config.freeze_layers), 0
+    if config.unfreeze_epochs:
+        unfreeze_steps = max(1, int(num_examples / run.train_batch_size * config.unfreeze_epochs))
     freeze = int(given) if given.isascii() and given.isdigit() else given
-    rates = LayerRates(num_layers, freeze, settings.layerwise_lr_decay, unfreeze_steps)
-    if settings.reinit_layers:
-        _check_reinit(settings, rates)
-    if (rates.freeze_layers or rates.unfreeze_steps) and not settings.init_checkpoint:
+    rates = LayerRates(num_layers, freeze, config.layerwise_lr_decay, unfreeze_steps)
+    if config.reinit_layers:
+        _check_reinit(config.reinit_layers, run.init_checkpoint, rates)
+    if (rates.freeze_layers or rates.unfreeze_steps) and not run.init_checkpoint:
         raise ValueError(
             "`freeze_layers` and `unfreeze_epochs` must come with `init_checkpoint`. Received none, where the "
             "frozen layers would be random; leave them out."
@@ -161,16 +129,127 @@ def layer_rates(settings: Settings, num_layers: int, num_examples: int) -> Layer
     return None if rates.is_default else rates
 
 
-def _check_reinit(settings, rates):
+def _check_reinit(reinit_layers, init_checkpoint, rates):
     """Raises ValueError where layers would start from random weights and stay so, or all of them would anyway."""
-    if not settings.init_checkpoint:
+    if not init_checkpoint:
         raise ValueError(
-            f"`reinit_layers` must come with `init_checkpoint`. Received `reinit_layers={settings.reinit_layers}` "
+            f"`reinit_layers` must come with `init_checkpoint`. Received `reinit_layers={reinit_layers}` "
             "alone, where all weights are random; leave it out."
         )
     free = 0 if rates.freeze_layers == "all" else rates.num_layers - rates.freeze_layers
-    if settings.reinit_layers > free:
+    if reinit_layers > free:
         raise ValueError(
             f"`reinit_layers` must be at most the model's layers that are not frozen, {free}. Received: "
-            f"{settings.reinit_layers}."
+            f"{reinit_layers}."
         )
+
+
+# === Range test of the learning rate ===
+# `learning_rate=auto`, after Smith 2017 (arXiv 1506.01186, section 3.3). From the weights that the run starts from,
+# some steps are made on its own first batches, with its own optimizer, at a rate that rises by one factor from step
+# to step, on a model that is then thrown away: the run that follows is, to the bit, the one that is given that rate.
+
+LOWEST, HIGHEST = 1e-6, 1e-1
+_LOST = 2.0  # the test ends early where the mean of the last losses is so many times the least one
+_LAST = 5  # losses
+
+
+def with_tested_rate(task, run: RunConfig, batches: Callable) -> tuple[RunConfig, dict]:
+    """Returns the run with a learning rate, and what its history shall keep of the test.
+
+    A run that goes on has the rate that it began with, whatever a test would say now. To be called in the scope of a
+    strategy.
+
+    Args:
+        task: see `tasks/base.py`.
+        run: one whose `learning_rate` is None.
+        batches: takes a step and returns the batches from there on, as `loop.fit` has it.
+
+    Raises:
+        ValueError: the run that is to go on began with a rate that was given, or as `measure_lr_range`.
+    """
+    made_for = _digest(run)
+    kept = None if run.anew else _kept(run, made_for)
+    (is_kept,) = cluster.total([cluster.is_chief() and kept is not None])  # the history is the chief's
+    if not is_kept:
+        kept = {**measure_lr_range(task, run, batches).to_dict(), "made_for": made_for}
+    (rate,) = cluster.total([kept["learning_rate"] if cluster.is_chief() else 0.0])
+    logging.info("`learning_rate=auto`: %.1e%s", rate, ", as the run began" if is_kept else "")
+    return dataclasses.replace(run, learning_rate=rate), kept or {}
+
+
+def measure_lr_range(task, run: RunConfig, batches: Callable) -> RangeTest:
+    """Makes the test. Nothing of it stays: no file, no weight, no random number drawn.
+
+    Args:
+        task, run, batches: as of `with_tested_rate`.
+
+    Raises:
+        ValueError: the loss is no number at the lowest rates, or as `loop.fit` before its first step.
+    """
+    check_model(CheckpointManager(run.output_dir), run.init_checkpoint, task, True, run.reinit_layers)
+    with _kept_random_state():
+        test = RangeTest(*_steps(task, run, batches))
+    gc.collect()  # the model's memory is wanted for the run's
+    logging.info(
+        "Range test of the learning rate: %d steps from %.1e to %.1e; the loss, least at %.4f, rose for good beyond "
+        "%.1e.", len(test.losses), test.rates[0], test.rates[-1], test.smoothed.min(), test.edge,
+    )  # fmt: skip
+    return test
+
+
+def _steps(task, run, batches):
+    """Returns the rates and losses of the steps that were made."""
+    model = task.build_model()
+    optimizer = built_optimizer(run, model, ExponentialRise(LOWEST, HIGHEST, NUM_STEPS))
+    step = TrainStep(task, model, optimizer, run.step)
+    state = TrainingState(model, optimizer, step, {})
+    begin(state, CheckpointManager(run.output_dir), run.init_checkpoint, task, True, run.reinit_layers)
+    rates, losses, make = [], [], functools.partial(first_step, step)
+    with Countdown("Range test of the learning rate", "steps", NUM_STEPS) as countdown:
+        for _, batch in zip(range(NUM_STEPS), batches(0), strict=False):
+            rate, loss = float(optimizer.learning_rate), float(make(batch)["loss"])
+            if not math.isfinite(loss):
+                break
+            rates.append(rate)
+            losses.append(loss)
+            make = step
+            countdown.advance()
+            if _is_lost(losses):
+                break
+    return rates, losses
+
+
+def _is_lost(losses):
+    means = np.convolve(losses, np.full(_LAST, 1 / _LAST), "valid") if len(losses) >= _LAST else [0.0]
+    return means[-1] > _LOST * min(means)
+
+
+@contextlib.contextmanager
+def _kept_random_state():
+    """Lets what is drawn in a `with` block be drawn again behind it: Keras seeds new weights by Python's numbers."""
+    python, numpy = random.getstate(), np.random.get_state()
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)
+
+
+def _kept(run, made_for):
+    """Returns what the run's history keeps of its test; None: it has not begun, or was another run."""
+    lines = history.read_history(os.path.join(run.output_dir, history.HISTORY_FILE))
+    tests = [line[history.RANGE_TEST] for line in lines if line.get(history.RANGE_TEST)]
+    if CheckpointManager(run.output_dir).steps():  # what else has changed since, the checkpoint says
+        if not tests:
+            raise ValueError(
+                "A run continues only with the learning rate that it began with. Received `learning_rate=auto` for "
+                f"one in {run.output_dir} that began with a given rate; give that one, or `overwrite_output_dir`."
+            )
+        return tests[-1]
+    return tests[-1] if tests and tests[-1]["made_for"] == made_for else None
+
+
+def _digest(run):
+    """Returns a short hash of all that decides the result but the rate."""
+    return hashlib.sha256(json.dumps(run.identity(), sort_keys=True, default=str).encode()).hexdigest()[:16]

@@ -249,7 +249,7 @@ def _replace(step, state, checkpoints):
 def _good(before, checkpoints, run):
     """Returns the steps, up to `before`, of the run's regular checkpoints, ascending.
 
-    One that was saved out of turn, because the run was told to end, is left out: a run that was not told has none.
+    One that was saved out of turn, because a signal asked the run to end, is left out: a run without one has none.
     """
     return [s for s in checkpoints.steps() if s <= before and (s == 0 or run.saves_at(s))]
 

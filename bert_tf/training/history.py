@@ -6,37 +6,19 @@ import importlib
 import json
 import math
 import os
-import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import keras
 import numpy as np
-import tensorflow as tf
 from absl import logging
 
-import bert_tf
 from bert_tf.training.run_record import RunRecord, commit
 from bert_tf.utils.files import atomic_open, read_text, write_text
 from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Page, kept
+from bert_tf.utils.resources import package_versions
 
-# === Rate choice ===
-# What a range test of the learning rate says: its curve, the rate that follows from it, and the page's plot.
-
-
-# === History ===
-# The history of a run, over all its starts: OUTPUT_DIR/history.jsonl, and the page that shows it, report.html.
-#
-# A line is one JSON object with "kind", "step" and "time" (ISO 8601), and of the kind
-# "start": "from" (the checkpoint, or null), "flags" and "versions", each {name: value}, "git" (`run_record.commit`),
-#     and where files of examples are read "data", {split: {"file", "rows"}}, and where a range test found the learning
-#     rate "range_test" (`rate_choice.RangeTest.to_dict`);
-# "train": what `actions.Progress` reports: means over the steps since the line before, such as "loss", the rates of
-#     these steps, and "skipped", how many of them were;
-# "eval": the scores on held-out examples.
-# A number that is not finite is null. Of "train" and "eval" there is one line a step, whatever was interrupted and
-# when. The rates of a line are null where none of its steps was timed, as the first of a process is not.
+# === Range test of the learning rate ===
 
 
 _WIDTH = 3.0  # steps: standard deviation of the bell curve that the losses are smoothed with
@@ -95,13 +77,8 @@ class RangeTest:
         return {**dataclasses.asdict(self), "edge": self.edge, "learning_rate": self.learning_rate}
 
 
-def from_dict(values: dict) -> RangeTest:
-    """Returns the test that `to_dict` described."""
-    return RangeTest(values["rates"], values["losses"])
-
-
-def add_to(page: Page, test: RangeTest):
-    """Adds the test to a run's page."""
+def add_range_test(page: Page, test: RangeTest):
+    """Adds the curve of a range test to a run's page."""
 
     def draw(axes):
         axes.plot(test.rates, test.losses, ".", color=PALE, label="of a step's batch")
@@ -125,8 +102,7 @@ def add_to(page: Page, test: RangeTest):
     )
 
 
-# === Run report ===
-# The page of a run: its history as curves and tables.
+# === Page ===
 
 
 _ABOUT = {"kind", "step", "time"}  # keys of a line that are no values
@@ -141,7 +117,7 @@ _HEADINGS = {
 }
 _TRAIN, _HELD_OUT, _COMMONEST = "train", "held out", "always the commonest answer"
 _COLOURS = {_TRAIN: FILL, _HELD_OUT: ACCENT, _COMMONEST: INK}
-_LINES = {_TRAIN: "-", _HELD_OUT: "--", _COMMONEST: ":"}  # the curves are told apart without colours too
+_LINES = {_TRAIN: "-", _HELD_OUT: "--", _COMMONEST: ":"}  # the curves can be distinguished without colours too
 _OF_COMMONEST = "_of_commonest"  # a score so named belongs to the score whose name comes before
 _FEW = 50  # points of a curve that are marked one by one
 
@@ -171,18 +147,17 @@ def _add_run(document, starts, train, held_out):
     for name in _in_order(curves):
         _add_figure(document, name, {kind: group[name] for kind, group in curves.items() if name in group}, starts)
     if test := starts[-1].get("range_test"):
-        add_to(document, from_dict(test))
+        add_range_test(document, RangeTest(test["rates"], test["losses"]))
     origins = [(line["time"], f"after step {line['step']:,}", line["from"] or "random weights") for line in starts]
     document.table("Starts", origins)
     if data := starts[-1].get("data"):
         document.table("Examples", [(name, f"{each['rows']:,}", each["file"]) for name, each in data.items()])
     flags = starts[-1]["flags"]
     document.table("Flags that were given", [(f"--{name}", value) for name, value in flags.items()])
-    document.table("Versions", [*starts[-1]["versions"].items(), *_commit(starts[-1].get("git"))])
-
-
-def _commit(git):
-    return [("git commit", git["commit"], "with changes" if git["dirty"] else "as it is")] if git else []
+    versions = list(starts[-1]["versions"].items())
+    if git := starts[-1].get("git"):
+        versions.append(("git commit", git["commit"], "with changes" if git["dirty"] else "as it is"))
+    document.table("Versions", versions)
 
 
 def _summary(starts, train, held_out):
@@ -271,12 +246,24 @@ class _Drawing:
 
 
 # === History ===
+# The history of a run, over all its starts: OUTPUT_DIR/history.jsonl, and the page that shows it, report.html.
+#
+# A line is one JSON object with "kind", "step" and "time" (ISO 8601), and of the kind
+# "start": "from" (the checkpoint, or null), "flags" and "versions", each {name: value}, "git" (`run_record.commit`),
+#     and where files of examples are read "data", {split: {"file", "rows"}}, and where a range test found the learning
+#     rate "range_test" (`RangeTest.to_dict`);
+# "train": what `trainer.ProgressLog` reports: means over the steps since the line before, such as "loss", the rates of
+#     these steps, and "skipped", how many of them were;
+# "eval": the scores on held-out examples.
+# A number that is not finite is null. Of "train" and "eval" there is one line a step, whatever was interrupted and
+# when. The rates of a line are null where none of its steps was timed, as the first of a process is not.
 
 
 HISTORY_FILE = "history.jsonl"
 REPORT_FILE = "report.html"
 RANGE_TEST = "range_test"
 
+_PACKAGES = ("tensorflow", "keras", "numpy")
 _SECONDS = 0.5  # that a page takes to draw, at least
 _PAUSE = 1000  # times as long until the next one: pages cost less than 0.1 % of the training
 
@@ -303,7 +290,10 @@ class History:
         range_test: dict | None = None,
     ):
         self._directory, self._record = output_dir, record
-        self._flags = {name: _as_given(value) for name, value in flags.items()}
+        self._flags = {
+            name: ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            for name, value in flags.items()
+        }
         self._data = ({} if data is None else {"data": data}) | ({RANGE_TEST: range_test} if range_test else {})
         self._title = f"Run {os.path.basename(os.path.abspath(output_dir))}"
         self._path = os.path.join(output_dir, HISTORY_FILE)
@@ -330,7 +320,13 @@ class History:
         if self._record:
             self._record.check(self._directory, step)
         lines = [line for line in read_history(self._path) if line["step"] <= step or line["kind"] == "start"]
-        values = {"from": origin, "flags": self._flags, "versions": _versions(), "git": commit(), **self._data}
+        values = {
+            "from": origin,
+            "flags": self._flags,
+            "versions": package_versions(_PACKAGES),
+            "git": commit(),
+            **self._data,
+        }
         self._lines = [*lines, _line("start", step, values)]
         self._write_all()
         if self._record:
@@ -394,7 +390,8 @@ class History:
         """Writes the one line of a kind and a step: at the end, or where the earlier one stands."""
         if not self._lines:
             return
-        line = _line(kind, step, {name: _finite(value) for name, value in values.items()})
+        finite = {name: float(value) if math.isfinite(value) else None for name, value in values.items()}
+        line = _line(kind, step, finite)
         place = self._find(kind, step)
         if place is not None:
             self._lines[place] = line
@@ -448,17 +445,3 @@ def _line(kind, step, values):
 
 def _as_text(line):
     return json.dumps(line, allow_nan=False) + "\n"
-
-
-def _as_given(value):
-    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-
-
-def _finite(value):
-    value = float(value)
-    return value if math.isfinite(value) else None
-
-
-def _versions():
-    modules = {"bert_tf": bert_tf, "tensorflow": tf, "keras": keras, "numpy": np}
-    return {"python": platform.python_version()} | {name: module.__version__ for name, module in modules.items()}

@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.checkpoints.name_map import WORDS
+from bert_tf.models.layers import config_of_arguments
 
 # === Schedules ===
 # How the learning rate moves over a run.
@@ -40,11 +41,7 @@ class _Warmup(keras.optimizers.schedules.LearningRateSchedule):
         return tf.clip_by_value((step - self.num_warmup_steps) / after, 0.0, 1.0)
 
     def get_config(self):
-        return {
-            "learning_rate": self.learning_rate,
-            "num_train_steps": self.num_train_steps,
-            "num_warmup_steps": self.num_warmup_steps,
-        }
+        return config_of_arguments(self)
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -88,9 +85,6 @@ class WarmupPolynomialDecay(_Warmup):
     def decayed(self, step):
         return self.learning_rate * (1 - self.since_warmup(step)) ** self.power
 
-    def get_config(self):
-        return super().get_config() | {"power": self.power}
-
 
 @keras.saving.register_keras_serializable("bert_tf")
 class WarmupCosineDecay(_Warmup):
@@ -133,9 +127,6 @@ class WarmupTrapezoid(_Warmup):
         left = (self.num_train_steps - step) / max(self.num_decay_steps, 1)
         return self.learning_rate * tf.clip_by_value(left, 0.0, 1.0)
 
-    def get_config(self):
-        return super().get_config() | {"num_decay_steps": self.num_decay_steps}
-
 
 @keras.saving.register_keras_serializable("bert_tf")
 class ExponentialRise(keras.optimizers.schedules.LearningRateSchedule):
@@ -159,7 +150,7 @@ class ExponentialRise(keras.optimizers.schedules.LearningRateSchedule):
         return self.lowest * tf.exp(share * math.log(self.highest / self.lowest))
 
     def get_config(self):
-        return {"lowest": self.lowest, "highest": self.highest, "num_steps": self.num_steps}
+        return config_of_arguments(self)
 
 
 # Name on the command line -> factory(learning_rate, num_train_steps, num_warmup_steps).
@@ -172,7 +163,7 @@ SCHEDULES = {
 
 
 # === Word rate ===
-# How fast the word embeddings move in pretraining, beside all other weights.
+# How fast the word embeddings move in pretraining, compared with all other weights.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,7 +196,7 @@ class WordRate:
                 variable.trainable = False
 
     def rules(self) -> tuple[tuple[str, float, int], ...]:
-        """Returns (pattern of the variable's path, factor of the rate, first step), as `optimizer.AdamW` takes them."""
+        """Returns (pattern of a variable's path, factor of the rate, first step), as `optimizers.AdamW` takes them."""
         return () if self.is_default else ((WORDS, self.embedding_lr_factor, 0),)
 
     def describe(self, num_train_steps: int) -> str:
@@ -217,7 +208,7 @@ class WordRate:
 # === Layer rates ===
 # Which layers of an encoder move in fine-tuning, from which step on, and how fast.
 #
-# Layers are told by the paths of their variables, google-research/bert's, and by these depths, L being their number:
+# Layers are known by the paths of their variables, google-research/bert's, and by these depths, L being their number:
 #
 #     bert/embeddings/...         0
 #     bert/encoder/layer_N/...    N + 1
@@ -299,7 +290,7 @@ class LayerRates:
                 variable.trainable = False
 
     def rules(self) -> tuple[tuple[str, float, int], ...]:
-        """Returns (pattern of the variable's path, factor of the rate, first step), as `optimizer.AdamW` takes them."""
+        """Returns (pattern of a variable's path, factor of the rate, first step), as `optimizers.AdamW` takes them."""
         down, decay = range(self.num_layers + 1, 0, -1), self.layerwise_lr_decay
         return tuple((p, decay**n, self.unfreeze_steps * n) for p, n in zip(self._patterns(), down, strict=True))
 

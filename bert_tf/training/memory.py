@@ -47,7 +47,7 @@ class StepShape:
         rematerialize: as in `Encoder`.
         generator: of a second encoder that is trained in the same step, on the same rows, and whose alone the loss over
             the vocabulary is; None: there is none.
-        averages_weights: a mean of the weights is kept beside them.
+        averages_weights: a mean of the weights is kept in addition.
         teacher: a second encoder that is asked on the same rows and not trained; None: there is none.
         trainable: how many of the numbers training moves; None: all.
         rows_per_example: rows that an example has, such as one for each choice.
@@ -87,7 +87,7 @@ class Estimate:
             take.
         optimizer: the two float32 slots of AdamW and LAMB.
         gradients: in float32, those being added up too.
-        activations: what the forward pass keeps for the backward pass, and what the backward pass needs beside it.
+        activations: what the forward pass keeps for the backward pass, and what the backward pass needs in addition.
         runtime: what TensorFlow itself takes.
     """
 
@@ -119,7 +119,7 @@ def _linear(inputs, outputs):
 
 
 def estimate(step: StepShape) -> Estimate:
-    """Returns the memory of one step, counted from `modeling/`; on a CPU real peaks were 0.87 to 1.02 times it.
+    """Returns the memory of one step, counted from `models/`; on a CPU real peaks were 0.87 to 1.02 times it.
 
     It is for steps without XLA, which keeps fewer tensors.
     """
@@ -196,7 +196,7 @@ def largest_micro_batch(step: StepShape, available: int) -> int:
 
 
 # === Will it fit ===
-# Will it fit? What a step needs beside what the device has: `--dry_run`, and the warning when training begins.
+# Will it fit? What a step needs, and what the device has: `--dry_run`, and the warning when training begins.
 
 
 _LESS = "`rematerialize`, `precision=mixed_bfloat16` or a smaller `max_seq_length` need less"
@@ -273,7 +273,7 @@ def check_weights(config: EncoderConfig, available: int):
 def warn_if_too_large(step: StepShape, available: int):
     """Warns before the first step of a training on a CPU that will hardly fit.
 
-    A GPU that is full makes TensorFlow raise an error, after which the step is cut smaller (`out_of_memory.py`); Linux
+    A GPU that is full makes TensorFlow raise an error, after which the step is cut smaller (`step.first_step`); Linux
     kills the process instead, without a word.
     """
     needed = estimate(step).peak

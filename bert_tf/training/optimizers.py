@@ -60,7 +60,7 @@ class AdamW(keras.optimizers.Optimizer):
         beta_1, beta_2, epsilon: as above.
         decay_rules: pairs (pattern of the whole variable path, whether decayed); see `DECAY_RULES`.
         layer_rules: triples (pattern of the whole variable path, factor of `rate` above, number of the first step in
-            which weight and moments move); see `layer_rates.LayerRates`. What no pattern matches: 1 and 0.
+            which weight and moments move); see `learning_rate.LayerRates`. What no pattern matches: 1 and 0.
         bias_correction: in the step t = 1, 2, ... of a variable take m / (1 - b1^t) and v / (1 - b2^t) instead, as
             Kingma and Ba 2015 do (arXiv 1412.6980, section 3): the decoupled form of Loshchilov and Hutter 2019.
 
@@ -113,7 +113,7 @@ class AdamW(keras.optimizers.Optimizer):
             first, second = self._correction(self.beta_1, index), tf.sqrt(self._correction(self.beta_2, index))
             rate, epsilon = rate * second / first, epsilon * second
         # TensorFlow's fused kernel, one pass over memory. Its own bias correction counts the steps of all variables
-        # alike, and is none when it is told that both powers are 0.
+        # alike, and is none when it is given 0 for both powers.
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=m.handle,

@@ -5,8 +5,6 @@ It is of the latest start. Those before it are in history.jsonl, with their flag
 
 import datetime
 import functools
-import hashlib
-import importlib.metadata
 import math
 import os
 import pathlib
@@ -20,27 +18,27 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.models.config import EncoderConfig
-from bert_tf.utils.files import write_text
+from bert_tf.utils.files import sha256, write_text
 from bert_tf.utils.json_files import json_text, read_object
-from bert_tf.utils.settings import Settings
+from bert_tf.utils.resources import cores, package_versions
 
 RUN_FILE = "run.json"
 _KIND, _REMEDY = "the record of a run, in JSON", "take it away, and the run's settings must be given again"
 
-_PACKAGES = (
+PACKAGES = (
     "tensorflow", "keras", "numpy", "tensorflow-text", "ml-dtypes", "h5py", "protobuf", "pyarrow", "safetensors",
     "scikit-learn", "scipy", "absl-py",
 )  # fmt: skip
 _MOST_HASHED = 2 * 2**30  # bytes of data that are read to be hashed: seconds
-_END = 2**20  # of larger data each file's first and last so many bytes
 
 
 class RunRecord:
-    """What is known of a run before it starts; `write` adds what is known then.
+    """The record of a run as far as it is known before the start; `write` adds the others.
 
     Args:
         task: its name.
-        settings: all of the program.
+        settings: {name: value} of all the program's flags.
+        given: names of those that the user gave.
         config: the model's configuration as JSON values.
         tokenizer: the model's.
         files: of the data: split -> paths.
@@ -50,7 +48,8 @@ class RunRecord:
     def __init__(
         self,
         task: str,
-        settings: Settings,
+        settings: Mapping[str, Any],
+        given: Iterable[str],
         config: EncoderConfig,
         tokenizer,
         files: Mapping[str, Iterable[str]],
@@ -58,8 +57,8 @@ class RunRecord:
     ):
         self._known = {
             "task": task,
-            "given": sorted(settings.given),
-            "settings": settings.to_dict(),
+            "given": sorted(given),
+            "settings": dict(sorted(settings.items())),
             "identity": identity,
             "model": config.to_dict(),
         }
@@ -100,7 +99,7 @@ class RunRecord:
         """
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         record = {"time": now, "step": step, "from": origin, **self._known, **self._hashes}
-        record |= {"versions": package_versions(), "git": commit(), "machine": _machine()}
+        record |= {"versions": package_versions(PACKAGES), "git": commit(), "machine": _machine()}
         write_text(os.path.join(output_dir, RUN_FILE), json_text(record, indent=2, default=str) + "\n")
 
     @functools.cached_property
@@ -117,17 +116,6 @@ def recorded_settings(directory: str | os.PathLike) -> dict[str, Any]:
     path = os.path.join(directory, RUN_FILE)
     settings = read_object(path, _KIND, _REMEDY).get("settings") if os.path.isfile(path) else None
     return settings if isinstance(settings, dict) else {}
-
-
-def package_versions() -> dict[str, str]:
-    """Returns {package: version} of what computes, reads and writes; a package that is not there is left out."""
-    found = {"python": platform.python_version(), "bert_tf": bert_tf.__version__}
-    for name in _PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def commit(folder: str | os.PathLike | None = None) -> dict[str, Any] | None:
@@ -162,8 +150,9 @@ def fingerprints(files: Mapping[str, Iterable[str]], most: int = _MOST_HASHED) -
         OSError: a file cannot be read.
     """
     sizes = {path: os.path.getsize(path) for paths in files.values() for path in paths if os.path.isfile(path)}
-    name, hashed = ("sha256", _hash_all) if sum(sizes.values()) <= most else ("sha256_of_ends", _hash_ends)
-    hashes = {path: hashed(path) for path in sizes}
+    only_ends = sum(sizes.values()) > most
+    name = "sha256_of_ends" if only_ends else "sha256"
+    hashes = {path: sha256(path, only_ends) for path in sizes}
     return {
         split: [
             {"file": os.fspath(path)} | ({"bytes": sizes[path], name: hashes[path]} if path in sizes else {})
@@ -179,23 +168,10 @@ def _by_file(data):
     return {entry["file"]: {name: value for name, value in entry.items() if name != "file"} for entry in entries}
 
 
-def _hash_all(path):
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _hash_ends(path):
-    with open(path, "rb") as file:
-        digest = hashlib.sha256(file.read(_END))
-        file.seek(max(file.tell(), os.path.getsize(path) - _END))
-        digest.update(file.read(_END))
-    return digest.hexdigest()
-
-
 def _vocabulary(tokenizer):
     path = tokenizer.vocab_file
     there = path is not None and os.path.isfile(path)
-    return {"pieces": tokenizer.vocab_size, "file": path, "sha256": _hash_all(path) if there else None}
+    return {"pieces": tokenizer.vocab_size, "file": path, "sha256": sha256(path) if there else None}
 
 
 def _machine():
@@ -203,7 +179,7 @@ def _machine():
     details = tf.config.experimental.get_device_details
     return {
         "platform": platform.platform(),
-        "cores": os.cpu_count(),
+        "cores": cores(),
         "strategy": type(strategy).__name__,
         "replicas": strategy.num_replicas_in_sync,
         "devices": [{"name": d.name, **details(d)} for d in tf.config.list_physical_devices()],

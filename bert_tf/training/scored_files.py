@@ -107,13 +107,10 @@ def _known(directory):
 
 
 def _are_same(files, others):
-    return len(files) == len(others) and all(map(_is_same, files, others))
+    def is_same(one, other):
+        return os.path.realpath(other["file"]) == one["file"] or one.get("sha256", 0) == other.get("sha256")
 
-
-def _is_same(one, other):
-    if os.path.realpath(other["file"]) == one["file"]:
-        return True
-    return "sha256" in one and one["sha256"] == other.get("sha256")
+    return len(files) == len(others) and all(map(is_same, files, others))
 
 
 def _free_suffix(folder, known, path):

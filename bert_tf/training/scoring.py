@@ -11,7 +11,6 @@ from bert_tf.data import dataset
 from bert_tf.evaluation.metrics import mean_loss
 from bert_tf.training import step
 from bert_tf.training.loop import RunConfig
-from bert_tf.utils.settings import Settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Scorer:
         parts, real = [], []
         for batch in scoring.batches():
             parts.append(tf.nest.map_structure(step.collect, self._run(batch)))
-            real.append(_is_real(batch))
+            real.append(np.asarray(batch.get("is_real_example", np.ones(len(batch["input_ids"])))) > 0)
         merged = tf.nest.map_structure(lambda *arrays: _joined(arrays), *parts)
         places = _places(np.concatenate(real), scoring.order)
         merged = tf.nest.map_structure(lambda array: array[places], merged)
@@ -96,12 +95,6 @@ def _check_finite(outputs):
         )
 
 
-def _is_real(batch):
-    """bool [B]: which rows of a batch are examples, and do not only fill it up."""
-    real = batch.get("is_real_example")
-    return np.ones(len(batch["input_ids"]), bool) if real is None else np.asarray(real) > 0
-
-
 def _joined(arrays):
     """Joins arrays [b, ...]; where they are of different widths, the narrower ones are filled up with 0."""
     shape = np.max([array.shape[1:] for array in arrays], axis=0).astype(int)
@@ -128,7 +121,7 @@ _XLA_WIDTHS = 4
 
 @dataclasses.dataclass(frozen=True)
 class BatchSettings:
-    """How batches are made of examples.
+    """The widths and the order in which tokenized examples become batches.
 
     Attributes:
         max_seq_length: longest row.
@@ -185,18 +178,3 @@ class BatchSettings:
 
     def _batches(self, examples, order):
         return dataset.build_batches(examples, order, self.max_seq_length, self.by_length, self._width_step)
-
-
-def batching_of(settings: Settings, use_xla: bool) -> BatchSettings:
-    """Returns what the settings `max_seq_length`, `bucket_by_length` and `bucket_batches` say.
-
-    Raises:
-        ValueError: the number of batches was given, but nothing is sorted.
-    """
-    by_length = settings.bucket_by_length
-    if not by_length and "bucket_batches" in settings.given:
-        raise ValueError(
-            "`bucket_batches` must come with `bucket_by_length`. Received `bucket_by_length=false` with it; leave one "
-            "of them out."
-        )
-    return BatchSettings(settings.max_seq_length, by_length, use_xla, settings.get("bucket_batches"))

@@ -1,4 +1,4 @@
-"""What a run must remember to go on exactly where it was, and the ladder that says where a run begins."""
+"""The state of a run in its checkpoints, and where a run begins: its own checkpoint, other weights, random ones."""
 
 import dataclasses
 import json
@@ -166,7 +166,7 @@ def check_model(
 def _load_initial(variables, path, task, reinit_layers):
     """Loads all but the top `reinit_layers` and the pooler, which keep the random weights that they were made with.
 
-    Adapters begin anew: those of the checkpoint, if any, are in the kernels that they were made for.
+    Adapters start from scratch: those of the checkpoint, if any, are in the kernels that they were made for.
     """
     anew = top_layers([v.path for v in variables], reinit_layers) if reinit_layers else ()
     fresh = [v.path for v in variables if any(re.fullmatch(pattern, v.path) for pattern in anew)]

@@ -134,7 +134,7 @@ def _gathering(strategy):
 
 
 # === Out of memory ===
-# The first step of a run that does not fit: the same batch, in smaller pieces.
+# The first step of a run that does not fit: the same batch, in smaller parts.
 
 
 def micro_batches(rows: int) -> list[int]:
@@ -209,7 +209,7 @@ _STEPS_TO_GROW = 2000  # after so many finite steps the loss scale doubles (Mici
 
 @dataclasses.dataclass(frozen=True)
 class StepConfig:
-    """What a step does besides the task.
+    """The settings of a training step that no task decides.
 
     Attributes:
         seed: of every dropout mask; masks are a function of (seed, step, replica, micro-batch).
@@ -278,7 +278,7 @@ class TrainStep:
         self._step = traced_once(self._distributed, self.config.fixed_shapes)
 
     def has_moved(self) -> bool:
-        """Says whether a step has ever begun to move variables, even if it did not end; see `out_of_memory.py`."""
+        """Says whether a step has ever begun to move variables, even if it did not end; see `first_step`."""
         return bool(self._moving.numpy())
 
     def variables(self):

@@ -15,7 +15,6 @@ from absl import logging
 
 from bert_tf.training.history import History
 from bert_tf.utils.files import write_text
-from bert_tf.utils.settings import Settings
 
 TRACKING_FILE = "tracking.json"
 
@@ -56,30 +55,27 @@ class _Mlflow:
 TRACKERS = {"wandb": _Wandb, "mlflow": _Mlflow}  # by the name of the package too
 
 
-def check_tracking(settings: Settings):
-    """Raises ValueError where the package of the setting `tracking` cannot be imported."""
-    if name := settings.get("tracking"):
-        _package(name)
+def check_tracking(tracker: str | None):
+    """Raises ValueError where the package of a tracker cannot be imported; None: there is none."""
+    if tracker:
+        _package(tracker)
 
 
-def make_history(settings: Settings, *args, **kwargs) -> History:
-    """Returns the `History` of a run; with the setting `tracking`, one that is told elsewhere too.
+def make_history(tracker: str | None, *args, **kwargs) -> History:
+    """Returns the `History` of a run; with a tracker, one that is written there too.
 
     Args:
-        settings: of the program.
-        args, kwargs: of `History`, after the flags.
+        tracker: a key of `TRACKERS`, or None.
+        args, kwargs: of `History`.
 
     Raises:
         ValueError: as `check_tracking`.
     """
-    parts = settings.output_dir, settings.given_values(), *args
-    if name := settings.get("tracking"):
-        return TrackedHistory(name, *parts, **kwargs)
-    return History(*parts, **kwargs)
+    return TrackedHistory(tracker, *args, **kwargs) if tracker else History(*args, **kwargs)
 
 
 class TrackedHistory(History):
-    """A `History` that is told to a tracker too; where that cannot be reached later on, a warning says so.
+    """A `History` that is written to a tracker too; where that cannot be reached later on, a warning says so.
 
     Args:
         tracker: a key of `TRACKERS`.

@@ -66,7 +66,7 @@ def prepare_directory(directory: str, anew: bool = False, others: tuple[str, ...
 
 
 # === Actions ===
-# What happens beside a step: small callables, action(step, results, state), that the loop knows nothing of.
+# What happens after a step: small callables, action(step, results, state), that the loop knows nothing of.
 
 
 # Results of a step that are no curves of their own.
@@ -96,7 +96,7 @@ class Events:
 class ProgressLog:
     """Logs loss, rate and time left, and writes them for TensorBoard to `output_dir`/train.
 
-    On a terminal they stand beside a bar, and only the last line is logged.
+    On a terminal they stand next to a bar, and only the last line is logged.
 
     Args:
         run: a `RunConfig`.
@@ -168,13 +168,10 @@ class ProgressLog:
         rates = [sum(int(results[name]) for results in timed) / seconds for name in ("examples", "tokens")]
         self.pace_seconds = _KEPT * self.pace_seconds + seconds
         self.pace_steps = _KEPT * self.pace_steps + len(timed)
-        left = clock(self._seconds_left(step, watch.paused))
-        told = "  {:.1f} examples/s  {:.0f} tokens/s  {} left".format(*rates, left)
-        return dict(zip(_RATES, rates, strict=True)), told
-
-    def _seconds_left(self, step, paused):
-        pauses = paused / self.saves * self.run.saves_after(step) if self.saves else 0.0
-        return self.pace_seconds / self.pace_steps * (self.run.num_train_steps - step) + pauses
+        pauses = watch.paused / self.saves * self.run.saves_after(step) if self.saves else 0.0
+        left = clock(self.pace_seconds / self.pace_steps * (self.run.num_train_steps - step) + pauses)
+        text = "  {:.1f} examples/s  {:.0f} tokens/s  {} left".format(*rates, left)
+        return dict(zip(_RATES, rates, strict=True)), text
 
 
 def _means(steps):
@@ -369,7 +366,11 @@ class Trainer:
         if init:
             convert.check_shapes(init, self.task.config)
             self.model = self.task.build_model()
-        if not init or any(v.path not in init.names and not self._is_unused(v.path) for v in self.model.variables):
+        unused = heads.unused(self.task)  # which a checkpoint of its model may lack
+        if not init or not all(
+            v.path in init.names or any(re.fullmatch(pattern, v.path) for pattern in unused)
+            for v in self.model.variables
+        ):
             raise ValueError(
                 f"There must be a trained model. Received {self.run.output_dir}, which holds no checkpoint, and "
                 f"{f'{init.path}, which has no head for this task' if init else 'no `init_checkpoint`'}; train one "
@@ -403,7 +404,7 @@ class Trainer:
             stack.enter_context(lock())
 
     def _begin(self, on_begin, progress, evaluation, earlier, start, state):
-        """What `fit` calls before the first step, and again after the run went back: `earlier` holds where it began."""
+        """Is called by `fit` before the first step, and again after a rollback: `earlier` holds where it began."""
         self._average = state.step.average
         if not earlier:
             cluster.by_chief(on_begin, state.model)
@@ -445,10 +446,6 @@ class Trainer:
         if self._scorer is None or self._scorer.model is not model:
             self._scorer = Scorer(self.task, model, self.run.step.use_xla)
         return self._scorer
-
-    def _is_unused(self, path):
-        """Whether the task makes nothing of this variable, which a checkpoint of its model may then lack."""
-        return any(re.fullmatch(pattern, path) for pattern in heads.unused(self.task))
 
     def _load(self, checkpoint):
         logging.info("%s", convert.assign_weights(checkpoint, self.model.variables, heads.unused(self.task)))

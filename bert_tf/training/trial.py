@@ -1,4 +1,4 @@
-"""What a training would take: the memory of its largest step, and the time of a few real ones. Nothing is written."""
+"""Estimates a training: the memory of its largest step, and its time by a few real ones. Nothing is written."""
 
 import dataclasses
 import itertools
@@ -21,7 +21,7 @@ _WARM_UP = 2  # steps that are not: the graph is made, memory is reserved
 
 @dataclasses.dataclass(frozen=True)
 class DryRun:
-    """What was found out about a run.
+    """The memory and the time that a run would take.
 
     Attributes:
         step: the one that needs the most memory.

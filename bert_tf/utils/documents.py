@@ -101,9 +101,9 @@ def read_blocks(paths, formats, options, block_bytes: int = 1 << 20) -> Iterator
     else at any line. Which blocks there are depends on the files alone.
 
     Args:
-        paths: list of str, as of files.find.
+        paths: list of str, as of `find_text_files`.
         formats: the format of each, in `names.TEXT_FORMATS`.
-        options: documents.TextOptions, of which `document_start` counts here.
+        options: `TextOptions`, of which `document_start` counts here.
         block_bytes: 8 MiB at most.
 
     Raises:
@@ -213,14 +213,14 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]+)*")
 
 @dataclasses.dataclass(frozen=True)
 class TextOptions:
-    """How text becomes documents.
+    """The rules by which text is split into documents and sentences.
 
     Attributes:
         text_column: the field of a JSON object that holds its text.
         document_start: a regular expression, searched in each line of prose without the white space around it: where
             it is found a new document begins, with this line. None: each file is one document.
         language: ISO 639 code, for the sentence splitter; English for one that sentencex does not know.
-        drop_junk_lines: leaves out the sentences of which cleaning.is_junk is true.
+        drop_junk_lines: leaves out the sentences of which is_junk is true.
 
     Raises:
         ValueError: `document_start` or `language` cannot be one.

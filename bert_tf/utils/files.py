@@ -25,7 +25,7 @@ _TELLING = 8  # bytes; so many that are NUL every second time are UTF-16
 _TEMPORARY = re.compile(r"\..*\.[0-9a-f]{16}\.tmp(\.new|\.old)?", re.DOTALL)
 _CONTENT, _REPLACED = ".new", ".old"  # behind a reserved name: what is being made, and the directory that it replaces
 _LONGEST_START = 200  # bytes of a temporary file's name that are the file's own; a name has 255
-_MOST_READ, _END = 2**28, 2**20  # bytes of a file that is read whole to be told from others, and of the ends of one
+_MOST_READ, _END = 2**28, 2**20  # bytes: of a file that is hashed whole, and of either end of a larger one
 _BRIEF = reprlib.Repr()
 _BRIEF.maxstring = _BRIEF.maxother = _BRIEF.maxlong = 200
 _BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxdict = 20
@@ -114,7 +114,7 @@ def write_text(path: str | os.PathLike, text: str):
 
 @contextlib.contextmanager
 def atomic_open(path: str | os.PathLike, mode: str = "w", durable: bool = True):
-    """Opens a file beside `path` that takes its place when the block ends well, and vanishes when it does not.
+    """Opens a file next to `path` that takes its place when the block ends well, and vanishes when it does not.
 
     On any error, a full disk included, the file that was at `path` before is unchanged and nothing half-made remains.
     Each writer has a temporary file of its own: of several the last to end wins, whole. A file that was there keeps its
@@ -164,7 +164,7 @@ def temporary_beside(path: str | os.PathLike) -> Iterator[str]:
 
 @contextlib.contextmanager
 def whole_directory(path: str | os.PathLike, replace: bool = False):
-    """Makes a directory beside `path`, to be filled, that takes its place when the block ends well; else it vanishes.
+    """Makes a directory next to `path`, to be filled, that takes its place when the block ends well; else it vanishes.
 
     Args:
         path: nothing may be there, or an empty directory; or, to `replace` it, a directory with anything in it, which
@@ -236,14 +236,19 @@ def content_of(path: str | os.PathLike) -> str:
     if not os.path.isfile(path):
         return "no file"
     size = os.path.getsize(path)
+    only_ends = size > _MOST_READ
+    return f"{size} bytes, SHA-256{' of its ends' if only_ends else ''} {sha256(path, only_ends)[:16]}"
+
+
+def sha256(path: str | os.PathLike, only_ends: bool = False) -> str:
+    """Returns the SHA-256 of a file's bytes in hexadecimal digits, or `only_ends` that of its first and last MiB."""
     with open(path, "rb") as file:
-        if size <= _MOST_READ:
-            digest, of = hashlib.file_digest(file, "sha256"), ""
-        else:
-            digest, of = hashlib.sha256(file.read(_END)), " of its ends"
-            file.seek(-_END, os.SEEK_END)
-            digest.update(file.read(_END))
-    return f"{size} bytes, SHA-256{of} {digest.hexdigest()[:16]}"
+        if not only_ends:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+        digest = hashlib.sha256(file.read(_END))
+        file.seek(max(file.tell(), os.path.getsize(path) - _END))
+        digest.update(file.read(_END))
+    return digest.hexdigest()
 
 
 def check_exists(path: str, parameter: str | None = None):
@@ -255,7 +260,7 @@ def check_exists(path: str, parameter: str | None = None):
 
 @contextlib.contextmanager
 def _reserved(path, permissions=None):
-    """Yields an empty file beside `path` with a name of its own, as (descriptor, path), and removes it at the end.
+    """Yields an empty file next to `path` with a name of its own, as (descriptor, path), and removes it at the end.
 
     The descriptor holds a lock on it, which the system frees however the process ends: by that the next writer of
     `path` knows what nobody works on any more. What belongs to a reserved name goes with it.

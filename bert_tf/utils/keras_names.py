@@ -7,8 +7,6 @@ Keras knows a class of others once the decorator above it has run. So that `kera
 import importlib
 import sys
 
-from bert_tf.utils.imports import AroundImport
-
 PACKAGE = "bert_tf"
 CLASSES = {  # module -> the classes registered in it; tests/utils/keras_names_test.py compares
     "export.hub.layer": ("HubLayer",),
@@ -42,17 +40,36 @@ class _StandIn:
         return getattr(importlib.import_module(self._module), self._name).from_config(config)
 
 
+class _KerasFinder:
+    """For `sys.meta_path`: gives Keras the stand-ins as soon as it is imported, by whatever imports it."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname != "keras":
+            return None
+        import importlib.util  # here, since most of what imports bert_tf first does without Keras
+
+        sys.meta_path.remove(self)  # the other finders are asked now
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            sys.meta_path.insert(0, self)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_register(keras):
+                execute(keras)
+                _register(keras)
+
+            spec.loader.exec_module = execute_and_register
+        return spec
+
+
 def announce():
     """Gives Keras the stand-ins: now where it is imported, else as soon as it is."""
     if "keras" in sys.modules:
         _register(sys.modules["keras"])
     else:
-        sys.meta_path.insert(0, AroundImport("keras", _import))
-
-
-def _import(keras, execute):
-    execute(keras)
-    _register(keras)
+        sys.meta_path.insert(0, _KerasFinder())
 
 
 def _register(keras):

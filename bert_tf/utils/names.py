@@ -2,7 +2,7 @@
 
 
 # === Names ===
-# Names that mean something in more than one place: what may be chosen, the special pieces. Imports nothing.
+# Names that mean something in more than one place: what may be chosen, the special tokens. Imports nothing.
 
 
 # What may be chosen on the command line, and in the settings of the rooms that do it.
@@ -41,7 +41,7 @@ SIDE_BY_SIDE = "bert_tf/side_by_side"
 # Rows of such a model are computed independently of each other.
 SEQUENCES = "bert_tf/sequences"
 
-# The pieces of a BERT vocabulary that stand for no text.
+# The tokens of a BERT vocabulary that stand for no text.
 PAD, UNKNOWN, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_PIECES = (PAD, UNKNOWN, CLS, SEP, MASK)
 

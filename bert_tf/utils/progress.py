@@ -1,4 +1,4 @@
-"""How far a long piece of work has come: rate and time left, a line in the log now and then, or a bar on a terminal."""
+"""Progress of long work: rate and time left, as a line in the log now and then, or as a bar on a terminal."""
 
 import atexit
 import contextlib

@@ -93,7 +93,7 @@ _DRAWING = {
     "legend.frameon": False,
     "svg.fonttype": "none",  # letters stay letters: small files, and any script that the reader has a font for
     "text.color": INK,
-    "text.parse_math": False,  # "$" is a word piece, and no formula
+    "text.parse_math": False,  # "$" is a token, and no formula
     "xtick.color": INK,
     "ytick.color": INK,
 }
@@ -168,7 +168,7 @@ class Page:
 
     @contextlib.contextmanager
     def section(self, heading: str, is_open: bool = True):
-        """What is added inside it can be folded away, by mouse and keyboard; headings there are of a third level."""
+        """Inside it, additions form a part that can be folded away; headings there are of a third level."""
         opened, level = " open" if is_open else "", self._level
         summary = f"<summary><h3>{html.escape(heading)}</h3></summary>"
         self._parts.append(f"<section><details{opened}>{summary}")

@@ -1,10 +1,13 @@
-"""Memory, processors and their instruction sets."""
+"""Memory, processors with their instruction sets, and the versions of packages."""
 
+import importlib.metadata
 import os
 import pathlib
 import platform
 import subprocess
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+
+import bert_tf
 
 # === Memory ===
 # How much memory there is: what the machine has free, and what a container allows.
@@ -138,3 +141,17 @@ def _sysctl(*words):
         return subprocess.run(["sysctl", *words], capture_output=True, text=True, timeout=10).stdout.strip()
     except (OSError, subprocess.SubprocessError):  # a cut-down system: what is not known is left out
         return ""
+
+
+# === Packages ===
+
+
+def package_versions(packages: Iterable[str]) -> dict[str, str]:
+    """Returns {package: version} of Python, of this one and of those named; one that is not installed is left out."""
+    found = {"python": platform.python_version(), "bert_tf": bert_tf.__version__}
+    for name in packages:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found

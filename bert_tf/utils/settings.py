@@ -1,4 +1,4 @@
-"""What a program was told: flags as data, and their values as plain settings that any room may be given."""
+"""A command's flags as data, and their values as `Settings`."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping

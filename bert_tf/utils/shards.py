@@ -1,4 +1,4 @@
-"""What the files are called that a job writes: one, or several that share its rows."""
+"""The names of the files that a job writes: one, or several shards."""
 
 import glob
 import os

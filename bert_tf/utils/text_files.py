@@ -65,7 +65,7 @@ def _without_quotes(text):
          Go. Now   he said. It         p   0.05. Then
 
     sentencex cuts nowhere between two quotation marks or brackets. One mark that is not closed, and in dialogue one is
-    (each paragraph of a long speech opens anew), makes a sentence of a page. "<" is rarely a bracket: it goes too.
+    (each paragraph of a long speech opens again), makes a sentence of a page. "<" is rarely a bracket: it goes too.
     """
     text = _SPEECH.sub(lambda match: " " * len(match[0]), text)
     for mark in _BLANKED:

@@ -5,14 +5,15 @@ from absl import flags
 
 from bert_tf.cli import app, common_flags
 from bert_tf.cli.fine_tuning import check_stopping
-from bert_tf.training.fine_tuning import layer_rates
+from bert_tf.training.fine_tuning import FineTuningConfig, layer_rates
 from bert_tf.training.learning_rate import LayerRates
+from bert_tf.training.loop import RunConfig
 from bert_tf.utils.settings import Settings
 
 
-def _settings(**given):
-    values = {"freeze_layers": "0", "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0}
-    return Settings({**values, "train_batch_size": 8, "init_checkpoint": "some", **given}, given)
+def _layer_rates(init_checkpoint="some", **given):
+    run = RunConfig("out", train_batch_size=8, num_train_steps=0, init_checkpoint=init_checkpoint)
+    return layer_rates(FineTuningConfig(**given), run, 2, 100)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ def _settings(**given):
     ],
 )
 def test_the_flags_mean(given, expected):
-    assert layer_rates(_settings(**given), 2, 100) == expected
+    assert _layer_rates(**given) == expected
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ def test_the_flags_mean(given, expected):
 )
 def test_flags_that_cannot_be_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
-        layer_rates(_settings(**given), 2, 100)
+        _layer_rates(**given)
 
 
 def test_early_stopping_is_by_a_metric():

@@ -18,11 +18,14 @@ def test_harness(tmp_path):
     check_layer(BiLSTM, {"units": 4, "name": "lstm"}, (X, MASK), weights, tmp_path)
 
 
-@pytest.mark.parametrize(("is_weighted", "width"), [pytest.param(True, 6, marks=pytest.mark.slow), (False, 12)])
-def test_harness_of_the_head(tmp_path, is_weighted, width):
+@pytest.mark.parametrize(
+    ("is_weighted", "width", "num_layers"), [pytest.param(True, 6, 2, marks=pytest.mark.slow), (False, 12, 1)]
+)
+def test_harness_of_the_head(tmp_path, is_weighted, width, num_layers):
     arguments = {"num_labels": 3, "units": 4, "is_weighted": is_weighted, "dropout": 0.2, "initializer_range": 0.05}
+    arguments |= {"num_layers": num_layers}
     weights = {"tagger/layer_sum/layer_weights": (2,), "tagger/layer_sum/gamma": ()} if is_weighted else {}
-    for n, inputs in enumerate((width, 8)):
+    for n, inputs in enumerate((width, 8)[:num_layers]):
         path = f"tagger/lstm_{n}"
         weights |= {f"{path}/kernel": (2, inputs, 16), f"{path}/recurrent_kernel": (2, 4, 16), f"{path}/bias": (2, 16)}
     weights |= {"tagger/classifier/output_weights": (3, 8), "tagger/classifier/output_bias": (3,)}

@@ -1,12 +1,15 @@
 """What the settings say of a run's optimizer, and what a run that is continued must have alike."""
 
+import dataclasses
+
 import pytest
 
-from bert_tf.cli.common_flags import LAYERS, MODEL, RUN
-from bert_tf.training.fine_tuning import fine_tuning_config, make_run_config
+from bert_tf.cli.common_flags import LAYERS, MODEL, RUN, make_run_config
+from bert_tf.cli.fine_tuning import batch_settings, plan_training
+from bert_tf.training.fine_tuning import FineTuningConfig
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.optimizers import OPTIMIZERS, AdamConfig, Lamb, make_optimizer
-from bert_tf.training.scoring import BatchSettings, batching_of
+from bert_tf.training.scoring import BatchSettings
 from bert_tf.utils.settings import Settings
 from tests import tiny
 
@@ -31,8 +34,6 @@ def test_defaults_are_google_s_and_older_runs_go_on():
     config = _config()
     assert config.adam == AdamConfig() and config.step.clip_norm == 1.0 and config.schedule == "linear"
     assert config.identity() == PLAIN
-    old = Settings({name: value for name, value in DEFAULTS.items() if name not in (*NUMBERS, "bias_correction")})
-    assert make_run_config(old, 10, 2, False, {}).identity() == PLAIN  # such as those of an estimator
 
 
 def test_what_is_given_is_taken_and_belongs_to_the_run():
@@ -80,22 +81,25 @@ def test_flags_and_configurations_have_the_same_defaults():
     adam = AdamConfig()
     for name in (*NUMBERS, "bias_correction"):
         assert DEFAULTS[name] == getattr(adam, name), name
+    assert FineTuningConfig(**{f.name: DEFAULTS[f.name] for f in dataclasses.fields(FineTuningConfig)}) == (
+        FineTuningConfig(freeze_layers="0")
+    )
     assert DEFAULTS["clip_norm"] == RunConfig("out", 1, 1).step.clip_norm
     assert DEFAULTS["bucket_batches"] is BatchSettings(16).pool_batches is None
 
 
 def test_batches_by_length():
-    assert batching_of(_settings(), False) == BatchSettings(128)
-    assert batching_of(_settings(bucket_batches=4), True) == BatchSettings(128, True, True, 4)
-    assert batching_of(_settings(bucket_by_length=False), False) == BatchSettings(128, False)
+    assert batch_settings(_settings(), False) == BatchSettings(128)
+    assert batch_settings(_settings(bucket_batches=4), True) == BatchSettings(128, True, True, 4)
+    assert batch_settings(_settings(bucket_by_length=False), False) == BatchSettings(128, False)
     with pytest.raises(ValueError, match="`bucket_batches` must come with `bucket_by_length`. Received `bucket_by_len"):
-        batching_of(_settings(bucket_by_length=False, bucket_batches=4), False)
+        batch_settings(_settings(bucket_by_length=False, bucket_batches=4), False)
 
 
 def test_how_batches_are_made_belongs_to_the_run():
     def config(use_xla=False, **given):
         settings = _settings(**{"do_train": True, "train_batch_size": 8, **given})
-        return fine_tuning_config(settings, 1, tiny.tokenized(64), {}, use_xla)
+        return plan_training(settings, 1, tiny.tokenized(64), {}, use_xla)
 
     batches = {"bucket_by_length", "bucket_batches", "pack_examples"}
     for given, wanted in (

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from bert_tf.training.history import History
-from bert_tf.training.run_record import RunRecord, commit, fingerprints, package_versions
-from bert_tf.utils.settings import Settings
+from bert_tf.training.run_record import PACKAGES, RunRecord, commit, fingerprints
+from bert_tf.utils.resources import package_versions
 from tests import tiny
 
 
@@ -63,8 +63,9 @@ def test_a_run_that_starts_writes_it(tmp_path):
     vocab = tmp_path / "vocab.txt"
     vocab.write_text("[PAD]\n")
     tokenizer = types.SimpleNamespace(vocab_file=str(vocab), vocab_size=1)
-    settings = Settings({"seed": 0, "learning_rate": 1e-4, "input_file": ["a"]}, ["learning_rate"])
-    record = RunRecord("task", settings, tiny.config(), tokenizer, {"train": [str(vocab)]}, {"seed": 0})
+    settings = {"seed": 0, "learning_rate": 1e-4, "input_file": ["a"]}
+    known = tiny.config(), tokenizer, {"train": [str(vocab)]}, {"seed": 0}
+    record = RunRecord("task", settings, ["learning_rate"], *known)
     out = tmp_path / "out"
     out.mkdir()
     history = History(str(out), {}, record=record)
@@ -76,7 +77,9 @@ def test_a_run_that_starts_writes_it(tmp_path):
     assert told["settings"] == {"input_file": ["a"], "learning_rate": 1e-4, "seed": 0}
     assert told["given"] == ["learning_rate"] and told["identity"] == {"seed": 0}
     assert (
-        told["model"] == tiny.config().to_dict() and told["versions"] == package_versions() and told["git"] == commit()
+        told["model"] == tiny.config().to_dict()
+        and told["versions"] == package_versions(PACKAGES)
+        and told["git"] == commit()
     )
     digest = hashlib.sha256(b"[PAD]\n").hexdigest()
     assert told["vocabulary"] == {"pieces": 1, "file": str(vocab), "sha256": digest}
@@ -85,7 +88,9 @@ def test_a_run_that_starts_writes_it(tmp_path):
 
 
 def test_versions_of_what_is_there():
-    assert {"python", "bert_tf", "tensorflow", "keras", "numpy", "tensorflow-text", "h5py"} <= package_versions().keys()
+    assert {"python", "bert_tf", "tensorflow", "keras", "numpy", "tensorflow-text", "h5py"} <= package_versions(
+        PACKAGES
+    ).keys()
 
 
 def test_a_file_that_changed_while_a_run_was_stopped_is_named(tmp_path):
@@ -98,7 +103,7 @@ def test_a_file_that_changed_while_a_run_was_stopped_is_named(tmp_path):
 
     def history(**changed):
         read = {**files, **changed}
-        record = RunRecord("task", Settings({}), tiny.config(), tokenizer, read, {"num_train_steps": 8})
+        record = RunRecord("task", {}, [], tiny.config(), tokenizer, read, {"num_train_steps": 8})
         return History(os.fspath(tmp_path), {}, record=record)
 
     history().start(0, None)

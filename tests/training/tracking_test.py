@@ -8,7 +8,6 @@ import pytest
 
 from bert_tf.training import tracking
 from bert_tf.training.history import History, read_history
-from bert_tf.utils.settings import Settings
 
 _WANDB = """
 calls = []
@@ -59,7 +58,7 @@ def packages(tmp_path, monkeypatch):
 
 def _history(folder, tracker):
     folder.mkdir(exist_ok=True)
-    return tracking.make_history(Settings({"output_dir": str(folder), "tracking": tracker, "seed": 3}, ["seed"]))
+    return tracking.make_history(tracker, str(folder), {"seed": 3})
 
 
 def _run(history, step=0):
@@ -116,11 +115,11 @@ def test_a_missing_package_is_one_clear_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(ValueError, match=r"`tracking=wandb` must find the package wandb\. Received: .*; install it "
                        r"with `pip install wandb`, or leave `tracking` out\."):  # fmt: skip
-        tracking.check_tracking(Settings({"tracking": "wandb"}))
+        tracking.check_tracking("wandb")
 
 
 def test_without_it_nothing_is_imported(packages, tmp_path):
-    tracking.check_tracking(Settings({"tracking": None}))
+    tracking.check_tracking(None)
     history = _history(tmp_path / "out", None)
     _run(history)
     assert type(history) is History and not {"wandb", "mlflow"} & sys.modules.keys()

@@ -1,4 +1,4 @@
-"""Pretrains on one and on two virtual CPU devices, and prints as JSON what came out; the test beside it runs it.
+"""Pretrains on one and on two virtual CPU devices, and prints as JSON what came out; `two_devices_test.py` runs it.
 
 python -m tests.training.two_devices_pretraining
 """

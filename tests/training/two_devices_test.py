@@ -92,3 +92,14 @@ def test_a_batch_that_is_bad_on_one_device_moves_nothing_on_either(options):
     assert all(first == second for first, second in two["means"])
     first, only = [first for first, _ in two["means"]], [mean for (mean,) in one["means"]]
     np.testing.assert_allclose(first, only, rtol=1e-4, atol=1e-5)
+
+
+def test_pretraining_of_replaced_tokens_is_on_two_as_on_one():
+    done = processes.run("-m", "tests.training.two_devices_pretraining")
+    assert done.returncode == 0, done.stderr[-4000:]
+    one, *others = json.loads(done.stdout).values()
+    assert len(one) == 6 and one[-1]["loss"] < one[0]["loss"]
+    for other in others:
+        for name in ("loss", "masked_lm_loss", "replaced_loss"):
+            found, expected = ([step[name] for step in steps] for steps in (other, one))
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5, err_msg=name)

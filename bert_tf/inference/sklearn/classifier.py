@@ -1,5 +1,6 @@
 """A fine-tuned BERT as a scikit-learn classifier: `run_classifier` on texts in memory."""
 
+import dataclasses
 import os
 import pathlib
 import signal
@@ -30,10 +31,9 @@ from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.labels import class_weights
 from bert_tf.tasks.registry import read_task, save_task
-from bert_tf.training.fine_tuning import fine_tuning_config
-from bert_tf.training.interruption import Stopped
-from bert_tf.training.loop import RunConfig
-from bert_tf.training.scoring import BatchSettings, batching_of
+from bert_tf.training.fine_tuning import FineTuningConfig, fine_tuning_config
+from bert_tf.training.loop import RunConfig, Stopped
+from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.step import StepConfig, xla_by_default
 from bert_tf.training.trainer import Trainer
 from bert_tf.utils.files import whole_directory
@@ -129,10 +129,28 @@ def train_classifier(
     task = ClassificationTask(model.config, len(labels), labels=labels, **options)
     examples = as_examples(texts, [labels[place] for place in label_ids])
     rows = task.lay_out(model.tokenizer, examples, settings.max_seq_length, True)
-    batching = batching_of(settings, use_xla)
+    batching = BatchSettings(settings.max_seq_length, settings.bucket_by_length, use_xla)
     with tempfile.TemporaryDirectory() as folder, precision_of(settings.precision), seed_of_weights(settings.seed):
-        num_layers = model.config.num_hidden_layers
-        run = fine_tuning_config(settings.adopt({"output_dir": folder}), num_layers, rows, task.identity(), use_xla)
+        step = StepConfig(
+            seed=settings.seed,
+            accumulation=settings.gradient_accumulation_steps,
+            use_xla=use_xla,
+            scale_loss=settings.precision == "mixed_float16",
+        )
+        run = RunConfig(
+            folder,
+            settings.train_batch_size,
+            num_train_steps=0,
+            learning_rate=settings.learning_rate,
+            init_checkpoint=settings.init_checkpoint,
+            save_checkpoints_steps=sys.maxsize,
+            keep_checkpoints=1,
+            step=step,
+        )
+        config = FineTuningConfig(
+            **{each.name: getattr(settings, each.name) for each in dataclasses.fields(FineTuningConfig)}
+        )
+        run = fine_tuning_config(run, config, model.config.num_hidden_layers, rows, batching)
         job = Trainer(task, run)
         _train(job, batching.training(rows, run))
     return TrainedClassifier(job, model.tokenizer, batching, settings.precision)
@@ -314,8 +332,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
             weights = [f"{label}:{weight}" for label, weight in weights.items()]
         given |= {"class_weights": [weights] if isinstance(weights, str) else weights}
         given |= {"freeze_layers": str(self.freeze_layers)}
-        of_the_run = {"do_train": True, "overwrite_output_dir": True, "init_checkpoint": os.fspath(given.pop("model"))}
-        return Settings(given | of_the_run | {"save_checkpoints_steps": sys.maxsize, "keep_checkpoints": 1}, given)
+        return Settings(given | {"init_checkpoint": os.fspath(given.pop("model"))}, given)
 
     def __sklearn_tags__(self):
         return with_string_input(super().__sklearn_tags__())
