@@ -11,7 +11,6 @@ from bert_tf.models.pretraining_heads import Pretrainer
 from bert_tf.models.replaced_tokens import with_ids_at
 from bert_tf.tasks.base import TrainableTask
 from bert_tf.utils.names import SENTENCE_OBJECTIVES
-from bert_tf.utils.settings import Settings
 
 # === Targets ===
 # What stood in rows before they were masked.
@@ -230,11 +229,6 @@ def _own_name(score):
 
 def _renamed(values):
     return {_own_name(name): value for name, value in values.items()}
-
-
-def left_to_right(config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings) -> LeftToRightTask:
-    """Returns the task; see `objectives.Objective.make_task`."""
-    return LeftToRightTask(config, sentence_objective, packed, settings.rematerialize)
 
 
 def next_tokens(batch):

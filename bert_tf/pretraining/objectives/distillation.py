@@ -15,9 +15,8 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.models.distillation import DistillationModel
 from bert_tf.pretraining.objectives.base import PretrainingTask, unmasked_ids
 from bert_tf.tasks.base import TrainableTask
-from bert_tf.tasks.distillation import Teacher, check_temperature, open_teacher
+from bert_tf.tasks.distillation import Teacher, open_teacher
 from bert_tf.tasks.labels import divergence
-from bert_tf.utils.settings import Settings
 
 # === Comparisons ===
 # What a student can learn from a teacher on texts without labels: one row of `COMPARISONS` each.
@@ -131,7 +130,7 @@ def matrices_of(losses, attention_heads: int, relation_heads: int) -> int:
     return ("attention" in losses) * attention_heads + len(set(RELATIONS) & set(losses)) * relation_heads
 
 
-def losses_of(texts) -> dict[str, float]:
+def parse_losses(texts) -> dict[str, float]:
     """Returns {loss: its weight} of texts such as "hidden:0.5"; a name alone weighs 1.
 
     Raises:
@@ -160,6 +159,37 @@ def _number(text):
         return float(text)
     except ValueError:
         return 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class DistillationOptions:
+    """A teacher of pretraining, and what is learned from it.
+
+    Attributes:
+        teacher: a checkpoint of any format.
+        losses: texts such as "hidden:0.5", as `parse_losses` reads them.
+        temperature: of soft targets.
+        layer: the teacher's layer whose attention and relations are learned, 1 being the lowest; None: its last.
+        relation_heads: parts into which queries, keys and values are cut; None: as many as the teacher has heads.
+
+    Raises:
+        ValueError: there is no teacher, or the losses are none.
+    """
+
+    teacher: str
+    losses: tuple[str, ...]
+    temperature: float = 2.0
+    layer: int | None = None
+    relation_heads: int | None = None
+    weights: Mapping[str, float] = dataclasses.field(init=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "weights", parse_losses(self.losses))
+        if not self.teacher:
+            raise ValueError(
+                "`objective=distillation` must come with `teacher`. Received none; name the model that teaches, a "
+                "checkpoint's directory."
+            )
 
 
 # === Distillation ===
@@ -312,35 +342,33 @@ _HEAD = "cls/predictions/.*"
 _PART_OF_HEAD = "cls/predictions/output_bias"
 
 
-def encoder_teacher(settings: Settings, student: Description, longest: int) -> Teacher:
-    """Reads the model that `teacher` names, with the outputs that the losses compare.
+def load_encoder_teacher(options: DistillationOptions, student: Description, longest: int) -> Teacher:
+    """Loads the model that teaches on records, with the outputs that the losses compare.
 
     To be called in the scope of the strategy.
 
     Args:
-        settings: those of `flags.distillation.OF_PRETRAINING`.
+        options: the teacher, and what is learned from it.
         student: without weights.
-        longest: row, in pieces.
+        longest: row, in tokens.
 
     Raises:
-        ValueError: settings contradict each other, or the teacher cannot teach this student so.
+        ValueError: the teacher cannot teach this student so.
     """
-    losses = losses_of(settings.distillation_losses)
-    _check(settings, losses)
-    checkpoint, described = open_teacher(settings.teacher, student, longest)
-    config, shown = described.config, shown_by([name for name in losses if name in COMPARISONS])
+    checkpoint, described = open_teacher(options.teacher, student, longest)
+    config, shown = described.config, shown_by([name for name in options.weights if name in COMPARISONS])
     if config.is_decoder:
         raise ValueError(
             "`teacher` must see the texts on both sides of a piece, as its student does. Received "
-            f"{settings.teacher}, which learned left to right; name another."
+            f"{options.teacher}, which learned left to right; name another."
         )
     if "mlm_logits" in shown and _PART_OF_HEAD not in checkpoint.names:
         others = [name for name in COMPARISONS if "mlm_logits" not in COMPARISONS[name].shown]
         raise ValueError(
-            f"`teacher` must have a masked-LM head for the loss soft_targets. Received {settings.teacher}, which has "
+            f"`teacher` must have a masked-LM head for the loss soft_targets. Received {options.teacher}, which has "
             f"none; choose `distillation_losses` of {', '.join(others)}."
         )
-    layer = settings.teacher_layer or config.num_hidden_layers
+    layer = options.layer or config.num_hidden_layers
     if layer > config.num_hidden_layers:
         raise ValueError(
             f"`teacher_layer` must be one of the teacher's layers, 1 to {config.num_hidden_layers}. Received: {layer}."
@@ -349,23 +377,3 @@ def encoder_teacher(settings: Settings, student: Description, longest: int) -> T
     excuse = (*heads.others((_HEAD,) if "mlm_logits" in shown else ()), heads.POOLER)
     features = (*ENCODER_INPUTS, "sentence_ids", "masked_lm_positions")
     return Teacher(checkpoint, config, model, excuse, features, layer)
-
-
-def _check(settings, losses):
-    """Raises ValueError where there is no teacher, or a setting is for a loss that is not chosen."""
-    if not settings.teacher:
-        raise ValueError(
-            "`objective=distillation` must come with `teacher`. Received none; name the model that teaches, a "
-            "checkpoint's directory."
-        )
-    for name, of in (
-        ("distillation_temperature", ("soft_targets",)),
-        ("relation_heads", RELATIONS),
-        ("teacher_layer", OF_A_LAYER),
-    ):
-        if name in settings.given and not set(of) & set(losses):
-            raise ValueError(
-                f"`{name}` must come with {' or '.join(of)} among `distillation_losses`. Received "
-                f"{', '.join(losses)}; add one, or leave `{name}` out."
-            )
-    check_temperature(settings)

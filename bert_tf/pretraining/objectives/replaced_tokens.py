@@ -12,7 +12,6 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.models.replaced_tokens import ReplacedTokenPretrainer
 from bert_tf.pretraining.objectives.base import PretrainingTask, unmasked_ids
 from bert_tf.tasks.base import TrainableTask
-from bert_tf.utils.settings import Settings
 
 # === Generators ===
 # The two networks of replaced-token detection: how large the generator is, and as what both are written.
@@ -21,6 +20,23 @@ from bert_tf.utils.settings import Settings
 _FAMILY = "electra"  # as which both networks are written
 # The generator reads the discriminator's tables.
 _SHARED = ("vocab_size", "max_position_embeddings", "type_vocab_size", "task_type_vocab_size", "first_position")
+DISCRIMINATOR_WEIGHT = 50.0  # the paper's, section 3.1
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplacedTokenOptions:
+    """The generator, and how much its discriminator counts.
+
+    Attributes:
+        generator_size: the generator's share of the discriminator's width, heads and intermediate width; it has as
+            many layers.
+        generator_config_file: the generator's configuration, instead.
+        discriminator_weight: of the discriminator's loss, next to 1 of the generator's.
+    """
+
+    generator_size: float = 0.25
+    generator_config_file: str | None = None
+    discriminator_weight: float = DISCRIMINATOR_WEIGHT
 
 
 def as_electra(config: EncoderConfig) -> EncoderConfig:
@@ -37,27 +53,17 @@ def as_electra(config: EncoderConfig) -> EncoderConfig:
     return dataclasses.replace(config, model_type=_FAMILY, embedding_size=config.embedding_width, **there.fixed)
 
 
-def generator_of(config: EncoderConfig, settings: Settings) -> EncoderConfig:
+def make_generator_config(config: EncoderConfig, options: ReplacedTokenOptions) -> EncoderConfig:
     """Returns the generator's configuration, of a discriminator's.
-
-    Args:
-        config: of the discriminator.
-        settings: `generator_config_file`, or `generator_size`: its share of width, heads and intermediate width, with
-            as many layers.
 
     Raises:
         ValueError: it is as large as the discriminator or larger, or its tables are others.
     """
-    if settings.generator_config_file and "generator_size" in settings.given:
-        raise ValueError(
-            "`generator_config_file` must come without `generator_size`. Received both: "
-            f"{settings.generator_config_file} and {settings.generator_size}; leave one of them out."
-        )
-    if settings.generator_config_file:
-        generator = _read(settings.generator_config_file, config)
-        origin = f"`generator_config_file={settings.generator_config_file}`"
+    if options.generator_config_file:
+        generator = _read(options.generator_config_file, config)
+        origin = f"`generator_config_file={options.generator_config_file}`"
     else:
-        generator, origin = _shrunk(config, settings.generator_size), f"`generator_size={settings.generator_size}`"
+        generator, origin = _shrunk(config, options.generator_size), f"`generator_size={options.generator_size}`"
     if _weights(generator) >= _weights(config):
         raise ValueError(
             "The generator must be smaller than the discriminator, whose task would be too hard beside an equal: a "
@@ -108,7 +114,6 @@ def _weights(config):
 # === Replaced tokens ===
 
 
-DISCRIMINATOR_WEIGHT = 50.0  # the paper's, section 3.1
 _SAMPLING = 0x5EED  # keeps these draws apart from others of the same run
 
 
@@ -120,7 +125,7 @@ class ReplacedTokensTask(TrainableTask):
 
     Args:
         config: of the discriminator, without a pooler from here on: nothing would teach it.
-        generator: of the generator, as `generators.generator_of` makes it.
+        generator: of the generator, as `make_generator_config` makes it.
         packed: rows hold several examples each.
         weight: see above.
         rematerialize: as in `Encoder`.

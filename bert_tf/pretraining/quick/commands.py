@@ -16,33 +16,61 @@ from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary, vocabulary_i
 from bert_tf.utils import text_files
 from bert_tf.utils.files import content_of
 from bert_tf.utils.names import MASK, number_of
-from bert_tf.utils.settings import Settings, command_line
+from bert_tf.utils.settings import command_line
 from bert_tf.utils.subprocesses import display_path
 
-# === Inputs ===
-# What a run is given, looked at before it begins: what is wrong with it is said now, and not after minutes.
-
-
-# === Commands ===
-# The programs that a run consists of, with their flags.
+# === Options and inputs ===
+# What a run is given, and what is wrong with it: said before it begins, and not after minutes.
 
 
 _PATHS = ("input_file", "eval_file", "teacher", "vocab_file")
-# Whatever changes the result, but for the minutes: with more of them, a run that had too few goes on.
-_DECISIVE = (
-    *_PATHS, "vocab_size", "do_lower_case", "input_format", "text_column", "document_start", "language", "precision",
-    "seed",
-)  # fmt: skip
+# What does not change the result; with more minutes, a run that had too few goes on.
+_INDIFFERENT = ("output_dir", "minutes", "text_flags")
 
 
-def check_inputs(settings: Settings, recipe: SizeRecipe):
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class QuickOptions:
+    """What a small encoder is made of, and for how long.
+
+    Attributes:
+        input_file: files, globs or folders of text.
+        eval_file: text that is not trained on, to score on.
+        teacher: a model's folder, some of whose layers the encoder begins as.
+        vocab_file: the vocabulary; None: the teacher's, or one of `vocab_size` tokens is learned.
+        vocab_size: see there.
+        do_lower_case: None: as the vocabulary says.
+        input_format, text_column, document_start, language: how text is read.
+        precision: what layers compute in; "auto": as the processor does fast.
+        seed: of all that is drawn.
+        output_dir: where the encoder goes.
+        minutes: for all.
+        text_flags: those flags for reading text that are passed on to the programs that read it.
+    """
+
+    input_file: list[str]
+    eval_file: list[str] | None = None
+    teacher: str | None = None
+    vocab_file: str | None = None
+    vocab_size: int
+    do_lower_case: bool | None = None
+    input_format: str | None = None
+    text_column: str = "text"
+    document_start: str | None = None
+    language: str = "en"
+    precision: str = "auto"
+    seed: int = 0
+    output_dir: str
+    minutes: float
+    text_flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def check_inputs(options: QuickOptions, recipe: SizeRecipe):
     """Raises ValueError where texts, vocabulary or teacher are not there, or not what they must be."""
-    _check_alternatives(settings)
-    _check_texts(settings)
-    if settings.vocab_file:
-        _check_vocabulary(settings.vocab_file)
-    if settings.teacher:
-        _check_teacher(settings.teacher, recipe)
+    _check_texts(options)
+    if options.vocab_file:
+        _check_vocabulary(options.vocab_file)
+    if options.teacher:
+        _check_teacher(options.teacher, recipe)
 
 
 def check_vocabulary_size(size: int, path: str | os.PathLike, width: int):
@@ -82,38 +110,25 @@ def depth_of(teacher: str) -> int:
     return EncoderConfig.load(teacher).num_hidden_layers
 
 
-def identity(settings: Settings, recipe: SizeRecipe) -> dict:
+def identity(options: QuickOptions, recipe: SizeRecipe) -> dict:
     """Returns what decides the result, as JSON values."""
-    values = {name: settings.get(name) for name in _DECISIVE}
+    values = {name: value for name, value in dataclasses.asdict(options).items() if name not in _INDIFFERENT}
     for name in _PATHS:
         path = values[name]
         values[name] = [*map(os.path.abspath, path)] if isinstance(path, list) else path and os.path.abspath(path)
-    texts = [
-        path
-        for names in (settings.input_file, settings.eval_file)
-        if names
-        for path in text_files.find_text_files(names)
-    ]
-    paths = [*texts, *([settings.vocab_file] if settings.vocab_file else [])]
+    paths = [path for texts in _texts(options) for path in texts]
+    paths += [options.vocab_file] if options.vocab_file else []
     contents = {os.path.abspath(path): content_of(path) for path in paths}
     return {**values, "contents": contents, "recipe": recipe.to_dict()}
 
 
-def _check_alternatives(settings):
-    if settings.teacher and settings.vocab_file:
-        raise ValueError(
-            "`teacher` must come without `vocab_file`, for the student has the teacher's vocabulary. Received both: "
-            f"{settings.teacher} and {settings.vocab_file}; leave one of them out."
-        )
-    if "vocab_size" in settings.given and (settings.teacher or settings.vocab_file):
-        raise ValueError(
-            "`vocab_size` must come without `vocab_file` and `teacher`, which have a vocabulary. Received "
-            f"{settings.vocab_size} and {settings.vocab_file or settings.teacher}; leave one of them out."
-        )
+def _texts(options):
+    """Returns the files of text to train on, and those of held-out text, if there is some."""
+    return [text_files.find_text_files(texts) for texts in (options.input_file, options.eval_file) if texts]
 
 
-def _check_texts(settings):
-    found = [text_files.find_text_files(texts) for texts in (settings.input_file, settings.eval_file) if texts]
+def _check_texts(options):
+    found = _texts(options)
     for paths in found:
         if not any(map(os.path.getsize, paths)):
             raise ValueError(
@@ -153,10 +168,10 @@ def _check_vocabulary(path):
 
 
 # === Commands ===
+# The programs that a run consists of, with their flags.
 
 
 WORK = "work"  # in the output directory: all that the result does not consist of
-_OF_TEXT = ("input_format", "text_column", "document_start", "language")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,19 +201,19 @@ class Commands:
     """The command of each step.
 
     Attributes:
-        settings: the flags of pretrain_small, --precision settled.
+        options: of the run, the precision settled.
         recipe: how the encoder is made.
         depth: layers of the teacher, if there is one.
     """
 
-    settings: Settings
+    options: QuickOptions
     recipe: SizeRecipe
     depth: int = 0
 
     @property
     def folder(self) -> pathlib.Path:
         """Where the result lies."""
-        return pathlib.Path(self.settings.output_dir)
+        return pathlib.Path(self.options.output_dir)
 
     @property
     def work(self) -> pathlib.Path:
@@ -218,22 +233,22 @@ class Commands:
     @property
     def vocab_file(self) -> pathlib.Path:
         """That of the user or the teacher, or the one that is learned."""
-        settings = self.settings
-        if settings.teacher:
-            return pathlib.Path(vocabulary_in(settings.teacher))
-        return pathlib.Path(settings.vocab_file) if settings.vocab_file else self.work / VOCAB_FILE
+        options = self.options
+        if options.teacher:
+            return pathlib.Path(vocabulary_in(options.teacher))
+        return pathlib.Path(options.vocab_file) if options.vocab_file else self.work / VOCAB_FILE
 
     def before_training(self) -> dict[str, Command]:
         """Returns the steps by name, in order, that make what is trained on and what begins."""
-        settings, steps = self.settings, {}
-        if not (settings.teacher or settings.vocab_file):
+        options, steps = self.options, {}
+        if not (options.teacher or options.vocab_file):
             steps["vocabulary"] = self._vocabulary()
         for length in self.recipe.row_lengths:
-            steps[f"records of {length}"] = self._records(settings.input_file, self._record_file(length), length)
-        if settings.eval_file:
+            steps[f"records of {length}"] = self._records(options.input_file, self._record_file(length), length)
+        if options.eval_file:
             length = self.recipe.phases[-1].row_length
-            steps["held-out records"] = self._records(settings.eval_file, self._held_out_file, length)
-        if settings.teacher:
+            steps["held-out records"] = self._records(options.eval_file, self._held_out_file, length)
+        if options.teacher:
             steps["first weights"] = self._first_weights()
         return steps
 
@@ -251,21 +266,21 @@ class Commands:
         return self._training(steps, self.folder, CHECKPOINTS)
 
     def _vocabulary(self):
-        flags = {"input_file": self.settings.input_file, "output_file": self.vocab_file}
-        return Command("train_vocabulary", {**flags, "vocab_size": self.settings.vocab_size, **self._of_text()})
+        flags = {"input_file": self.options.input_file, "output_file": self.vocab_file}
+        return Command("train_vocabulary", {**flags, "vocab_size": self.options.vocab_size, **self._of_text()})
 
     def _records(self, texts, path, length):
         flags = {"input_file": texts, "output_file": path, "vocab_file": self.vocab_file, "max_seq_length": length}
-        seed = {"random_seed": self.settings.seed}
+        seed = {"random_seed": self.options.seed}
         return Command("create_pretraining_data", {**flags, **self.recipe.records, **seed, **self._of_text()})
 
     def _first_weights(self):
         folder, layers = self._first_folder, spread_layers(self.recipe.layers, self.depth)
-        flags = {"model": self.settings.teacher, "layers": layers, "output_dir": folder}
+        flags = {"model": self.options.teacher, "layers": layers, "output_dir": folder}
         return Command("surgery", {**flags, **self._case()}, anew=folder)
 
     def _training(self, steps, folder, checkpoints, anew=None):
-        recipe, settings, total = self.recipe, self.settings, sum(steps)
+        recipe, options, total = self.recipe, self.options, sum(steps)
         phases = zip(recipe.phases, steps, strict=True)
         flags = {
             "input_file": [self._record_file(length) for length in recipe.row_lengths],
@@ -277,17 +292,17 @@ class Commands:
             "num_warmup_steps": max(1, min(recipe.warmup_steps, total // 5)),
             **self._masks(),
             **recipe.pretraining,
-            "precision": settings.precision,
-            "seed": settings.seed,
+            "precision": options.precision,
+            "seed": options.seed,
             "save_checkpoints_steps": -(-total // checkpoints),
             "keep_checkpoints": 1,
         }
-        scored = {"eval_file": self._held_out_file, "do_eval": True} if settings.eval_file else {}
+        scored = {"eval_file": self._held_out_file, "do_eval": True} if options.eval_file else {}
         return Command("run_pretraining", flags | scored, anew)
 
     def _begins_as(self):
-        if self.settings.teacher:
-            return {"init_checkpoint": self._first_folder, "teacher": self.settings.teacher}
+        if self.options.teacher:
+            return {"init_checkpoint": self._first_folder, "teacher": self.options.teacher}
         return {"bert_config_file": self.config_file, "vocab_file": self.vocab_file}
 
     def _masks(self):
@@ -297,10 +312,10 @@ class Commands:
 
     def _of_text(self):
         """Returns the flags for reading text that the user gave."""
-        return {name: self.settings.get(name) for name in _OF_TEXT if name in self.settings.given} | self._case()
+        return {**self.options.text_flags, **self._case()}
 
     def _case(self):
-        lower = self.settings.do_lower_case
+        lower = self.options.do_lower_case
         return {} if lower is None else {"do_lower_case": lower}
 
     @property

@@ -13,14 +13,14 @@ from absl import logging
 
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.quick import commands
-from bert_tf.pretraining.quick.commands import WORK, Command, Commands
+from bert_tf.pretraining.quick.commands import WORK, Command, Commands, QuickOptions
 from bert_tf.pretraining.quick.plan import SizeRecipe, TrainingPlan, measure_throughput
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.utils.files import check_free, write_text
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.json_files import read_object
 from bert_tf.utils.resources import best_precision
-from bert_tf.utils.settings import Settings, list_differences
+from bert_tf.utils.settings import list_differences
 from bert_tf.utils.subprocesses import execute_command
 
 # === Journal ===
@@ -96,14 +96,14 @@ class Journal:
 
 
 def pretrain(
-    settings: Settings, recipe: SizeRecipe, execute: Callable = execute_command, clock: Callable = time.monotonic
+    options: QuickOptions, recipe: SizeRecipe, execute: Callable = execute_command, clock: Callable = time.monotonic
 ) -> int:
     """Makes the encoder, or what is left to do of it.
 
     Args:
-        settings: of `flags.pretrain_small`.
+        options: what is made of what.
         recipe: how it is made.
-        execute: as `child_programs.execute`.
+        execute: as `subprocesses.execute_command`.
         clock: gives seconds.
 
     Returns:
@@ -112,28 +112,28 @@ def pretrain(
     Raises:
         ValueError: what is given is not as it must be, the minutes are too few, or a program failed.
     """
-    commands.check_inputs(settings, recipe)
-    folder = pathlib.Path(settings.output_dir)
-    journal = _journal(settings, recipe)
+    commands.check_inputs(options, recipe)
+    folder = pathlib.Path(options.output_dir)
+    journal = _journal(options, recipe)
     if not journal.path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         journal.write()
     (folder / WORK).mkdir(exist_ok=True)
     with alone_in(folder / WORK) as lock:
-        journal = _journal(settings, recipe)  # of another command that was at work until now, perhaps
-        settled = Settings(settings.to_dict() | {"precision": journal.run["precision"]}, settings.given)
-        steps = Commands(settled, recipe, commands.depth_of(settings.teacher) if settings.teacher else 0)
+        journal = _journal(options, recipe)  # of another command that was at work until now, perhaps
+        settled = dataclasses.replace(options, precision=journal.run["precision"])
+        steps = Commands(settled, recipe, commands.depth_of(options.teacher) if options.teacher else 0)
         if not journal.is_done("training"):
-            _Run(steps, journal, settings.minutes, functools.partial(execute, inherited=[lock]), clock).make()
+            _Run(steps, journal, options.minutes, functools.partial(execute, inherited=[lock]), clock).make()
     return sum(TrainingPlan.read(folder).steps)
 
 
-def _journal(settings, recipe):
+def _journal(options, recipe):
     """Returns the `Journal`; where the precision is left to the processor, it is that of the run's first command."""
-    run = commands.identity(settings, recipe)
-    if settings.precision != "auto":
-        return Journal.of(settings.output_dir, run)
-    return Journal.of(settings.output_dir, run | {"precision": best_precision()}, ("precision",))
+    run = commands.identity(options, recipe)
+    if options.precision != "auto":
+        return Journal.of(options.output_dir, run)
+    return Journal.of(options.output_dir, run | {"precision": best_precision()}, ("precision",))
 
 
 @dataclasses.dataclass

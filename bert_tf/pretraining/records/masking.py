@@ -15,7 +15,6 @@ from bert_tf.pretraining.records import groups
 from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.pretraining.records.phrases import read_phrases
 from bert_tf.utils.names import MASKINGS
-from bert_tf.utils.settings import Settings
 
 # === Masking ===
 # What the model has to guess of a row, and what it sees in its place. Which positions: `groups`.
@@ -143,7 +142,6 @@ def _fates(starts, lengths, masking, size, rng):
 # Records without masks are masked as they are read for training: anew in each epoch, inside tf.data.
 
 
-_OF_MASKS = ("masking", "masked_lm_prob", "phrase_file", "mask_token_prob", "random_token_prob")
 _SAMPLE = 1000  # rows in which phrases are looked for
 _MASKED = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 
@@ -184,53 +182,45 @@ def masker(masks: Masking, pieces: MaskingVocabulary, seed: int) -> Callable:
     return masked
 
 
-def masks_for(settings: Settings, tokenizer, several: list) -> Callable:
+def masks_for(masking: Masking, phrase_file: str | None, tokenizer, several: list) -> Callable:
     """Returns the function from (`Records`, seed) to what masks their batches, or to None: they are masked.
 
     Args:
-        settings: `masking`, `phrase_file`, `masked_lm_prob`, `mask_token_prob`, `random_token_prob`, and
-            `max_predictions_per_seq`, which is for the shortest rows; longer ones have more.
+        masking: how to mask the shortest sequences; longer ones have more predictions, in proportion.
+        phrase_file: the list of phrases, with the kind "phrase".
         tokenizer: of the model.
-        several: all `Records` of the run.
+        several: all `Records` of the run, some of them without masks.
 
     Raises:
-        ValueError: the settings are for records without masks, and there are none; or they do not fit each other.
+        ValueError: `masking` and `phrase_file` do not fit each other.
     """
-    unmasked = [each for each in several if not each.masked]
-    if not unmasked:
-        if given := sorted(set(_OF_MASKS) & settings.given):
-            raise ValueError(
-                f"`{given[0]}` must come with records without masks. Received records that are masked already, such as "
-                f"{several[0].paths[0]}; make them by create_pretraining_data with `dynamic_masking`."
-            )
-        return lambda *_: None
-    check_phrases(settings.masking, settings.phrase_file)
-    pieces = MaskingVocabulary.of_tokenizer(tokenizer, settings.phrase_file)
+    check_phrases(masking.kind, phrase_file)
+    vocabulary = MaskingVocabulary.of_tokenizer(tokenizer, phrase_file)
     shortest = min(each.max_seq_length for each in several)
-    if pieces.phrases is not None:
-        _look_for_phrases(unmasked[0], pieces, settings.phrase_file)
+    if vocabulary.phrases is not None:
+        _look_for_phrases(next(each for each in several if not each.masked), vocabulary, phrase_file)
 
-    def masks(its, seed):
-        if its.masked:
+    def masks(records, seed):
+        if records.masked:
             return None
-        most = settings.max_predictions_per_seq * its.max_seq_length // shortest
-        shares = settings.mask_token_prob, settings.random_token_prob
-        return masker(Masking(settings.masking, settings.masked_lm_prob, most, *shares), pieces, seed)
+        most = masking.max_predictions * records.max_seq_length // shortest
+        return masker(dataclasses.replace(masking, max_predictions=most), vocabulary, seed)
 
     return masks
 
 
-def masks_identity(settings: Settings) -> dict:
-    """Returns what of the settings decides which masks are drawn, as JSON values; they are those of `masks_for`.
-
-    What runs of earlier versions do not know is left out where it has its default, so that these can be continued.
-    """
-    identity = {name: settings.get(name) for name in ("masking", "masked_lm_prob", "max_predictions_per_seq")}
+def masks_identity(masking: Masking, phrase_file: str | None) -> dict:
+    """Returns what decides which masks are drawn, as JSON values; the shares are left out where they are the usual."""
+    identity = {
+        "masking": masking.kind,
+        "masked_lm_prob": masking.prob,
+        "max_predictions_per_seq": masking.max_predictions,
+    }
     for name in ("mask_token_prob", "random_token_prob"):
-        if settings.get(name) != getattr(Masking, name):
-            identity[name] = settings.get(name)
-    if settings.phrase_file is not None:
-        phrases = "\n".join(read_phrases(settings.phrase_file)).encode()
+        if getattr(masking, name) != getattr(Masking, name):
+            identity[name] = getattr(masking, name)
+    if phrase_file is not None:
+        phrases = "\n".join(read_phrases(phrase_file)).encode()
         identity["phrases"] = hashlib.sha256(phrases).hexdigest()[:16]
     return identity
 

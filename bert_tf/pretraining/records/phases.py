@@ -11,7 +11,6 @@ from absl import logging
 from bert_tf.pretraining.records import origin
 from bert_tf.pretraining.records.batches import Records
 from bert_tf.utils.names import number_of, word_for
-from bert_tf.utils.settings import Settings
 
 _PHASE = re.compile(r"(\d+)x(\d+(?:\.\d+)?%|\d+)(?:@(\d+))?")
 
@@ -115,55 +114,18 @@ class Phases:
             yield from itertools.islice(batches, phase.num_steps - offset)
 
 
-def plan_of(settings: Settings) -> Phases:
-    """Returns what a run reads; without the setting `phases`, one kind of rows all along.
-
-    Raises:
-        ValueError: the record files are not there, or not as the settings say.
-    """
-    if settings.do_train and not settings.input_file or not (settings.input_file or settings.eval_file):
-        raise ValueError(
-            "`do_train` must come with `input_file`, and `do_eval` with `eval_file` or `input_file`. Received none; "
-            "name records of create_pretraining_data."
-        )
-    if not settings.phases or not settings.input_file:
-        lengths = (settings.max_seq_length, settings.max_predictions_per_seq) if settings.input_file else ()
-        records = Records.of(_to_train_on(settings) or settings.eval_file, *lengths)
-        return Phases((Phase(records, settings.train_batch_size, settings.num_train_steps),))
-    if "max_seq_length" in settings.given:
-        raise ValueError(
-            "`phases` must come without `max_seq_length`, for it names the lengths. Received both: "
-            f"{settings.phases} and {settings.max_seq_length}; leave `max_seq_length` out."
-        )
-    steps = settings.num_train_steps if "num_train_steps" in settings.given or "%" in settings.phases else None
-    return parse_phases(settings.phases, _to_train_on(settings), settings.train_batch_size, steps)
-
-
-def _to_train_on(settings):
-    """Returns `input_file` as it is; where there are files to score on, its files without those."""
-    if not (settings.input_file and settings.eval_file):
-        return settings.input_file
-    held_out = origin.find_record_files(settings.eval_file)
-    paths = origin.find_record_files(settings.input_file, without=held_out)
+def find_training_files(input_file: list[str], eval_file: list[str] | None) -> list[str]:
+    """Returns what to train on: `input_file` as it is; where there are files to score on, its files without those."""
+    if not eval_file:
+        return input_file
+    held_out = origin.find_record_files(eval_file)
+    paths = origin.find_record_files(input_file, without=held_out)
     if both := set(map(os.path.realpath, paths)) & set(map(os.path.realpath, held_out)):
         logging.warning(
             "%s of `eval_file`, such as %s, %s named in `input_file` too: what is trained on is scored on.",
             *(number_of(len(both), "file"), min(both), word_for(len(both), "is", "are")),
         )
     return paths
-
-
-def held_out_of(settings: Settings, plan: Phases) -> Records:
-    """Returns the records to score on: those of the setting `eval_file`, or what the last phase is trained on.
-
-    Raises:
-        ValueError: the record files are not there, or of another kind than those of the plan.
-    """
-    if not settings.eval_file:
-        return plan.records
-    records = Records.of(settings.eval_file)
-    check_sentences([plan.records, records])
-    return records
 
 
 def check_sentences(several: list[Records]):

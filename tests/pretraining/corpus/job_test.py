@@ -117,7 +117,7 @@ def test_an_error_midway_leaves_nothing_and_keeps_the_old_files(corpus, tmp_path
     def fail(*_, **__):
         raise OSError(28, "No space left on device", "records")
 
-    monkeypatch.setattr(jobs.records, "write", fail)
+    monkeypatch.setattr(jobs.records, "write_records", fail)
     with pytest.raises(OSError, match="No space left"):
         jobs.create_pretraining_data(support.job(corpus, [tmp_path / "a.tfrecord", tmp_path / "b.tfrecord"]))
     assert [p.name for p in tmp_path.iterdir()] == ["a.tfrecord"] and (tmp_path / "a.tfrecord").read_bytes() == b"old"
