@@ -14,7 +14,7 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.objectives.distillation import OF_A_LAYER, RELATIONS, DistillationOptions, matrices_of
 from bert_tf.pretraining.objectives.registry import OBJECTIVES, Objective
 from bert_tf.pretraining.objectives.replaced_tokens import ReplacedTokenOptions
-from bert_tf.pretraining.records import fit
+from bert_tf.pretraining.records import compatibility
 from bert_tf.pretraining.records.batches import Records
 from bert_tf.pretraining.records.masking import Masking, masks_for, masks_identity
 from bert_tf.pretraining.records.origin import vocabulary_fingerprint
@@ -204,7 +204,7 @@ def make_plan(settings: Settings) -> Phases:
 def check_start(settings: Settings):
     """Raises ValueError where a model that is not new would begin with other embeddings than its own."""
     for name in ("start_embeddings", "start_positions"):
-        value = settings.get(name)
+        value = getattr(settings, name)
         if value != "random" and settings.init_checkpoint:
             raise ValueError(
                 f"`{name}={value}` must come without `init_checkpoint`, whose embeddings mean something already. "
@@ -263,7 +263,7 @@ def _as_trained(settings):
 
 @dataclasses.dataclass
 class Pretraining:
-    """What a run reads and trains.
+    """The records, model and objective of a run.
 
     Attributes:
         settings: the flags, complete.
@@ -399,7 +399,7 @@ class Pretraining:
         settings, plan, tokenizer = self.settings, self.plan, self.model.tokenizer
         identity = {"objective": settings.objective, "input_file": {path: os.path.getsize(path) for path in plan.paths}}
         identity |= {"phases": settings.phases} if settings.phases else {}
-        starts = {name: settings.get(name) for name in ("start_embeddings", "start_positions")}
+        starts = {name: getattr(settings, name) for name in ("start_embeddings", "start_positions")}
         identity |= {name: start for name, start in starts.items() if start != "random"}
         if self._trained_config() != self.model.config:
             identity["dropout_prob"] = settings.dropout_prob
@@ -423,5 +423,5 @@ def _model(settings, objective, several):
         )
     model.config = dataclasses.replace(model.config, is_decoder=is_decoder)
     model.check_length(max(records.max_seq_length for records in several))
-    fit.check_compatibility(several, model.tokenizer, objective.sentence_objectives)
+    compatibility.check_compatibility(several, model.tokenizer, objective.sentence_objectives)
     return model

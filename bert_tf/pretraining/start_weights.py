@@ -93,10 +93,10 @@ _OVERSAMPLING, _ROUNDS = 16, 4  # of the randomized factorization (Halko et al. 
 
 
 class Neighbours:
-    """Counts how often pieces stand near each other; a pair at distance d counts 1 / d.
+    """Counts how often tokens stand near each other; a pair at distance d counts 1 / d.
 
-    Memory is 4 bytes for each piece of the vocabulary and each of 4,096 neighbours, and as much again at the end: 260
-    MB for 8,000 pieces.
+    Memory is 4 bytes for each token of the vocabulary and each of 4,096 neighbours, and as much again at the end: 260
+    MB for 8,000 tokens.
 
     Args:
         vocab_size: V; ids lie below.
@@ -120,7 +120,7 @@ class Neighbours:
                 self.counts.reshape(-1)[places] += times / distance
 
     def vectors(self, width: int, seed: int = 0) -> np.ndarray:
-        """Returns float32 [V, width], each row of mean square 1, or 0 where a piece has no neighbours.
+        """Returns float32 [V, width], each row of mean square 1, or 0 where a token has no neighbours.
 
         Raises:
             ValueError: there are fewer neighbours than numbers in a vector.
@@ -141,7 +141,7 @@ class Neighbours:
         return np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 1e-6 * norms.max(initial=0))
 
     def _information(self):
-        """Returns max(0, log(P(piece, neighbour) / (P(piece) P(neighbour)))), float32 [V, neighbours]."""
+        """Returns max(0, log(P(token, neighbour) / (P(token) P(neighbour)))), float32 [V, neighbours]."""
         of_piece, of_near = self.counts.sum(1, keepdims=True), self.counts.sum(0) ** _SMOOTHING
         with np.errstate(divide="ignore", invalid="ignore"):
             found = self.counts / of_piece  # one copy, changed in place

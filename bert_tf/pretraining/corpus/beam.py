@@ -6,7 +6,9 @@ files of text, and so many shards that the records of one fit into memory.
 """
 
 import dataclasses
+import functools
 import json
+import operator
 import os
 import secrets
 import shlex
@@ -26,11 +28,9 @@ from bert_tf.pretraining.corpus import documents as arrays
 from bert_tf.pretraining.corpus import external_sort
 from bert_tf.pretraining.corpus.documents import SentencePositions, tokenize_documents
 from bert_tf.pretraining.corpus.job import CorpusJob, check_made, check_text, check_written
-from bert_tf.pretraining.corpus.statistics import Statistics, origin_of, sources_of, texts_beside
+from bert_tf.pretraining.corpus.statistics import Statistics, describe_corpus, hash_sources, record_metadata
 from bert_tf.pretraining.corpus.unit import make_records, number_of_units
 from bert_tf.pretraining.records.groups import MaskingVocabulary
-from bert_tf.tokenization.added_tokens import names_with
-from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.utils.documents import read_blocks, read_documents
 
 _HASH_RANGES = 64  # in which equal sentences are looked for
@@ -49,7 +49,7 @@ def run_pipeline(job: CorpusJob, runner: str, beam_options: str = "") -> Statist
     """
     options = PipelineOptions(shlex.split(beam_options), runner=runner)
     options.view_as(SetupOptions).save_main_session = False
-    sources = sources_of(job.paths)
+    sources = hash_sources(job.paths)
     aside = {path: _temporary(path) for path in job.output_files}
     report = _temporary(f"{job.output_files[0]}.report")
     try:
@@ -58,8 +58,9 @@ def run_pipeline(job: CorpusJob, runner: str, beam_options: str = "") -> Statist
         with FileSystems.open(report) as file:
             counts, statistics = _parse_report(file.read())
         check_made(statistics.rows, counts, job.options)
-        statistics.add_text(counts + Counter(files=len(job.paths)))
-        for path, text in texts_beside(job, _sizes(aside), statistics, sources).items():
+        statistics.text.update(counts + Counter(files=len(job.paths)))
+        sizes = {path: FileSystems.get_filesystem(hidden).size(hidden) for path, hidden in aside.items()}
+        for path, text in describe_corpus(job, sizes, statistics, sources).items():
             aside[path] = _temporary(path)
             _write_text(aside[path], text)
         FileSystems.delete([path for path in aside if FileSystems.exists(path)])
@@ -81,7 +82,7 @@ def build_pipeline(pipeline, job: CorpusJob, output_files: list[str], report: st
     )
     read = blocks | "Tokenize" >> beam.ParDo(_Tokenize(job)).with_outputs("counts", main="documents")
     dropped = _duplicates(pipeline, read.documents, job)
-    repeats = dropped | "Count duplicates" >> beam.Map(lambda places: Counter(duplicate_lines=len(places.part)))
+    repeats = dropped | "Count duplicates" >> beam.Map(lambda positions: Counter(duplicate_lines=len(positions.part)))
     counts = (read.counts, repeats) | "All counts" >> beam.Flatten() | "Count" >> beam.CombineGlobally(_total)
     of = counts | "Number of units" >> beam.Map(_number_of_units, job)
     units = {
@@ -91,8 +92,8 @@ def build_pipeline(pipeline, job: CorpusJob, output_files: list[str], report: st
     outputs = units | "Make" >> beam.ParDo(_Make(job)).with_outputs("statistics", main="records")
     each = pipeline | "Each output file" >> beam.Create([(number, None) for number in range(len(output_files))])
     together = (outputs.records, each) | "All records" >> beam.Flatten() | "Shuffle records" >> beam.GroupByKey()
-    _ = together | "Write" >> beam.Map(_write, output_files, job.output_files, _stamp(job))
-    statistics = outputs.statistics | "Add up" >> beam.CombineGlobally(_added).without_defaults()
+    _ = together | "Write" >> beam.Map(_write, output_files, job.output_files, record_metadata(job).stamp())
+    statistics = outputs.statistics | "Add up" >> beam.CombineGlobally(_total).without_defaults()
     _ = counts | "Report" >> beam.Map(_write_report, AsSingleton(statistics), report)
 
 
@@ -103,11 +104,7 @@ class _WithTokenizer(beam.DoFn):
         self._job = job
 
     def setup(self):
-        from bert_tf.tokenization.wordpiece import Tokenizer
-
-        job = self._job
-        settings = {"strip_accents": job.strip_accents, "added_tokens": job.added_tokens}
-        self._tokenizer = Tokenizer(job.vocab_file, job.do_lower_case, **settings)
+        self._tokenizer = self._job.make_tokenizer()
 
 
 class _Tokenize(_WithTokenizer):
@@ -129,7 +126,7 @@ class _Make(_WithTokenizer):
 
     def setup(self):
         super().setup()
-        self._pieces = MaskingVocabulary.of_tokenizer(self._tokenizer, self._job.options.phrase_file)
+        self._vocabulary = MaskingVocabulary.of_tokenizer(self._tokenizer, self._job.options.phrase_file)
 
     def process(self, unit):
         number, parts = unit
@@ -137,9 +134,9 @@ class _Make(_WithTokenizer):
         documents = documents.take(np.argsort(documents.keys, kind="stable"))
         dropped = list(parts["dropped"])
         if dropped:
-            documents = arrays.drop_sentences(documents, arrays.concatenate_places(dropped))
+            documents = arrays.drop_sentences(documents, arrays.concatenate_positions(dropped))
         for pass_number in range(self._job.options.dupe_factor):
-            keys, rows, statistics = make_records(documents, self._job.options, self._pieces, pass_number, number)
+            keys, rows, statistics = make_records(documents, self._job.options, self._vocabulary, pass_number, number)
             yield TaggedOutput("statistics", statistics)
             file = external_sort.range_of(keys, len(self._job.output_files))
             for one in np.unique(file).tolist():
@@ -162,17 +159,17 @@ def _duplicates(pipeline, documents, job):
 
 
 def _hashes(documents):
-    """Documents -> (range of hashes, (hashes, places))."""
-    hashes, places = arrays.hash_sentences(documents), arrays.locate_sentences(documents)
+    """Documents -> (range of hashes, (hashes, positions))."""
+    hashes, positions = arrays.hash_sentences(documents), arrays.locate_sentences(documents)
     unit = external_sort.range_of(hashes, _HASH_RANGES)
     for number in np.unique(unit).tolist():
         its = np.flatnonzero(unit == number)
-        yield number, (hashes[its], places.take(its))
+        yield number, (hashes[its], positions.take(its))
 
 
 def _find(grouped):
-    hashes, places = zip(*grouped[1], strict=True)
-    return arrays.find_duplicates(np.concatenate(hashes), arrays.concatenate_places(places))
+    hashes, positions = zip(*grouped[1], strict=True)
+    return arrays.find_duplicates(np.concatenate(hashes), arrays.concatenate_positions(positions))
 
 
 def _by_unit(keyed, of):
@@ -182,29 +179,15 @@ def _by_unit(keyed, of):
         yield number, keyed.take(np.flatnonzero(unit == number))
 
 
-def _total(counters):
-    return sum(counters, Counter())
-
-
-def _added(several):
-    first, *others = several
-    return sum(others, first)
+def _total(several):
+    """Returns the sum of several counters, or of one `Statistics` or more."""
+    several = list(several)
+    return functools.reduce(operator.add, several) if several else Counter()
 
 
 def _number_of_units(counts, job):
     check_text(counts | Counter(files=len(job.paths)), job.options)
     return number_of_units(counts["tokens"])
-
-
-def _stamp(job):
-    """Returns what the first record of each file is to say."""
-    pieces = names_with(Vocabulary.read(job.vocab_file).pieces, job.added_tokens)
-    return origin_of(pieces, job.do_lower_case, job.strips_accents, job.options).stamp()
-
-
-def _sizes(aside):
-    """Returns {path: bytes} of files by the paths where they lie for now."""
-    return {path: FileSystems.get_filesystem(its_aside).size(its_aside) for path, its_aside in aside.items()}
 
 
 def _write_text(path, text):
@@ -213,7 +196,7 @@ def _write_text(path, text):
 
 
 def _write(grouped, output_files, names, stamp):
-    """Sorts the records of a file and writes it: here first, then beside the one of `names` that it will be."""
+    """Sorts the records of a file and writes it: here first, then next to the one of `names` that it will be."""
     number, pairs = grouped
     pairs = [each for each in pairs if each is not None]
     path = output_files[number]

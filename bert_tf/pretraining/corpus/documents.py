@@ -18,7 +18,7 @@ from bert_tf.utils.documents import split_by_characters
 
 @dataclasses.dataclass(frozen=True)
 class Documents:
-    """Parts of documents: their sentences as ids of word pieces, end to end. A long document comes in several parts.
+    """Parts of documents: their sentences as WordPiece ids, end to end. A long document comes in several parts.
 
         keys              81..      02..        two parts, placed by chance
         ids               17        17          of the same document
@@ -28,8 +28,8 @@ class Documents:
     Attributes:
         keys: uint64 [parts], random numbers: their order is the shuffled order of the parts.
         ids: int64 [parts], names the document that the part is of.
-        tokens: Ragged int32, the pieces of each part.
-        sentences: Ragged int32, the lengths of the sentences of each part, in pieces; none is 0.
+        tokens: Ragged int32, the tokens of each part.
+        sentences: Ragged int32, the lengths of the sentences of each part, in tokens; none is 0.
     """
 
     keys: np.ndarray
@@ -64,7 +64,7 @@ def concatenate_documents(several) -> Documents:
 # Documents of sentences to `Documents` of ids, each part with the random number that places it.
 
 
-# A document of more pieces comes in several parts: lest one book fill a whole range of the shuffled order, and so that
+# A document of more tokens comes in several parts: lest one book fill a whole range of the shuffled order, and so that
 # a book's examples are spread over it.
 LONGEST_PART = 1 << 16
 _LINE_BITS = 40  # of a document's id, for the line it begins at; the rest is for the file
@@ -77,10 +77,10 @@ def tokenize_documents(texts, tokenizer, seed: int, longest_part: int = LONGEST_
         texts: list of `bert_tf.utils.documents.Document`.
         tokenizer: a `bert_tf.tokenization.wordpiece.Tokenizer`.
         seed: of the random keys; a part's key depends on this and on its place in the corpus alone.
-        longest_part: a part ends with the sentence that brings it to so many pieces.
+        longest_part: a part ends with the sentence that brings it to so many tokens.
 
     Returns:
-        Documents sorted by key; sentences without a piece, and documents without a sentence, are left out.
+        Documents sorted by key; sentences without a token, and documents without a sentence, are left out.
     """
     pieces = _pieces([s for text in texts for s in text.sentences], tokenizer)
     text_of = np.repeat(np.arange(len(texts)), [len(text.sentences) for text in texts])
@@ -119,7 +119,7 @@ def _pieces(sentences, tokenizer):
 
     What stands between two spaces is tokenized by itself, so it is enough to tokenize once what occurs many times:
 
-        the cat the dog     distinct  the cat dog     places  0 1 0 2
+        the cat the dog     distinct  the cat dog     positions  0 1 0 2
     """
     words = pc.split_pattern(pa.array(sentences, pa.large_string()), " ")
     encoded = words.flatten().dictionary_encode()
@@ -152,12 +152,12 @@ class SentencePositions(NamedTuple):
     sentence: np.ndarray
 
     def take(self, rows) -> "SentencePositions":
-        """Returns these places (int or bool, as numpy indexes)."""
+        """Returns these positions (int or bool, as numpy indexes)."""
         return SentencePositions(self.part[rows], self.sentence[rows])
 
 
-def concatenate_places(several) -> SentencePositions:
-    """Returns the places of several `SentencePositions` (one at least) as one."""
+def concatenate_positions(several) -> SentencePositions:
+    """Returns the positions of several `SentencePositions` (one at least) as one."""
     return SentencePositions(*(np.concatenate(fields) for fields in zip(*several, strict=True)))
 
 
@@ -169,16 +169,16 @@ def locate_sentences(documents: Documents) -> SentencePositions:
 
 
 def hash_sentences(documents: Documents) -> np.ndarray:
-    """Returns uint64 [all sentences]: equal where all pieces are, and else but for a rare chance different."""
+    """Returns uint64 [all sentences]: equal where all tokens are, and else but for a rare chance different."""
     starts = documents.sentence_starts
     lengths = np.diff(starts)
-    place = np.arange(len(documents.tokens.flat)) - np.repeat(starts[:-1], lengths)
-    terms = mixed(documents.tokens.flat.astype(np.uint64) << np.uint64(32) | place.astype(np.uint64))
+    index = np.arange(len(documents.tokens.flat)) - np.repeat(starts[:-1], lengths)
+    terms = mixed(documents.tokens.flat.astype(np.uint64) << np.uint64(32) | index.astype(np.uint64))
     return mixed(np.add.reduceat(terms, starts[:-1])) if len(lengths) else terms
 
 
 def find_duplicates(sentence_hashes: np.ndarray, where: SentencePositions) -> SentencePositions:
-    """Returns the places of all sentences but one of each hash.
+    """Returns the positions of all sentences but one of each hash.
 
     The one that stays is in the part with the lowest key: a random one, which does not depend on who looks.
 
@@ -192,11 +192,11 @@ def find_duplicates(sentence_hashes: np.ndarray, where: SentencePositions) -> Se
 
 
 def drop_sentences(documents: Documents, dropped: SentencePositions) -> Documents:
-    """Returns the documents without the sentences in some places, and without the parts of which nothing is left.
+    """Returns the documents without the sentences in some positions, and without the parts of which nothing is left.
 
     Args:
         documents: sorted by key.
-        dropped: places in these documents.
+        dropped: positions in these documents.
     """
     sentences = documents.sentences
     mask = np.ones(len(sentences.flat), bool)

@@ -34,8 +34,10 @@ def write_sorted(directory: str, keys: np.ndarray, columns: dict):
     order = np.argsort(keys, kind="stable")
     _save(directory, "keys", keys[order])
     for name, column in columns.items():
-        for part, array in _arrays(name, column if in_order else _rows(column, order)).items():
-            _save(directory, part, array)
+        column = column if in_order else _rows(column, order)
+        if isinstance(column, Ragged):
+            _save(directory, f"{name}.splits", column.splits)
+        _save(directory, name, column.flat if isinstance(column, Ragged) else column)
 
 
 def read_sorted(directories: list[str], names: list[str], low: int, high: int) -> tuple[np.ndarray, dict]:
@@ -76,7 +78,7 @@ def range_of(keys: np.ndarray, of: int) -> np.ndarray:
 
 
 def _save(directory, name, array):
-    """What np.save does, but for its error on a full disk, which tells neither the file nor the reason."""
+    """Writes as np.save does, whose error on a full disk tells neither the file nor the reason."""
     array, path = np.ascontiguousarray(array), os.path.join(directory, f"{name}.npy")
     try:
         with open(path, "wb") as file:
@@ -98,10 +100,6 @@ def _load(directory, name, a, b):
 
 def _rows(column, order):
     return column.take(order) if isinstance(column, Ragged) else column[order]
-
-
-def _arrays(name, rows):
-    return {name: rows.flat, f"{name}.splits": rows.splits} if isinstance(rows, Ragged) else {name: rows}
 
 
 def _span(directory, low, high):

@@ -13,15 +13,14 @@ from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.models.attention import attention_bias
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.distillation import DistillationModel
-from bert_tf.pretraining.objectives.base import PretrainingTask, unmasked_ids
-from bert_tf.tasks.base import TrainableTask
+from bert_tf.pretraining.objectives.base import PretrainingTask, RecordTask, unmasked_ids, without_padding
 from bert_tf.tasks.distillation import Teacher, open_teacher
 from bert_tf.tasks.labels import divergence
 
 # === Comparisons ===
 # What a student can learn from a teacher on texts without labels: one row of `COMPARISONS` each.
 #
-#     soft_targets      what stands at the masked places       Sanh et al. 2019 (DistilBERT)
+#     soft_targets      what stands at the masked positions       Sanh et al. 2019 (DistilBERT)
 #     hidden            the last layer's states                Sanh et al. 2019
 #     attention         where each token looks                 Wang et al. 2020 (MiniLM)
 #     ..._relations     which tokens are like which            Wang et al. 2021 (MiniLMv2)
@@ -29,7 +28,7 @@ from bert_tf.tasks.labels import divergence
 
 @dataclasses.dataclass(frozen=True)
 class DistillationInputs:
-    """What comparisons are told.
+    """The numbers that comparisons depend on.
 
     Attributes:
         temperature: of soft targets.
@@ -58,37 +57,37 @@ class DistillationLoss:
     losses: Callable
 
 
-def _soft_targets(own, taught, batch, numbers):
-    logits, of_teacher = own["mlm_logits"], taught["mlm_logits"]
-    pieces = min(logits.shape[-1], of_teacher.shape[-1])  # tables may be filled up with rows that no piece has
-    return divergence(logits[..., :pieces], of_teacher[..., :pieces], numbers.temperature)
+def _soft_targets(student, teacher, batch, numbers):
+    logits, targets = student["mlm_logits"], teacher["mlm_logits"]
+    tokens = min(logits.shape[-1], targets.shape[-1])  # tables may be filled up with rows that no token has
+    return divergence(logits[..., :tokens], targets[..., :tokens], numbers.temperature)
 
 
-def _hidden(own, taught, batch, numbers):
+def _hidden(student, teacher, batch, numbers):
     """1 less the cosine of the angle between the two states."""
-    one, other = (tf.math.l2_normalize(tf.cast(each["hidden"], tf.float32), -1) for each in (own, taught))
+    one, other = (tf.math.l2_normalize(tf.cast(each["hidden"], tf.float32), -1) for each in (student, teacher))
     return 1 - tf.reduce_sum(one * other, -1)
 
 
-def _attention(own, taught, batch, numbers):
-    return _relation("queries", "keys", own, taught, batch, numbers.attention_heads)
+def _attention(student, teacher, batch, numbers):
+    return _relation("queries", "keys", student, teacher, batch, numbers.attention_heads)
 
 
-def _among_themselves(name):
-    def losses(own, taught, batch, numbers):
-        return _relation(name, name, own, taught, batch, numbers.relation_heads)
+def _self_relation(name):
+    def losses(student, teacher, batch, numbers):
+        return _relation(name, name, student, teacher, batch, numbers.relation_heads)
 
     return losses
 
 
-def _relation(rows, columns, own, taught, batch, heads):
+def _relation(rows, columns, student, teacher, batch, heads):
     """Returns float32 [B, S]: how far each token's distribution over all tokens is from the teacher's, over the heads.
 
     Before dropout; nothing is related to padding or to a neighbour in a packed row.
     """
     bias = attention_bias(batch["input_mask"], batch.get("sentence_ids"))
-    logits, of_teacher = (_scores(each[rows], each[columns], heads) + bias for each in (own, taught))
-    return tf.reduce_mean(divergence(logits, of_teacher), 1)
+    logits, targets = (_scores(each[rows], each[columns], heads) + bias for each in (student, teacher))
+    return tf.reduce_mean(divergence(logits, targets), 1)
 
 
 def _scores(rows, columns, heads):
@@ -105,9 +104,9 @@ COMPARISONS = {
     "soft_targets": DistillationLoss(("mlm_logits",), "masked_lm_weights", _soft_targets),
     "hidden": DistillationLoss(("hidden",), "tokens", _hidden),
     "attention": DistillationLoss(("queries", "keys"), "tokens", _attention),
-    "query_relations": DistillationLoss(("queries",), "tokens", _among_themselves("queries")),
-    "key_relations": DistillationLoss(("keys",), "tokens", _among_themselves("keys")),
-    "value_relations": DistillationLoss(("values",), "tokens", _among_themselves("values")),
+    "query_relations": DistillationLoss(("queries",), "tokens", _self_relation("queries")),
+    "key_relations": DistillationLoss(("keys",), "tokens", _self_relation("keys")),
+    "value_relations": DistillationLoss(("values",), "tokens", _self_relation("values")),
 }
 RELATIONS = ("query_relations", "key_relations", "value_relations")
 OF_A_LAYER = ("attention", *RELATIONS)
@@ -121,7 +120,7 @@ def shown_by(losses) -> tuple[str, ...]:
 
 
 def predicts_masked(losses) -> bool:
-    """Says whether one of these losses is of masked places."""
+    """Says whether one of these losses is of masked positions."""
     return "mlm_logits" in shown_by(losses)
 
 
@@ -195,7 +194,7 @@ class DistillationOptions:
 # === Distillation ===
 
 
-class DistillationTask(TrainableTask):
+class DistillationTask(RecordTask):
     """A student of a frozen teacher; see `tasks/base.py` for what the methods mean.
 
     The teacher is asked in the graph of the step. Its variables are not the model's, and neither trained nor saved.
@@ -215,8 +214,6 @@ class DistillationTask(TrainableTask):
         ValueError: student and teacher cannot be compared so.
     """
 
-    uses_pooler = False
-
     def __init__(
         self,
         config: EncoderConfig,
@@ -229,6 +226,7 @@ class DistillationTask(TrainableTask):
     ):
         self.config = config
         self.losses = dict(losses)
+        self.loss_weights = {f"{name}_loss": weight for name, weight in losses.items()}
         self.rematerialize = rematerialize
         self._teacher = teacher
         heads = teacher.config.heads_of(teacher.layer - 1)
@@ -244,26 +242,23 @@ class DistillationTask(TrainableTask):
         self.metric_names = (*masked, *(f"{name}_loss" for name in self._compared), "loss")
 
     def _check_heads(self):
-        own, theirs = (_heads(config, layer) for config, layer in self._layers())
-        if "attention" in self.losses and own[0] != theirs[0]:
+        student = self.config.heads_of(self.config.num_hidden_layers - 1)
+        teacher, heads = self._numbers.attention_heads, self._numbers.relation_heads
+        if "attention" in self.losses and student != teacher:
             raise ValueError(
                 f"The loss attention of `distillation_losses` must have a student with as many attention heads as its "
-                f"teacher's layer, {theirs[0]}. Received one with {own[0]}; take {', '.join(RELATIONS)} instead, or "
+                f"teacher's layer, {teacher}. Received one with {student}; take {', '.join(RELATIONS)} instead, or "
                 "another num_attention_heads."
             )
-        heads = self._numbers.relation_heads
-        if set(RELATIONS) & set(self.losses) and (own[1] % heads or theirs[1] % heads):
+        own, theirs = (
+            number * (config.hidden_size // config.num_attention_heads)
+            for number, config in ((student, self.config), (teacher, self._teacher.config))
+        )
+        if set(RELATIONS) & set(self.losses) and (own % heads or theirs % heads):
             raise ValueError(
-                f"`relation_heads` must divide the width of the student's attention, {own[1]}, and of the teacher's, "
-                f"{theirs[1]}. Received: {heads}; choose a common divisor."
+                f"`relation_heads` must divide the width of the student's attention, {own}, and of the teacher's, "
+                f"{theirs}. Received: {heads}; choose a common divisor."
             )
-
-    def _layers(self):
-        return (self.config, self.config.num_hidden_layers), (self._teacher.config, self._teacher.layer)
-
-    @property
-    def loss_weights(self):
-        return {f"{name}_loss": weight for name, weight in self.losses.items()}
 
     def build_model(self) -> keras.Model:
         inputs, width = keras_inputs(self.features), self._teacher.config.hidden_size
@@ -287,9 +282,6 @@ class DistillationTask(TrainableTask):
             parts[f"{name}_loss"] = tf.math.divide_no_nan(total, denominators[COMPARISONS[name].weights])
         return parts
 
-    def example_losses(self, outputs, batch):
-        return None
-
     def collected(self, outputs, batch):
         """Returns what `metrics` divides, summed over each row, float32 [B] by name: `..._loss`, and the weights."""
         masked = self._masked_lm.collected(outputs, batch) if self._masked_lm else {}
@@ -306,10 +298,10 @@ class DistillationTask(TrainableTask):
         return scores | {"loss": sum(weight * scores[name] for name, weight in self.loss_weights.items())}
 
     def _sums(self, outputs, batch):
-        taught, sums = self._teacher(batch), {}
+        targets, sums = self._teacher(batch), {}
         for name in self._compared:
             comparison = COMPARISONS[name]
-            losses = comparison.losses(outputs, taught, batch, self._numbers)
+            losses = comparison.losses(outputs, targets, batch, self._numbers)
             sums[f"{name}_loss"] = tf.reduce_sum(losses * _weights(comparison.weights, batch), 1)
         return sums
 
@@ -322,19 +314,10 @@ def unmasked(batch):
 
 def _weights(name, batch):
     """Returns float32 [B, S] or [B, M]: 1 for what counts."""
-    weights = batch["input_mask"] if name == "tokens" else batch[name]
-    real = batch.get("is_real_example")
-    weights = tf.cast(weights, tf.float32)
-    return weights if real is None else weights * real[:, tf.newaxis]
+    return without_padding(batch["input_mask"] if name == "tokens" else batch[name], batch)
 
 
-def _heads(config, layer):
-    """Returns how many attention heads a layer has, and how wide they are together."""
-    heads = config.heads_of(layer - 1)
-    return heads, heads * (config.hidden_size // config.num_attention_heads)
-
-
-# === Teacher losses ===
+# === Teacher ===
 # The teacher of a student that learns on records: an encoder, and for some losses its masked-LM head.
 
 

@@ -154,7 +154,7 @@ class Ernie(Objective):
 
 
 class Electra(Objective):
-    """Which tokens a small generator, trained in addition, filled in (Clark et al. 2020)."""
+    """Telling which tokens a small generator, trained in addition, filled in (Clark et al. 2020)."""
 
     name = "electra"
     sentence_objectives = ("none",)
@@ -183,8 +183,10 @@ class Electra(Objective):
 
 
 class Distillation(Objective):
-    """What a teacher makes of the same texts, with masked LM or without; texts are read unmasked where no loss is of
-    masked tokens."""
+    """A teacher's outputs on the same texts, with masked LM or without.
+
+    Texts are read unmasked where no loss is of masked tokens.
+    """
 
     name = "distillation"
     sentence_objectives = ("none",)

@@ -1,4 +1,4 @@
-"""Replaced-token detection (ELECTRA, Clark et al. 2020): which pieces of a row did a small network fill in?"""
+"""Replaced-token detection (ELECTRA, Clark et al. 2020): which tokens of a row did a small network fill in?"""
 
 import dataclasses
 
@@ -10,8 +10,7 @@ from bert_tf.data.features import keras_inputs
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.replaced_tokens import ReplacedTokenPretrainer
-from bert_tf.pretraining.objectives.base import PretrainingTask, unmasked_ids
-from bert_tf.tasks.base import TrainableTask
+from bert_tf.pretraining.objectives.base import PretrainingTask, RecordTask, unmasked_ids, without_padding
 
 # === Generators ===
 # The two networks of replaced-token detection: how large the generator is, and as what both are written.
@@ -42,7 +41,7 @@ class ReplacedTokenOptions:
 def as_electra(config: EncoderConfig) -> EncoderConfig:
     """Returns the configuration with which either network is written: that of an ELECTRA, where it can be one.
 
-    It can where rows and pieces are the same, and no setting is another that ELECTRA has no name for; else the family
+    It can where rows and tokens are the same, and no setting is another that ELECTRA has no name for; else the family
     stays. Tools that know ELECTRA then read it, and classifiers on it have ELECTRA's head of two layers.
     """
     here, there = families.family(config.model_type), families.family(_FAMILY)
@@ -117,11 +116,11 @@ def _weights(config):
 _SAMPLING = 0x5EED  # keeps these draws apart from others of the same run
 
 
-class ReplacedTokensTask(TrainableTask):
-    """What run_pretraining trains by `objective=electra`; see `tasks/base.py` for what the methods mean.
+class ReplacedTokensTask(RecordTask):
+    """A generator that fills in masked tokens, and a discriminator that finds them; see `tasks/base.py`.
 
     The loss is the generator's of masked LM, a mean over the predictions, plus `weight` times the discriminator's, a
-    mean over all pieces, [CLS] and [SEP] included. A piece that the generator guessed right is not replaced.
+    mean over all tokens, [CLS] and [SEP] included. A token that the generator guessed right is not replaced.
 
     Args:
         config: of the discriminator, without a pooler from here on: nothing would teach it.
@@ -131,7 +130,6 @@ class ReplacedTokensTask(TrainableTask):
         rematerialize: as in `Encoder`.
     """
 
-    uses_pooler = False
     head = ("cls/replaced_tokens/.*", "generator/.*")
 
     def __init__(
@@ -144,23 +142,14 @@ class ReplacedTokensTask(TrainableTask):
     ):
         self.generator = generator
         self.rematerialize = rematerialize
-        self._masked_lm = PretrainingTask(config, "none", packed)
         self.config = config
-        self.loss_weights = {**self._masked_lm.loss_weights, "replaced_loss": weight}
-
-    @property
-    def features(self):
-        return (*self._masked_lm.features, "masked_lm_weights", "unmasked_ids", "sampling_draws")
-
-    @property
-    def targets(self):
-        return self._masked_lm.targets
-
-    @property
-    def metric_names(self):
-        of_generator = (name for name in self._masked_lm.metric_names if name != "loss")
+        masked_lm = self._masked_lm = PretrainingTask(config, "none", packed)
+        self.features = (*masked_lm.features, "masked_lm_weights", "unmasked_ids", "sampling_draws")
+        self.targets = masked_lm.targets
+        self.loss_weights = {**masked_lm.loss_weights, "replaced_loss": weight}
+        of_generator = (name for name in masked_lm.metric_names if name != "loss")
         own = ("accuracy", "accuracy_of_commonest", "loss", "precision", "recall", "share")
-        return (*of_generator, *(f"replaced_{name}" for name in own), "loss")
+        self.metric_names = (*of_generator, *(f"replaced_{name}" for name in own), "loss")
 
     def build_model(self) -> keras.Model:
         inputs = keras_inputs(self.features)
@@ -168,16 +157,13 @@ class ReplacedTokensTask(TrainableTask):
         return keras.Model(inputs, model(inputs), name="replaced_tokens")
 
     def denominators(self, batch):
-        replaced = tf.reduce_sum(_weights_replaced_tokens(batch))
-        return {**self._masked_lm.denominators(batch), "replaced_weights": replaced}
+        tokens = tf.reduce_sum(without_padding(batch["input_mask"], batch))
+        return {**self._masked_lm.denominators(batch), "replaced_weights": tokens}
 
     def loss_parts(self, outputs, batch, denominators):
         sums = tf.reduce_sum(_sums(outputs, batch)["replaced_loss"])
         parts = self._masked_lm.loss_parts(outputs, batch, denominators)
         return {**parts, "replaced_loss": tf.math.divide_no_nan(sums, denominators["replaced_weights"])}
-
-    def example_losses(self, outputs, batch):
-        return None
 
     def collected(self, outputs, batch):
         """Returns what `metrics` divides, summed over each row.
@@ -187,8 +173,8 @@ class ReplacedTokensTask(TrainableTask):
             batch: with `input_mask` and what `PretrainingTask.collected` asks for.
 
         Returns:
-            what that returns of the generator, and float32 [B] by name: replaced_loss; replaced_correct, pieces that
-            were told rightly; replaced_weights, all pieces; replaced_tokens, those that were replaced; replaced_told,
+            what that returns of the generator, and float32 [B] by name: replaced_loss; replaced_correct, tokens that
+            were told rightly; replaced_weights, all tokens; replaced_tokens, those that were replaced; replaced_told,
             those that were said to be; replaced_found, both.
         """
         return {**self._masked_lm.collected(outputs, batch), **_sums(outputs, batch)}
@@ -196,7 +182,7 @@ class ReplacedTokensTask(TrainableTask):
     def metrics(self, outputs, rows=None):
         """Returns the scores of both networks, of what `collected` kept of all rows, and `loss`, the sum as trained.
 
-        `replaced_share` is that of replaced pieces, and `replaced_accuracy_of_commonest` what the answer "never", or
+        `replaced_share` is that of replaced tokens, and `replaced_accuracy_of_commonest` what the answer "never", or
         "always", would get. Precision and recall are 0 where nothing was said to be replaced, or nothing was.
         """
         kept = {name: values for name, values in outputs.items() if name.startswith("masked_lm_")}
@@ -216,15 +202,9 @@ class ReplacedTokensTask(TrainableTask):
         return scores | {"loss": sum(weight * scores[name] for name, weight in self.loss_weights.items())}
 
 
-def _weights_replaced_tokens(batch):
-    """Returns float32 [B, S]: 1 for a piece of an example."""
-    weights, real = tf.cast(batch["input_mask"], tf.float32), batch.get("is_real_example")
-    return weights if real is None else weights * real[:, tf.newaxis]
-
-
 def _sums(outputs, batch):
     """Returns the discriminator's part of `collected`."""
-    logits, weights = outputs["replaced_logits"], _weights_replaced_tokens(batch)
+    logits, weights = outputs["replaced_logits"], without_padding(batch["input_mask"], batch)
     labels, told = outputs["replaced"], tf.cast(logits > 0, tf.float32)
     values = {
         "loss": tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits),

@@ -24,11 +24,7 @@ from bert_tf.utils.settings import list_differences
 from bert_tf.utils.subprocesses import execute_command
 
 # === Journal ===
-# What is done in an output directory, so that the same command goes on: steps.json.
-
-
-# === Run ===
-# A run from text to encoder: each step is done once, and the same command goes on after the last that is.
+# The steps that are done in an output directory, so that the same command goes on: steps.json.
 
 
 JOURNAL_FILE = "steps.json"
@@ -72,10 +68,6 @@ class Journal:
                 f"{'; '.join(changed)}; name another, or remove it."
             )
         return cls(path, then, values.get("steps", {}))
-
-    def is_done(self, step: str) -> bool:
-        """Says whether a step has ended well."""
-        return step in self.steps
 
     @property
     def seconds(self) -> float:
@@ -122,8 +114,9 @@ def pretrain(
     with alone_in(folder / WORK) as lock:
         journal = _journal(options, recipe)  # of another command that was at work until now, perhaps
         settled = dataclasses.replace(options, precision=journal.run["precision"])
-        steps = Commands(settled, recipe, commands.depth_of(options.teacher) if options.teacher else 0)
-        if not journal.is_done("training"):
+        depth = EncoderConfig.load(options.teacher).num_hidden_layers if options.teacher else 0
+        steps = Commands(settled, recipe, depth)
+        if "training" not in journal.steps:
             _Run(steps, journal, options.minutes, functools.partial(execute, inherited=[lock]), clock).make()
     return sum(TrainingPlan.read(folder).steps)
 
@@ -165,18 +158,18 @@ class _Run:
                 f"{self.commands.folder} is planned for {plan.minutes:g}; name another `output_dir`."
             )
         shutil.rmtree(self.commands.calibration_folder, ignore_errors=True)
-        self._do("training", self.commands.training(plan.steps))
+        self._do("training", self.commands.training(plan.steps), is_limited=False)
 
     def _prepare(self):
         steps = self.commands
         for name, command in steps.before_training().items():
-            self._do(name, command, self._left)
+            self._do(name, command)
         if steps.recipe.config is not None:
             size = len(Vocabulary.read(steps.vocab_file).pieces)
             commands.check_vocabulary_size(size, steps.vocab_file, steps.recipe.config["hidden_size"])
             EncoderConfig(vocab_size=size, **steps.recipe.config).save(steps.config_file)
         commands.check_rows(steps.rows(), steps.recipe)
-        self._do("calibration", steps.calibration(), self._left)
+        self._do("calibration", steps.calibration())
 
     def _settle(self):
         """Returns the plan, and writes it: it stays, so that a run that is interrupted ends as another does."""
@@ -198,29 +191,23 @@ class _Run:
             )  # fmt: skip
         return plan
 
-    def _left(self, name):
-        """Returns the seconds that are left for a step that comes before the training."""
-        left = 60 * self.minutes - self.journal.seconds
-        if left <= 0:
-            raise self._too_few(name)
-        return left
-
-    def _do(self, name: str, command: Command, limit: Callable | None = None):
-        if self.journal.is_done(name):
+    def _do(self, name: str, command: Command, is_limited: bool = True):
+        """Makes a step that is not done; one that is limited must end while minutes are left."""
+        if name in self.journal.steps:
             return
-        seconds = limit(name) if limit else None
-        if command.anew:
-            shutil.rmtree(command.anew, ignore_errors=True)
-        begin = self.clock()
-        try:
-            self.execute(command.words(), seconds)
-        except subprocess.TimeoutExpired as error:
-            raise self._too_few(name) from error
-        self.journal.note(name, str(command), self.clock() - begin)
-
-    def _too_few(self, name):
-        return ValueError(
+        too_few = ValueError(
             f"`minutes` must be enough for all that comes before the training. Received {self.minutes:g}, which were "
             f"over in the step {name!r}; give more, with which the same command goes on, or begin in another "
             "`output_dir` with less text."
         )
+        left = 60 * self.minutes - self.journal.seconds if is_limited else None
+        if is_limited and left <= 0:
+            raise too_few
+        if command.fresh:
+            shutil.rmtree(command.fresh, ignore_errors=True)
+        begin = self.clock()
+        try:
+            self.execute(command.words(), left)
+        except subprocess.TimeoutExpired as error:
+            raise too_few from error
+        self.journal.note(name, str(command), self.clock() - begin)

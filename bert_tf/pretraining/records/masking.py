@@ -17,7 +17,7 @@ from bert_tf.pretraining.records.phrases import read_phrases
 from bert_tf.utils.names import MASKINGS
 
 # === Masking ===
-# What the model has to guess of a row, and what it sees in its place. Which positions: `groups`.
+# The tokens that the model has to guess, and those that it sees in their place. Their positions: `groups`.
 
 
 _ROUNDING = 1e-9  # 0.7 and 0.3 may be a little more than 1 together
@@ -26,15 +26,15 @@ _HIDDEN, _SWAPPED, _KEPT = 1, 2, 3  # what happens to a chosen position; 0 is on
 
 @dataclasses.dataclass(frozen=True)
 class Masking:
-    """How to choose and to hide.
+    """Which tokens are chosen, and how they are hidden.
 
     Attributes:
-        kind: what is chosen together: "token" a piece, "whole_word" all pieces of a word, "span" some words in a row,
+        kind: what is chosen together: "token" a token, "whole_word" all tokens of a word, "span" some words in a row,
             "ngram" up to three words in a row, "phrase" all words of a phrase from a list.
-        prob: share of an example's pieces, [CLS] and [SEP] counted too, that is chosen.
-        max_predictions: pieces chosen in a row at most: M below.
-        mask_token_prob: share of the chosen pieces that becomes [MASK].
-        random_token_prob: share that becomes a random piece; the rest stays as it is.
+        prob: share of an example's tokens, [CLS] and [SEP] counted too, that is chosen.
+        max_predictions: tokens chosen in a row at most: M below.
+        mask_token_prob: share of the chosen tokens that becomes [MASK].
+        random_token_prob: share that becomes a random token; the rest stays as it is.
     """
 
     kind: str = "token"
@@ -58,7 +58,7 @@ class Masking:
             )
 
 
-def mask(input_ids, masking: Masking, pieces: MaskingVocabulary, rng, counts: Counter | None = None) -> dict:
+def mask(input_ids, masking: Masking, vocabulary: MaskingVocabulary, rng, counts: Counter | None = None) -> dict:
     """Chooses positions of each row and hides what stands there (BERT, arXiv 1810.04805, section 3.1, "Masked LM").
 
         input_ids            [CLS]   my   dog   is  hairy [SEP] [PAD]       two chosen, M = 3
@@ -67,15 +67,15 @@ def mask(input_ids, masking: Masking, pieces: MaskingVocabulary, rng, counts: Co
         masked_lm_ids         dog  hairy    0
         masked_lm_weights       1     1     0
 
-    Which pieces are chosen together, and how many, says `groups.choose_groups`. Each has its own fate, hidden, random
-    or kept; but a span has one draw for all of its pieces, as SpanBERT's.
+    Which tokens are chosen together, and how many, says `groups.choose_groups`. Each has its own fate, hidden, random
+    or kept; but a span has one draw for all of its tokens, as SpanBERT's.
 
-    A random piece is any but a special one, with equal chances (google-research/bert draws from the whole vocabulary).
+    A random token is any but a special one, with equal chances (google-research/bert draws from the whole vocabulary).
 
     Args:
         input_ids: int [n, S], padded with [PAD]; not changed.
         masking: how many of which.
-        pieces: of the vocabulary.
+        vocabulary: of the records.
         rng: a np.random.Generator.
         counts: gains, with the kind "phrase", how many phrases were "found" and how many of them "masked".
 
@@ -86,21 +86,21 @@ def mask(input_ids, masking: Masking, pieces: MaskingVocabulary, rng, counts: Co
     Raises:
         ValueError: the vocabulary has no [MASK], or phrases are to be masked and there are none.
     """
-    if pieces.mask_id is None:
+    if vocabulary.mask_id is None:
         raise ValueError(
             "Masking must have a vocabulary with the piece [MASK]. "
-            f"Received one of {len(pieces.special)} pieces without it; add a line [MASK] to the vocabulary file."
+            f"Received one of {len(vocabulary.special)} pieces without it; add a line [MASK] to the vocabulary file."
         )
     if masking.kind == "phrase":
-        check_phrases(masking.kind, pieces.phrases)
+        check_phrases(masking.kind, vocabulary.phrases)
     input_ids = np.ascontiguousarray(input_ids)
-    fate = _fates(*groups.choose_groups(input_ids, masking, pieces, rng, counts), masking, input_ids.size, rng)
+    fate = _fates(*groups.choose_groups(input_ids, masking, vocabulary, rng, counts), masking, input_ids.size, rng)
     place = np.flatnonzero(fate)
     original, fate = input_ids.ravel()[place].astype(np.int32), fate[place]
     masked = input_ids.astype(np.int32)  # a copy
-    masked.ravel()[place] = np.where(fate == _HIDDEN, np.int32(pieces.mask_id), original)
+    masked.ravel()[place] = np.where(fate == _HIDDEN, np.int32(vocabulary.mask_id), original)
     swapped = place[fate == _SWAPPED]
-    masked.ravel()[swapped] = rng.choice(np.flatnonzero(~pieces.special), len(swapped))
+    masked.ravel()[swapped] = rng.choice(np.flatnonzero(~vocabulary.special), len(swapped))
     return {"input_ids": masked, **_predictions(place, original, input_ids.shape, masking.max_predictions)}
 
 
@@ -120,7 +120,7 @@ def check_phrases(masking: str, phrases):
 
 
 def _predictions(place, original, shape, width):
-    """The features of the chosen pieces: their places in the flat rows, ascending, and their ids, both int [k]."""
+    """The features of the chosen tokens: their positions in the flat rows, ascending, and their ids, both int [k]."""
     row, column = np.divmod(place, shape[1])
     to = row, np.arange(len(row)) - np.searchsorted(row, np.arange(shape[0]))[row]
     positions, ids, weights = (np.zeros((shape[0], width), dtype) for dtype in (np.int32, np.int32, np.float32))
@@ -139,14 +139,14 @@ def _fates(starts, lengths, masking, size, rng):
 
 
 # === Dynamic masking ===
-# Records without masks are masked as they are read for training: anew in each epoch, inside tf.data.
+# Records without masks are masked as they are read for training: afresh in each epoch, inside tf.data.
 
 
 _SAMPLE = 1000  # rows in which phrases are looked for
 _MASKED = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 
 
-def masker(masks: Masking, pieces: MaskingVocabulary, seed: int) -> Callable:
+def masker(masks: Masking, vocabulary: MaskingVocabulary, seed: int) -> Callable:
     """Returns what masks batches of records that were written with --dynamic_masking.
 
     Which masks a batch gets is a function of `seed`, its number and its rows: those of another epoch are others, and a
@@ -154,7 +154,7 @@ def masker(masks: Masking, pieces: MaskingVocabulary, seed: int) -> Callable:
 
     Args:
         masks: how to mask.
-        pieces: of the vocabulary that the records were made with; ids beyond it end in an error of TensorFlow's.
+        vocabulary: of the records; ids beyond it end in an error of TensorFlow's.
         seed: of the masks, 0 or more.
 
     Returns:
@@ -166,10 +166,10 @@ def masker(masks: Masking, pieces: MaskingVocabulary, seed: int) -> Callable:
     """
 
     def draw(number, ids):
-        features = mask(ids, masks, pieces, np.random.default_rng([seed, int(number)]))
+        features = mask(ids, masks, vocabulary, np.random.default_rng([seed, int(number)]))
         return [features[name] for name in _MASKED]
 
-    draw(0, np.full([1, 1], pieces.pad_id))  # raises here what would otherwise be raised inside tf.data
+    draw(0, np.full([1, 1], vocabulary.pad_id))  # raises here what would otherwise be raised inside tf.data
 
     def masked(number, batch):
         ids = batch["input_ids"]
@@ -225,13 +225,13 @@ def masks_identity(masking: Masking, phrase_file: str | None) -> dict:
     return identity
 
 
-def _look_for_phrases(records, pieces, phrase_file):
+def _look_for_phrases(records, vocabulary, phrase_file):
     """Says how many phrases stand in the first rows of some `Records`."""
     rows, counts = np.concatenate([batch["input_ids"] for batch in records.in_order(1, _SAMPLE)]), Counter()
-    mask(rows, Masking("phrase"), pieces, np.random.default_rng(0), counts)
+    mask(rows, Masking("phrase"), vocabulary, np.random.default_rng(0), counts)
     logging.info(
         "Phrases: %d; %d more hold pieces that the vocabulary lacks. The first %d rows hold %d.",
-        *(pieces.phrases.number, pieces.phrases.unknown, len(rows), counts["found"]),
+        *(vocabulary.phrases.number, vocabulary.phrases.unknown, len(rows), counts["found"]),
     )
     if not counts["found"]:
         logging.warning(

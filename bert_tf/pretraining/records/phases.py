@@ -1,4 +1,4 @@
-"""What a run reads when: one kind of rows all along, or phases, such as 900 steps of rows of 128 and 100 of 512."""
+"""Phases of a run: steps on records of one length after another, such as 900 steps of 128 tokens and 100 of 512."""
 
 import dataclasses
 import itertools

@@ -10,7 +10,7 @@ import pytest
 from bert_tf.data import records
 from bert_tf.pretraining.corpus import job as jobs
 from bert_tf.pretraining.corpus import unit
-from bert_tf.pretraining.corpus.options import CorpusOptions
+from bert_tf.pretraining.corpus.examples import CorpusOptions
 from bert_tf.utils.documents import TextOptions
 from tests import processes, scripts
 from tests.pretraining.corpus import support

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf.pretraining.corpus import report, unit
-from bert_tf.pretraining.corpus.options import CorpusOptions
+from bert_tf.pretraining.corpus.examples import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import Statistics
 from bert_tf.utils.documents import TextOptions
 from tests.pretraining.corpus import support
@@ -34,7 +34,7 @@ def _drawn():
     statistics.fates[:] = 2560, 320, 320
     statistics.masked_ids[[7, 9, 101]] = 2000, 1120, 80
     statistics.rows, statistics.padding = 1101, 1015
-    statistics.add_text(Counter(files=2, documents=30, junk_lines=4, duplicate_lines=5))
+    statistics.text.update(Counter(files=2, documents=30, junk_lines=4, duplicate_lines=5))
     return statistics, options
 
 

@@ -64,7 +64,7 @@ def test_the_calibration_is_the_training_but_for_its_length_and_place():
     trial, training = commands.calibration(), commands.training([600, 400])
     differ = {name for name in training.flags if training.flags[name] != trial.flags[name]}
     assert differ == {"output_dir", "phases", "num_warmup_steps", "save_checkpoints_steps"}
-    assert trial.flags.keys() == training.flags.keys() and trial.anew == trial.flags["output_dir"]
+    assert trial.flags.keys() == training.flags.keys() and trial.fresh == trial.flags["output_dir"]
     assert trial.flags["num_warmup_steps"] == 2 * TRIAL_STEPS // 5, "of short runs it is a fifth"
 
 

@@ -1,4 +1,4 @@
-"""Whether records fit each other and the model, as far as can be known."""
+"""Checks that records fit each other and the model: vocabulary, letter case and sentence objective."""
 
 import numpy as np
 from absl import logging
@@ -46,7 +46,7 @@ def check_compatibility(several: list[Records], tokenizer: BaseTokenizer, senten
 
 
 def vocabulary_beside(several: list[Records]) -> tuple[str, bool] | None:
-    """Returns the vocab.txt that made the records, from beside one of them, and its do_lower_case; None: there is none.
+    """Returns the vocab.txt next to one of the records that made them, and its do_lower_case; None: there is none.
 
     Raises:
         ValueError: they were made with several vocabularies.
@@ -74,7 +74,7 @@ def _check_vocabulary(known: dict[str, RecordMetadata], tokenizer):
 def _check_case(known, tokenizer):
     for name in _CASE:
         _check_same(known, name, name)
-        ours = getattr(tokenizer, name, None)  # only word pieces are told what to do with accents
+        ours = getattr(tokenizer, name, None)  # only WordPiece tokens are told what to do with accents
         for path, origin in known.items():
             if ours not in (None, getattr(origin, name)):
                 theirs = str(getattr(origin, name)).lower()
@@ -120,12 +120,12 @@ def _check_special_ids(path, batch, tokenizer):
     hidden = _hidden(rows) if "masked_lm_ids" in rows else ids[:0, 0]
     if len(hidden) and tokenizer.mask_id is not None:
         values, counts = np.unique(hidden, return_counts=True)
-        if counts.max() > len(hidden) / 2:  # it is rather the blank than random pieces
+        if counts.max() > len(hidden) / 2:  # it is rather the blank than random tokens
             _expect(path, tokenizer.mask, tokenizer, values[[counts.argmax()]], "hide pieces by")
 
 
 def _hidden(rows):
-    """Returns int [n]: what stands in the place of masked pieces, where that is another one."""
+    """Returns int [n]: what stands in place of masked tokens, where that is another one."""
     real = rows["masked_lm_weights"] > 0
     seen = np.take_along_axis(rows["input_ids"], rows["masked_lm_positions"], 1)[real]
     return seen[seen != rows["masked_lm_ids"][real]]
