@@ -51,7 +51,7 @@ def with_vocabulary_of(settings: Settings, several: list) -> Settings:
     checkpoints = [path for path in model_paths(settings) if path and path != over]
     if settings.vocab_file or any(map(has_vocabulary, checkpoints)):
         return settings
-    if found := compatibility.vocabulary_beside(several):
+    if found := compatibility.find_records_vocabulary(several):
         path, do_lower_case = found
         logging.info("The vocabulary is that of the records: %s, do_lower_case=%s.", path, str(do_lower_case).lower())
         return settings.adopt({"vocab_file": path, "do_lower_case": do_lower_case})

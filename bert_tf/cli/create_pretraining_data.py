@@ -67,7 +67,7 @@ def main(settings):
     text = report.format_report(statistics, job.options, pieces)
     name = report_name(settings.output_file)
     write_text(f"{name}.txt", text)
-    write_text(f"{name}.html", report.as_page(statistics, job.options, pieces))
+    write_text(f"{name}.html", report.make_report_page(statistics, job.options, pieces))
     print(text)
     wrote = number_of(len(job.output_files), "file")
     logging.info("Wrote %s, such as %s, and %s.html.", wrote, job.output_files[0], name)

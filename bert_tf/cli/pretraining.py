@@ -11,7 +11,12 @@ from bert_tf.cli.checkpoints import check_formats, describe_model, model_paths, 
 from bert_tf.cli.recipes import with_recipe
 from bert_tf.export.conversion.convert import save_generator
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.objectives.distillation import OF_A_LAYER, RELATIONS, DistillationOptions, matrices_of
+from bert_tf.pretraining.objectives.distillation import (
+    OF_A_LAYER,
+    RELATIONS,
+    DistillationOptions,
+    count_relation_matrices,
+)
 from bert_tf.pretraining.objectives.registry import OBJECTIVES, Objective
 from bert_tf.pretraining.objectives.replaced_tokens import ReplacedTokenOptions
 from bert_tf.pretraining.records import compatibility
@@ -85,7 +90,7 @@ def _teacher_of(pretraining):
     if teacher is None:
         return None
     heads, options = teacher.config.heads_of(teacher.layer - 1), pretraining.objective.options
-    matrices = matrices_of(options.weights, heads, options.relation_heads or heads)
+    matrices = count_relation_matrices(options.weights, heads, options.relation_heads or heads)
     return TeacherShape(teacher.config, teacher.parameters, matrices)
 
 

@@ -13,10 +13,10 @@ from bert_tf.pretraining.objectives.registry import Electra
 from bert_tf.pretraining.objectives.replaced_tokens import (
     ReplacedTokenOptions,
     ReplacedTokensTask,
-    as_electra,
+    add_unmasked_ids,
     make_generator_config,
     sampling_draws,
-    with_unmasked_ids,
+    to_electra_config,
 )
 from bert_tf.training.optimizers import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
@@ -99,7 +99,7 @@ def test_what_is_put_back_is_what_was_there():
     batch = fake_batch(("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights", "unmasked_ids"))
     expected = batch.pop("unmasked_ids")
     assert (expected != batch["input_ids"]).any()
-    np.testing.assert_array_equal(with_unmasked_ids(batch)["unmasked_ids"], expected)
+    np.testing.assert_array_equal(add_unmasked_ids(batch)["unmasked_ids"], expected)
 
 
 def test_its_own_variables_and_others():
@@ -157,11 +157,11 @@ def test_a_generator_with_other_tables_is_refused(tmp_path):
 
 
 def test_what_is_written_is_an_electra_where_it_can_be(tmp_path):
-    written = as_electra(CONFIG)
+    written = to_electra_config(CONFIG)
     assert (written.model_type, written.embedding_size, written.has_pooler) == ("electra", 32, False)
-    assert as_electra(written) == written
+    assert to_electra_config(written) == written
     written.save(tmp_path / "bert_config.json")
     assert EncoderConfig.load(tmp_path) == written and written.hidden_act == CONFIG.hidden_act
     for other in ({"model_type": "roberta", "first_position": 2}, {"task_type_vocab_size": 3, "model_type": "ernie"}):
-        kept = as_electra(dataclasses.replace(CONFIG, classifier_act="tanh", **other))
+        kept = to_electra_config(dataclasses.replace(CONFIG, classifier_act="tanh", **other))
         assert kept.model_type == other["model_type"] and not kept.has_pooler

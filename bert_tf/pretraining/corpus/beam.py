@@ -50,8 +50,8 @@ def run_pipeline(job: CorpusJob, runner: str, beam_options: str = "") -> Statist
     options = PipelineOptions(shlex.split(beam_options), runner=runner)
     options.view_as(SetupOptions).save_main_session = False
     sources = hash_sources(job.paths)
-    aside = {path: _temporary(path) for path in job.output_files}
-    report = _temporary(f"{job.output_files[0]}.report")
+    aside = {path: _temporary_path(path) for path in job.output_files}
+    report = _temporary_path(f"{job.output_files[0]}.report")
     try:
         with beam.Pipeline(options=options) as pipeline:
             build_pipeline(pipeline, job, list(aside.values()), report)
@@ -61,7 +61,7 @@ def run_pipeline(job: CorpusJob, runner: str, beam_options: str = "") -> Statist
         statistics.text.update(counts + Counter(files=len(job.paths)))
         sizes = {path: FileSystems.get_filesystem(hidden).size(hidden) for path, hidden in aside.items()}
         for path, text in describe_corpus(job, sizes, statistics, sources).items():
-            aside[path] = _temporary(path)
+            aside[path] = _temporary_path(path)
             _write_text(aside[path], text)
         FileSystems.delete([path for path in aside if FileSystems.exists(path)])
         FileSystems.rename(list(aside.values()), list(aside))
@@ -77,23 +77,23 @@ def build_pipeline(pipeline, job: CorpusJob, output_files: list[str], report: st
         pipeline
         | "Files" >> beam.Create(files)
         | "Spread files" >> beam.Reshuffle()
-        | "Read" >> beam.FlatMap(_blocks, job)
+        | "Read" >> beam.FlatMap(_read, job)
         | "Spread blocks" >> beam.Reshuffle()
     )
     read = blocks | "Tokenize" >> beam.ParDo(_Tokenize(job)).with_outputs("counts", main="documents")
-    dropped = _duplicates(pipeline, read.documents, job)
+    dropped = _find_duplicates(pipeline, read.documents, job)
     repeats = dropped | "Count duplicates" >> beam.Map(lambda positions: Counter(duplicate_lines=len(positions.part)))
-    counts = (read.counts, repeats) | "All counts" >> beam.Flatten() | "Count" >> beam.CombineGlobally(_total)
+    counts = (read.counts, repeats) | "All counts" >> beam.Flatten() | "Count" >> beam.CombineGlobally(_add)
     of = counts | "Number of units" >> beam.Map(_number_of_units, job)
     units = {
-        "documents": read.documents | "Documents by unit" >> beam.FlatMap(_by_unit, AsSingleton(of)),
-        "dropped": dropped | "Duplicates by unit" >> beam.FlatMap(_by_unit, AsSingleton(of)),
+        "documents": read.documents | "Documents by unit" >> beam.FlatMap(_split_by_unit, AsSingleton(of)),
+        "dropped": dropped | "Duplicates by unit" >> beam.FlatMap(_split_by_unit, AsSingleton(of)),
     } | "Shuffle documents" >> beam.CoGroupByKey()
     outputs = units | "Make" >> beam.ParDo(_Make(job)).with_outputs("statistics", main="records")
     each = pipeline | "Each output file" >> beam.Create([(number, None) for number in range(len(output_files))])
     together = (outputs.records, each) | "All records" >> beam.Flatten() | "Shuffle records" >> beam.GroupByKey()
     _ = together | "Write" >> beam.Map(_write, output_files, job.output_files, record_metadata(job).stamp())
-    statistics = outputs.statistics | "Add up" >> beam.CombineGlobally(_total).without_defaults()
+    statistics = outputs.statistics | "Add up" >> beam.CombineGlobally(_add).without_defaults()
     _ = counts | "Report" >> beam.Map(_write_report, AsSingleton(statistics), report)
 
 
@@ -138,48 +138,48 @@ class _Make(_WithTokenizer):
         for pass_number in range(self._job.options.dupe_factor):
             keys, rows, statistics = make_records(documents, self._job.options, self._vocabulary, pass_number, number)
             yield TaggedOutput("statistics", statistics)
-            file = external_sort.range_of(keys, len(self._job.output_files))
+            file = external_sort.find_range(keys, len(self._job.output_files))
             for one in np.unique(file).tolist():
                 its = np.flatnonzero(file == one)
                 yield one, (keys[its], rows.take(its))
 
 
-def _blocks(file, job):
+def _read(file, job):
     number, path, form = file
     for block in read_blocks([path], [form], job.options.text):
         yield dataclasses.replace(block, file=number)
 
 
-def _duplicates(pipeline, documents, job):
+def _find_duplicates(pipeline, documents, job):
     """Places of the sentences to drop; an empty collection where none is asked for."""
     if not job.options.drop_duplicate_lines:
         return pipeline | "No duplicates" >> beam.Create([])
-    grouped = documents | "Hash" >> beam.FlatMap(_hashes) | "Equal hashes" >> beam.GroupByKey()
-    return grouped | "Find duplicates" >> beam.Map(_find)
+    grouped = documents | "Hash" >> beam.FlatMap(_hash_by_range) | "Equal hashes" >> beam.GroupByKey()
+    return grouped | "Find duplicates" >> beam.Map(_find_among_hashes)
 
 
-def _hashes(documents):
+def _hash_by_range(documents):
     """Documents -> (range of hashes, (hashes, positions))."""
     hashes, positions = arrays.hash_sentences(documents), arrays.locate_sentences(documents)
-    unit = external_sort.range_of(hashes, _HASH_RANGES)
+    unit = external_sort.find_range(hashes, _HASH_RANGES)
     for number in np.unique(unit).tolist():
         its = np.flatnonzero(unit == number)
         yield number, (hashes[its], positions.take(its))
 
 
-def _find(grouped):
+def _find_among_hashes(grouped):
     hashes, positions = zip(*grouped[1], strict=True)
     return arrays.find_duplicates(np.concatenate(hashes), arrays.concatenate_positions(positions))
 
 
-def _by_unit(keyed, of):
+def _split_by_unit(keyed, of):
     """Documents or Places -> (unit, those of them that belong to it)."""
-    unit = external_sort.range_of(keyed.part if isinstance(keyed, SentencePositions) else keyed.keys, of)
+    unit = external_sort.find_range(keyed.part if isinstance(keyed, SentencePositions) else keyed.keys, of)
     for number in np.unique(unit).tolist():
         yield number, keyed.take(np.flatnonzero(unit == number))
 
 
-def _total(several):
+def _add(several):
     """Returns the sum of several counters, or of one `Statistics` or more."""
     several = list(several)
     return functools.reduce(operator.add, several) if several else Counter()
@@ -223,7 +223,7 @@ def _parse_report(text):
     return Counter(report["counts"]), Statistics(**fields)
 
 
-def _temporary(path):
+def _temporary_path(path):
     """Returns a path in the folder of `path`, hidden as `files.is_temporary` knows it, that no other job has."""
     folder, name = FileSystems.split(path)
     return FileSystems.join(folder, f".{name}.{secrets.token_hex(8)}.tmp")

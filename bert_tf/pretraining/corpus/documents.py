@@ -82,11 +82,11 @@ def tokenize_documents(texts, tokenizer, seed: int, longest_part: int = LONGEST_
     Returns:
         Documents sorted by key; sentences without a token, and documents without a sentence, are left out.
     """
-    pieces = _pieces([s for text in texts for s in text.sentences], tokenizer)
+    pieces = _encode([s for text in texts for s in text.sentences], tokenizer)
     text_of = np.repeat(np.arange(len(texts)), [len(text.sentences) for text in texts])
     real = np.flatnonzero(pieces.lengths)
     text_of, lengths = text_of[real], pieces.lengths[real].astype(np.int32)
-    part_of = _parts(text_of, lengths, longest_part)  # numbers the parts within their text
+    part_of = _number_parts(text_of, lengths, longest_part)  # numbers the parts within their text
     first = np.flatnonzero(np.diff(text_of, prepend=-1) | np.diff(part_of, prepend=-1))  # each part's first sentence
     sentences = Ragged.of_lengths(lengths, np.diff(first, append=len(lengths)))
     tokens = Ragged(pieces.flat, features.splits_of(lengths)[sentences.splits])
@@ -101,11 +101,11 @@ def random_keys(seed: int, *numbers) -> np.ndarray:
     """Returns uint64 [n], random numbers that are a function of the seed and of `numbers` (int64 [n] each)."""
     keys = np.array(seed, np.uint64)
     for values in numbers:
-        keys = mixed(keys ^ np.asarray(values).astype(np.uint64))
+        keys = mix_bits(keys ^ np.asarray(values).astype(np.uint64))
     return keys
 
 
-def mixed(x):
+def mix_bits(x):
     """Returns uint64 like x, every bit of which depends on every bit of x (the finalizer of SplitMix64)."""
     with np.errstate(over="ignore"):  # it counts modulo 2^64
         x = x + np.uint64(0x9E3779B97F4A7C15)
@@ -114,7 +114,7 @@ def mixed(x):
         return x ^ x >> np.uint64(31)
 
 
-def _pieces(sentences, tokenizer):
+def _encode(sentences, tokenizer):
     """Ragged int32, the ids of each sentence.
 
     What stands between two spaces is tokenized by itself, so it is enough to tokenize once what occurs many times:
@@ -129,7 +129,7 @@ def _pieces(sentences, tokenizer):
     return Ragged(pieces.flat, pieces.splits[words.offsets.to_numpy()])
 
 
-def _parts(text_of, lengths, longest):
+def _number_parts(text_of, lengths, longest):
     """int64 [sentences]: the number of the part of its text that each sentence belongs to."""
     before = np.cumsum(lengths, dtype=np.int64) - lengths
     first = np.searchsorted(text_of, text_of)  # the first sentence of the same text
@@ -173,8 +173,8 @@ def hash_sentences(documents: Documents) -> np.ndarray:
     starts = documents.sentence_starts
     lengths = np.diff(starts)
     index = np.arange(len(documents.tokens.flat)) - np.repeat(starts[:-1], lengths)
-    terms = mixed(documents.tokens.flat.astype(np.uint64) << np.uint64(32) | index.astype(np.uint64))
-    return mixed(np.add.reduceat(terms, starts[:-1])) if len(lengths) else terms
+    terms = mix_bits(documents.tokens.flat.astype(np.uint64) << np.uint64(32) | index.astype(np.uint64))
+    return mix_bits(np.add.reduceat(terms, starts[:-1])) if len(lengths) else terms
 
 
 def find_duplicates(sentence_hashes: np.ndarray, where: SentencePositions) -> SentencePositions:

@@ -103,7 +103,7 @@ class PretrainingExamples(NamedTuple):
         return PretrainingExamples(*(field[rows] for field in self))
 
 
-class _Others:
+class _OtherDocuments:
     """Draws a part of another document, each with the same chance."""
 
     def __init__(self, ids):
@@ -133,8 +133,8 @@ def next_sentence(documents: Documents, max_seq_length: int, short_seq_prob: flo
     paired with a random text; where there is no other document, the pair is a true one and the lone sentence is left
     out. Pairs that came about so are marked as forced.
     """
-    others, starts = _Others(documents.ids), documents.sentence_starts.tolist()
-    uniform, target = _chance(rng, max_seq_length - 3, short_seq_prob)
+    others, starts = _OtherDocuments(documents.ids), documents.sentence_starts.tolist()
+    uniform, target = _make_draws(rng, max_seq_length - 3, short_seq_prob)
     parts, examples = _parts(documents), []
     for part, (i, end) in enumerate(parts):
         free = others.any(part)
@@ -157,7 +157,7 @@ def next_sentence(documents: Documents, max_seq_length: int, short_seq_prob: flo
                 length_b = starts[after] - starts[middle]
                 examples.append((starts[i], length, starts[middle], length_b, 0, CHOSEN if free else FORCED_ACTUAL))
             i = after
-    return _truncated(_examples(examples), max_seq_length - 3, rng)
+    return _truncate(_to_arrays(examples), max_seq_length - 3, rng)
 
 
 def sentence_order(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> PretrainingExamples:
@@ -168,7 +168,7 @@ def sentence_order(documents: Documents, max_seq_length: int, short_seq_prob: fl
     A lone sentence is cut in two at a random position; one of a single token is left out.
     """
     starts = documents.sentence_starts.tolist()
-    uniform, target = _chance(rng, max_seq_length - 3, short_seq_prob)
+    uniform, target = _make_draws(rng, max_seq_length - 3, short_seq_prob)
     examples = []
     for i, end in _parts(documents):
         while i < end:
@@ -184,7 +184,7 @@ def sentence_order(documents: Documents, max_seq_length: int, short_seq_prob: fl
             first, second = (begin, middle - begin), (middle, stop - middle)
             swapped = uniform() < 0.5
             examples.append((*second, *first, 1, CHOSEN) if swapped else (*first, *second, 0, CHOSEN))
-    return _truncated(_examples(examples), max_seq_length - 3, rng)
+    return _truncate(_to_arrays(examples), max_seq_length - 3, rng)
 
 
 def one_text(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> PretrainingExamples:
@@ -195,7 +195,7 @@ def one_text(documents: Documents, max_seq_length: int, short_seq_prob: float, r
     A sentence that is longer than an example fills several: nothing is cut off.
     """
     starts = documents.sentence_starts.tolist()
-    _, target = _chance(rng, max_seq_length - 2, short_seq_prob)
+    _, target = _make_draws(rng, max_seq_length - 2, short_seq_prob)
     examples = []
     for i, end in _parts(documents):
         place, stop = starts[i], starts[end]
@@ -205,7 +205,7 @@ def one_text(documents: Documents, max_seq_length: int, short_seq_prob: float, r
             upto = whole if whole > place else goal
             examples.append((place, upto - place, 0, 0, 0, CHOSEN))
             place = upto
-    return _examples(examples)
+    return _to_arrays(examples)
 
 
 # What --sentence_objective names. Each takes (documents, max_seq_length, short_seq_prob, rng): the texts, the tokens of
@@ -251,7 +251,7 @@ def _parts(documents):
     return list(zip(splits[:-1], splits[1:], strict=True))
 
 
-def _chance(rng, longest, short_seq_prob):
+def _make_draws(rng, longest, short_seq_prob):
     """Returns two functions for loops: a draw from [0, 1), and the length that an example aims at."""
     uniform = random.Random(int(rng.integers(2**63))).random  # ten times as fast as the Generator for single numbers
 
@@ -261,12 +261,12 @@ def _chance(rng, longest, short_seq_prob):
     return uniform, target
 
 
-def _examples(examples):
+def _to_arrays(examples):
     fields = np.array(examples, np.int64).reshape(-1, 6).T
     return PretrainingExamples(*fields[:4], fields[4].astype(np.int32), fields[5].astype(np.int8))
 
 
-def _truncated(examples, room, rng):
+def _truncate(examples, room, rng):
     """Cuts both texts to `room` tokens: always the longer one (the second of equals), at front or back by chance.
 
     What google-research/bert's truncate_seq_pair does token by token depends on the lengths alone, so it is done at

@@ -71,7 +71,7 @@ def bounds(number: int, of: int) -> tuple[int, int]:
     return KEYS * number // of, KEYS * (number + 1) // of
 
 
-def range_of(keys: np.ndarray, of: int) -> np.ndarray:
+def find_range(keys: np.ndarray, of: int) -> np.ndarray:
     """Returns int64 [n], the number of the range that each key lies in when all are divided into `of`."""
     lows = np.array([bounds(number, of)[0] for number in range(of)], np.uint64)
     return np.searchsorted(lows, keys, "right") - 1

@@ -39,20 +39,20 @@ def from_text(job: CorpusJob, batch_size: int, first_epoch: int = 0):
         def generate():
             epoch = first_epoch
             while True:
-                yield from _cut(_epoch(stages, options, epoch, of), batch_size)
+                yield from _rebatch(_make_epoch(stages, options, epoch, of), batch_size)
                 epoch += 1
 
         spec = {name: tf.TensorSpec(shape, dtype) for name, (shape, dtype) in _shapes(options, batch_size).items()}
         yield without_autotune(tf.data.Dataset.from_generator(generate, output_signature=spec).prefetch(2))
 
 
-def _epoch(stages, options, epoch, of):
+def _make_epoch(stages, options, epoch, of):
     """Yields the rows of one epoch, some thousands at a time, its units in a random order."""
     for number in np.random.default_rng([options.random_seed, epoch]).permutation(of).tolist():
         yield from unit.make_batches(stages.read_documents(number, of), options, stages.vocabulary, epoch, number)
 
 
-def _cut(chunks, batch_size):
+def _rebatch(chunks, batch_size):
     """Yields batches of `batch_size` rows from chunks of any number of rows."""
     left = None
     for chunk in chunks:

@@ -16,7 +16,7 @@ from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Page
 # The plots of a report, each drawn on matplotlib's Axes.
 
 
-def histogram(axes, counts, of: str, law=None):
+def draw_histogram(axes, counts, of: str, law=None):
     """Draws the numbers of examples with 0, 1, ... of something (int [k]), and those that should have (int [k])."""
     edges = np.arange(len(counts) + 1) - 0.5
     axes.stairs(counts, edges, fill=True, color=FILL, label="made")
@@ -33,7 +33,7 @@ def histogram(axes, counts, of: str, law=None):
     axes.set_ylabel("examples")
 
 
-def fates(axes, counts, goals):
+def draw_fates(axes, counts, goals):
     """Draws the shares of the predictions that were hidden, swapped and kept (int [3]), and the goals (percent [3])."""
     shares = 100 * counts / counts.sum()
     place = np.arange(len(shares))
@@ -118,7 +118,7 @@ def format_report(statistics: Statistics, options: CorpusOptions, vocabulary: Ma
     return "\n".join(lines) + "\n"
 
 
-def as_page(statistics: Statistics, options: CorpusOptions, vocabulary: MaskingVocabulary) -> str:
+def make_report_page(statistics: Statistics, options: CorpusOptions, vocabulary: MaskingVocabulary) -> str:
     """Returns the same with plots, as one HTML file; the arguments are those of `format_report`."""
     page = Page(_TITLE)
     for heading, rows, plots in _sections(statistics, options, vocabulary):
@@ -128,7 +128,7 @@ def as_page(statistics: Statistics, options: CorpusOptions, vocabulary: MaskingV
     return page.html()
 
 
-def budgets(options: CorpusOptions) -> np.ndarray:
+def prediction_budgets(options: CorpusOptions) -> np.ndarray:
     """Returns how many predictions the law gives to examples of 0, 1, ... max_seq_length tokens, int64."""
     share = np.rint(options.masked_lm_prob * np.arange(options.max_seq_length + 1)).astype(np.int64)
     return np.minimum(options.max_predictions_per_seq, np.maximum(1, share))
@@ -168,7 +168,7 @@ def _examples(statistics):
         ("  examples in a row, mean", _ratio(statistics.examples, statistics.rows)),
         ("  padding", _percent(statistics.padding, statistics.rows * width), "of the positions"),
     ]
-    plot = "Pieces of the examples", lambda axes: histogram(axes, lengths, "pieces"), 2.4
+    plot = "Pieces of the examples", lambda axes: draw_histogram(axes, lengths, "pieces"), 2.4
     return _Section("Examples", rows, (plot,) if statistics.examples else ())
 
 
@@ -190,7 +190,7 @@ def _pairs(pairs, objective):
 
 
 def _masks(statistics, options, phrases):
-    chosen, counts, law = statistics.chosen, statistics.predictions, budgets(options)
+    chosen, counts, law = statistics.chosen, statistics.predictions, prediction_budgets(options)
     wanted = np.bincount(law, statistics.lengths, len(counts))
     goals = 100 * np.array([options.mask_token_prob, options.random_token_prob, 0])
     goals[KEPT] = 100 - goals.sum()
@@ -206,8 +206,8 @@ def _masks(statistics, options, phrases):
         *(_phrases(statistics.phrases, phrases) if phrases else ()),
     ]
     plots = (
-        ("What became of the predictions", lambda axes: fates(axes, statistics.fates, goals), 1.8),
-        ("Predictions of the examples", lambda axes: histogram(axes, counts, "predictions", wanted), 2.4),
+        ("What became of the predictions", lambda axes: draw_fates(axes, statistics.fates, goals), 1.8),
+        ("Predictions of the examples", lambda axes: draw_histogram(axes, counts, "predictions", wanted), 2.4),
     )
     return _Section(f"Masks ({options.masking})", rows, plots if chosen else ())
 

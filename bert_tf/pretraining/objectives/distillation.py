@@ -113,7 +113,7 @@ OF_A_LAYER = ("attention", *RELATIONS)
 MASKED_LM = "masked_lm"  # the one loss that compares with the text, and not with the teacher
 
 
-def shown_by(losses) -> tuple[str, ...]:
+def required_outputs(losses) -> tuple[str, ...]:
     """Returns the outputs of a `DistillationModel` that losses, by their names, need."""
     needed = [name for loss in losses if loss in COMPARISONS for name in COMPARISONS[loss].shown]
     return tuple(dict.fromkeys(needed + ["mlm_logits"] * (MASKED_LM in losses)))
@@ -121,10 +121,10 @@ def shown_by(losses) -> tuple[str, ...]:
 
 def predicts_masked(losses) -> bool:
     """Says whether one of these losses is of masked positions."""
-    return "mlm_logits" in shown_by(losses)
+    return "mlm_logits" in required_outputs(losses)
 
 
-def matrices_of(losses, attention_heads: int, relation_heads: int) -> int:
+def count_relation_matrices(losses, attention_heads: int, relation_heads: int) -> int:
     """Returns how many matrices of all tokens by all tokens these losses compare in a row, on each of the two sides."""
     return ("attention" in losses) * attention_heads + len(set(RELATIONS) & set(losses)) * relation_heads
 
@@ -264,7 +264,7 @@ class DistillationTask(RecordTask):
         inputs, width = keras_inputs(self.features), self._teacher.config.hidden_size
         maps = "hidden" in self.losses and width != self.config.hidden_size
         model = DistillationModel(
-            self.config, shown_by(self.losses), width=width if maps else None, rematerialize=self.rematerialize
+            self.config, required_outputs(self.losses), width=width if maps else None, rematerialize=self.rematerialize
         )
         return keras.Model(inputs, model(inputs), name="distillation")
 
@@ -306,7 +306,7 @@ class DistillationTask(RecordTask):
         return sums
 
 
-def unmasked(batch):
+def unmask_batch(batch):
     """Returns the batch with `input_ids` as they were before they were masked."""
     batch = {name: tf.convert_to_tensor(values) for name, values in batch.items()}
     return batch | {"input_ids": unmasked_ids(batch)}
@@ -339,7 +339,7 @@ def load_encoder_teacher(options: DistillationOptions, student: Description, lon
         ValueError: the teacher cannot teach this student so.
     """
     checkpoint, described = open_teacher(options.teacher, student, longest)
-    config, shown = described.config, shown_by([name for name in options.weights if name in COMPARISONS])
+    config, shown = described.config, required_outputs([name for name in options.weights if name in COMPARISONS])
     if config.is_decoder:
         raise ValueError(
             "`teacher` must see the texts on both sides of a piece, as its student does. Received "

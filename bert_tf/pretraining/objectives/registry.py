@@ -11,15 +11,15 @@ from bert_tf.pretraining.objectives.distillation import (
     DistillationTask,
     load_encoder_teacher,
     predicts_masked,
-    unmasked,
+    unmask_batch,
 )
 from bert_tf.pretraining.objectives.replaced_tokens import (
     ReplacedTokenOptions,
     ReplacedTokensTask,
-    as_electra,
+    add_unmasked_ids,
     make_generator_config,
     sampling_draws,
-    with_unmasked_ids,
+    to_electra_config,
 )
 from bert_tf.pretraining.records.batches import Records
 from bert_tf.tasks.base import Tensors, TrainableTask
@@ -158,7 +158,7 @@ class Electra(Objective):
 
     name = "electra"
     sentence_objectives = ("none",)
-    transform_batch = staticmethod(with_unmasked_ids)
+    transform_batch = staticmethod(add_unmasked_ids)
 
     def __init__(self, options: ReplacedTokenOptions):
         self.options = options
@@ -172,13 +172,14 @@ class Electra(Objective):
         return sampling_draws(batch, seed, number)
 
     def written_config(self, config):
-        return as_electra(config)
+        return to_electra_config(config)
 
     def generator_config(self, config):
         return make_generator_config(config, self.options)
 
     def identity(self, config):
-        generator = as_electra(self.generator_config(config))  # the same from a BERT's configuration and from our own
+        # The same from a BERT's configuration and from the one that is written.
+        generator = to_electra_config(self.generator_config(config))
         return {"generator": generator.to_dict(), "discriminator_weight": self.options.discriminator_weight}
 
 
@@ -194,7 +195,7 @@ class Distillation(Objective):
     def __init__(self, options: DistillationOptions):
         self.options = options
         self.draws_masks = predicts_masked(options.weights)
-        self.transform_batch = None if self.draws_masks else unmasked
+        self.transform_batch = None if self.draws_masks else unmask_batch
 
     def make_task(self, config, sentence_objective, packed, rematerialize=False, teacher=None):
         options = self.options

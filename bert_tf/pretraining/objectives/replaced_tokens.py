@@ -38,7 +38,7 @@ class ReplacedTokenOptions:
     discriminator_weight: float = DISCRIMINATOR_WEIGHT
 
 
-def as_electra(config: EncoderConfig) -> EncoderConfig:
+def to_electra_config(config: EncoderConfig) -> EncoderConfig:
     """Returns the configuration with which either network is written: that of an ELECTRA, where it can be one.
 
     It can where rows and tokens are the same, and no setting is another that ELECTRA has no name for; else the family
@@ -59,20 +59,20 @@ def make_generator_config(config: EncoderConfig, options: ReplacedTokenOptions) 
         ValueError: it is as large as the discriminator or larger, or its tables are others.
     """
     if options.generator_config_file:
-        generator = _read(options.generator_config_file, config)
+        generator = _read_generator(options.generator_config_file, config)
         origin = f"`generator_config_file={options.generator_config_file}`"
     else:
-        generator, origin = _shrunk(config, options.generator_size), f"`generator_size={options.generator_size}`"
-    if _weights(generator) >= _weights(config):
+        generator, origin = _shrink(config, options.generator_size), f"`generator_size={options.generator_size}`"
+    if _count_weights(generator) >= _count_weights(config):
         raise ValueError(
             "The generator must be smaller than the discriminator, whose task would be too hard beside an equal: a "
-            f"quarter to a half as wide. Received {origin}: {_weights(generator):,} weights in its layers, and "
-            f"{_weights(config):,} in the discriminator's; make it smaller."
+            f"quarter to a half as wide. Received {origin}: {_count_weights(generator):,} weights in its layers, and "
+            f"{_count_weights(config):,} in the discriminator's; make it smaller."
         )
     return generator
 
 
-def _shrunk(config, share):
+def _shrink(config, share):
     if not 0 < share <= 1:
         raise ValueError(
             f"`generator_size` must be a share of the discriminator's, above 0 and below 1. Received: {share}; try "
@@ -91,7 +91,7 @@ def _shrunk(config, share):
     )
 
 
-def _read(path, config):
+def _read_generator(path, config):
     generator = EncoderConfig.load(path)
     other = [name for name in _SHARED if getattr(generator, name) != getattr(config, name)]
     if other:
@@ -104,7 +104,7 @@ def _read(path, config):
     return dataclasses.replace(generator, model_type=config.model_type, **shared)
 
 
-def _weights(config):
+def _count_weights(config):
     """Returns how many numbers the matrices of all layers have: what decides how much is computed."""
     layer = config.hidden_size * (4 * config.hidden_size + 2 * config.intermediate_size)
     return config.num_hidden_layers * layer
@@ -217,7 +217,7 @@ def _sums(outputs, batch):
     return {f"replaced_{name}": tf.reduce_sum(value * weights, axis=1) for name, value in values.items()}
 
 
-def with_unmasked_ids(batch):
+def add_unmasked_ids(batch):
     """Returns the batch with `unmasked_ids`, int32 [B, S]."""
     return batch | {"unmasked_ids": unmasked_ids(batch)}
 

@@ -13,7 +13,7 @@ from bert_tf.data.dataset import without_autotune
 from bert_tf.data.records import MADE_WITH, compression_of, describe_records, read_stamp
 from bert_tf.pretraining.records import origin
 from bert_tf.pretraining.records.origin import RecordMetadata
-from bert_tf.pretraining.records.packing import as_packed, unpacked
+from bert_tf.pretraining.records.packing import to_packed_rows, unpack_dataset
 from bert_tf.utils.files import brief
 
 # === Faults ===
@@ -99,7 +99,7 @@ def _first_fault(path, parse, limits, start, at_once):
     try:
         for rows in tf.data.TFRecordDataset(path, compression_of(path)).skip(start).batch(at_once):
             batch = parse(rows)
-            _look_at_stamps(path, good + 1, batch[MADE_WITH].numpy())
+            _check_stamps_of(path, good + 1, batch[MADE_WITH].numpy())
             _look(path, good + 1, batch, limits)
             good += at_once
     except (tf.errors.OpError, ValueError) as fault:
@@ -107,7 +107,7 @@ def _first_fault(path, parse, limits, start, at_once):
     return good, None
 
 
-def _look_at_stamps(path, number, said):
+def _check_stamps_of(path, number, said):
     """Raises ValueError where records say that they were made otherwise than the first of the file."""
     first = read_stamp(path) or b""
     for place, stamp in enumerate(said):
@@ -209,7 +209,7 @@ class Batches:
             )
 
 
-def shuffled(paths: list[str], seed: int) -> tf.data.Dataset:
+def shuffle_records(paths: list[str], seed: int) -> tf.data.Dataset:
     """Returns the serialized records of all files; each time they are gone through in another order."""
     files = records.files(paths).shuffle(len(paths), seed, reshuffle_each_iteration=True)
     # One thread: with more of them a row costs ten times as much, which a resumed run that passes over many would feel.
@@ -351,7 +351,7 @@ class Records:
             ValueError: the records are masked already. While the batches are iterated: a file is cut off, damaged or
                 gone, or its values do not fit the model; the message names the file and the record.
         """
-        rows = shuffled(self.paths, seed).repeat().skip(passed + start * batch_size)
+        rows = shuffle_records(self.paths, seed).repeat().skip(passed + start * batch_size)
         return self._prepared(rows.batch(batch_size, drop_remainder=True), start, masks)
 
     def in_order(
@@ -373,9 +373,9 @@ class Records:
         rows = records.serialized(self.paths).batch(batch_size, drop_remainder=packed or not self.packed)
         batches = self._prepared(rows, 0, masks)
         if packed and not self.packed:
-            batches = batches.map(as_packed)
+            batches = batches.map(to_packed_rows)
         if self.packed and not packed:
-            batches = batches.again(unpacked(batches.dataset).batch(batch_size, drop_remainder=True))
+            batches = batches.again(unpack_dataset(batches.dataset).batch(batch_size, drop_remainder=True))
         return batches if steps is None else batches.again(batches.dataset.take(steps))
 
     def sample(self, path: str, rows: int) -> dict[str, tf.Tensor]:

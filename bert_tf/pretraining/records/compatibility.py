@@ -4,7 +4,7 @@ import numpy as np
 from absl import logging
 
 from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.origin import RecordMetadata, vocabulary_fingerprint, vocabulary_of
+from bert_tf.pretraining.records.origin import RecordMetadata, find_vocabulary, vocabulary_fingerprint
 from bert_tf.tokenization.base import BaseTokenizer
 
 _ROWS, _FILES = 256, 16  # that are looked at, of files that do not say how they were made
@@ -45,7 +45,7 @@ def check_compatibility(several: list[Records], tokenizer: BaseTokenizer, senten
         )
 
 
-def vocabulary_beside(several: list[Records]) -> tuple[str, bool] | None:
+def find_records_vocabulary(several: list[Records]) -> tuple[str, bool] | None:
     """Returns the vocab.txt next to one of the records that made them, and its do_lower_case; None: there is none.
 
     Raises:
@@ -53,7 +53,7 @@ def vocabulary_beside(several: list[Records]) -> tuple[str, bool] | None:
     """
     known = {path: origin for records in several for path, origin in records.origins.items() if origin}
     _check_same(known, "vocabulary", "vocab_file")
-    found = ((vocabulary_of(path, origin), origin.do_lower_case) for path, origin in known.items())
+    found = ((find_vocabulary(path, origin), origin.do_lower_case) for path, origin in known.items())
     return next((each for each in found if each[0]), None)
 
 
@@ -62,7 +62,7 @@ def _check_vocabulary(known: dict[str, RecordMetadata], tokenizer):
     ours = vocabulary_fingerprint(tokenizer.vocab)
     for path, origin in known.items():
         if origin.vocabulary != ours:
-            theirs = vocabulary_of(path, origin)
+            theirs = find_vocabulary(path, origin)
             remedy = f"pass `vocab_file={theirs}` with a model of that vocabulary" if theirs else "name that one"
             raise ValueError(
                 f"The records must be made with the vocabulary of the model, {tokenizer.vocab_file}, of "

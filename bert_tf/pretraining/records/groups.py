@@ -199,13 +199,13 @@ def _spans(words, first, chances, rng):
     spans    0 1 0 0 1 0 0 0 1 0     a row's first span is thus the rest of one, of a random length
     """
     at = np.flatnonzero(words)
-    begin = np.cumsum(_drawn(chances, len(at), rng))
+    begin = np.cumsum(_draw_lengths(chances, len(at), rng))
     spans = first.copy()
     spans.ravel()[at[begin[begin < len(at)]]] = True
     return spans
 
 
-def _drawn(chances, number, rng):
+def _draw_lengths(chances, number, rng):
     """int64 [number]: 1, 2, ... with these chances; what rng.choice gives, at a fifth of its time."""
     draw, lengths, bounds = rng.random(number), np.ones(number, np.int64), np.cumsum(chances)
     for bound in bounds[:-1] / bounds[-1]:

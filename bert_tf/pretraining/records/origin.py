@@ -159,7 +159,7 @@ def number_of_rows(path: str | os.PathLike) -> int:
     return rows
 
 
-def vocabulary_of(path: str, origin: RecordMetadata) -> str | None:
+def find_vocabulary(path: str, origin: RecordMetadata) -> str | None:
     """Returns the vocab.txt that lies next to a record file and made it, where it is still what it was; else None."""
     own = os.path.join(set_name(path) + VOCABULARY, VOCAB_FILE)
     there = glob.glob(os.path.join(glob.escape(os.path.dirname(path)), f"*{VOCABULARY}", VOCAB_FILE))

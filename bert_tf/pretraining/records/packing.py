@@ -52,7 +52,7 @@ def pack_examples(rows: dict, max_predictions: int, max_sentences: int) -> dict:
     if "masked_lm_weights" in rows:
         predictions = np.count_nonzero(rows["masked_lm_weights"], axis=1)
     row = _assign(lengths, predictions, width, max_predictions, max_sentences)
-    into = _Into(row)
+    into = _Placement(row)
     begin = into.before(lengths)
     number = into.before(np.ones(n, np.int64))
     sentences = np.broadcast_to(number[:, None] + 1, (n, width))
@@ -70,7 +70,7 @@ def pack_examples(rows: dict, max_predictions: int, max_sentences: int) -> dict:
     return packed
 
 
-class _Into:
+class _Placement:
     """Puts what belongs to examples side by side in their rows, given int64 [n], the row of each example."""
 
     def __init__(self, row):
@@ -111,7 +111,7 @@ def _assign(lengths, predictions, width, max_predictions, max_sentences):
     rows[width][max_predictions, max_sentences] = list(range(len(lengths)))
     for kind, examples in zip((-kinds).tolist(), np.split(order, starts)[1:], strict=True):
         _place(examples, *divmod(kind, max_predictions + 1), rows, row)
-    return _renumbered(row, lengths)
+    return _renumber(row, lengths)
 
 
 def _check(predictions, max_predictions, max_sentences):
@@ -146,7 +146,7 @@ def _place(examples, length, predictions, rows, row):
                 return
 
 
-def _renumbered(row, lengths):
+def _renumber(row, lengths):
     """Numbers the rows in the order of the longest example of each, the first of equals."""
     order = np.lexsort((-lengths, row))
     used, first = np.unique(row[order], return_index=True)
@@ -165,7 +165,7 @@ def _renumbered(row, lengths):
 #                    [CLS]  b    b   [SEP]  .   .    .    .
 
 
-def as_packed(batch: dict) -> dict:
+def to_packed_rows(batch: dict) -> dict:
     """Returns a batch of rows of one example as packed rows with one in each, in the graph.
 
     Args:
@@ -183,7 +183,7 @@ def as_packed(batch: dict) -> dict:
     return packed
 
 
-def unpacked(dataset: tf.data.Dataset) -> tf.data.Dataset:
+def unpack_dataset(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """Turns batches of packed rows into single rows of one example each, {name: [...]} as rows are that never were."""
     spec = dataset.element_spec
     names = sorted(spec.keys() - {"sentence_ids", "next_sentence_positions", "next_sentence_weights"})

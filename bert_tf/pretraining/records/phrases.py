@@ -27,7 +27,8 @@ def read_phrases(path: str | os.PathLike) -> list[str]:
         if len(phrase) > _LONGEST or "\t" in phrase or "\0" in phrase:
             raise ValueError(
                 f"{path}:{number} must be one phrase, of at most {_LONGEST} characters and without tabs, as each line "
-                f"of a `phrase_file` is. Received {brief(phrase[:60])}, which {_fault(phrase)}; give a plain list."
+                f"of a `phrase_file` is. Received {brief(phrase[:60])}, which {_describe_fault(phrase)}; give a plain "
+                "list."
             )
         if phrase:
             phrases[phrase] = None
@@ -39,7 +40,7 @@ def read_phrases(path: str | os.PathLike) -> list[str]:
     return list(phrases)
 
 
-def _fault(phrase):
+def _describe_fault(phrase):
     if "\0" in phrase:
         return "has a NUL byte"
     return "has a tab" if "\t" in phrase else f"has {len(phrase):,} characters"

@@ -17,7 +17,7 @@ from bert_tf.pretraining.corpus.examples import CHOSEN, FORCED_ACTUAL, FORCED_RA
 from bert_tf.pretraining.corpus.statistics import Statistics
 from bert_tf.pretraining.records import compatibility
 from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.origin import RecordMetadata, vocabulary_fingerprint, vocabulary_of
+from bert_tf.pretraining.records.origin import RecordMetadata, find_vocabulary, vocabulary_fingerprint
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests.pretraining.corpus import support
@@ -198,4 +198,4 @@ def test_added_tokens_are_part_of_the_records_and_of_what_lies_beside(corpus, tm
     with pytest.raises(ValueError, match="must be made with the vocabulary of the model"):
         compatibility.check_compatibility([records], Tokenizer(support.VOCAB), ("nsp",))
     (path, origin), *_ = records.origins.items()
-    assert vocabulary_of(path, origin) == str(tmp_path / "train_vocabulary" / "vocab.txt")
+    assert find_vocabulary(path, origin) == str(tmp_path / "train_vocabulary" / "vocab.txt")

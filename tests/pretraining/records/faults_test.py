@@ -97,7 +97,7 @@ def test_a_flipped_bit(path):
 
 @BOTH
 def test_rows_of_another_length_in_the_middle(path):
-    _put(path, _raw(path) + _raw(_write(path.parent.parent / f"other{path.suffix}", _features(3, S + 1))))
+    _put(path, _raw(path) + _raw(_write(path.parent.parent / f"other{path.suffix}", _features(B, S + 1))))
     _refused(path, rf"Record {ROWS + 1} of {path} must hold what the first one holds. .* another length")
 
 

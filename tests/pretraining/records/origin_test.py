@@ -144,7 +144,7 @@ def test_the_vocabulary_is_found_by_what_it_holds(folder, corpus):
     other = folder / "another_vocabulary" / "vocab.txt"
     other.write_text(other.read_text().replace("wak", "wxx"))
     origin = RecordMetadata.of(path)
-    assert record_origin.vocabulary_of(path, origin) == str(folder / "train_vocabulary" / "vocab.txt")
+    assert record_origin.find_vocabulary(path, origin) == str(folder / "train_vocabulary" / "vocab.txt")
     assert (folder / "train_vocabulary" / "vocab.txt").read_text() == (corpus / "vocab.txt").read_text()
     (folder / "train_vocabulary" / "vocab.txt").write_text(other.read_text())
-    assert record_origin.vocabulary_of(path, origin) is None
+    assert record_origin.find_vocabulary(path, origin) is None

@@ -8,7 +8,7 @@ import pytest
 from bert_tf.data.features import FEATURES
 from bert_tf.pretraining.corpus import job as jobs
 from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.packing import as_packed, pack_examples, unpack_rows
+from bert_tf.pretraining.records.packing import pack_examples, to_packed_rows, unpack_rows
 from tests.pretraining.corpus import support
 
 _PREDICTIONS = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
@@ -216,7 +216,7 @@ def test_what_was_packed_comes_out_again(masks, labels):
 
 def test_a_row_of_one_example_is_a_packed_row():
     rows = _distinct_rows(np.random.default_rng(1))
-    packed = {name: np.asarray(values) for name, values in as_packed(rows).items()}
+    packed = {name: np.asarray(values) for name, values in to_packed_rows(rows).items()}
     alone = pack_examples(rows, M, 1)
     order = np.argsort(alone["input_ids"][:, 0])
     assert packed.keys() == alone.keys()
