@@ -179,7 +179,7 @@ def _masks(settings, tokenizer, several):
     return None
 
 
-def make_plan(settings: Settings) -> Phases:
+def plan_records(settings: Settings) -> Phases:
     """Returns what a run reads; without --phases, one kind of rows all along.
 
     Raises:
@@ -294,7 +294,7 @@ class Pretraining:
             ValueError: they are not there, or do not fit each other or the objective.
         """
         check_tracking(settings)
-        objective, plan = make_objective(settings), make_plan(settings)
+        objective, plan = make_objective(settings), plan_records(settings)
         objective.check_records(plan.all_records if settings.do_train else [])
         held_out = Records.of(settings.eval_file) if settings.eval_file else plan.records
         check_sentences([plan.records, held_out])

@@ -80,7 +80,7 @@ def build_pipeline(pipeline, job: CorpusJob, output_files: list[str], report: st
         | "Read" >> beam.FlatMap(_read, job)
         | "Spread blocks" >> beam.Reshuffle()
     )
-    read = blocks | "Tokenize" >> beam.ParDo(_Tokenize(job)).with_outputs("counts", main="documents")
+    read = blocks | "Tokenize" >> beam.ParDo(_TokenizeBlocks(job)).with_outputs("counts", main="documents")
     dropped = _find_duplicates(pipeline, read.documents, job)
     repeats = dropped | "Count duplicates" >> beam.Map(lambda positions: Counter(duplicate_lines=len(positions.part)))
     counts = (read.counts, repeats) | "All counts" >> beam.Flatten() | "Count" >> beam.CombineGlobally(_add)
@@ -107,7 +107,7 @@ class _WithTokenizer(beam.DoFn):
         self._tokenizer = self._job.make_tokenizer()
 
 
-class _Tokenize(_WithTokenizer):
+class _TokenizeBlocks(_WithTokenizer):
     """Block -> Documents; and what was read, as "counts"."""
 
     def process(self, block):
