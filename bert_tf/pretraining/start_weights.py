@@ -1,4 +1,4 @@
-"""Weights that a new model begins from in place of random ones: word and position embeddings, and the head's bias."""
+"""Initial weights of a new model that are not random: word and position embeddings, and the head's bias."""
 
 import itertools
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""The same records made by Apache Beam, on as many machines as a runner has.
+"""Creates pretraining records on Apache Beam: the same as a local run's, on as many machines as a runner has.
 
 Each step calls the function that a local run calls for it, with the same random keys, so the records are the same. One
 worker at a time reads a file of text, holds the documents of a unit and sorts the records of an output file: give many

@@ -71,7 +71,7 @@ _LINE_BITS = 40  # of a document's id, for the line it begins at; the rest is fo
 
 
 def tokenize_documents(texts, tokenizer, seed: int, longest_part: int = LONGEST_PART) -> Documents:
-    """Tokenizes documents.
+    """Tokenizes documents of sentences to `Documents` of ids, sorted by random keys.
 
     Args:
         texts: list of `bert_tf.utils.documents.Document`.
@@ -141,7 +141,7 @@ def _number_parts(text_of, lengths, longest):
 
 
 class SentencePositions(NamedTuple):
-    """Where n sentences stand.
+    """Positions of n sentences in a corpus.
 
     Attributes:
         part: uint64 [n], the key of the part of a document.
@@ -162,7 +162,7 @@ def concatenate_positions(several) -> SentencePositions:
 
 
 def locate_sentences(documents: Documents) -> SentencePositions:
-    """Returns where each sentence of the documents stands."""
+    """Returns the position of each sentence of the documents."""
     lengths = documents.sentences.lengths
     first = np.repeat(documents.sentences.splits[:-1], lengths)
     return SentencePositions(np.repeat(documents.keys, lengths), np.arange(len(first)) - first)

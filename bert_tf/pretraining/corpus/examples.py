@@ -117,13 +117,13 @@ class _OtherDocuments:
         return self._own[part] < len(self._order)
 
     def draw(self, part, uniform) -> int:
-        """Returns the number of one: among all parts in the order of their documents, the own ones are stepped over."""
+        """Returns the number of a part of another document, each with the same chance."""
         place = int(uniform() * (len(self._order) - self._own[part]))
         return self._order[place + (self._own[part] if place >= self._first[part] else 0)]
 
 
 def next_sentence(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> PretrainingExamples:
-    """Pairs of texts where the second is the true next one, or one of another document (BERT, section 3.1).
+    """Returns pairs of texts: the second is the true next one, or one of another document (BERT, section 3.1).
 
         the document's sentences    s0 s1 s2 s3 s4 ...         s0 to s3 fill a row; s0 s1 were drawn as the first text
         label 0                     s0 s1 | s2 s3              the next example begins with s4
@@ -161,7 +161,7 @@ def next_sentence(documents: Documents, max_seq_length: int, short_seq_prob: flo
 
 
 def sentence_order(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> PretrainingExamples:
-    """Pairs of texts that follow each other, half of them swapped (ALBERT, arXiv 1909.11942, section 3.1).
+    """Returns pairs of successive texts, half of them swapped (ALBERT, arXiv 1909.11942, section 3.1).
 
         label 0     s0 s1 | s2 s3          label 1     s2 s3 | s0 s1
 
@@ -188,7 +188,7 @@ def sentence_order(documents: Documents, max_seq_length: int, short_seq_prob: fl
 
 
 def one_text(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> PretrainingExamples:
-    """Texts without a partner, of as many whole sentences as fit (RoBERTa, arXiv 1907.11692, DOC-SENTENCES).
+    """Returns single texts of as many whole sentences as fit (RoBERTa, arXiv 1907.11692, DOC-SENTENCES).
 
         s0 s1 s2 | s3 s4 | ...          one example after the other
 
@@ -218,7 +218,7 @@ OBJECTIVES = {"nsp": next_sentence, "sop": sentence_order, "none": one_text}
 def lay_out_examples(
     documents: Documents, examples: PretrainingExamples, max_seq_length: int, vocabulary: MaskingVocabulary
 ) -> dict:
-    """Fetches the ids and lays them out as BERT reads them.
+    """Returns the input features of examples: ids, mask and segments, laid out as BERT reads them.
 
         input_ids    [CLS]  a  a  a [SEP]  b  b [SEP] [PAD] [PAD]
         input_mask     1    1  1  1   1    1  1   1     0     0

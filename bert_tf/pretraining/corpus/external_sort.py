@@ -1,4 +1,4 @@
-"""Rows in a random or any other order, sorted on disk: for more of them than fit into memory.
+"""External sort: rows sorted by uint64 keys on disk, for more of them than fit into memory.
 
 A run is a folder with some rows sorted by their key. The rows of all runs whose keys lie between two bounds are read
 together: whoever needs all rows in the order of their keys reads one range after the other, each small enough for
@@ -19,7 +19,7 @@ KEYS = 1 << 64  # keys are uint64, so this is the bound above all of them
 
 
 def write_sorted(directory: str, keys: np.ndarray, columns: dict):
-    """Writes a run.
+    """Writes a run: a folder of rows sorted by their keys.
 
     Args:
         directory: its folder, made here.

@@ -1,4 +1,4 @@
-"""From text files to record files on one machine, in memory that does not grow with the corpus.
+"""Creates pretraining records from text files on one machine, in memory that does not grow with the corpus.
 
     text --tokenize--> documents --shuffle--> units --mask--> records --shuffle--> files
 
@@ -220,7 +220,7 @@ def create_pretraining_data(job: CorpusJob) -> Statistics:
 
 
 def tokenize_corpus(job: CorpusJob, workers: Workers) -> Counter:
-    """Tokenizes the text, drops duplicates if asked to, and counts."""
+    """Writes the tokenized text as runs, and where its duplicate sentences are; returns the counts of both."""
     counts = Counter(files=len(job.paths))
     tasks = enumerate(_tasks(read_blocks(job.paths, job.formats, job.options.text)))
     packed = any(path.lower().endswith((".gz", ".zst")) for path in job.paths)

@@ -28,7 +28,7 @@ HIDDEN, SWAPPED, KEPT = range(3)  # what became of a masked token: [MASK], a ran
 
 @dataclasses.dataclass(eq=False)
 class Statistics:
-    """Counts of examples, pairs, masks and rows; S is max_seq_length, M max_predictions_per_seq, V that of tokens.
+    """Counts of examples, pairs, masks and rows; S is max_seq_length, M max_predictions_per_seq, V vocab_size.
 
     Attributes:
         shapes: int64 [S + 1, M + 1], how many examples have this many tokens (special ones too) and predictions.
@@ -54,7 +54,7 @@ class Statistics:
 
     @classmethod
     def empty(cls, options: CorpusOptions, vocab_size: int) -> "Statistics":
-        """Returns those of nothing."""
+        """Returns statistics of no examples."""
         shapes = options.max_seq_length + 1, options.max_predictions_per_seq + 1
         return cls(*(np.zeros(shape, np.int64) for shape in (shapes, (2, FORCED_ACTUAL + 1), KEPT + 1, vocab_size)))
 
@@ -153,7 +153,7 @@ _READ_BYTES = 1 << 22
 
 
 def record_metadata(job) -> RecordMetadata:
-    """Returns what each record file of a `job.CorpusJob` is to say of how it was made."""
+    """Returns the metadata of a `job.CorpusJob`, which stands in the first record of each of its files."""
     names = names_with(Vocabulary.read(job.vocab_file).pieces, job.added_tokens)
     masking = None if job.options.dynamic_masking else job.options.masking
     return RecordMetadata(

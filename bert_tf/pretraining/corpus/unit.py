@@ -1,4 +1,4 @@
-"""One unit of work: some documents, chosen by chance, to examples and records. Local runs, Beam and tf.data share it.
+"""Units of work: a random share of the documents to examples and records, for local runs, Beam and tf.data.
 
 A unit is the documents whose keys lie in one range, sorted by key, in one pass over the corpus. Whatever is drawn for
 it depends on the seed, the pass and the number of the range alone: not on who does the work, or when.

@@ -1,4 +1,4 @@
-"""The base of pretraining objectives, masked LM, and left-to-right LM."""
+"""Tasks of pretraining: masked LM, with or without a sentence objective, and left-to-right LM."""
 
 import keras
 import numpy as np
@@ -119,7 +119,7 @@ class PretrainingTask(RecordTask):
         }
 
     def collected(self, outputs, batch):
-        """Returns what `metrics` divides, summed over each row.
+        """Returns the sums of losses, correct predictions and weights over each row.
 
         Args:
             outputs: of the model.

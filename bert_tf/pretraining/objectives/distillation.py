@@ -120,12 +120,12 @@ def required_outputs(losses) -> tuple[str, ...]:
 
 
 def predicts_masked(losses) -> bool:
-    """Says whether one of these losses is of masked positions."""
+    """Returns True where one of these losses is of masked positions."""
     return "mlm_logits" in required_outputs(losses)
 
 
 def count_relation_matrices(losses, attention_heads: int, relation_heads: int) -> int:
-    """Returns how many matrices of all tokens by all tokens these losses compare in a row, on each of the two sides."""
+    """Returns the number of [S, S] matrices that these losses compare for a row, of the student or of the teacher."""
     return ("attention" in losses) * attention_heads + len(set(RELATIONS) & set(losses)) * relation_heads
 
 

@@ -79,7 +79,7 @@ class Objective:
         return config
 
     def generator_config(self, config: EncoderConfig) -> EncoderConfig | None:
-        """Returns that of a second encoder, trained in addition, which predicts the masked tokens; None: there is none.
+        """Returns the configuration of the generator that is trained in addition; None: there is none.
 
         Raises:
             ValueError: it cannot be one for the encoder of `config`.

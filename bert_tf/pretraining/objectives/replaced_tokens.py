@@ -166,7 +166,7 @@ class ReplacedTokensTask(RecordTask):
         return {**parts, "replaced_loss": tf.math.divide_no_nan(sums, denominators["replaced_weights"])}
 
     def collected(self, outputs, batch):
-        """Returns what `metrics` divides, summed over each row.
+        """Returns the sums of losses, correct answers and weights of both networks over each row.
 
         Args:
             outputs: of the model.

@@ -74,7 +74,7 @@ def check_inputs(options: QuickOptions, recipe: SizeRecipe):
 
 
 def check_vocabulary_size(size: int, path: str | os.PathLike, width: int):
-    """Raises ValueError where an encoder of this width cannot begin: its embeddings are made of how tokens neighbour.
+    """Raises ValueError where an encoder is wider than the vocabulary: its embeddings begin as neighbours' vectors.
 
     Args:
         size: tokens of the vocabulary.
@@ -102,7 +102,7 @@ def check_rows(rows: Mapping[int, int], recipe: SizeRecipe):
 
 
 def identity(options: QuickOptions, recipe: SizeRecipe) -> dict:
-    """Returns what decides the result, as JSON values."""
+    """Returns the options, files' contents and recipe that decide the result, as JSON values."""
     values = {name: value for name, value in dataclasses.asdict(options).items() if name not in _INDIFFERENT}
     for name in _PATHS:
         path = values[name]

@@ -18,7 +18,7 @@ from bert_tf.utils.json_files import read_object
 
 @dataclasses.dataclass(frozen=True)
 class PlannedPhase:
-    """A part of the training.
+    """One part of the training: sequence length, share of the steps, batch size.
 
     Attributes:
         row_length: tokens of a row.
@@ -63,11 +63,11 @@ class SizeRecipe:
 
     @property
     def row_lengths(self) -> list[int]:
-        """Those of all phases, each once, the shortest first."""
+        """The row lengths of all phases, each once, the shortest first."""
         return sorted({phase.row_length for phase in self.phases})
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns it all as JSON gives it back."""
+        """Returns all attributes as JSON gives them back."""
         return json.loads(json.dumps(dataclasses.asdict(self)))
 
 
@@ -102,7 +102,7 @@ class Throughput:
 
 
 def measure_throughput(lines: Sequence[dict], phases: Sequence[PlannedPhase], seconds: float) -> Throughput:
-    """Returns the rates of a calibration.
+    """Returns the throughput that a calibration's history shows.
 
     Args:
         lines: of its history.jsonl.
@@ -199,7 +199,7 @@ class TrainingPlan:
     def write(
         self, folder: pathlib.Path, phases: Sequence[PlannedPhase], rows: Mapping[int, int], commands: Sequence[str]
     ):
-        """Writes it, for people too; `rows` are the records' of each length."""
+        """Writes the plan as JSON; `rows` are the numbers of rows of each length."""
         parts = zip(phases, self.rates.rows_per_second, self.steps, self.times_read(phases, rows), strict=True)
         values = {
             "minutes": self.minutes,

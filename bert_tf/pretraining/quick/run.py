@@ -46,7 +46,7 @@ class Journal:
 
     @classmethod
     def of(cls, folder: str, run: Mapping, open_: Collection[str] = ()) -> "Journal":
-        """Returns that of the run in a folder, or a new one where nothing is there yet; writes nothing.
+        """Returns the journal of the run in a folder, or a new one where nothing is there yet; writes nothing.
 
         Args:
             folder: the output directory.
@@ -80,7 +80,7 @@ class Journal:
         self.write()
 
     def write(self):
-        """Writes all of it."""
+        """Writes the journal."""
         write_text(self.path, json.dumps({"run": self.run, "steps": self.steps}, indent=1) + "\n")
 
 
@@ -147,7 +147,7 @@ class _Run:
     clock: Callable
 
     def make(self):
-        """Does all that is left."""
+        """Makes the steps that are left."""
         plan = TrainingPlan.read(self.commands.folder)
         if plan is None:
             self._prepare()

@@ -1,4 +1,4 @@
-"""Record files to batches for pretraining: shuffled afresh each epoch, from any step on; what is wrong with a file."""
+"""Reads record files as batches for pretraining, shuffled afresh each epoch, from any step on; checks the files."""
 
 import dataclasses
 import functools
@@ -64,7 +64,7 @@ def check_stamps(said: tf.Tensor, stamps: list[bytes]):
 
 
 def find_wrong_record(paths: list[str], parse, limits: dict[str, int]) -> ValueError | None:
-    """Looks through record files for the first thing that cannot be used.
+    """Returns the error of the first record that cannot be used, or None.
 
     It reads all up to there: some ten seconds for a million records.
 
@@ -247,7 +247,7 @@ class Records:
     def of(
         cls, patterns: list[str], max_seq_length: int | None = None, max_predictions_per_seq: int | None = None
     ) -> "Records":
-        """Finds the files and looks into each.
+        """Returns the records that file patterns match; each file is looked into.
 
         Args:
             patterns: paths, folders, or patterns with * and so on; see `origin.find_record_files`.
@@ -261,7 +261,7 @@ class Records:
 
     @classmethod
     def select(cls, patterns: list[str], max_seq_length: int) -> "Records":
-        """Finds, among all files that the patterns match, those with rows of one length.
+        """Returns those records that file patterns match whose rows have one length.
 
         Raises:
             ValueError: there are none; otherwise as `of`.
@@ -331,7 +331,7 @@ class Records:
     def batches(
         self, batch_size: int, seed: int, start: int = 0, masks: Callable | None = None, passed: int = 0
     ) -> Batches:
-        """Reads the files again and again, each epoch in another order.
+        """Returns endless shuffled batches, each epoch in another order.
 
         Which rows and masks a step gets is a function of the arguments alone, so that a run which is resumed at step
         `start` gets the very batches that would have come. Getting there takes some three seconds for a million rows.
@@ -357,7 +357,7 @@ class Records:
     def in_order(
         self, batch_size: int, steps: int | None = None, masks: Callable | None = None, packed: bool | None = None
     ) -> Batches:
-        """Reads the files once, in order.
+        """Returns the batches of all files, once and in order.
 
         Args:
             batch_size: rows a batch.

@@ -15,7 +15,7 @@ from bert_tf.utils.names import CLS, MASK, PAD, SEP, SPECIAL_PIECES
 
 @dataclasses.dataclass(frozen=True)
 class MaskingVocabulary:
-    """The ids that mean something.
+    """The special ids and word boundaries of a vocabulary, and its phrases.
 
     Attributes:
         cls_id, sep_id, pad_id, mask_id: ids; mask_id is None where the vocabulary has no [MASK].
@@ -40,7 +40,7 @@ class MaskingVocabulary:
 
     @classmethod
     def of_tokenizer(cls, tokenizer, phrase_file: str | os.PathLike | None = None) -> "MaskingVocabulary":
-        """Reads them off a tokenizer's vocabulary, and phrases off a list.
+        """Returns the masking vocabulary of a tokenizer, with the phrases of a list.
 
         Args:
             tokenizer: a `bert_tf.tokenization.wordpiece.Tokenizer`.
@@ -56,7 +56,7 @@ class MaskingVocabulary:
 
     @classmethod
     def of(cls, names: list[str]) -> "MaskingVocabulary":
-        """Reads them off a BERT vocabulary, the tokens in the order of their ids.
+        """Returns the masking vocabulary of BERT tokens in the order of their ids.
 
         Raises:
             ValueError: it is no BERT vocabulary.
@@ -91,7 +91,7 @@ _CHANCES = {kind: weights / np.sum(weights) for kind, weights in _WEIGHTS.items(
 
 
 def choose_groups(input_ids, masking, vocabulary, rng, counts=None):
-    """Chooses groups of every row.
+    """Returns the groups of positions to mask in every row.
 
     Groups are taken in a random order, each with the same chance, and skipped where they no longer fit into the row's
     budget of min(M, max(1, round(prob x its tokens))), as in google-research/bert, create_masked_lm_predictions. So a

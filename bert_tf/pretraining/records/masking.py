@@ -26,7 +26,7 @@ _HIDDEN, _SWAPPED, _KEPT = 1, 2, 3  # what happens to a chosen position; 0 is on
 
 @dataclasses.dataclass(frozen=True)
 class Masking:
-    """Which tokens are chosen, and how they are hidden.
+    """Shares and kinds of masks: which tokens are chosen, and how they are hidden.
 
     Attributes:
         kind: what is chosen together: "token" a token, "whole_word" all tokens of a word, "span" some words in a row,
@@ -59,7 +59,7 @@ class Masking:
 
 
 def mask(input_ids, masking: Masking, vocabulary: MaskingVocabulary, rng, counts: Counter | None = None) -> dict:
-    """Chooses positions of each row and hides what stands there (BERT, arXiv 1810.04805, section 3.1, "Masked LM").
+    """Returns rows with masked positions, and what stood there (BERT, arXiv 1810.04805, section 3.1, "Masked LM").
 
         input_ids            [CLS]   my   dog   is  hairy [SEP] [PAD]       two chosen, M = 3
         input_ids, masked    [CLS]   my [MASK]  is  hairy [SEP] [PAD]       dog is hidden, hairy is kept
@@ -147,7 +147,7 @@ _MASKED = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weigh
 
 
 def masker(masks: Masking, vocabulary: MaskingVocabulary, seed: int) -> Callable:
-    """Returns what masks batches of records that were written with --dynamic_masking.
+    """Returns the function that masks batches of records which were written with --dynamic_masking.
 
     Which masks a batch gets is a function of `seed`, its number and its rows: those of another epoch are others, and a
     run that is resumed gets the ones it would have got. A packed row is masked as one example.
@@ -183,7 +183,7 @@ def masker(masks: Masking, vocabulary: MaskingVocabulary, seed: int) -> Callable
 
 
 def masks_for(masking: Masking, phrase_file: str | None, tokenizer, several: list) -> Callable:
-    """Returns the function from (`Records`, seed) to what masks their batches, or to None: they are masked.
+    """Returns the function from (`Records`, seed) to the masker of their batches; to None where they are masked.
 
     Args:
         masking: how to mask the shortest sequences; longer ones have more predictions, in proportion.
@@ -210,7 +210,7 @@ def masks_for(masking: Masking, phrase_file: str | None, tokenizer, several: lis
 
 
 def masks_identity(masking: Masking, phrase_file: str | None) -> dict:
-    """Returns what decides which masks are drawn, as JSON values; the shares are left out where they are the usual."""
+    """Returns the options that decide which masks are drawn, as JSON values, without shares that are the usual."""
     identity = {
         "masking": masking.kind,
         "masked_lm_prob": masking.prob,

@@ -42,7 +42,7 @@ class RecordMetadata:
 
     @classmethod
     def of(cls, path: str | os.PathLike) -> "RecordMetadata | None":
-        """Reads what a file says; None where it says nothing, for another program or an earlier version wrote it.
+        """Returns the metadata of a file; None where another program wrote it, without any.
 
         Raises:
             ValueError: the file is none of records, or what it says cannot be understood.
@@ -52,7 +52,7 @@ class RecordMetadata:
 
     @classmethod
     def of_stamp(cls, path: str | os.PathLike, data: bytes) -> "RecordMetadata":
-        """Reads what a record of a file says in the feature MADE_WITH; it raises what `of` does."""
+        """Returns the metadata in a record's feature MADE_WITH; it raises what `of` does."""
         return cls(**_read(os.fspath(path), data))
 
     def stamp(self) -> bytes:

@@ -14,7 +14,7 @@ _AT_ONCE = 1024  # examples to move, so that the numbers of their places stay in
 
 
 def pack_examples(rows: dict, max_predictions: int, max_sentences: int) -> dict:
-    """Puts n examples into as few rows of the same width S as it finds; M is max_predictions, E is max_sentences.
+    """Returns n examples in as few rows of the same width S as it finds; M is max_predictions, E is max_sentences.
 
         input_ids                [CLS]  a  [SEP]  .    .    .        [CLS]  b   b  [SEP]  .    .       two examples
         masked_lm_positions        1    .                              2    .
@@ -184,7 +184,7 @@ def to_packed_rows(batch: dict) -> dict:
 
 
 def unpack_dataset(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Turns batches of packed rows into single rows of one example each, {name: [...]} as rows are that never were."""
+    """Returns a dataset of single rows {name: [...]} of one example each, from one of batches of packed rows."""
     spec = dataset.element_spec
     names = sorted(spec.keys() - {"sentence_ids", "next_sentence_positions", "next_sentence_weights"})
     widths = {name: 1 if FEATURES[name].per == "sentence" else spec[name].shape[1] for name in names}
@@ -202,7 +202,7 @@ def unpack_dataset(dataset: tf.data.Dataset) -> tf.data.Dataset:
 
 
 def unpack_rows(rows: dict) -> dict:
-    """Gives each example of packed rows a row of its own.
+    """Returns the examples of packed rows, each as one row.
 
     Args:
         rows: {name: array [r, ...]} as `pack_examples` returns them.

@@ -63,12 +63,12 @@ class Phases:
 
     @property
     def records(self) -> Records:
-        """Those of the last phase: what the run's result is meant for."""
+        """The records of the last phase: what the run's result is meant for."""
         return self.phases[-1].records
 
     @property
     def all_records(self) -> list[Records]:
-        """Those of each phase."""
+        """The records of each phase."""
         return [phase.records for phase in self.phases]
 
     @property
@@ -77,7 +77,7 @@ class Phases:
         return [records.max_seq_length for records in self.all_records]
 
     def left(self, start: int) -> list[tuple[Phase, int]]:
-        """Returns what is to do when `start` steps of the run are made: (phase, its own steps made), in order.
+        """Returns the phases that are left after `start` steps of the run: (phase, its own steps made), in order.
 
         128x900,512x100   start 0 -> (128, 0), (512, 0)   start 950 -> (512, 50)   start 1000 -> nothing
         """
@@ -86,7 +86,7 @@ class Phases:
         return [(phase, offset) for phase, offset in zip(self.phases, offsets, strict=True) if offset < phase.num_steps]
 
     def for_model(self, vocab_size: int, type_vocab_size: int) -> "Phases":
-        """Returns the same phases of `Records.for_model`."""
+        """Returns the same phases, of records whose ids are checked against a model's sizes."""
         return Phases(
             tuple(
                 dataclasses.replace(phase, records=phase.records.for_model(vocab_size, type_vocab_size))
@@ -115,7 +115,7 @@ class Phases:
 
 
 def find_training_files(input_file: list[str], eval_file: list[str] | None) -> list[str]:
-    """Returns what to train on: `input_file` as it is; where there are files to score on, its files without those."""
+    """Returns the record files to train on: those of `input_file`, without the ones to score on if there are some."""
     if not eval_file:
         return input_file
     held_out = origin.find_record_files(eval_file)
@@ -145,7 +145,7 @@ def check_same_kind(option: str, kinds: list, several: list[Records]):
 
 
 def parse_phases(phases: str, patterns: list[str], batch_size: int, num_train_steps: int | None = None) -> Phases:
-    """Reads phases: max_seq_length x steps, separated by commas, each with its own batch size after an @ or without.
+    """Returns the phases that a text describes: max_seq_length x steps, with commas, and @ batch size or without.
 
         128x900,512x100          128x90%,512x10%          128x900@256,512x100@64
 

@@ -68,7 +68,7 @@ class Phrases:
 
     @classmethod
     def read(cls, path: str | os.PathLike, tokenizer, special) -> "Phrases":
-        """Reads a list of phrases, for a vocabulary.
+        """Returns the phrases of a file, as tokens of a vocabulary.
 
         Args:
             path: of the list; see `read_phrases`.
@@ -93,7 +93,7 @@ class Phrases:
 
     @classmethod
     def of(cls, phrases: list, vocab_size: int, unknown: int = 0) -> "Phrases":
-        """Makes the tree of phrases, each a list of one id or more below `vocab_size`."""
+        """Returns the tree of phrases, each a list of one id or more below `vocab_size`."""
         lengths = np.array([len(phrase) for phrase in phrases])
         table = np.zeros((len(phrases), lengths.max()), np.int64)
         table[np.arange(table.shape[1]) < lengths[:, None]] = np.concatenate(phrases)
@@ -109,7 +109,7 @@ class Phrases:
         return cls(int(sum(map(np.sum, ends))), unknown, ends, list(map(_Level, edges)))
 
     def join(self, input_ids, words, free):
-        """Makes one word of the words of each phrase; where phrases overlap, the longest in tokens comes first.
+        """Returns where words start once each phrase is one word; where phrases overlap, the longest comes first.
 
         Args:
             input_ids: int [n, S].
