@@ -23,7 +23,8 @@ import fine_tuned
 import scripts
 
 from bert_tf.cli import recipes
-from bert_tf.cli.pretrain_small import PRETRAIN_SMALL
+from bert_tf.cli.pretrain_small import PRETRAIN_SMALL, make_options
+from bert_tf.pretraining.quick.commands import QuickOptions
 from bert_tf.pretraining.quick.plan import PLAN_FILE, SizeRecipe
 from bert_tf.pretraining.quick.run import pretrain
 from bert_tf.utils.settings import Settings
@@ -62,12 +63,12 @@ def recipe_of(changes) -> SizeRecipe:
     return SizeRecipe.of({**values, "phases": changes.get("phases", values["phases"])})
 
 
-def settings_of(options, changes, folder) -> Settings:
-    """Returns the flags of pretrain_small."""
+def options_of(options, changes, folder) -> QuickOptions:
+    """Returns what pretrain_small makes of its flags."""
     given = {"input_file": options.texts, "eval_file": options.held_out, "output_dir": str(folder)}
     given |= {"minutes": _ENOUGH, "precision": options.precision, **changes.get("flags", {})}
     given |= {"teacher": options.teacher} if changes.get("teacher") else {}
-    return Settings({flag.name: flag.default for flag in PRETRAIN_SMALL} | given, given)
+    return make_options(Settings({flag.name: flag.default for flag in PRETRAIN_SMALL} | given, given))
 
 
 class Planned(Exception):
@@ -129,12 +130,12 @@ def main():
         out, changes = folder / name.replace(" ", "_"), VARIANTS[name]
         steps[name] = Preparation(out, folder / "shared")
         with contextlib.suppress(Planned):
-            pretrain(settings_of(options, changes, out), recipe_of(changes), steps[name].execute, steps[name].clock)
+            pretrain(options_of(options, changes, out), recipe_of(changes), steps[name].execute, steps[name].clock)
         equal_time(out, options.seconds)
     print(fine_tuned.header("Recipe", "Steps", "Held-out loss"))
     for name in options.variants:
         out, changes, steps[name].trains = folder / name.replace(" ", "_"), VARIANTS[name], True
-        pretrain(settings_of(options, changes, out), recipe_of(changes), steps[name].execute, steps[name].clock)
+        pretrain(options_of(options, changes, out), recipe_of(changes), steps[name].execute, steps[name].clock)
         found = scripts.scores(out)
         trial = fine_tuned.trial_of(task, files, folder, options, ["--train_batch_size=16"])
         rate, dev, test = trial.row(out.name, [f"--init_checkpoint={out}"])

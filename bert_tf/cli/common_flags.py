@@ -316,7 +316,7 @@ PREDICT = (
 
 
 # === Corpus ===
-# Flags of corpora, and of the records that are made of them.
+# Flags of corpora, and of the masks of records that are made of them.
 
 
 CORPUS = (
@@ -340,36 +340,6 @@ MASKING = (
     Flag("mask_token_prob", 0.8, "Share of the masked pieces in whose place [MASK] stands.", "float", low=0, high=1),
     Flag("random_token_prob", 0.1, "Share in whose place a random piece stands; the rest stays as it is.", "float",
          low=0, high=1),  # fmt: skip
-)
-
-# Google's flags come first of those of `create_pretraining_data`.
-PRETRAINING_DATA = (
-    *CORPUS,
-    *MASKING,
-    Flag("output_file", None, "Where the records go; .gz at the end: compressed. Several, with commas between them: "
-         "the records are shared out.", "list", required=True),  # fmt: skip
-    Flag("vocab_file", None, "The vocabulary, one piece per line, or a tokenizer.json.", required=True),
-    Flag("do_lower_case", None, "Lowercase the text; default: what tokenizer_config.json beside the vocabulary says, "
-         "else true.", "bool"),  # fmt: skip
-    Flag("max_seq_length", 128, "Pieces of a row, [CLS] and [SEP] included.", "integer", low=5),
-    Flag("random_seed", 12345, "For everything that is drawn at random.", "integer", low=0),
-    Flag("dupe_factor", 10, "Passes over the text, each with different examples and masks.", "integer", low=1),
-    Flag("short_seq_prob", 0.1, "How often an example aims at a random shorter length.", "float", low=0, high=1),
-    Flag("do_whole_word_mask", False, "The same as --masking=whole_word.", "bool"),
-    Flag("sentence_objective", "nsp", "The second text: a random one in half of the examples (BERT), swapped with the "
-         "first in half of them (ALBERT), or none (RoBERTa).", choices=names.SENTENCE_OBJECTIVES),  # fmt: skip
-    Flag("packing", False, "Put several short examples into a row.", "bool"),
-    Flag("max_sentences_per_seq", 8, "With --packing: most examples in one row.", "integer", low=1),
-    Flag("dynamic_masking", False, "Write records without masks; training masks them, each epoch differently.", "bool"),
-    Flag("drop_duplicate_lines", False, "Keep one of several equal sentences.", "bool"),
-    Flag("num_shards", None, "Write this many files instead of one: NAME-00000-of-00008 and so on.", "integer", low=1),
-    Flag("num_workers", None, "Processes, on which the output does not depend; default: one for each core.",
-         "integer", low=1),  # fmt: skip
-    Flag("work_dir", None, "A folder for intermediate files: as much as the text, and twice the uncompressed records; "
-         "default: that of the output."),  # fmt: skip
-    Flag("runner", None, "Run as an Apache Beam pipeline on this runner, such as DirectRunner, FlinkRunner, "
-         "SparkRunner or DataflowRunner."),  # fmt: skip
-    Flag("beam_options", "", "Further options of the pipeline, as on Beam's own command line."),
 )
 
 
@@ -413,25 +383,8 @@ SEARCH = (
 
 
 # === Vocabulary ===
-# Flags of vocabularies: how one is learned, and how a checkpoint's is extended.
+# Flags of extending a checkpoint's vocabulary.
 
-
-TRAIN_VOCABULARY = (
-    *CORPUS,
-    Flag("output_file", "vocab.txt", "Where the vocabulary goes; a report goes beside it."),
-    Flag("vocab_size", 30522, "Pieces, special ones included.", "integer", low=1),
-    Flag("do_lower_case", True, "Lowercase the text and strip accents.", "bool"),
-    Flag("unused_pieces", 0, "Rows to keep free, [unused0] and so on; Google's vocabularies have 99 to 994.",
-         "integer", low=0),  # fmt: skip
-    Flag("min_count", 2, "Least number of times that a piece must occur.", "integer", low=1),
-    Flag("max_words", 500_000, "Learn from this many distinct words, the most frequent ones; memory and time grow with "
-         "it, some 4 kB and 0.1 ms per word and try.", "integer", low=1),  # fmt: skip
-    Flag("max_characters", 1000, "This many characters become pieces; rarer ones become [UNK]. Chinese needs about "
-         "8000.", "integer", low=1),  # fmt: skip
-    Flag("held_out_file", None, "Text for the report: files, globs or folders. Default: 1 % of --input_file, which is "
-         "not learned from.", "list"),  # fmt: skip
-    Flag("compare_vocab_file", None, "Another vocabulary, for the report beside this one."),
-)
 
 EXTEND_VOCABULARY = (
     *with_attributes(CORPUS, "input_file", required=False),

@@ -6,15 +6,46 @@
 --input_file takes files, globs and folders. Beside the records it writes a report as text and as a page with plots.
 """
 
+import dataclasses
 import os
 
 from absl import logging
 
-from bert_tf.cli.common_flags import PRETRAINING_DATA, text_options
+from bert_tf.cli.common_flags import CORPUS, MASKING, text_options
+from bert_tf.utils import names
 from bert_tf.utils.names import MASK, SPECIAL_PIECES, number_of
+from bert_tf.utils.settings import Flag
 from bert_tf.utils.signals import orderly_end
 
-FLAGS = PRETRAINING_DATA
+# Google's flags come first.
+FLAGS = (
+    *CORPUS,
+    *MASKING,
+    Flag("output_file", None, "Where the records go; .gz at the end: compressed. Several, with commas between them: "
+         "the records are shared out.", "list", required=True),  # fmt: skip
+    Flag("vocab_file", None, "The vocabulary, one piece per line, or a tokenizer.json.", required=True),
+    Flag("do_lower_case", None, "Lowercase the text; default: what tokenizer_config.json beside the vocabulary says, "
+         "else true.", "bool"),  # fmt: skip
+    Flag("max_seq_length", 128, "Pieces of a row, [CLS] and [SEP] included.", "integer", low=5),
+    Flag("random_seed", 12345, "For everything that is drawn at random.", "integer", low=0),
+    Flag("dupe_factor", 10, "Passes over the text, each with different examples and masks.", "integer", low=1),
+    Flag("short_seq_prob", 0.1, "How often an example aims at a random shorter length.", "float", low=0, high=1),
+    Flag("do_whole_word_mask", False, "The same as --masking=whole_word.", "bool"),
+    Flag("sentence_objective", "nsp", "The second text: a random one in half of the examples (BERT), swapped with the "
+         "first in half of them (ALBERT), or none (RoBERTa).", choices=names.SENTENCE_OBJECTIVES),  # fmt: skip
+    Flag("packing", False, "Put several short examples into a row.", "bool"),
+    Flag("max_sentences_per_seq", 8, "With --packing: most examples in one row.", "integer", low=1),
+    Flag("dynamic_masking", False, "Write records without masks; training masks them, each epoch differently.", "bool"),
+    Flag("drop_duplicate_lines", False, "Keep one of several equal sentences.", "bool"),
+    Flag("num_shards", None, "Write this many files instead of one: NAME-00000-of-00008 and so on.", "integer", low=1),
+    Flag("num_workers", None, "Processes, on which the output does not depend; default: one for each core.",
+         "integer", low=1),  # fmt: skip
+    Flag("work_dir", None, "A folder for intermediate files: as much as the text, and twice the uncompressed records; "
+         "default: that of the output."),  # fmt: skip
+    Flag("runner", None, "Run as an Apache Beam pipeline on this runner, such as DirectRunner, FlinkRunner, "
+         "SparkRunner or DataflowRunner."),  # fmt: skip
+    Flag("beam_options", "", "Further options of the pipeline, as on Beam's own command line."),
+)
 _OF_MASKS = (
     "masking", "do_whole_word_mask", "masked_lm_prob", "phrase_file", "mask_token_prob", "random_token_prob",
 )  # fmt: skip
@@ -36,7 +67,7 @@ def main(settings):
     text = report.format_report(statistics, job.options, pieces)
     name = report_name(settings.output_file)
     write_text(f"{name}.txt", text)
-    write_text(f"{name}.html", report.as_page(statistics, job.options, pieces))
+    write_text(f"{name}.html", report.make_report_page(statistics, job.options, pieces))
     print(text)
     wrote = number_of(len(job.output_files), "file")
     logging.info("Wrote %s, such as %s, and %s.html.", wrote, job.output_files[0], name)
@@ -96,11 +127,7 @@ def _pieces(job, vocabulary):
 
     if job.options.phrase_file is None:
         return MaskingVocabulary.of(names_with_added(vocabulary.pieces, job.added_tokens))
-    from bert_tf.tokenization.wordpiece import Tokenizer
-
-    settings = {"strip_accents": job.strip_accents, "added_tokens": job.added_tokens}
-    tokenizer = Tokenizer(job.vocab_file, job.do_lower_case, **settings)
-    pieces = MaskingVocabulary.of_tokenizer(tokenizer, job.options.phrase_file)
+    pieces = MaskingVocabulary.of_tokenizer(job.make_tokenizer(), job.options.phrase_file)
     known, unknown = pieces.phrases.number, pieces.phrases.unknown
     logging.info("Phrases: %d; %d more hold pieces that the vocabulary lacks, and are left out.", known, unknown)
     return pieces
@@ -148,18 +175,16 @@ def _read_vocabulary(vocab_file):
 
 def _options(settings):
     """Returns the `CorpusOptions` that the flags describe."""
-    from bert_tf.pretraining.corpus.options import CorpusOptions
+    from bert_tf.pretraining.corpus.examples import CorpusOptions
 
     if settings.do_whole_word_mask and "masking" in settings.given and settings.masking != "whole_word":
         raise ValueError(
             f"--do_whole_word_mask must not contradict --masking. Received --masking={settings.masking}; leave one out."
         )
-    names = (
-        "max_seq_length", "max_predictions_per_seq", "masked_lm_prob", "short_seq_prob", "dupe_factor", "random_seed",
-        "sentence_objective", "packing", "max_sentences_per_seq", "dynamic_masking", "drop_duplicate_lines",
-        "mask_token_prob", "random_token_prob",
-    )  # fmt: skip
-    masking = "whole_word" if settings.do_whole_word_mask else settings.masking
-    phrase_file = None if settings.dynamic_masking else settings.phrase_file
-    options = {name: settings.get(name) for name in names} | {"masking": masking, "phrase_file": phrase_file}
-    return CorpusOptions(**options, text=text_options(settings))
+    own = {
+        "masking": "whole_word" if settings.do_whole_word_mask else settings.masking,
+        "phrase_file": None if settings.dynamic_masking else settings.phrase_file,
+        "text": text_options(settings),
+    }
+    same = [field.name for field in dataclasses.fields(CorpusOptions) if field.name not in own]
+    return CorpusOptions(**{name: getattr(settings, name) for name in same}, **own)

@@ -58,6 +58,29 @@ PRETRAIN_SMALL = (
 
 
 FLAGS = PRETRAIN_SMALL
+_READING = ("input_format", "text_column", "document_start", "language")
+
+
+def make_options(settings):
+    """Returns the `QuickOptions` that the flags describe.
+
+    Raises:
+        ValueError: flags contradict each other.
+    """
+    from bert_tf.pretraining.quick.commands import QuickOptions
+
+    if settings.teacher and settings.vocab_file:
+        raise ValueError(
+            "`teacher` must come without `vocab_file`, for the student has the teacher's vocabulary. Received both: "
+            f"{settings.teacher} and {settings.vocab_file}; leave one of them out."
+        )
+    if "vocab_size" in settings.given and (settings.teacher or settings.vocab_file):
+        raise ValueError(
+            "`vocab_size` must come without `vocab_file` and `teacher`, which have a vocabulary. Received "
+            f"{settings.vocab_size} and {settings.vocab_file or settings.teacher}; leave one of them out."
+        )
+    given = {name: value for name, value in settings.given_values().items() if name in _READING}
+    return QuickOptions(**settings.to_dict(), text_flags=given)
 
 
 def main(settings):
@@ -68,5 +91,5 @@ def main(settings):
 
     recipe = recipes.SMALL_TAUGHT if settings.teacher else recipes.SMALL
     with resumable():
-        steps = pretrain(settings, SizeRecipe.of(recipe))
+        steps = pretrain(make_options(settings), SizeRecipe.of(recipe))
     tell_next_of_pretraining(settings, steps)

@@ -1,7 +1,6 @@
 """One run of pretraining: what is read, what is trained on it, and what it leaves. `run_pretraining` is the program."""
 
 import dataclasses
-import itertools
 import os
 
 import tensorflow as tf
@@ -13,16 +12,25 @@ from bert_tf.cli.common_flags import make_run_config
 from bert_tf.cli.recipes import with_recipe
 from bert_tf.export.conversion.convert import save_generator
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.objectives.distillation import encoder_teacher, losses_of, matrices_of
-from bert_tf.pretraining.objectives.registry import OBJECTIVES, Objective, objective_of
-from bert_tf.pretraining.records import fit, phases
+from bert_tf.pretraining.objectives.distillation import (
+    OF_A_LAYER,
+    RELATIONS,
+    DistillationOptions,
+    count_relation_matrices,
+)
+from bert_tf.pretraining.objectives.registry import OBJECTIVES, Objective
+from bert_tf.pretraining.objectives.replaced_tokens import ReplacedTokenOptions
+from bert_tf.pretraining.records import compatibility
 from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.masking import masks_for, masks_identity
+from bert_tf.pretraining.records.masking import Masking, masks_for, masks_identity
 from bert_tf.pretraining.records.origin import vocabulary_fingerprint
+from bert_tf.pretraining.records.phases import Phase, Phases, check_sentences, find_training_files, parse_phases
+from bert_tf.pretraining.start_weights import start_weights
+from bert_tf.tasks.distillation import check_temperature
 from bert_tf.training.cluster import by_chief
 from bert_tf.training.guard import GuardConfig, Rollback, order_seed
 from bert_tf.training.history import History
-from bert_tf.training.learning_rate import WORDS, WordRate
+from bert_tf.training.learning_rate import WordRate
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.memory import StepShape, TeacherShape, available_memory, estimate, warn_if_too_large
 from bert_tf.training.run_record import RunRecord, recorded_settings
@@ -44,7 +52,7 @@ def largest_step(pretraining, config: EncoderConfig, parameters: int) -> StepSha
         parameters: how many numbers the built model has.
     """
     settings, objective, plan = pretraining.settings, pretraining.objective, pretraining.plan
-    generator = objective.generator_of(config, settings) if objective.generator_of else None
+    generator = objective.generator_config(config)
     teacher = _teacher_of(pretraining)
 
     def step(phase):
@@ -78,28 +86,128 @@ def _predictions(pretraining, records):
 
 
 def _teacher_of(pretraining):
-    teacher, settings = pretraining.teacher, pretraining.settings
+    teacher = pretraining.teacher
     if teacher is None:
         return None
-    heads = teacher.config.heads_of(teacher.layer - 1)
-    matrices = matrices_of(losses_of(settings.distillation_losses), heads, settings.relation_heads or heads)
+    heads, options = teacher.config.heads_of(teacher.layer - 1), pretraining.objective.options
+    matrices = count_relation_matrices(options.weights, heads, options.relation_heads or heads)
     return TeacherShape(teacher.config, teacher.parameters, matrices)
 
 
-# === Start embeddings ===
-# What the embeddings of a new model begin as, where that is not random: of words, vectors from the records'
-# neighbours; of positions, sines and cosines.
+# === Options ===
+# From flags to plain values: what the rooms below are given.
 
 
-_MOST = 20_000_000  # places of rows that are looked at: some 80 MB of ids, a minute of one core
-_ROWS = 8  # at a time; a rest is left out
-_POSITIONS = "bert/embeddings/position_embeddings"
-_BIASES = ("cls/predictions/output_bias", "generator/cls/predictions/output_bias")
-_LONGEST_WAVE = 10_000.0  # positions for a radian of the slowest wave (Vaswani et al. 2017, section 3.5)
+# Flags that mean something with one objective alone.
+_OWN_FLAGS = {
+    "electra": ("generator_size", "generator_config_file", "discriminator_weight"),
+    "distillation": (
+        "teacher", "distillation_losses", "distillation_temperature", "teacher_layer", "relation_heads",
+    ),
+}  # fmt: skip
+_MASK_FLAGS = ("masking", "masked_lm_prob", "phrase_file", "mask_token_prob", "random_token_prob")
 
 
-def check_start(settings):
-    """Raises ValueError where a model that is not new would begin so."""
+def make_objective(settings: Settings) -> Objective:
+    """Returns the objective that the flags describe.
+
+    Raises:
+        ValueError: a flag was given that means something with another one alone, or is wrong.
+    """
+    name, given = settings.objective, settings.given
+    for other, flags in _OWN_FLAGS.items():
+        if alone := given & (set(flags) - set(_OWN_FLAGS.get(name, ()))):
+            raise ValueError(
+                f"`{min(alone)}` must come with `objective={other}`. Received it with `objective={name}`; "
+                "leave it out, or choose that objective."
+            )
+    make_options = {"electra": _replaced_token_options, "distillation": _distillation_options}.get(name)
+    return OBJECTIVES[name](make_options(settings)) if make_options else OBJECTIVES[name]()
+
+
+def _replaced_token_options(settings):
+    if settings.generator_config_file and "generator_size" in settings.given:
+        raise ValueError(
+            "`generator_config_file` must come without `generator_size`. Received both: "
+            f"{settings.generator_config_file} and {settings.generator_size}; leave one of them out."
+        )
+    return ReplacedTokenOptions(settings.generator_size, settings.generator_config_file, settings.discriminator_weight)
+
+
+def _distillation_options(settings):
+    options = DistillationOptions(
+        settings.teacher,
+        tuple(settings.distillation_losses),
+        settings.distillation_temperature,
+        settings.teacher_layer,
+        settings.relation_heads,
+    )
+    for name, losses in (
+        ("distillation_temperature", ("soft_targets",)),
+        ("relation_heads", RELATIONS),
+        ("teacher_layer", OF_A_LAYER),
+    ):
+        if name in settings.given and not set(losses) & set(options.weights):
+            raise ValueError(
+                f"`{name}` must come with {' or '.join(losses)} among `distillation_losses`. Received "
+                f"{', '.join(options.weights)}; add one, or leave `{name}` out."
+            )
+    check_temperature(settings)
+    return options
+
+
+def make_masking(settings: Settings) -> Masking:
+    """Returns how records without masks are masked as they are read, those of the shortest phase."""
+    return Masking(
+        settings.masking,
+        settings.masked_lm_prob,
+        settings.max_predictions_per_seq,
+        settings.mask_token_prob,
+        settings.random_token_prob,
+    )
+
+
+def _masks(settings, tokenizer, several):
+    """Returns what `masks_for` gives; None: all `several` records have masks already, of which flags say nothing."""
+    if not all(records.masked for records in several):
+        return masks_for(make_masking(settings), settings.phrase_file, tokenizer, several)
+    if given := sorted(set(_MASK_FLAGS) & settings.given):
+        raise ValueError(
+            f"`{given[0]}` must come with records without masks. Received records that are masked already, such as "
+            f"{several[0].paths[0]}; make them by create_pretraining_data with `dynamic_masking`."
+        )
+    return None
+
+
+def plan_records(settings: Settings) -> Phases:
+    """Returns what a run reads; without --phases, one kind of rows all along.
+
+    Raises:
+        ValueError: the record files are not there, or not as the flags say.
+    """
+    if settings.do_train and not settings.input_file or not (settings.input_file or settings.eval_file):
+        raise ValueError(
+            "`do_train` must come with `input_file`, and `do_eval` with `eval_file` or `input_file`. Received none; "
+            "name records of create_pretraining_data."
+        )
+    batch_size, steps = settings.train_batch_size, settings.num_train_steps
+    if not settings.input_file:
+        return Phases((Phase(Records.of(settings.eval_file), batch_size, steps),))
+    if settings.phases and "max_seq_length" in settings.given:
+        raise ValueError(
+            "`phases` must come without `max_seq_length`, for it names the lengths. Received both: "
+            f"{settings.phases} and {settings.max_seq_length}; leave `max_seq_length` out."
+        )
+    files = find_training_files(settings.input_file, settings.eval_file)
+    if settings.phases:
+        in_all = "num_train_steps" in settings.given or "%" in settings.phases
+        return parse_phases(settings.phases, files, batch_size, steps if in_all else None)
+    records = Records.of(files, settings.max_seq_length, settings.max_predictions_per_seq)
+    return Phases((Phase(records, batch_size, steps),))
+
+
+def check_start(settings: Settings):
+    """Raises ValueError where a model that is not new would begin with other embeddings than its own."""
     for name in ("start_embeddings", "start_positions"):
         value = getattr(settings, name)
         if value != "random" and settings.init_checkpoint:
@@ -109,7 +217,7 @@ def check_start(settings):
             )
 
 
-def word_rate(settings) -> WordRate | None:
+def word_rate(settings: Settings) -> WordRate | None:
     """Returns how fast the word embeddings move; None: as all else.
 
     Raises:
@@ -122,77 +230,6 @@ def word_rate(settings) -> WordRate | None:
             "neither, so that the word embeddings would stay random."
         )
     return None if factor == 1 else WordRate(factor)
-
-
-def first_weights(settings, records, model):
-    """Returns the function that gives {variable path: array} to begin with in place of random weights; None: none.
-
-    Args:
-        settings: with `start_embeddings`, `start_positions`, `init_checkpoint` and `seed`.
-        records: the `Records` to train on.
-        model: the `model_files.Description` of what is pretrained.
-
-    Raises:
-        ValueError: as `check`.
-    """
-    check_start(settings)
-    makers = []
-    if settings.start_embeddings != "random":
-        makers.append(lambda: _of_neighbours(records, model, settings.seed))
-    if settings.start_positions != "random":
-        makers.append(lambda: {_POSITIONS: sinusoids(model.config)})
-    return (lambda: {path: array for make in makers for path, array in make().items()}) if makers else None
-
-
-def sinusoids(config):
-    """Returns sines, then cosines, of positions: float32 [P, E], as large as the random ones.
-
-    From two places of a row a linear map can tell how far apart they are, so that a layer need not learn first which
-    positions are neighbours.
-    """
-    import numpy as np
-
-    half = (config.embedding_width + 1) // 2
-    waves = _LONGEST_WAVE ** -(np.arange(half) / half)
-    angles = np.arange(config.max_position_embeddings)[:, np.newaxis] * waves
-    table = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)[:, : config.embedding_width]
-    return (table * np.sqrt(2) * config.initializer_range).astype(np.float32)
-
-
-def _of_neighbours(records, model, seed):
-    """Returns {path: array}: word embeddings, and the masked-LM head's bias, the logarithm of how common pieces are."""
-    import numpy as np
-
-    from bert_tf.tokenization.neighbours import Neighbours, frequent_of
-
-    config, names = model.config, set(model.tokenizer.special_tokens.values())
-    special = [number for number, piece in enumerate(model.tokenizer.vocab) if piece in names]
-    rows = np.concatenate(_rows(records))
-    counts = np.bincount(rows.reshape(-1), minlength=config.vocab_size)
-    counts[special] = 0
-    neighbours = Neighbours(config.vocab_size, frequent_of(counts, special))
-    for part in np.array_split(rows, max(1, rows.size // 1_000_000)):
-        neighbours.add(part)
-    found = neighbours.vectors(config.embedding_width, seed)
-    known = (np.abs(found).sum(1) > 0) & (np.bincount(special, minlength=config.vocab_size) == 0)
-    logging.info("%d of %d word embeddings start from their neighbours in %d places of the records.",
-                 known.sum(), config.vocab_size, rows.size)  # fmt: skip
-    random = np.random.default_rng(seed).normal(size=found.shape).astype(np.float32)
-    bias = np.log((counts + 1) / (counts + 1).sum()).astype(np.float32)
-    words = np.where(known[:, np.newaxis], found, random) * np.float32(config.initializer_range)
-    return {WORDS: words} | dict.fromkeys(_BIASES, bias)
-
-
-def _rows(records):
-    """Returns the rows' ids, int32 [_ROWS, S] each, of one length: as many as are looked at."""
-    most = _MOST // (_ROWS * records.max_seq_length)
-    rows = [batch["input_ids"].numpy() for batch in itertools.islice(records.in_order(_ROWS), most)]
-    if not rows:
-        raise ValueError(
-            f"`start_embeddings=neighbours` must come with {_ROWS} rows at least. Received fewer in "
-            f"{', '.join(records.paths[:3])}; give more text."
-        )
-    return rows
 
 
 # === Pretraining ===
@@ -208,7 +245,7 @@ def complete(settings: Settings) -> Settings:
         ValueError: a setting was given that means something with another objective alone.
     """
     settings = _as_trained(with_recipe(settings))
-    return settings.adopt({"masking": objective_of(settings).masking})
+    return settings.adopt({"masking": make_objective(settings).masking})
 
 
 def _as_trained(settings):
@@ -217,7 +254,7 @@ def _as_trained(settings):
     A generator has the shape that it was given there, and nothing else can be filled with its weights. Where the user
     says something of the objective, what the run says is left aside.
     """
-    own = OBJECTIVES[settings.objective].settings
+    own = _OWN_FLAGS.get(settings.objective, ())
     if settings.do_train or settings.given & set(own):
         return settings
     for path in filter(None, model_paths(settings)):
@@ -231,7 +268,7 @@ def _as_trained(settings):
 
 @dataclasses.dataclass
 class Pretraining:
-    """What a run reads and trains.
+    """The records, model and objective of a run.
 
     Attributes:
         settings: the flags, complete.
@@ -244,7 +281,7 @@ class Pretraining:
 
     settings: Settings
     objective: Objective
-    plan: phases.Phases
+    plan: Phases
     held_out: Records
     model: Description
     teacher: object = None
@@ -257,37 +294,38 @@ class Pretraining:
             ValueError: they are not there, or do not fit each other or the objective.
         """
         check_tracking(settings.tracking)
-        objective, plan = objective_of(settings), phases.plan_of(settings)
-        objective.check_records(settings.objective, plan.all_records if settings.do_train else [])
-        held_out = phases.held_out_of(settings, plan)
+        objective, plan = make_objective(settings), plan_records(settings)
+        objective.check_records(plan.all_records if settings.do_train else [])
+        held_out = Records.of(settings.eval_file) if settings.eval_file else plan.records
+        check_sentences([plan.records, held_out])
         model = _model(settings, objective, [*plan.all_records, held_out])
         sizes = min(model.config.vocab_size, model.tokenizer.vocab_size), model.config.type_vocab_size
         return cls(settings, objective, plan.for_model(*sizes), held_out.for_model(*sizes), model)
 
     def load_teacher(self):
         """Loads the teacher of an objective that has one; in the scope of the strategy, as all that follows."""
-        if self.objective.is_taught:
-            longest = max(*self.plan.lengths, self.held_out.max_seq_length)
-            self.teacher = encoder_teacher(self.settings, self.model, longest)
+        longest = max(*self.plan.lengths, self.held_out.max_seq_length)
+        self.teacher = self.objective.load_teacher(self.model, longest)
 
     def task(self):
         """Returns what is trained."""
         records, can_learn = self.plan.records, self.objective.sentence_objectives
         sentences = records.sentence_objective or can_learn[0]
         sentences = sentences if sentences in can_learn else "none"
-        taught = {"teacher": self.teacher} if self.teacher else {}
-        return self.objective.make_task(self._trained_config(), sentences, records.packed, self.settings, **taught)
+        config, rematerialize = self._trained_config(), self.settings.rematerialize
+        return self.objective.make_task(config, sentences, records.packed, rematerialize, self.teacher)
 
     def streams(self):
         """Returns the function that gives the batches to train on, and the one that gives those to score on."""
         settings, objective, plan, held_out = self.settings, self.objective, self.plan, self.held_out
         several = [*plan.all_records, held_out]
-        masks = masks_for(settings, self.model.tokenizer, several) if objective.draws_masks else None
-        with_targets = tf.function(objective.of_batch) if objective.of_batch else lambda batch: batch
+        masks = _masks(settings, self.model.tokenizer, several) if objective.draws_masks else None
+        transform = objective.transform_batch
+        with_targets = tf.function(transform) if transform else lambda batch: batch
 
         def whole(batches, seed, start=0):
             for number, batch in enumerate(map(with_targets, batches), start):
-                yield batch | objective.draws(batch, seed, number)
+                yield batch | objective.draw(batch, seed, number)
 
         def batches(start, rollbacks=0):
             seed = order_seed(settings.seed, rollbacks)
@@ -316,13 +354,16 @@ class Pretraining:
                 *(settings.num_warmup_steps, plan.num_train_steps),
             )
         run = make_run_config(settings, plan.num_train_steps, settings.num_warmup_steps, use_xla, self._identity())
+        check_start(settings)
         guard, rollback = (GuardConfig(), Rollback()) if settings.skip_bad_steps else (None, None)
         fixed = settings.use_xla != "false"  # what is made for one shape, numerics.py compiles with XLA
         step = dataclasses.replace(run.step, fixed_shapes=fixed, guard=guard)
         of_weights = {
             "average_weights": settings.average_weights,
             "layer_rates": word_rate(settings),
-            "first_weights": first_weights(settings, plan.phases[0].records, self.model),
+            "first_weights": start_weights(
+                settings.start_embeddings, settings.start_positions, plan.phases[0].records, self.model, settings.seed
+            ),
         }
         return dataclasses.replace(run, step=step, rollback=rollback, **of_weights)
 
@@ -344,10 +385,10 @@ class Pretraining:
 
     def save_generator(self):
         """Writes the network that was trained beside the model, if one was, as a model of its own."""
-        objective, directory = self.objective, self.settings.output_dir
-        if objective.generator_of:
-            config = objective.config_of(objective.generator_of(self.model.config, self.settings))
-            by_chief(save_generator, directory, os.path.join(directory, _GENERATOR), config)
+        directory = self.settings.output_dir
+        if config := self.objective.generator_config(self.model.config):
+            written = self.objective.written_config(config)
+            by_chief(save_generator, directory, os.path.join(directory, _GENERATOR), written)
 
     def _trained_config(self):
         """Returns the configuration to train by; what is kept with the model has its own dropout, for fine-tuning."""
@@ -357,24 +398,24 @@ class Pretraining:
 
     def _written(self):
         """Returns the `Description` of what training leaves."""
-        return dataclasses.replace(self.model, config=self.objective.config_of(self.model.config))
+        return dataclasses.replace(self.model, config=self.objective.written_config(self.model.config))
 
     def _identity(self):
         """Returns what decides the result besides what `make_run_config` knows of."""
         settings, plan, tokenizer = self.settings, self.plan, self.model.tokenizer
         identity = {"objective": settings.objective, "input_file": {path: os.path.getsize(path) for path in plan.paths}}
         identity |= {"phases": settings.phases} if settings.phases else {}
-        starts = {name: settings.get(name) for name in ("start_embeddings", "start_positions")}
+        starts = {name: getattr(settings, name) for name in ("start_embeddings", "start_positions")}
         identity |= {name: start for name, start in starts.items() if start != "random"}
         if self._trained_config() != self.model.config:
             identity["dropout_prob"] = settings.dropout_prob
-        identity |= self.objective.identity(self.model.config, settings) | self._written().config.to_dict()
+        identity |= self.objective.identity(self.model.config) | self._written().config.to_dict()
         # The vocabulary's hash is short enough for a message.
         identity["vocabulary"] = (
             f"{tokenizer.vocab_size} pieces, SHA-256 {vocabulary_fingerprint(tokenizer.vocab)[:16]}"
         )
         if not all(records.masked for records in plan.all_records):
-            identity |= masks_identity(settings)
+            identity |= masks_identity(make_masking(settings), settings.phrase_file)
         return identity | ({"teacher": self.teacher.digest} if self.teacher else {})
 
 
@@ -388,5 +429,5 @@ def _model(settings, objective, several):
         )
     model.config = dataclasses.replace(model.config, is_decoder=is_decoder)
     model.check_length(max(records.max_seq_length for records in several))
-    fit.check_compatibility(several, model.tokenizer, objective.sentence_objectives)
+    compatibility.check_compatibility(several, model.tokenizer, objective.sentence_objectives)
     return model

@@ -10,9 +10,25 @@ import tempfile
 
 from absl import logging
 
-from bert_tf.cli.common_flags import TRAIN_VOCABULARY, text_options
+from bert_tf.cli.common_flags import CORPUS, text_options
+from bert_tf.utils.settings import Flag
 
-FLAGS = TRAIN_VOCABULARY
+FLAGS = (
+    *CORPUS,
+    Flag("output_file", "vocab.txt", "Where the vocabulary goes; a report goes beside it."),
+    Flag("vocab_size", 30522, "Pieces, special ones included.", "integer", low=1),
+    Flag("do_lower_case", True, "Lowercase the text and strip accents.", "bool"),
+    Flag("unused_pieces", 0, "Rows to keep free, [unused0] and so on; Google's vocabularies have 99 to 994.",
+         "integer", low=0),  # fmt: skip
+    Flag("min_count", 2, "Least number of times that a piece must occur.", "integer", low=1),
+    Flag("max_words", 500_000, "Learn from this many distinct words, the most frequent ones; memory and time grow with "
+         "it, some 4 kB and 0.1 ms per word and try.", "integer", low=1),  # fmt: skip
+    Flag("max_characters", 1000, "This many characters become pieces; rarer ones become [UNK]. Chinese needs about "
+         "8000.", "integer", low=1),  # fmt: skip
+    Flag("held_out_file", None, "Text for the report: files, globs or folders. Default: 1 % of --input_file, which is "
+         "not learned from.", "list"),  # fmt: skip
+    Flag("compare_vocab_file", None, "Another vocabulary, for the report beside this one."),
+)
 
 
 def main(settings):
@@ -27,8 +43,14 @@ def main(settings):
     others = _compared(settings.compare_vocab_file, do_lower_case)
     texts, held_out = _read_texts(settings)
     counts = learning.count_words(texts, do_lower_case)
-    names = ("vocab_size", "unused_pieces", "min_count", "max_words", "max_characters")
-    pieces = learning.learn_vocabulary(counts, **{name: settings.get(name) for name in names})
+    pieces = learning.learn_vocabulary(
+        counts,
+        vocab_size=settings.vocab_size,
+        unused_pieces=settings.unused_pieces,
+        min_count=settings.min_count,
+        max_words=settings.max_words,
+        max_characters=settings.max_characters,
+    )
     report = _report(pieces, do_lower_case, others, held_out, counts)
     Vocabulary(pieces, settings.output_file).save(settings.output_file)
     if not os.path.exists(os.path.join(folder, CONFIG_FILE)):

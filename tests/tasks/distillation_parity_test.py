@@ -8,7 +8,7 @@ from bert_tf.checkpoints import convert, heads, name_maps
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.distillation import DistillationModel
-from bert_tf.pretraining.objectives.distillation import COMPARISONS, DistillationTask, shown_by
+from bert_tf.pretraining.objectives.distillation import COMPARISONS, DistillationTask, required_outputs
 from bert_tf.tasks.distillation import Teacher
 from tests import parity
 
@@ -29,7 +29,7 @@ MAP = "cls/distillation/hidden"
 
 def _teacher():
     config = EncoderConfig.load(GOLDEN / "teacher")
-    model = DistillationModel(config, shown_by(COMPARISONS), trainable=False)
+    model = DistillationModel(config, required_outputs(COMPARISONS), trainable=False)
     return Teacher(open_checkpoint(GOLDEN / "teacher"), config, model, (heads.POOLER,), FEATURES[:4], 3)
 
 

@@ -7,7 +7,7 @@ from safetensors.numpy import load_file
 
 from bert_tf.checkpoints import convert, name_maps
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.objectives.replaced_tokens import ReplacedTokensTask, as_electra, with_unmasked_ids
+from bert_tf.pretraining.objectives.replaced_tokens import ReplacedTokensTask, add_unmasked_ids, to_electra_config
 from tests import parity
 
 GOLDEN = parity.GOLDENS / "replaced_tokens"
@@ -20,7 +20,7 @@ NAMES, OURS = name_maps.hugging_face("electra"), "generator/"
 def step():
     """The task, its model with torch's weights, the batch, the outputs, the loss and its gradients by path."""
     config = EncoderConfig.load(GOLDEN)
-    assert as_electra(config) == config
+    assert to_electra_config(config) == config
     task = ReplacedTokensTask(config, EncoderConfig.load(GOLDEN / "generator"))
     model = task.build_model()
     report = convert.assign_weights(GOLDEN, model.variables, ["generator/.*"])
@@ -33,7 +33,7 @@ def step():
             array = arrays[variable.path]
             variable.assign(array.T if NAMES.transposed(variable.path.removeprefix(OURS)) else array)
     expected = load_file(GOLDEN / "expected.safetensors")
-    batch = with_unmasked_ids({name: tf.constant(expected[name]) for name in expected if expected[name].ndim == 2
+    batch = add_unmasked_ids({name: tf.constant(expected[name]) for name in expected if expected[name].ndim == 2
                                and not name.startswith(("gradient/", "sampled"))})  # fmt: skip
     with tf.GradientTape() as tape:
         outputs = model({name: batch[name] for name in task.features}, training=True)

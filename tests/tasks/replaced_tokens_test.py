@@ -8,17 +8,17 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.objectives.registry import OBJECTIVES, objective_of
+from bert_tf.pretraining.objectives.registry import Electra
 from bert_tf.pretraining.objectives.replaced_tokens import (
+    ReplacedTokenOptions,
     ReplacedTokensTask,
-    as_electra,
-    generator_of,
+    add_unmasked_ids,
+    make_generator_config,
     sampling_draws,
-    with_unmasked_ids,
+    to_electra_config,
 )
 from bert_tf.training.optimizers import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
-from bert_tf.utils.settings import Settings
 from tests import tiny
 from tests.fake_batches import fake_batch
 
@@ -26,13 +26,8 @@ CONFIG = tiny.config()
 V = CONFIG.vocab_size
 
 
-def _settings(*given, **values):
-    usual = {"objective": "electra", "generator_size": 0.5, "generator_config_file": None, "discriminator_weight": 50.0}
-    return Settings({**usual, "rematerialize": False, **values}, given)
-
-
-def _task(packed=False, **values):
-    return OBJECTIVES["electra"].make_task(CONFIG, "none", packed, _settings(**values))
+def _task(packed=False, **options):
+    return Electra(ReplacedTokenOptions(0.5, **options)).make_task(CONFIG, "none", packed)
 
 
 def _batch(task, **arguments):
@@ -104,7 +99,7 @@ def test_what_is_put_back_is_what_was_there():
     batch = fake_batch(("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights", "unmasked_ids"))
     expected = batch.pop("unmasked_ids")
     assert (expected != batch["input_ids"]).any()
-    np.testing.assert_array_equal(with_unmasked_ids(batch)["unmasked_ids"], expected)
+    np.testing.assert_array_equal(add_unmasked_ids(batch)["unmasked_ids"], expected)
 
 
 def test_its_own_variables_and_others():
@@ -128,54 +123,45 @@ def test_its_own_variables_and_others():
 def test_the_generator_s_size(shape, share, hidden, heads, intermediate):
     names = ("hidden_size", "num_attention_heads", "intermediate_size")
     config = dataclasses.replace(CONFIG, **dict(zip(names, shape, strict=True)), num_hidden_layers=5)
-    made = generator_of(config, _settings("generator_size", generator_size=share))
+    made = make_generator_config(config, ReplacedTokenOptions(share))
     assert [getattr(made, name) for name in names] == [hidden, heads, intermediate]
     assert made.num_hidden_layers == 5 and made.embedding_width == config.hidden_size
 
 
 def test_a_generator_from_a_file(tmp_path):
     tiny.config(hidden_size=20, num_hidden_layers=2, intermediate_size=8).save(tmp_path / "generator.json")
-    made = generator_of(CONFIG, _settings(generator_config_file=str(tmp_path / "generator.json")))
+    made = make_generator_config(CONFIG, ReplacedTokenOptions(generator_config_file=str(tmp_path / "generator.json")))
     assert (made.hidden_size, made.num_hidden_layers, made.embedding_width) == (20, 2, 32)
 
 
 @pytest.mark.parametrize("size", [0.0, -1.0, 1.5])
 def test_a_share_that_is_none(size):
     with pytest.raises(ValueError, match=r"`generator_size` must be a share .*, above 0 and below 1\. Received: "):
-        generator_of(CONFIG, _settings(generator_size=size))
+        make_generator_config(CONFIG, ReplacedTokenOptions(size))
 
 
 def test_a_generator_as_large_as_the_discriminator_is_refused(tmp_path):
     message = r"must be smaller than the discriminator.*Received `{}`: 8,192 weights in its layers, and 8,192 in"
     with pytest.raises(ValueError, match=message.format("generator_size=1.0")):
-        generator_of(CONFIG, _settings(generator_size=1.0))
+        make_generator_config(CONFIG, ReplacedTokenOptions(1.0))
     CONFIG.save(tmp_path / "same.json")
     with pytest.raises(ValueError, match=message.format(f"generator_config_file={tmp_path}/same.json")):
-        generator_of(CONFIG, _settings(generator_config_file=str(tmp_path / "same.json")))
+        make_generator_config(CONFIG, ReplacedTokenOptions(generator_config_file=str(tmp_path / "same.json")))
 
 
-def test_a_generator_with_other_tables_or_said_twice_is_refused(tmp_path):
+def test_a_generator_with_other_tables_is_refused(tmp_path):
     tiny.config(vocab_size=99).save(tmp_path / "other.json")
-    settings = _settings(generator_config_file=str(tmp_path / "other.json"))
+    options = ReplacedTokenOptions(generator_config_file=str(tmp_path / "other.json"))
     with pytest.raises(ValueError, match=rf"reads the discriminator's tables: .*Received vocab_size 99, and {V} of"):
-        generator_of(CONFIG, settings)
-    settings = _settings("generator_size", generator_config_file="other.json")
-    with pytest.raises(ValueError, match=r"`generator_config_file` must come without `generator_size`\. Received both"):
-        generator_of(CONFIG, settings)
-
-
-def test_settings_of_another_objective_are_refused():
-    with pytest.raises(ValueError, match=r"`generator_size` must come with `objective=electra`\. Received it with"):
-        objective_of(_settings("generator_size", objective="masked_lm"))
-    assert objective_of(_settings("generator_size")) is OBJECTIVES["electra"]
+        make_generator_config(CONFIG, options)
 
 
 def test_what_is_written_is_an_electra_where_it_can_be(tmp_path):
-    written = as_electra(CONFIG)
+    written = to_electra_config(CONFIG)
     assert (written.model_type, written.embedding_size, written.has_pooler) == ("electra", 32, False)
-    assert as_electra(written) == written
+    assert to_electra_config(written) == written
     written.save(tmp_path / "bert_config.json")
     assert EncoderConfig.load(tmp_path) == written and written.hidden_act == CONFIG.hidden_act
     for other in ({"model_type": "roberta", "first_position": 2}, {"task_type_vocab_size": 3, "model_type": "ernie"}):
-        kept = as_electra(dataclasses.replace(CONFIG, classifier_act="tanh", **other))
+        kept = to_electra_config(dataclasses.replace(CONFIG, classifier_act="tanh", **other))
         assert kept.model_type == other["model_type"] and not kept.has_pooler

@@ -74,7 +74,7 @@ import json, math, sys
 import keras, numpy as np, tensorflow as tf
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.distillation import DistillationModel
-from bert_tf.pretraining.objectives.distillation import matrices_of, shown_by
+from bert_tf.pretraining.objectives.distillation import count_relation_matrices, required_outputs
 from bert_tf.pretraining.objectives.distillation import DistillationTask
 from bert_tf.pretraining.objectives.base import PretrainingTask
 from bert_tf.training.memory import StepShape, TeacherShape, estimate
@@ -84,9 +84,9 @@ from bert_tf.training.step import StepConfig, TrainStep
 class Teacher:
     def __init__(self, config, losses):
         self.config, self.layer, heads = config, config.num_hidden_layers, config.num_attention_heads
-        self.model = DistillationModel(config, shown_by(losses), trainable=False)
+        self.model = DistillationModel(config, required_outputs(losses), trainable=False)
         numbers = sum(math.prod(variable.shape) for variable in self.model.variables)
-        self.shape = TeacherShape(config, numbers, matrices_of(losses, heads, heads))
+        self.shape = TeacherShape(config, numbers, count_relation_matrices(losses, heads, heads))
 
     def __call__(self, batch):
         return self.model({name: batch[name] for name in self.model.TAKES if name in batch}, training=False)
@@ -97,7 +97,7 @@ config = EncoderConfig(**config)
 teacher = teacher and Teacher(EncoderConfig(**teacher), losses)
 if teacher:
     task = DistillationTask(config, teacher, dict.fromkeys(losses, 1.0), rematerialize=rematerialize)
-    predictions *= "mlm_logits" in shown_by(losses)
+    predictions *= "mlm_logits" in required_outputs(losses)
 else:
     task = PretrainingTask(config, rematerialize=rematerialize)
 model = task.build_model()

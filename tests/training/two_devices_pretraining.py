@@ -9,22 +9,21 @@ import sys
 import keras
 import tensorflow as tf
 
-from bert_tf.pretraining.objectives.registry import OBJECTIVES
+from bert_tf.pretraining.objectives.registry import Electra
+from bert_tf.pretraining.objectives.replaced_tokens import ReplacedTokenOptions
 from bert_tf.training.optimizers import AdamW
 from bert_tf.training.step import StepConfig, TrainStep, make_strategy
-from bert_tf.utils.settings import Settings
 from tests import tiny
 from tests.fake_batches import fake_batch
 
 STEPS = 6
-SETTINGS = {"generator_size": 0.5, "generator_config_file": None, "discriminator_weight": 50.0, "rematerialize": False}
 
 
-def train(objective, strategy, accumulation=1):
+def train(strategy, accumulation=1):
     """Returns the losses of each step, by name."""
     with make_strategy(strategy).scope():
         keras.utils.set_random_seed(0)
-        task = OBJECTIVES[objective].make_task(tiny.config(), "none", False, Settings(SETTINGS))
+        task = Electra(ReplacedTokenOptions(generator_size=0.5)).make_task(tiny.config(), "none", packed=False)
         model, optimizer = task.build_model(), AdamW(3e-3)
         optimizer.build(model.trainable_variables)
         step = TrainStep(task, model, optimizer, StepConfig(accumulation=accumulation))
@@ -39,7 +38,7 @@ def train(objective, strategy, accumulation=1):
 def main():
     assert make_strategy("mirrored").num_replicas_in_sync == 2
     runs = {"one": ("default",), "two": ("mirrored",), "two, each half cut in two": ("mirrored", 2)}
-    json.dump({name: train("electra", *arguments) for name, arguments in runs.items()}, sys.stdout)
+    json.dump({name: train(*arguments) for name, arguments in runs.items()}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The same records made by Apache Beam, on as many machines as a runner has.
+"""Creates pretraining records on Apache Beam: the same as a local run's, on as many machines as a runner has.
 
 Each step calls the function that a local run calls for it, with the same random keys, so the records are the same. One
 worker at a time reads a file of text, holds the documents of a unit and sorts the records of an output file: give many
@@ -6,7 +6,9 @@ files of text, and so many shards that the records of one fit into memory.
 """
 
 import dataclasses
+import functools
 import json
+import operator
 import os
 import secrets
 import shlex
@@ -26,11 +28,9 @@ from bert_tf.pretraining.corpus import documents as arrays
 from bert_tf.pretraining.corpus import external_sort
 from bert_tf.pretraining.corpus.documents import SentencePositions, tokenize_documents
 from bert_tf.pretraining.corpus.job import CorpusJob, check_made, check_text, check_written
-from bert_tf.pretraining.corpus.statistics import Statistics, origin_of, sources_of, texts_beside
+from bert_tf.pretraining.corpus.statistics import Statistics, describe_corpus, hash_sources, record_metadata
 from bert_tf.pretraining.corpus.unit import make_records, number_of_units
 from bert_tf.pretraining.records.groups import MaskingVocabulary
-from bert_tf.tokenization.added_tokens import names_with_added
-from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.utils.documents import read_blocks, read_documents
 
 _HASH_RANGES = 64  # in which equal sentences are looked for
@@ -49,18 +49,19 @@ def run_pipeline(job: CorpusJob, runner: str, beam_options: str = "") -> Statist
     """
     options = PipelineOptions(shlex.split(beam_options), runner=runner)
     options.view_as(SetupOptions).save_main_session = False
-    sources = sources_of(job.paths)
-    aside = {path: _temporary(path) for path in job.output_files}
-    report = _temporary(f"{job.output_files[0]}.report")
+    sources = hash_sources(job.paths)
+    aside = {path: _temporary_path(path) for path in job.output_files}
+    report = _temporary_path(f"{job.output_files[0]}.report")
     try:
         with beam.Pipeline(options=options) as pipeline:
             build_pipeline(pipeline, job, list(aside.values()), report)
         with FileSystems.open(report) as file:
             counts, statistics = _parse_report(file.read())
         check_made(statistics.rows, counts, job.options)
-        statistics.add_text(counts + Counter(files=len(job.paths)))
-        for path, text in texts_beside(job, _sizes(aside), statistics, sources).items():
-            aside[path] = _temporary(path)
+        statistics.text.update(counts + Counter(files=len(job.paths)))
+        sizes = {path: FileSystems.get_filesystem(hidden).size(hidden) for path, hidden in aside.items()}
+        for path, text in describe_corpus(job, sizes, statistics, sources).items():
+            aside[path] = _temporary_path(path)
             _write_text(aside[path], text)
         FileSystems.delete([path for path in aside if FileSystems.exists(path)])
         FileSystems.rename(list(aside.values()), list(aside))
@@ -76,23 +77,23 @@ def build_pipeline(pipeline, job: CorpusJob, output_files: list[str], report: st
         pipeline
         | "Files" >> beam.Create(files)
         | "Spread files" >> beam.Reshuffle()
-        | "Read" >> beam.FlatMap(_blocks, job)
+        | "Read" >> beam.FlatMap(_read, job)
         | "Spread blocks" >> beam.Reshuffle()
     )
     read = blocks | "Tokenize" >> beam.ParDo(_TokenizeBlocks(job)).with_outputs("counts", main="documents")
-    dropped = _duplicates(pipeline, read.documents, job)
-    repeats = dropped | "Count duplicates" >> beam.Map(lambda places: Counter(duplicate_lines=len(places.part)))
-    counts = (read.counts, repeats) | "All counts" >> beam.Flatten() | "Count" >> beam.CombineGlobally(_total)
+    dropped = _find_duplicates(pipeline, read.documents, job)
+    repeats = dropped | "Count duplicates" >> beam.Map(lambda positions: Counter(duplicate_lines=len(positions.part)))
+    counts = (read.counts, repeats) | "All counts" >> beam.Flatten() | "Count" >> beam.CombineGlobally(_add)
     of = counts | "Number of units" >> beam.Map(_number_of_units, job)
     units = {
-        "documents": read.documents | "Documents by unit" >> beam.FlatMap(_by_unit, AsSingleton(of)),
-        "dropped": dropped | "Duplicates by unit" >> beam.FlatMap(_by_unit, AsSingleton(of)),
+        "documents": read.documents | "Documents by unit" >> beam.FlatMap(_split_by_unit, AsSingleton(of)),
+        "dropped": dropped | "Duplicates by unit" >> beam.FlatMap(_split_by_unit, AsSingleton(of)),
     } | "Shuffle documents" >> beam.CoGroupByKey()
     outputs = units | "Make" >> beam.ParDo(_Make(job)).with_outputs("statistics", main="records")
     each = pipeline | "Each output file" >> beam.Create([(number, None) for number in range(len(output_files))])
     together = (outputs.records, each) | "All records" >> beam.Flatten() | "Shuffle records" >> beam.GroupByKey()
-    _ = together | "Write" >> beam.Map(_write, output_files, job.output_files, _stamp(job))
-    statistics = outputs.statistics | "Add up" >> beam.CombineGlobally(_added).without_defaults()
+    _ = together | "Write" >> beam.Map(_write, output_files, job.output_files, record_metadata(job).stamp())
+    statistics = outputs.statistics | "Add up" >> beam.CombineGlobally(_add).without_defaults()
     _ = counts | "Report" >> beam.Map(_write_report, AsSingleton(statistics), report)
 
 
@@ -103,11 +104,7 @@ class _WithTokenizer(beam.DoFn):
         self._job = job
 
     def setup(self):
-        from bert_tf.tokenization.wordpiece import Tokenizer
-
-        job = self._job
-        settings = {"strip_accents": job.strip_accents, "added_tokens": job.added_tokens}
-        self._tokenizer = Tokenizer(job.vocab_file, job.do_lower_case, **settings)
+        self._tokenizer = self._job.make_tokenizer()
 
 
 class _TokenizeBlocks(_WithTokenizer):
@@ -129,7 +126,7 @@ class _Make(_WithTokenizer):
 
     def setup(self):
         super().setup()
-        self._pieces = MaskingVocabulary.of_tokenizer(self._tokenizer, self._job.options.phrase_file)
+        self._vocabulary = MaskingVocabulary.of_tokenizer(self._tokenizer, self._job.options.phrase_file)
 
     def process(self, unit):
         number, parts = unit
@@ -137,74 +134,60 @@ class _Make(_WithTokenizer):
         documents = documents.take(np.argsort(documents.keys, kind="stable"))
         dropped = list(parts["dropped"])
         if dropped:
-            documents = arrays.drop_sentences(documents, arrays.concatenate_places(dropped))
+            documents = arrays.drop_sentences(documents, arrays.concatenate_positions(dropped))
         for pass_number in range(self._job.options.dupe_factor):
-            keys, rows, statistics = make_records(documents, self._job.options, self._pieces, pass_number, number)
+            keys, rows, statistics = make_records(documents, self._job.options, self._vocabulary, pass_number, number)
             yield TaggedOutput("statistics", statistics)
-            file = external_sort.range_of(keys, len(self._job.output_files))
+            file = external_sort.find_range(keys, len(self._job.output_files))
             for one in np.unique(file).tolist():
                 its = np.flatnonzero(file == one)
                 yield one, (keys[its], rows.take(its))
 
 
-def _blocks(file, job):
+def _read(file, job):
     number, path, form = file
     for block in read_blocks([path], [form], job.options.text):
         yield dataclasses.replace(block, file=number)
 
 
-def _duplicates(pipeline, documents, job):
+def _find_duplicates(pipeline, documents, job):
     """Places of the sentences to drop; an empty collection where none is asked for."""
     if not job.options.drop_duplicate_lines:
         return pipeline | "No duplicates" >> beam.Create([])
-    grouped = documents | "Hash" >> beam.FlatMap(_hashes) | "Equal hashes" >> beam.GroupByKey()
-    return grouped | "Find duplicates" >> beam.Map(_find)
+    grouped = documents | "Hash" >> beam.FlatMap(_hash_by_range) | "Equal hashes" >> beam.GroupByKey()
+    return grouped | "Find duplicates" >> beam.Map(_find_among_hashes)
 
 
-def _hashes(documents):
-    """Documents -> (range of hashes, (hashes, places))."""
-    hashes, places = arrays.hash_sentences(documents), arrays.locate_sentences(documents)
-    unit = external_sort.range_of(hashes, _HASH_RANGES)
+def _hash_by_range(documents):
+    """Documents -> (range of hashes, (hashes, positions))."""
+    hashes, positions = arrays.hash_sentences(documents), arrays.locate_sentences(documents)
+    unit = external_sort.find_range(hashes, _HASH_RANGES)
     for number in np.unique(unit).tolist():
         its = np.flatnonzero(unit == number)
-        yield number, (hashes[its], places.take(its))
+        yield number, (hashes[its], positions.take(its))
 
 
-def _find(grouped):
-    hashes, places = zip(*grouped[1], strict=True)
-    return arrays.find_duplicates(np.concatenate(hashes), arrays.concatenate_places(places))
+def _find_among_hashes(grouped):
+    hashes, positions = zip(*grouped[1], strict=True)
+    return arrays.find_duplicates(np.concatenate(hashes), arrays.concatenate_positions(positions))
 
 
-def _by_unit(keyed, of):
+def _split_by_unit(keyed, of):
     """Documents or Places -> (unit, those of them that belong to it)."""
-    unit = external_sort.range_of(keyed.part if isinstance(keyed, SentencePositions) else keyed.keys, of)
+    unit = external_sort.find_range(keyed.part if isinstance(keyed, SentencePositions) else keyed.keys, of)
     for number in np.unique(unit).tolist():
         yield number, keyed.take(np.flatnonzero(unit == number))
 
 
-def _total(counters):
-    return sum(counters, Counter())
-
-
-def _added(several):
-    first, *others = several
-    return sum(others, first)
+def _add(several):
+    """Returns the sum of several counters, or of one `Statistics` or more."""
+    several = list(several)
+    return functools.reduce(operator.add, several) if several else Counter()
 
 
 def _number_of_units(counts, job):
     check_text(counts | Counter(files=len(job.paths)), job.options)
     return number_of_units(counts["tokens"])
-
-
-def _stamp(job):
-    """Returns what the first record of each file is to say."""
-    pieces = names_with_added(Vocabulary.read(job.vocab_file).pieces, job.added_tokens)
-    return origin_of(pieces, job.do_lower_case, job.strips_accents, job.options).stamp()
-
-
-def _sizes(aside):
-    """Returns {path: bytes} of files by the paths where they lie for now."""
-    return {path: FileSystems.get_filesystem(its_aside).size(its_aside) for path, its_aside in aside.items()}
 
 
 def _write_text(path, text):
@@ -213,7 +196,7 @@ def _write_text(path, text):
 
 
 def _write(grouped, output_files, names, stamp):
-    """Sorts the records of a file and writes it: here first, then beside the one of `names` that it will be."""
+    """Sorts the records of a file and writes it: here first, then next to the one of `names` that it will be."""
     number, pairs = grouped
     pairs = [each for each in pairs if each is not None]
     path = output_files[number]
@@ -240,7 +223,7 @@ def _parse_report(text):
     return Counter(report["counts"]), Statistics(**fields)
 
 
-def _temporary(path):
+def _temporary_path(path):
     """Returns a path in the folder of `path`, hidden as `files.is_temporary` knows it, that no other job has."""
     folder, name = FileSystems.split(path)
     return FileSystems.join(folder, f".{name}.{secrets.token_hex(8)}.tmp")

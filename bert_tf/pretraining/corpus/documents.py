@@ -18,7 +18,7 @@ from bert_tf.utils.documents import split_by_characters
 
 @dataclasses.dataclass(frozen=True)
 class Documents:
-    """Parts of documents: their sentences as ids of word pieces, end to end. A long document comes in several parts.
+    """Parts of documents: their sentences as WordPiece ids, end to end. A long document comes in several parts.
 
         keys              81..      02..        two parts, placed by chance
         ids               17        17          of the same document
@@ -28,8 +28,8 @@ class Documents:
     Attributes:
         keys: uint64 [parts], random numbers: their order is the shuffled order of the parts.
         ids: int64 [parts], names the document that the part is of.
-        tokens: Ragged int32, the pieces of each part.
-        sentences: Ragged int32, the lengths of the sentences of each part, in pieces; none is 0.
+        tokens: Ragged int32, the tokens of each part.
+        sentences: Ragged int32, the lengths of the sentences of each part, in tokens; none is 0.
     """
 
     keys: np.ndarray
@@ -64,29 +64,29 @@ def concatenate_documents(several) -> Documents:
 # Documents of sentences to `Documents` of ids, each part with the random number that places it.
 
 
-# A document of more pieces comes in several parts: lest one book fill a whole range of the shuffled order, and so that
+# A document of more tokens comes in several parts: lest one book fill a whole range of the shuffled order, and so that
 # a book's examples are spread over it.
 LONGEST_PART = 1 << 16
 _LINE_BITS = 40  # of a document's id, for the line it begins at; the rest is for the file
 
 
 def tokenize_documents(texts, tokenizer, seed: int, longest_part: int = LONGEST_PART) -> Documents:
-    """Tokenizes documents.
+    """Tokenizes documents of sentences to `Documents` of ids, sorted by random keys.
 
     Args:
         texts: list of `bert_tf.utils.documents.Document`.
         tokenizer: a `bert_tf.tokenization.wordpiece.Tokenizer`.
         seed: of the random keys; a part's key depends on this and on its place in the corpus alone.
-        longest_part: a part ends with the sentence that brings it to so many pieces.
+        longest_part: a part ends with the sentence that brings it to so many tokens.
 
     Returns:
-        Documents sorted by key; sentences without a piece, and documents without a sentence, are left out.
+        Documents sorted by key; sentences without a token, and documents without a sentence, are left out.
     """
-    pieces = _pieces([s for text in texts for s in text.sentences], tokenizer)
+    pieces = _encode([s for text in texts for s in text.sentences], tokenizer)
     text_of = np.repeat(np.arange(len(texts)), [len(text.sentences) for text in texts])
     real = np.flatnonzero(pieces.lengths)
     text_of, lengths = text_of[real], pieces.lengths[real].astype(np.int32)
-    part_of = _parts(text_of, lengths, longest_part)  # numbers the parts within their text
+    part_of = _number_parts(text_of, lengths, longest_part)  # numbers the parts within their text
     first = np.flatnonzero(np.diff(text_of, prepend=-1) | np.diff(part_of, prepend=-1))  # each part's first sentence
     sentences = Ragged.of_lengths(lengths, np.diff(first, append=len(lengths)))
     tokens = Ragged(pieces.flat, features.splits_of(lengths)[sentences.splits])
@@ -101,11 +101,11 @@ def random_keys(seed: int, *numbers) -> np.ndarray:
     """Returns uint64 [n], random numbers that are a function of the seed and of `numbers` (int64 [n] each)."""
     keys = np.array(seed, np.uint64)
     for values in numbers:
-        keys = mixed(keys ^ np.asarray(values).astype(np.uint64))
+        keys = mix_bits(keys ^ np.asarray(values).astype(np.uint64))
     return keys
 
 
-def mixed(x):
+def mix_bits(x):
     """Returns uint64 like x, every bit of which depends on every bit of x (the finalizer of SplitMix64)."""
     with np.errstate(over="ignore"):  # it counts modulo 2^64
         x = x + np.uint64(0x9E3779B97F4A7C15)
@@ -114,12 +114,12 @@ def mixed(x):
         return x ^ x >> np.uint64(31)
 
 
-def _pieces(sentences, tokenizer):
+def _encode(sentences, tokenizer):
     """Ragged int32, the ids of each sentence.
 
     What stands between two spaces is tokenized by itself, so it is enough to tokenize once what occurs many times:
 
-        the cat the dog     distinct  the cat dog     places  0 1 0 2
+        the cat the dog     distinct  the cat dog     positions  0 1 0 2
     """
     words = pc.split_pattern(pa.array(sentences, pa.large_string()), " ")
     encoded = words.flatten().dictionary_encode()
@@ -129,7 +129,7 @@ def _pieces(sentences, tokenizer):
     return Ragged(pieces.flat, pieces.splits[words.offsets.to_numpy()])
 
 
-def _parts(text_of, lengths, longest):
+def _number_parts(text_of, lengths, longest):
     """int64 [sentences]: the number of the part of its text that each sentence belongs to."""
     before = np.cumsum(lengths, dtype=np.int64) - lengths
     first = np.searchsorted(text_of, text_of)  # the first sentence of the same text
@@ -141,7 +141,7 @@ def _parts(text_of, lengths, longest):
 
 
 class SentencePositions(NamedTuple):
-    """Where n sentences stand.
+    """Positions of n sentences in a corpus.
 
     Attributes:
         part: uint64 [n], the key of the part of a document.
@@ -152,33 +152,33 @@ class SentencePositions(NamedTuple):
     sentence: np.ndarray
 
     def take(self, rows) -> "SentencePositions":
-        """Returns these places (int or bool, as numpy indexes)."""
+        """Returns these positions (int or bool, as numpy indexes)."""
         return SentencePositions(self.part[rows], self.sentence[rows])
 
 
-def concatenate_places(several) -> SentencePositions:
-    """Returns the places of several `SentencePositions` (one at least) as one."""
+def concatenate_positions(several) -> SentencePositions:
+    """Returns the positions of several `SentencePositions` (one at least) as one."""
     return SentencePositions(*(np.concatenate(fields) for fields in zip(*several, strict=True)))
 
 
 def locate_sentences(documents: Documents) -> SentencePositions:
-    """Returns where each sentence of the documents stands."""
+    """Returns the position of each sentence of the documents."""
     lengths = documents.sentences.lengths
     first = np.repeat(documents.sentences.splits[:-1], lengths)
     return SentencePositions(np.repeat(documents.keys, lengths), np.arange(len(first)) - first)
 
 
 def hash_sentences(documents: Documents) -> np.ndarray:
-    """Returns uint64 [all sentences]: equal where all pieces are, and else but for a rare chance different."""
+    """Returns uint64 [all sentences]: equal where all tokens are, and else but for a rare chance different."""
     starts = documents.sentence_starts
     lengths = np.diff(starts)
-    place = np.arange(len(documents.tokens.flat)) - np.repeat(starts[:-1], lengths)
-    terms = mixed(documents.tokens.flat.astype(np.uint64) << np.uint64(32) | place.astype(np.uint64))
-    return mixed(np.add.reduceat(terms, starts[:-1])) if len(lengths) else terms
+    index = np.arange(len(documents.tokens.flat)) - np.repeat(starts[:-1], lengths)
+    terms = mix_bits(documents.tokens.flat.astype(np.uint64) << np.uint64(32) | index.astype(np.uint64))
+    return mix_bits(np.add.reduceat(terms, starts[:-1])) if len(lengths) else terms
 
 
 def find_duplicates(sentence_hashes: np.ndarray, where: SentencePositions) -> SentencePositions:
-    """Returns the places of all sentences but one of each hash.
+    """Returns the positions of all sentences but one of each hash.
 
     The one that stays is in the part with the lowest key: a random one, which does not depend on who looks.
 
@@ -192,11 +192,11 @@ def find_duplicates(sentence_hashes: np.ndarray, where: SentencePositions) -> Se
 
 
 def drop_sentences(documents: Documents, dropped: SentencePositions) -> Documents:
-    """Returns the documents without the sentences in some places, and without the parts of which nothing is left.
+    """Returns the documents without the sentences in some positions, and without the parts of which nothing is left.
 
     Args:
         documents: sorted by key.
-        dropped: places in these documents.
+        dropped: positions in these documents.
     """
     sentences = documents.sentences
     mask = np.ones(len(sentences.flat), bool)

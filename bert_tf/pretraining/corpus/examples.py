@@ -1,9 +1,10 @@
-"""Which stretches of text become one example: google-research/bert, create_instances_from_document, and its kin.
+"""Stretches of text to examples of one text or two: google-research/bert's create_instances_from_document.
 
-An example is chosen as places in `Documents.tokens`; the ids are fetched last, for many examples at once. Only the
+An example is chosen as positions in `Documents.tokens`; the ids are fetched last, for many examples at once. Only the
 choice itself, which goes on where the example before it ended, is a loop.
 """
 
+import dataclasses
 import random
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
@@ -12,6 +13,71 @@ import numpy as np
 
 from bert_tf.pretraining.corpus.documents import Documents
 from bert_tf.pretraining.records.groups import MaskingVocabulary
+from bert_tf.pretraining.records.masking import Masking, check_phrases
+from bert_tf.utils.documents import TextOptions
+
+# === Options ===
+# What pretraining data are to be like: one value, from the flags to every worker.
+
+
+@dataclasses.dataclass(frozen=True)
+class CorpusOptions:
+    """Options of making examples; the names and defaults are those of google-research/bert's flags where it has one.
+
+    Attributes:
+        max_seq_length: tokens of a row, special ones included.
+        max_predictions_per_seq: masked tokens of a row at most.
+        masked_lm_prob: share of an example's tokens that is masked.
+        short_seq_prob: how often an example aims at a random shorter length.
+        dupe_factor: how many times the corpus is gone through, each time with other examples and masks.
+        random_seed: of everything that is drawn.
+        masking: one of `names.MASKINGS`.
+        phrase_file: with the masking "phrase": a list of phrases, one a line.
+        mask_token_prob: share of the masked tokens in whose place [MASK] stands.
+        random_token_prob: share in whose place a random token stands; the rest stays as it is.
+        sentence_objective: "nsp", "sop" or "none".
+        packing: several short examples in a row.
+        max_sentences_per_seq: with packing, examples in a row at most.
+        dynamic_masking: leave the masking to the reader of the records.
+        drop_duplicate_lines: keep one of several equal sentences.
+        text: how the files are read.
+    """
+
+    max_seq_length: int = 128
+    max_predictions_per_seq: int = 20
+    masked_lm_prob: float = 0.15
+    short_seq_prob: float = 0.1
+    dupe_factor: int = 10
+    random_seed: int = 12345
+    masking: str = "token"
+    phrase_file: str | None = None
+    mask_token_prob: float = 0.8
+    random_token_prob: float = 0.1
+    sentence_objective: str = "nsp"
+    packing: bool = False
+    max_sentences_per_seq: int = 8
+    dynamic_masking: bool = False
+    drop_duplicate_lines: bool = False
+    text: TextOptions = TextOptions()
+
+    def __post_init__(self):
+        if self.max_seq_length < 5:
+            raise ValueError(
+                "`max_seq_length` must have room for two pieces beside [CLS] and two [SEP], so be 5 at least. "
+                f"Received {self.max_seq_length}."
+            )
+        if not self.dynamic_masking:
+            check_phrases(self.masks.kind, self.phrase_file)
+
+    @property
+    def masks(self) -> Masking:
+        """The options of `masking.mask`."""
+        shares = self.mask_token_prob, self.random_token_prob
+        return Masking(self.masking, self.masked_lm_prob, self.max_predictions_per_seq, *shares)
+
+
+# === Examples ===
+
 
 CHOSEN, FORCED_RANDOM, FORCED_ACTUAL = range(3)  # how the second text came about
 
@@ -37,7 +103,7 @@ class PretrainingExamples(NamedTuple):
         return PretrainingExamples(*(field[rows] for field in self))
 
 
-class _Others:
+class _OtherDocuments:
     """Draws a part of another document, each with the same chance."""
 
     def __init__(self, ids):
@@ -47,17 +113,17 @@ class _Others:
         self._first, self._own = first.tolist(), (np.searchsorted(ordered, ids, "right") - first).tolist()
 
     def any(self, part) -> bool:
-        """Whether there is a part of another document than that of `part`."""
+        """Says whether there is a part of another document than that of `part`."""
         return self._own[part] < len(self._order)
 
     def draw(self, part, uniform) -> int:
-        """Returns the number of one: among all parts in the order of their documents, the own ones are stepped over."""
+        """Returns the number of a part of another document, each with the same chance."""
         place = int(uniform() * (len(self._order) - self._own[part]))
         return self._order[place + (self._own[part] if place >= self._first[part] else 0)]
 
 
 def next_sentence(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> PretrainingExamples:
-    """Pairs of texts where the second is the true next one, or one of another document (BERT, section 3.1).
+    """Returns pairs of texts: the second is the true next one, or one of another document (BERT, section 3.1).
 
         the document's sentences    s0 s1 s2 s3 s4 ...         s0 to s3 fill a row; s0 s1 were drawn as the first text
         label 0                     s0 s1 | s2 s3              the next example begins with s4
@@ -67,8 +133,8 @@ def next_sentence(documents: Documents, max_seq_length: int, short_seq_prob: flo
     paired with a random text; where there is no other document, the pair is a true one and the lone sentence is left
     out. Pairs that came about so are marked as forced.
     """
-    others, starts = _Others(documents.ids), documents.sentence_starts.tolist()
-    uniform, target = _chance(rng, max_seq_length - 3, short_seq_prob)
+    others, starts = _OtherDocuments(documents.ids), documents.sentence_starts.tolist()
+    uniform, target = _make_draws(rng, max_seq_length - 3, short_seq_prob)
     parts, examples = _parts(documents), []
     for part, (i, end) in enumerate(parts):
         free = others.any(part)
@@ -91,18 +157,18 @@ def next_sentence(documents: Documents, max_seq_length: int, short_seq_prob: flo
                 length_b = starts[after] - starts[middle]
                 examples.append((starts[i], length, starts[middle], length_b, 0, CHOSEN if free else FORCED_ACTUAL))
             i = after
-    return _truncated(_examples(examples), max_seq_length - 3, rng)
+    return _truncate(_to_arrays(examples), max_seq_length - 3, rng)
 
 
 def sentence_order(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> PretrainingExamples:
-    """Pairs of texts that follow each other, half of them swapped (ALBERT, arXiv 1909.11942, section 3.1).
+    """Returns pairs of successive texts, half of them swapped (ALBERT, arXiv 1909.11942, section 3.1).
 
         label 0     s0 s1 | s2 s3          label 1     s2 s3 | s0 s1
 
-    A lone sentence is cut in two at a random place; one of a single piece is left out.
+    A lone sentence is cut in two at a random position; one of a single token is left out.
     """
     starts = documents.sentence_starts.tolist()
-    uniform, target = _chance(rng, max_seq_length - 3, short_seq_prob)
+    uniform, target = _make_draws(rng, max_seq_length - 3, short_seq_prob)
     examples = []
     for i, end in _parts(documents):
         while i < end:
@@ -118,18 +184,18 @@ def sentence_order(documents: Documents, max_seq_length: int, short_seq_prob: fl
             first, second = (begin, middle - begin), (middle, stop - middle)
             swapped = uniform() < 0.5
             examples.append((*second, *first, 1, CHOSEN) if swapped else (*first, *second, 0, CHOSEN))
-    return _truncated(_examples(examples), max_seq_length - 3, rng)
+    return _truncate(_to_arrays(examples), max_seq_length - 3, rng)
 
 
 def one_text(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> PretrainingExamples:
-    """Texts without a partner, of as many whole sentences as fit (RoBERTa, arXiv 1907.11692, DOC-SENTENCES).
+    """Returns single texts of as many whole sentences as fit (RoBERTa, arXiv 1907.11692, DOC-SENTENCES).
 
         s0 s1 s2 | s3 s4 | ...          one example after the other
 
     A sentence that is longer than an example fills several: nothing is cut off.
     """
     starts = documents.sentence_starts.tolist()
-    _, target = _chance(rng, max_seq_length - 2, short_seq_prob)
+    _, target = _make_draws(rng, max_seq_length - 2, short_seq_prob)
     examples = []
     for i, end in _parts(documents):
         place, stop = starts[i], starts[end]
@@ -139,20 +205,20 @@ def one_text(documents: Documents, max_seq_length: int, short_seq_prob: float, r
             upto = whole if whole > place else goal
             examples.append((place, upto - place, 0, 0, 0, CHOSEN))
             place = upto
-    return _examples(examples)
+    return _to_arrays(examples)
 
 
-# What --sentence_objective names. Each takes (documents, max_seq_length, short_seq_prob, rng): the texts, the pieces of
+# What --sentence_objective names. Each takes (documents, max_seq_length, short_seq_prob, rng): the texts, the tokens of
 # an example at most (special ones included), how often an example aims at a random shorter length, and a
-# np.random.Generator; each returns Examples that fit. The length is drawn anew for every example. Google draws it once
+# np.random.Generator; each returns Examples that fit. The length is drawn for every example. Google draws it once
 # for a document, which makes one long document in ten a series of short examples from end to end.
 OBJECTIVES = {"nsp": next_sentence, "sop": sentence_order, "none": one_text}
 
 
 def lay_out_examples(
-    documents: Documents, examples: PretrainingExamples, max_seq_length: int, pieces: MaskingVocabulary
+    documents: Documents, examples: PretrainingExamples, max_seq_length: int, vocabulary: MaskingVocabulary
 ) -> dict:
-    """Fetches the ids and lays them out as BERT reads them.
+    """Returns the input features of examples: ids, mask and segments, laid out as BERT reads them.
 
         input_ids    [CLS]  a  a  a [SEP]  b  b [SEP] [PAD] [PAD]
         input_mask     1    1  1  1   1    1  1   1     0     0
@@ -168,9 +234,9 @@ def lay_out_examples(
     start = np.where(second, examples.b_start[:, None] - a - 2, examples.a_start[:, None] - 1)
     mask = column < total
     ids = documents.tokens.flat.take(start + column, mode="clip")
-    ids[(column == a + 1) | (column == total - 1)] = pieces.sep_id
-    ids[:, 0] = pieces.cls_id
-    ids[~mask] = pieces.pad_id
+    ids[(column == a + 1) | (column == total - 1)] = vocabulary.sep_id
+    ids[:, 0] = vocabulary.cls_id
+    ids[~mask] = vocabulary.pad_id
     return {
         "input_ids": ids,
         "input_mask": mask.astype(np.int32),
@@ -185,7 +251,7 @@ def _parts(documents):
     return list(zip(splits[:-1], splits[1:], strict=True))
 
 
-def _chance(rng, longest, short_seq_prob):
+def _make_draws(rng, longest, short_seq_prob):
     """Returns two functions for loops: a draw from [0, 1), and the length that an example aims at."""
     uniform = random.Random(int(rng.integers(2**63))).random  # ten times as fast as the Generator for single numbers
 
@@ -195,15 +261,15 @@ def _chance(rng, longest, short_seq_prob):
     return uniform, target
 
 
-def _examples(examples):
+def _to_arrays(examples):
     fields = np.array(examples, np.int64).reshape(-1, 6).T
     return PretrainingExamples(*fields[:4], fields[4].astype(np.int32), fields[5].astype(np.int8))
 
 
-def _truncated(examples, room, rng):
-    """Cuts both texts to `room` pieces: always the longer one (the second of equals), at front or back by chance.
+def _truncate(examples, room, rng):
+    """Cuts both texts to `room` tokens: always the longer one (the second of equals), at front or back by chance.
 
-    What google-research/bert's truncate_seq_pair does piece by piece depends on the lengths alone, so it is done at
+    What google-research/bert's truncate_seq_pair does token by token depends on the lengths alone, so it is done at
     once: a text under half of the room leaves the rest of its half to the other.
     """
     keep_b = np.minimum(examples.b_length, np.maximum(room // 2, room - examples.a_length))

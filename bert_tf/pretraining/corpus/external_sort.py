@@ -1,4 +1,4 @@
-"""Rows in a random or any other order, sorted on disk: for more of them than fit into memory.
+"""External sort: rows sorted by uint64 keys on disk, for more of them than fit into memory.
 
 A run is a folder with some rows sorted by their key. The rows of all runs whose keys lie between two bounds are read
 together: whoever needs all rows in the order of their keys reads one range after the other, each small enough for
@@ -19,7 +19,7 @@ KEYS = 1 << 64  # keys are uint64, so this is the bound above all of them
 
 
 def write_sorted(directory: str, keys: np.ndarray, columns: dict):
-    """Writes a run.
+    """Writes a run: a folder of rows sorted by their keys.
 
     Args:
         directory: its folder, made here.
@@ -34,8 +34,10 @@ def write_sorted(directory: str, keys: np.ndarray, columns: dict):
     order = np.argsort(keys, kind="stable")
     _save(directory, "keys", keys[order])
     for name, column in columns.items():
-        for part, array in _arrays(name, column if in_order else _rows(column, order)).items():
-            _save(directory, part, array)
+        column = column if in_order else _rows(column, order)
+        if isinstance(column, Ragged):
+            _save(directory, f"{name}.splits", column.splits)
+        _save(directory, name, column.flat if isinstance(column, Ragged) else column)
 
 
 def read_sorted(directories: list[str], names: list[str], low: int, high: int) -> tuple[np.ndarray, dict]:
@@ -69,14 +71,14 @@ def bounds(number: int, of: int) -> tuple[int, int]:
     return KEYS * number // of, KEYS * (number + 1) // of
 
 
-def range_of(keys: np.ndarray, of: int) -> np.ndarray:
+def find_range(keys: np.ndarray, of: int) -> np.ndarray:
     """Returns int64 [n], the number of the range that each key lies in when all are divided into `of`."""
     lows = np.array([bounds(number, of)[0] for number in range(of)], np.uint64)
     return np.searchsorted(lows, keys, "right") - 1
 
 
 def _save(directory, name, array):
-    """What np.save does, but for its error on a full disk, which tells neither the file nor the reason."""
+    """Writes as np.save does, whose error on a full disk tells neither the file nor the reason."""
     array, path = np.ascontiguousarray(array), os.path.join(directory, f"{name}.npy")
     try:
         with open(path, "wb") as file:
@@ -98,10 +100,6 @@ def _load(directory, name, a, b):
 
 def _rows(column, order):
     return column.take(order) if isinstance(column, Ragged) else column[order]
-
-
-def _arrays(name, rows):
-    return {name: rows.flat, f"{name}.splits": rows.splits} if isinstance(rows, Ragged) else {name: rows}
 
 
 def _span(directory, low, high):

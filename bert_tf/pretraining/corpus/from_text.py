@@ -1,4 +1,4 @@
-"""Examples for training straight from text, without records: made anew each epoch inside tf.data."""
+"""Examples for training straight from text, without records: made afresh each epoch inside tf.data."""
 
 import contextlib
 import dataclasses
@@ -10,14 +10,7 @@ import tensorflow as tf
 from bert_tf.data.dataset import without_autotune
 from bert_tf.data.features import FEATURES
 from bert_tf.pretraining.corpus import unit
-from bert_tf.pretraining.corpus.job import (
-    Context,
-    CorpusJob,
-    CorpusStages,
-    make_stages,
-    scratch_folder,
-    tokenize_corpus,
-)
+from bert_tf.pretraining.corpus.job import CorpusJob, CorpusStages, scratch_folder, tokenize_corpus
 from bert_tf.utils.workers import Workers
 
 
@@ -37,30 +30,29 @@ def from_text(job: CorpusJob, batch_size: int, first_epoch: int = 0):
         An endless tf.data.Dataset of {name: [batch_size, ...]}.
     """
     options = dataclasses.replace(job.options, dynamic_masking=False)
+    job = dataclasses.replace(job, options=options)
     with scratch_folder(job.work_dir or tempfile.gettempdir(), "pretraining_text") as directory:
-        tokenizing = options, job.strips_accents, job.added_tokens
-        context = Context(directory, job.vocab_file, job.do_lower_case, *tokenizing)
-        with Workers(job.num_workers, make_stages, (context,)) as workers:
+        with Workers(job.num_workers, CorpusStages, (directory, job)) as workers:
             of = unit.number_of_units(tokenize_corpus(job, workers)["tokens"])
-        stages = CorpusStages(context)
+        stages = CorpusStages(directory, job)
 
         def generate():
             epoch = first_epoch
             while True:
-                yield from _cut(_epoch(stages, options, epoch, of), batch_size)
+                yield from _rebatch(_make_epoch(stages, options, epoch, of), batch_size)
                 epoch += 1
 
         spec = {name: tf.TensorSpec(shape, dtype) for name, (shape, dtype) in _shapes(options, batch_size).items()}
         yield without_autotune(tf.data.Dataset.from_generator(generate, output_signature=spec).prefetch(2))
 
 
-def _epoch(stages, options, epoch, of):
+def _make_epoch(stages, options, epoch, of):
     """Yields the rows of one epoch, some thousands at a time, its units in a random order."""
     for number in np.random.default_rng([options.random_seed, epoch]).permutation(of).tolist():
-        yield from unit.make_batches(stages.read_documents(number, of), options, stages.pieces, epoch, number)
+        yield from unit.make_batches(stages.read_documents(number, of), options, stages.vocabulary, epoch, number)
 
 
-def _cut(chunks, batch_size):
+def _rebatch(chunks, batch_size):
     """Yields batches of `batch_size` rows from chunks of any number of rows."""
     left = None
     for chunk in chunks:

@@ -1,13 +1,14 @@
-"""From text files to record files on one machine, in memory that does not grow with the corpus.
+"""Creates pretraining records from text files on one machine, in memory that does not grow with the corpus.
 
     text --tokenize--> documents --shuffle--> units --mask--> records --shuffle--> files
 
-Both shuffles go over the disk, as runs sorted by random keys (`runs`). What lies between them is cut into tasks
-(`stages`), so any number of processes makes the same files.
+Both shuffles go over the disk, as runs sorted by random keys (`external_sort`). What lies between them is cut into
+tasks (`CorpusStages`), so any number of processes makes the same files.
 """
 
 import contextlib
 import dataclasses
+import functools
 import os
 import shutil
 import sys
@@ -27,8 +28,8 @@ from bert_tf.pretraining.corpus.documents import (
     locate_sentences,
     tokenize_documents,
 )
-from bert_tf.pretraining.corpus.options import CorpusOptions
-from bert_tf.pretraining.corpus.statistics import Statistics, origin_of, sources_of, texts_beside
+from bert_tf.pretraining.corpus.examples import CorpusOptions
+from bert_tf.pretraining.corpus.statistics import Statistics, describe_corpus, hash_sources, record_metadata
 from bert_tf.pretraining.corpus.unit import make_records, number_of_units
 from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.tokenization.added_tokens import AddedToken
@@ -38,37 +39,49 @@ from bert_tf.utils.names import number_of
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.workers import Workers
 
-# === Context ===
-# Where a run has its files, and what is to be made: what every task is told.
+_TASK_BYTES = 1 << 22  # of text, tokenized at a time
+_BUCKET_BYTES = 1 << 26  # of records, sorted at a time
+_COPIED_BYTES = 1 << 26
+_HASHES = 1 << 22  # of sentences, compared at a time
 
 
 @dataclasses.dataclass(frozen=True)
-class Context:
-    """What every task knows.
+class CorpusJob:
+    """The text, tokenizer, options and output files of one run.
 
     Attributes:
-        directory: where the runs lie.
+        paths, formats: the text files and what they hold; see `bert_tf.utils.text_files`.
+        output_files: the records are shared out among these at random; .gz: compressed.
         vocab_file, do_lower_case: of the tokenizer.
-        options: what to make.
+        options: how the examples are made.
+        num_workers: processes.
+        work_dir: where there is room for the sorted runs; None: the folder of the first output file.
         strip_accents: of the tokenizer; None: as do_lower_case.
         added_tokens: of the tokenizer.
     """
 
-    directory: str
+    paths: list
+    formats: list
+    output_files: list
     vocab_file: str
-    do_lower_case: bool
-    options: CorpusOptions
+    do_lower_case: bool = True
+    options: CorpusOptions = CorpusOptions()
+    num_workers: int = 1
+    work_dir: str | None = None
     strip_accents: bool | None = None
     added_tokens: tuple[AddedToken, ...] = ()
 
-    def run(self, kind: str, *numbers: int) -> str:
-        """Returns the folder of one run; names sort as the numbers do."""
-        return os.path.join(self.directory, kind, "-".join(f"{n:08d}" for n in numbers))
+    @property
+    def strips_accents(self) -> bool:
+        """True where letters lose their accents."""
+        return self.do_lower_case if self.strip_accents is None else self.strip_accents
 
-    def runs(self, kind: str) -> list[str]:
-        """Returns the folders of all runs of a kind, in the order of their numbers."""
-        folder = os.path.join(self.directory, kind)
-        return [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+    def make_tokenizer(self):
+        """Returns the WordPiece tokenizer."""
+        from bert_tf.tokenization.wordpiece import Tokenizer  # imports TensorFlow: only those who work wait for it
+
+        accents = self.strip_accents
+        return Tokenizer(self.vocab_file, self.do_lower_case, strip_accents=accents, added_tokens=self.added_tokens)
 
 
 @contextlib.contextmanager
@@ -89,15 +102,19 @@ def scratch_folder(place: str, name: str):
 # it.
 
 
-_COLUMNS = ["ids", "tokens", "sentences"]  # of `Documents`, beside its keys
+_COLUMNS = ["ids", "tokens", "sentences"]  # of `Documents`, in addition to its keys
 
 
 class CorpusStages:
-    """The tasks of one process, which makes its tokenizer when it is first needed."""
+    """The tasks of one process, which makes its tokenizer when it is first needed.
 
-    def __init__(self, context: Context):
-        self.context = context
-        self._tokenizer = self._pieces = None
+    Args:
+        directory: where the runs lie, those of a kind in a folder.
+        job: what is to be made.
+    """
+
+    def __init__(self, directory: str, job: CorpusJob):
+        self._directory, self._job, self._options = directory, job, job.options
 
     def tokenize(self, number: int, blocks: list) -> Counter:
         """Reads some text and writes its documents, and the hashes of their sentences where these are asked for.
@@ -109,40 +126,40 @@ class CorpusStages:
         Returns:
             What was read: documents, tokens and so on, by name.
         """
-        options, counts = self.context.options, Counter(bytes=sum(len(block.data) for block in blocks))
-        texts = [text for block in blocks for text in read_documents(block, options.text, counts)]
-        documents = tokenize_documents(texts, self.tokenizer, options.random_seed)
+        counts = Counter(bytes=sum(len(block.data) for block in blocks))
+        texts = [text for block in blocks for text in read_documents(block, self._options.text, counts)]
+        documents = tokenize_documents(texts, self._tokenizer, self._options.random_seed)
         counts["tokens"] = len(documents.tokens.flat)
         columns = {name: getattr(documents, name) for name in _COLUMNS}
-        external_sort.write_sorted(self.context.run("documents", number), documents.keys, columns)
-        if options.drop_duplicate_lines:
-            places = locate_sentences(documents)._asdict()
-            external_sort.write_sorted(self.context.run("hashes", number), hash_sentences(documents), places)
+        external_sort.write_sorted(self._run("documents", number), documents.keys, columns)
+        if self._options.drop_duplicate_lines:
+            positions = locate_sentences(documents)._asdict()
+            external_sort.write_sorted(self._run("hashes", number), hash_sentences(documents), positions)
         return counts
 
     def find_duplicates(self, number: int, of: int) -> Counter:
-        """Writes the places of sentences to drop, found among those whose hashes lie in range `number`; counts them."""
+        """Writes where the sentences to drop are, of those whose hashes lie in range `number`; counts them."""
         bounds = external_sort.bounds(number, of)
-        hashes, places = external_sort.read_sorted(self.context.runs("hashes"), ["part", "sentence"], *bounds)
-        repeats = find_duplicates(hashes, SentencePositions(**places))
-        external_sort.write_sorted(self.context.run("duplicates", number), repeats.part, {"sentence": repeats.sentence})
+        hashes, columns = external_sort.read_sorted(self._runs("hashes"), ["part", "sentence"], *bounds)
+        repeats = find_duplicates(hashes, SentencePositions(**columns))
+        external_sort.write_sorted(self._run("duplicates", number), repeats.part, {"sentence": repeats.sentence})
         return Counter(duplicate_lines=len(repeats.part))
 
     def read_documents(self, unit: int, of: int) -> Documents:
         """Returns the documents of a unit, without the duplicates that were found."""
         low, high = external_sort.bounds(unit, of)
-        keys, columns = external_sort.read_sorted(self.context.runs("documents"), _COLUMNS, low, high)
+        keys, columns = external_sort.read_sorted(self._runs("documents"), _COLUMNS, low, high)
         documents = Documents(keys, **columns)
-        if not self.context.options.drop_duplicate_lines:
+        if not self._options.drop_duplicate_lines:
             return documents
-        parts, columns = external_sort.read_sorted(self.context.runs("duplicates"), ["sentence"], low, high)
+        parts, columns = external_sort.read_sorted(self._runs("duplicates"), ["sentence"], low, high)
         return drop_sentences(documents, SentencePositions(parts, **columns))
 
     def make_records(self, pass_number: int, unit: int, of: int) -> tuple[Statistics, int]:
         """Makes the records of a unit and writes them as a run. Returns their statistics and bytes."""
         documents = self.read_documents(unit, of)
-        keys, rows, statistics = make_records(documents, self.context.options, self.pieces, pass_number, unit)
-        external_sort.write_sorted(self.context.run("records", pass_number, unit), keys, {"records": rows})
+        keys, rows, statistics = make_records(documents, self._options, self.vocabulary, pass_number, unit)
+        external_sort.write_sorted(self._run("records", pass_number, unit), keys, {"records": rows})
         return statistics, len(rows.flat)
 
     def write_part(self, path: str, number: int, of: int, compression: str, first: bool) -> int:
@@ -151,77 +168,34 @@ class CorpusStages:
         Where it is the `first` part, its first record says of the file how it was made.
         """
         bounds = external_sort.bounds(number, of)
-        _, columns, order = external_sort.read_unsorted(self.context.runs("records"), ["records"], *bounds)
-        stamp = self.origin.stamp() if first else b""
+        _, columns, order = external_sort.read_unsorted(self._runs("records"), ["records"], *bounds)
+        stamp = record_metadata(self._job).stamp() if first else b""
         records.write_records(path, columns["records"], compression, durable=False, order=order, stamp=stamp)
         return len(order)
 
-    @property
-    def pieces(self) -> MaskingVocabulary:
-        """Of the vocabulary, and the phrases that are masked as one."""
-        if self._pieces is None:
-            self._pieces = MaskingVocabulary.of_tokenizer(self.tokenizer, self.context.options.phrase_file)
-        return self._pieces
+    @functools.cached_property
+    def vocabulary(self) -> MaskingVocabulary:
+        """The ids that masking has to know, and the phrases that are masked as one."""
+        return MaskingVocabulary.of_tokenizer(self._tokenizer, self._options.phrase_file)
 
-    @property
-    def origin(self):
-        tokenizer = self.tokenizer
-        return origin_of(tokenizer.vocab, tokenizer.do_lower_case, tokenizer.strip_accents, self.context.options)
+    @functools.cached_property
+    def _tokenizer(self):
+        return self._job.make_tokenizer()
 
-    @property
-    def tokenizer(self):
-        if self._tokenizer is None:
-            from bert_tf.tokenization.wordpiece import Tokenizer
+    def _run(self, kind, *numbers):
+        """Returns the folder of one run; names sort as the numbers do."""
+        return os.path.join(self._directory, kind, "-".join(f"{number:08d}" for number in numbers))
 
-            context = self.context
-            settings = {"strip_accents": context.strip_accents, "added_tokens": context.added_tokens}
-            self._tokenizer = Tokenizer(context.vocab_file, context.do_lower_case, **settings)
-        return self._tokenizer
+    def _runs(self, kind):
+        folder = os.path.join(self._directory, kind)
+        return [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
 
 
-# === Job ===
-
-
-_TASK_BYTES = 1 << 22  # of text, tokenized at a time
-_BUCKET_BYTES = 1 << 26  # of records, sorted at a time
-_COPIED_BYTES = 1 << 26
-_HASHES = 1 << 22  # of sentences, compared at a time
-
-
-@dataclasses.dataclass(frozen=True)
-class CorpusJob:
-    """What is to be made of what.
-
-    Attributes:
-        paths, formats: the text files and what they hold; see `bert_tf.utils.text_files`.
-        output_files: the records are shared out among these at random; .gz: compressed.
-        vocab_file, do_lower_case: of the tokenizer.
-        options: how the examples are made.
-        num_workers: processes.
-        work_dir: where there is room for the runs; None: beside the first output file.
-        strip_accents: of the tokenizer; None: as do_lower_case.
-        added_tokens: of the tokenizer.
-    """
-
-    paths: list
-    formats: list
-    output_files: list
-    vocab_file: str
-    do_lower_case: bool = True
-    options: CorpusOptions = CorpusOptions()
-    num_workers: int = 1
-    work_dir: str | None = None
-    strip_accents: bool | None = None
-    added_tokens: tuple[AddedToken, ...] = ()
-
-    @property
-    def strips_accents(self) -> bool:
-        """Whether letters lose their accents."""
-        return self.do_lower_case if self.strip_accents is None else self.strip_accents
+# === Local run ===
 
 
 def create_pretraining_data(job: CorpusJob) -> Statistics:
-    """Makes the record files, and what describes them beside: all of it, or nothing.
+    """Makes the record files, and the files that describe them next to them: all of it, or nothing.
 
     Returns:
         What was read and made.
@@ -234,35 +208,34 @@ def create_pretraining_data(job: CorpusJob) -> Statistics:
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     place = job.work_dir or os.path.dirname(os.path.abspath(job.output_files[0]))
     with scratch_folder(place, "create_pretraining_data") as directory:
-        sources = sources_of(job.paths)
-        tokenizing = job.options, job.strips_accents, job.added_tokens
-        context = Context(directory, job.vocab_file, job.do_lower_case, *tokenizing)
-        with Workers(job.num_workers, make_stages, (context,)) as workers:
+        sources = hash_sources(job.paths)
+        with Workers(job.num_workers, CorpusStages, (directory, job)) as workers:
             counts = tokenize_corpus(job, workers)
             statistics, size = _make(job, workers, counts)
-            statistics.add_text(counts)
+            statistics.text.update(counts)
             shutil.rmtree(os.path.join(directory, "documents"))
             parts = _write_parts(job, directory, workers, size)
-        _publish(job.output_files, parts, lambda sizes: texts_beside(job, sizes, statistics, sources))
+        _publish(job.output_files, parts, lambda sizes: describe_corpus(job, sizes, statistics, sources))
     return statistics
 
 
-def make_stages(context: Context):
-    """Returns the `CorpusStages` of a process; only those who work import TensorFlow, so that they begin at once."""
-
-    return CorpusStages(context)
-
-
 def tokenize_corpus(job: CorpusJob, workers: Workers) -> Counter:
-    """Tokenizes the text, drops duplicates if asked to, and counts."""
+    """Writes the tokenized text as runs, and where its duplicate sentences are; returns the counts of both."""
     counts = Counter(files=len(job.paths))
     tasks = enumerate(_tasks(read_blocks(job.paths, job.formats, job.options.text)))
-    with Countdown("Tokenizing", "MB", _megabytes(job.paths)) as progress:
+    packed = any(path.lower().endswith((".gz", ".zst")) for path in job.paths)
+    megabytes = None if packed else sum(map(os.path.getsize, job.paths)) / 1e6
+    with Countdown("Tokenizing", "MB", megabytes) as progress:
         for block_counts in workers.map("tokenize", tasks):
             counts.update(block_counts)
             progress.advance(block_counts["bytes"] / 1e6)
     check_text(counts, job.options)
-    warn_of_documents(counts, job)
+    if job.options.text.document_start and counts["documents"] <= len(job.paths):
+        logging.warning(
+            "`document_start=%r` was found in no line but perhaps the first ones: there are %d documents in %d files. "
+            "It is sought in lines without the blanks around them.",
+            *(job.options.text.document_start, counts["documents"], len(job.paths)),
+        )
     if job.options.drop_duplicate_lines:
         of = -(-counts["sentences"] // _HASHES)
         with Countdown("Looking for duplicates", "parts", of) as progress:
@@ -284,16 +257,6 @@ def check_text(counts: Counter, options: CorpusOptions):
             "Next sentence prediction must have two documents at least, for a random sentence comes from another one. "
             "Received one document; part documents with blank lines (`input_format=sentences`), give more files or "
             "`document_start` (prose), or use `sentence_objective=sop` or none."
-        )
-
-
-def warn_of_documents(counts: Counter, job: CorpusJob):
-    """Says where --document_start was given and found nowhere."""
-    if job.options.text.document_start and counts["documents"] <= len(job.paths):
-        logging.warning(
-            "`document_start=%r` was found in no line but perhaps the first ones: there are %d documents in %d files. "
-            "It is sought in lines without the blanks around them.",
-            *(job.options.text.document_start, counts["documents"], len(job.paths)),
         )
 
 
@@ -351,7 +314,7 @@ def check_written(path: str, number: int, of: int):
 
 
 def _publish(paths, parts, describe):
-    """Puts the parts together beside the output files, and renames these when all of them are whole.
+    """Puts the parts together next to the output files, and renames these when all of them are whole.
 
     With them goes what `describe` makes of {path: bytes}: {path: text}.
     """
@@ -410,9 +373,3 @@ def _tasks(blocks):
             task, size = [], 0
     if task:
         yield task
-
-
-def _megabytes(paths):
-    """How much text there is, or None where files are packed."""
-    packed = any(path.lower().endswith((".gz", ".zst")) for path in paths)
-    return None if packed else sum(map(os.path.getsize, paths)) / 1e6

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.pretraining.corpus.examples import CHOSEN, FORCED_ACTUAL, FORCED_RANDOM
-from bert_tf.pretraining.corpus.options import CorpusOptions
+from bert_tf.pretraining.corpus.examples import CHOSEN, FORCED_ACTUAL, FORCED_RANDOM, CorpusOptions
 from bert_tf.pretraining.corpus.statistics import KEPT, Statistics
 from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.utils.names import percent
@@ -17,8 +16,8 @@ from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Page
 # The plots of a report, each drawn on matplotlib's Axes.
 
 
-def histogram(axes, counts, of: str, law=None):
-    """How many examples have 0, 1, ... of something (int [k]), and how many should (int [k])."""
+def draw_histogram(axes, counts, of: str, law=None):
+    """Draws the numbers of examples with 0, 1, ... of something (int [k]), and those that should have (int [k])."""
     edges = np.arange(len(counts) + 1) - 0.5
     axes.stairs(counts, edges, fill=True, color=FILL, label="made")
     if law is not None:
@@ -34,8 +33,8 @@ def histogram(axes, counts, of: str, law=None):
     axes.set_ylabel("examples")
 
 
-def fates(axes, counts, goals):
-    """Which shares of the predictions were hidden, swapped and kept (int [3]), and which should be (percent [3])."""
+def draw_fates(axes, counts, goals):
+    """Draws the shares of the predictions that were hidden, swapped and kept (int [3]), and the goals (percent [3])."""
     shares = 100 * counts / counts.sum()
     place = np.arange(len(shares))
     axes.barh(place, shares, color=FILL)
@@ -49,7 +48,7 @@ def fates(axes, counts, goals):
 
 
 def draw_pairs(axes, counts, names):
-    """How many second texts there are of either label, by chance and forced: int [2, 3]."""
+    """Draws the numbers of second texts of either label, by chance and forced: int [2, 3]."""
     chance = counts[:, CHOSEN]
     forced = counts.sum(axis=1) - chance
     place = np.arange(len(names))
@@ -62,7 +61,7 @@ def draw_pairs(axes, counts, names):
 
 
 def draw_top(axes, names, counts):
-    """How often some pieces are to be predicted."""
+    """Draws how often some tokens are to be predicted."""
     axes.barh(np.arange(len(names)), counts, color=FILL)
     _name(axes, names)
     _count(axes, "predictions")
@@ -90,7 +89,7 @@ def _name(axes, names):
 
 
 _TITLE = "Pretraining data"
-_TOP = 20  # masked pieces that are listed
+_TOP = 20  # masked tokens that are listed
 _QUANTILES = (5, 25, 50, 75, 95)  # percent of the examples
 _SECOND = {"nsp": ("the next one", "random"), "sop": ("in order", "swapped")}  # what the labels 0 and 1 mean
 
@@ -101,15 +100,15 @@ class _Section(NamedTuple):
     plots: tuple[tuple[str, Callable, float], ...] = ()  # arguments of Page.figure
 
 
-def format_report(statistics: Statistics, options: CorpusOptions, pieces: MaskingVocabulary) -> str:
+def format_report(statistics: Statistics, options: CorpusOptions, vocabulary: MaskingVocabulary) -> str:
     """Returns the report in aligned columns.
 
     Args:
         statistics: of all records, and of the text.
         options: with which they were made.
-        pieces: of the vocabulary.
+        vocabulary: of the records.
     """
-    sections = _sections(statistics, options, pieces)
+    sections = _sections(statistics, options, vocabulary)
     names, values = (max(len(row[column]) for section in sections for row in section.rows) for column in (0, 1))
     lines = [_TITLE]
     for heading, rows, _ in sections:
@@ -119,31 +118,31 @@ def format_report(statistics: Statistics, options: CorpusOptions, pieces: Maskin
     return "\n".join(lines) + "\n"
 
 
-def as_page(statistics: Statistics, options: CorpusOptions, pieces: MaskingVocabulary) -> str:
+def make_report_page(statistics: Statistics, options: CorpusOptions, vocabulary: MaskingVocabulary) -> str:
     """Returns the same with plots, as one HTML file; the arguments are those of `format_report`."""
     page = Page(_TITLE)
-    for heading, rows, plots in _sections(statistics, options, pieces):
+    for heading, rows, plots in _sections(statistics, options, vocabulary):
         page.table(heading, rows)
         for plot in plots:
             page.figure(*plot)
     return page.html()
 
 
-def budgets(options: CorpusOptions) -> np.ndarray:
-    """Returns how many predictions the law gives to examples of 0, 1, ... max_seq_length pieces, int64."""
+def prediction_budgets(options: CorpusOptions) -> np.ndarray:
+    """Returns how many predictions the law gives to examples of 0, 1, ... max_seq_length tokens, int64."""
     share = np.rint(options.masked_lm_prob * np.arange(options.max_seq_length + 1)).astype(np.int64)
     return np.minimum(options.max_predictions_per_seq, np.maximum(1, share))
 
 
-def _sections(statistics, options, pieces):
+def _sections(statistics, options, vocabulary):
     parts = [_Section("Text", _text(statistics.text, options)), _examples(statistics)]
     if options.sentence_objective in _SECOND:
         parts.append(_pairs(statistics.pairs, options.sentence_objective))
     if options.dynamic_masking:
         parts.append(_Section("Masks", [("predictions", "none", "they are drawn anew whenever the records are read")]))
     else:
-        parts += [_masks(statistics, options, pieces.phrases), _top(statistics, pieces)]
-    return [*parts, _Section("Options", _options(options, pieces))]
+        parts += [_masks(statistics, options, vocabulary.phrases), _top(statistics, vocabulary)]
+    return [*parts, _Section("Options", _options(options, vocabulary))]
 
 
 def _text(text, options):
@@ -169,7 +168,7 @@ def _examples(statistics):
         ("  examples in a row, mean", _ratio(statistics.examples, statistics.rows)),
         ("  padding", _percent(statistics.padding, statistics.rows * width), "of the positions"),
     ]
-    plot = "Pieces of the examples", lambda axes: histogram(axes, lengths, "pieces"), 2.4
+    plot = "Pieces of the examples", lambda axes: draw_histogram(axes, lengths, "pieces"), 2.4
     return _Section("Examples", rows, (plot,) if statistics.examples else ())
 
 
@@ -191,7 +190,7 @@ def _pairs(pairs, objective):
 
 
 def _masks(statistics, options, phrases):
-    chosen, counts, law = statistics.chosen, statistics.predictions, budgets(options)
+    chosen, counts, law = statistics.chosen, statistics.predictions, prediction_budgets(options)
     wanted = np.bincount(law, statistics.lengths, len(counts))
     goals = 100 * np.array([options.mask_token_prob, options.random_token_prob, 0])
     goals[KEPT] = 100 - goals.sum()
@@ -207,8 +206,8 @@ def _masks(statistics, options, phrases):
         *(_phrases(statistics.phrases, phrases) if phrases else ()),
     ]
     plots = (
-        ("What became of the predictions", lambda axes: fates(axes, statistics.fates, goals), 1.8),
-        ("Predictions of the examples", lambda axes: histogram(axes, counts, "predictions", wanted), 2.4),
+        ("What became of the predictions", lambda axes: draw_fates(axes, statistics.fates, goals), 1.8),
+        ("Predictions of the examples", lambda axes: draw_histogram(axes, counts, "predictions", wanted), 2.4),
     )
     return _Section(f"Masks ({options.masking})", rows, plots if chosen else ())
 
@@ -234,10 +233,10 @@ def _phrases(counts, phrases):
     ]
 
 
-def _top(statistics, pieces):
+def _top(statistics, vocabulary):
     ids, total = statistics.masked_ids, statistics.chosen
     first = np.argsort(-ids, kind="stable")[:_TOP]
-    top = [(pieces.names[i], int(ids[i])) for i in first if ids[i]]
+    top = [(vocabulary.names[i], int(ids[i])) for i in first if ids[i]]
     rows = [
         ("different ones", _number(np.count_nonzero(ids)), f"of {_number(len(ids))} in the vocabulary"),
         *((f"  {name}", _number(count), _percent(count, total)) for name, count in top),
@@ -246,10 +245,11 @@ def _top(statistics, pieces):
     return _Section("Pieces to predict", rows, (plot,) if top else ())
 
 
-def _options(options, pieces):
+def _options(options, vocabulary):
     flags = dataclasses.asdict(options)
     flags |= flags.pop("text")
-    return [("vocabulary", _number(pieces.vocab_size)), *((f"--{name}", str(value)) for name, value in flags.items())]
+    size = "vocabulary", _number(vocabulary.vocab_size)
+    return [size, *((f"--{name}", str(value)) for name, value in flags.items())]
 
 
 def _spread(name, counts):
@@ -261,7 +261,7 @@ def _spread(name, counts):
 
 
 def _quantile(counts, share):
-    """What `share` percent have at most."""
+    """Returns what `share` percent have at most."""
     total = np.cumsum(counts)
     return _number(np.searchsorted(total, share / 100 * total[-1])) if total[-1] else "-"
 

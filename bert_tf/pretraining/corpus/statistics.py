@@ -11,8 +11,7 @@ from collections import Counter
 import numpy as np
 
 import bert_tf
-from bert_tf.pretraining.corpus.examples import FORCED_ACTUAL
-from bert_tf.pretraining.corpus.options import CorpusOptions
+from bert_tf.pretraining.corpus.examples import FORCED_ACTUAL, CorpusOptions
 from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.pretraining.records.origin import DESCRIPTION, VOCABULARY, RecordMetadata, vocabulary_fingerprint
 from bert_tf.tokenization.added_tokens import added_tokens_config, names_with_added
@@ -24,20 +23,20 @@ from bert_tf.utils.shards import set_name
 # Counts of what was read and made, small enough to be added up over any number of workers.
 
 
-HIDDEN, SWAPPED, KEPT = range(3)  # what became of a masked piece: [MASK], a random piece, itself
+HIDDEN, SWAPPED, KEPT = range(3)  # what became of a masked token: [MASK], a random token, itself
 
 
 @dataclasses.dataclass(eq=False)
 class Statistics:
-    """What some records hold; S, M and V are max_seq_length, max_predictions_per_seq and the size of the vocabulary.
+    """Counts of examples, pairs, masks and rows; S is max_seq_length, M max_predictions_per_seq, V vocab_size.
 
     Attributes:
-        shapes: int64 [S + 1, M + 1], how many examples have this many pieces (special ones too) and predictions.
+        shapes: int64 [S + 1, M + 1], how many examples have this many tokens (special ones too) and predictions.
         pairs: int64 [2, 3], how many examples have this next_sentence_label and one of examples.CHOSEN, FORCED_RANDOM
             and FORCED_ACTUAL; all 0 where the examples have one text.
-        fates: int64 [3], how many predictions were HIDDEN, SWAPPED or KEPT. A random piece which happens to be the
+        fates: int64 [3], how many predictions were HIDDEN, SWAPPED or KEPT. A random token which happens to be the
             original one counts as kept: nobody could tell.
-        masked_ids: int64 [V], how often each piece is to be predicted.
+        masked_ids: int64 [V], how often each token is to be predicted.
         rows: how many rows of S were written, with one example or, packed, several.
         padding: how many positions of them hold none.
         text: what was read and dropped: "files", "bytes", "documents", "sentences", "tokens" and so on.
@@ -55,11 +54,11 @@ class Statistics:
 
     @classmethod
     def empty(cls, options: CorpusOptions, vocab_size: int) -> "Statistics":
-        """Returns those of nothing."""
+        """Returns statistics of no examples."""
         shapes = options.max_seq_length + 1, options.max_predictions_per_seq + 1
         return cls(*(np.zeros(shape, np.int64) for shape in (shapes, (2, FORCED_ACTUAL + 1), KEPT + 1, vocab_size)))
 
-    def add_examples(self, rows: dict, forced, pieces: MaskingVocabulary):
+    def add_examples(self, rows: dict, forced, vocabulary: MaskingVocabulary):
         """Counts n examples, before they are packed.
 
         Args:
@@ -67,10 +66,10 @@ class Statistics:
                 "masked_lm_ids", "masked_lm_weights" [n, M]; and where there are two texts "next_sentence_labels" int
                 [n, 1].
             forced: int8 [n], as `examples.PretrainingExamples` has it.
-            pieces: of the vocabulary.
+            vocabulary: of the records.
         """
         lengths = np.count_nonzero(rows["input_mask"], axis=1)
-        predictions = self._add_predictions(rows, pieces) if "masked_lm_weights" in rows else 0
+        predictions = self._add_predictions(rows, vocabulary) if "masked_lm_weights" in rows else 0
         self.shapes += _histogram(lengths * self.shapes.shape[1] + predictions, self.shapes.shape)
         if "next_sentence_labels" in rows:
             labels = rows["next_sentence_labels"][:, 0]
@@ -81,17 +80,13 @@ class Statistics:
         self.rows += len(input_mask)
         self.padding += input_mask.size - int(np.count_nonzero(input_mask))
 
-    def add_text(self, counts: Counter):
-        """Counts what was read and dropped."""
-        self.text.update(counts)
-
     def __add__(self, other: "Statistics") -> "Statistics":
         both = {f.name: (getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self)}
         return Statistics(**{name: mine + its for name, (mine, its) in both.items()})
 
     @property
     def lengths(self):
-        """int64 [S + 1], how many examples have this many pieces."""
+        """int64 [S + 1], how many examples have this many tokens."""
         return self.shapes.sum(axis=1)
 
     @property
@@ -101,12 +96,12 @@ class Statistics:
 
     @property
     def examples(self) -> int:
-        """How many there are."""
+        """The number of examples."""
         return int(self.shapes.sum())
 
     @property
     def tokens(self) -> int:
-        """Pieces of all examples, special ones too."""
+        """Tokens of all examples, special ones too."""
         return int(self.lengths @ np.arange(len(self.lengths)))
 
     @property
@@ -115,7 +110,7 @@ class Statistics:
         return int(self.fates.sum())
 
     def to_json(self) -> dict:
-        """Returns all counts as numbers, lists and dictionaries; "shapes" are [pieces, predictions, examples]."""
+        """Returns all counts as numbers, lists and dictionaries; "shapes" are [tokens, predictions, examples]."""
         shapes = np.argwhere(self.shapes)
         return {
             "examples": self.examples,
@@ -132,13 +127,13 @@ class Statistics:
             "phrases": {name: self.phrases[name] for name in ("found", "masked")},
         }
 
-    def _add_predictions(self, rows, pieces):
+    def _add_predictions(self, rows, vocabulary):
         """Counts what was masked. Returns how many predictions each example has, int64 [n]."""
         chosen = np.flatnonzero(rows["masked_lm_weights"])
         row = chosen // rows["masked_lm_weights"].shape[1]
         place = row * rows["input_ids"].shape[1] + rows["masked_lm_positions"].ravel()[chosen]
         seen, original = rows["input_ids"].ravel()[place], rows["masked_lm_ids"].ravel()[chosen]
-        num_hidden, num_kept = np.count_nonzero(seen == pieces.mask_id), np.count_nonzero(seen == original)
+        num_hidden, num_kept = np.count_nonzero(seen == vocabulary.mask_id), np.count_nonzero(seen == original)
         self.fates += np.array([num_hidden, len(seen) - num_hidden - num_kept, num_kept])
         self.masked_ids += np.bincount(original, minlength=len(self.masked_ids))
         return np.bincount(row, minlength=len(rows["input_ids"]))
@@ -149,7 +144,7 @@ def _histogram(codes, shape):
 
 
 # === Description ===
-# What create_pretraining_data leaves beside its records, and in each file: of what they were made, and how.
+# What create_pretraining_data leaves next to its records, and in each file: of what they were made, and how.
 
 
 _PACKAGES = ("numpy", "tensorflow", "tensorflow-text", "sentencex")
@@ -157,77 +152,72 @@ _LISTED = 1000  # sources with their own lines, at most
 _READ_BYTES = 1 << 22
 
 
-def origin_of(pieces: list[str], do_lower_case: bool, strip_accents: bool, options: CorpusOptions) -> RecordMetadata:
-    """Returns what each file is to say."""
-    masking = None if options.dynamic_masking else options.masking
+def record_metadata(job) -> RecordMetadata:
+    """Returns the metadata of a `job.CorpusJob`, which stands in the first record of each of its files."""
+    names = names_with_added(Vocabulary.read(job.vocab_file).pieces, job.added_tokens)
+    masking = None if job.options.dynamic_masking else job.options.masking
     return RecordMetadata(
-        vocabulary_fingerprint(pieces), do_lower_case, strip_accents, options.sentence_objective, masking
+        vocabulary_fingerprint(names), job.do_lower_case, job.strips_accents, job.options.sentence_objective, masking
     )
 
 
-def sources_of(paths: list[str]) -> dict:
+def hash_sources(paths: list[str]) -> dict:
     """Reads the texts through and says which they are, for JSON: their paths, bytes and SHA-256.
 
     Of more than a thousand files only so many are listed; "sha256" is that of all their hashes, one a line.
     """
-    listed, hashes = [], []
+    listed = []
     with Countdown("Hashing the text", "MB", sum(map(os.path.getsize, paths)) / 1e6) as progress:
         for path in paths:
-            hashes.append(_hash(path, progress))
-            listed.append({"path": path, "bytes": os.path.getsize(path), "sha256": hashes[-1]})
-    total = hashlib.sha256("\n".join(hashes).encode()).hexdigest()
+            digest = hashlib.sha256()
+            with open(path, "rb") as file:
+                while data := file.read(_READ_BYTES):
+                    digest.update(data)
+                    progress.advance(len(data) / 1e6)
+            listed.append({"path": path, "bytes": os.path.getsize(path), "sha256": digest.hexdigest()})
+    total = hashlib.sha256("\n".join(each["sha256"] for each in listed).encode()).hexdigest()
     return {
         "files": len(paths), "bytes": sum(each["bytes"] for each in listed), "sha256": total, "each": listed[:_LISTED],
     }  # fmt: skip
 
 
-def texts_beside(job, sizes: dict[str, int], statistics: Statistics, sources: dict) -> dict[str, str]:
+def describe_corpus(job, sizes: dict[str, int], statistics: Statistics, sources: dict) -> dict[str, str]:
     """Returns {path: text} of the files to leave in each folder in which there are record files.
 
     Args:
         job: a `job.CorpusJob`.
         sizes: {path: bytes} of its output files.
         statistics: of all records.
-        sources: what `sources_of` returned.
+        sources: what `hash_sources` returned.
     """
-    vocabulary = Vocabulary.read(job.vocab_file)
+    vocabulary, origin, options = Vocabulary.read(job.vocab_file), record_metadata(job), dataclasses.asdict(job.options)
+    text = options.pop("text")
+    case = case_settings(job.do_lower_case, job.strips_accents)
+    tokens = len(names_with_added(vocabulary.pieces, job.added_tokens))
+    values = {
+        "rows": statistics.rows,
+        "examples": statistics.examples,
+        "vocabulary": {
+            "file": job.vocab_file,
+            "pieces": tokens,
+            "sha256": origin.vocabulary,
+            "do_lower_case": origin.do_lower_case,
+            "strip_accents": origin.strip_accents,
+        },
+        "options": options | text,
+        "sources": sources,
+        "versions": {
+            "bert_tf": bert_tf.__version__,
+            "python": platform.python_version(),
+            **{name: importlib.metadata.version(name) for name in _PACKAGES},
+        },
+    }
     name, texts = os.path.basename(set_name(job.output_files[0])), {}
     for folder in dict.fromkeys(map(os.path.dirname, job.output_files)):
         files = {os.path.basename(path): size for path, size in sizes.items() if os.path.dirname(path) == folder}
-        its = os.path.join(folder, name)
-        texts[os.path.join(its + VOCABULARY, VOCAB_FILE)] = vocabulary.text
-        settings = case_settings(job.do_lower_case, job.strips_accents) | added_tokens_config(job.added_tokens)
-        texts[os.path.join(its + VOCABULARY, CONFIG_FILE)] = config_text("BertTokenizer", settings)
-        values = _values(job, vocabulary, statistics, sources)
-        texts[its + DESCRIPTION] = json.dumps({"files": files, **values}, indent=1, ensure_ascii=False) + "\n"
+        stem = os.path.join(folder, name)
+        texts[os.path.join(stem + VOCABULARY, VOCAB_FILE)] = vocabulary.text
+        config = config_text("BertTokenizer", case | added_tokens_config(job.added_tokens))
+        texts[os.path.join(stem + VOCABULARY, CONFIG_FILE)] = config
+        texts[stem + DESCRIPTION] = json.dumps({"files": files, **values}, indent=1, ensure_ascii=False) + "\n"
     return texts
-
-
-def _values(job, vocabulary, statistics, sources):
-    names = names_with_added(vocabulary.pieces, job.added_tokens)
-    origin = origin_of(names, job.do_lower_case, job.strips_accents, job.options)
-    pieces = {"file": job.vocab_file, "pieces": len(names), "sha256": origin.vocabulary}
-    options = dataclasses.asdict(job.options)
-    text = options.pop("text")
-    return {
-        "rows": statistics.rows,
-        "examples": statistics.examples,
-        "vocabulary": pieces | {"do_lower_case": origin.do_lower_case, "strip_accents": origin.strip_accents},
-        "options": options | text,
-        "sources": sources,
-        "versions": _versions(),
-    }
-
-
-def _versions():
-    ours = {"bert_tf": bert_tf.__version__, "python": platform.python_version()}
-    return ours | {name: importlib.metadata.version(name) for name in _PACKAGES}
-
-
-def _hash(path, progress):
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while data := file.read(_READ_BYTES):
-            digest.update(data)
-            progress.advance(len(data) / 1e6)
-    return digest.hexdigest()

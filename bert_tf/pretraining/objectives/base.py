@@ -1,4 +1,4 @@
-"""The base of pretraining objectives, masked LM, and left-to-right LM."""
+"""Tasks of pretraining: masked LM, with or without a sentence objective, and left-to-right LM."""
 
 import keras
 import numpy as np
@@ -11,7 +11,6 @@ from bert_tf.models.pretraining_heads import Pretrainer
 from bert_tf.models.replaced_tokens import with_ids_at
 from bert_tf.tasks.base import TrainableTask
 from bert_tf.utils.names import SENTENCE_OBJECTIVES
-from bert_tf.utils.settings import Settings
 
 # === Targets ===
 # What stood in rows before they were masked.
@@ -25,8 +24,8 @@ def unmasked_ids(batch):
     """
     if "masked_lm_ids" not in batch:
         return batch["input_ids"]
-    places = batch["masked_lm_positions"], batch["masked_lm_weights"]
-    return with_ids_at(*places, batch["masked_lm_ids"], batch["input_ids"])
+    positions = batch["masked_lm_positions"], batch["masked_lm_weights"]
+    return with_ids_at(*positions, batch["masked_lm_ids"], batch["input_ids"])
 
 
 # === Task ===
@@ -40,8 +39,17 @@ _LABELS = {"masked_lm": "masked_lm_ids", "next_sentence": "next_sentence_labels"
 _COMMONEST = "accuracy_of_commonest"
 
 
-class PretrainingTask(TrainableTask):
-    """What run_pretraining trains; see `tasks/base.py` for what the methods mean.
+class RecordTask(TrainableTask):
+    """A task that is learned from records; its loss is a mean over tokens, not over examples."""
+
+    uses_pooler = False
+
+    def example_losses(self, outputs, batch):
+        return None
+
+
+class PretrainingTask(RecordTask):
+    """Masked LM, with next sentence or sentence order or alone; `tasks/base.py` says what the methods mean.
 
     The two objectives on sentences have one head and one feature, `next_sentence_labels`: what 1 means there, a random
     second text ("nsp") or swapped texts ("sop", Lan et al. 2019), was decided when the records were made.
@@ -50,7 +58,7 @@ class PretrainingTask(TrainableTask):
         config: of the encoder; where it says `is_decoder`, attention goes to the left only, and the batches are those
             that `next_tokens` makes.
         sentence_objective: "nsp", "sop" or "none".
-        packed: rows hold several examples each, as `pretraining/corpus/unit.py` makes them.
+        packed: rows hold several examples each, as `pretraining/records/packing.py` makes them.
         rematerialize: as in `Encoder`.
 
     Raises:
@@ -80,32 +88,19 @@ class PretrainingTask(TrainableTask):
                 'choose "none", or "cls".'
             )
         self.config = config
-        self.next_sentence = sentence_objective != "none"
+        self.next_sentence = self.uses_pooler = sentence_objective != "none"
         self.packed = packed
         self.rematerialize = rematerialize
-        self._parts = _PARTS[: 1 + self.next_sentence]
+        parts = self._parts = _PARTS[: 1 + self.next_sentence]
+        self.features = (*ENCODER_INPUTS, "masked_lm_positions", *(_PACKED[: len(parts)] if packed else ()))
+        self.targets = tuple(_LABELS[part] for part in parts)
+        self.head = tuple(f"cls/{head}/.*" for head in ("predictions", "seq_relationship")[: len(parts)])
+        google = (*(f"{part}_{name}" for part in parts for name in ("accuracy", "loss")), "loss")
+        self.metric_names = (*google, f"{parts[0]}_perplexity", *(f"{part}_{_COMMONEST}" for part in parts))
 
     @property
-    def features(self):
-        packed = _PACKED[: 1 + self.next_sentence] if self.packed else ()
-        return (*ENCODER_INPUTS, "masked_lm_positions", *packed)
-
-    @property
-    def targets(self):
-        return tuple(_LABELS[part] for part in self._parts)
-
-    @property
-    def metric_names(self):
-        google = (*(f"{part}_{name}" for part in self._parts for name in ("accuracy", "loss")), "loss")
-        return (*google, f"{self._parts[0]}_perplexity", *(f"{part}_{_COMMONEST}" for part in self._parts))
-
-    @property
-    def head(self):
-        return tuple(f"cls/{part}/.*" for part in ("predictions", "seq_relationship")[: 1 + self.next_sentence])
-
-    @property
-    def uses_pooler(self):
-        return self.next_sentence
+    def loss_weights(self):
+        return {f"{part}_loss": 1.0 for part in self._parts}
 
     def build_model(self) -> keras.Model:
         inputs = keras_inputs(self.features)
@@ -115,10 +110,6 @@ class PretrainingTask(TrainableTask):
     def denominators(self, batch):
         return {f"{part}_weights": tf.reduce_sum(_weights(part, batch)) for part in self._parts}
 
-    @property
-    def loss_weights(self):
-        return {f"{part}_loss": 1.0 for part in self._parts}
-
     def loss_parts(self, outputs, batch, denominators):
         """The mean over the predictions and the mean over the sentences; nothing to predict counts as 0."""
         sums = self.collected(outputs, batch)  # what is not used of it, the graph leaves out
@@ -127,11 +118,8 @@ class PretrainingTask(TrainableTask):
             for part in self._parts
         }
 
-    def example_losses(self, outputs, batch):
-        return None
-
     def collected(self, outputs, batch):
-        """Returns what `metrics` divides, summed over each row.
+        """Returns the sums of losses, correct predictions and weights over each row.
 
         Args:
             outputs: of the model.
@@ -173,7 +161,12 @@ def _weights(part, batch):
     weights = batch.get(f"{part}_weights")
     if weights is None:  # rows that are not packed have one example each
         weights = tf.ones(tf.shape(batch["next_sentence_labels"]))
-    real = batch.get("is_real_example")
+    return without_padding(weights, batch)
+
+
+def without_padding(weights, batch):
+    """Returns weights as float32 [B, any], 0 in the rows that only fill up the batch (`is_real_example` is 0)."""
+    real, weights = batch.get("is_real_example"), tf.cast(weights, tf.float32)
     return weights if real is None else weights * real[:, tf.newaxis]
 
 
@@ -186,7 +179,7 @@ def _sums(part, logits, labels, weights):
 
 
 # === Left to right ===
-# Left to right: each piece from those before it, the paper's "LTR" (Devlin et al. 2018, section 5.1).
+# Left to right: each token from those before it, the paper's "LTR" (Devlin et al. 2018, section 5.1).
 
 
 class LeftToRightTask(PretrainingTask):
@@ -208,33 +201,22 @@ class LeftToRightTask(PretrainingTask):
                 "is_decoder=False; set it."
             )
         super().__init__(config, *args, **kwargs)
-
-    @property
-    def metric_names(self):
-        return tuple(map(_own_name, super().metric_names))
+        self.metric_names = tuple(_rename(dict.fromkeys(self.metric_names)))
 
     @property
     def loss_weights(self):
-        return _renamed(super().loss_weights)
+        return _rename(super().loss_weights)
 
     def loss_parts(self, outputs, batch, denominators):
-        return _renamed(super().loss_parts(outputs, batch, denominators))
+        return _rename(super().loss_parts(outputs, batch, denominators))
 
     def metrics(self, outputs, rows=None):
-        return _renamed(super().metrics(outputs, rows))
+        return _rename(super().metrics(outputs, rows))
 
 
-def _own_name(score):
-    return score.replace("masked_lm_", "next_token_", 1)
-
-
-def _renamed(values):
-    return {_own_name(name): value for name, value in values.items()}
-
-
-def left_to_right(config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings) -> LeftToRightTask:
-    """Returns the task; see `objectives.Objective.make_task`."""
-    return LeftToRightTask(config, sentence_objective, packed, settings.rematerialize)
+def _rename(scores):
+    """Returns {name: value} with "next_token" in the names for "masked_lm"."""
+    return {name.replace("masked_lm_", "next_token_", 1): value for name, value in scores.items()}
 
 
 def next_tokens(batch):
@@ -259,10 +241,10 @@ def next_tokens(batch):
     ids, real = unmasked_ids(batch), batch["input_mask"][:, 1:] > 0
     if "sentence_ids" in batch:
         real &= batch["sentence_ids"][:, 1:] == batch["sentence_ids"][:, :-1]
-    places = tf.range(tf.shape(ids)[1] - 1)
+    positions = tf.range(tf.shape(ids)[1] - 1)
     return batch | {
         "input_ids": ids,
-        "masked_lm_positions": tf.zeros_like(ids[:, 1:]) + places,
+        "masked_lm_positions": tf.zeros_like(ids[:, 1:]) + positions,
         "masked_lm_ids": tf.where(real, ids[:, 1:], 0),
         "masked_lm_weights": tf.cast(real, tf.float32),
     }

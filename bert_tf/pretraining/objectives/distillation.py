@@ -13,16 +13,14 @@ from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.models.attention import attention_bias
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.distillation import DistillationModel
-from bert_tf.pretraining.objectives.base import PretrainingTask, unmasked_ids
-from bert_tf.tasks.base import TrainableTask
-from bert_tf.tasks.distillation import Teacher, check_temperature, open_teacher
+from bert_tf.pretraining.objectives.base import PretrainingTask, RecordTask, unmasked_ids, without_padding
+from bert_tf.tasks.distillation import Teacher, open_teacher
 from bert_tf.tasks.labels import divergence
-from bert_tf.utils.settings import Settings
 
 # === Comparisons ===
 # What a student can learn from a teacher on texts without labels: one row of `COMPARISONS` each.
 #
-#     soft_targets      what stands at the masked places       Sanh et al. 2019 (DistilBERT)
+#     soft_targets      what stands at the masked positions       Sanh et al. 2019 (DistilBERT)
 #     hidden            the last layer's states                Sanh et al. 2019
 #     attention         where each token looks                 Wang et al. 2020 (MiniLM)
 #     ..._relations     which tokens are like which            Wang et al. 2021 (MiniLMv2)
@@ -30,7 +28,7 @@ from bert_tf.utils.settings import Settings
 
 @dataclasses.dataclass(frozen=True)
 class DistillationInputs:
-    """What comparisons are told.
+    """The numbers that comparisons depend on.
 
     Attributes:
         temperature: of soft targets.
@@ -59,37 +57,37 @@ class DistillationLoss:
     losses: Callable
 
 
-def _soft_targets(own, taught, batch, numbers):
-    logits, of_teacher = own["mlm_logits"], taught["mlm_logits"]
-    pieces = min(logits.shape[-1], of_teacher.shape[-1])  # tables may be filled up with rows that no piece has
-    return divergence(logits[..., :pieces], of_teacher[..., :pieces], numbers.temperature)
+def _soft_targets(student, teacher, batch, numbers):
+    logits, targets = student["mlm_logits"], teacher["mlm_logits"]
+    tokens = min(logits.shape[-1], targets.shape[-1])  # tables may be filled up with rows that no token has
+    return divergence(logits[..., :tokens], targets[..., :tokens], numbers.temperature)
 
 
-def _hidden(own, taught, batch, numbers):
+def _hidden(student, teacher, batch, numbers):
     """1 less the cosine of the angle between the two states."""
-    one, other = (tf.math.l2_normalize(tf.cast(each["hidden"], tf.float32), -1) for each in (own, taught))
+    one, other = (tf.math.l2_normalize(tf.cast(each["hidden"], tf.float32), -1) for each in (student, teacher))
     return 1 - tf.reduce_sum(one * other, -1)
 
 
-def _attention(own, taught, batch, numbers):
-    return _relation("queries", "keys", own, taught, batch, numbers.attention_heads)
+def _attention(student, teacher, batch, numbers):
+    return _relation("queries", "keys", student, teacher, batch, numbers.attention_heads)
 
 
-def _among_themselves(name):
-    def losses(own, taught, batch, numbers):
-        return _relation(name, name, own, taught, batch, numbers.relation_heads)
+def _self_relation(name):
+    def losses(student, teacher, batch, numbers):
+        return _relation(name, name, student, teacher, batch, numbers.relation_heads)
 
     return losses
 
 
-def _relation(rows, columns, own, taught, batch, heads):
+def _relation(rows, columns, student, teacher, batch, heads):
     """Returns float32 [B, S]: how far each token's distribution over all tokens is from the teacher's, over the heads.
 
     Before dropout; nothing is related to padding or to a neighbour in a packed row.
     """
     bias = attention_bias(batch["input_mask"], batch.get("sentence_ids"))
-    logits, of_teacher = (_scores(each[rows], each[columns], heads) + bias for each in (own, taught))
-    return tf.reduce_mean(divergence(logits, of_teacher), 1)
+    logits, targets = (_scores(each[rows], each[columns], heads) + bias for each in (student, teacher))
+    return tf.reduce_mean(divergence(logits, targets), 1)
 
 
 def _scores(rows, columns, heads):
@@ -106,32 +104,32 @@ COMPARISONS = {
     "soft_targets": DistillationLoss(("mlm_logits",), "masked_lm_weights", _soft_targets),
     "hidden": DistillationLoss(("hidden",), "tokens", _hidden),
     "attention": DistillationLoss(("queries", "keys"), "tokens", _attention),
-    "query_relations": DistillationLoss(("queries",), "tokens", _among_themselves("queries")),
-    "key_relations": DistillationLoss(("keys",), "tokens", _among_themselves("keys")),
-    "value_relations": DistillationLoss(("values",), "tokens", _among_themselves("values")),
+    "query_relations": DistillationLoss(("queries",), "tokens", _self_relation("queries")),
+    "key_relations": DistillationLoss(("keys",), "tokens", _self_relation("keys")),
+    "value_relations": DistillationLoss(("values",), "tokens", _self_relation("values")),
 }
 RELATIONS = ("query_relations", "key_relations", "value_relations")
 OF_A_LAYER = ("attention", *RELATIONS)
 MASKED_LM = "masked_lm"  # the one loss that compares with the text, and not with the teacher
 
 
-def shown_by(losses) -> tuple[str, ...]:
+def required_outputs(losses) -> tuple[str, ...]:
     """Returns the outputs of a `DistillationModel` that losses, by their names, need."""
     needed = [name for loss in losses if loss in COMPARISONS for name in COMPARISONS[loss].shown]
     return tuple(dict.fromkeys(needed + ["mlm_logits"] * (MASKED_LM in losses)))
 
 
 def predicts_masked(losses) -> bool:
-    """Says whether one of these losses is of masked places."""
-    return "mlm_logits" in shown_by(losses)
+    """Returns True where one of these losses is of masked positions."""
+    return "mlm_logits" in required_outputs(losses)
 
 
-def matrices_of(losses, attention_heads: int, relation_heads: int) -> int:
-    """Returns how many matrices of all tokens by all tokens these losses compare in a row, on each of the two sides."""
+def count_relation_matrices(losses, attention_heads: int, relation_heads: int) -> int:
+    """Returns the number of [S, S] matrices that these losses compare for a row, of the student or of the teacher."""
     return ("attention" in losses) * attention_heads + len(set(RELATIONS) & set(losses)) * relation_heads
 
 
-def losses_of(texts) -> dict[str, float]:
+def parse_losses(texts) -> dict[str, float]:
     """Returns {loss: its weight} of texts such as "hidden:0.5"; a name alone weighs 1.
 
     Raises:
@@ -162,10 +160,41 @@ def _number(text):
         return 0.0
 
 
+@dataclasses.dataclass(frozen=True)
+class DistillationOptions:
+    """A teacher of pretraining, and what is learned from it.
+
+    Attributes:
+        teacher: a checkpoint of any format.
+        losses: texts such as "hidden:0.5", as `parse_losses` reads them.
+        temperature: of soft targets.
+        layer: the teacher's layer whose attention and relations are learned, 1 being the lowest; None: its last.
+        relation_heads: parts into which queries, keys and values are cut; None: as many as the teacher has heads.
+
+    Raises:
+        ValueError: there is no teacher, or the losses are none.
+    """
+
+    teacher: str
+    losses: tuple[str, ...]
+    temperature: float = 2.0
+    layer: int | None = None
+    relation_heads: int | None = None
+    weights: Mapping[str, float] = dataclasses.field(init=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "weights", parse_losses(self.losses))
+        if not self.teacher:
+            raise ValueError(
+                "`objective=distillation` must come with `teacher`. Received none; name the model that teaches, a "
+                "checkpoint's directory."
+            )
+
+
 # === Distillation ===
 
 
-class DistillationTask(TrainableTask):
+class DistillationTask(RecordTask):
     """A student of a frozen teacher; see `tasks/base.py` for what the methods mean.
 
     The teacher is asked in the graph of the step. Its variables are not the model's, and neither trained nor saved.
@@ -185,8 +214,6 @@ class DistillationTask(TrainableTask):
         ValueError: student and teacher cannot be compared so.
     """
 
-    uses_pooler = False
-
     def __init__(
         self,
         config: EncoderConfig,
@@ -199,6 +226,7 @@ class DistillationTask(TrainableTask):
     ):
         self.config = config
         self.losses = dict(losses)
+        self.loss_weights = {f"{name}_loss": weight for name, weight in losses.items()}
         self.rematerialize = rematerialize
         self._teacher = teacher
         heads = teacher.config.heads_of(teacher.layer - 1)
@@ -214,32 +242,29 @@ class DistillationTask(TrainableTask):
         self.metric_names = (*masked, *(f"{name}_loss" for name in self._compared), "loss")
 
     def _check_heads(self):
-        own, theirs = (_heads(config, layer) for config, layer in self._layers())
-        if "attention" in self.losses and own[0] != theirs[0]:
+        student = self.config.heads_of(self.config.num_hidden_layers - 1)
+        teacher, heads = self._numbers.attention_heads, self._numbers.relation_heads
+        if "attention" in self.losses and student != teacher:
             raise ValueError(
                 f"The loss attention of `distillation_losses` must have a student with as many attention heads as its "
-                f"teacher's layer, {theirs[0]}. Received one with {own[0]}; take {', '.join(RELATIONS)} instead, or "
+                f"teacher's layer, {teacher}. Received one with {student}; take {', '.join(RELATIONS)} instead, or "
                 "another num_attention_heads."
             )
-        heads = self._numbers.relation_heads
-        if set(RELATIONS) & set(self.losses) and (own[1] % heads or theirs[1] % heads):
+        own, theirs = (
+            number * (config.hidden_size // config.num_attention_heads)
+            for number, config in ((student, self.config), (teacher, self._teacher.config))
+        )
+        if set(RELATIONS) & set(self.losses) and (own % heads or theirs % heads):
             raise ValueError(
-                f"`relation_heads` must divide the width of the student's attention, {own[1]}, and of the teacher's, "
-                f"{theirs[1]}. Received: {heads}; choose a common divisor."
+                f"`relation_heads` must divide the width of the student's attention, {own}, and of the teacher's, "
+                f"{theirs}. Received: {heads}; choose a common divisor."
             )
-
-    def _layers(self):
-        return (self.config, self.config.num_hidden_layers), (self._teacher.config, self._teacher.layer)
-
-    @property
-    def loss_weights(self):
-        return {f"{name}_loss": weight for name, weight in self.losses.items()}
 
     def build_model(self) -> keras.Model:
         inputs, width = keras_inputs(self.features), self._teacher.config.hidden_size
         maps = "hidden" in self.losses and width != self.config.hidden_size
         model = DistillationModel(
-            self.config, shown_by(self.losses), width=width if maps else None, rematerialize=self.rematerialize
+            self.config, required_outputs(self.losses), width=width if maps else None, rematerialize=self.rematerialize
         )
         return keras.Model(inputs, model(inputs), name="distillation")
 
@@ -257,9 +282,6 @@ class DistillationTask(TrainableTask):
             parts[f"{name}_loss"] = tf.math.divide_no_nan(total, denominators[COMPARISONS[name].weights])
         return parts
 
-    def example_losses(self, outputs, batch):
-        return None
-
     def collected(self, outputs, batch):
         """Returns what `metrics` divides, summed over each row, float32 [B] by name: `..._loss`, and the weights."""
         masked = self._masked_lm.collected(outputs, batch) if self._masked_lm else {}
@@ -276,15 +298,15 @@ class DistillationTask(TrainableTask):
         return scores | {"loss": sum(weight * scores[name] for name, weight in self.loss_weights.items())}
 
     def _sums(self, outputs, batch):
-        taught, sums = self._teacher(batch), {}
+        targets, sums = self._teacher(batch), {}
         for name in self._compared:
             comparison = COMPARISONS[name]
-            losses = comparison.losses(outputs, taught, batch, self._numbers)
+            losses = comparison.losses(outputs, targets, batch, self._numbers)
             sums[f"{name}_loss"] = tf.reduce_sum(losses * _weights(comparison.weights, batch), 1)
         return sums
 
 
-def unmasked(batch):
+def unmask_batch(batch):
     """Returns the batch with `input_ids` as they were before they were masked."""
     batch = {name: tf.convert_to_tensor(values) for name, values in batch.items()}
     return batch | {"input_ids": unmasked_ids(batch)}
@@ -292,19 +314,10 @@ def unmasked(batch):
 
 def _weights(name, batch):
     """Returns float32 [B, S] or [B, M]: 1 for what counts."""
-    weights = batch["input_mask"] if name == "tokens" else batch[name]
-    real = batch.get("is_real_example")
-    weights = tf.cast(weights, tf.float32)
-    return weights if real is None else weights * real[:, tf.newaxis]
+    return without_padding(batch["input_mask"] if name == "tokens" else batch[name], batch)
 
 
-def _heads(config, layer):
-    """Returns how many attention heads a layer has, and how wide they are together."""
-    heads = config.heads_of(layer - 1)
-    return heads, heads * (config.hidden_size // config.num_attention_heads)
-
-
-# === Teacher losses ===
+# === Teacher ===
 # The teacher of a student that learns on records: an encoder, and for some losses its masked-LM head.
 
 
@@ -312,35 +325,33 @@ _HEAD = "cls/predictions/.*"
 _PART_OF_HEAD = "cls/predictions/output_bias"
 
 
-def encoder_teacher(settings: Settings, student: Description, longest: int) -> Teacher:
-    """Reads the model that `teacher` names, with the outputs that the losses compare.
+def load_encoder_teacher(options: DistillationOptions, student: Description, longest: int) -> Teacher:
+    """Loads the model that teaches on records, with the outputs that the losses compare.
 
     To be called in the scope of the strategy.
 
     Args:
-        settings: those of `flags.distillation.OF_PRETRAINING`.
+        options: the teacher, and what is learned from it.
         student: without weights.
-        longest: row, in pieces.
+        longest: row, in tokens.
 
     Raises:
-        ValueError: settings contradict each other, or the teacher cannot teach this student so.
+        ValueError: the teacher cannot teach this student so.
     """
-    losses = losses_of(settings.distillation_losses)
-    _check(settings, losses)
-    checkpoint, described = open_teacher(settings.teacher, student, longest)
-    config, shown = described.config, shown_by([name for name in losses if name in COMPARISONS])
+    checkpoint, described = open_teacher(options.teacher, student, longest)
+    config, shown = described.config, required_outputs([name for name in options.weights if name in COMPARISONS])
     if config.is_decoder:
         raise ValueError(
             "`teacher` must see the texts on both sides of a piece, as its student does. Received "
-            f"{settings.teacher}, which learned left to right; name another."
+            f"{options.teacher}, which learned left to right; name another."
         )
     if "mlm_logits" in shown and _PART_OF_HEAD not in checkpoint.names:
         others = [name for name in COMPARISONS if "mlm_logits" not in COMPARISONS[name].shown]
         raise ValueError(
-            f"`teacher` must have a masked-LM head for the loss soft_targets. Received {settings.teacher}, which has "
+            f"`teacher` must have a masked-LM head for the loss soft_targets. Received {options.teacher}, which has "
             f"none; choose `distillation_losses` of {', '.join(others)}."
         )
-    layer = settings.teacher_layer or config.num_hidden_layers
+    layer = options.layer or config.num_hidden_layers
     if layer > config.num_hidden_layers:
         raise ValueError(
             f"`teacher_layer` must be one of the teacher's layers, 1 to {config.num_hidden_layers}. Received: {layer}."
@@ -349,23 +360,3 @@ def encoder_teacher(settings: Settings, student: Description, longest: int) -> T
     excuse = (*heads.others((_HEAD,) if "mlm_logits" in shown else ()), heads.POOLER)
     features = (*ENCODER_INPUTS, "sentence_ids", "masked_lm_positions")
     return Teacher(checkpoint, config, model, excuse, features, layer)
-
-
-def _check(settings, losses):
-    """Raises ValueError where there is no teacher, or a setting is for a loss that is not chosen."""
-    if not settings.teacher:
-        raise ValueError(
-            "`objective=distillation` must come with `teacher`. Received none; name the model that teaches, a "
-            "checkpoint's directory."
-        )
-    for name, of in (
-        ("distillation_temperature", ("soft_targets",)),
-        ("relation_heads", RELATIONS),
-        ("teacher_layer", OF_A_LAYER),
-    ):
-        if name in settings.given and not set(of) & set(losses):
-            raise ValueError(
-                f"`{name}` must come with {' or '.join(of)} among `distillation_losses`. Received "
-                f"{', '.join(losses)}; add one, or leave `{name}` out."
-            )
-    check_temperature(settings)

@@ -1,98 +1,113 @@
-"""The pretraining objectives by name."""
+"""The pretraining objectives by name: what each asks of the records, how its batches are made, and its task."""
 
 import dataclasses
-from collections.abc import Callable
+from typing import ClassVar
 
+from bert_tf.checkpoints.loading import Description
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.objectives.base import PretrainingTask, left_to_right, next_tokens
-from bert_tf.pretraining.objectives.distillation import DistillationTask, losses_of, predicts_masked, unmasked
+from bert_tf.pretraining.objectives.base import LeftToRightTask, PretrainingTask, next_tokens
+from bert_tf.pretraining.objectives.distillation import (
+    DistillationOptions,
+    DistillationTask,
+    load_encoder_teacher,
+    predicts_masked,
+    unmask_batch,
+)
 from bert_tf.pretraining.objectives.replaced_tokens import (
+    ReplacedTokenOptions,
     ReplacedTokensTask,
-    as_electra,
-    generator_of,
+    add_unmasked_ids,
+    make_generator_config,
     sampling_draws,
-    with_unmasked_ids,
+    to_electra_config,
 )
 from bert_tf.pretraining.records.batches import Records
 from bert_tf.tasks.base import Tensors, TrainableTask
+from bert_tf.tasks.distillation import Teacher
 from bert_tf.utils.names import SENTENCE_OBJECTIVES
-from bert_tf.utils.settings import Settings
-
-# === Objective ===
-# What an objective of pretraining is; `objectives.py` lists them all.
 
 
-def masked_lm(config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings) -> TrainableTask:
-    """Returns the task of masked LM, and of what the records ask of sentences."""
-    return PretrainingTask(config, sentence_objective, packed, settings.rematerialize)
-
-
-@dataclasses.dataclass(frozen=True)
 class Objective:
-    """One way to pretrain.
+    """Masked LM, and what the records ask of sentences (Devlin et al. 2018, section 3.1); the base of all others.
 
     Attributes:
-        make_task: from (configuration of the encoder, sentence objective, whether rows are packed, settings) to the
-            task.
-        of_batch: makes its batch of one for masked LM, in the graph; None: that is its batch.
+        name: of the objective, one of `names.OBJECTIVES`.
         is_decoder: whether a token sees itself and those before it only.
         draws_masks: whether records without masks get some as they are read.
-        masking: how, where the settings do not say: one of `names.MASKINGS`.
+        masking: how, where the user does not say: one of `names.MASKINGS`.
         takes_masks: whether records to train on may have masks already.
         sentence_objectives: those that it can learn besides. Of records with labels for sentences it learns the first
             one; "none" there: it leaves them out.
         takes_labels: whether records may have such labels.
-        draws: from (batch, seed, number of the batch in the run) to what is random in it beside its masks, by name.
-        config_of: from the configuration of the encoder to that with which the result is written.
-        generator_of: from the configuration and settings to that of a second encoder, which is trained beside it and
-            predicts the masked pieces; None: there is none.
-        is_taught: whether `make_task` is given a teacher besides, as `teacher`; the setting of that name says which.
-        settings: names of those that mean something with it alone.
-        identity: from the configuration and settings to what else decides the result, JSON values; a run that is
-            continued must have the same.
-        by_settings: from the settings to those of these attributes that they change.
+        transform_batch: makes its batch of one for masked LM, in the graph; None: that is its batch.
     """
 
-    make_task: Callable[..., TrainableTask] = masked_lm
-    of_batch: Callable[[Tensors], Tensors] | None = None
-    is_decoder: bool = False
-    draws_masks: bool = True
-    masking: str = "token"
-    takes_masks: bool = True
-    sentence_objectives: tuple[str, ...] = SENTENCE_OBJECTIVES
-    takes_labels: bool = True
-    draws: Callable[[Tensors, int, int], Tensors] = lambda batch, seed, number: {}
-    config_of: Callable[[EncoderConfig], EncoderConfig] = lambda config: config
-    generator_of: Callable[[EncoderConfig, Settings], EncoderConfig] | None = None
-    is_taught: bool = False
-    settings: tuple[str, ...] = ()
-    identity: Callable[[EncoderConfig, Settings], dict] = lambda config, settings: {}
-    by_settings: Callable[[Settings], dict] = lambda settings: {}
+    name: ClassVar[str] = "masked_lm"
+    is_decoder: ClassVar[bool] = False
+    masking: ClassVar[str] = "token"
+    takes_masks: ClassVar[bool] = True
+    sentence_objectives: ClassVar[tuple[str, ...]] = SENTENCE_OBJECTIVES
+    takes_labels: ClassVar[bool] = True
+    draws_masks = True
+    transform_batch = None
 
-    @property
-    def needs_labels(self) -> bool:
-        """Whether records must have labels for sentences."""
-        return "none" not in self.sentence_objectives
-
-    def check_records(self, name: str, several: list[Records]):
-        """Raises ValueError where records are not what this objective is learned from.
+    def make_task(
+        self,
+        config: EncoderConfig,
+        sentence_objective: str,
+        packed: bool,
+        rematerialize: bool = False,
+        teacher: Teacher | None = None,
+    ) -> TrainableTask:
+        """Returns the task to train.
 
         Args:
-            name: of the objective.
-            several: all records to train on.
+            config: of the encoder.
+            sentence_objective: "nsp", "sop" or "none".
+            packed: whether a row of the batches holds several examples.
+            rematerialize: as in `Encoder`.
+            teacher: what `load_teacher` returned.
         """
+        return PretrainingTask(config, sentence_objective, packed, rematerialize)
+
+    def draw(self, batch: Tensors, seed: int, number: int) -> Tensors:
+        """Returns what is random in batch `number` of the run in addition to its masks, by name."""
+        return {}
+
+    def written_config(self, config: EncoderConfig) -> EncoderConfig:
+        """Returns the configuration with which an encoder that was trained with `config` is written."""
+        return config
+
+    def generator_config(self, config: EncoderConfig) -> EncoderConfig | None:
+        """Returns the configuration of the generator that is trained in addition; None: there is none.
+
+        Raises:
+            ValueError: it cannot be one for the encoder of `config`.
+        """
+        return None
+
+    def load_teacher(self, student: Description, longest: int) -> Teacher | None:
+        """Loads the model that teaches `student` on rows of up to `longest` tokens; None: there is none."""
+        return None
+
+    def identity(self, config: EncoderConfig) -> dict:
+        """Returns what else decides the result, as JSON values; a run that is continued must have the same."""
+        return {}
+
+    def check_records(self, several: list[Records]):
+        """Raises ValueError where records to train on are not what this objective is learned from."""
         for records in several:
             if fault := self._fault(records):
                 must, received, remedy = fault
                 raise ValueError(
-                    f"Records for `objective={name}` must {must}. Received records {received}, such as "
+                    f"Records for `objective={self.name}` must {must}. Received records {received}, such as "
                     f"{records.paths[0]}; make them by create_pretraining_data with {remedy}, or choose another "
                     "`objective`."
                 )
 
     def _fault(self, records):
         """Returns what records must, what they are instead, and the setting that makes others; None: all is well."""
-        if self.needs_labels and not records.has_sentences:
+        if "none" not in self.sentence_objectives and not records.has_sentences:
             return "have labels for sentences", "without", f"`sentence_objective={self.sentence_objectives[0]}`"
         if not self.takes_labels and records.has_sentences:
             return "have no labels for sentences", "with some", "`sentence_objective=none`"
@@ -101,91 +116,106 @@ class Objective:
         return None
 
 
-# === Objectives ===
-# The objectives of pretraining, a row each: what one asks of the records, how its batches are made, and its task.
+class LeftToRight(Objective):
+    """Each next token from those before it (Devlin et al. 2018, section 5.1, "LTR")."""
+
+    name = "left_to_right"
+    is_decoder = True
+    draws_masks = False
+    sentence_objectives = ("none",)
+    transform_batch = staticmethod(next_tokens)
+
+    def make_task(self, config, sentence_objective, packed, rematerialize=False, teacher=None):
+        return LeftToRightTask(config, sentence_objective, packed, rematerialize)
 
 
-_OF_DISTILLATION = ("distillation_losses", "distillation_temperature", "teacher_layer", "relation_heads")
+class Albert(Objective):
+    """Masked n-grams, and the order of the two texts (Lan et al. 2019, sections 3.1 and 4.1)."""
+
+    name = "albert"
+    masking = "ngram"
+    sentence_objectives = ("sop",)
 
 
-def replaced_tokens(config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings) -> TrainableTask:
-    """Returns the task of a discriminator and the generator beside it."""
-    config = dataclasses.replace(config, has_pooler=False)
-    weight, generator = settings.discriminator_weight, generator_of(config, settings)
-    return ReplacedTokensTask(config, generator, packed, weight, settings.rematerialize)
+class Roberta(Objective):
+    """Other masks in each epoch, and nothing is asked of sentences (Liu et al. 2019, section 4)."""
+
+    name = "roberta"
+    takes_masks = False
+    sentence_objectives = ("none",)
+    takes_labels = False
 
 
-def _identity_of_replaced_tokens(config, settings):
-    generator = as_electra(generator_of(config, settings))  # the same from a BERT's configuration and from our own
-    return {"generator": generator.to_dict(), "discriminator_weight": settings.discriminator_weight}
+class Ernie(Objective):
+    """Phrases and names of a list are masked as one (Sun et al. 2019, section 3.2)."""
+
+    name = "ernie"
+    masking = "phrase"
 
 
-def distillation(
-    config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings, teacher: Callable
-) -> TrainableTask:
-    """Returns the task of a teacher's student; the teacher is as `DistillationTask` takes it."""
-    losses, heads = losses_of(settings.distillation_losses), settings.relation_heads
-    return DistillationTask(
-        config, teacher, losses, settings.distillation_temperature, heads, packed, settings.rematerialize
-    )
+class Electra(Objective):
+    """Telling which tokens a small generator, trained in addition, filled in (Clark et al. 2020)."""
+
+    name = "electra"
+    sentence_objectives = ("none",)
+    transform_batch = staticmethod(add_unmasked_ids)
+
+    def __init__(self, options: ReplacedTokenOptions):
+        self.options = options
+
+    def make_task(self, config, sentence_objective, packed, rematerialize=False, teacher=None):
+        config = dataclasses.replace(config, has_pooler=False)
+        weight = self.options.discriminator_weight
+        return ReplacedTokensTask(config, self.generator_config(config), packed, weight, rematerialize)
+
+    def draw(self, batch, seed, number):
+        return sampling_draws(batch, seed, number)
+
+    def written_config(self, config):
+        return to_electra_config(config)
+
+    def generator_config(self, config):
+        return make_generator_config(config, self.options)
+
+    def identity(self, config):
+        # The same from a BERT's configuration and from the one that is written.
+        generator = to_electra_config(self.generator_config(config))
+        return {"generator": generator.to_dict(), "discriminator_weight": self.options.discriminator_weight}
 
 
-def _where_nothing_is_masked(settings: Settings) -> dict:
-    """Where no loss is of masked places, texts are read as they are."""
-    masked = predicts_masked(losses_of(settings.distillation_losses))
-    return {} if masked else {"of_batch": unmasked, "draws_masks": False}
+class Distillation(Objective):
+    """A teacher's outputs on the same texts, with masked LM or without.
 
-
-def _identity_of_distillation(config, settings):
-    return {name: settings.get(name) for name in _OF_DISTILLATION}
-
-
-# By the value of --objective; `names.OBJECTIVES` lists them for the flag.
-OBJECTIVES = {
-    "masked_lm": Objective(),
-    "left_to_right": Objective(
-        make_task=left_to_right, of_batch=next_tokens, is_decoder=True, draws_masks=False, sentence_objectives=("none",)
-    ),
-    # Lan et al. 2019, sections 3.1 and 4.1: n-grams, and the order of the two texts.
-    "albert": Objective(masking="ngram", sentence_objectives=("sop",)),
-    # Liu et al. 2019, section 4: other masks in each epoch, and nothing is asked of sentences.
-    "roberta": Objective(takes_masks=False, sentence_objectives=("none",), takes_labels=False),
-    # Sun et al. 2019, section 3.2: phrases and names of a list are masked as one.
-    "ernie": Objective(masking="phrase"),
-    "electra": Objective(
-        replaced_tokens,
-        of_batch=with_unmasked_ids,
-        sentence_objectives=("none",),
-        draws=sampling_draws,
-        config_of=as_electra,
-        generator_of=generator_of,
-        settings=("generator_size", "generator_config_file", "discriminator_weight"),
-        identity=_identity_of_replaced_tokens,
-    ),
-    "distillation": Objective(
-        distillation,
-        sentence_objectives=("none",),
-        is_taught=True,
-        settings=("teacher", *_OF_DISTILLATION),
-        identity=_identity_of_distillation,
-        by_settings=_where_nothing_is_masked,
-    ),
-}
-
-
-def objective_of(settings: Settings) -> Objective:
-    """Returns the row of the setting `objective`, as the other settings change it.
-
-    Raises:
-        ValueError: a setting was given that means something with another one alone, or is wrong.
+    Texts are read unmasked where no loss is of masked tokens.
     """
-    objective = OBJECTIVES[settings.objective]
-    for name, other in OBJECTIVES.items():
-        alone = settings.given & (set(other.settings) - set(objective.settings))
-        if alone:
-            raise ValueError(
-                f"`{min(alone)}` must come with `objective={name}`. Received it with `objective={settings.objective}`; "
-                "leave it out, or choose that objective."
-            )
-    changes = objective.by_settings(settings)
-    return dataclasses.replace(objective, **changes) if changes else objective
+
+    name = "distillation"
+    sentence_objectives = ("none",)
+
+    def __init__(self, options: DistillationOptions):
+        self.options = options
+        self.draws_masks = predicts_masked(options.weights)
+        self.transform_batch = None if self.draws_masks else unmask_batch
+
+    def make_task(self, config, sentence_objective, packed, rematerialize=False, teacher=None):
+        options = self.options
+        return DistillationTask(
+            config, teacher, options.weights, options.temperature, options.relation_heads, packed, rematerialize
+        )
+
+    def load_teacher(self, student, longest):
+        return load_encoder_teacher(self.options, student, longest)
+
+    def identity(self, config):
+        options = self.options
+        return {
+            "distillation_losses": list(options.losses),
+            "distillation_temperature": options.temperature,
+            "teacher_layer": options.layer,
+            "relation_heads": options.relation_heads,
+        }
+
+
+OBJECTIVES = {
+    objective.name: objective for objective in (Objective, LeftToRight, Electra, Albert, Roberta, Ernie, Distillation)
+}

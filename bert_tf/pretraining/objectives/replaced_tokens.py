@@ -1,4 +1,4 @@
-"""Replaced-token detection (ELECTRA, Clark et al. 2020): which pieces of a row did a small network fill in?"""
+"""Replaced-token detection (ELECTRA, Clark et al. 2020): which tokens of a row did a small network fill in?"""
 
 import dataclasses
 
@@ -10,9 +10,7 @@ from bert_tf.data.features import keras_inputs
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.replaced_tokens import ReplacedTokenPretrainer
-from bert_tf.pretraining.objectives.base import PretrainingTask, unmasked_ids
-from bert_tf.tasks.base import TrainableTask
-from bert_tf.utils.settings import Settings
+from bert_tf.pretraining.objectives.base import PretrainingTask, RecordTask, unmasked_ids, without_padding
 
 # === Generators ===
 # The two networks of replaced-token detection: how large the generator is, and as what both are written.
@@ -21,12 +19,29 @@ from bert_tf.utils.settings import Settings
 _FAMILY = "electra"  # as which both networks are written
 # The generator reads the discriminator's tables.
 _SHARED = ("vocab_size", "max_position_embeddings", "type_vocab_size", "task_type_vocab_size", "first_position")
+DISCRIMINATOR_WEIGHT = 50.0  # the paper's, section 3.1
 
 
-def as_electra(config: EncoderConfig) -> EncoderConfig:
+@dataclasses.dataclass(frozen=True)
+class ReplacedTokenOptions:
+    """The generator, and how much its discriminator counts.
+
+    Attributes:
+        generator_size: the generator's share of the discriminator's width, heads and intermediate width; it has as
+            many layers.
+        generator_config_file: the generator's configuration, instead.
+        discriminator_weight: of the discriminator's loss, next to 1 of the generator's.
+    """
+
+    generator_size: float = 0.25
+    generator_config_file: str | None = None
+    discriminator_weight: float = DISCRIMINATOR_WEIGHT
+
+
+def to_electra_config(config: EncoderConfig) -> EncoderConfig:
     """Returns the configuration with which either network is written: that of an ELECTRA, where it can be one.
 
-    It can where rows and pieces are the same, and no setting is another that ELECTRA has no name for; else the family
+    It can where rows and tokens are the same, and no setting is another that ELECTRA has no name for; else the family
     stays. Tools that know ELECTRA then read it, and classifiers on it have ELECTRA's head of two layers.
     """
     here, there = families.family(config.model_type), families.family(_FAMILY)
@@ -37,37 +52,27 @@ def as_electra(config: EncoderConfig) -> EncoderConfig:
     return dataclasses.replace(config, model_type=_FAMILY, embedding_size=config.embedding_width, **there.fixed)
 
 
-def generator_of(config: EncoderConfig, settings: Settings) -> EncoderConfig:
+def make_generator_config(config: EncoderConfig, options: ReplacedTokenOptions) -> EncoderConfig:
     """Returns the generator's configuration, of a discriminator's.
-
-    Args:
-        config: of the discriminator.
-        settings: `generator_config_file`, or `generator_size`: its share of width, heads and intermediate width, with
-            as many layers.
 
     Raises:
         ValueError: it is as large as the discriminator or larger, or its tables are others.
     """
-    if settings.generator_config_file and "generator_size" in settings.given:
-        raise ValueError(
-            "`generator_config_file` must come without `generator_size`. Received both: "
-            f"{settings.generator_config_file} and {settings.generator_size}; leave one of them out."
-        )
-    if settings.generator_config_file:
-        generator = _read(settings.generator_config_file, config)
-        origin = f"`generator_config_file={settings.generator_config_file}`"
+    if options.generator_config_file:
+        generator = _read_generator(options.generator_config_file, config)
+        origin = f"`generator_config_file={options.generator_config_file}`"
     else:
-        generator, origin = _shrunk(config, settings.generator_size), f"`generator_size={settings.generator_size}`"
-    if _weights(generator) >= _weights(config):
+        generator, origin = _shrink(config, options.generator_size), f"`generator_size={options.generator_size}`"
+    if _count_weights(generator) >= _count_weights(config):
         raise ValueError(
             "The generator must be smaller than the discriminator, whose task would be too hard beside an equal: a "
-            f"quarter to a half as wide. Received {origin}: {_weights(generator):,} weights in its layers, and "
-            f"{_weights(config):,} in the discriminator's; make it smaller."
+            f"quarter to a half as wide. Received {origin}: {_count_weights(generator):,} weights in its layers, and "
+            f"{_count_weights(config):,} in the discriminator's; make it smaller."
         )
     return generator
 
 
-def _shrunk(config, share):
+def _shrink(config, share):
     if not 0 < share <= 1:
         raise ValueError(
             f"`generator_size` must be a share of the discriminator's, above 0 and below 1. Received: {share}; try "
@@ -86,7 +91,7 @@ def _shrunk(config, share):
     )
 
 
-def _read(path, config):
+def _read_generator(path, config):
     generator = EncoderConfig.load(path)
     other = [name for name in _SHARED if getattr(generator, name) != getattr(config, name)]
     if other:
@@ -99,7 +104,7 @@ def _read(path, config):
     return dataclasses.replace(generator, model_type=config.model_type, **shared)
 
 
-def _weights(config):
+def _count_weights(config):
     """Returns how many numbers the matrices of all layers have: what decides how much is computed."""
     layer = config.hidden_size * (4 * config.hidden_size + 2 * config.intermediate_size)
     return config.num_hidden_layers * layer
@@ -108,25 +113,23 @@ def _weights(config):
 # === Replaced tokens ===
 
 
-DISCRIMINATOR_WEIGHT = 50.0  # the paper's, section 3.1
 _SAMPLING = 0x5EED  # keeps these draws apart from others of the same run
 
 
-class ReplacedTokensTask(TrainableTask):
-    """What run_pretraining trains by `objective=electra`; see `tasks/base.py` for what the methods mean.
+class ReplacedTokensTask(RecordTask):
+    """A generator that fills in masked tokens, and a discriminator that finds them; see `tasks/base.py`.
 
     The loss is the generator's of masked LM, a mean over the predictions, plus `weight` times the discriminator's, a
-    mean over all pieces, [CLS] and [SEP] included. A piece that the generator guessed right is not replaced.
+    mean over all tokens, [CLS] and [SEP] included. A token that the generator guessed right is not replaced.
 
     Args:
         config: of the discriminator, without a pooler from here on: nothing would teach it.
-        generator: of the generator, as `generators.generator_of` makes it.
+        generator: of the generator, as `make_generator_config` makes it.
         packed: rows hold several examples each.
         weight: see above.
         rematerialize: as in `Encoder`.
     """
 
-    uses_pooler = False
     head = ("cls/replaced_tokens/.*", "generator/.*")
 
     def __init__(
@@ -139,23 +142,14 @@ class ReplacedTokensTask(TrainableTask):
     ):
         self.generator = generator
         self.rematerialize = rematerialize
-        self._masked_lm = PretrainingTask(config, "none", packed)
         self.config = config
-        self.loss_weights = {**self._masked_lm.loss_weights, "replaced_loss": weight}
-
-    @property
-    def features(self):
-        return (*self._masked_lm.features, "masked_lm_weights", "unmasked_ids", "sampling_draws")
-
-    @property
-    def targets(self):
-        return self._masked_lm.targets
-
-    @property
-    def metric_names(self):
-        of_generator = (name for name in self._masked_lm.metric_names if name != "loss")
+        masked_lm = self._masked_lm = PretrainingTask(config, "none", packed)
+        self.features = (*masked_lm.features, "masked_lm_weights", "unmasked_ids", "sampling_draws")
+        self.targets = masked_lm.targets
+        self.loss_weights = {**masked_lm.loss_weights, "replaced_loss": weight}
+        of_generator = (name for name in masked_lm.metric_names if name != "loss")
         own = ("accuracy", "accuracy_of_commonest", "loss", "precision", "recall", "share")
-        return (*of_generator, *(f"replaced_{name}" for name in own), "loss")
+        self.metric_names = (*of_generator, *(f"replaced_{name}" for name in own), "loss")
 
     def build_model(self) -> keras.Model:
         inputs = keras_inputs(self.features)
@@ -163,27 +157,24 @@ class ReplacedTokensTask(TrainableTask):
         return keras.Model(inputs, model(inputs), name="replaced_tokens")
 
     def denominators(self, batch):
-        replaced = tf.reduce_sum(_weights_replaced_tokens(batch))
-        return {**self._masked_lm.denominators(batch), "replaced_weights": replaced}
+        tokens = tf.reduce_sum(without_padding(batch["input_mask"], batch))
+        return {**self._masked_lm.denominators(batch), "replaced_weights": tokens}
 
     def loss_parts(self, outputs, batch, denominators):
         sums = tf.reduce_sum(_sums(outputs, batch)["replaced_loss"])
         parts = self._masked_lm.loss_parts(outputs, batch, denominators)
         return {**parts, "replaced_loss": tf.math.divide_no_nan(sums, denominators["replaced_weights"])}
 
-    def example_losses(self, outputs, batch):
-        return None
-
     def collected(self, outputs, batch):
-        """Returns what `metrics` divides, summed over each row.
+        """Returns the sums of losses, correct answers and weights of both networks over each row.
 
         Args:
             outputs: of the model.
             batch: with `input_mask` and what `PretrainingTask.collected` asks for.
 
         Returns:
-            what that returns of the generator, and float32 [B] by name: replaced_loss; replaced_correct, pieces that
-            were told rightly; replaced_weights, all pieces; replaced_tokens, those that were replaced; replaced_told,
+            what that returns of the generator, and float32 [B] by name: replaced_loss; replaced_correct, tokens that
+            were told rightly; replaced_weights, all tokens; replaced_tokens, those that were replaced; replaced_told,
             those that were said to be; replaced_found, both.
         """
         return {**self._masked_lm.collected(outputs, batch), **_sums(outputs, batch)}
@@ -191,7 +182,7 @@ class ReplacedTokensTask(TrainableTask):
     def metrics(self, outputs, rows=None):
         """Returns the scores of both networks, of what `collected` kept of all rows, and `loss`, the sum as trained.
 
-        `replaced_share` is that of replaced pieces, and `replaced_accuracy_of_commonest` what the answer "never", or
+        `replaced_share` is that of replaced tokens, and `replaced_accuracy_of_commonest` what the answer "never", or
         "always", would get. Precision and recall are 0 where nothing was said to be replaced, or nothing was.
         """
         kept = {name: values for name, values in outputs.items() if name.startswith("masked_lm_")}
@@ -211,15 +202,9 @@ class ReplacedTokensTask(TrainableTask):
         return scores | {"loss": sum(weight * scores[name] for name, weight in self.loss_weights.items())}
 
 
-def _weights_replaced_tokens(batch):
-    """Returns float32 [B, S]: 1 for a piece of an example."""
-    weights, real = tf.cast(batch["input_mask"], tf.float32), batch.get("is_real_example")
-    return weights if real is None else weights * real[:, tf.newaxis]
-
-
 def _sums(outputs, batch):
     """Returns the discriminator's part of `collected`."""
-    logits, weights = outputs["replaced_logits"], _weights_replaced_tokens(batch)
+    logits, weights = outputs["replaced_logits"], without_padding(batch["input_mask"], batch)
     labels, told = outputs["replaced"], tf.cast(logits > 0, tf.float32)
     values = {
         "loss": tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits),
@@ -232,7 +217,7 @@ def _sums(outputs, batch):
     return {f"replaced_{name}": tf.reduce_sum(value * weights, axis=1) for name, value in values.items()}
 
 
-def with_unmasked_ids(batch):
+def add_unmasked_ids(batch):
     """Returns the batch with `unmasked_ids`, int32 [B, S]."""
     return batch | {"unmasked_ids": unmasked_ids(batch)}
 

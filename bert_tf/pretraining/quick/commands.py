@@ -16,40 +16,68 @@ from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary, vocabulary_i
 from bert_tf.utils import text_files
 from bert_tf.utils.files import content_of
 from bert_tf.utils.names import MASK, number_of
-from bert_tf.utils.settings import Settings, command_line
+from bert_tf.utils.settings import command_line
 from bert_tf.utils.subprocesses import display_path
 
-# === Inputs ===
-# What a run is given, looked at before it begins: what is wrong with it is said now, and not after minutes.
-
-
-# === Commands ===
-# The programs that a run consists of, with their flags.
+# === Options and inputs ===
+# What a run is given, and what is wrong with it: said before it begins, and not after minutes.
 
 
 _PATHS = ("input_file", "eval_file", "teacher", "vocab_file")
-# Whatever changes the result, but for the minutes: with more of them, a run that had too few goes on.
-_DECISIVE = (
-    *_PATHS, "vocab_size", "do_lower_case", "input_format", "text_column", "document_start", "language", "precision",
-    "seed",
-)  # fmt: skip
+# What does not change the result; with more minutes, a run that had too few goes on.
+_INDIFFERENT = ("output_dir", "minutes", "text_flags")
 
 
-def check_inputs(settings: Settings, recipe: SizeRecipe):
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class QuickOptions:
+    """The text, vocabulary or teacher that a small encoder is made of, and the minutes it may take.
+
+    Attributes:
+        input_file: files, globs or folders of text.
+        eval_file: text that is not trained on, to score on.
+        teacher: a model's folder, some of whose layers the encoder begins as.
+        vocab_file: the vocabulary; None: the teacher's, or one of `vocab_size` tokens is learned.
+        vocab_size: see there.
+        do_lower_case: None: as the vocabulary says.
+        input_format, text_column, document_start, language: how text is read.
+        precision: what layers compute in; "auto": as the processor does fast.
+        seed: of all that is drawn.
+        output_dir: where the encoder goes.
+        minutes: for all.
+        text_flags: those flags for reading text that are passed on to the programs that read it.
+    """
+
+    input_file: list[str]
+    eval_file: list[str] | None = None
+    teacher: str | None = None
+    vocab_file: str | None = None
+    vocab_size: int
+    do_lower_case: bool | None = None
+    input_format: str | None = None
+    text_column: str = "text"
+    document_start: str | None = None
+    language: str = "en"
+    precision: str = "auto"
+    seed: int = 0
+    output_dir: str
+    minutes: float
+    text_flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def check_inputs(options: QuickOptions, recipe: SizeRecipe):
     """Raises ValueError where texts, vocabulary or teacher are not there, or not what they must be."""
-    _check_alternatives(settings)
-    _check_texts(settings)
-    if settings.vocab_file:
-        _check_vocabulary(settings.vocab_file)
-    if settings.teacher:
-        _check_teacher(settings.teacher, recipe)
+    _check_texts(options)
+    if options.vocab_file:
+        _check_vocabulary(options.vocab_file)
+    if options.teacher:
+        _check_teacher(options.teacher, recipe)
 
 
 def check_vocabulary_size(size: int, path: str | os.PathLike, width: int):
-    """Raises ValueError where an encoder of this width cannot begin: its embeddings are made of how pieces neighbour.
+    """Raises ValueError where an encoder is wider than the vocabulary: its embeddings begin as neighbours' vectors.
 
     Args:
-        size: pieces of the vocabulary.
+        size: tokens of the vocabulary.
         path: where it lies.
         width: of the encoder.
     """
@@ -73,47 +101,25 @@ def check_rows(rows: Mapping[int, int], recipe: SizeRecipe):
             )
 
 
-def depth_of(teacher: str) -> int:
-    """Returns how many layers a teacher has.
-
-    Raises:
-        ValueError: its configuration is missing or wrong.
-    """
-    return EncoderConfig.load(teacher).num_hidden_layers
-
-
-def identity(settings: Settings, recipe: SizeRecipe) -> dict:
-    """Returns what decides the result, as JSON values."""
-    values = {name: settings.get(name) for name in _DECISIVE}
+def identity(options: QuickOptions, recipe: SizeRecipe) -> dict:
+    """Returns the options, files' contents and recipe that decide the result, as JSON values."""
+    values = {name: value for name, value in dataclasses.asdict(options).items() if name not in _INDIFFERENT}
     for name in _PATHS:
         path = values[name]
         values[name] = [*map(os.path.abspath, path)] if isinstance(path, list) else path and os.path.abspath(path)
-    texts = [
-        path
-        for names in (settings.input_file, settings.eval_file)
-        if names
-        for path in text_files.find_text_files(names)
-    ]
-    paths = [*texts, *([settings.vocab_file] if settings.vocab_file else [])]
+    paths = [path for texts in _texts(options) for path in texts]
+    paths += [options.vocab_file] if options.vocab_file else []
     contents = {os.path.abspath(path): content_of(path) for path in paths}
     return {**values, "contents": contents, "recipe": recipe.to_dict()}
 
 
-def _check_alternatives(settings):
-    if settings.teacher and settings.vocab_file:
-        raise ValueError(
-            "`teacher` must come without `vocab_file`, for the student has the teacher's vocabulary. Received both: "
-            f"{settings.teacher} and {settings.vocab_file}; leave one of them out."
-        )
-    if "vocab_size" in settings.given and (settings.teacher or settings.vocab_file):
-        raise ValueError(
-            "`vocab_size` must come without `vocab_file` and `teacher`, which have a vocabulary. Received "
-            f"{settings.vocab_size} and {settings.vocab_file or settings.teacher}; leave one of them out."
-        )
+def _texts(options):
+    """Returns the files of text to train on, and those of held-out text, if there is some."""
+    return [text_files.find_text_files(texts) for texts in (options.input_file, options.eval_file) if texts]
 
 
-def _check_texts(settings):
-    found = [text_files.find_text_files(texts) for texts in (settings.input_file, settings.eval_file) if texts]
+def _check_texts(options):
+    found = _texts(options)
     for paths in found:
         if not any(map(os.path.getsize, paths)):
             raise ValueError(
@@ -136,7 +142,7 @@ def _check_teacher(teacher, recipe):
             f"Received {teacher}, where there is none; name another teacher, or train without one."
         )
     _check_vocabulary(path)
-    depth = depth_of(teacher)
+    depth = EncoderConfig.load(teacher).num_hidden_layers
     if depth <= recipe.layers:
         raise ValueError(
             f"`teacher` must have more than the {recipe.layers} layers of its student. Received {teacher} with "
@@ -153,10 +159,10 @@ def _check_vocabulary(path):
 
 
 # === Commands ===
+# The programs that a run consists of, with their flags.
 
 
 WORK = "work"  # in the output directory: all that the result does not consist of
-_OF_TEXT = ("input_format", "text_column", "document_start", "language")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,157 +171,114 @@ class Command:
 
     Attributes:
         program, flags: see there.
-        anew: a folder that must not be there when it starts.
+        fresh: a folder that must not be there when it starts.
     """
 
     program: str
     flags: Mapping[str, Any]
-    anew: pathlib.Path | None = None
+    fresh: pathlib.Path | None = None
 
     def words(self) -> list[str]:
-        """Returns what is executed."""
-        return [display_path(sys.executable), "-m", "bert_tf", self.program, *command_line(_as_texts(self.flags))]
+        """Returns the command line: lists with commas, false as text; true by the name of its flag alone."""
+        texts = {}
+        for name, value in self.flags.items():
+            value = ",".join(map(str, value)) if isinstance(value, list) else value
+            texts[name] = "false" if value is False else value
+        return [display_path(sys.executable), "-m", "bert_tf", self.program, *command_line(texts)]
 
     def __str__(self):
         """Returns it on one line, for a shell."""
         return shlex.join(self.words())
 
 
-@dataclasses.dataclass(frozen=True)
 class Commands:
     """The command of each step.
 
-    Attributes:
-        settings: the flags of pretrain_small, --precision settled.
+    Args:
+        options: of the run, the precision settled.
         recipe: how the encoder is made.
         depth: layers of the teacher, if there is one.
+
+    Attributes:
+        options, recipe: as given.
+        folder: where the result lies.
+        work: where all else lies.
+        config_file: of an encoder that begins from random weights.
+        calibration_folder: where the calibration trains.
+        vocab_file: that of the user or the teacher, or the one that is learned.
     """
 
-    settings: Settings
-    recipe: SizeRecipe
-    depth: int = 0
-
-    @property
-    def folder(self) -> pathlib.Path:
-        """Where the result lies."""
-        return pathlib.Path(self.settings.output_dir)
-
-    @property
-    def work(self) -> pathlib.Path:
-        """Where the rest lies."""
-        return self.folder / WORK
-
-    @property
-    def config_file(self) -> pathlib.Path:
-        """Of a network that begins from random weights."""
-        return self.work / "bert_config.json"
-
-    @property
-    def calibration_folder(self) -> pathlib.Path:
-        """Where the calibration trains."""
-        return self.work / "calibration"
-
-    @property
-    def vocab_file(self) -> pathlib.Path:
-        """That of the user or the teacher, or the one that is learned."""
-        settings = self.settings
-        if settings.teacher:
-            return pathlib.Path(vocabulary_in(settings.teacher))
-        return pathlib.Path(settings.vocab_file) if settings.vocab_file else self.work / VOCAB_FILE
+    def __init__(self, options: QuickOptions, recipe: SizeRecipe, depth: int = 0):
+        self.options, self.recipe, self._depth = options, recipe, depth
+        self.folder = pathlib.Path(options.output_dir)
+        self.work = self.folder / WORK
+        self.config_file = self.work / "bert_config.json"
+        self.calibration_folder = self.work / "calibration"
+        given = vocabulary_in(options.teacher) if options.teacher else options.vocab_file
+        self.vocab_file = pathlib.Path(given or self.work / VOCAB_FILE)
+        self._first_folder = self.work / "first_weights"
+        self._record_files = {length: self.work / f"records-{length}.tfrecord" for length in recipe.row_lengths}
+        self._held_out_file = self.work / "held_out.tfrecord"
+        self._case = {} if options.do_lower_case is None else {"do_lower_case": options.do_lower_case}
 
     def before_training(self) -> dict[str, Command]:
-        """Returns the steps by name, in order, that make what is trained on and what begins."""
-        settings, steps = self.settings, {}
-        if not (settings.teacher or settings.vocab_file):
-            steps["vocabulary"] = self._vocabulary()
-        for length in self.recipe.row_lengths:
-            steps[f"records of {length}"] = self._records(settings.input_file, self._record_file(length), length)
-        if settings.eval_file:
+        """Returns the steps by name, in order, that make the records and the weights to begin with."""
+        options, steps = self.options, {}
+        if not (options.teacher or options.vocab_file):
+            flags = {"input_file": options.input_file, "output_file": self.vocab_file, "vocab_size": options.vocab_size}
+            steps["vocabulary"] = Command("train_vocabulary", {**flags, **options.text_flags, **self._case})
+        for length, path in self._record_files.items():
+            steps[f"records of {length}"] = self._records(options.input_file, path, length)
+        if options.eval_file:
             length = self.recipe.phases[-1].row_length
-            steps["held-out records"] = self._records(settings.eval_file, self._held_out_file, length)
-        if settings.teacher:
-            steps["first weights"] = self._first_weights()
+            steps["held-out records"] = self._records(options.eval_file, self._held_out_file, length)
+        if options.teacher:
+            layers = spread_layers(self.recipe.layers, self._depth)
+            flags = {"model": options.teacher, "layers": layers, "output_dir": self._first_folder}
+            steps["first weights"] = Command("surgery", {**flags, **self._case}, fresh=self._first_folder)
         return steps
 
     def rows(self) -> dict[int, int]:
         """Returns how many rows of each length the records have, once they are made."""
-        return {length: number_of_rows(self._record_file(length)) for length in self.recipe.row_lengths}
+        return {length: number_of_rows(path) for length, path in self._record_files.items()}
 
     def calibration(self) -> Command:
         """Returns the training of `TRIAL_STEPS` in each phase."""
         steps = [TRIAL_STEPS] * len(self.recipe.phases)
-        return self._training(steps, self.calibration_folder, TRIAL_CHECKPOINTS, anew=self.calibration_folder)
+        return self._training(steps, self.calibration_folder, TRIAL_CHECKPOINTS, fresh=self.calibration_folder)
 
     def training(self, steps: Sequence[int]) -> Command:
         """Returns the training of so many steps in each phase."""
         return self._training(steps, self.folder, CHECKPOINTS)
 
-    def _vocabulary(self):
-        flags = {"input_file": self.settings.input_file, "output_file": self.vocab_file}
-        return Command("train_vocabulary", {**flags, "vocab_size": self.settings.vocab_size, **self._of_text()})
-
     def _records(self, texts, path, length):
         flags = {"input_file": texts, "output_file": path, "vocab_file": self.vocab_file, "max_seq_length": length}
-        seed = {"random_seed": self.settings.seed}
-        return Command("create_pretraining_data", {**flags, **self.recipe.records, **seed, **self._of_text()})
+        flags |= {**self.recipe.records, "random_seed": self.options.seed}
+        return Command("create_pretraining_data", {**flags, **self.options.text_flags, **self._case})
 
-    def _first_weights(self):
-        folder, layers = self._first_folder, spread_layers(self.recipe.layers, self.depth)
-        flags = {"model": self.settings.teacher, "layers": layers, "output_dir": folder}
-        return Command("surgery", {**flags, **self._case()}, anew=folder)
-
-    def _training(self, steps, folder, checkpoints, anew=None):
-        recipe, settings, total = self.recipe, self.settings, sum(steps)
+    def _training(self, steps, folder, checkpoints, fresh=None):
+        recipe, options, total = self.recipe, self.options, sum(steps)
         phases = zip(recipe.phases, steps, strict=True)
+        if options.teacher:
+            start = {"init_checkpoint": self._first_folder, "teacher": options.teacher}
+        else:
+            start = {"bert_config_file": self.config_file, "vocab_file": self.vocab_file}
+        masked = recipe.pretraining.get("masked_lm_prob")  # of the shortest rows; longer ones have room in proportion
+        most = {"max_predictions_per_seq": math.ceil(masked * recipe.row_lengths[0])} if masked else {}
         flags = {
-            "input_file": [self._record_file(length) for length in recipe.row_lengths],
+            "input_file": list(self._record_files.values()),
             "output_dir": folder,
             "do_train": True,
-            **self._begins_as(),
-            **self._case(),
+            **start,
+            **self._case,
             "phases": ",".join(f"{phase.row_length}x{count}@{phase.batch_size}" for phase, count in phases),
             "num_warmup_steps": max(1, min(recipe.warmup_steps, total // 5)),
-            **self._masks(),
+            **most,
             **recipe.pretraining,
-            "precision": settings.precision,
-            "seed": settings.seed,
+            "precision": options.precision,
+            "seed": options.seed,
             "save_checkpoints_steps": -(-total // checkpoints),
             "keep_checkpoints": 1,
         }
-        scored = {"eval_file": self._held_out_file, "do_eval": True} if settings.eval_file else {}
-        return Command("run_pretraining", flags | scored, anew)
-
-    def _begins_as(self):
-        if self.settings.teacher:
-            return {"init_checkpoint": self._first_folder, "teacher": self.settings.teacher}
-        return {"bert_config_file": self.config_file, "vocab_file": self.vocab_file}
-
-    def _masks(self):
-        """Returns how many pieces a row of the shortest has masked at most: room for all that are asked for."""
-        share = self.recipe.pretraining.get("masked_lm_prob")
-        return {"max_predictions_per_seq": math.ceil(share * self.recipe.row_lengths[0])} if share else {}
-
-    def _of_text(self):
-        """Returns the flags for reading text that the user gave."""
-        return {name: self.settings.get(name) for name in _OF_TEXT if name in self.settings.given} | self._case()
-
-    def _case(self):
-        lower = self.settings.do_lower_case
-        return {} if lower is None else {"do_lower_case": lower}
-
-    @property
-    def _first_folder(self):
-        return self.work / "first_weights"
-
-    @property
-    def _held_out_file(self):
-        return self.work / "held_out.tfrecord"
-
-    def _record_file(self, length):
-        return self.work / f"records-{length}.tfrecord"
-
-
-def _as_texts(flags):
-    """Returns the flags as they are typed: lists with commas, false as text; true stays, and is typed by its name."""
-    texts = {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in flags.items()}
-    return {name: "false" if value is False else value for name, value in texts.items()}
+        scored = {"eval_file": self._held_out_file, "do_eval": True} if options.eval_file else {}
+        return Command("run_pretraining", flags | scored, fresh)

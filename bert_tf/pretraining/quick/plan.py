@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import itertools
 import json
 import math
 import pathlib
@@ -13,19 +14,14 @@ from bert_tf.utils.files import write_text
 from bert_tf.utils.json_files import read_object
 
 # === Recipe ===
-# What a recipe of `flags.recipes` says, as the other modules here read it.
-
-
-# === Plan ===
-# How many steps fit into the minutes: what was measured, and what follows from it. No clock is read here.
 
 
 @dataclasses.dataclass(frozen=True)
 class PlannedPhase:
-    """A part of the training.
+    """One part of the training: sequence length, share of the steps, batch size.
 
     Attributes:
-        row_length: pieces of a row.
+        row_length: tokens of a row.
         share: of all steps, over 0, at most 1.
         batch_size: rows of a step.
     """
@@ -37,7 +33,7 @@ class PlannedPhase:
 
 @dataclasses.dataclass(frozen=True)
 class SizeRecipe:
-    """How a small encoder is made.
+    """The phases, flags and size by which a small encoder is made.
 
     Attributes:
         phases: of the training, in order; their shares add up to 1.
@@ -67,11 +63,11 @@ class SizeRecipe:
 
     @property
     def row_lengths(self) -> list[int]:
-        """Those of all phases, each once, the shortest first."""
+        """The row lengths of all phases, each once, the shortest first."""
         return sorted({phase.row_length for phase in self.phases})
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns it all as JSON gives it back."""
+        """Returns all attributes as JSON gives them back."""
         return json.loads(json.dumps(dataclasses.asdict(self)))
 
 
@@ -81,6 +77,7 @@ def spread_layers(number: int, depth: int) -> list[int]:
 
 
 # === Plan ===
+# How many steps fit into the minutes: what was measured, and what follows from it. No clock is read here.
 
 
 PLAN_FILE = "plan.json"
@@ -91,7 +88,7 @@ TRIAL_CHECKPOINTS, CHECKPOINTS = 4, 20  # of the calibration and of the training
 
 @dataclasses.dataclass(frozen=True)
 class Throughput:
-    """How fast this machine is.
+    """The speed of this machine.
 
     Attributes:
         rows_per_second: of each phase.
@@ -105,7 +102,7 @@ class Throughput:
 
 
 def measure_throughput(lines: Sequence[dict], phases: Sequence[PlannedPhase], seconds: float) -> Throughput:
-    """Returns the rates of a calibration.
+    """Returns the throughput that a calibration's history shows.
 
     Args:
         lines: of its history.jsonl.
@@ -122,30 +119,18 @@ def measure_throughput(lines: Sequence[dict], phases: Sequence[PlannedPhase], se
         for start in starts
     )
     per_step = [phase.batch_size / rate for phase, rate in zip(phases, rates, strict=True)]
-    checkpoint = _pause(lines, trained, per_step[-1])
-    return Throughput(
-        rates, max(0.0, seconds - TRIAL_STEPS * sum(per_step) - TRIAL_CHECKPOINTS * checkpoint), checkpoint
-    )
-
-
-def _pause(lines, trained, per_step):
-    """Returns the seconds that the last checkpoint took.
-
-    Earlier ones build the graph of the scoring, and what comes behind its line is the end of the run.
-    """
+    # The last checkpoint counts: earlier ones build the graph of the scoring, and after its line the run ends.
     before, end = trained[-2], lines.index(trained[-1])
     last = lines[min(end + 1, len(lines) - 1)]  # its scores, where there is held-out text
-    passed = _time(last) - _time(before)
-    return max(0.0, passed.total_seconds() - per_step * (last["step"] - before["step"]))
-
-
-def _time(line):
-    return datetime.datetime.fromisoformat(line["time"])
+    begun, ended = (datetime.datetime.fromisoformat(line["time"]) for line in (before, last))
+    checkpoint = max(0.0, (ended - begun).total_seconds() - per_step[-1] * (last["step"] - before["step"]))
+    start = max(0.0, seconds - TRIAL_STEPS * sum(per_step) - TRIAL_CHECKPOINTS * checkpoint)
+    return Throughput(rates, start, checkpoint)
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingPlan:
-    """What is trained, settled once.
+    """The steps of each phase, settled once.
 
     Attributes:
         minutes: given, for all.
@@ -179,7 +164,9 @@ class TrainingPlan:
                 f"{besides / 60:.1f} go into what comes before and into checkpoints; give "
                 f"{math.ceil((besides + least * per_step) / 60)} or more, with which the same command goes on."
             )
-        return cls(minutes, seconds_used / 60, rates, _shared_out(steps, phases))
+        ends = [round(steps * share) for share in itertools.accumulate(phase.share for phase in phases)]
+        steps_of_phases = tuple(end - start for start, end in itertools.pairwise([0, *ends]))
+        return cls(minutes, seconds_used / 60, rates, steps_of_phases)
 
     @classmethod
     def read(cls, folder: pathlib.Path) -> "TrainingPlan | None":
@@ -212,7 +199,7 @@ class TrainingPlan:
     def write(
         self, folder: pathlib.Path, phases: Sequence[PlannedPhase], rows: Mapping[int, int], commands: Sequence[str]
     ):
-        """Writes it, for people too; `rows` are the records' of each length."""
+        """Writes the plan as JSON; `rows` are the numbers of rows of each length."""
         parts = zip(phases, self.rates.rows_per_second, self.steps, self.times_read(phases, rows), strict=True)
         values = {
             "minutes": self.minutes,
@@ -233,9 +220,3 @@ class TrainingPlan:
             "commands": list(commands),
         }
         write_text(folder / PLAN_FILE, json.dumps(values, indent=1) + "\n")
-
-
-def _shared_out(steps, phases):
-    """Returns the steps of each phase; they add up."""
-    ends = [round(steps * sum(phase.share for phase in phases[: number + 1])) for number in range(len(phases))]
-    return tuple(end - start for start, end in zip([0, *ends], ends, strict=False))

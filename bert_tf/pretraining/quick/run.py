@@ -13,22 +13,18 @@ from absl import logging
 
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.quick import commands
-from bert_tf.pretraining.quick.commands import WORK, Command, Commands
+from bert_tf.pretraining.quick.commands import WORK, Command, Commands, QuickOptions
 from bert_tf.pretraining.quick.plan import SizeRecipe, TrainingPlan, measure_throughput
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.utils.files import check_free, write_text
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.json_files import read_object
 from bert_tf.utils.resources import best_precision
-from bert_tf.utils.settings import Settings, list_differences
+from bert_tf.utils.settings import list_differences
 from bert_tf.utils.subprocesses import execute_command
 
 # === Journal ===
-# What is done in an output directory, so that the same command goes on: steps.json.
-
-
-# === Run ===
-# A run from text to encoder: each step is done once, and the same command goes on after the last that is.
+# The steps that are done in an output directory, so that the same command goes on: steps.json.
 
 
 JOURNAL_FILE = "steps.json"
@@ -50,7 +46,7 @@ class Journal:
 
     @classmethod
     def of(cls, folder: str, run: Mapping, open_: Collection[str] = ()) -> "Journal":
-        """Returns that of the run in a folder, or a new one where nothing is there yet; writes nothing.
+        """Returns the journal of the run in a folder, or a new one where nothing is there yet; writes nothing.
 
         Args:
             folder: the output directory.
@@ -73,10 +69,6 @@ class Journal:
             )
         return cls(path, then, values.get("steps", {}))
 
-    def is_done(self, step: str) -> bool:
-        """Says whether a step has ended well."""
-        return step in self.steps
-
     @property
     def seconds(self) -> float:
         """Seconds that the finished steps took."""
@@ -88,7 +80,7 @@ class Journal:
         self.write()
 
     def write(self):
-        """Writes all of it."""
+        """Writes the journal."""
         write_text(self.path, json.dumps({"run": self.run, "steps": self.steps}, indent=1) + "\n")
 
 
@@ -96,14 +88,14 @@ class Journal:
 
 
 def pretrain(
-    settings: Settings, recipe: SizeRecipe, execute: Callable = execute_command, clock: Callable = time.monotonic
+    options: QuickOptions, recipe: SizeRecipe, execute: Callable = execute_command, clock: Callable = time.monotonic
 ) -> int:
     """Makes the encoder, or what is left to do of it.
 
     Args:
-        settings: of `flags.pretrain_small`.
+        options: what is made of what.
         recipe: how it is made.
-        execute: as `child_programs.execute`.
+        execute: as `subprocesses.execute_command`.
         clock: gives seconds.
 
     Returns:
@@ -112,28 +104,29 @@ def pretrain(
     Raises:
         ValueError: what is given is not as it must be, the minutes are too few, or a program failed.
     """
-    commands.check_inputs(settings, recipe)
-    folder = pathlib.Path(settings.output_dir)
-    journal = _journal(settings, recipe)
+    commands.check_inputs(options, recipe)
+    folder = pathlib.Path(options.output_dir)
+    journal = _journal(options, recipe)
     if not journal.path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         journal.write()
     (folder / WORK).mkdir(exist_ok=True)
     with alone_in(folder / WORK) as lock:
-        journal = _journal(settings, recipe)  # of another command that was at work until now, perhaps
-        settled = Settings(settings.to_dict() | {"precision": journal.run["precision"]}, settings.given)
-        steps = Commands(settled, recipe, commands.depth_of(settings.teacher) if settings.teacher else 0)
-        if not journal.is_done("training"):
-            _Run(steps, journal, settings.minutes, functools.partial(execute, inherited=[lock]), clock).make()
+        journal = _journal(options, recipe)  # of another command that was at work until now, perhaps
+        settled = dataclasses.replace(options, precision=journal.run["precision"])
+        depth = EncoderConfig.load(options.teacher).num_hidden_layers if options.teacher else 0
+        steps = Commands(settled, recipe, depth)
+        if "training" not in journal.steps:
+            _Run(steps, journal, options.minutes, functools.partial(execute, inherited=[lock]), clock).make()
     return sum(TrainingPlan.read(folder).steps)
 
 
-def _journal(settings, recipe):
+def _journal(options, recipe):
     """Returns the `Journal`; where the precision is left to the processor, it is that of the run's first command."""
-    run = commands.identity(settings, recipe)
-    if settings.precision != "auto":
-        return Journal.of(settings.output_dir, run)
-    return Journal.of(settings.output_dir, run | {"precision": best_precision()}, ("precision",))
+    run = commands.identity(options, recipe)
+    if options.precision != "auto":
+        return Journal.of(options.output_dir, run)
+    return Journal.of(options.output_dir, run | {"precision": best_precision()}, ("precision",))
 
 
 @dataclasses.dataclass
@@ -154,7 +147,7 @@ class _Run:
     clock: Callable
 
     def make(self):
-        """Does all that is left."""
+        """Makes the steps that are left."""
         plan = TrainingPlan.read(self.commands.folder)
         if plan is None:
             self._prepare()
@@ -165,18 +158,18 @@ class _Run:
                 f"{self.commands.folder} is planned for {plan.minutes:g}; name another `output_dir`."
             )
         shutil.rmtree(self.commands.calibration_folder, ignore_errors=True)
-        self._do("training", self.commands.training(plan.steps))
+        self._do("training", self.commands.training(plan.steps), is_limited=False)
 
     def _prepare(self):
         steps = self.commands
         for name, command in steps.before_training().items():
-            self._do(name, command, self._left)
+            self._do(name, command)
         if steps.recipe.config is not None:
             size = len(Vocabulary.read(steps.vocab_file).pieces)
             commands.check_vocabulary_size(size, steps.vocab_file, steps.recipe.config["hidden_size"])
             EncoderConfig(vocab_size=size, **steps.recipe.config).save(steps.config_file)
         commands.check_rows(steps.rows(), steps.recipe)
-        self._do("calibration", steps.calibration(), self._left)
+        self._do("calibration", steps.calibration())
 
     def _settle(self):
         """Returns the plan, and writes it: it stays, so that a run that is interrupted ends as another does."""
@@ -198,29 +191,23 @@ class _Run:
             )  # fmt: skip
         return plan
 
-    def _left(self, name):
-        """Returns the seconds that are left for a step that comes before the training."""
-        left = 60 * self.minutes - self.journal.seconds
-        if left <= 0:
-            raise self._too_few(name)
-        return left
-
-    def _do(self, name: str, command: Command, limit: Callable | None = None):
-        if self.journal.is_done(name):
+    def _do(self, name: str, command: Command, is_limited: bool = True):
+        """Makes a step that is not done; one that is limited must end while minutes are left."""
+        if name in self.journal.steps:
             return
-        seconds = limit(name) if limit else None
-        if command.anew:
-            shutil.rmtree(command.anew, ignore_errors=True)
-        begin = self.clock()
-        try:
-            self.execute(command.words(), seconds)
-        except subprocess.TimeoutExpired as error:
-            raise self._too_few(name) from error
-        self.journal.note(name, str(command), self.clock() - begin)
-
-    def _too_few(self, name):
-        return ValueError(
+        too_few = ValueError(
             f"`minutes` must be enough for all that comes before the training. Received {self.minutes:g}, which were "
             f"over in the step {name!r}; give more, with which the same command goes on, or begin in another "
             "`output_dir` with less text."
         )
+        left = 60 * self.minutes - self.journal.seconds if is_limited else None
+        if is_limited and left <= 0:
+            raise too_few
+        if command.fresh:
+            shutil.rmtree(command.fresh, ignore_errors=True)
+        begin = self.clock()
+        try:
+            self.execute(command.words(), left)
+        except subprocess.TimeoutExpired as error:
+            raise too_few from error
+        self.journal.note(name, str(command), self.clock() - begin)

@@ -1,4 +1,4 @@
-"""Pretraining records to batches: reading, unpacking, shuffling."""
+"""Reads record files as batches for pretraining, shuffled afresh each epoch, from any step on; checks the files."""
 
 import dataclasses
 import functools
@@ -10,17 +10,154 @@ from absl import logging
 
 from bert_tf.data import records
 from bert_tf.data.dataset import without_autotune
-from bert_tf.data.features import FEATURES
-from bert_tf.data.records import MADE_WITH, describe_records, read_stamp
-from bert_tf.pretraining.records import faults, origin
+from bert_tf.data.records import MADE_WITH, compression_of, describe_records, read_stamp
+from bert_tf.pretraining.records import origin
 from bert_tf.pretraining.records.origin import RecordMetadata
+from bert_tf.pretraining.records.packing import to_packed_rows, unpack_dataset
+from bert_tf.utils.files import brief
 
-# === Reading ===
-# Streams of records out of files, and of the batches made of them.
+# === Faults ===
+# What is wrong with a record file: it could not be read to its end, or its values do not fit the model or each
+# other.
+
+
+_AT_ONCE = (1024, 32, 1)  # records looked at together in search of a bad one: ever fewer, from the last good one on
+_ANEW = "make the records anew"
+_VOCABULARY = (
+    "the size of the model's vocabulary",
+    "the records were made with another vocabulary: make them anew with the model's, or give the model theirs",
+)
+_REASONS = {  # feature -> what its values must be below, and what to do where they are not
+    "input_ids": _VOCABULARY,
+    "masked_lm_ids": _VOCABULARY,
+    "segment_ids": ("the model's type_vocab_size", f"{_ANEW}, or give the model as many segments"),
+    "masked_lm_positions": ("the length of a row", _ANEW),
+    "next_sentence_positions": ("the length of a row", _ANEW),
+    "next_sentence_labels": ("the number of labels", _ANEW),
+}
+
+
+def check_ranges(batch: dict, limits: dict[str, int]):
+    """Inside tf.data: raises tf.errors.InvalidArgumentError unless 0 <= value < limit, for all values of a feature.
+
+    On a GPU an id beyond the embedding table would give a row of zeros, and no error.
+
+    Args:
+        batch: {name: int32 tensor}, not changed.
+        limits: {name: limit}, of features that the batch has.
+    """
+    for name, limit in limits.items():
+        tf.debugging.Assert(tf.reduce_all((batch[name] >= 0) & (batch[name] < limit)), [name])
+
+
+def check_stamps(said: tf.Tensor, stamps: list[bytes]):
+    """Inside tf.data: raises tf.errors.InvalidArgumentError where a record says that it was made otherwise.
+
+    It does where a file was put together of several: of how it was made a file speaks in its first record alone.
+
+    Args:
+        said: string [B], what each record says; empty: nothing.
+        stamps: what the first records of all files say, and the empty one.
+    """
+    known = tf.reduce_any(said[:, tf.newaxis] == tf.constant(stamps), 1)
+    tf.debugging.Assert(tf.reduce_all(known), [MADE_WITH])
+
+
+def find_wrong_record(paths: list[str], parse, limits: dict[str, int]) -> ValueError | None:
+    """Returns the error of the first record that cannot be used, or None.
+
+    It reads all up to there: some ten seconds for a million records.
+
+    Args:
+        paths: of the files.
+        parse: from serialized records (string [B]) to {name: tensor [B, ...]}, as of `records.parser` with `stamps`.
+        limits: as in `check_ranges`.
+
+    Returns:
+        A ValueError that names the file, the record (counted from 1) and what to do; None where all is well.
+    """
+    for path in paths:
+        try:
+            describe_records(path)
+        except ValueError as error:
+            return error
+        passed = 0
+        for at_once in _AT_ONCE:
+            passed, fault = _first_fault(path, parse, limits, passed, at_once)
+            if fault is None:
+                break
+        if isinstance(fault, tf.errors.OpError):
+            return ValueError(_in_words(path, passed + 1, fault))
+        if fault is not None:
+            return fault
+    return None
+
+
+def _first_fault(path, parse, limits, start, at_once):
+    """Looks at the records after the first `start`. Returns how many are good in front of a fault, and the fault."""
+    good = start
+    try:
+        for rows in tf.data.TFRecordDataset(path, compression_of(path)).skip(start).batch(at_once):
+            batch = parse(rows)
+            _check_stamps_of(path, good + 1, batch[MADE_WITH].numpy())
+            _look(path, good + 1, batch, limits)
+            good += at_once
+    except (tf.errors.OpError, ValueError) as fault:
+        return good, fault
+    return good, None
+
+
+def _check_stamps_of(path, number, said):
+    """Raises ValueError where records say that they were made otherwise than the first of the file."""
+    first = read_stamp(path) or b""
+    for place, stamp in enumerate(said):
+        if stamp not in (b"", first):
+            raise ValueError(
+                f"Record {number + place} of {path} must be made as the first one was, for of that a file speaks but "
+                f"once. Received {_difference(path, stamp, first)}: the file was put together of several; keep them "
+                "apart, or make all of them alike."
+            )
+
+
+def _difference(path, stamp, first):
+    """Returns in words what was made otherwise."""
+    if not first:
+        return "one that says how it was made, and a first one that does not"
+    here, there = (dataclasses.asdict(RecordMetadata.of_stamp(path, data)) for data in (stamp, first))
+    names = [name for name in here if here[name] != there[name]]
+    if not names:  # a later version says more
+        return f"one that says {brief(stamp)}, and a first one that says {brief(first)}"
+    one, other = (", ".join(f"{name} {str(said[name])[:16]}" for name in names) for said in (here, there))
+    return f"one that was made with {one}, and a first one with {other}"
+
+
+def _look(path, number, batch, limits):
+    """Raises ValueError where values of records lie beyond their limits; `number` is that of the first."""
+    for name, limit in limits.items():
+        values = batch[name].numpy()
+        bad = np.argwhere((values < 0) | (values >= limit))
+        if len(bad):
+            meaning, remedy = _REASONS[name]
+            raise ValueError(
+                f"Record {number + bad[0][0]} of {path} must hold {name} from 0 to {limit - 1}, for {limit} is "
+                f"{meaning}. Received {values[tuple(bad[0])]}; {remedy}."
+            )
+
+
+def _in_words(path, number, error):
+    if isinstance(error, tf.errors.InvalidArgumentError):
+        return (
+            f"Record {number} of {path} must hold what the first one holds. Received other features, or some of "
+            "another length; make the file anew, from parts that were made with the same flags."
+        )
+    return (
+        f"{path} must be a whole record file. Received one that cannot be read from record {number} on, for it is cut "
+        "off or damaged there; copy it or make it anew, or leave it out."
+    )
 
 
 # === Batches ===
-# Records to batches for pretraining: in a new order each epoch, and from any step on.
+# Serialized records out of files, in a new order each epoch.
 
 
 _FILES_AT_ONCE = 16
@@ -72,7 +209,7 @@ class Batches:
             )
 
 
-def shuffled(paths: list[str], seed: int) -> tf.data.Dataset:
+def shuffle_records(paths: list[str], seed: int) -> tf.data.Dataset:
     """Returns the serialized records of all files; each time they are gone through in another order."""
     files = records.list_record_files(paths).shuffle(len(paths), seed, reshuffle_each_iteration=True)
     # One thread: with more of them a row costs ten times as much, which a resumed run that passes over many would feel.
@@ -80,104 +217,7 @@ def shuffled(paths: list[str], seed: int) -> tf.data.Dataset:
     return rows.shuffle(_SHUFFLED, seed, reshuffle_each_iteration=True)
 
 
-# === Unpacking ===
-# Packed rows to rows of one example each, and the other way round: a model takes one or the other.
-#
-#     input_ids      [CLS]  a  [SEP] [CLS]  b   b  [SEP]  .        one packed row of two examples
-#     sentence_ids     1    1    1     2    2   2    2    0
-#
-#     input_ids      [CLS]  a  [SEP]   .    .   .    .    .        two rows
-#                    [CLS]  b    b   [SEP]  .   .    .    .
-#
-# `pretraining/corpus/unit.py` has all the features.
-
-
-def as_packed(batch: dict) -> dict:
-    """Returns a batch of rows of one example as packed rows with one in each, in the graph.
-
-    Args:
-        batch: {name: [B, ...]}, "input_mask" [B, S] among them; with "next_sentence_labels" int32 [B, 1] or without.
-
-    Returns:
-        The batch with "sentence_ids" int32 [B, S], and where there are labels "next_sentence_positions" int32 [B, 1]
-        and "next_sentence_weights" float32 [B, 1].
-    """
-    packed = batch | {"sentence_ids": batch["input_mask"]}
-    if "next_sentence_labels" in batch:
-        labels = batch["next_sentence_labels"]
-        packed |= {"next_sentence_positions": tf.zeros_like(labels)}
-        packed |= {"next_sentence_weights": tf.ones_like(labels, tf.float32)}
-    return packed
-
-
-def unpacked(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Turns batches of packed rows into single rows of one example each, {name: [...]} as rows are that never were."""
-    spec = dataset.element_spec
-    names = sorted(spec.keys() - {"sentence_ids", "next_sentence_positions", "next_sentence_weights"})
-    widths = {name: 1 if FEATURES[name].per == "sentence" else spec[name].shape[1] for name in names}
-
-    def unpack_arrays(*values):
-        rows = unpack_rows(dict(zip(sorted(spec), values, strict=True)))
-        return [rows[name] for name in names]
-
-    def unpack_batch(batch):
-        types = [FEATURES[name].dtype for name in names]
-        arrays = tf.numpy_function(unpack_arrays, [batch[name] for name in sorted(spec)], types, stateful=False)
-        return {name: tf.ensure_shape(array, [None, widths[name]]) for name, array in zip(names, arrays, strict=True)}
-
-    return dataset.map(unpack_batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True).unbatch()
-
-
-def unpack_rows(rows: dict) -> dict:
-    """Gives each example of packed rows a row of its own.
-
-    Args:
-        rows: {name: array [r, ...]} as `corpus.packing.pack` returns them.
-
-    Returns:
-        {name: array [n, ...]} of the n examples in their order, without the features that only packed rows have. Rows
-        are as wide as they were.
-    """
-    ids, sentences = rows["input_ids"], rows["sentence_ids"]
-    width = ids.shape[1]
-    before = np.pad(sentences, [(0, 0), (1, 0)])[:, :-1]
-    row, start = np.nonzero((sentences != before) & (sentences > 0))
-    length = (sentences[row] == sentences[row, start][:, None]).sum(1)
-    place = np.arange(width)
-    real = place < length[:, None]
-    source = np.minimum(start[:, None] + place, width - 1)
-    padding = ids[rows["input_mask"] == 0][:1]  # none if all rows are full
-    padding = padding[0] if len(padding) else 0
-    examples = {
-        "input_ids": np.where(real, ids[row[:, None], source], padding),
-        "input_mask": real,
-        "segment_ids": rows["segment_ids"][row[:, None], source] * real,
-    }
-    if "masked_lm_ids" in rows:
-        examples |= _predictions(rows, row, start, length)
-    if "next_sentence_labels" in rows:
-        mine = (rows["next_sentence_positions"][row] == start[:, None]) & (rows["next_sentence_weights"][row] > 0)
-        examples["next_sentence_labels"] = (rows["next_sentence_labels"][row] * mine).sum(1, keepdims=True)
-    return {name: values.astype(FEATURES[name].dtype) for name, values in examples.items()}
-
-
-def _predictions(rows, row, start, length):
-    """Returns the predictions of each example, [n, M], those of its packed row that lie in it moved to the front."""
-    positions = rows["masked_lm_positions"][row] - start[:, None]
-    mine = (positions >= 0) & (positions < length[:, None]) & (rows["masked_lm_weights"][row] > 0)
-    order = np.argsort(~mine, axis=1, kind="stable")
-
-    def in_front(values):
-        return np.take_along_axis(values * mine, order, axis=1)
-
-    return {
-        "masked_lm_positions": in_front(positions),
-        "masked_lm_ids": in_front(rows["masked_lm_ids"][row]),
-        "masked_lm_weights": in_front(rows["masked_lm_weights"][row]),
-    }
-
-
-# === Batches ===
+# === Records ===
 
 
 _ROWS = ("input_ids", "input_mask", "segment_ids")
@@ -207,10 +247,10 @@ class Records:
     def of(
         cls, patterns: list[str], max_seq_length: int | None = None, max_predictions_per_seq: int | None = None
     ) -> "Records":
-        """Finds the files and looks into each.
+        """Returns the records that file patterns match; each file is looked into.
 
         Args:
-            patterns: paths, folders, or patterns with * and so on; see `beside.find`.
+            patterns: paths, folders, or patterns with * and so on; see `origin.find_record_files`.
             max_seq_length, max_predictions_per_seq: what the records must have been made with; None: whatever it was,
                 the same for all. Records without masks were made with no max_predictions_per_seq.
 
@@ -221,7 +261,7 @@ class Records:
 
     @classmethod
     def select(cls, patterns: list[str], max_seq_length: int) -> "Records":
-        """Finds, among all files that the patterns match, those with rows of one length.
+        """Returns those records that file patterns match whose rows have one length.
 
         Raises:
             ValueError: there are none; otherwise as `of`.
@@ -265,22 +305,22 @@ class Records:
 
     @property
     def masked(self) -> bool:
-        """Whether the records have masks: not so where they were made with --dynamic_masking."""
+        """True where the records have masks: not those that were made with --dynamic_masking."""
         return "masked_lm_ids" in self.lengths
 
     @property
     def packed(self) -> bool:
-        """Whether a row holds several examples."""
+        """True where a row holds several examples."""
         return "sentence_ids" in self.lengths
 
     @property
     def has_sentences(self) -> bool:
-        """Whether there are labels for next sentence or sentence order."""
+        """True where there are labels for next sentence or sentence order."""
         return "next_sentence_labels" in self.lengths
 
     @property
     def sentence_objective(self) -> str | None:
-        """What the labels of sentences mean, "nsp" or "sop"; "none": there are none; None: the records do not say."""
+        """The meaning of sentence labels, "nsp" or "sop"; "none": there are none; None: the records do not say."""
         said = (origin.sentence_objective for origin in self.origins.values() if origin)
         return next(said, None) if self.has_sentences else "none"
 
@@ -291,7 +331,7 @@ class Records:
     def batches(
         self, batch_size: int, seed: int, start: int = 0, masks: Callable | None = None, passed: int = 0
     ) -> Batches:
-        """Reads the files again and again, each epoch in another order.
+        """Returns endless shuffled batches, each epoch in another order.
 
         Which rows and masks a step gets is a function of the arguments alone, so that a run which is resumed at step
         `start` gets the very batches that would have come. Getting there takes some three seconds for a million rows.
@@ -300,7 +340,7 @@ class Records:
             batch_size: rows a batch.
             seed: of the order.
             start: how many batches to pass over.
-            masks: for records without masks, as `dynamic_masking.masker` makes it: from (the batch's number in the run
+            masks: for records without masks, as `masking.masker` makes it: from (the batch's number in the run
                 from 0, batch) to the batch with masks; None: leave them without.
             passed: how many rows to pass over before the first batch, since they have been read.
 
@@ -311,13 +351,13 @@ class Records:
             ValueError: the records are masked already. While the batches are iterated: a file is cut off, damaged or
                 gone, or its values do not fit the model; the message names the file and the record.
         """
-        rows = shuffled(self.paths, seed).repeat().skip(passed + start * batch_size)
+        rows = shuffle_records(self.paths, seed).repeat().skip(passed + start * batch_size)
         return self._prepared(rows.batch(batch_size, drop_remainder=True), start, masks)
 
     def in_order(
         self, batch_size: int, steps: int | None = None, masks: Callable | None = None, packed: bool | None = None
     ) -> Batches:
-        """Reads the files once, in order.
+        """Returns the batches of all files, once and in order.
 
         Args:
             batch_size: rows a batch.
@@ -333,9 +373,9 @@ class Records:
         rows = records.read_serialized(self.paths).batch(batch_size, drop_remainder=packed or not self.packed)
         batches = self._prepared(rows, 0, masks)
         if packed and not self.packed:
-            batches = batches.map(as_packed)
+            batches = batches.map(to_packed_rows)
         if self.packed and not packed:
-            batches = batches.again(unpacked(batches.dataset).batch(batch_size, drop_remainder=True))
+            batches = batches.again(unpack_dataset(batches.dataset).batch(batch_size, drop_remainder=True))
         return batches if steps is None else batches.again(batches.dataset.take(steps))
 
     def sample(self, path: str, rows: int) -> dict[str, tf.Tensor]:
@@ -355,12 +395,12 @@ class Records:
 
         def prepare(number, serialized):
             batch = parse(serialized)
-            faults.check_stamps(batch.pop(MADE_WITH), stamps)
-            faults.check_ranges(batch, limits)
+            check_stamps(batch.pop(MADE_WITH), stamps)
+            check_ranges(batch, limits)
             return masks(number, batch) if masks else batch
 
         dataset = rows.enumerate(start).map(prepare, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-        return Batches(dataset.prefetch(2), functools.partial(faults.find_wrong_record, self.paths, parse, limits))
+        return Batches(dataset.prefetch(2), functools.partial(find_wrong_record, self.paths, parse, limits))
 
     def _limits(self):
         length, vocab_size = self.max_seq_length, self.vocab_size

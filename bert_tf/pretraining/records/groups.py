@@ -1,4 +1,4 @@
-"""Which positions of a row are masked: whole words, spans, or single tokens."""
+"""Chooses the positions of a row to mask: single tokens, whole words, spans, n-grams or phrases."""
 
 import dataclasses
 import os
@@ -9,25 +9,19 @@ from bert_tf.data import features
 from bert_tf.pretraining.records.phrases import Phrases
 from bert_tf.utils.names import CLS, MASK, PAD, SEP, SPECIAL_PIECES
 
-# === Pieces ===
-# What making examples has to know of a vocabulary, as plain arrays.
-
-
-# === Groups ===
-# Which positions of a row are to be guessed: groups of pieces, taken in a random order up to the row's budget.
-#
-# A group is a run of positions side by side: a piece, a word, a phrase, or several words in a row.
+# === Vocabulary ===
+# The ids of a vocabulary that examples and masks depend on, as plain arrays.
 
 
 @dataclasses.dataclass(frozen=True)
 class MaskingVocabulary:
-    """The ids that mean something.
+    """The special ids and word boundaries of a vocabulary, and its phrases.
 
     Attributes:
         cls_id, sep_id, pad_id, mask_id: ids; mask_id is None where the vocabulary has no [MASK].
         special: bool [vocab_size], true for [PAD], [UNK], [CLS], [SEP] and [MASK].
-        continuation: bool [vocab_size], true for a piece that goes on with the word of the piece before it ("##ing").
-        names: the pieces in the order of their ids.
+        continuation: bool [vocab_size], true for a token that goes on with the word of the token before it ("##ing").
+        names: the tokens in the order of their ids.
         phrases: what is masked as one; None: there is no list.
     """
 
@@ -46,23 +40,23 @@ class MaskingVocabulary:
 
     @classmethod
     def of_tokenizer(cls, tokenizer, phrase_file: str | os.PathLike | None = None) -> "MaskingVocabulary":
-        """Reads them off a tokenizer's vocabulary, and phrases off a list.
+        """Returns the masking vocabulary of a tokenizer, with the phrases of a list.
 
         Args:
             tokenizer: a `bert_tf.tokenization.wordpiece.Tokenizer`.
             phrase_file: a text file with a phrase a line.
 
         Raises:
-            ValueError: it is no BERT vocabulary, or no list of phrases in pieces of this vocabulary.
+            ValueError: it is no BERT vocabulary, or no list of phrases in tokens of this vocabulary.
         """
-        pieces = cls.of(tokenizer.vocab)
+        vocabulary = cls.of(tokenizer.vocab)
         if phrase_file is None:
-            return pieces
-        return dataclasses.replace(pieces, phrases=Phrases.read(phrase_file, tokenizer, pieces.special))
+            return vocabulary
+        return dataclasses.replace(vocabulary, phrases=Phrases.read(phrase_file, tokenizer, vocabulary.special))
 
     @classmethod
     def of(cls, names: list[str]) -> "MaskingVocabulary":
-        """Reads them off a BERT vocabulary, the pieces in the order of their ids.
+        """Returns the masking vocabulary of BERT tokens in the order of their ids.
 
         Raises:
             ValueError: it is no BERT vocabulary.
@@ -86,6 +80,8 @@ class MaskingVocabulary:
 
 
 # === Groups ===
+# Groups of tokens are taken in a random order up to the row's budget. A group is a run of positions side by side: a
+# token, a word, a phrase, or several words in a row.
 
 
 # Chances of groups of 1, 2, ... words. SpanBERT (arXiv 1907.10529, section 3.1): geometric with p = 0.2, at most 10,
@@ -94,51 +90,51 @@ _WEIGHTS = {"span": 0.8 ** np.arange(1, 11), "ngram": 1 / np.arange(1, 4)}
 _CHANCES = {kind: weights / np.sum(weights) for kind, weights in _WEIGHTS.items()}
 
 
-def choose_groups(input_ids, masking, pieces, rng, counts=None):
-    """Chooses groups of every row.
+def choose_groups(input_ids, masking, vocabulary, rng, counts=None):
+    """Returns the groups of positions to mask in every row.
 
     Groups are taken in a random order, each with the same chance, and skipped where they no longer fit into the row's
-    budget of min(M, max(1, round(prob x its pieces))), as in google-research/bert, create_masked_lm_predictions. So a
-    row gets its budget of pieces, or less where no word that is left fits. Where all words of a row are longer than its
+    budget of min(M, max(1, round(prob x its tokens))), as in google-research/bert, create_masked_lm_predictions. So a
+    row gets its budget of tokens, or less where no word that is left fits. Where all words of a row are longer than its
     budget, one of the shortest is taken nevertheless, if M has room for it: else the row would teach nothing.
 
-    A word is a piece and the "##" pieces after it, but never goes on over a special piece. Special pieces are not
+    A word is a token and the "##" tokens after it, but never goes on over a special token. Special tokens are not
     chosen, [UNK] neither.
 
     Spans differ from SpanBERT's, which are drawn one by one anywhere and may run into each other: here the row is
     divided into spans, whose lengths in words have SpanBERT's distribution, and some of these are chosen. Two of them
-    may be neighbours; none goes over a special piece. One that does not fit is cut after the words that do (so the
+    may be neighbours; none goes over a special token. One that does not fit is cut after the words that do (so the
     first word of a text is chosen a little more often than others), and single words fill what may still be left.
 
     N-grams are spans of one to three words, of n words with a chance in proportion to 1/n (ALBERT, arXiv 1909.11942,
     section 4.1).
 
-    Phrases are those of `pieces.phrases`, wherever they stand as whole words; where they overlap, the longest comes
+    Phrases are those of `vocabulary.phrases`, wherever they stand as whole words; where they overlap, the longest comes
     first. A phrase is chosen or skipped as a word is, and so are the words outside of phrases (ERNIE, arXiv 1904.09223,
     section 3.2, where phrases and entities come one after the other).
 
     Args:
         input_ids: int [n, S], padded with [PAD].
-        masking: a `Masking`; with the kind "phrase", `pieces` must have phrases.
-        pieces: of the vocabulary.
+        masking: a `Masking`; with the kind "phrase", `vocabulary` must have phrases.
+        vocabulary: of the records.
         rng: a np.random.Generator.
         counts: as of `masking.mask`.
 
     Returns:
         int64 [k] twice: starts in the flat rows, and lengths, some of them 0.
     """
-    free = ~pieces.special[input_ids]
+    free = ~vocabulary.special[input_ids]
     if masking.kind == "token":
-        return _choose_pieces(free, _budgets(input_ids, masking, pieces, np.ones(1, np.int64)), rng)
+        return _choose_tokens(free, _budgets(input_ids, masking, vocabulary, np.ones(1, np.int64)), rng)
     after = np.zeros_like(free)  # whether the position before is free too
     after[:, 1:] = free[:, :-1]
-    words = free & ~(pieces.continuation[input_ids] & after)
+    words = free & ~(vocabulary.continuation[input_ids] & after)
     phrases = None
     if masking.kind == "phrase":
-        words, phrases = pieces.phrases.join(input_ids, words, free)
+        words, phrases = vocabulary.phrases.join(input_ids, words, free)
     sizes = _sizes(words, free)
     shortest = np.where(words, sizes, words.shape[1]).min(axis=1, initial=words.shape[1])
-    left = _budgets(input_ids, masking, pieces, shortest)
+    left = _budgets(input_ids, masking, vocabulary, shortest)
     if masking.kind in _CHANCES:
         return _choose_spans(words, words & ~after, sizes, free, left, _CHANCES[masking.kind], rng)
     starts, lengths = _choose(words, sizes, words, left, np.arange(len(words)), rng)
@@ -150,7 +146,7 @@ def choose_groups(input_ids, masking, pieces, rng, counts=None):
 
 
 def _choose_spans(words, first, sizes, free, left, chances, rng):
-    """What `choose_groups` returns where words are chosen several at a time; single ones fill what may be left."""
+    """Chooses words several at a time; single ones fill what may be left."""
     spans = _spans(words, first, chances, rng)
     starts, lengths = _choose(spans, _sizes(spans, free), words, left, np.arange(len(words)), rng)
     words.ravel()[features.ranges(starts, lengths)] = False  # what may still be chosen
@@ -158,14 +154,14 @@ def _choose_spans(words, first, sizes, free, left, chances, rng):
     return np.concatenate([starts, more[0]]), np.concatenate([lengths, more[1]])
 
 
-def _budgets(input_ids, masking, pieces, shortest):
+def _budgets(input_ids, masking, vocabulary, shortest):
     """int64 [n]: how many positions to choose in each row, given the size of its shortest word, int [n] or [1]."""
-    share = np.rint(masking.prob * np.count_nonzero(input_ids != pieces.pad_id, axis=1))  # as Python's round
+    share = np.rint(masking.prob * np.count_nonzero(input_ids != vocabulary.pad_id, axis=1))  # as Python's round
     return np.minimum(masking.max_predictions, np.maximum(shortest, share.astype(np.int64)))
 
 
-def _choose_pieces(free, budgets, rng):
-    """What `_choose` gives where every group is a single position: the first ones in a random order."""
+def _choose_tokens(free, budgets, rng):
+    """Chooses single positions: the first ones in a random order."""
     order, low = _random_order(free, rng)
     chosen = np.arange(free.shape[1]) < np.minimum(budgets, np.count_nonzero(free, axis=1))[:, None]
     column = (order & low)[chosen]
@@ -203,13 +199,13 @@ def _spans(words, first, chances, rng):
     spans    0 1 0 0 1 0 0 0 1 0     a row's first span is thus the rest of one, of a random length
     """
     at = np.flatnonzero(words)
-    begin = np.cumsum(_drawn(chances, len(at), rng))
+    begin = np.cumsum(_draw_lengths(chances, len(at), rng))
     spans = first.copy()
     spans.ravel()[at[begin[begin < len(at)]]] = True
     return spans
 
 
-def _drawn(chances, number, rng):
+def _draw_lengths(chances, number, rng):
     """int64 [number]: 1, 2, ... with these chances; what rng.choice gives, at a fifth of its time."""
     draw, lengths, bounds = rng.random(number), np.ones(number, np.int64), np.cumsum(chances)
     for bound in bounds[:-1] / bounds[-1]:

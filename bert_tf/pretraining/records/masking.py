@@ -15,10 +15,9 @@ from bert_tf.pretraining.records import groups
 from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.pretraining.records.phrases import read_phrases
 from bert_tf.utils.names import MASKINGS
-from bert_tf.utils.settings import Settings
 
 # === Masking ===
-# What the model has to guess of a row, and what it sees in its place. Which positions: `groups`.
+# The tokens that the model has to guess, and those that it sees in their place. Their positions: `groups`.
 
 
 _ROUNDING = 1e-9  # 0.7 and 0.3 may be a little more than 1 together
@@ -27,15 +26,15 @@ _HIDDEN, _SWAPPED, _KEPT = 1, 2, 3  # what happens to a chosen position; 0 is on
 
 @dataclasses.dataclass(frozen=True)
 class Masking:
-    """How to choose and to hide.
+    """Shares and kinds of masks: which tokens are chosen, and how they are hidden.
 
     Attributes:
-        kind: what is chosen together: "token" a piece, "whole_word" all pieces of a word, "span" some words in a row,
+        kind: what is chosen together: "token" a token, "whole_word" all tokens of a word, "span" some words in a row,
             "ngram" up to three words in a row, "phrase" all words of a phrase from a list.
-        prob: share of an example's pieces, [CLS] and [SEP] counted too, that is chosen.
-        max_predictions: pieces chosen in a row at most: M below.
-        mask_token_prob: share of the chosen pieces that becomes [MASK].
-        random_token_prob: share that becomes a random piece; the rest stays as it is.
+        prob: share of an example's tokens, [CLS] and [SEP] counted too, that is chosen.
+        max_predictions: tokens chosen in a row at most: M below.
+        mask_token_prob: share of the chosen tokens that becomes [MASK].
+        random_token_prob: share that becomes a random token; the rest stays as it is.
     """
 
     kind: str = "token"
@@ -59,8 +58,8 @@ class Masking:
             )
 
 
-def mask(input_ids, masking: Masking, pieces: MaskingVocabulary, rng, counts: Counter | None = None) -> dict:
-    """Chooses positions of each row and hides what stands there (BERT, arXiv 1810.04805, section 3.1, "Masked LM").
+def mask(input_ids, masking: Masking, vocabulary: MaskingVocabulary, rng, counts: Counter | None = None) -> dict:
+    """Returns rows with masked positions, and what stood there (BERT, arXiv 1810.04805, section 3.1, "Masked LM").
 
         input_ids            [CLS]   my   dog   is  hairy [SEP] [PAD]       two chosen, M = 3
         input_ids, masked    [CLS]   my [MASK]  is  hairy [SEP] [PAD]       dog is hidden, hairy is kept
@@ -68,15 +67,15 @@ def mask(input_ids, masking: Masking, pieces: MaskingVocabulary, rng, counts: Co
         masked_lm_ids         dog  hairy    0
         masked_lm_weights       1     1     0
 
-    Which pieces are chosen together, and how many, says `groups.choose_groups`. Each has its own fate, hidden, random
-    or kept; but a span has one draw for all of its pieces, as SpanBERT's.
+    Which tokens are chosen together, and how many, says `groups.choose_groups`. Each has its own fate, hidden, random
+    or kept; but a span has one draw for all of its tokens, as SpanBERT's.
 
-    A random piece is any but a special one, with equal chances (google-research/bert draws from the whole vocabulary).
+    A random token is any but a special one, with equal chances (google-research/bert draws from the whole vocabulary).
 
     Args:
         input_ids: int [n, S], padded with [PAD]; not changed.
         masking: how many of which.
-        pieces: of the vocabulary.
+        vocabulary: of the records.
         rng: a np.random.Generator.
         counts: gains, with the kind "phrase", how many phrases were "found" and how many of them "masked".
 
@@ -87,21 +86,21 @@ def mask(input_ids, masking: Masking, pieces: MaskingVocabulary, rng, counts: Co
     Raises:
         ValueError: the vocabulary has no [MASK], or phrases are to be masked and there are none.
     """
-    if pieces.mask_id is None:
+    if vocabulary.mask_id is None:
         raise ValueError(
             "Masking must have a vocabulary with the piece [MASK]. "
-            f"Received one of {len(pieces.special)} pieces without it; add a line [MASK] to the vocabulary file."
+            f"Received one of {len(vocabulary.special)} pieces without it; add a line [MASK] to the vocabulary file."
         )
     if masking.kind == "phrase":
-        check_phrases(masking.kind, pieces.phrases)
+        check_phrases(masking.kind, vocabulary.phrases)
     input_ids = np.ascontiguousarray(input_ids)
-    fate = _fates(*groups.choose_groups(input_ids, masking, pieces, rng, counts), masking, input_ids.size, rng)
+    fate = _fates(*groups.choose_groups(input_ids, masking, vocabulary, rng, counts), masking, input_ids.size, rng)
     place = np.flatnonzero(fate)
     original, fate = input_ids.ravel()[place].astype(np.int32), fate[place]
     masked = input_ids.astype(np.int32)  # a copy
-    masked.ravel()[place] = np.where(fate == _HIDDEN, np.int32(pieces.mask_id), original)
+    masked.ravel()[place] = np.where(fate == _HIDDEN, np.int32(vocabulary.mask_id), original)
     swapped = place[fate == _SWAPPED]
-    masked.ravel()[swapped] = rng.choice(np.flatnonzero(~pieces.special), len(swapped))
+    masked.ravel()[swapped] = rng.choice(np.flatnonzero(~vocabulary.special), len(swapped))
     return {"input_ids": masked, **_predictions(place, original, input_ids.shape, masking.max_predictions)}
 
 
@@ -121,7 +120,7 @@ def check_phrases(masking: str, phrases):
 
 
 def _predictions(place, original, shape, width):
-    """The features of the chosen pieces: their places in the flat rows, ascending, and their ids, both int [k]."""
+    """The features of the chosen tokens: their positions in the flat rows, ascending, and their ids, both int [k]."""
     row, column = np.divmod(place, shape[1])
     to = row, np.arange(len(row)) - np.searchsorted(row, np.arange(shape[0]))[row]
     positions, ids, weights = (np.zeros((shape[0], width), dtype) for dtype in (np.int32, np.int32, np.float32))
@@ -140,23 +139,22 @@ def _fates(starts, lengths, masking, size, rng):
 
 
 # === Dynamic masking ===
-# Records without masks are masked as they are read for training: anew in each epoch, inside tf.data.
+# Records without masks are masked as they are read for training: afresh in each epoch, inside tf.data.
 
 
-_OF_MASKS = ("masking", "masked_lm_prob", "phrase_file", "mask_token_prob", "random_token_prob")
 _SAMPLE = 1000  # rows in which phrases are looked for
 _MASKED = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 
 
-def masker(masks: Masking, pieces: MaskingVocabulary, seed: int) -> Callable:
-    """Returns what masks batches of records that were written with --dynamic_masking.
+def masker(masks: Masking, vocabulary: MaskingVocabulary, seed: int) -> Callable:
+    """Returns the function that masks batches of records which were written with --dynamic_masking.
 
     Which masks a batch gets is a function of `seed`, its number and its rows: those of another epoch are others, and a
     run that is resumed gets the ones it would have got. A packed row is masked as one example.
 
     Args:
         masks: how to mask.
-        pieces: of the vocabulary that the records were made with; ids beyond it end in an error of TensorFlow's.
+        vocabulary: of the records; ids beyond it end in an error of TensorFlow's.
         seed: of the masks, 0 or more.
 
     Returns:
@@ -168,10 +166,10 @@ def masker(masks: Masking, pieces: MaskingVocabulary, seed: int) -> Callable:
     """
 
     def draw(number, ids):
-        features = mask(ids, masks, pieces, np.random.default_rng([seed, int(number)]))
+        features = mask(ids, masks, vocabulary, np.random.default_rng([seed, int(number)]))
         return [features[name] for name in _MASKED]
 
-    draw(0, np.full([1, 1], pieces.pad_id))  # raises here what would otherwise be raised inside tf.data
+    draw(0, np.full([1, 1], vocabulary.pad_id))  # raises here what would otherwise be raised inside tf.data
 
     def masked(number, batch):
         ids = batch["input_ids"]
@@ -184,64 +182,56 @@ def masker(masks: Masking, pieces: MaskingVocabulary, seed: int) -> Callable:
     return masked
 
 
-def masks_for(settings: Settings, tokenizer, several: list) -> Callable:
-    """Returns the function from (`Records`, seed) to what masks their batches, or to None: they are masked.
+def masks_for(masking: Masking, phrase_file: str | None, tokenizer, several: list) -> Callable:
+    """Returns the function from (`Records`, seed) to the masker of their batches; to None where they are masked.
 
     Args:
-        settings: `masking`, `phrase_file`, `masked_lm_prob`, `mask_token_prob`, `random_token_prob`, and
-            `max_predictions_per_seq`, which is for the shortest rows; longer ones have more.
+        masking: how to mask the shortest sequences; longer ones have more predictions, in proportion.
+        phrase_file: the list of phrases, with the kind "phrase".
         tokenizer: of the model.
-        several: all `Records` of the run.
+        several: all `Records` of the run, some of them without masks.
 
     Raises:
-        ValueError: the settings are for records without masks, and there are none; or they do not fit each other.
+        ValueError: `masking` and `phrase_file` do not fit each other.
     """
-    unmasked = [each for each in several if not each.masked]
-    if not unmasked:
-        if given := sorted(set(_OF_MASKS) & settings.given):
-            raise ValueError(
-                f"`{given[0]}` must come with records without masks. Received records that are masked already, such as "
-                f"{several[0].paths[0]}; make them by create_pretraining_data with `dynamic_masking`."
-            )
-        return lambda *_: None
-    check_phrases(settings.masking, settings.phrase_file)
-    pieces = MaskingVocabulary.of_tokenizer(tokenizer, settings.phrase_file)
+    check_phrases(masking.kind, phrase_file)
+    vocabulary = MaskingVocabulary.of_tokenizer(tokenizer, phrase_file)
     shortest = min(each.max_seq_length for each in several)
-    if pieces.phrases is not None:
-        _look_for_phrases(unmasked[0], pieces, settings.phrase_file)
+    if vocabulary.phrases is not None:
+        _look_for_phrases(next(each for each in several if not each.masked), vocabulary, phrase_file)
 
-    def masks(its, seed):
-        if its.masked:
+    def masks(records, seed):
+        if records.masked:
             return None
-        most = settings.max_predictions_per_seq * its.max_seq_length // shortest
-        shares = settings.mask_token_prob, settings.random_token_prob
-        return masker(Masking(settings.masking, settings.masked_lm_prob, most, *shares), pieces, seed)
+        most = masking.max_predictions * records.max_seq_length // shortest
+        return masker(dataclasses.replace(masking, max_predictions=most), vocabulary, seed)
 
     return masks
 
 
-def masks_identity(settings: Settings) -> dict:
-    """Returns what of the settings decides which masks are drawn, as JSON values; they are those of `masks_for`.
-
-    What runs of earlier versions do not know is left out where it has its default, so that these can be continued.
-    """
-    identity = {name: settings.get(name) for name in ("masking", "masked_lm_prob", "max_predictions_per_seq")}
+def masks_identity(masking: Masking, phrase_file: str | None) -> dict:
+    """Returns the options that decide which masks are drawn, as JSON values, without shares that are the usual."""
+    identity = {
+        "masking": masking.kind,
+        "masked_lm_prob": masking.prob,
+        "max_predictions_per_seq": masking.max_predictions,
+    }
     for name in ("mask_token_prob", "random_token_prob"):
-        if settings.get(name) != getattr(Masking, name):
-            identity[name] = settings.get(name)
-    if settings.phrase_file is not None:
-        phrases = "\n".join(read_phrases(settings.phrase_file)).encode()
+        if getattr(masking, name) != getattr(Masking, name):
+            identity[name] = getattr(masking, name)
+    if phrase_file is not None:
+        phrases = "\n".join(read_phrases(phrase_file)).encode()
         identity["phrases"] = hashlib.sha256(phrases).hexdigest()[:16]
     return identity
 
 
-def _look_for_phrases(records, pieces, phrase_file):
+def _look_for_phrases(records, vocabulary, phrase_file):
     """Says how many phrases stand in the first rows of some `Records`."""
     rows, counts = np.concatenate([batch["input_ids"] for batch in records.in_order(1, _SAMPLE)]), Counter()
-    mask(rows, Masking("phrase"), pieces, np.random.default_rng(0), counts)
+    mask(rows, Masking("phrase"), vocabulary, np.random.default_rng(0), counts)
     logging.info(
         "Phrases: %d; %d more hold pieces that the vocabulary lacks. The first %d rows hold %d.",
-        *(pieces.phrases.number, pieces.phrases.unknown, len(rows), counts["found"]),
+        *(vocabulary.phrases.number, vocabulary.phrases.unknown, len(rows), counts["found"]),
     )
     if not counts["found"]:
         logging.warning(

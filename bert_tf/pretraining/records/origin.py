@@ -1,4 +1,4 @@
-"""What a record file says of how it was made: in its first record, as a feature that readers of rows pass over."""
+"""Metadata of record files: in the first record of each, and in the files next to them."""
 
 import dataclasses
 import glob
@@ -25,11 +25,11 @@ _TYPES = {
 
 @dataclasses.dataclass(frozen=True)
 class RecordMetadata:
-    """What decides whether records fit a model, and each other.
+    """The vocabulary, letter case, objective and masking that records were made with.
 
     Attributes:
-        vocabulary: `vocabulary_fingerprint` of the pieces whose ids the rows hold.
-        do_lower_case, strip_accents: what became of the text before it was cut into pieces.
+        vocabulary: `vocabulary_fingerprint` of the tokens whose ids the rows hold.
+        do_lower_case, strip_accents: what became of the text before it was cut into tokens.
         sentence_objective: "nsp", "sop" or "none": what the label 1 of two texts means, if there are two.
         masking: how it was masked: "token" and so on; None: it was not.
     """
@@ -42,7 +42,7 @@ class RecordMetadata:
 
     @classmethod
     def of(cls, path: str | os.PathLike) -> "RecordMetadata | None":
-        """Reads what a file says; None where it says nothing, for another program or an earlier version wrote it.
+        """Returns the metadata of a file; None where another program wrote it, without any.
 
         Raises:
             ValueError: the file is none of records, or what it says cannot be understood.
@@ -52,12 +52,12 @@ class RecordMetadata:
 
     @classmethod
     def of_stamp(cls, path: str | os.PathLike, data: bytes) -> "RecordMetadata":
-        """Reads what a record of a file says in the feature MADE_WITH; it raises what `of` does."""
+        """Returns the metadata in a record's feature MADE_WITH; it raises what `of` does."""
         return cls(**_read(os.fspath(path), data))
 
     def stamp(self) -> bytes:
         """Returns what `records.write_records` takes as `stamp`."""
-        import tensorflow as tf  # here, so that a program which only reads what lies beside records need not wait
+        import tensorflow as tf  # here, so that a program which only reads what lies next to records need not wait
 
         data = json.dumps(dataclasses.asdict(self), sort_keys=True, separators=(",", ":")).encode()
         feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[data]))
@@ -65,9 +65,9 @@ class RecordMetadata:
         return tf.train.Example(features=features).SerializeToString(deterministic=True)
 
 
-def vocabulary_fingerprint(pieces: list[str]) -> str:
-    """Returns the SHA-256 of a vocabulary, in hexadecimal: of its pieces in their order, one a line."""
-    return hashlib.sha256("\n".join(pieces).encode()).hexdigest()
+def vocabulary_fingerprint(tokens: list[str]) -> str:
+    """Returns the SHA-256 of a vocabulary, in hexadecimal: of its tokens in their order, one a line."""
+    return hashlib.sha256("\n".join(tokens).encode()).hexdigest()
 
 
 def _read(path: str, data: bytes) -> dict[str, Any]:
@@ -84,8 +84,8 @@ def _read(path: str, data: bytes) -> dict[str, Any]:
     return {name: values[name] for name in _TYPES}
 
 
-# === Beside ===
-# What lies beside record files: a description of the run that made them, for people too, and its vocabulary.
+# === Files next to records ===
+# A description of the run that made them, for people too, and its vocabulary.
 #
 #     train-00000-of-00002.tfrecord.gz  train-00001-of-00002.tfrecord.gz
 #     train_records.json                what was made of what, and how many bytes each file has
@@ -130,7 +130,7 @@ def _matches(pattern, without):
 
 
 def check_whole(paths: list[str]):
-    """Raises ValueError where the description beside a file says that it has another number of bytes.
+    """Raises ValueError where the description next to a file says that it has another number of bytes.
 
     A file that was cut off between two records cannot be told from a whole one by itself.
     """
@@ -150,7 +150,7 @@ def number_of_rows(path: str | os.PathLike) -> int:
     """Returns how many rows the record files of one output have together, of which `path` is one.
 
     Raises:
-        ValueError: the description beside them does not say.
+        ValueError: the description next to them does not say.
     """
     source = set_name(os.fspath(path)) + DESCRIPTION
     rows = read_object(source, _KIND, _REMEDY).get("rows")
@@ -159,8 +159,8 @@ def number_of_rows(path: str | os.PathLike) -> int:
     return rows
 
 
-def vocabulary_of(path: str, origin: RecordMetadata) -> str | None:
-    """Returns the vocab.txt that lies beside a record file and made it, where it is still what it was; else None."""
+def find_vocabulary(path: str, origin: RecordMetadata) -> str | None:
+    """Returns the vocab.txt that lies next to a record file and made it, where it is still what it was; else None."""
     own = os.path.join(set_name(path) + VOCABULARY, VOCAB_FILE)
     there = glob.glob(os.path.join(glob.escape(os.path.dirname(path)), f"*{VOCABULARY}", VOCAB_FILE))
     for candidate in sorted(there, key=lambda candidate: (candidate != own, candidate)):

@@ -1,4 +1,4 @@
-"""What a run reads when: one kind of rows all along, or phases, such as 900 steps of rows of 128 and 100 of 512."""
+"""Phases of a run: steps on records of one length after another, such as 900 steps of 128 tokens and 100 of 512."""
 
 import dataclasses
 import itertools
@@ -11,7 +11,6 @@ from absl import logging
 from bert_tf.pretraining.records import origin
 from bert_tf.pretraining.records.batches import Records
 from bert_tf.utils.names import number_of, word_for
-from bert_tf.utils.settings import Settings
 
 _PHASE = re.compile(r"(\d+)x(\d+(?:\.\d+)?%|\d+)(?:@(\d+))?")
 
@@ -64,12 +63,12 @@ class Phases:
 
     @property
     def records(self) -> Records:
-        """Those of the last phase: what the run's result is meant for."""
+        """The records of the last phase: what the run's result is meant for."""
         return self.phases[-1].records
 
     @property
     def all_records(self) -> list[Records]:
-        """Those of each phase."""
+        """The records of each phase."""
         return [phase.records for phase in self.phases]
 
     @property
@@ -78,7 +77,7 @@ class Phases:
         return [records.max_seq_length for records in self.all_records]
 
     def left(self, start: int) -> list[tuple[Phase, int]]:
-        """Returns what is to do when `start` steps of the run are made: (phase, its own steps made), in order.
+        """Returns the phases that are left after `start` steps of the run: (phase, its own steps made), in order.
 
         128x900,512x100   start 0 -> (128, 0), (512, 0)   start 950 -> (512, 50)   start 1000 -> nothing
         """
@@ -87,7 +86,7 @@ class Phases:
         return [(phase, offset) for phase, offset in zip(self.phases, offsets, strict=True) if offset < phase.num_steps]
 
     def for_model(self, vocab_size: int, type_vocab_size: int) -> "Phases":
-        """Returns the same phases of `Records.for_model`."""
+        """Returns the same phases, of records whose ids are checked against a model's sizes."""
         return Phases(
             tuple(
                 dataclasses.replace(phase, records=phase.records.for_model(vocab_size, type_vocab_size))
@@ -115,55 +114,18 @@ class Phases:
             yield from itertools.islice(batches, phase.num_steps - offset)
 
 
-def plan_of(settings: Settings) -> Phases:
-    """Returns what a run reads; without the setting `phases`, one kind of rows all along.
-
-    Raises:
-        ValueError: the record files are not there, or not as the settings say.
-    """
-    if settings.do_train and not settings.input_file or not (settings.input_file or settings.eval_file):
-        raise ValueError(
-            "`do_train` must come with `input_file`, and `do_eval` with `eval_file` or `input_file`. Received none; "
-            "name records of create_pretraining_data."
-        )
-    if not settings.phases or not settings.input_file:
-        lengths = (settings.max_seq_length, settings.max_predictions_per_seq) if settings.input_file else ()
-        records = Records.of(_to_train_on(settings) or settings.eval_file, *lengths)
-        return Phases((Phase(records, settings.train_batch_size, settings.num_train_steps),))
-    if "max_seq_length" in settings.given:
-        raise ValueError(
-            "`phases` must come without `max_seq_length`, for it names the lengths. Received both: "
-            f"{settings.phases} and {settings.max_seq_length}; leave `max_seq_length` out."
-        )
-    steps = settings.num_train_steps if "num_train_steps" in settings.given or "%" in settings.phases else None
-    return parse_phases(settings.phases, _to_train_on(settings), settings.train_batch_size, steps)
-
-
-def _to_train_on(settings):
-    """Returns `input_file` as it is; where there are files to score on, its files without those."""
-    if not (settings.input_file and settings.eval_file):
-        return settings.input_file
-    held_out = origin.find_record_files(settings.eval_file)
-    paths = origin.find_record_files(settings.input_file, without=held_out)
+def find_training_files(input_file: list[str], eval_file: list[str] | None) -> list[str]:
+    """Returns the record files to train on: those of `input_file`, without the ones to score on if there are some."""
+    if not eval_file:
+        return input_file
+    held_out = origin.find_record_files(eval_file)
+    paths = origin.find_record_files(input_file, without=held_out)
     if both := set(map(os.path.realpath, paths)) & set(map(os.path.realpath, held_out)):
         logging.warning(
             "%s of `eval_file`, such as %s, %s named in `input_file` too: what is trained on is scored on.",
             *(number_of(len(both), "file"), min(both), word_for(len(both), "is", "are")),
         )
     return paths
-
-
-def held_out_of(settings: Settings, plan: Phases) -> Records:
-    """Returns the records to score on: those of the setting `eval_file`, or what the last phase is trained on.
-
-    Raises:
-        ValueError: the record files are not there, or of another kind than those of the plan.
-    """
-    if not settings.eval_file:
-        return plan.records
-    records = Records.of(settings.eval_file)
-    check_sentences([plan.records, records])
-    return records
 
 
 def check_sentences(several: list[Records]):
@@ -183,7 +145,7 @@ def check_same_kind(option: str, kinds: list, several: list[Records]):
 
 
 def parse_phases(phases: str, patterns: list[str], batch_size: int, num_train_steps: int | None = None) -> Phases:
-    """Reads phases: max_seq_length x steps, separated by commas, each with its own batch size after an @ or without.
+    """Returns the phases that a text describes: max_seq_length x steps, with commas, and @ batch size or without.
 
         128x900,512x100          128x90%,512x10%          128x900@256,512x100@64
 

@@ -1,4 +1,4 @@
-"""Phrases and names that are masked as one: read off a list, found in rows of pieces."""
+"""Phrases and names that are masked as one: read off a list, found in rows of tokens."""
 
 import dataclasses
 import os
@@ -27,7 +27,8 @@ def read_phrases(path: str | os.PathLike) -> list[str]:
         if len(phrase) > _LONGEST or "\t" in phrase or "\0" in phrase:
             raise ValueError(
                 f"{path}:{number} must be one phrase, of at most {_LONGEST} characters and without tabs, as each line "
-                f"of a `phrase_file` is. Received {brief(phrase[:60])}, which {_fault(phrase)}; give a plain list."
+                f"of a `phrase_file` is. Received {brief(phrase[:60])}, which {_describe_fault(phrase)}; give a plain "
+                "list."
             )
         if phrase:
             phrases[phrase] = None
@@ -39,7 +40,7 @@ def read_phrases(path: str | os.PathLike) -> list[str]:
     return list(phrases)
 
 
-def _fault(phrase):
+def _describe_fault(phrase):
     if "\0" in phrase:
         return "has a NUL byte"
     return "has a tab" if "\t" in phrase else f"has {len(phrase):,} characters"
@@ -47,17 +48,17 @@ def _fault(phrase):
 
 @dataclasses.dataclass(frozen=True)
 class Phrases:
-    """Phrases as pieces, in a tree whose nodes are the beginnings that they have in common.
+    """Phrases as tokens, in a tree whose nodes are the beginnings that they have in common.
 
         new york | new york city | york        level 1: new, york     level 2: new york     level 3: new york city
 
-    A node of level 1 has its piece's id for a number; the nodes of each further level are numbered from 0.
+    A node of level 1 has its token's id for a number; the nodes of each further level are numbered from 0.
 
     Attributes:
         number: of phrases that can be found, without repeats.
-        unknown: how many more hold a piece that the vocabulary lacks.
+        unknown: how many more hold a token that the vocabulary lacks.
         ends: of each level, bool [nodes]: whether a phrase ends there.
-        levels: all but the first: for each node the number of the one above x V + its own piece.
+        levels: all but the first: for each node the number of the one above x V + its own token.
     """
 
     number: int
@@ -67,15 +68,15 @@ class Phrases:
 
     @classmethod
     def read(cls, path: str | os.PathLike, tokenizer, special) -> "Phrases":
-        """Reads a list of phrases, for a vocabulary.
+        """Returns the phrases of a file, as tokens of a vocabulary.
 
         Args:
             path: of the list; see `read_phrases`.
             tokenizer: with the method `tokenize`.
-            special: bool [vocab_size], true for the pieces that stand for no text, [UNK] among them.
+            special: bool [vocab_size], true for the tokens that stand for no text, [UNK] among them.
 
         Raises:
-            ValueError: it is no list of phrases, or all of them hold pieces that the vocabulary lacks.
+            ValueError: it is no list of phrases, or all of them hold tokens that the vocabulary lacks.
         """
         texts = read_phrases(path)
         parts = [tokenizer.tokenize(texts[start : start + _AT_ONCE]) for start in range(0, len(texts), _AT_ONCE)]
@@ -92,7 +93,7 @@ class Phrases:
 
     @classmethod
     def of(cls, phrases: list, vocab_size: int, unknown: int = 0) -> "Phrases":
-        """Makes the tree of phrases, each a list of one id or more below `vocab_size`."""
+        """Returns the tree of phrases, each a list of one id or more below `vocab_size`."""
         lengths = np.array([len(phrase) for phrase in phrases])
         table = np.zeros((len(phrases), lengths.max()), np.int64)
         table[np.arange(table.shape[1]) < lengths[:, None]] = np.concatenate(phrases)
@@ -108,12 +109,12 @@ class Phrases:
         return cls(int(sum(map(np.sum, ends))), unknown, ends, list(map(_Level, edges)))
 
     def join(self, input_ids, words, free):
-        """Makes one word of the words of each phrase; where phrases overlap, the longest in pieces comes first.
+        """Returns where words start once each phrase is one word; where phrases overlap, the longest comes first.
 
         Args:
             input_ids: int [n, S].
             words: bool [n, S], where words start.
-            free: bool [n, S], false for special pieces.
+            free: bool [n, S], false for special tokens.
 
         Returns:
             bool [n, S], where words start now; int64 [k], where in the flat rows the phrases do.
@@ -135,7 +136,7 @@ class Phrases:
         return words, starts
 
     def _found(self, input_ids, words, free):
-        """Returns for each number of pieces, from 1, where in the flat rows phrases of so many begin, ascending."""
+        """Returns for each number of tokens, from 1, where in the flat rows phrases of so many begin, ascending."""
         width, vocab_size, ids = words.shape[1], len(self.ends[0]), input_ids.ravel().astype(np.int64)
         word_ends = np.ones(words.shape, bool)
         word_ends[:, :-1] = words[:, 1:] | ~free[:, 1:]
@@ -143,7 +144,7 @@ class Phrases:
         found = [np.flatnonzero(words & word_ends & self.ends[0][ids])]
         if not self.levels:
             return found
-        code = ids[:-1] * vocab_size + ids[1:]  # of all places at once: faster than to look which of them can begin
+        code = ids[:-1] * vocab_size + ids[1:]  # of all positions at once: faster than to look which of them can begin
         node = self.levels[0].guess(code)
         at = np.flatnonzero(words[:-1] & (node >= 0))
         code, node = code[at], node[at]
@@ -173,16 +174,16 @@ class _Level:
         self._edges = edges
         self._shift = np.uint64(64 - (_SLOTS * len(edges)).bit_length())
         slots = self._slots(edges)
-        self._table = np.full(1 << (64 - int(self._shift)), -1)  # slot -> the place of an edge that belongs there
+        self._table = np.full(1 << (64 - int(self._shift)), -1)  # slot -> the position of an edge that belongs there
         self._table[slots] = np.arange(len(edges))
         self._shared = np.bincount(slots, minlength=len(self._table)) > 1
 
     def guess(self, codes):
-        """Returns int64 [n], for each number (int64 [n]) a place that `settle` looks at; -1 where it is no edge."""
+        """Returns int64 [n], for each number (int64 [n]) a position that `settle` looks at; -1 where it is no edge."""
         return self._table[self._slots(codes)]
 
     def settle(self, places, codes):
-        """Returns int64 [n], the place of each number among the edges or -1, given what `guess` gave, but not -1."""
+        """Returns int64 [n], the position of each number among the edges or -1, given what `guess` gave, but not -1."""
         other = np.flatnonzero(self._edges[places] != codes)
         places[other] = -1
         other = other[self._shared[self._slots(codes[other])]]

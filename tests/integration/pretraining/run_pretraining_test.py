@@ -14,7 +14,7 @@ from bert_tf.checkpoints.tf1 import read_tensors
 from bert_tf.export.conversion.convert import convert_model
 from bert_tf.inference.filler import Filler
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.objectives.replaced_tokens import as_electra
+from bert_tf.pretraining.objectives.replaced_tokens import to_electra_config
 from bert_tf.training.history import read_history
 from tests import tiny
 from tests.integration.pretraining.support import arguments, results, run_cases
@@ -311,7 +311,7 @@ def test_a_left_to_right_model_fills_no_blanks(quick):
 def test_replaced_tokens_leave_a_discriminator_and_a_generator(quick, material, tmp_path):
     folder = quick[0] / "replaced_tokens"
     bert = bert_tf.load(folder)
-    assert bert.config == as_electra(EncoderConfig.load(material / "bert_config.json"))
+    assert bert.config == to_electra_config(EncoderConfig.load(material / "bert_config.json"))
     assert {"cls/replaced_tokens/output_bias", "generator/cls/predictions/output_bias"} <= bert.others.keys()
     filler = Filler(folder / "generator", top_k=2)
     assert filler.task.config.hidden_size == 16 and len(list(filler(["the film [MASK] a story ."]))) == 1

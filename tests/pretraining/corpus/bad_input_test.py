@@ -12,13 +12,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.pretraining.corpus import support
 from tests.processes import LIMIT_S
-from tests.scripts import Cases
-
-
-@pytest.fixture(scope="module")
-def program():
-    with Cases("create_pretraining_data") as program:
-        yield program
+from tests.scripts import at
 
 
 def _run(program, folder, *flags, limit=None):
@@ -53,45 +47,67 @@ def _write(folder, **files):
 GOOD = "wak wal .\nwam .\n\nwal .\nwak .\n"
 
 
-def test_an_empty_corpus(program, folder):
-    assert "must be files, folders or patterns that match some" in _run(program, folder)
+# Name -> (files of the corpus, further flags, parts of the message); HOME is the folder with all files.
+BAD = {
+    "an empty corpus": ({}, (), "must be files, folders or patterns that match some"),
+    "empty files": ({"a": "", "b": "\n\n"}, (), "must hold a sentence at least. Received 2 files without one"),
+    "one document": (
+        {"a": "wak wal .\nwam .\n"},
+        (),
+        "must have two documents at least",
+        "--sentence_objective=sop or none",
+    ),
+    "a binary file": ({"a": GOOD, "b": bytes(range(256)) * 10}, (), "corpus/b.txt (binary: it has NUL bytes)"),
+    "a line of 10 MB": (
+        {"a": GOOD, "b": "wak .\n" + "wal " * 2_500_000},
+        ("--input_format=sentences",),
+        "corpus/b.txt:2 must be a line of at most 8 MiB",
+    ),
+    "masking flags that contradict each other": (
+        {"a": GOOD},
+        ("--do_whole_word_mask", "--masking=span"),
+        "--do_whole_word_mask must not contradict --masking",
+    ),
+    "shares that are more than all": (
+        {"a": GOOD},
+        ("--mask_token_prob=0.8", "--random_token_prob=0.3"),
+        "--mask_token_prob and --random_token_prob must not be negative, nor be more than 1 together",
+    ),
+    "several files and shards": (
+        {"a": GOOD},
+        ("--output_file=HOME/out/a.tfrecord,HOME/out/b.tfrecord", "--num_shards=2"),
+        "--num_shards must come with one --output_file. Received 2",
+    ),
+    "a folder as output": (
+        {"a": GOOD},
+        ("--output_file=HOME/out",),
+        "--output_file must be a file. Received the folder",
+    ),
+}
 
 
-def test_a_corpus_of_empty_files(program, folder):
-    _write(folder, a="", b="\n\n")
-    assert "must hold a sentence at least. Received 2 files without one" in _run(program, folder)
+@pytest.mark.parametrize("name", BAD)
+def test_one_message_and_nothing_half_made(program, folder, name):
+    files, flags, *parts = BAD[name]
+    _write(folder, **files)
+    message = _run(program, folder, *at(folder, flags))
+    assert all(part in message for part in parts), message
 
 
-def test_one_document_only(program, folder):
-    _write(folder, a="wak wal .\nwam .\n")
-    message = _run(program, folder)
-    assert "must have two documents at least" in message and "--sentence_objective=sop or none" in message
-
-
-def test_a_binary_file(program, folder):
-    _write(folder, a=GOOD, b=bytes(range(256)) * 10)
-    assert "corpus/b.txt (binary: it has NUL bytes)" in _run(program, folder)
-
-
-def test_a_line_of_10_mb(program, folder):
-    _write(folder, a=GOOD, b="wak .\n" + "wal " * 2_500_000)
-    assert "corpus/b.txt:2 must be a line of at most 8 MiB" in _run(program, folder, "--input_format=sentences")
-
-
-def test_a_vocabulary_without_mask(program, folder):
+def test_a_vocabulary_without_mask_is_refused(program, folder):
     _write(folder, a=GOOD)
     (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\nwak\n")
     assert "must hold [MASK]. Received" in _run(program, folder)
 
 
-def test_an_unreadable_file_among_a_thousand(program, folder):
+def test_an_unreadable_file_among_a_thousand_is_named(program, folder):
     _write(folder, **{f"f{number}": GOOD for number in range(1000)})
     os.symlink(folder / "nowhere", folder / "corpus" / "f1000.txt")
     message = _run(program, folder)
     assert "Received 1 of 1001 that are not" in message and "f1000.txt (No such file or directory)" in message
 
 
-def test_a_file_that_breaks_off(program, folder):
+def test_a_file_that_breaks_off_is_named(program, folder):
     packed = gzip.compress(os.urandom(300_000).hex().encode())
     (folder / "corpus" / "a.txt.gz").write_bytes(packed[: len(packed) // 2])
     assert "a.txt.gz must be a file that can be read to its end" in _run(program, folder, "--input_format=sentences")
@@ -99,16 +115,10 @@ def test_a_file_that_breaks_off(program, folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_full_disk(program, folder, workers):
+def test_a_full_disk_is_told_with_the_file(program, folder, workers):
     _write(folder, a=GOOD * 3000)
     message = _run(program, folder, f"--num_workers={workers}", limit=20_000)
     assert "File too large: " in message and f"{folder}/out/" in message
-
-
-def test_masking_flags_that_contradict_each_other(program, folder):
-    _write(folder, a=GOOD)
-    message = _run(program, folder, "--do_whole_word_mask", "--masking=span")
-    assert "--do_whole_word_mask must not contradict --masking" in message
 
 
 PHRASES = {
@@ -121,7 +131,7 @@ PHRASES = {
 
 
 @pytest.mark.parametrize("name", PHRASES)
-def test_phrases_that_cannot_be(program, folder, name):
+def test_lists_of_phrases_that_cannot_be_are_refused(program, folder, name):
     masking, phrases, message = PHRASES[name]
     _write(folder, a=GOOD)
     flags = [masking]
@@ -131,38 +141,26 @@ def test_phrases_that_cannot_be(program, folder, name):
     assert message in _run(program, folder, *flags)
 
 
-def test_shares_that_are_more_than_all(program, folder):
-    _write(folder, a=GOOD)
-    message = _run(program, folder, "--mask_token_prob=0.8", "--random_token_prob=0.3")
-    assert "--mask_token_prob and --random_token_prob must not be negative, nor be more than 1 together" in message
-
-
-def test_several_files_and_shards(program, folder):
-    _write(folder, a=GOOD)
-    output = f"--output_file={folder}/out/a.tfrecord,{folder}/out/b.tfrecord"
-    message = _run(program, folder, output, "--num_shards=2")
-    assert "--num_shards must come with one --output_file. Received 2" in message
-
-
-def test_a_folder_as_output(program, folder):
-    _write(folder, a=GOOD)
-    assert "--output_file must be a file. Received the folder" in _run(program, folder, f"--output_file={folder}/out")
-
-
-def test_ctrl_c_ends_all_workers_in_one_line(folder):
+def _start(folder, workers, **how):
+    """Starts a run that takes minutes; returns its process once it has begun to write."""
     _write(folder, a=GOOD * 30_000)
     (folder / "out").mkdir()
     command = [
         sys.executable, "-m", "bert_tf", "create_pretraining_data", f"--input_file={folder}/corpus",
-        f"--vocab_file={folder}/vocab.txt", f"--output_file={folder}/out/a.tfrecord", "--num_workers=2",
+        f"--vocab_file={folder}/vocab.txt", f"--output_file={folder}/out/a.tfrecord", f"--num_workers={workers}",
         "--dupe_factor=1000",
     ]  # fmt: skip
-    # Whoever runs the tests in the background may have them ignore Ctrl-C, and what they start would too.
-    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True,
-                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # fmt: skip
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, **how)
     while not os.listdir(folder / "out"):
         assert process.poll() is None
         time.sleep(0.1)
+    return process
+
+
+def test_ctrl_c_ends_all_workers_in_one_line(folder):
+    # Whoever runs the tests in the background may have them ignore Ctrl-C, and what they start would too.
+    process = _start(folder, 2, start_new_session=True,
+                     preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # fmt: skip
     time.sleep(1)  # the workers are starting
     os.killpg(process.pid, signal.SIGINT)
     said = process.communicate(timeout=40)[1]  # the workers have minutes of work in hand, for which nobody waits
@@ -171,18 +169,10 @@ def test_ctrl_c_ends_all_workers_in_one_line(folder):
     assert not os.listdir(folder / "out")
 
 
+@pytest.mark.slow  # Ctrl-C, above, goes the same way
 def test_sigterm_ends_the_run_and_removes_what_is_half_made(folder):
-    _write(folder, a=GOOD * 30_000)
-    (folder / "out").mkdir()
-    command = [
-        sys.executable, "-m", "bert_tf", "create_pretraining_data", f"--input_file={folder}/corpus",
-        f"--vocab_file={folder}/vocab.txt", f"--output_file={folder}/out/a.tfrecord", "--num_workers=1",
-        "--dupe_factor=1000",
-    ]  # fmt: skip
-    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
-    while not os.listdir(folder / "out"):
-        assert process.poll() is None
-        time.sleep(0.1)
+    process = _start(folder, 1)
     process.terminate()
-    assert process.wait(LIMIT_S) == 143
+    process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 143
     assert not os.listdir(folder / "out")

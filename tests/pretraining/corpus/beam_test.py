@@ -9,7 +9,7 @@ import pytest
 
 from bert_tf.pretraining.corpus import job as jobs
 from bert_tf.pretraining.corpus import unit
-from bert_tf.pretraining.corpus.options import CorpusOptions
+from bert_tf.pretraining.corpus.examples import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import Statistics
 from tests import scripts
 from tests.pretraining.corpus import support
@@ -53,7 +53,7 @@ def test_what_is_wrong_with_the_text_is_said_and_nothing_is_left(corpus, tmp_pat
 def test_a_report_is_what_was_counted_and_runs_nothing(tmp_path):
     path, statistics = str(tmp_path / "report"), Statistics.empty(CorpusOptions(), 3)
     statistics.masked_ids[1], statistics.rows = 2**40, 7
-    statistics.add_text({"bytes": 5})
+    statistics.text.update({"bytes": 5})
     beam._write_report(Counter(tokens=9), statistics, path)
     with open(path, "rb") as file:
         counts, read = beam._parse_report(file.read())

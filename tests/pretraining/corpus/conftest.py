@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.pretraining.corpus import support
+from tests.scripts import Cases
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +26,10 @@ def corpus(tmp_path_factory):
 
 def _sentence(rng):
     return " ".join(rng.choice(support.WORDS, rng.integers(3, 20))) + " ."
+
+
+@pytest.fixture(scope="session")
+def program():
+    """create_pretraining_data in a process of its own, which runs one command line after the other."""
+    with Cases("create_pretraining_data") as program:
+        yield program

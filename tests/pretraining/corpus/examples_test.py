@@ -133,7 +133,7 @@ def test_truncation_is_google_s():
     rng = np.random.default_rng(0)
     a, b = rng.integers(1, 60, (2, 500))
     zero = np.zeros(500, np.int64)
-    cut = ex._truncated(ex.PretrainingExamples(zero, a, zero + 1000, b, zero, zero), 40, rng)
+    cut = ex._truncate(ex.PretrainingExamples(zero, a, zero + 1000, b, zero, zero), 40, rng)
     for n in range(500):
         la, lb = int(a[n]), int(b[n])
         while la + lb > 40:

@@ -10,7 +10,7 @@ import pytest
 from bert_tf.data import records
 from bert_tf.pretraining.corpus import job as jobs
 from bert_tf.pretraining.corpus import unit
-from bert_tf.pretraining.corpus.options import CorpusOptions
+from bert_tf.pretraining.corpus.examples import CorpusOptions
 from bert_tf.utils.documents import TextOptions
 from tests import processes, scripts
 from tests.pretraining.corpus import support
@@ -117,7 +117,7 @@ def test_an_error_midway_leaves_nothing_and_keeps_the_old_files(corpus, tmp_path
     def fail(*_, **__):
         raise OSError(28, "No space left on device", "records")
 
-    monkeypatch.setattr(jobs.records, "write", fail)
+    monkeypatch.setattr(jobs.records, "write_records", fail)
     with pytest.raises(OSError, match="No space left"):
         jobs.create_pretraining_data(support.job(corpus, [tmp_path / "a.tfrecord", tmp_path / "b.tfrecord"]))
     assert [p.name for p in tmp_path.iterdir()] == ["a.tfrecord"] and (tmp_path / "a.tfrecord").read_bytes() == b"old"

@@ -9,7 +9,7 @@ from bert_tf.pretraining.corpus import documents as arrays
 from bert_tf.pretraining.corpus import examples as ex
 from bert_tf.pretraining.corpus import unit
 from bert_tf.pretraining.corpus.documents import tokenize_documents
-from bert_tf.pretraining.corpus.options import CorpusOptions
+from bert_tf.pretraining.corpus.examples import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import Statistics
 from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.tokenization.wordpiece import Tokenizer

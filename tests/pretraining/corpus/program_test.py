@@ -1,9 +1,7 @@
 """The program's own part: flags that have no effect beside others."""
 
-from tests import processes
 
-
-def test_flags_without_effect_are_told(corpus, tmp_path):
+def test_flags_without_effect_are_told(program, corpus, tmp_path):
     flags = [
         f"--input_file={corpus}/*.txt", f"--vocab_file={corpus}/vocab.txt", f"--output_file={tmp_path}/a.tfrecord",
         "--input_format=sentences", "--num_workers=1", "--dupe_factor=1", "--dynamic_masking", "--masking=span",
@@ -11,9 +9,9 @@ def test_flags_without_effect_are_told(corpus, tmp_path):
         "--document_start=x", "--max_sentences_per_seq=3", "--beam_options=--x",
     ]  # fmt: skip
     (tmp_path / "a-00001-of-00004.tfrecord").write_bytes(b"of another run")
-    done = processes.run("-m", "bert_tf", "create_pretraining_data", *flags)
-    done.check_returncode()
-    told = [line.split(" ", 1)[1] for line in done.stderr.splitlines() if "has no effect" in line]
+    done = program.run(flags)
+    assert done["status"] == 0, done["log"]
+    told = [line.split(" ", 1)[1] for line in done["log"].splitlines() if "has no effect" in line]
     assert told == [
         "--max_sentences_per_seq has no effect without --packing.",
         "--masking has no effect with --dynamic_masking: training masks.",
@@ -22,18 +20,18 @@ def test_flags_without_effect_are_told(corpus, tmp_path):
         "--beam_options has no effect without --runner.",
         "--document_start has no effect on files that are not prose.",
     ]
-    assert f"1 files of another run lie beside them, such as {tmp_path}/a-00001-of-00004.tfrecord." in done.stderr
+    assert f"1 files of another run lie beside them, such as {tmp_path}/a-00001-of-00004.tfrecord." in done["log"]
 
 
-def test_phrases_that_never_occur_are_told(corpus, tmp_path):
+def test_phrases_that_never_occur_are_told(program, corpus, tmp_path):
     (tmp_path / "phrases").write_text("wbk wbl wbm\nnew york\n", encoding="utf-8")
     (tmp_path / "a.txt").write_text("wak wal .\n\nwam wan .\n", encoding="utf-8")
-    done = processes.run(
-        "-m", "bert_tf", "create_pretraining_data", f"--input_file={tmp_path}/a.txt",
-        f"--vocab_file={corpus}/vocab.txt",
-        f"--output_file={tmp_path}/a.tfrecord", "--input_format=sentences", "--num_workers=1", "--dupe_factor=1",
-        "--masking=phrase", f"--phrase_file={tmp_path}/phrases",
-    )  # fmt: skip
-    done.check_returncode()
-    assert "Phrases: 1; 1 more hold pieces that the vocabulary lacks, and are left out." in done.stderr
-    assert f"No phrase of {tmp_path}/phrases stands in any of the 2 examples: whole words were masked." in done.stderr
+    flags = [
+        f"--input_file={tmp_path}/a.txt", f"--vocab_file={corpus}/vocab.txt", f"--output_file={tmp_path}/a.tfrecord",
+        "--input_format=sentences", "--num_workers=1", "--dupe_factor=1", "--masking=phrase",
+        f"--phrase_file={tmp_path}/phrases",
+    ]  # fmt: skip
+    done = program.run(flags)
+    assert done["status"] == 0, done["log"]
+    assert "Phrases: 1; 1 more hold pieces that the vocabulary lacks, and are left out." in done["log"]
+    assert f"No phrase of {tmp_path}/phrases stands in any of the 2 examples: whole words were masked." in done["log"]

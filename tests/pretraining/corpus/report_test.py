@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf.pretraining.corpus import report, unit
-from bert_tf.pretraining.corpus.options import CorpusOptions
+from bert_tf.pretraining.corpus.examples import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import Statistics
 from bert_tf.utils.documents import TextOptions
 from tests.pretraining.corpus import support
@@ -34,7 +34,7 @@ def _drawn():
     statistics.fates[:] = 2560, 320, 320
     statistics.masked_ids[[7, 9, 101]] = 2000, 1120, 80
     statistics.rows, statistics.padding = 1101, 1015
-    statistics.add_text(Counter(files=2, documents=30, junk_lines=4, duplicate_lines=5))
+    statistics.text.update(Counter(files=2, documents=30, junk_lines=4, duplicate_lines=5))
     return statistics, options
 
 
@@ -95,7 +95,7 @@ def test_the_most_frequent_pieces_come_first_and_no_more_than_twenty():
 @pytest.mark.parametrize("prob", [0.0, 0.15, 0.5, 1.0])
 def test_the_law_is_that_of_google(prob):
     options = CorpusOptions(max_seq_length=128, max_predictions_per_seq=20, masked_lm_prob=prob)
-    assert report.budgets(options).tolist() == [min(20, max(1, int(round(n * prob)))) for n in range(129)]
+    assert report.prediction_budgets(options).tolist() == [min(20, max(1, int(round(n * prob)))) for n in range(129)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -104,13 +104,13 @@ def test_nothing_was_made(kind):
     nothing = Statistics.empty(options, PIECES.vocab_size)
     lines = _lines(report.format_report(nothing, options, PIECES))
     assert lines["examples"] == ("0",) and lines["padding"][0] == lines["50 % have at most"][0] == "-"
-    assert "<svg" not in report.as_page(nothing, options, PIECES)
+    assert "<svg" not in report.make_report_page(nothing, options, PIECES)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_real_rows(kind):
     statistics, options = _made(**kind)
-    text, page = report.format_report(statistics, options, PIECES), report.as_page(statistics, options, PIECES)
+    text, page = report.format_report(statistics, options, PIECES), report.make_report_page(statistics, options, PIECES)
     lines = _lines(text)
     assert lines["examples"] == (f"{statistics.examples:,}",)
     assert ("mask rate" in lines) != options.dynamic_masking
@@ -143,7 +143,7 @@ def test_pieces_that_mean_something_to_html_or_matplotlib():
     statistics, options = _drawn()
     names = list(PIECES.names)
     names[7], names[9], names[101] = "<b>", "$\\frac$", "##\u4e2d"
-    page = report.as_page(statistics, options, dataclasses.replace(PIECES, names=names))
+    page = report.make_report_page(statistics, options, dataclasses.replace(PIECES, names=names))
     assert "<b>" not in page and page.count("&lt;b&gt;") == 2  # in the table and in the plot
     assert page.count("$\\frac$") == page.count("##\u4e2d") == 2
 

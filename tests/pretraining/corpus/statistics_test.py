@@ -1,16 +1,25 @@
-"""What is counted: drawn by hand, then from the rows that are made."""
+"""What is counted of the examples, and what is left next to the records of how they were made."""
 
+import dataclasses
+import hashlib
 import json
+import os
 import pickle
 from collections import Counter
 
 import numpy as np
 import pytest
 
-from bert_tf.pretraining.corpus import unit
-from bert_tf.pretraining.corpus.examples import CHOSEN, FORCED_ACTUAL, FORCED_RANDOM
-from bert_tf.pretraining.corpus.options import CorpusOptions
+import bert_tf
+from bert_tf.pretraining.corpus import job as jobs
+from bert_tf.pretraining.corpus import statistics, unit
+from bert_tf.pretraining.corpus.examples import CHOSEN, FORCED_ACTUAL, FORCED_RANDOM, CorpusOptions
 from bert_tf.pretraining.corpus.statistics import Statistics
+from bert_tf.pretraining.records import compatibility
+from bert_tf.pretraining.records.batches import Records
+from bert_tf.pretraining.records.origin import RecordMetadata, find_vocabulary, vocabulary_fingerprint
+from bert_tf.tokenization.added_tokens import AddedToken
+from bert_tf.tokenization.wordpiece import Tokenizer
 from tests.pretraining.corpus import support
 
 PAD, _, CLS, SEP, MASK = range(5)
@@ -59,8 +68,8 @@ def test_three_examples_drawn_by_hand():
 def test_json_holds_every_count():
     statistics = _counted(_masked())
     statistics.add_rows(_masked()["input_mask"])
-    statistics.add_text(Counter(documents=2, junk_lines=1))
-    statistics.add_text(Counter(documents=3))
+    statistics.text.update(Counter(documents=2, junk_lines=1))
+    statistics.text.update(Counter(documents=3))
     told = json.loads(json.dumps(statistics.to_json()))
     assert sum(told.pop("masked_ids")) == 4
     assert told == {
@@ -85,11 +94,11 @@ def test_parts_add_up_to_the_whole_and_travel_between_processes():
     whole, parts = _counted(_masked()), []
     for i in range(3):
         parts.append(_counted({name: rows[i : i + 1] for name, rows in _masked().items()}, [(0, 2, 1)[i]]))
-        parts[-1].add_text(Counter(documents=1))
+        parts[-1].text.update(Counter(documents=1))
         parts[-1].add_rows(_masked()["input_mask"][i : i + 1])
     first, *others = pickle.loads(pickle.dumps(parts))
     added = sum(others, first)
-    whole.add_text(Counter(documents=3))
+    whole.text.update(Counter(documents=3))
     whole.add_rows(_masked()["input_mask"])
     assert added.to_json() == whole.to_json()
     assert first.examples == 1  # adding leaves the parts as they were
@@ -111,3 +120,82 @@ def test_what_is_counted_is_what_the_rows_hold(masking, packing):
     np.testing.assert_array_equal(statistics.masked_ids, np.bincount(ids, minlength=PIECES.vocab_size))
     assert statistics.examples == statistics.pairs.sum()
     assert (statistics.examples > statistics.rows) == packing
+
+
+@pytest.fixture(scope="module")
+def made(corpus, tmp_path_factory):
+    """Two files in two folders, made with a cased vocabulary, and the statistics of the run."""
+    folder = tmp_path_factory.mktemp("made")
+    paths = [folder / str(n) / f"train-0000{n}-of-00002.tfrecord" for n in range(2)]
+    job = support.job(corpus, paths, dupe_factor=1, sentence_objective="sop", masking="whole_word")
+    return folder, jobs.create_pretraining_data(dataclasses.replace(job, do_lower_case=False))
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_it_says_what_was_made_of_what(made, corpus, number):
+    (folder, statistics), text = made, (corpus / "1.txt").read_bytes()
+    values = json.loads((folder / str(number) / "train_records.json").read_text(encoding="utf-8"))
+    name = f"train-0000{number}-of-00002.tfrecord"
+    assert values["files"] == {name: os.path.getsize(folder / str(number) / name)}
+    assert values["rows"] == statistics.rows and values["examples"] == statistics.examples
+    assert values["sources"]["files"] == 3 and values["sources"]["each"][1] == {
+        "path": f"{corpus}/1.txt", "bytes": len(text), "sha256": hashlib.sha256(text).hexdigest(),
+    }  # fmt: skip
+    assert values["versions"]["bert_tf"] == bert_tf.__version__
+    chosen = {"sentence_objective": "sop", "masking": "whole_word", "max_seq_length": 48, "random_seed": 12345,
+              "dupe_factor": 1, "packing": False, "dynamic_masking": False}  # fmt: skip
+    assert {name: values["options"][name] for name in chosen} == chosen
+    assert values["vocabulary"]["pieces"] == len(support.VOCAB) and not values["vocabulary"]["do_lower_case"]
+
+
+def test_the_tokenizer_beside_is_the_one_that_made_them(made, corpus):
+    for number in range(2):
+        tokenizer = Tokenizer.from_directory(made[0] / str(number) / "train_vocabulary")
+        assert tokenizer.vocab == support.VOCAB and not tokenizer.do_lower_case and not tokenizer.strip_accents
+
+
+def test_each_file_says_the_same_of_itself(made):
+    held = Records.of([str(made[0])])
+    assert set(held.origins.values()) == {
+        RecordMetadata(vocabulary_fingerprint(support.VOCAB), False, False, "sop", "whole_word")
+    }
+    assert held.sentence_objective == "sop"
+
+
+def test_accents_that_stay(corpus, tmp_path):
+    job = support.job(corpus, [tmp_path / "a"], dupe_factor=1, dynamic_masking=True, sentence_objective="none")
+    jobs.create_pretraining_data(dataclasses.replace(job, strip_accents=False))
+    origin = RecordMetadata.of(tmp_path / "a")
+    assert (origin.do_lower_case, origin.strip_accents, origin.masking) == (True, False, None)
+    assert not Tokenizer.from_directory(tmp_path / "a_vocabulary").strip_accents
+
+
+def test_of_many_sources_only_some_are_listed(tmp_path, monkeypatch):
+    monkeypatch.setattr(statistics, "_LISTED", 2)
+    paths = [tmp_path / name for name in "abc"]
+    for path in paths:
+        path.write_text(path.name)
+    one = statistics.hash_sources([str(path) for path in paths])
+    paths[2].write_text("d")
+    other = statistics.hash_sources([str(path) for path in paths])
+    assert one["each"] == other["each"] and len(one["each"]) == 2 and one["files"] == one["bytes"] == 3
+    assert one["sha256"] != other["sha256"]
+
+
+def test_added_tokens_are_part_of_the_records_and_of_what_lies_beside(corpus, tmp_path):
+    sentences = [f"{one} [E1] {other} ." for one, other in zip(support.WORDS, support.WORDS[1:], strict=False)]
+    (tmp_path / "text.txt").write_text("\n\n".join(sentences) + "\n")
+    added = (AddedToken("[E1]", len(support.VOCAB)),)
+    job = support.job(corpus, [tmp_path / "train.tfrecord"], dupe_factor=1, dynamic_masking=True)
+    job = dataclasses.replace(job, paths=[str(tmp_path / "text.txt")], formats=["sentences"], added_tokens=added)
+    jobs.create_pretraining_data(job)
+    tokenizer = Tokenizer.from_directory(tmp_path / "train_vocabulary")
+    assert tokenizer.added_tokens == added
+    records = Records.of([str(tmp_path / "train.tfrecord")])
+    ids = next(iter(records.in_order(1)))["input_ids"].numpy()
+    assert len(support.VOCAB) in ids
+    compatibility.check_compatibility([records], tokenizer, ("nsp",))
+    with pytest.raises(ValueError, match="must be made with the vocabulary of the model"):
+        compatibility.check_compatibility([records], Tokenizer(support.VOCAB), ("nsp",))
+    (path, origin), *_ = records.origins.items()
+    assert find_vocabulary(path, origin) == str(tmp_path / "train_vocabulary" / "vocab.txt")

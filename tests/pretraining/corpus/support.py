@@ -8,8 +8,8 @@ import pytest
 
 from bert_tf.data.features import Ragged
 from bert_tf.pretraining.corpus.documents import Documents
+from bert_tf.pretraining.corpus.examples import CorpusOptions
 from bert_tf.pretraining.corpus.job import CorpusJob
-from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.pretraining.records.phrases import Phrases
 

@@ -7,14 +7,12 @@ import pytest
 from bert_tf.cli import recipes
 from bert_tf.pretraining.quick.commands import Commands
 from bert_tf.pretraining.quick.plan import TRIAL_STEPS, SizeRecipe
-from bert_tf.utils.settings import Settings
 from tests.pretraining.quick import support
 
 
 def _commands(taught=False, depth=0, **given):
     base = {"input_file": ["corpus/", "more.txt"], "output_dir": "small", "precision": "float32"}
-    settings = support.settings(**base | given)
-    return Commands(Settings(settings.to_dict(), given.keys()), support.recipe(taught), depth)
+    return Commands(support.options(**base | given), support.recipe(taught), depth)
 
 
 def _all(commands):
@@ -26,7 +24,7 @@ def _all(commands):
 def test_the_programs_have_the_flags_of_the_recipes(values):
     given = {"teacher": "large"} if "layers" in values else {"do_lower_case": False, "eval_file": ["held.txt"]}
     given |= {"input_file": ["a"], "output_dir": "small", "document_start": "CHAPTER"}
-    commands = Commands(support.settings(**given), SizeRecipe.of(values), 12)
+    commands = Commands(support.options(**given), SizeRecipe.of(values), 12)
     for command in _all(commands):
         table = {flag.name: flag for flag in importlib.import_module(f"bert_tf.cli.{command.program}").FLAGS}
         for name, value in command.flags.items():
@@ -66,7 +64,7 @@ def test_the_calibration_is_the_training_but_for_its_length_and_place():
     trial, training = commands.calibration(), commands.training([600, 400])
     differ = {name for name in training.flags if training.flags[name] != trial.flags[name]}
     assert differ == {"output_dir", "phases", "num_warmup_steps", "save_checkpoints_steps"}
-    assert trial.flags.keys() == training.flags.keys() and trial.anew == trial.flags["output_dir"]
+    assert trial.flags.keys() == training.flags.keys() and trial.fresh == trial.flags["output_dir"]
     assert trial.flags["num_warmup_steps"] == 2 * TRIAL_STEPS // 5, "of short runs it is a fifth"
 
 

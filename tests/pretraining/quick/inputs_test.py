@@ -49,7 +49,7 @@ def test_bad_input_is_refused(folder, given, message):
     files |= {name: [files[name]] for name in ("input_file", "eval_file") if name in files}
     children = support.Children(())
     with pytest.raises(ValueError, match=message):
-        pretrain(support.settings(**given | files), support.recipe("teacher" in given), children.execute)
+        pretrain(support.options(**given | files), support.recipe("teacher" in given), children.execute)
     assert not (folder / "out").exists() and children.called == []
 
 
@@ -57,18 +57,18 @@ def test_a_teacher_may_have_its_vocabulary_in_tokenizer_json(folder):
     """It counts where both are there, as for the teacher itself."""
     Tokenizer(folder / "teacher" / "vocab.txt").save(folder / "teacher")
     (folder / "teacher" / "vocab.txt").unlink()
-    settings = support.settings(input_file=[str(folder / "text.txt")], teacher=str(folder / "teacher"))
-    commands.check_inputs(settings, support.recipe(True))
-    steps = Commands(settings, support.recipe(True), 6)
+    options = support.options(input_file=[str(folder / "text.txt")], teacher=str(folder / "teacher"))
+    commands.check_inputs(options, support.recipe(True))
+    steps = Commands(options, support.recipe(True), 6)
     assert steps.vocab_file == folder / "teacher" / "tokenizer.json"
 
 
 def test_the_working_directory_is_not_a_part_of_a_run(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    here = commands.identity(support.settings(input_file=["text.txt"], teacher="teacher"), support.recipe())
+    here = commands.identity(support.options(input_file=["text.txt"], teacher="teacher"), support.recipe())
     monkeypatch.chdir(folder / "nothing")
-    there = commands.identity(support.settings(input_file=["../text.txt"], teacher="../teacher"), support.recipe())
+    there = commands.identity(support.options(input_file=["../text.txt"], teacher="../teacher"), support.recipe())
     assert here == there and here["input_file"] == [str(folder / "text.txt")]
     (folder / "text.txt").write_text("something else\n")
-    there = commands.identity(support.settings(input_file=["../text.txt"], teacher="../teacher"), support.recipe())
+    there = commands.identity(support.options(input_file=["../text.txt"], teacher="../teacher"), support.recipe())
     assert {name for name in here if here[name] != there[name]} == {"contents"}

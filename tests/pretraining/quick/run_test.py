@@ -22,7 +22,7 @@ def make(tmp_path, monkeypatch):
         recipe = support.recipe(taught)
         children = run.children = support.Children(recipe.phases, **seconds or {})
         children.fails, children.rows = fails, rows
-        return small_run.pretrain(support.settings(**given), recipe, children.execute, children.clock)
+        return small_run.pretrain(support.options(**given), recipe, children.execute, children.clock)
 
     run.folder = tmp_path / "small"
     return run

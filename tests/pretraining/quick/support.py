@@ -1,11 +1,12 @@
-"""Recipes and settings for tests, and children that do nothing but note how they were called."""
+"""Recipes and options for tests, and children that do nothing but note how they were called."""
 
 import json
 import pathlib
 import subprocess
 
 from bert_tf.cli import recipes
-from bert_tf.cli.pretrain_small import PRETRAIN_SMALL
+from bert_tf.cli.pretrain_small import PRETRAIN_SMALL, make_options
+from bert_tf.pretraining.quick.commands import QuickOptions
 from bert_tf.pretraining.quick.plan import TRIAL_CHECKPOINTS, TRIAL_STEPS, SizeRecipe
 from bert_tf.utils.settings import Settings
 from tests import tiny
@@ -27,9 +28,9 @@ SMALL_TAUGHT = {
 }
 
 
-def settings(**given) -> Settings:
-    """Returns the program's settings with what is given."""
-    return Settings({flag.name: flag.default for flag in PRETRAIN_SMALL} | given, given)
+def options(**given) -> QuickOptions:
+    """Returns what the program makes of these flags."""
+    return make_options(Settings({flag.name: flag.default for flag in PRETRAIN_SMALL} | given, given))
 
 
 def recipe(taught=False) -> SizeRecipe:

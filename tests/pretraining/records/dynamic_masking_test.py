@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 
-from bert_tf.cli.common_flags import MASKING
 from bert_tf.data import records
 from bert_tf.pretraining.corpus import job as jobs
 from bert_tf.pretraining.records import masking
@@ -13,7 +12,6 @@ from bert_tf.pretraining.records.batches import Records
 from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.pretraining.records.masking import Masking
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.utils.settings import Settings
 from tests.pretraining.corpus import support
 
 B, M = 16, 8
@@ -108,21 +106,15 @@ def test_a_vocabulary_without_a_mask_is_refused_at_once():
         masking.masker(Masking(), pieces, 1)
 
 
-def _settings(**given):
-    defaults = {flag.name: flag.default for flag in MASKING}
-    return Settings(defaults | {"max_predictions_per_seq": M} | given, given)
-
-
 def test_what_decides_the_masks_is_told_and_defaults_are_as_they_were(tmp_path):
     usual = {"masking": "token", "masked_lm_prob": 0.15, "max_predictions_per_seq": M}
-    assert masking.masks_identity(_settings()) == usual
+    assert masking.masks_identity(Masking(max_predictions=M), None) == usual
     shares = {"mask_token_prob": 0.7, "random_token_prob": 0.0}
-    assert masking.masks_identity(_settings(**shares)) == usual | shares
+    assert masking.masks_identity(Masking(max_predictions=M, **shares), None) == usual | shares
     found = []
     for number, text in enumerate(("wak wal\n", "wak wal \n\n", "wak wam\n")):
         (tmp_path / str(number)).write_text(text)
-        settings = _settings(masking="phrase", phrase_file=str(tmp_path / str(number)))
-        found.append(masking.masks_identity(settings)["phrases"])
+        found.append(masking.masks_identity(Masking("phrase"), str(tmp_path / str(number)))["phrases"])
     assert found[0] == found[1] != found[2]
 
 
@@ -133,11 +125,11 @@ def test_settings_of_masks_reach_the_masks_and_phrases_that_never_occur_are_told
     for number, text in enumerate(("wak wal wam\n", "wak wak wak wak wak\n")):
         path = tmp_path / str(number)
         path.write_text(text)
-        given = {"masking": "phrase", "phrase_file": str(path), "mask_token_prob": 0.0, "random_token_prob": 1.0}
-        draw = masking.masks_for(_settings(**given), tokenizer, [unmasked])(unmasked, 0)
+        phrases = Masking("phrase", max_predictions=M, mask_token_prob=0.0, random_token_prob=1.0)
+        draw = masking.masks_for(phrases, str(path), tokenizer, [unmasked])(unmasked, 0)
         assert len(told) == number  # of the first one there is a phrase in the rows
     assert f"No phrase of {tmp_path}/1 stands in the first " in told[0] and unmasked.paths[0] in told[0]
     for batch in _take(unmasked.batches(B, 3, masks=draw), 3):
         assert batch["masked_lm_weights"].sum() > 20 and not (batch["input_ids"] == PIECES.mask_id).any()
     with pytest.raises(ValueError, match="`phrase_file` must come with `masking=phrase`.* Received some, and"):
-        masking.masks_for(_settings(masking="ngram", phrase_file=str(path)), tokenizer, [unmasked])
+        masking.masks_for(Masking("ngram"), str(path), tokenizer, [unmasked])

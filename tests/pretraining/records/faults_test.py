@@ -13,7 +13,8 @@ from bert_tf.pretraining.records.batches import Records
 from bert_tf.pretraining.records.origin import RecordMetadata
 
 ROWS, S, M, V = 1500, 8, 2, 100
-TOO_MANY = ROWS  # batches of 4: several epochs
+B = 50  # rows a batch
+TOO_MANY = 150  # batches: several epochs
 
 
 def _features(rows=ROWS, length=S):
@@ -61,15 +62,15 @@ def _put(path, data):
 
 def _refused(path, match):
     held = _records(path)
-    for batches in (held.batches(4, 0), held.in_order(4)):
+    for batches in (held.batches(B, 0), held.in_order(B)):
         with pytest.raises(ValueError, match=match):
             _exhaust(batches)
 
 
 @BOTH
 def test_whole_files_that_fit(path):
-    assert _exhaust(_records(path).in_order(4)) == (ROWS + 5) // 4
-    assert _exhaust(_records(path).batches(4, 0)) == TOO_MANY
+    assert _exhaust(_records(path).in_order(B)) == (ROWS + 5) // B
+    assert _exhaust(_records(path).batches(B, 0)) == TOO_MANY
 
 
 @BOTH
@@ -96,7 +97,7 @@ def test_a_flipped_bit(path):
 
 @BOTH
 def test_rows_of_another_length_in_the_middle(path):
-    _put(path, _raw(path) + _raw(_write(path.parent.parent / f"other{path.suffix}", _features(3, S + 1))))
+    _put(path, _raw(path) + _raw(_write(path.parent.parent / f"other{path.suffix}", _features(B, S + 1))))
     _refused(path, rf"Record {ROWS + 1} of {path} must hold what the first one holds. .* another length")
 
 
@@ -156,19 +157,19 @@ def test_a_model_without_segments_takes_any(path):
     features = _features()
     features["segment_ids"][1100, 3] = 5
     _write(path, features)
-    assert _exhaust(Records.of([str(path)]).for_model(V, 0).in_order(4)) == ROWS // 4
+    assert _exhaust(Records.of([str(path)]).for_model(V, 0).in_order(B)) == ROWS // B
 
 
 def test_without_a_model_all_ids_go(path):
     features = _features()
     features["input_ids"][1100, 3] = V
     _write(path, features)
-    assert _exhaust(Records.of([str(path)]).in_order(4)) == ROWS // 4
+    assert _exhaust(Records.of([str(path)]).in_order(B)) == ROWS // B
 
 
 def test_a_file_that_went_away(path):
     held = _records(path)
-    batches = held.batches(4, 0)
+    batches = held.batches(B, 0)
     path.unlink()
     with pytest.raises(ValueError, match=f"{path} must be a file that can be read. Received: No such file"):
         _exhaust(batches)
@@ -178,7 +179,7 @@ def test_a_fault_behind_the_point_of_resumption_or_mapped(path):
     features = _features()
     features["input_ids"][1400, 3] = V
     _write(path, features)
-    batches = _records(path).batches(4, 0, start=30).map(lambda batch: batch["input_ids"] + 1)
+    batches = _records(path).batches(B, 0, start=30).map(lambda batch: batch["input_ids"] + 1)
     with pytest.raises(ValueError, match=f"Record 1401 of {path} must hold input_ids"):
         _exhaust(batches)
 
@@ -189,7 +190,7 @@ def test_an_error_that_is_not_of_the_files_stays_what_it_was(path):
         return batch
 
     with pytest.raises(tf.errors.InvalidArgumentError, match="of the map"):
-        _exhaust(_records(path).in_order(4).map(fail))
+        _exhaust(_records(path).in_order(B).map(fail))
 
 
 def test_fewer_rows_than_a_batch_has(path):

@@ -6,7 +6,7 @@
 import sys
 
 from bert_tf.models.distillation import DistillationModel
-from bert_tf.pretraining.objectives.distillation import COMPARISONS, DistillationTask, shown_by
+from bert_tf.pretraining.objectives.distillation import COMPARISONS, DistillationTask, required_outputs
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.distillation import DistilledTask
 from tests import tiny
@@ -34,7 +34,7 @@ class EncoderTeacher(Teacher):
 
 def records():
     """All losses at once, on packed rows; returns the task, and what a batch needs."""
-    teacher = EncoderTeacher(DistillationModel(WIDE, shown_by(COMPARISONS), trainable=False))
+    teacher = EncoderTeacher(DistillationModel(WIDE, required_outputs(COMPARISONS), trainable=False))
     losses = dict.fromkeys((*COMPARISONS, "masked_lm"), 1.0)
     task = DistillationTask(tiny.config(), teacher, losses, packed=True)
     return task, (*task.features, "masked_lm_ids", "masked_lm_weights")

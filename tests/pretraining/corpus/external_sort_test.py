@@ -65,7 +65,7 @@ def test_every_key_is_in_the_range_that_holds_it(of):
     keys = np.random.default_rng(of).integers(0, 2**64 - 1, 200, np.uint64, endpoint=True)
     edges = [external_sort.bounds(n, of)[0] for n in range(of)]
     keys = np.concatenate([keys, np.array(edges, np.uint64)])
-    for key, number in zip(keys.tolist(), external_sort.range_of(keys, of).tolist(), strict=True):
+    for key, number in zip(keys.tolist(), external_sort.find_range(keys, of).tolist(), strict=True):
         low, high = external_sort.bounds(number, of)
         assert low <= key < high
 

@@ -1,10 +1,10 @@
-"""Whether records fit each other and the model, as far as can be known."""
+"""Checks that records fit each other and the model: vocabulary, letter case and sentence objective."""
 
 import numpy as np
 from absl import logging
 
 from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.origin import RecordMetadata, vocabulary_fingerprint, vocabulary_of
+from bert_tf.pretraining.records.origin import RecordMetadata, find_vocabulary, vocabulary_fingerprint
 from bert_tf.tokenization.base import BaseTokenizer
 
 _ROWS, _FILES = 256, 16  # that are looked at, of files that do not say how they were made
@@ -45,15 +45,15 @@ def check_compatibility(several: list[Records], tokenizer: BaseTokenizer, senten
         )
 
 
-def vocabulary_beside(several: list[Records]) -> tuple[str, bool] | None:
-    """Returns the vocab.txt that made the records, from beside one of them, and its do_lower_case; None: there is none.
+def find_records_vocabulary(several: list[Records]) -> tuple[str, bool] | None:
+    """Returns the vocab.txt next to one of the records that made them, and its do_lower_case; None: there is none.
 
     Raises:
         ValueError: they were made with several vocabularies.
     """
     known = {path: origin for records in several for path, origin in records.origins.items() if origin}
     _check_same(known, "vocabulary", "vocab_file")
-    found = ((vocabulary_of(path, origin), origin.do_lower_case) for path, origin in known.items())
+    found = ((find_vocabulary(path, origin), origin.do_lower_case) for path, origin in known.items())
     return next((each for each in found if each[0]), None)
 
 
@@ -62,7 +62,7 @@ def _check_vocabulary(known: dict[str, RecordMetadata], tokenizer):
     ours = vocabulary_fingerprint(tokenizer.vocab)
     for path, origin in known.items():
         if origin.vocabulary != ours:
-            theirs = vocabulary_of(path, origin)
+            theirs = find_vocabulary(path, origin)
             remedy = f"pass `vocab_file={theirs}` with a model of that vocabulary" if theirs else "name that one"
             raise ValueError(
                 f"The records must be made with the vocabulary of the model, {tokenizer.vocab_file}, of "
@@ -74,7 +74,7 @@ def _check_vocabulary(known: dict[str, RecordMetadata], tokenizer):
 def _check_case(known, tokenizer):
     for name in _CASE:
         _check_same(known, name, name)
-        ours = getattr(tokenizer, name, None)  # only word pieces are told what to do with accents
+        ours = getattr(tokenizer, name, None)  # only WordPiece tokens are told what to do with accents
         for path, origin in known.items():
             if ours not in (None, getattr(origin, name)):
                 theirs = str(getattr(origin, name)).lower()
@@ -120,12 +120,12 @@ def _check_special_ids(path, batch, tokenizer):
     hidden = _hidden(rows) if "masked_lm_ids" in rows else ids[:0, 0]
     if len(hidden) and tokenizer.mask_id is not None:
         values, counts = np.unique(hidden, return_counts=True)
-        if counts.max() > len(hidden) / 2:  # it is rather the blank than random pieces
+        if counts.max() > len(hidden) / 2:  # it is rather the blank than random tokens
             _expect(path, tokenizer.mask, tokenizer, values[[counts.argmax()]], "hide pieces by")
 
 
 def _hidden(rows):
-    """Returns int [n]: what stands in the place of masked pieces, where that is another one."""
+    """Returns int [n]: what stands in place of masked tokens, where that is another one."""
     real = rows["masked_lm_weights"] > 0
     seen = np.take_along_axis(rows["input_ids"], rows["masked_lm_positions"], 1)[real]
     return seen[seen != rows["masked_lm_ids"][real]]

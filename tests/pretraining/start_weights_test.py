@@ -1,0 +1,129 @@
+"""Weights that a new model begins from: vectors of neighbours, waves of positions, the head's bias."""
+
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.pretraining import start_weights as starts
+from bert_tf.pretraining.start_weights import Neighbours, find_frequent, start_weights
+from tests import tiny
+
+PATH = "bert/embeddings/word_embeddings"
+CONFIG = tiny.config(embedding_size=4, initializer_range=0.05, vocab_size=len(tiny.VOCAB) + 3)
+TOKENIZER = types.SimpleNamespace(vocab=tiny.VOCAB, special_tokens={str(n): p for n, p in enumerate(tiny.VOCAB[:5])})
+
+
+class Rows:
+    """Stands for `Records`: 40 rows of [CLS], words, [SEP] and padding."""
+
+    paths, max_seq_length = ["rows"], 16
+
+    def __init__(self, count=40):
+        words = np.random.default_rng(0).integers(5, len(tiny.VOCAB) - 1, (count, 16))  # the last piece is not there
+        words[:, 0], words[:, 12], words[:, 13:] = 2, 3, 0
+        self.rows = words.astype(np.int32)
+
+    def in_order(self, batch_size):
+        return ({"input_ids": tf.constant(part)} for part in np.split(self.rows, len(self.rows) // batch_size or 1)
+                if len(part) == batch_size)  # fmt: skip
+
+
+MODEL = types.SimpleNamespace(config=CONFIG, tokenizer=TOKENIZER)
+
+
+def _weights(embeddings="neighbours", positions="random", count=40):
+    return start_weights(embeddings, positions, Rows(count), MODEL, seed=3)
+
+
+def test_pieces_that_the_records_have_begin_with_their_neighbours():
+    give = _weights()
+    given = give()
+    table, again = given[PATH], give()[PATH]
+    assert table.shape == (CONFIG.vocab_size, 4) and table.dtype == np.float32
+    np.testing.assert_array_equal(table, again)
+    lengths = np.sqrt(np.mean(table**2, 1)) / 0.05
+    known = np.arange(5, len(tiny.VOCAB) - 1)
+    np.testing.assert_allclose(lengths[known], 1, rtol=1e-4)
+    others = np.setdiff1d(np.arange(CONFIG.vocab_size), known)
+    assert np.all(np.abs(lengths[others] - 1) > 1e-4) and np.all(lengths[others] < 4)
+
+
+def test_the_bias_of_the_head_begins_as_how_common_pieces_are():
+    given = _weights()()
+    counts = np.bincount(Rows().rows.reshape(-1), minlength=CONFIG.vocab_size)
+    counts[:5] = 0  # special pieces are never masked
+    for path in ("cls/predictions/output_bias", "generator/cls/predictions/output_bias"):
+        np.testing.assert_allclose(np.exp(given[path]), (counts + 1) / (counts + 1).sum(), rtol=1e-5)
+
+
+def test_random_ones_are_left_to_the_model():
+    assert _weights("random") is None
+
+
+def test_positions_begin_as_waves_that_tell_distances():
+    ((path, table),) = _weights("random", "sinusoidal")().items()
+    assert path == "bert/embeddings/position_embeddings" and table.dtype == np.float32
+    assert table.shape == (CONFIG.max_position_embeddings, 4)
+    np.testing.assert_allclose(np.sqrt(np.mean(table**2, 1)), 0.05, rtol=1e-5)
+    products = table @ table.T
+    for distance in (1, 3):  # depend on nothing else
+        np.testing.assert_allclose(np.diagonal(products, distance), products[0, distance], rtol=1e-4)
+
+
+def test_too_few_rows_are_refused():
+    with pytest.raises(ValueError, match="must come with 8 rows at least. Received fewer in rows; give more text"):
+        _weights(count=4)()
+
+
+def test_pairs_count_by_their_distance():
+    counted = Neighbours(7, np.array([3, 4]), window=2)
+    counted.add(np.array([[2, 3, 5, 4], [6, 6, 6, 3]]))
+    expected = np.zeros((7, 2))
+    expected[2] = [1, 0]  # the 4 is three places away
+    expected[3] = [0, 1 / 2]
+    expected[4] = [1 / 2, 0]
+    expected[5] = [1, 1]
+    expected[6] = [1 + 1 / 2, 0]
+    np.testing.assert_allclose(counted.counts, expected)
+
+
+def test_the_vectors_are_the_factors_of_the_information():
+    rng = np.random.default_rng(0)
+    rows = rng.choice(12, (800, 16), p=np.arange(3, 15) / 102)
+    counted = Neighbours(12, np.arange(12), window=1)
+    counted.add(rows)
+    counts = counted.counts.astype(np.float64)
+    near = counts.sum(0) ** 0.75
+    assert counts.all()
+    information = np.maximum(np.log(counts / (counts.sum(1, keepdims=True) * near / near.sum())), 0)
+    left, values, _ = np.linalg.svd(information)
+    true = left[:, :4] * np.sqrt(values[:4])
+    vectors = counted.vectors(4)
+    cosines = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (vectors, true)]
+    np.testing.assert_allclose(cosines[0] @ cosines[0].T, cosines[1] @ cosines[1].T, atol=1e-4)
+    np.testing.assert_allclose(np.mean(vectors**2, 1), 1, rtol=1e-5)
+    assert vectors.dtype == np.float32 and np.array_equal(vectors, counted.vectors(4))
+
+
+def test_pieces_of_one_kind_come_together():
+    """Two words of each of 4 kinds stand in the same places, never beside each other."""
+    rng = np.random.default_rng(0)
+    kinds = rng.permuted(np.tile(np.arange(4), (400, 1)), axis=1)
+    frames = np.repeat(10 + kinds, 2, axis=1)
+    frames[:, 1::2] = 2 * kinds + rng.integers(0, 2, kinds.shape)
+    counted = Neighbours(20, find_frequent(np.bincount(frames.ravel(), minlength=20), ()), window=1)
+    counted.add(frames)
+    vectors = counted.vectors(6)
+    assert not vectors[15:].any()  # never seen
+    unit = vectors[:8] / np.linalg.norm(vectors[:8], axis=1, keepdims=True)
+    near = np.argmax(unit @ unit.T - 2 * np.eye(8), axis=1)
+    np.testing.assert_array_equal(near, np.arange(8) ^ 1)
+
+
+def test_neighbours_are_the_most_frequent_without_special_pieces(monkeypatch):
+    monkeypatch.setattr(starts, "_NEIGHBOURS", 3)
+    assert find_frequent(np.array([90, 2, 5, 0, 2, 1]), [0]).tolist() == [2, 1, 4]
+    with pytest.raises(ValueError, match="must be no wider than .* 3. Received a width of 4; give more text"):
+        Neighbours(6, np.array([2, 1, 4])).vectors(4)
