@@ -12,6 +12,8 @@ import sys
 from absl import logging
 
 from bert_tf.cli import run_classifier
+from bert_tf.cli.common_flags import options_of
+from bert_tf.tasks.options import ClassificationOptions
 from bert_tf.utils import subprocesses
 from bert_tf.utils.names import LAYERS
 from bert_tf.utils.settings import Flag, Settings, command_line
@@ -114,7 +116,8 @@ def _examples(settings):
     from bert_tf.tasks.classification import read_classification_data
 
     defaults = {flag.name: flag.default for flag in run_classifier.FLAGS}
-    data = read_classification_data(Settings({**defaults, **settings.to_dict()}, settings.given), ["train"], None)
+    settings = Settings({**defaults, **settings.to_dict()}, settings.given)
+    data = read_classification_data(options_of(ClassificationOptions, settings), ["train"], None)
     if not data.source.has_labels:
         raise ValueError(f"--task_name must be one with labels. Received {settings.task_name}, whose are numbers.")
     return data.examples["train"]

@@ -12,8 +12,8 @@ from bert_tf.data.features import splits_of
 from bert_tf.data.table_reader import excerpt
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.evaluation.error_reports.common import Shown
-from bert_tf.tasks.base import ACTIONS
 from bert_tf.tasks.classification_outputs import PROBLEMS
+from bert_tf.tasks.options import ACTIONS
 
 # === Sources ===
 # Where a run's labelled texts are: the folder of a GLUE task, or files of one's own.

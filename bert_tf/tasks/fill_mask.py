@@ -63,8 +63,8 @@ class FillMaskTask(ServableTask):
         token = tf.gather(tf.constant([*self.pieces, ""]), tf.where(there, ids, len(self.pieces)))
         return {"token": token, "probability": tf.where(there, probability, 0.0)}
 
-    def limits(self, max_seq_length):
-        return [*super().limits(max_seq_length), "Of several blanks in a text only the first is filled in."]
+    def card_limitations(self, max_seq_length):
+        return [*super().card_limitations(max_seq_length), "Of several blanks in a text only the first is filled in."]
 
     @property
     def reads_whole_texts(self):

@@ -12,11 +12,10 @@ from bert_tf.data.samples import LintSample
 from bert_tf.evaluation import squad
 from bert_tf.evaluation.error_reports.answers import QuestionReport
 from bert_tf.evaluation.error_reports.common import Shown
-from bert_tf.tasks.base import ACTIONS
+from bert_tf.tasks.options import SquadOptions
 from bert_tf.tasks.squad_examples import QuestionOrigin, SquadExamples, read_squad
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
-from bert_tf.utils.settings import Settings
 
 # === Answers ===
 # What the windows of a context say to one answer, in the context's own characters, and the files run_squad.py writes.
@@ -196,7 +195,7 @@ class SquadData:
     text_inputs: tuple[str, ...] = ("question", "context")
 
 
-def read_squad_data(settings: Settings, kinds: Sequence[str]) -> SquadData:
+def read_squad_data(options: SquadOptions, kinds: Sequence[str]) -> SquadData:
     """Reads the files of a run; the answers of "test" are not looked at.
 
     Raises:
@@ -205,12 +204,8 @@ def read_squad_data(settings: Settings, kinds: Sequence[str]) -> SquadData:
     """
     examples = {}
     for split in kinds:
-        action = ACTIONS[split]
-        path = settings.get(f"{action}_file")
-        if not path:
-            raise ValueError(f"`do_{action}` must have questions. Received no `{action}_file`; name one.")
-        examples[split] = read_squad(path, with_answers=split != "test")
-        if True in examples[split].is_impossible and not settings.version_2_with_negative:
+        examples[split] = read_squad(options.file_of(split, "questions"), with_answers=split != "test")
+        if True in examples[split].is_impossible and not options.version_2_with_negative:
             raise ValueError(
                 f"{examples[split].where(examples[split].is_impossible.index(True))}: every question must have an "
                 "answer, unless `version_2_with_negative` is given. Received one that is_impossible; give it, or name "

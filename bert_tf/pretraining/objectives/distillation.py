@@ -243,8 +243,8 @@ class DistillationTask(TrainableTask):
         )
         return keras.Model(inputs, model(inputs), name="distillation")
 
-    def denominators(self, batch):
-        masked = self._masked_lm.denominators(batch) if self._masked_lm else {}
+    def loss_normalizers(self, batch):
+        masked = self._masked_lm.loss_normalizers(batch) if self._masked_lm else {}
         return masked | {"tokens": tf.reduce_sum(_weights("tokens", batch))}
 
     def loss_parts(self, outputs, batch, denominators):
@@ -260,9 +260,9 @@ class DistillationTask(TrainableTask):
     def example_losses(self, outputs, batch):
         return None
 
-    def collected(self, outputs, batch):
+    def reduce_outputs(self, outputs, batch):
         """Returns what `metrics` divides, summed over each row, float32 [B] by name: `..._loss`, and the weights."""
-        masked = self._masked_lm.collected(outputs, batch) if self._masked_lm else {}
+        masked = self._masked_lm.reduce_outputs(outputs, batch) if self._masked_lm else {}
         return masked | {"tokens": tf.reduce_sum(_weights("tokens", batch), 1)} | self._sums(outputs, batch)
 
     def metrics(self, outputs, rows=None):
@@ -368,4 +368,4 @@ def _check(settings, losses):
                 f"`{name}` must come with {' or '.join(of)} among `distillation_losses`. Received "
                 f"{', '.join(losses)}; add one, or leave `{name}` out."
             )
-    check_temperature(settings)
+    check_temperature(settings.distillation_temperature)
