@@ -30,7 +30,7 @@ class DataChecks:
 
     def __init__(self, kind: type[FineTuningTask], data: TaskData, options: RunOptions, settings: Settings):
         self._settings = settings
-        self.samples = kind.lint_samples(data, options)
+        self.samples = _samples(kind, data, options)
         self.findings = []
         self._add(look(self.samples))
 
@@ -52,6 +52,11 @@ class DataChecks:
         for finding in findings:
             logging.log(logging.WARNING if finding.is_warning else logging.INFO, "%s", finding)
         self.findings += findings
+
+
+def _samples(kind, data, options):
+    samples = {split: kind.lint_sample(examples, data, options) for split, examples in data.examples.items()}
+    return {split: sample for split, sample in samples.items() if sample is not None}
 
 
 def refuse_warnings(findings: list[DataFinding], settings: Settings):
@@ -145,7 +150,7 @@ def look_at_files(task: str, settings: Settings) -> Overview:
     kind = next(kind for kind in TASKS if kind.name == task)
     options = dataclasses.replace(options_of(type(kind.options), settings), skip_bad_rows=True)
     data = kind.read_data(options, [split for split, do in ACTIONS.items() if settings.get(f"do_{do}")], None)
-    samples = kind.lint_samples(data, options)
+    samples = _samples(kind, data, options)
     findings = look(samples)
     broken = {finding.path for finding in findings if finding.kind == UNKNOWN}
     cuts = _cuts(kind, data, options, settings, [split for split in samples if samples[split].path not in broken])

@@ -176,8 +176,9 @@ class Examples(Protocol):
     def __len__(self) -> int: ...
 
 
-class TaskData(Protocol):
-    """What a task read for a run.
+@dataclasses.dataclass(frozen=True)
+class TaskData:
+    """The examples that a task read for a run.
 
     Attributes:
         examples: split -> its examples; splits are "train", "dev" and "test", and where there are several of a kind
@@ -185,8 +186,8 @@ class TaskData(Protocol):
         text_inputs: names of the texts that an example has where the model is asked, such as ("text",).
     """
 
-    examples: dict[str, Examples]
-    text_inputs: tuple[str, ...]
+    examples: Mapping[str, Examples]
+    text_inputs: tuple[str, ...] = ("text",)
 
 
 class SplitPredictions(NamedTuple):
@@ -334,9 +335,9 @@ class FineTuningTask(TrainableTask, ServableTask):
         return {}
 
     @classmethod
-    def lint_samples(cls, data: TaskData, options: RunOptions) -> dict[str, LintSample]:
-        """Returns split -> what is checked of its examples, read with `options`; {}: nothing is."""
-        return {}
+    def lint_sample(cls, examples: Examples, data: TaskData, options: RunOptions) -> LintSample | None:
+        """Returns what is checked of the examples of a file (`data/checks`), one of `data`; None: nothing is."""
+        return None
 
     # From examples to rows, and from outputs to scores and files.
 

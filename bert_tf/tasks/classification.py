@@ -22,7 +22,7 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.recurrent import bilstm_on_top
 from bert_tf.models.windows import MeanOfWindows, TakeWindows
-from bert_tf.tasks.base import TrainedTask
+from bert_tf.tasks.base import TaskData, TrainedTask
 from bert_tf.tasks.classification_data import Source, leaderboard, make_source, shown_examples, tokenize_examples
 from bert_tf.tasks.classification_data import targets as targets_of
 from bert_tf.tasks.classification_outputs import PROBLEMS, check_options, problem_of, said_problem
@@ -108,20 +108,14 @@ def _served(row, labels):
 
 
 @dataclasses.dataclass(frozen=True)
-class ClassificationData:
-    """Labelled texts, or texts to answer for; see `task.TaskData`.
+class ClassificationData(TaskData):
+    """Labelled texts, or texts to answer for.
 
     Attributes:
         source: where they are from.
-        examples: split -> examples.
     """
 
-    source: Source
-    examples: dict[str, LabeledTexts]
-
-    @property
-    def text_inputs(self) -> tuple[str, ...]:
-        return self.source.text_inputs
+    source: Source = dataclasses.field(kw_only=True)
 
 
 def read_classification_data(options: ClassificationOptions, kinds, trained: TrainedTask | None) -> ClassificationData:
@@ -139,7 +133,7 @@ def read_classification_data(options: ClassificationOptions, kinds, trained: Tra
             "`label_separator` must come with `problem_type=multi_label`. Received it for "
             f"{source.problem}; leave it out."
         )
-    return ClassificationData(source, source.read(kinds))
+    return ClassificationData(source.read(kinds), source.text_inputs, source=source)
 
 
 def _source(options, trained):
@@ -311,21 +305,16 @@ class ClassificationTask(Abstaining):
         return read_classification_data(options, kinds, trained)
 
     @classmethod
-    def lint_samples(cls, data, options):
-        """Returns what is checked of the examples: texts, labels or values, and how a table was read."""
-        source = data.source
+    def lint_sample(cls, examples, data, options):
+        """Returns what is checked of examples: texts, labels or values, and how a table was read."""
+        source, targets = data.source, examples.labels
         table = None if source.task else TableLayout(source.header, source.text_columns, source.label_column)
-
-        def sample(examples):
-            texts = zip(source.text_inputs, (examples.text_a, examples.text_b), strict=False)
-            targets = examples.labels
-            if targets is not None and source.has_several_labels:
-                targets = list(map(frozenset, targets))
-            labels = examples.labels if source.has_labels else None
-            bad = {"bad_labels": examples.bad_labels, "bad_texts": examples.bad_texts}
-            return LintSample(examples.path, examples.where, dict(texts), targets, labels, table=table, **bad)
-
-        return {split: sample(examples) for split, examples in data.examples.items()}
+        texts = dict(zip(source.text_inputs, (examples.text_a, examples.text_b), strict=False))
+        if targets is not None and source.has_several_labels:
+            targets = list(map(frozenset, targets))
+        labels = examples.labels if source.has_labels else None
+        bad = {"bad_labels": examples.bad_labels, "bad_texts": examples.bad_texts}
+        return LintSample(examples.path, examples.where, texts, targets, labels, table=table, **bad)
 
     @classmethod
     def create(cls, model, data, options, before, use_xla=False):

@@ -12,8 +12,8 @@ from absl import logging
 
 from bert_tf.data import glue, tables
 from bert_tf.data.columns import number
-from bert_tf.data.dataset import Tokenized, cut_of_rows
-from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
+from bert_tf.data.dataset import cut_of_rows
+from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.data.samples import LintSample, TableLayout
 from bert_tf.data.table_reader import line_position
 from bert_tf.data.windowed import Windowed
@@ -26,8 +26,8 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.pooling import PooledFeatures, check_layers, check_pooling
 from bert_tf.models.sentence_files import PoolingConfig, read_recipe
 from bert_tf.models.windows import RowsTogether, TakeWindows
-from bert_tf.tasks.base import FineTuningTask, TrainedTask
-from bert_tf.tasks.labels import single_rows
+from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
+from bert_tf.tasks.labels import pack_sequences, single_rows
 from bert_tf.tasks.options import ACTIONS, EmbeddingOptions
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
@@ -146,15 +146,7 @@ class TextGroups:
         return line_position(self.path, self.lines[index])
 
 
-@dataclasses.dataclass(frozen=True)
-class EmbeddingData:
-    """See `task.TaskData`."""
-
-    examples: dict[str, TextGroups]
-    text_inputs: tuple[str, ...] = ("text",)
-
-
-def read_embedding_data(options: EmbeddingOptions, kinds) -> EmbeddingData:
+def read_embedding_data(options: EmbeddingOptions, kinds) -> TaskData:
     """Returns the texts that the options name; see `FineTuningTask.read_data`.
 
     Raises:
@@ -166,7 +158,7 @@ def read_embedding_data(options: EmbeddingOptions, kinds) -> EmbeddingData:
     examples = {kind: read(options, kind, scores[kind]) for kind in kinds}
     if "train" in examples and loss.binary:
         _check_binary(examples["train"], options.loss)
-    return EmbeddingData(examples)
+    return TaskData(examples)
 
 
 def evaluates_by_score(options: EmbeddingOptions) -> bool:
@@ -298,19 +290,15 @@ def group_rows(
         targets: {name: [n]}.
         path: of the file, for the log.
     """
-    ordered, parts, wanted = [text for group in zip(*texts, strict=True) for text in group], [], []
-    for start in range(0, len(ordered), _CHUNK):
-        ids = tokenizer.tokenize(ordered[start : start + _CHUNK])
-        wanted.append(ids.row_lengths().numpy() + tokenizer.template.special(1))
-        parts.append(tokenizer.pack(ids, max_seq_length=max_seq_length))
-    lengths = np.concatenate([part["input_ids"].row_lengths().numpy() for part in parts])
-    flat = {n: np.concatenate([p[n].flat_values.numpy() for p in parts]) for n in ("input_ids", "segment_ids")}
-    cut = cut_of_rows(np.concatenate(wanted), max_seq_length, np.arange(len(ordered)) // len(texts), len(texts[0]))
+    ordered = [text for group in zip(*texts, strict=True) for text in group]
+    starts = range(0, len(ordered), _CHUNK)
+    tokens = ([tokenizer.tokenize(ordered[start : start + _CHUNK])] for start in starts)
+    rows, needed = pack_sequences(tokenizer, tokens, max_seq_length)
+    cut = cut_of_rows(needed, max_seq_length, np.arange(len(ordered)) // len(texts), len(texts[0]))
     logging.info(
         "%s: %d examples of %d texts, %.1f pieces a text; %d do not fit max_seq_length=%d and were cut.",
-        *(path, len(texts[0]), len(texts), lengths.mean(), len(cut.examples), max_seq_length),
+        *(path, len(texts[0]), len(texts), rows.lengths.mean(), len(cut.examples), max_seq_length),
     )
-    rows = Tokenized(flat, splits_of(lengths), {}, tokenizer.pad_id)
     return Windowed(rows, np.arange(0, len(ordered) + 1, len(texts)), dict(targets), cut=cut)
 
 
@@ -396,15 +384,11 @@ class EmbeddingTask(FineTuningTask):
         return read_embedding_data(options, kinds)
 
     @classmethod
-    def lint_samples(cls, data, options):
+    def lint_sample(cls, examples, data, options):
         table = None if options.task_name else TableLayout(options.header, options.text_column, options.label_column)
-
-        def sample(groups):
-            texts = dict(zip(("text_a", "text_b", "text_c"), groups.texts, strict=False))
-            bad = {"bad_labels": groups.bad_labels, "bad_texts": groups.bad_texts}
-            return LintSample(groups.path, groups.where, texts, groups.scores, target="score", table=table, **bad)
-
-        return {split: sample(groups) for split, groups in data.examples.items()}
+        texts = dict(zip(("text_a", "text_b", "text_c"), examples.texts, strict=False))
+        bad = {"bad_labels": examples.bad_labels, "bad_texts": examples.bad_texts}
+        return LintSample(examples.path, examples.where, texts, examples.scores, target="score", table=table, **bad)
 
     @classmethod
     def create(cls, model, data, options, before, use_xla=False):

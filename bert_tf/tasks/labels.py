@@ -3,13 +3,15 @@
 import abc
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from bert_tf.data.dataset import Tokenized
+from bert_tf.data.features import splits_of
 from bert_tf.evaluation import abstention
 from bert_tf.evaluation.abstention import CURVE_FILE, Abstention, Curve
 from bert_tf.models.config import EncoderConfig
@@ -144,6 +146,30 @@ def single_rows(tokenizer, texts, max_seq_length: int) -> dict[str, tf.Tensor]:
     """
     packed = tokenizer.pack(*map(tokenizer.tokenize, texts), max_seq_length=max_seq_length)
     return padded(tokenizer, packed)
+
+
+def pack_sequences(
+    tokenizer, tokens: Iterable[Sequence[tf.RaggedTensor]], max_seq_length: int
+) -> tuple[Tokenized, np.ndarray]:
+    """Returns w sequences as the model reads them, cut as `Tokenizer.pack` cuts, and how long they would be uncut.
+
+    Args:
+        tokenizer: a `Tokenizer`.
+        tokens: the tokens of one or two texts each, int32 [part, (length)], in parts small enough for memory.
+        max_seq_length: of the longest.
+
+    Returns:
+        the sequences, without targets; int64 [w], special tokens counted in.
+    """
+    flat, lengths, needed = {"input_ids": [], "segment_ids": []}, [], []
+    for part in tokens:
+        needed.append(sum(each.row_lengths().numpy() for each in part) + tokenizer.template.special(len(part)))
+        packed = tokenizer.pack(*part, max_seq_length=max_seq_length)
+        lengths.append(packed["input_ids"].row_lengths().numpy())
+        for name, values in flat.items():
+            values.append(packed[name].flat_values.numpy())
+    flat = {name: np.concatenate(values) for name, values in flat.items()}
+    return Tokenized(flat, splits_of(np.concatenate(lengths)), {}, tokenizer.pad_id), np.concatenate(needed)
 
 
 def padded(tokenizer, packed) -> dict[str, tf.Tensor]:

@@ -10,7 +10,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.data.columns import NAME, TEXT, without_surrogates
-from bert_tf.data.dataset import Tokenized, cut_of_rows
+from bert_tf.data.dataset import cut_of_rows
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
 from bert_tf.data.samples import LintSample
 from bert_tf.data.table_reader import Column, excerpt, line_position, names_in, read_rows
@@ -24,6 +24,7 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.recurrent import bilstm_on_top
 from bert_tf.models.windows import RowsTogether, TakeWindows
+from bert_tf.tasks.base import TaskData
 from bert_tf.tasks.labels import (
     RECURRENT_HEAD,
     Abstaining,
@@ -31,6 +32,7 @@ from bert_tf.tasks.labels import (
     check_kept,
     divergence,
     lstm_option,
+    pack_sequences,
     padded,
     read_lstm_units,
 )
@@ -205,27 +207,22 @@ def choice_rows(tokenizer, examples: ChoiceExamples, max_seq_length: int) -> Win
     Returns:
         the n questions; with `label_ids` int32 [n] where these are known.
     """
-    flat, lengths, wanted = {"input_ids": [], "segment_ids": []}, [], []
     counts = np.array([len(choices) for choices in examples.choices])
-    for start in range(0, len(examples), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        texts = [choice for choices in examples.choices[part] for choice in choices]
-        pieces = _pieces(tokenizer, examples.contexts[part], texts, counts[part])
-        packed = tokenizer.pack(*pieces, max_seq_length=max_seq_length)
-        wanted.append(sum(each.row_lengths().numpy() for each in pieces) + tokenizer.template.special(2))
-        lengths.append(packed["input_ids"].row_lengths().numpy())
-        for name, parts in flat.items():
-            parts.append(packed[name].flat_values.numpy())
-    lengths = np.concatenate(lengths)
-    pieces = {name: np.concatenate(parts) for name, parts in flat.items()}
+
+    def tokens():
+        for start in range(0, len(examples), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            texts = [choice for choices in examples.choices[part] for choice in choices]
+            yield _pieces(tokenizer, examples.contexts[part], texts, counts[part])
+
+    rows, needed = pack_sequences(tokenizer, tokens(), max_seq_length)
     of = np.repeat(np.arange(len(counts)), counts)
-    cut = cut_of_rows(np.concatenate(wanted), max_seq_length, of, len(counts))
+    cut = cut_of_rows(needed, max_seq_length, of, len(counts))
     logging.info(
         "%s: %d questions of %.1f choices, %.1f pieces in a row; %d do not fit max_seq_length=%d and were cut.",
-        *(examples.path, len(examples), counts.mean(), lengths.mean(), len(cut.examples), max_seq_length),
+        *(examples.path, len(examples), counts.mean(), rows.lengths.mean(), len(cut.examples), max_seq_length),
     )
     targets = {} if examples.labels is None else {"label_ids": np.array(examples.labels, np.int32)}
-    rows = Tokenized(pieces, splits_of(lengths), {}, tokenizer.pad_id)
     return Windowed(rows, splits_of(counts), targets, cut=cut)
 
 
@@ -300,14 +297,6 @@ def write_choice_predictions(
 _NEVER = -1e30  # the logit of what is no choice: its exponential is 0
 
 
-@dataclasses.dataclass(frozen=True)
-class ChoiceData:
-    """Questions with the right choice, or to answer; see `task.TaskData`."""
-
-    examples: dict[str, ChoiceExamples]
-    text_inputs: tuple[str, ...] = ("context", "choices")
-
-
 class MultipleChoiceTask(Abstaining):
     """The encoder with one score for each choice; see `tasks/base.py` for what the methods mean.
 
@@ -356,17 +345,13 @@ class MultipleChoiceTask(Abstaining):
         examples = {}
         for kind in kinds:
             examples[kind] = read_choice_file(options.file_of(kind, "questions"), with_labels=kind != "test")
-        return ChoiceData(examples)
+        return TaskData(examples, ("context", "choices"))
 
     @classmethod
-    def lint_samples(cls, data, options):
+    def lint_sample(cls, examples, data, options):
         """Returns what is checked of questions; the numbers of the right choices are no labels."""
-
-        def sample(examples):
-            texts = {"context": examples.contexts, "choices": list(map("\n".join, examples.choices))}
-            return LintSample(examples.path, examples.where, texts, examples.labels, optional=("context",))
-
-        return {split: sample(examples) for split, examples in data.examples.items()}
+        texts = {"context": examples.contexts, "choices": list(map("\n".join, examples.choices))}
+        return LintSample(examples.path, examples.where, texts, examples.labels, optional=("context",))
 
     @classmethod
     def create(cls, model, data, options, before, use_xla=False):

@@ -9,6 +9,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
+from bert_tf.data.samples import LintSample
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import QuestionAnsweringHead, span_logits
@@ -138,8 +139,10 @@ class QuestionAnsweringTask(FineTuningTask):
         return squad_answers.read_squad_data(options, kinds)
 
     @classmethod
-    def lint_samples(cls, data, options):
-        return squad_answers.squad_samples(data)
+    def lint_sample(cls, examples, data, options):
+        """Returns what is checked of questions: of two that are the same, one may not be impossible."""
+        texts = {"question": examples.questions, "context": examples.contexts}
+        return LintSample(examples.path, examples.where, texts, examples.is_impossible, target="is_impossible")
 
     @classmethod
     def with_trained_defaults(cls, options, trained):

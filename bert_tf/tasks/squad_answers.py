@@ -1,6 +1,5 @@
 """Answers to questions from the spans of windows, and the files of run_squad.py."""
 
-import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -8,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from absl import logging
 
-from bert_tf.data.samples import LintSample
 from bert_tf.evaluation import squad
 from bert_tf.evaluation.error_reports.answers import QuestionReport
 from bert_tf.evaluation.error_reports.common import Shown
+from bert_tf.tasks.base import TaskData
 from bert_tf.tasks.options import SquadOptions
 from bert_tf.tasks.squad_examples import QuestionOrigin, SquadExamples, read_squad
 from bert_tf.utils.files import atomic_open
@@ -187,15 +186,7 @@ def _with_probabilities(answers):
 # What a run on SQuAD reads, and how its answers are scored.
 
 
-@dataclasses.dataclass(frozen=True)
-class SquadData:
-    """Questions with answers, or to answer; see `task.TaskData`."""
-
-    examples: dict[str, SquadExamples]
-    text_inputs: tuple[str, ...] = ("question", "context")
-
-
-def read_squad_data(options: SquadOptions, kinds: Sequence[str]) -> SquadData:
+def read_squad_data(options: SquadOptions, kinds: Sequence[str]) -> TaskData:
     """Reads the files of a run; the answers of "test" are not looked at.
 
     Raises:
@@ -211,17 +202,7 @@ def read_squad_data(options: SquadOptions, kinds: Sequence[str]) -> SquadData:
                 "answer, unless `version_2_with_negative` is given. Received one that is_impossible; give it, or name "
                 "a file of SQuAD 1.1."
             )
-    return SquadData(examples)
-
-
-def squad_samples(data: SquadData) -> dict[str, LintSample]:
-    """Returns what is checked of questions: of two that are the same, one may not be impossible."""
-
-    def sample(examples):
-        texts = {"question": examples.questions, "context": examples.contexts}
-        return LintSample(examples.path, examples.where, texts, examples.is_impossible, target="is_impossible")
-
-    return {split: sample(examples) for split, examples in data.examples.items()}
+    return TaskData(examples, ("question", "context"))
 
 
 def score_answers(examples: SquadExamples, answers: list[QuestionAnswers], threshold: float | None) -> dict[str, float]:

@@ -1,6 +1,5 @@
 """Token classification, such as named-entity recognition (Devlin et al. 2018, section 5.3)."""
 
-import dataclasses
 import os
 from collections.abc import Iterable, Sequence
 
@@ -19,7 +18,7 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.pooling import check_layers, chosen_layers, is_weighted
 from bert_tf.models.recurrent import BiLSTMHead, bilstm_on_top
-from bert_tf.tasks.base import FineTuningTask
+from bert_tf.tasks.base import FineTuningTask, TaskData
 from bert_tf.tasks.labels import (
     RECURRENT_HEAD,
     class_weights,
@@ -130,31 +129,12 @@ def tagging_report(
                     chances=chances)  # fmt: skip
 
 
-def sample_of(examples: TaggedExamples) -> LintSample:
-    """Returns what is checked of sentences; their labels are the types of their entities, one for each."""
-    targets = types = None
-    if examples.tags is not None:
-        targets = list(map(tuple, examples.tags))
-        types = [[tag[2:] for tag in tags if tag.startswith("B-")] for tags in examples.tags]
-    texts = {"text": list(map(" ".join, examples.words))}
-    called = {"label": "entity type", "target": "tags"}
-    return LintSample(examples.path, examples.where, texts, targets, types, **called, fewest_words=_FEWEST_WORDS)
-
-
 # === Task ===
 # Tagging of words, such as named entities (Devlin et al. 2018, section 5.3): one tag for a word's first piece.
 
 
 _FROZEN_UNITS = 256  # of a BiLSTM on a frozen encoder, where nothing else is said
 _SENTENCES = 1_000  # whose entities are gathered at a time
-
-
-@dataclasses.dataclass(frozen=True)
-class TaggingData:
-    """Sentences with tags, or to tag; see `task.TaskData`."""
-
-    examples: dict[str, TaggedExamples]
-    text_inputs: tuple[str, ...] = ("text",)
 
 
 class TaggingTask(FineTuningTask):
@@ -218,11 +198,18 @@ class TaggingTask(FineTuningTask):
         for kind in kinds:
             columns = options.text_column, None if kind == "test" else options.tag_column
             examples[kind] = read_columns(options.file_of(kind, "sentences"), *columns, options.tag_scheme)
-        return TaggingData(examples)
+        return TaskData(examples)
 
     @classmethod
-    def lint_samples(cls, data, options):
-        return {split: sample_of(examples) for split, examples in data.examples.items()}
+    def lint_sample(cls, examples, data, options):
+        """Returns what is checked of sentences; their labels are the types of their entities, one for each."""
+        targets = types = None
+        if examples.tags is not None:
+            targets = list(map(tuple, examples.tags))
+            types = [[tag[2:] for tag in tags if tag.startswith("B-")] for tags in examples.tags]
+        texts = {"text": list(map(" ".join, examples.words))}
+        called = {"label": "entity type", "target": "tags"}
+        return LintSample(examples.path, examples.where, texts, targets, types, **called, fewest_words=_FEWEST_WORDS)
 
     @classmethod
     def create(cls, model, data, options, before, use_xla=False):

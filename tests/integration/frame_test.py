@@ -24,8 +24,7 @@ from bert_tf.checkpoints.name_maps import NAME_MAPS
 from bert_tf.cli.common_flags import FINE_TUNING
 from bert_tf.cli.fine_tuning import run_task
 from bert_tf.data import tables
-from bert_tf.data.dataset import Tokenized
-from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
+from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
@@ -33,8 +32,8 @@ from bert_tf.models.families import Family, InputTemplate
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
-from bert_tf.tasks.base import FineTuningTask
-from bert_tf.tasks.labels import single_rows
+from bert_tf.tasks.base import FineTuningTask, TaskData
+from bert_tf.tasks.labels import pack_sequences, single_rows
 from bert_tf.tasks.options import RunOptions, flags_of, option
 from bert_tf.utils.files import write_text
 from bert_tf.utils.settings import Settings
@@ -52,12 +51,6 @@ MAP = NameMap((
     WeightName("bert/embeddings/token_type_embeddings", "strange.segments"),
     *(dataclasses.replace(row, theirs=f"strange.{row.theirs}") for row in _ROWS),
 ))  # fmt: skip
-
-
-@dataclasses.dataclass(frozen=True)
-class CountingData:
-    examples: dict[str, tables.LabeledTexts]
-    text_inputs: tuple[str, ...] = ("text",)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,8 +78,7 @@ class CountingTask(FineTuningTask):
     @classmethod
     def read_data(cls, options, kinds, trained):
         labels = {"train": "count", "dev": "count", "test": None}
-        read = {kind: tables.read_table(options.files[kind], label_column=labels[kind]) for kind in kinds}
-        return CountingData(read)
+        return TaskData({kind: tables.read_table(options.files[kind], label_column=labels[kind]) for kind in kinds})
 
     @classmethod
     def create(cls, model, data, options, before, use_xla=False):
@@ -101,10 +93,9 @@ class CountingTask(FineTuningTask):
         return keras.Model(inputs, ClassificationHead(self.most + 1, 0.0, 0.1)(first), name="counting")
 
     def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
-        packed = tokenizer.pack(tokenizer.tokenize(examples.text_a), max_seq_length=max_seq_length)
-        pieces = {name: values.flat_values.numpy() for name, values in packed.items()}
+        rows, _ = pack_sequences(tokenizer, [[tokenizer.tokenize(examples.text_a)]], max_seq_length)
         targets = {"label_ids": np.array(examples.labels, np.int32)} if with_targets else {}
-        return Tokenized(pieces, splits_of(packed["input_ids"].row_lengths().numpy()), targets, tokenizer.pad_id)
+        return dataclasses.replace(rows, targets=targets)
 
     def example_losses(self, outputs, batch):
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(batch["label_ids"], outputs)
