@@ -1,4 +1,4 @@
-"""How every task is fine-tuned, scored, asked and exported: `run_task`. It knows no concrete task."""
+"""Fine-tunes, scores, asks and exports any task: `run_task`. It knows no concrete one."""
 
 import copy
 import dataclasses

@@ -1,4 +1,4 @@
-"""What a task is: everything that training, evaluation, export and serving ask of one."""
+"""The interface of tasks: everything that training, evaluation, export and serving ask of one."""
 
 import abc
 import dataclasses
@@ -21,7 +21,7 @@ from bert_tf.tasks.options import RunOptions
 from bert_tf.utils.report import Page
 
 # === Parts ===
-# What can be trained, and what can be served: the parts of a task that each can stand alone.
+# A task that can be trained, and one that can be served: each can stand alone.
 
 
 Tensors = Mapping[str, tf.Tensor]
@@ -31,7 +31,7 @@ Rows = Tokenized | Windowed
 
 
 class BaseTask(Protocol):
-    """What every task has.
+    """A model's configuration, inputs and head, which every task has.
 
     Attributes:
         config: of the encoder.
@@ -155,11 +155,11 @@ class ServableTask(BaseTask, Protocol):
 
 
 # === Task ===
-# What a task is. Training, evaluation, prediction and export ask the task; none of them knows a concrete one.
+# Training, evaluation, prediction and export ask the task; none of them knows a concrete one.
 #
-#     Trainable    a model, its loss, and what is kept of its outputs            pretraining
-#     Served       text to the model's inputs, its outputs to answers            fill-mask
-#     FineTuned    both, and files: read, laid out in rows, scored, answered     classification, SQuAD, tagging
+#     TrainableTask     a model, its loss, and what is kept of its outputs         pretraining
+#     ServableTask      text to the model's inputs, its outputs to answers         fill-mask
+#     FineTuningTask    both, and files: read, encoded, scored, answered           classification, SQuAD, tagging
 
 
 class Examples(Protocol):
@@ -191,7 +191,7 @@ class TaskData:
 
 
 class SplitPredictions(NamedTuple):
-    """What a model gave for one split.
+    """The outputs of a model for the examples of one split.
 
     Attributes:
         split: such as "dev" or "test_mismatched".
@@ -209,7 +209,7 @@ class SplitPredictions(NamedTuple):
 
     @property
     def suffix(self) -> str:
-        """What the names of this split's files and scores end in: "" or "_mismatched"."""
+        """The end of the names of this split's files and scores: "" or "_mismatched"."""
         return self.split.removeprefix("dev").removeprefix("test")
 
 

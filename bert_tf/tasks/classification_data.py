@@ -62,7 +62,7 @@ class Source:
 
     @property
     def text_inputs(self) -> tuple[str, ...]:
-        """What the texts of an example are called where they are asked for: one is `text`, two `text_a`, `text_b`."""
+        """The names of an example's texts where the model is asked: one is `text`, two are `text_a` and `text_b`."""
         columns = next(iter(self.task.splits.values())).text_columns if self.task else self.text_columns
         return ("text",) if len(columns) == 1 else ("text_a", "text_b")
 

@@ -1,4 +1,4 @@
-"""What a classifier's outputs stand for: one label, several labels, or a value."""
+"""Losses, scores and answers of classifiers whose outputs are one label, several labels, or a value."""
 
 import abc
 from collections.abc import Sequence
@@ -264,7 +264,7 @@ def check_options(problem, num_labels, class_weights, label_smoothing, temperatu
 
 
 # === Foreign classifiers ===
-# What a configuration of Transformers says of the outputs of a classifier that others trained.
+# The outputs of a classifier that others trained, by its configuration of Transformers.
 
 
 _PROBLEM_TYPES = {

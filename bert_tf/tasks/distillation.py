@@ -24,7 +24,7 @@ from bert_tf.utils.files import brief
 
 
 class DistilledTask(TrainableTask):
-    """What of a task training sees, with another loss: (1 - w) times its own and w times the distance to a teacher.
+    """A task with another loss: (1 - w) times its own and w times the distance to a teacher.
 
     Scores, and the `loss` among them, are the task's own.
 

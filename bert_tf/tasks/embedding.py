@@ -41,7 +41,7 @@ _NEVER = -1e30  # a logit whose exponential is 0
 
 @dataclasses.dataclass(frozen=True)
 class LossParameters:
-    """What the losses are set by: `temperature` and `margin`."""
+    """The temperature of in-batch negatives, and the margin of contrastive and triplet loss."""
 
     temperature: float
     margin: float

@@ -1,4 +1,4 @@
-"""What tasks with labels share: losses, class weights, distances to a teacher, the BiLSTM option, abstention."""
+"""Parts of tasks with labels: losses, class weights, distances to a teacher, the BiLSTM option, abstention."""
 
 import abc
 import dataclasses
@@ -132,7 +132,7 @@ def names_class(config: EncoderConfig, ending: str) -> bool:
 
 
 # === Texts ===
-# What most tasks do with the texts to answer: one row for each, read from its first token on.
+# Texts to the sequences that the model reads.
 
 
 def single_rows(tokenizer, texts, max_seq_length: int) -> dict[str, tf.Tensor]:

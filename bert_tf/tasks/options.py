@@ -49,7 +49,7 @@ ACTIONS = {"train": "train", "dev": "eval", "test": "predict"}  # kind of split 
 
 @dataclasses.dataclass(frozen=True)
 class RunOptions:
-    """What a run of any task does, and with which files.
+    """The actions and files of a run of any task, and how long sequences are.
 
     Attributes:
         skip_bad_rows: lines that are not as they must be are left out and counted, instead of ending the run.

@@ -52,7 +52,7 @@ class AnswerSpan(NamedTuple):
 
 
 class QuestionAnswers(NamedTuple):
-    """All that is said to one question.
+    """The answers to one question.
 
     Attributes:
         n_best: the best first; one at least.

@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from bert_tf.evaluation import entities
 from bert_tf.tasks.base import SplitPredictions
-from bert_tf.tasks.tagging import TaggingTask, list_tags
+from bert_tf.tasks.options import TaggingOptions
+from bert_tf.tasks.tagging import TaggingTask, check_frozen, list_tags
 from bert_tf.tasks.tagging_columns import TaggedExamples, text_of
 from bert_tf.tasks.tagging_words import sentence_rows
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -17,6 +18,7 @@ from bert_tf.training.loop import RunConfig
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.trainer import Trainer
 from tests import tiny
+from tests.tasks.support import options
 from tests.tasks.tagging import support
 
 LABELS = ["B-FLAW", "B-QUAL", "I-FLAW", "I-QUAL", "O"]
@@ -34,6 +36,26 @@ def examples(sentences) -> TaggedExamples:
 
 def _task(**options):
     return TaggingTask(tiny.config(), LABELS, **options)
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"lora_rank": 2}, r"without `lora_rank`, which is about .* Received `features=last` and `lora_rank=2`"),
+        ({"layerwise_lr_decay": 0.9}, "`features` must come without `layerwise_lr_decay`"),
+        ({"freeze_layers": "1"}, "`features` must come without `freeze_layers`"),
+        ({"unfreeze_epochs": 1.0}, "`features` must come without `unfreeze_epochs`"),
+        ({"reinit_layers": 1}, "`features` must come without `reinit_layers`"),
+        ({"rematerialize": True}, "`features` must come without `rematerialize`"),
+        ({"init_checkpoint": None}, "`features` must come with `init_checkpoint`. Received `features=last` alone"),
+    ],
+)
+def test_a_frozen_encoder_is_neither_trained_nor_random(given, message):
+    usual = {"features": "last", "init_checkpoint": "some"}
+    check_frozen(options(TaggingOptions, **usual))
+    check_frozen(options(TaggingOptions, **{**usual, **given, "features": None}))
+    with pytest.raises(ValueError, match=message):
+        check_frozen(options(TaggingOptions, **{**usual, **given}))
 
 
 def test_each_type_has_both_of_its_tags():
