@@ -113,11 +113,11 @@ def _identity(settings):
 
 def _examples(settings):
     """Returns the training examples, of one label each."""
-    from bert_tf.tasks.classification import read_classification_data
+    from bert_tf.tasks.classification import ClassificationTask
 
     defaults = {flag.name: flag.default for flag in run_classifier.FLAGS}
     settings = Settings({**defaults, **settings.to_dict()}, settings.given)
-    data = read_classification_data(options_of(ClassificationOptions, settings), ["train"], None)
+    data = ClassificationTask.read_data(options_of(ClassificationOptions, settings), ["train"], None)
     if not data.source.has_labels:
         raise ValueError(f"--task_name must be one with labels. Received {settings.task_name}, whose are numbers.")
     return data.examples["train"]

@@ -22,7 +22,7 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.recurrent import bilstm_on_top
 from bert_tf.models.windows import MeanOfWindows, TakeWindows
-from bert_tf.tasks.base import TaskData, TrainedTask
+from bert_tf.tasks.base import TaskData
 from bert_tf.tasks.classification_data import Source, leaderboard, make_source, shown_examples, tokenize_examples
 from bert_tf.tasks.classification_data import targets as targets_of
 from bert_tf.tasks.classification_outputs import PROBLEMS, check_options, problem_of, said_problem
@@ -116,24 +116,6 @@ class ClassificationData(TaskData):
     """
 
     source: Source = dataclasses.field(kw_only=True)
-
-
-def read_classification_data(options: ClassificationOptions, kinds, trained: TrainedTask | None) -> ClassificationData:
-    """Returns what the options ask for; see `FineTuningTask.read_data`.
-
-    Raises:
-        ValueError: options contradict each other or the model, or a file is not as described.
-    """
-    source = _source(options, trained)
-    _check_labels(options, source)
-    check_fitted("fit_temperature", options.fit_temperature, options.do_eval)
-    check_abstention(options)
-    if options.given_label_separator is not None and not source.has_several_labels:
-        raise ValueError(
-            "`label_separator` must come with `problem_type=multi_label`. Received it for "
-            f"{source.problem}; leave it out."
-        )
-    return ClassificationData(source.read(kinds), source.text_inputs, source=source)
 
 
 def _source(options, trained):
@@ -302,7 +284,16 @@ class ClassificationTask(Abstaining):
 
     @classmethod
     def read_data(cls, options, kinds, trained):
-        return read_classification_data(options, kinds, trained)
+        source = _source(options, trained)
+        _check_labels(options, source)
+        check_fitted("fit_temperature", options.fit_temperature, options.do_eval)
+        check_abstention(options)
+        if options.given_label_separator is not None and not source.has_several_labels:
+            raise ValueError(
+                "`label_separator` must come with `problem_type=multi_label`. Received it for "
+                f"{source.problem}; leave it out."
+            )
+        return ClassificationData(source.read(kinds), source.text_inputs, source=source)
 
     @classmethod
     def lint_sample(cls, examples, data, options):

@@ -146,21 +146,6 @@ class TextGroups:
         return line_position(self.path, self.lines[index])
 
 
-def read_embedding_data(options: EmbeddingOptions, kinds) -> TaskData:
-    """Returns the texts that the options name; see `FineTuningTask.read_data`.
-
-    Raises:
-        ValueError: options contradict each other, or a file is not as described.
-    """
-    _check(options, kinds)
-    read, loss = _read_glue if options.task_name else _read_file, LOSS_FUNCTIONS[options.loss]
-    scores = {"train": loss.scores, "dev": evaluates_by_score(options), "test": False}
-    examples = {kind: read(options, kind, scores[kind]) for kind in kinds}
-    if "train" in examples and loss.binary:
-        _check_binary(examples["train"], options.loss)
-    return TaskData(examples)
-
-
 def evaluates_by_score(options: EmbeddingOptions) -> bool:
     """Returns whether cosines are held against scores; otherwise it is counted how often texts find each other."""
     return LOSS_FUNCTIONS[options.loss].scores if options.eval_by == "auto" else options.eval_by == "spearman"
@@ -381,7 +366,13 @@ class EmbeddingTask(FineTuningTask):
 
     @classmethod
     def read_data(cls, options, kinds, trained):
-        return read_embedding_data(options, kinds)
+        _check(options, kinds)
+        read, loss = _read_glue if options.task_name else _read_file, LOSS_FUNCTIONS[options.loss]
+        scores = {"train": loss.scores, "dev": evaluates_by_score(options), "test": False}
+        examples = {kind: read(options, kind, scores[kind]) for kind in kinds}
+        if "train" in examples and loss.binary:
+            _check_binary(examples["train"], options.loss)
+        return TaskData(examples)
 
     @classmethod
     def lint_sample(cls, examples, data, options):

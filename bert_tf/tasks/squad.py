@@ -15,11 +15,11 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import QuestionAnsweringHead, span_logits
 from bert_tf.models.recurrent import bilstm_on_top
 from bert_tf.tasks import squad_answers
-from bert_tf.tasks.base import FineTuningTask
+from bert_tf.tasks.base import FineTuningTask, TaskData
 from bert_tf.tasks.labels import RECURRENT_HEAD, at_least_one, divergence, lstm_option, padded, read_lstm_units
 from bert_tf.tasks.options import SquadOptions
 from bert_tf.tasks.squad_answers import PREDICTIONS_FILES, QuestionAnswers, merge_windows, write_squad_predictions
-from bert_tf.tasks.squad_examples import question_rows
+from bert_tf.tasks.squad_examples import question_rows, read_squad
 from bert_tf.tokenization.questions import question_windows
 
 # === Spans ===
@@ -136,7 +136,16 @@ class QuestionAnsweringTask(FineTuningTask):
                 "`null_score_diff_threshold` must come with `version_2_with_negative`. Received it alone; add that "
                 "flag, or leave it out."
             )
-        return squad_answers.read_squad_data(options, kinds)
+        examples = {}
+        for kind in kinds:
+            examples[kind] = read_squad(options.file_of(kind, "questions"), with_answers=kind != "test")
+            if True in examples[kind].is_impossible and not options.version_2_with_negative:
+                raise ValueError(
+                    f"{examples[kind].where(examples[kind].is_impossible.index(True))}: every question must have an "
+                    "answer, unless `version_2_with_negative` is given. Received one that is_impossible; give it, or "
+                    "name a file of SQuAD 1.1."
+                )
+        return TaskData(examples, ("question", "context"))
 
     @classmethod
     def lint_sample(cls, examples, data, options):

@@ -1,7 +1,7 @@
 """Answers to questions from the spans of windows, and the files of run_squad.py."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -10,9 +10,7 @@ from absl import logging
 from bert_tf.evaluation import squad
 from bert_tf.evaluation.error_reports.answers import QuestionReport
 from bert_tf.evaluation.error_reports.common import Shown
-from bert_tf.tasks.base import TaskData
-from bert_tf.tasks.options import SquadOptions
-from bert_tf.tasks.squad_examples import QuestionOrigin, SquadExamples, read_squad
+from bert_tf.tasks.squad_examples import QuestionOrigin, SquadExamples
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 
@@ -182,27 +180,8 @@ def _with_probabilities(answers):
     return [answer._replace(probability=share) for answer, share in zip(answers, shares.tolist(), strict=True)]
 
 
-# === Data ===
-# What a run on SQuAD reads, and how its answers are scored.
-
-
-def read_squad_data(options: SquadOptions, kinds: Sequence[str]) -> TaskData:
-    """Reads the files of a run; the answers of "test" are not looked at.
-
-    Raises:
-        ValueError: a split has no file, a file is not as described, or has a question without answer although
-            `version_2_with_negative` is not set.
-    """
-    examples = {}
-    for split in kinds:
-        examples[split] = read_squad(options.file_of(split, "questions"), with_answers=split != "test")
-        if True in examples[split].is_impossible and not options.version_2_with_negative:
-            raise ValueError(
-                f"{examples[split].where(examples[split].is_impossible.index(True))}: every question must have an "
-                "answer, unless `version_2_with_negative` is given. Received one that is_impossible; give it, or name "
-                "a file of SQuAD 1.1."
-            )
-    return TaskData(examples, ("question", "context"))
+# === Scores ===
+# The official scores of answers, and the report of each.
 
 
 def score_answers(examples: SquadExamples, answers: list[QuestionAnswers], threshold: float | None) -> dict[str, float]:

@@ -34,31 +34,29 @@ def path(tmp_path):
 def test_options_that_do_not_fit_are_refused(path, problem, given, message):
     asked = _options(train_file=path, problem_type=problem, **given)
     with pytest.raises(ValueError, match=message):
-        classification.read_classification_data(asked, ["train"], None)
+        ClassificationTask.read_data(asked, ["train"], None)
 
 
 def test_options_that_fit_are_taken(path):
-    read = classification.read_classification_data(
-        _options(train_file=path, problem_type="regression"), ["train"], None
-    )
+    read = ClassificationTask.read_data(_options(train_file=path, problem_type="regression"), ["train"], None)
     assert read.examples["train"].labels == [1.5, 0.0] and read.text_inputs == ("text",)
     fitting = {"label_smoothing": 0.1, "fit_temperature": True, "do_eval": True}
-    read = classification.read_classification_data(_options(train_file=path, **fitting), ["train"], None)
+    read = ClassificationTask.read_data(_options(train_file=path, **fitting), ["train"], None)
     assert read.examples["train"].labels == ["1.5", "0"] and list(read.examples) == ["train"]
 
 
 def test_a_trained_model_says_what_the_labels_are(path):
     trained = TrainedTask(ClassificationTask(tiny.config(), 1, "regression"), ("text",), 16)
-    read = classification.read_classification_data(_options(eval_file=path), ["dev"], trained)
+    read = ClassificationTask.read_data(_options(eval_file=path), ["dev"], trained)
     assert read.source.problem == "regression" and read.examples["dev"].labels == [1.5, 0.0]
     with pytest.raises(ValueError, match="`problem_type` must be the trained model's, regression. Received: multi_la"):
-        classification.read_classification_data(_options(eval_file=path, problem_type="multi_label"), ["dev"], trained)
+        ClassificationTask.read_data(_options(eval_file=path, problem_type="multi_label"), ["dev"], trained)
 
 
 def test_a_trained_model_for_other_texts_is_refused(path):
     trained = TrainedTask(ClassificationTask(tiny.config(), 2), ("text_a", "text_b"), 16)
     with pytest.raises(ValueError, match="one for single_label with text. Received one for single_label with text_a a"):
-        classification.read_classification_data(_options(eval_file=path), ["dev"], trained)
+        ClassificationTask.read_data(_options(eval_file=path), ["dev"], trained)
 
 
 def test_windows():

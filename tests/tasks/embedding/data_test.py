@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.tasks.embedding import read_embedding_data
+from bert_tf.tasks.embedding import EmbeddingTask
 from bert_tf.tasks.options import EmbeddingOptions
 from tests import tiny
 from tests.tasks.support import options
@@ -16,7 +16,7 @@ def path(tmp_path):
 
 
 def read(kinds, **given):
-    return read_embedding_data(options(EmbeddingOptions, **given), kinds).examples
+    return EmbeddingTask.read_data(options(EmbeddingOptions, **given), kinds, None).examples
 
 
 def test_what_a_loss_reads(path):
