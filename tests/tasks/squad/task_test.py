@@ -111,6 +111,7 @@ def _rows(n, seed=0):
     return Tokenized(pieces, np.cumsum([0, *lengths]), {"start_positions": starts, "end_positions": starts + 1})
 
 
+@pytest.mark.slow  # run_squad_test trains one too
 def test_a_tiny_model_learns_and_what_is_kept_does_not_depend_on_the_batches(tmp_path):
     examples = _rows(64)
     task = QuestionAnsweringTask(tiny.config(), n_best_size=3, max_answer_length=5)

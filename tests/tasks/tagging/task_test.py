@@ -152,6 +152,7 @@ def test_the_loss_is_the_mean_over_the_words_that_speak():
     np.testing.assert_allclose(weighed.example_losses(logits, batch)[0], losses)  # runs may be compared
 
 
+@pytest.mark.slow  # run_tagger_test trains one too, and holds its scores against the columns that it writes
 def test_a_tiny_model_learns_and_its_scores_are_conllevals(tokenizer, tmp_path):
     keras.utils.set_random_seed(0)
     given, task, batching = examples(support.sentences(64)), _task(doc_stride=6), BatchSettings(16)
