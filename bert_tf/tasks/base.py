@@ -104,17 +104,14 @@ class ServableTask(BaseTask, Protocol):
         example_method: name of the signature that takes tf.Examples, "classify" or "regress"; None: there is none.
         labels: names of the outputs, in the order of their ids; None: they have none.
         list_inputs: names of the text inputs of which an example has several, strings [n, k] instead of [n].
+        reads_whole_texts: a long text is read through windows, and not only as far as one sequence goes.
     """
 
     name: str
     example_method: str | None
     labels: list[str] | None = None
     list_inputs: tuple[str, ...] = ()
-
-    @property
-    def reads_whole_texts(self) -> bool:
-        """Whether a long text is read through windows, and not only as far as one sequence goes."""
-        return True
+    reads_whole_texts: bool = True
 
     def for_serving(self, model: keras.Model) -> keras.Model:
         """Returns what is served of a model that `build_model` returned: here, all of it."""

@@ -317,6 +317,7 @@ class EmbeddingTask(FineTuningTask):
     name = "embedding"
     options = EmbeddingOptions()
     files = (FILE,)
+    reads_whole_texts = False
     features = ENCODER_INPUTS
     head = ()
 
@@ -495,10 +496,6 @@ class EmbeddingTask(FineTuningTask):
 
     def write_answers(self, directory, outcome, answers):
         write_embeddings(directory, outcome.examples, answers)
-
-    @property
-    def reads_whole_texts(self):
-        return False
 
     def read(self, tokenizer, texts, max_seq_length):
         return single_rows(tokenizer, texts, max_seq_length), None

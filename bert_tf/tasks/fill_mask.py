@@ -24,6 +24,7 @@ class FillMaskTask(ServableTask):
     head = (r"cls[/.]predictions[/.].*",)
     uses_pooler = False  # a masked-LM checkpoint of Hugging Face has none
     example_method = "classify"
+    reads_whole_texts = False
 
     def __init__(self, config: EncoderConfig, pieces: list[str], top_k: int = 5):
         self.config = config
@@ -65,10 +66,6 @@ class FillMaskTask(ServableTask):
 
     def card_limitations(self, max_seq_length):
         return [*super().card_limitations(max_seq_length), "Of several blanks in a text only the first is filled in."]
-
-    @property
-    def reads_whole_texts(self):
-        return False
 
     def read(self, tokenizer, texts, max_seq_length):
         return single_rows(tokenizer, texts, max_seq_length), None

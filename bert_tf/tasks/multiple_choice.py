@@ -321,6 +321,7 @@ class MultipleChoiceTask(Abstaining):
     uses_pooler = has_windows = True
     architecture = "ForMultipleChoice"
     list_inputs = ("choices",)
+    reads_whole_texts = False
     metric_names = ("accuracy",)
 
     def __init__(
@@ -427,10 +428,6 @@ class MultipleChoiceTask(Abstaining):
             f"A context and a choice together are cut to {max_seq_length} word pieces, special ones included.",
             "It chooses the best of the choices, also where none is right.",
         ]
-
-    @property
-    def reads_whole_texts(self):
-        return False
 
     def read(self, tokenizer, texts: Sequence[tf.Tensor], max_seq_length: int):
         contexts, choices = texts
