@@ -103,7 +103,6 @@ def of_program(settings: Settings) -> Settings:
     values |= {f"do_{file.removesuffix('_file')}": bool(settings.get(file)) for file in _FILES}
     if settings.task_name:
         values |= {"do_train": True, "do_eval": True}
-    values |= {"skip_bad_rows": True}  # so that such rows are found too, and not an error at the first
     return Settings(values, given)
 
 

@@ -6,10 +6,12 @@ import dataclasses
 from absl import logging
 
 from bert_tf.checkpoints.loading import load_description
+from bert_tf.cli.common_flags import options_of
 from bert_tf.data.checks import Lengths, check_samples, check_truncation
 from bert_tf.data.samples import DataFinding
 from bert_tf.data.table_checks import UNKNOWN, count_labels
-from bert_tf.tasks.base import ACTIONS, FineTuningTask, TaskData
+from bert_tf.tasks.base import FineTuningTask, TaskData
+from bert_tf.tasks.options import ACTIONS, RunOptions
 from bert_tf.tasks.registry import TASKS
 from bert_tf.utils.names import number_of, word_for
 from bert_tf.utils.settings import Settings
@@ -26,9 +28,9 @@ class DataChecks:
         findings: so far.
     """
 
-    def __init__(self, kind: type[FineTuningTask], data: TaskData, settings: Settings):
+    def __init__(self, kind: type[FineTuningTask], data: TaskData, options: RunOptions, settings: Settings):
         self._settings = settings
-        self.samples = kind.samples(data, settings)
+        self.samples = _samples(kind, data, options)
         self.findings = []
         self._add(check_samples(self.samples))
 
@@ -50,6 +52,11 @@ class DataChecks:
         for finding in findings:
             logging.log(logging.WARNING if finding.is_warning else logging.INFO, "%s", finding)
         self.findings += findings
+
+
+def _samples(kind, data, options):
+    samples = {split: kind.lint_sample(examples, data, options) for split, examples in data.examples.items()}
+    return {split: sample for split, sample in samples.items() if sample is not None}
 
 
 def refuse_warnings(findings: list[DataFinding], settings: Settings):
@@ -141,16 +148,17 @@ def look_at_files(task: str, settings: Settings) -> Overview:
         ValueError: a file cannot be read as the settings say.
     """
     kind = next(kind for kind in TASKS if kind.name == task)
-    data = kind.read_data(settings, [split for split, do in ACTIONS.items() if settings.get(f"do_{do}")], None)
-    samples = kind.samples(data, settings)
+    options = dataclasses.replace(options_of(type(kind.options), settings), skip_bad_rows=True)
+    data = kind.read_data(options, [split for split, do in ACTIONS.items() if settings.get(f"do_{do}")], None)
+    samples = _samples(kind, data, options)
     findings = check_samples(samples)
     broken = {finding.path for finding in findings if finding.kind == UNKNOWN}
-    cuts = _cuts(kind, data, settings, [split for split in samples if samples[split].path not in broken])
+    cuts = _cuts(kind, data, options, settings, [split for split in samples if samples[split].path not in broken])
     findings += check_truncation(samples, cuts, settings.get("long_text", "window") != "window")
     return Overview([_overview(split, sample, cuts.get(split)) for split, sample in samples.items()], findings)
 
 
-def _cuts(kind, data, settings, splits):
+def _cuts(kind, data, options, settings, splits):
     """Returns split -> what its rows lack, where that can be told."""
     described = settings.init_checkpoint or (settings.bert_config_file and settings.vocab_file)
     if not described or "train" not in data.examples:
@@ -160,9 +168,11 @@ def _cuts(kind, data, settings, splits):
     )
     length = settings.max_seq_length
     model.check_length(length)
-    made = kind.create(model, data, settings, None)
-    rows = {split: made.lay_out(model.tokenizer, data.examples[split], length, split != "test") for split in splits}
-    return {split: getattr(each, "cut", None) for split, each in rows.items()}
+    made, cuts = kind.create(model, data, options, None), {}
+    for split in splits:
+        rows = made.encode_examples(model.tokenizer, data.examples[split], length, split != "test")
+        cuts[split] = getattr(rows, "cut", None)
+    return cuts
 
 
 def _overview(split, sample, cut):

@@ -12,6 +12,8 @@ import sys
 from absl import logging
 
 from bert_tf.cli import run_classifier
+from bert_tf.cli.common_flags import options_of
+from bert_tf.tasks.options import ClassificationOptions
 from bert_tf.utils import subprocesses
 from bert_tf.utils.names import LAYERS
 from bert_tf.utils.settings import Flag, Settings, command_line
@@ -111,10 +113,11 @@ def _identity(settings):
 
 def _examples(settings):
     """Returns the training examples, of one label each."""
-    from bert_tf.tasks.classification import read_classification_data
+    from bert_tf.tasks.classification import ClassificationTask
 
     defaults = {flag.name: flag.default for flag in run_classifier.FLAGS}
-    data = read_classification_data(Settings({**defaults, **settings.to_dict()}, settings.given), ["train"], None)
+    settings = Settings({**defaults, **settings.to_dict()}, settings.given)
+    data = ClassificationTask.read_data(options_of(ClassificationOptions, settings), ["train"], None)
     if not data.source.has_labels:
         raise ValueError(f"--task_name must be one with labels. Received {settings.task_name}, whose are numbers.")
     return data.examples["train"]

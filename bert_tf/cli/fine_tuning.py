@@ -1,4 +1,4 @@
-"""How every task is fine-tuned, scored, asked and exported: `run_task`. It knows no concrete task."""
+"""Fine-tunes, scores, asks and exports any task: `run_task`. It knows no concrete one."""
 
 import copy
 import dataclasses
@@ -13,7 +13,7 @@ from bert_tf.checkpoints.loading import Description, save_description
 from bert_tf.cli.app import in_flags
 from bert_tf.cli.app import prepare_process as prepare_devices
 from bert_tf.cli.checkpoints import check_formats, describe_model, save_formats, task_paths
-from bert_tf.cli.common_flags import make_run_config
+from bert_tf.cli.common_flags import make_run_config, options_of
 from bert_tf.cli.data_checks import DataChecks
 from bert_tf.cli.reporting import check_showing, show_answers, show_scored, tell_next_of_task, warn_of_teacher
 from bert_tf.evaluation.metrics import largest_fall
@@ -24,8 +24,9 @@ from bert_tf.export.served import check_explanations
 from bert_tf.export.trained import export_trained
 from bert_tf.models.lora import Lora
 from bert_tf.pretraining.records.origin import vocabulary_fingerprint
-from bert_tf.tasks.base import ACTIONS, FineTuningTask, SplitPredictions, TaskData, TrainedTask
-from bert_tf.tasks.distillation import check_teacher, with_teacher
+from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TaskData, TrainedTask
+from bert_tf.tasks.distillation import TeacherOptions, check_teacher, with_teacher
+from bert_tf.tasks.options import ACTIONS
 from bert_tf.tasks.registry import TASKS, find_task, save_task
 from bert_tf.training.cluster import by_chief, is_chief
 from bert_tf.training.fine_tuning import FineTuningConfig, fine_tuning_config, with_tested_rate
@@ -130,23 +131,25 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
     check_tracking(settings.tracking)
     check_showing(settings)
     check_tolerance(settings)
-    check_teacher(settings)
+    check_teacher(_teacher_options(settings))
     warn_of_teacher(settings)
     strategy, use_xla = prepare_devices(settings)
     model = with_adapters(describe_model(settings), settings)
     before = find_task(task_paths(settings), model.config, kind)
     trained = None if settings.do_train else before
-    settings = _adopted(kind, settings, trained, model)
+    settings = with_trained_options(kind, settings, trained, model)
     model.check_length(settings.max_seq_length)
-    data = kind.read_data(settings, _kinds(settings), trained)
-    checks = DataChecks(kind, data, settings)
-    task = kind.create(model, data, settings, before, use_xla)
+    options = options_of(type(kind.options), settings)
+    data = kind.read_data(options, _kinds(settings), trained)
+    checks = DataChecks(kind, data, options, settings)
+    task = kind.create(model, data, options, before, use_xla)
+    task.options = options
     form = Form.of(settings)
     as_asked = TrainedTask(task, data.text_inputs, settings.max_seq_length)
     as_trained = dataclasses.replace(trained, task=task) if trained else as_asked
     _check_export(settings, form, as_trained)  # before the long work
     rows = {
-        split: task.lay_out(model.tokenizer, examples, settings.max_seq_length, _kind_of(split) != "test")
+        split: task.encode_examples(model.tokenizer, examples, settings.max_seq_length, _kind_of(split) != "test")
         for split, examples in data.examples.items()
     }
     checks.look_at_rows(rows)
@@ -154,7 +157,7 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
     with strategy.scope():
         train, num_layers = rows.get("train"), model.config.num_hidden_layers
         lora = model.config.lora
-        trainable, of_teacher = with_teacher(task, model, settings)
+        trainable, of_teacher = with_teacher(task, model, _teacher_options(settings))
         identity = _identity(model) | task.identity() | of_teacher
         identity |= {"lora": lora.to_dict()} if lora else {}
         config = plan_training(settings, num_layers, train, identity, use_xla)
@@ -179,11 +182,29 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
         tell_next_of_task(settings, job.global_step)
 
 
-def _adopted(kind, settings, trained, model):
-    """Returns the settings with those of a model that is not trained now: as task.json says, or as others say it."""
+def with_trained_options(
+    kind: type[FineTuningTask], settings: Settings, trained: TrainedTask | None, model: Description
+) -> Settings:
+    """Returns the settings with the options that a model was trained with, where the user gave none.
+
+    Args:
+        kind: the task.
+        settings: of the run.
+        trained: the model, as its task.json describes it; None: it has none, or is trained now.
+        model: its files.
+    """
+    options = options_of(type(kind.options), settings)
     if trained:
-        return kind.adopted(settings, trained)
-    return settings if settings.do_train else kind.adopted_from_others(settings, model)
+        adopted = kind.with_trained_defaults(options, trained)
+    else:
+        adopted = options if settings.do_train else kind.with_foreign_defaults(options, model)
+    before = vars(options)
+    return settings.adopt({name: value for name, value in vars(adopted).items() if value != before[name]})
+
+
+def _teacher_options(settings):
+    """Returns what a program says of a teacher; not all have such flags."""
+    return options_of(TeacherOptions, settings) if "teacher" in settings else TeacherOptions()
 
 
 @dataclasses.dataclass
@@ -236,18 +257,18 @@ class FineTuning:
             description, outcomes = task.to_dict(), self._outcomes("dev", settings.eval_batch_size)
             asked = settings.get("fit_temperature") or settings.get("fit_abstention")
             learner = copy.copy(task) if files.is_another and not asked else task  # what one file taught stays
-            self.scores = scores = _with_prefix("eval_", learner.evaluate(outcomes, settings))
-            by_chief(task.write_scored, settings.output_dir, outcomes, settings, files.suffix)
+            self.scores = scores = _with_prefix("eval_", learner.evaluate(outcomes))
+            by_chief(task.write_scored, settings.output_dir, outcomes, files.suffix)
             by_chief(show_scored, task, outcomes, scores, self.job, settings, files.suffix)
             if task.to_dict() != description:  # it learned something from the examples, such as a temperature
                 by_chief(save_task, settings.output_dir, self.trained)
         if settings.do_predict:
             for outcome in self._outcomes("test", settings.predict_batch_size):
                 answers = task.decode(outcome)
-                by_chief(task.write_answers, settings.output_dir, outcome, answers, settings)
+                by_chief(task.write_answers, settings.output_dir, outcome, answers)
                 own = task.score_answers(outcome, answers)
                 if own:
-                    by_chief(show_answers, task, outcome, own, self.job, settings)
+                    by_chief(show_answers, task, outcome, own, self.job)
                 scores |= _with_prefix("predict_" if settings.do_eval else "eval_", own)
         if scores:
             by_chief(write_results, settings.output_dir, scores, self.job.global_step, "", files.suffix)
@@ -280,7 +301,7 @@ class FineTuning:
         settings, task = self.settings, copy.copy(self.task)  # which keeps what it learns from them to itself
         scorer = Scorer(task, lambda features, training: forward(features))
         outcomes = self._outcomes("dev", settings.eval_batch_size, scorer.outputs)
-        scores = _with_prefix("eval_", task.evaluate(outcomes, settings))
+        scores = _with_prefix("eval_", task.evaluate(outcomes))
         log_largest_change(self.scores, scores, settings.int8_tolerance)
         return scores
 

@@ -152,7 +152,7 @@ def _distillation_options(settings):
                 f"`{name}` must come with {' or '.join(losses)} among `distillation_losses`. Received "
                 f"{', '.join(options.weights)}; add one, or leave `{name}` out."
             )
-    check_temperature(settings)
+    check_temperature(settings.distillation_temperature)
     return options
 
 

@@ -140,27 +140,27 @@ def show_scored(
     Raises:
         OSError: a table cannot be written.
     """
-    judged = _judged(task, outcomes, settings)
+    judged = _judged(task, outcomes)
     for split, each in judged.items():
         name = f"eval_predictions{suffix}{split.removeprefix('dev')}.tsv"
         write_table(os.path.join(settings.output_dir, name), each, settings.get("sort_predictions", "file"))
     salt = f"{suffix[1:]} " if suffix else ""
     job.history.show(f"eval{suffix}", lambda: render_scored(judged, scores, job.global_step, salt))
     _warn(judged)
-    job.history.show(f"more{suffix}", lambda: _more(task, outcomes, settings, salt))
+    job.history.show(f"more{suffix}", lambda: _more(task, outcomes, salt))
 
 
-def _more(task, outcomes, settings, salt):
+def _more(task, outcomes, salt):
     page = Page("", salt=f"{salt}more ")
-    task.show_more(page, outcomes, settings)
+    task.extra_report_sections(page, outcomes)
     return page.fragment()
 
 
 def show_answers(
-    task: FineTuningTask, outcome: SplitPredictions, scores: Mapping[str, float], job: Trainer, settings: Settings
+    task: FineTuningTask, outcome: SplitPredictions, scores: Mapping[str, float], job: Trainer
 ):
     """Shows on the run's page what `do_predict` gave for a file that holds the right answers; arguments likewise."""
-    judged = _judged(task, [outcome], settings)
+    judged = _judged(task, [outcome])
     job.history.show(f"predict{outcome.suffix}", lambda: render_scored(judged, scores, job.global_step, "predict "))
     _warn(judged)
 
@@ -171,6 +171,6 @@ def _warn(judged):
             logging.warning("%s", each.warning)
 
 
-def _judged(task, outcomes, settings):
-    judged = {outcome.split: task.judged(outcome, settings) for outcome in outcomes}
+def _judged(task, outcomes):
+    judged = {outcome.split: task.error_report(outcome) for outcome in outcomes}
     return {split: each for split, each in judged.items() if each is not None}

@@ -40,7 +40,8 @@ SPLIT = (
 # === Split ===
 
 
-FLAGS = (*SPLIT, *(flag for flag in options.FILES if flag.name == "header"), *options.COLUMNS, *options.PROBLEM)
+_COLUMNS = ("header", "text_column", "label_column", "problem_type", "label_separator")  # as the classifier has them
+FLAGS = (*SPLIT, *(flag for flag in options.CLASSIFICATION_FLAGS if flag.name in _COLUMNS))
 
 _SHOWN = 20  # labels in the table
 

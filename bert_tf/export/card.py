@@ -162,7 +162,7 @@ def model_card(
 
 
 def _limits(served, facts):
-    yield from served.task.limits(served.max_seq_length)
+    yield from served.task.card_limitations(served.max_seq_length)
     if served.is_calibrated:
         yield "It loads in TensorFlow 2.17 and later: earlier versions do not have its products of integers."
     if served.task.config.is_decoder:

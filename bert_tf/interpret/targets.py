@@ -12,8 +12,7 @@ from bert_tf.interpret.rows import EncodedText, name_of_model
 from bert_tf.models.config_files import task_in
 from bert_tf.models.heads import QuestionAnsweringHead
 from bert_tf.tasks.base import TrainedTask
-from bert_tf.tasks.classification_outputs import PROBLEMS
-from bert_tf.tasks.others import problem_of
+from bert_tf.tasks.classification_outputs import PROBLEMS, problem_of
 from bert_tf.tasks.registry import read_task
 from bert_tf.tasks.squad import best_spans
 

@@ -1,4 +1,4 @@
-"""What a task is: everything that training, evaluation, export and serving ask of one."""
+"""The interface of tasks: everything that training, evaluation, export and serving ask of one."""
 
 import abc
 import dataclasses
@@ -17,21 +17,21 @@ from bert_tf.evaluation.error_reports.common import ErrorReport
 from bert_tf.evaluation.metrics import mean_loss
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.sentence_files import PoolingConfig
+from bert_tf.tasks.options import RunOptions
 from bert_tf.utils.report import Page
-from bert_tf.utils.settings import Flag, Settings
 
 # === Parts ===
-# What can be trained, and what can be served: the parts of a task that each can stand alone.
+# A task that can be trained, and one that can be served: each can stand alone.
 
 
 Tensors = Mapping[str, tf.Tensor]
 Outputs = tf.Tensor | Tensors  # of a model: one tensor, or several by name
-Collected = np.ndarray | Mapping[str, np.ndarray]  # the same of a whole file, [n, ...]
+ReducedOutputs = np.ndarray | Mapping[str, np.ndarray]  # the same of a whole file, [n, ...]
 Rows = Tokenized | Windowed
 
 
 class BaseTask(Protocol):
-    """What every task has.
+    """A model's configuration, inputs and head, which every task has.
 
     Attributes:
         config: of the encoder.
@@ -65,19 +65,19 @@ class TrainableTask(BaseTask, Protocol):
     loss_weights: Mapping[str, float] = types.MappingProxyType({})
 
     @abc.abstractmethod
-    def denominators(self, batch: Tensors) -> Tensors:
+    def loss_normalizers(self, batch: Tensors) -> Tensors:
         """Returns what the losses are divided by, float32 []: sums over the batch, which add up over its parts."""
 
-    def loss_parts(self, outputs: Outputs, batch: Tensors, denominators: Tensors) -> Tensors:
+    def loss_parts(self, outputs: Outputs, batch: Tensors, normalizers: Tensors) -> Tensors:
         """Returns {part: float32 []} for the names in `loss_weights`, not yet weighed; in all else as `loss`."""
         raise AssertionError("a task must have `loss_weights` and `loss_parts`, or a `loss` of its own")
 
-    def loss(self, outputs: Outputs, batch: Tensors, denominators: Tensors) -> tf.Tensor:
-        """Returns float32 []: the sum of the examples' losses over `denominators`, which may be of a larger batch.
+    def loss(self, outputs: Outputs, batch: Tensors, normalizers: Tensors) -> tf.Tensor:
+        """Returns float32 []: the sum of the examples' losses over `normalizers`, which may be of a larger batch.
 
         Here the sum of the parts by their weights. A training step makes that sum itself, to have the parts too.
         """
-        parts = self.loss_parts(outputs, batch, denominators)
+        parts = self.loss_parts(outputs, batch, normalizers)
         return tf.add_n([weight * parts[name] for name, weight in self.loss_weights.items()])
 
     @abc.abstractmethod
@@ -85,15 +85,15 @@ class TrainableTask(BaseTask, Protocol):
         """Returns each example's loss and its weight in the mean over examples, float32 [B] each; or None."""
 
     @abc.abstractmethod
-    def collected(self, outputs: Outputs, batch: Tensors) -> Outputs:
+    def reduce_outputs(self, outputs: Outputs, batch: Tensors) -> Outputs:
         """Returns what is kept of a batch when a file is scored or answered: a tensor [B, ...], or a dict of them.
 
         In the graph. Where batches differ in shape after B, the narrower ones are padded with 0.
         """
 
     @abc.abstractmethod
-    def metrics(self, outputs: Collected, rows: Rows | None) -> dict[str, float]:
-        """Returns {metric: score} over a whole file of examples; `outputs` is what `collected` kept, in numpy."""
+    def metrics(self, outputs: ReducedOutputs, rows: Rows | None) -> dict[str, float]:
+        """Returns {metric: score} over a whole file of examples; `outputs` is what `reduce_outputs` kept, in numpy."""
 
 
 class ServableTask(BaseTask, Protocol):
@@ -104,23 +104,20 @@ class ServableTask(BaseTask, Protocol):
         example_method: name of the signature that takes tf.Examples, "classify" or "regress"; None: there is none.
         labels: names of the outputs, in the order of their ids; None: they have none.
         list_inputs: names of the text inputs of which an example has several, strings [n, k] instead of [n].
+        reads_whole_texts: a long text is read through windows, and not only as far as one sequence goes.
     """
 
     name: str
     example_method: str | None
     labels: list[str] | None = None
     list_inputs: tuple[str, ...] = ()
-
-    @property
-    def reads_whole_texts(self) -> bool:
-        """Whether a long text is read through windows, and not only as far as one sequence goes."""
-        return True
+    reads_whole_texts: bool = True
 
     def for_serving(self, model: keras.Model) -> keras.Model:
         """Returns what is served of a model that `build_model` returned: here, all of it."""
         return model
 
-    def limits(self, max_seq_length: int) -> list[str]:
+    def card_limitations(self, max_seq_length: int) -> list[str]:
         """Returns what the served model does not do though one might expect it, a sentence each, for its model card."""
         return [
             f"What lies beyond {max_seq_length} word pieces of an example, special ones included, is cut off and not "
@@ -155,14 +152,11 @@ class ServableTask(BaseTask, Protocol):
 
 
 # === Task ===
-# What a task is. Training, evaluation, prediction and export ask the task; none of them knows a concrete one.
+# Training, evaluation, prediction and export ask the task; none of them knows a concrete one.
 #
-#     Trainable    a model, its loss, and what is kept of its outputs            pretraining
-#     Served       text to the model's inputs, its outputs to answers            fill-mask
-#     FineTuned    both, and files: read, laid out in rows, scored, answered     classification, SQuAD, tagging
-
-
-ACTIONS = {"train": "train", "dev": "eval", "test": "predict"}  # kind of split -> the settings do_X and X_file
+#     TrainableTask     a model, its loss, and what is kept of its outputs         pretraining
+#     ServableTask      text to the model's inputs, its outputs to answers         fill-mask
+#     FineTuningTask    both, and files: read, encoded, scored, answered           classification, SQuAD, tagging
 
 
 class Examples(Protocol):
@@ -179,8 +173,9 @@ class Examples(Protocol):
     def __len__(self) -> int: ...
 
 
-class TaskData(Protocol):
-    """What a task read for a run.
+@dataclasses.dataclass(frozen=True)
+class TaskData:
+    """The examples that a task read for a run.
 
     Attributes:
         examples: split -> its examples; splits are "train", "dev" and "test", and where there are several of a kind
@@ -188,12 +183,12 @@ class TaskData(Protocol):
         text_inputs: names of the texts that an example has where the model is asked, such as ("text",).
     """
 
-    examples: dict[str, Examples]
-    text_inputs: tuple[str, ...]
+    examples: Mapping[str, Examples]
+    text_inputs: tuple[str, ...] = ("text",)
 
 
 class SplitPredictions(NamedTuple):
-    """What a model gave for one split.
+    """The outputs of a model for the examples of one split.
 
     Attributes:
         split: such as "dev" or "test_mismatched".
@@ -206,12 +201,12 @@ class SplitPredictions(NamedTuple):
     split: str
     examples: Examples
     rows: Rows
-    outputs: Collected
+    outputs: ReducedOutputs
     losses: tuple[np.ndarray, np.ndarray] | None
 
     @property
     def suffix(self) -> str:
-        """What the names of this split's files and scores end in: "" or "_mismatched"."""
+        """The end of the names of this split's files and scores: "" or "_mismatched"."""
         return self.split.removeprefix("dev").removeprefix("test")
 
 
@@ -236,7 +231,7 @@ class FineTuningTask(TrainableTask, ServableTask):
 
     Attributes:
         name: in task.json.
-        flags: of its program, beside those of all fine-tuning (`cli/fine_tuning.py`).
+        options: of the run; the class has an instance with the defaults, which says what options there are.
         files: patterns of what it writes into output_dir, beside what every run writes.
         labels: names of the outputs in the order of their ids, for labels.txt; None: they have no names.
         architecture: what Transformers' class for the task is called behind the family's name, "ForMultipleChoice";
@@ -248,7 +243,7 @@ class FineTuningTask(TrainableTask, ServableTask):
     """
 
     name: ClassVar[str]
-    flags: ClassVar[tuple[Flag, ...]] = ()
+    options: RunOptions = RunOptions()
     files: ClassVar[tuple[str, ...]] = ()
     example_method = None
     uses_pooler = False
@@ -263,56 +258,60 @@ class FineTuningTask(TrainableTask, ServableTask):
 
     @classmethod
     @abc.abstractmethod
-    def read_data(cls, settings: Settings, kinds: Sequence[str], trained: TrainedTask | None) -> TaskData:
+    def read_data(cls, options: RunOptions, kinds: Sequence[str], trained: TrainedTask | None) -> TaskData:
         """Reads the files of a run.
 
         Args:
-            settings: the flags.
+            options: of the run, of the class of `cls.options`, as everywhere here.
             kinds: of splits: some of "train", "dev" and "test"; the last is read without targets.
             trained: the existing model, which is not trained now; None: there is none.
 
         Raises:
-            ValueError: settings contradict each other or the model, or a file is not as described.
+            ValueError: options contradict each other or the model, or a file is not as described.
         """
 
     @classmethod
     @abc.abstractmethod
     def create(
-        cls, model: Any, data: TaskData, settings: Settings, before: TrainedTask | None, use_xla: bool = False
+        cls, model: Any, data: TaskData, options: RunOptions, before: TrainedTask | None, use_xla: bool = False
     ) -> Self:
         """Returns the task of a run.
 
         Args:
             model: the `model_files.Description` of what it starts from.
             data: of `read_data`.
-            settings: the flags.
+            options: of the run.
             before: the existing model, also one that this run trained earlier and continues; None: there is none.
             use_xla: the model will be compiled.
 
         Raises:
-            ValueError: settings contradict each other, the data or the model.
+            ValueError: options contradict each other, the data or the model.
         """
 
     @classmethod
-    def adopted(cls, settings: Settings, trained: TrainedTask) -> Settings:
-        """Returns the settings with the values that a trained model was trained with, where the user gave none."""
-        return settings.adopt({"max_seq_length": trained.max_seq_length})
+    def with_trained_defaults(cls, options: RunOptions, trained: TrainedTask) -> RunOptions:
+        """Returns the options that a model was trained with; the program takes them where the user gave none.
+
+        Raises:
+            ValueError: the user gave others than the model can have.
+        """
+        return dataclasses.replace(options, max_seq_length=trained.max_seq_length)
 
     @classmethod
-    def adopted_from_others(cls, settings: Settings, model: Any) -> Settings:
-        """Returns the settings with what the files of a model that others trained say, where the user said nothing.
+    def with_foreign_defaults(cls, options: RunOptions, model: Any) -> RunOptions:
+        """Returns likewise the options that the files of a model say which others trained.
 
         Args:
-            settings: of a run that does not train.
+            options: of a run that does not train.
             model: its `model_files.Description`; there is no task.json beside it.
 
         Raises:
-            ValueError: the user said something else than the files.
+            ValueError: the user gave others than the files say.
         """
-        return settings
+        return options
 
     @classmethod
-    def recognize(cls, directory: str, model: Any) -> TrainedTask | None:
+    def from_foreign_model(cls, directory: str, model: Any) -> TrainedTask | None:
         """Returns the task of a model that others trained, as files beside it say; None: they say nothing of this task.
 
         Args:
@@ -333,51 +332,49 @@ class FineTuningTask(TrainableTask, ServableTask):
         return {}
 
     @classmethod
-    def samples(cls, data: TaskData, settings: Settings) -> dict[str, LintSample]:
-        """Returns split -> what is checked of its examples (`data/checks`); {}: there is nothing to say of them.
-
-        Args:
-            data: of `read_data`.
-            settings: the flags that it was read by.
-        """
-        return {}
+    def lint_sample(cls, examples: Examples, data: TaskData, options: RunOptions) -> LintSample | None:
+        """Returns what is checked of the examples of a file (`data/checks`), one of `data`; None: nothing is."""
+        return None
 
     # From examples to rows, and from outputs to scores and files.
 
     @abc.abstractmethod
-    def lay_out(self, tokenizer: Any, examples: Examples, max_seq_length: int, with_targets: bool) -> Rows:
+    def encode_examples(self, tokenizer: Any, examples: Examples, max_seq_length: int, with_targets: bool) -> Rows:
         """Lays examples out in rows, with targets where they are wanted and known."""
 
     def example_weights(self, batch: Tensors) -> tf.Tensor:
         """Returns float32 [B]: each example's weight in the loss, to be multiplied by `is_real_example`."""
         return tf.ones_like(batch["is_real_example"])
 
-    def denominators(self, batch):
+    def loss_normalizers(self, batch):
         return {"examples": tf.reduce_sum(self.example_weights(batch) * batch["is_real_example"])}
 
-    def loss(self, outputs, batch, denominators):
+    def loss(self, outputs, batch, normalizers):
         losses, _ = self.example_losses(outputs, batch)
-        return tf.reduce_sum(losses * batch["is_real_example"]) / denominators["examples"]
+        return tf.reduce_sum(losses * batch["is_real_example"]) / normalizers["examples"]
 
-    def soft_losses(self, outputs: Outputs, taught: Outputs, batch: Tensors, temperature: float) -> tf.Tensor:
+    def distillation_losses(
+        self, outputs: Outputs, teacher_outputs: Outputs, batch: Tensors, temperature: float
+    ) -> tf.Tensor:
         """Returns float32 [B]: how far each example's outputs are from a teacher's, times its weight in the loss.
 
         Args:
-            outputs, taught: of the model and of another one for the same task and labels.
+            outputs, teacher_outputs: of the model and of another one for the same task and labels.
             batch: as in `loss`.
             temperature: over 0, that softens both; the result is multiplied by its square.
         """
         raise AssertionError(f"{self.name} learns from no teacher")
 
-    def collected(self, outputs, batch):
+    def reduce_outputs(self, outputs, batch):
         return outputs
 
-    def evaluate(self, outcomes: Sequence[SplitPredictions], settings: Settings) -> dict[str, float]:
+    # What follows is asked of the task of a run, with `options`.
+
+    def evaluate(self, outcomes: Sequence[SplitPredictions]) -> dict[str, float]:
         """Returns the scores over all files to score on; the task keeps what it learns from them, such as a threshold.
 
         Args:
             outcomes: of the splits of "dev", one at least.
-            settings: the flags.
         """
         scores = {}
         for outcome in outcomes:
@@ -385,20 +382,19 @@ class FineTuningTask(TrainableTask, ServableTask):
             scores |= {f"{name}{outcome.suffix}": value for name, value in values.items()}
         return scores
 
-    def judged(self, outcome: SplitPredictions, settings: Settings) -> ErrorReport | None:
+    def error_report(self, outcome: SplitPredictions) -> ErrorReport | None:
         """Returns the examples of a file with right answers, these, and the model's, as the page of the run and
         eval_predictions.tsv show them; None: they show nothing of this task.
 
         Args:
             outcome: of a split whose right answers are known, after `evaluate`.
-            settings: the flags.
         """
         return None
 
-    def show_more(self, page: Page, outcomes: Sequence[SplitPredictions], settings: Settings):
-        """Adds to the page of the run what is to be seen of all scored files beside `judged`; here, nothing."""
+    def extra_report_sections(self, page: Page, outcomes: Sequence[SplitPredictions]):
+        """Adds to the page of the run what is to be seen of all scored files beside `error_report`; here, nothing."""
 
-    def write_scored(self, directory: str, outcomes: Sequence[SplitPredictions], settings: Settings, suffix: str = ""):
+    def write_scored(self, directory: str, outcomes: Sequence[SplitPredictions], suffix: str = ""):
         """Writes, beside eval_results.txt and eval_predictions.tsv, what else there is to the scored examples.
 
         The names of files end in `suffix` before the extension, as theirs do.
@@ -409,7 +405,7 @@ class FineTuningTask(TrainableTask, ServableTask):
         """Returns the answer for each example of a file."""
 
     @abc.abstractmethod
-    def write_answers(self, directory: str, outcome: SplitPredictions, answers: Any, settings: Settings):
+    def write_answers(self, directory: str, outcome: SplitPredictions, answers: Any):
         """Writes the answers for a file to answer, as `decode` gave them."""
 
     def score_answers(self, outcome: SplitPredictions, answers: Any) -> dict[str, float]:

@@ -22,24 +22,25 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.recurrent import bilstm_on_top
 from bert_tf.models.windows import MeanOfWindows, TakeWindows
-from bert_tf.tasks import options
-from bert_tf.tasks.abstention import Abstaining, check_kept, check_scored_examples, check_settings
-from bert_tf.tasks.base import TrainedTask
+from bert_tf.tasks.base import TaskData
 from bert_tf.tasks.classification_data import Source, leaderboard, make_source, shown_examples, tokenize_examples
 from bert_tf.tasks.classification_data import targets as targets_of
-from bert_tf.tasks.classification_outputs import PROBLEMS, check_options
+from bert_tf.tasks.classification_outputs import PROBLEMS, check_options, problem_of, said_problem
 from bert_tf.tasks.labels import (
     RECURRENT_HEAD,
+    Abstaining,
     at_least_one,
+    check_abstention,
+    check_fitted,
+    check_kept,
     class_weights,
     lstm_option,
     read_lstm_units,
     single_rows,
 )
-from bert_tf.tasks.others import problem_of, said_problem
+from bert_tf.tasks.options import ClassificationOptions
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
-from bert_tf.utils.settings import Settings
 
 # === Files ===
 # A classifier's answers as files: for programs, for people, and for leaderboards.
@@ -103,72 +104,35 @@ def _served(row, labels):
 
 
 # === Data ===
-# What a classifier reads for a run: the files of one source, and what the settings say of them.
-
-
-_OF_LABELS = ("class_weights", "label_smoothing", "fit_temperature", "fit_abstention")
+# What a classifier reads for a run: the files of one source, and what the options say of them.
 
 
 @dataclasses.dataclass(frozen=True)
-class ClassificationData:
-    """Labelled texts, or texts to answer for; see `task.TaskData`.
+class ClassificationData(TaskData):
+    """Labelled texts, or texts to answer for.
 
     Attributes:
         source: where they are from.
-        examples: split -> examples.
     """
 
-    source: Source
-    examples: dict[str, LabeledTexts]
-
-    @property
-    def text_inputs(self) -> tuple[str, ...]:
-        return self.source.text_inputs
+    source: Source = dataclasses.field(kw_only=True)
 
 
-def read_classification_data(settings: Settings, kinds, trained: TrainedTask | None) -> ClassificationData:
-    """Returns what the settings ask for; see `FineTuningTask.read_data`.
-
-    Raises:
-        ValueError: settings contradict each other or the model, or a file is not as described.
-    """
-    source = _source(settings, trained)
-    _check(settings, source)
-    return ClassificationData(source, source.read(kinds))
-
-
-def classification_samples(data: ClassificationData) -> dict[str, LintSample]:
-    """Returns what is checked of the examples; see `FineTuningTask.samples`."""
-    source = data.source
-    table = None if source.task else TableLayout(source.header, source.text_columns, source.label_column)
-
-    def sample(examples):
-        texts = zip(source.text_inputs, (examples.text_a, examples.text_b), strict=False)
-        targets = examples.labels
-        if targets is not None and source.has_several_labels:
-            targets = list(map(frozenset, targets))
-        labels = examples.labels if source.has_labels else None
-        bad = {"bad_labels": examples.bad_labels, "bad_texts": examples.bad_texts}
-        return LintSample(examples.path, examples.where, dict(texts), targets, labels, table=table, **bad)
-
-    return {split: sample(examples) for split, examples in data.examples.items()}
-
-
-def _source(settings, trained):
-    problem, was = settings.where_given("problem_type"), trained and trained.task.problem_name
+def _source(options, trained):
+    problem, was = options.given_problem_type, trained and trained.task.problem_name
     if was and problem not in (None, was):
         raise ValueError(f"`problem_type` must be the trained model's, {was}. Received: {problem}; leave it out.")
     source = make_source(
-        settings.task_name,
-        settings.data_dir,
-        {"train": settings.train_file, "dev": settings.eval_file, "test": settings.predict_file},
-        problem=problem if settings.task_name else was or settings.problem_type,
-        language=settings.xnli_language,
-        separator=settings.label_separator,
-        header=settings.header,
-        text_columns=settings.text_column,
-        label_column=settings.label_column,
-        skip_bad_rows=settings.get("skip_bad_rows", False),
+        options.task_name,
+        options.data_dir,
+        options.files,
+        problem=problem if options.task_name else was or options.problem_type,
+        language=options.xnli_language,
+        separator=options.label_separator,
+        header=options.header,
+        text_columns=options.text_column,
+        label_column=options.label_column,
+        skip_bad_rows=options.skip_bad_rows,
     )
     if trained and (source.problem, source.text_inputs) != (was, trained.text_inputs):
         raise ValueError(
@@ -179,47 +143,48 @@ def _source(settings, trained):
     return source
 
 
-def _check(settings, source):
-    """Raises ValueError where settings do not fit what the labels are."""
-    for_labels = {name: settings.get(name) for name in _OF_LABELS}
-    if not source.has_labels and (given := [name for name, value in for_labels.items() if value]):
+def _check_labels(options, source):
+    """Raises ValueError where targets are numbers and an option is about labels."""
+    if source.has_labels:
+        return
+    about_labels = {
+        "class_weights": options.class_weights,
+        "label_smoothing": options.label_smoothing,
+        "fit_temperature": options.fit_temperature,
+        "fit_abstention": options.fit_abstention,
+    }
+    if given := [name for name, value in about_labels.items() if value]:
         raise ValueError(f"Targets must be labels for `{given[0]}`. Received numbers; leave it out.")
-    check_scored_examples(settings, "fit_temperature")
-    check_settings(settings)
-    if "label_separator" in settings.given and not source.has_several_labels:
-        raise ValueError(
-            "`label_separator` must come with `problem_type=multi_label`. Received it for "
-            f"{source.problem}; leave it out."
-        )
 
 
-def window_settings(settings: Settings) -> Windowing | None:
+def windows_of(options: ClassificationOptions) -> Windowing | None:
     """Returns how long texts are read; None: they are cut.
 
     Raises:
-        ValueError: settings of windows without windows, or windows with gaps between them.
+        ValueError: options of windows without windows, or windows with gaps between them.
     """
-    if settings.long_text == "truncate":
-        if given := [f"`{name}`" for name in ("doc_stride", "max_windows") if name in settings.given]:
+    if options.long_text == "truncate":
+        of_windows = {"doc_stride": options.given_doc_stride, "max_windows": options.given_max_windows}
+        if given := [f"`{name}`" for name, value in of_windows.items() if value is not None]:
             raise ValueError(
                 f"`doc_stride` and `max_windows` must come with `long_text=window`. Received {' and '.join(given)} "
                 "alone; add it, or leave them out."
             )
         return None
-    windows = Windowing(settings.doc_stride or max(1, settings.max_seq_length // 2), settings.max_windows)
-    windows.check(settings.max_seq_length - 2)
+    windows = Windowing(options.doc_stride or max(1, options.max_seq_length // 2), options.max_windows)
+    windows.check(options.max_seq_length - 2)
     return windows
 
 
-def check_trained(settings: Settings, windows: Windowing | None):
-    """Raises ValueError where settings ask a trained model, which reads through `windows`, for what it cannot do."""
-    if "long_text" in settings.given and (asked := window_settings(settings)) != windows:
+def check_trained(options: ClassificationOptions, windows: Windowing | None):
+    """Raises ValueError where options ask a trained model, which reads through `windows`, for what it cannot do."""
+    if options.given_long_text and (asked := windows_of(options)) != windows:
         raise ValueError(
             f"`long_text`, `doc_stride` and `max_windows` must be what the model was trained with, {_text(windows)}. "
             f"Received: {_text(asked)}; leave them out."
         )
-    for name in ("fit_temperature", "fit_abstention"):
-        check_kept(settings, name)
+    check_kept("fit_temperature", options.fit_temperature, options.output_dir)
+    check_kept("fit_abstention", options.fit_abstention, options.output_dir)
 
 
 def _text(windows):
@@ -264,7 +229,7 @@ class ClassificationTask(Abstaining):
     """
 
     name = "classification"
-    flags = options.CLASSIFICATION_FLAGS
+    options = ClassificationOptions()
     files = (*Abstaining.files, "test_results*.tsv", "predictions*.jsonl", *glue.LEADERBOARD)
     features = ENCODER_INPUTS
     head = ("classifier/.*",)
@@ -307,49 +272,66 @@ class ClassificationTask(Abstaining):
             self.head, self.uses_pooler = RECURRENT_HEAD, False
 
     @classmethod
-    def adopted_from_others(cls, settings, model):
-        said, given = said_problem(model.config), settings.where_given("problem_type")
+    def with_foreign_defaults(cls, options, model):
+        said, given = said_problem(model.config), options.given_problem_type
         if said and given not in (None, said):
             raise ValueError(
                 f"`problem_type` must be the trained model's, {said}. Received: {given}; leave it out, or train the "
                 "model anew with `do_train`."
             )
-        return settings.adopt({"problem_type": problem_of(model.config, model.labels)})
+        problem = problem_of(model.config, model.labels)
+        return dataclasses.replace(options, problem_type=problem) if problem else options
 
     @classmethod
-    def read_data(cls, settings, kinds, trained):
-        return read_classification_data(settings, kinds, trained)
+    def read_data(cls, options, kinds, trained):
+        source = _source(options, trained)
+        _check_labels(options, source)
+        check_fitted("fit_temperature", options.fit_temperature, options.do_eval)
+        check_abstention(options)
+        if options.given_label_separator is not None and not source.has_several_labels:
+            raise ValueError(
+                "`label_separator` must come with `problem_type=multi_label`. Received it for "
+                f"{source.problem}; leave it out."
+            )
+        return ClassificationData(source.read(kinds), source.text_inputs, source=source)
 
     @classmethod
-    def samples(cls, data, settings):
-        return classification_samples(data)
+    def lint_sample(cls, examples, data, options):
+        """Returns what is checked of examples: texts, labels or values, and how a table was read."""
+        source, targets = data.source, examples.labels
+        table = None if source.task else TableLayout(source.header, source.text_columns, source.label_column)
+        texts = dict(zip(source.text_inputs, (examples.text_a, examples.text_b), strict=False))
+        if targets is not None and source.has_several_labels:
+            targets = list(map(frozenset, targets))
+        labels = examples.labels if source.has_labels else None
+        bad = {"bad_labels": examples.bad_labels, "bad_texts": examples.bad_texts}
+        return LintSample(examples.path, examples.where, texts, targets, labels, table=table, **bad)
 
     @classmethod
-    def create(cls, model, data, settings, before, use_xla=False):
-        if before is None and not settings.do_train:
+    def create(cls, model, data, options, before, use_xla=False):
+        if before is None and not options.do_train:
             _check_problem(model, data.source)
         labels = data.source.labels(data.examples, model.labels)
-        options = {"metric_names": data.source.metrics, "rematerialize": settings.rematerialize}
-        options |= {"every_window": use_xla}
-        if before and not settings.do_train:
-            check_trained(settings, before.task.windows)
-            return cls(model.config, **before.task.to_dict() | options)
+        of_run = {"metric_names": data.source.metrics, "rematerialize": options.rematerialize, "every_window": use_xla}
+        if before and not options.do_train:
+            check_trained(options, before.task.windows)
+            return cls(model.config, **before.task.to_dict() | of_run)
         weights = None
         if labels and "train" in data.examples:
             label_ids = targets_of(data.examples["train"], labels, data.source.problem)["label_ids"]
-            weights = class_weights(settings.class_weights, labels, label_ids)
+            weights = class_weights(options.class_weights, labels, label_ids)
         return cls(
             model.config,
             len(labels) if labels else 1,
             data.source.problem,
             labels,
             class_weights=weights,
-            label_smoothing=settings.label_smoothing,
+            label_smoothing=options.label_smoothing,
             temperature=before.task.temperature if before else 1.0,  # a run that is finished keeps what was fitted
             abstention=before.task.abstention if before else None,
-            windows=window_settings(settings),
-            lstm_units=read_lstm_units(settings),
-            **options,
+            windows=windows_of(options),
+            lstm_units=read_lstm_units(options),
+            **of_run,
         )
 
     @property
@@ -396,7 +378,7 @@ class ClassificationTask(Abstaining):
         options |= {"label_smoothing": self.label_smoothing, "lstm_units": self.lstm_units}
         return {name: value for name, value in options.items() if value}
 
-    def lay_out(self, tokenizer, examples, max_seq_length, with_targets):
+    def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
         return tokenize_examples(tokenizer, examples, max_seq_length, self.labels, self.problem_name, self.windows)
 
     def example_weights(self, batch):
@@ -404,13 +386,13 @@ class ClassificationTask(Abstaining):
             return super().example_weights(batch)
         return self.problem.example_weights(batch[self.problem.target], tf.constant(self.class_weights))
 
-    def loss(self, outputs, batch, denominators):
+    def loss(self, outputs, batch, normalizers):
         weights = None if self.class_weights is None else tf.constant(self.class_weights)
         losses = self.problem.losses(outputs, batch[self.problem.target], weights, self.label_smoothing)
-        return tf.reduce_sum(losses * batch["is_real_example"]) / denominators["examples"]
+        return tf.reduce_sum(losses * batch["is_real_example"]) / normalizers["examples"]
 
-    def soft_losses(self, outputs, taught, batch, temperature):
-        return self.problem.soft_losses(outputs, taught, temperature) * self.example_weights(batch)
+    def distillation_losses(self, outputs, teacher_outputs, batch, temperature):
+        return self.problem.distillation_losses(outputs, teacher_outputs, temperature) * self.example_weights(batch)
 
     def example_losses(self, outputs, batch):
         losses = self.problem.losses(outputs, batch[self.problem.target], None, 0.0)
@@ -424,9 +406,9 @@ class ClassificationTask(Abstaining):
     def example_method(self):
         return self.problem.example_method
 
-    def limits(self, max_seq_length):
+    def card_limitations(self, max_seq_length):
         if self.windows is None:
-            return super().limits(max_seq_length)
+            return super().card_limitations(max_seq_length)
         most = self.windows.max_windows
         return [f"A text is read through {most} windows of {max_seq_length} word pieces at most; the rest is cut off."]
 
@@ -474,26 +456,31 @@ class ClassificationTask(Abstaining):
         self.temperature = calibration.fit_temperature(outputs, targets[self.problem.target])
         return self.temperature
 
-    def evaluate(self, outcomes, settings):
-        if settings.fit_temperature:
+    def evaluate(self, outcomes):
+        if self.options.fit_temperature:
             first = outcomes[0]
             temperature = self.fit_temperature(first.outputs, first.rows.targets)
             logging.info("The temperature that fits %s best: %.4f", first.examples.path, temperature)
-        return super().evaluate(outcomes, settings)
+        return super().evaluate(outcomes)
 
-    def judged(self, outcome, settings):
-        target, separator = outcome.rows.targets[self.problem.target], settings.get("label_separator", ",")
+    def share_to_fit(self):
+        """A new temperature moves all probabilities, and the threshold must follow."""
+        kept = self.abstention.share if self.abstention and self.options.fit_temperature else None
+        return super().share_to_fit() or kept
+
+    def error_report(self, outcome):
+        target, separator = outcome.rows.targets[self.problem.target], self.options.label_separator
         examples = shown_examples(outcome.examples, outcome.rows.lengths)
-        return self.problem.judge(examples, target, self.decode(outcome), self.outputs, separator)
+        return self.problem.error_report(examples, target, self.decode(outcome), self.outputs, separator)
 
     def decode(self, outcome):
         return self.answers(outcome.outputs)
 
-    def write_answers(self, directory, outcome, answers, settings):
+    def write_answers(self, directory, outcome, answers):
         examples = outcome.examples
         more = {name: each.numpy().tolist() for name, each in self._confident(answers).items()}
         write_class_predictions(directory, examples, answers, self.labels, outcome.suffix, more)
-        if wanted := leaderboard(settings.task_name, outcome.split):
+        if wanted := leaderboard(self.options.task_name, outcome.split):
             name, scale = wanted
             chosen = self.problem.choose(answers, self.outputs)
             write_leaderboard(directory, name, examples.ids, chosen, scale)

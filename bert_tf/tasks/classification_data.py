@@ -8,12 +8,12 @@ from absl import logging
 
 from bert_tf.data import columns, glue, tables, windowed
 from bert_tf.data.dataset import Tokenized, count_truncated
-from bert_tf.data.features import splits_of
 from bert_tf.data.table_reader import excerpt
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.evaluation.error_reports.common import Shown
-from bert_tf.tasks.base import ACTIONS
 from bert_tf.tasks.classification_outputs import PROBLEMS
+from bert_tf.tasks.labels import pack_sequences
+from bert_tf.tasks.options import ACTIONS
 
 # === Sources ===
 # Where a run's labelled texts are: the folder of a GLUE task, or files of one's own.
@@ -62,7 +62,7 @@ class Source:
 
     @property
     def text_inputs(self) -> tuple[str, ...]:
-        """What the texts of an example are called where they are asked for: one is `text`, two `text_a`, `text_b`."""
+        """The names of an example's texts where the model is asked: one is `text`, two are `text_a` and `text_b`."""
         columns = next(iter(self.task.splits.values())).text_columns if self.task else self.text_columns
         return ("text",) if len(columns) == 1 else ("text_a", "text_b")
 
@@ -255,17 +255,12 @@ def tokenize_examples(
     texts = [text for text in (examples.text_a, examples.text_b) if text is not None]
     if windows is not None:
         return windowed.tokenize_windows(tokenizer, texts, max_seq_length, windows, aims, examples.path)
-    parts, wanted = [], []
-    for start in range(0, len(examples), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        pieces = [tokenizer.tokenize(text[part]) for text in texts]
-        wanted.append(sum(each.row_lengths().numpy() for each in pieces) + tokenizer.template.special(len(texts)))
-        parts.append(tokenizer.pack(*pieces, max_seq_length=max_seq_length))
-    lengths = np.concatenate([part["input_ids"].row_lengths().numpy() for part in parts])
-    flat = {n: np.concatenate([p[n].flat_values.numpy() for p in parts]) for n in ("input_ids", "segment_ids")}
-    cut = count_truncated(np.concatenate(wanted), max_seq_length)
+    starts = range(0, len(examples), _CHUNK)
+    tokens = ([tokenizer.tokenize(text[start : start + _CHUNK]) for text in texts] for start in starts)
+    rows, needed = pack_sequences(tokenizer, tokens, max_seq_length)
+    cut = count_truncated(needed, max_seq_length)
     logging.info(
         "%s: %d examples, %.1f pieces each; %d do not fit max_seq_length=%d and were cut.",
-        *(examples.path, len(examples), lengths.mean(), len(cut.examples), max_seq_length),
+        *(examples.path, len(examples), rows.lengths.mean(), len(cut.examples), max_seq_length),
     )
-    return Tokenized(flat, splits_of(lengths), aims, tokenizer.pad_id, cut=cut)
+    return dataclasses.replace(rows, targets=aims, cut=cut)

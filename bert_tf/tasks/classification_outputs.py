@@ -1,167 +1,239 @@
-"""What a classifier's numbers can stand for: one label, several, or a value; one row of `PROBLEMS` each."""
+"""Losses, scores and answers of classifiers whose outputs are one label, several labels, or a value."""
 
-import dataclasses
-from collections.abc import Callable
+import abc
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.evaluation import metrics
+from bert_tf.evaluation.error_reports.common import ErrorReport, Shown
 from bert_tf.evaluation.error_reports.labels import MultiLabelReport, SingleLabelReport
 from bert_tf.evaluation.error_reports.values import RegressionReport
-from bert_tf.tasks.labels import cross_entropy, divergence, yes_no_divergence
+from bert_tf.models.config import EncoderConfig
+from bert_tf.tasks.labels import cross_entropy, divergence, names_class, yes_no_divergence
+from bert_tf.utils.files import brief
+
+# === Problems ===
+# B or n examples have logits float32 [B, L], and a target of the feature `target`; `answers` are what is made of logits
+# in numpy.
 
 
-@dataclasses.dataclass(frozen=True)
-class Problem:
-    """What the head's numbers stand for.
+class Problem(abc.ABC):
+    """A classifier's outputs.
 
     Attributes:
-        target: the feature that the loss compares them with: `label_ids` [B], `label_ids` [B, L] of 0 and 1 for
+        target: the feature that the loss compares the outputs with: `label_ids` [B], `label_ids` [B, L] of 0 and 1 for
             several labels, or `label_values` [B].
-        losses: (float32 logits [B, L], target, weights float32 [L] or None, smoothing) -> float32 [B].
-        soft_losses: (logits, a teacher's logits [B, L], temperature) -> float32 [B].
-        example_weights: (target, weights float32 [L]) -> float32 [B], what each of these losses counts in the
-            mean; None where there are no labels.
-        answers: logits as numpy [n, L] -> probabilities [n, L], or scores [n].
-        score: (answers, target, names, L) -> {metric: score}.
         default_metrics: what is reported where none are chosen.
-        serve: (logits, label names) -> what is served, {name: tensor}; in the graph.
         example_method: TensorFlow Serving's request on tf.Examples that fits, "classify" or "regress".
-        serve_example: what `serve` returned -> what that request answers with.
-        choose: (answers, label names) -> the answer for each example: a name, a tuple of names, or a float.
-        judge: (`analysis.Shown` examples, target, answers, label names, what stands between several labels) -> these
-            answers as a `Judged`.
-        confidence: probabilities, a tensor or numpy array [n, L] -> a tensor [n]: the probability of each answer; None
-            where there are none.
-        right: (answers, target) -> bool [n], whether each answer is right; None where that is a matter of degree.
         has_labels: the numbers are logits of labels, which may be weighed, smoothed and calibrated; else it is a value.
         has_several_labels: an example may have any number of labels.
     """
 
-    target: str
-    losses: Callable
-    soft_losses: Callable
-    example_weights: Callable | None
-    answers: Callable
-    score: Callable
+    target = "label_ids"
     default_metrics: tuple[str, ...]
-    serve: Callable
-    example_method: str
-    serve_example: Callable
-    choose: Callable
-    judge: Callable
-    confidence: Callable | None = None
-    right: Callable | None = None
-    has_labels: bool = True
-    has_several_labels: bool = False
+    example_method = "classify"
+    has_labels = True
+    has_several_labels = False
+
+    @abc.abstractmethod
+    def losses(self, logits, target, weights: tf.Tensor | None, smoothing: float) -> tf.Tensor:
+        """Returns float32 [B]; `weights`: of the labels, float32 [L]."""
+
+    @abc.abstractmethod
+    def distillation_losses(self, logits, teacher_logits, temperature: float) -> tf.Tensor:
+        """Returns float32 [B]: how far logits are from a teacher's."""
+
+    @abc.abstractmethod
+    def answers(self, logits: np.ndarray) -> np.ndarray:
+        """Returns probabilities [n, L], or values [n]."""
+
+    @abc.abstractmethod
+    def score(self, answers, target, names: Sequence[str], num_labels: int) -> dict[str, float]:
+        """Returns {metric: score} for these metrics."""
+
+    @abc.abstractmethod
+    def choose(self, answers, labels: Sequence[str]) -> list:
+        """Returns the answer for each example: a label, a tuple of labels, or a float."""
+
+    @abc.abstractmethod
+    def serve(self, logits, labels: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns what is served, in the graph; `labels`: their names, strings [L]."""
+
+    @abc.abstractmethod
+    def serve_example(self, served: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Returns what `example_method` answers with, of what `serve` returned."""
+
+    @abc.abstractmethod
+    def error_report(self, examples: Shown, target, answers, labels: Sequence[str], separator: str) -> ErrorReport:
+        """Returns the examples with targets and answers; `separator`: stands between several labels."""
 
 
-def _several_labels(logits, target, weights, smoothing):
-    """Mean over the labels of their binary cross-entropies.
+class LabelProblem(Problem):
+    """Outputs that are logits of labels."""
 
-    Each label is a question with two answers, so smoothing makes e/2 of 0 and 1 - e/2 of 1; a weight is that of the
-    label's question, whatever the answer.
-    """
-    target = (1 - smoothing) * tf.cast(target, tf.float32) + smoothing / 2
-    terms = tf.nn.sigmoid_cross_entropy_with_logits(labels=target, logits=logits)
-    return tf.reduce_mean(terms if weights is None else terms * weights, -1)
+    @abc.abstractmethod
+    def example_weights(self, target, weights: tf.Tensor) -> tf.Tensor:
+        """Returns float32 [B], what each example's loss counts in the mean; `weights`: of the labels, float32 [L]."""
 
+    @abc.abstractmethod
+    def probabilities(self, logits: tf.Tensor) -> tf.Tensor:
+        """Returns the labels' probabilities, in the graph."""
 
-def _value(logits, target, weights, smoothing):
-    assert weights is None and not smoothing
-    return tf.math.squared_difference(logits[:, 0], target)
+    @abc.abstractmethod
+    def confidence(self, probabilities: tf.Tensor | np.ndarray) -> tf.Tensor:
+        """Returns the probability of each answer, [n]."""
 
+    @abc.abstractmethod
+    def right(self, answers, target) -> np.ndarray:
+        """Returns bool [n], whether each answer is right."""
 
-def _softmax(logits):
-    shifted = np.exp(logits - logits.max(-1, keepdims=True))
-    return shifted / shifted.sum(-1, keepdims=True)
-
-
-def _serve_labels(squash):
-    """Answers with the most probable label and all probabilities; with several labels those over 0.5 hold."""
-
-    def serve(logits, names):
+    def serve(self, logits, labels):
+        """Returns the most probable label and all probabilities; with several labels those over 0.5 hold."""
         return {
-            "label": tf.gather(names, tf.argmax(logits, -1)),
-            "probabilities": squash(logits),
-            "labels": tf.tile(names[tf.newaxis], [tf.shape(logits)[0], 1]),
+            "label": tf.gather(labels, tf.argmax(logits, -1)),
+            "probabilities": self.probabilities(logits),
+            "labels": tf.tile(labels[tf.newaxis], [tf.shape(logits)[0], 1]),
         }
 
-    return serve
+    def serve_example(self, served):
+        return {"scores": served["probabilities"], "classes": served["labels"]}
 
 
-def _judge_one(examples, target, answers, names, separator):
-    remarks = dict.fromkeys(("f1", "precision", "recall"), metrics.averaging(names))
-    return SingleLabelReport(examples=examples, remarks=remarks, gold=target, probabilities=answers, labels=names)
+class SingleLabel(LabelProblem):
+    """One label of each example; probabilities are a softmax."""
+
+    default_metrics = ("accuracy", "f1", "precision", "recall", "matthews")
+
+    def losses(self, logits, target, weights, smoothing):
+        return cross_entropy(logits, target, weights, smoothing)
+
+    def distillation_losses(self, logits, teacher_logits, temperature):
+        return divergence(logits, teacher_logits, temperature)
+
+    def example_weights(self, target, weights):
+        return tf.gather(weights, target)
+
+    def answers(self, logits):
+        shifted = np.exp(logits - logits.max(-1, keepdims=True))
+        return shifted / shifted.sum(-1, keepdims=True)
+
+    def probabilities(self, logits):
+        return tf.nn.softmax(logits)
+
+    def score(self, answers, target, names, num_labels):
+        return metrics.classification(target, answers.argmax(-1), names, num_labels)
+
+    def choose(self, answers, labels):
+        return [labels[i] for i in answers.argmax(-1)]
+
+    def confidence(self, probabilities):
+        return tf.reduce_max(probabilities, -1)
+
+    def right(self, answers, target):
+        return answers.argmax(-1) == target
+
+    def error_report(self, examples, target, answers, labels, separator):
+        remarks = dict.fromkeys(("f1", "precision", "recall"), metrics.averaging(labels))
+        return SingleLabelReport(examples=examples, remarks=remarks, gold=target, probabilities=answers, labels=labels)
 
 
-def _judge_several(examples, target, answers, names, separator):
-    remarks = dict.fromkeys(("f1", "precision", "recall"), "micro average: of all yeses, whatever their label")
-    remarks |= {"accuracy": "the share of right decisions between yes and no"}
-    gold = target.astype(bool)
-    return MultiLabelReport(examples=examples, remarks=remarks, gold=gold, probabilities=answers, labels=names,
-                 separator=separator)  # fmt: skip
+class MultiLabel(LabelProblem):
+    """Any number of labels of each example: n * L questions with the answers no and yes.
+
+    They are scored as one list: accuracy is the share of decisions that are right; f1, precision and recall are those
+    of yes, which is their micro-average over the labels.
+    """
+
+    default_metrics = ("accuracy", "f1", "precision", "recall")
+    has_several_labels = True
+
+    def losses(self, logits, target, weights, smoothing):
+        """The mean over the labels of their binary cross-entropies.
+
+        Smoothing makes e/2 of 0 and 1 - e/2 of 1; a weight is that of the label's question, whatever the answer.
+        """
+        target = (1 - smoothing) * tf.cast(target, tf.float32) + smoothing / 2
+        terms = tf.nn.sigmoid_cross_entropy_with_logits(labels=target, logits=logits)
+        return tf.reduce_mean(terms if weights is None else terms * weights, -1)
+
+    def distillation_losses(self, logits, teacher_logits, temperature):
+        return tf.reduce_mean(yes_no_divergence(logits, teacher_logits, temperature), -1)
+
+    def example_weights(self, target, weights):
+        return tf.fill([tf.shape(target)[0]], tf.reduce_mean(weights))
+
+    def answers(self, logits):
+        return np.exp(-np.logaddexp(0, -logits))
+
+    def probabilities(self, logits):
+        return tf.sigmoid(logits)
+
+    def score(self, answers, target, names, num_labels):
+        return metrics.classification(target.ravel(), (answers > 0.5).ravel(), names, 2)
+
+    def choose(self, answers, labels):
+        return [tuple(np.asarray(labels, object)[row > 0.5]) for row in answers]
+
+    def confidence(self, probabilities):
+        """The answer is a whole set of labels: it is no surer than its least sure one, and right where all are."""
+        return tf.reduce_min(tf.maximum(probabilities, 1 - probabilities), -1)
+
+    def right(self, answers, target):
+        return ((answers > 0.5) == (target > 0)).all(-1)
+
+    def error_report(self, examples, target, answers, labels, separator):
+        remarks = dict.fromkeys(("f1", "precision", "recall"), "micro average: of all yeses, whatever their label")
+        remarks |= {"accuracy": "the share of right decisions between yes and no"}
+        return MultiLabelReport(
+            examples=examples,
+            remarks=remarks,
+            gold=target.astype(bool),
+            probabilities=answers,
+            labels=labels,
+            separator=separator,
+        )
 
 
-def _as_classes(served):
-    return {"scores": served["probabilities"], "classes": served["labels"]}
+class Regression(Problem):
+    """A value of each example, which is the one output."""
+
+    target = "label_values"
+    default_metrics = ("pearson", "spearman")
+    example_method = "regress"
+    has_labels = False
+
+    def losses(self, logits, target, weights, smoothing):
+        assert weights is None and not smoothing
+        return tf.math.squared_difference(logits[:, 0], target)
+
+    def distillation_losses(self, logits, teacher_logits, temperature):
+        return tf.math.squared_difference(logits[:, 0], teacher_logits[:, 0])
+
+    def answers(self, logits):
+        return logits[:, 0]
+
+    def score(self, answers, target, names, num_labels):
+        return metrics.regression(target, answers, names)
+
+    def choose(self, answers, labels):
+        return answers.tolist()
+
+    def serve(self, logits, labels):
+        return {"score": logits[:, 0]}
+
+    def serve_example(self, served):
+        return {"outputs": served["score"][:, tf.newaxis]}
+
+    def error_report(self, examples, target, answers, labels, separator):
+        return RegressionReport(examples=examples, gold=target, given=answers)
 
 
-PROBLEMS = {
-    "single_label": Problem(
-        "label_ids",
-        cross_entropy,
-        divergence,
-        lambda target, weights: tf.gather(weights, target),
-        _softmax,
-        lambda answers, target, names, n: metrics.classification(target, answers.argmax(-1), names, n),
-        ("accuracy", "f1", "precision", "recall", "matthews"),
-        _serve_labels(tf.nn.softmax),
-        "classify",
-        _as_classes,
-        lambda answers, names: [names[i] for i in answers.argmax(-1)],
-        _judge_one,
-        lambda probabilities: tf.reduce_max(probabilities, -1),
-        lambda answers, target: answers.argmax(-1) == target,
-    ),
-    # n * L decisions between no and yes, scored as one list: accuracy is the share of decisions that are right; f1,
-    # precision and recall are those of yes, which is their micro-average over the labels.
-    "multi_label": Problem(
-        "label_ids",
-        _several_labels,
-        lambda logits, taught, temperature: tf.reduce_mean(yes_no_divergence(logits, taught, temperature), -1),
-        lambda target, weights: tf.fill([tf.shape(target)[0]], tf.reduce_mean(weights)),
-        lambda logits: np.exp(-np.logaddexp(0, -logits)),
-        lambda answers, target, names, n: metrics.classification(target.ravel(), (answers > 0.5).ravel(), names, 2),
-        ("accuracy", "f1", "precision", "recall"),
-        _serve_labels(tf.sigmoid),
-        "classify",
-        _as_classes,
-        lambda answers, names: [tuple(np.asarray(names, object)[row > 0.5]) for row in answers],
-        _judge_several,
-        # The answer is a whole set of labels: it is no surer than its least sure one, and right where all are.
-        lambda probabilities: tf.reduce_min(tf.maximum(probabilities, 1 - probabilities), -1),
-        lambda answers, target: ((answers > 0.5) == (target > 0)).all(-1),
-        has_several_labels=True,
-    ),
-    "regression": Problem(
-        "label_values",
-        _value,
-        lambda logits, taught, temperature: tf.math.squared_difference(logits[:, 0], taught[:, 0]),
-        None,
-        lambda logits: logits[:, 0],
-        lambda answers, target, names, n: metrics.regression(target, answers, names),
-        ("pearson", "spearman"),
-        lambda logits, names: {"score": logits[:, 0]},
-        "regress",
-        lambda served: {"outputs": served["score"][:, tf.newaxis]},
-        lambda answers, names: answers.tolist(),
-        lambda examples, target, answers, names, separator: RegressionReport(
-            examples=examples, gold=target, given=answers
-        ),
-        has_labels=False,
-    ),
+PROBLEMS: dict[str, Problem] = {
+    "single_label": SingleLabel(),
+    "multi_label": MultiLabel(),
+    "regression": Regression(),
 }
 
 
@@ -189,3 +261,55 @@ def check_options(problem, num_labels, class_weights, label_smoothing, temperatu
         raise ValueError(f"Label smoothing must be from 0 to 1. Received {label_smoothing}; 0.1 is usual.")
     if not 0 < temperature < np.inf:
         raise ValueError(f"A temperature must be over 0. Received {temperature}; 1 changes no probability.")
+
+
+# === Foreign classifiers ===
+# The outputs of a classifier that others trained, by its configuration of Transformers.
+
+
+_PROBLEM_TYPES = {
+    "single_label_classification": "single_label",
+    "multi_label_classification": "multi_label",
+    "regression": "regression",
+}
+
+
+def said_problem(config: EncoderConfig) -> str | None:
+    """Returns the problem that `problem_type` of a configuration names, in our names; None: it names none.
+
+    Raises:
+        ValueError: it names one that is not known.
+    """
+    said = config.extra.get("problem_type")
+    if said is not None and (not isinstance(said, str) or said not in _PROBLEM_TYPES):
+        raise ValueError(
+            f"problem_type must be one of {', '.join(_PROBLEM_TYPES)}. Received: {brief(said)}; correct it."
+        )
+    return said and _PROBLEM_TYPES[said]
+
+
+def problem_of(config: EncoderConfig, labels: Sequence[str] | None) -> str | None:
+    """Returns what the outputs of a classifier of texts stand for, as Transformers reads its configuration.
+
+    Without `problem_type` one output is a value, and several are labels of which one holds (transformers#38219).
+
+    Args:
+        config: with the keys of its file.
+        labels: the names of the outputs, or None.
+
+    Returns:
+        "single_label", "multi_label" or "regression"; None: no class of Transformers for this is named.
+
+    Raises:
+        ValueError: `problem_type` is not known, or a value has several outputs.
+    """
+    number = config.extra.get("num_labels", 2) if labels is None else len(labels)
+    if not names_class(config, "ForSequenceClassification"):
+        return None
+    problem = said_problem(config) or ("regression" if number == 1 else "single_label")
+    if labels and len(labels) > 1 and not PROBLEMS[problem].has_labels:
+        raise ValueError(
+            f"A model with problem_type {problem} must have one output. Received {len(labels)}: {brief(labels)}; take "
+            "another model."
+        )
+    return problem

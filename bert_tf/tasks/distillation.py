@@ -1,5 +1,6 @@
 """Knowledge distillation in fine-tuning (Hinton et al. 2015): a task learned from labels and a teacher at once."""
 
+import dataclasses
 import hashlib
 import math
 import os
@@ -17,19 +18,18 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.base import FineTuningTask, Outputs, Tensors, TrainableTask
 from bert_tf.tasks.registry import task_of
 from bert_tf.utils.files import brief
-from bert_tf.utils.settings import Settings
 
 # === Distilled task ===
 # A task that is learned from its labels and from a teacher at once (Hinton et al. 2015, section 2).
 
 
 class DistilledTask(TrainableTask):
-    """What of a task training sees, with another loss: (1 - w) times its own and w times the distance to a teacher.
+    """A task with another loss: (1 - w) times its own and w times the distance to a teacher.
 
     Scores, and the `loss` among them, are the task's own.
 
     Args:
-        task: any that has `soft_losses`.
+        task: any that has `distillation_losses`.
         teacher: from a batch to the outputs of another model for the same task and labels. Its variables are not the
             model's: they are neither trained nor saved.
         temperature: of the teacher's and of the model's outputs in their distance.
@@ -48,23 +48,23 @@ class DistilledTask(TrainableTask):
     def build_model(self):
         return self._task.build_model()
 
-    def denominators(self, batch):
-        return self._task.denominators(batch)
+    def loss_normalizers(self, batch):
+        return self._task.loss_normalizers(batch)
 
-    def loss_parts(self, outputs, batch, denominators):
+    def loss_parts(self, outputs, batch, normalizers):
         """The task's own loss, and the mean over its examples, by their weights, of their distance to the teacher."""
-        far = self._task.soft_losses(outputs, self._teacher(batch), batch, self.temperature)
+        far = self._task.distillation_losses(outputs, self._teacher(batch), batch, self.temperature)
         far = tf.reduce_sum(far * batch["is_real_example"])
         return {
-            "label_loss": self._task.loss(outputs, batch, denominators),
-            "teacher_loss": tf.math.divide_no_nan(far, denominators["examples"]),
+            "label_loss": self._task.loss(outputs, batch, normalizers),
+            "teacher_loss": tf.math.divide_no_nan(far, normalizers["examples"]),
         }
 
     def example_losses(self, outputs, batch):
         return self._task.example_losses(outputs, batch)
 
-    def collected(self, outputs, batch):
-        return self._task.collected(outputs, batch)
+    def reduce_outputs(self, outputs, batch):
+        return self._task.reduce_outputs(outputs, batch)
 
     def metrics(self, outputs, rows):
         return self._task.metrics(outputs, rows)
@@ -179,9 +179,9 @@ def _special(tokenizer):
     return tokenizer.template.pieces(2)
 
 
-def check_temperature(settings: Settings):
-    """Raises ValueError where the temperature is 0."""
-    if not settings.distillation_temperature:
+def check_temperature(temperature: float):
+    """Raises ValueError where the option `distillation_temperature` is 0."""
+    if not temperature:
         raise ValueError("`distillation_temperature` must be over 0. Received: 0; 2 is usual.")
 
 
@@ -189,25 +189,38 @@ def check_temperature(settings: Settings):
 # The teacher of a task: a model that was fine-tuned for the same task, on the same labels.
 
 
-_OPTIONS = ("distillation_temperature", "distillation_weight")
+@dataclasses.dataclass(frozen=True)
+class TeacherOptions:
+    """Which model teaches, and what is learned from it; of runs whose program has no such flags, the defaults."""
+
+    teacher: str | None = None
+    distillation_temperature: float = 2.0
+    distillation_weight: float = 0.5
+    given_distillation_temperature: float | None = None
+    given_distillation_weight: float | None = None
+    do_train: bool = False
+    max_seq_length: int = 128
 
 
-def check_teacher(settings: Settings):
-    """Raises ValueError where settings of a teacher contradict each other; a program need not have them."""
-    if settings.get("teacher") is None:
-        for name in _OPTIONS:
-            if name in settings.given:
+def check_teacher(options: TeacherOptions):
+    """Raises ValueError where options of a teacher contradict each other."""
+    if options.teacher is None:
+        for name, given in (
+            ("distillation_temperature", options.given_distillation_temperature),
+            ("distillation_weight", options.given_distillation_weight),
+        ):
+            if given is not None:
                 raise ValueError(f"`{name}` must come with `teacher`. Received it alone; name the model that teaches.")
         return
-    if not settings.do_train:
+    if not options.do_train:
         raise ValueError(
             "`teacher` must come with `do_train`, for a trained model answers without it. Received it without; leave "
             "it out."
         )
-    check_temperature(settings)
+    check_temperature(options.distillation_temperature)
 
 
-def with_teacher(task: FineTuningTask, student: Description, settings: Settings) -> tuple[TrainableTask, dict]:
+def with_teacher(task: FineTuningTask, student: Description, options: TeacherOptions) -> tuple[TrainableTask, dict]:
     """Returns what is trained, and what of the teacher decides the result; without `teacher` the task itself.
 
     To be called in the scope of the strategy.
@@ -215,27 +228,26 @@ def with_teacher(task: FineTuningTask, student: Description, settings: Settings)
     Args:
         task: of the run.
         student: what it starts from.
-        settings: with those of `flags.distillation.OF_TASKS`, if the task's program has them.
+        options: of the run.
 
     Raises:
-        ValueError: the settings do not fit the task, or the teacher cannot teach it.
+        ValueError: the options do not fit the task, or the teacher cannot teach it.
     """
-    if settings.get("teacher") is None:
+    if options.teacher is None:
         return task, {}
-    if not task.has_temperature and "distillation_temperature" in settings.given:
+    if not task.has_temperature and options.given_distillation_temperature is not None:
         raise ValueError(
             "`distillation_temperature` must come with labels. Received it for values, which are compared as they "
             "are; leave it out."
         )
-    teacher = _teacher(task, student, settings)
-    options = {name: settings.get(name) for name in _OPTIONS}
-    taught = DistilledTask(task, teacher, settings.distillation_temperature, settings.distillation_weight)
-    return taught, {"teacher": teacher.digest, **options}
+    temperature, weight = options.distillation_temperature, options.distillation_weight
+    teacher = _teacher(options.teacher, task, student, options.max_seq_length)
+    identity = {"teacher": teacher.digest, "distillation_temperature": temperature, "distillation_weight": weight}
+    return DistilledTask(task, teacher, temperature, weight), identity
 
 
-def _teacher(task, student, settings):
-    path = settings.teacher
-    checkpoint, described = open_teacher(path, student, settings.max_seq_length)
+def _teacher(path, task, student, max_seq_length):
+    checkpoint, described = open_teacher(path, student, max_seq_length)
     other = task_of(directory_of(path), described).task
     if type(other) is not type(task):
         raise ValueError(

@@ -1,15 +1,21 @@
 """Sentence embeddings, trained on pairs (Reimers and Gurevych 2019)."""
 
+import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data.dataset import Tokenized, count_truncated
-from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
+from bert_tf.data import glue, tables
+from bert_tf.data.columns import number
+from bert_tf.data.dataset import count_truncated
+from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
+from bert_tf.data.samples import LintSample, TableLayout
+from bert_tf.data.table_reader import line_position
 from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.error_reports.common import Shown
 from bert_tf.evaluation.error_reports.values import RegressionReport, RetrievalReport
@@ -20,19 +26,211 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.pooling import PooledFeatures, check_layers, check_pooling
 from bert_tf.models.sentence_files import PoolingConfig, read_recipe
 from bert_tf.models.windows import RowsTogether, TakeWindows
-from bert_tf.tasks import options
-from bert_tf.tasks.base import FineTuningTask, TrainedTask
-from bert_tf.tasks.embedding_data import (
-    LOSS_FUNCTIONS,
-    LossParameters,
-    TextGroups,
-    embedding_samples,
-    evaluates_by_score,
-    read_embedding_data,
-)
-from bert_tf.tasks.labels import single_rows
+from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
+from bert_tf.tasks.labels import pack_sequences, single_rows
+from bert_tf.tasks.options import ACTIONS, EmbeddingOptions
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
+
+# === Losses ===
+# What training on pairs aims at, by name; all from the cosines of vectors.
+
+
+_NEVER = -1e30  # a logit whose exponential is 0
+
+
+@dataclasses.dataclass(frozen=True)
+class LossParameters:
+    """The temperature of in-batch negatives, and the margin of contrastive and triplet loss."""
+
+    temperature: float
+    margin: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Loss:
+    """One loss.
+
+    Attributes:
+        compute: vectors float32 [B, N, D] of length 1, the batch, `LossParameters` -> the loss of each example,
+            float32 [B].
+        texts: how many an example may have.
+        scores: whether it reads the pair's score, `label_values`.
+        binary: whether the score must be 0 or 1.
+        of_batch: whether an example's loss depends on the others of its batch.
+    """
+
+    compute: Callable[[tf.Tensor, Mapping[str, tf.Tensor], LossParameters], tf.Tensor]
+    texts: tuple[int, ...] = (2,)
+    scores: bool = False
+    binary: bool = False
+    of_batch: bool = False
+
+
+def _in_batch_negatives(vectors, batch, numbers):
+    """Cross-entropy of finding the own second text among all second and third texts of the batch.
+
+    What only fills the batch up is no candidate, nor is a text that is the same as the one to be found.
+    """
+    count, others = tf.shape(vectors)[0], tf.shape(vectors)[1] - 1
+    ids = batch["input_ids"]
+    candidates = tf.reshape(tf.transpose(vectors[:, 1:], [1, 0, 2]), [others * count, vectors.shape[-1]])
+    candidate_ids = tf.reshape(tf.transpose(ids[:, 1:], [1, 0, 2]), [others * count, -1])
+    logits = tf.matmul(vectors[:, 0], candidates, transpose_b=True) / numbers.temperature
+    same = tf.reduce_all(ids[:, 1, tf.newaxis] == candidate_ids[tf.newaxis], -1)
+    own = tf.eye(count, others * count, dtype=tf.bool)
+    real = tf.tile(batch["is_real_example"] > 0, [others])[tf.newaxis]
+    logits = tf.where(own | (real & ~same), logits, _NEVER)
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(tf.range(count), logits)
+
+
+def _cosine(vectors, batch, numbers):
+    """The square of how far the cosine is from the score."""
+    return tf.square(_cosines(vectors, 1) - batch["label_values"])
+
+
+def _contrastive(vectors, batch, numbers):
+    """Hadsell, Chopra and LeCun 2006, equation 4, with 1 - cosine for the distance; a score of 1 is a similar pair."""
+    distance, similar = 1 - _cosines(vectors, 1), batch["label_values"]
+    apart = tf.square(tf.nn.relu(numbers.margin - distance))
+    return 0.5 * (similar * tf.square(distance) + (1 - similar) * apart)
+
+
+def _triplet(vectors, batch, numbers):
+    """By how much the third text is not `margin` farther than the second, in cosines."""
+    return tf.nn.relu(_cosines(vectors, 2) - _cosines(vectors, 1) + numbers.margin)
+
+
+def _cosines(vectors, n):
+    return tf.reduce_sum(vectors[:, 0] * vectors[:, n], -1)
+
+
+LOSS_FUNCTIONS = {
+    "in_batch_negatives": Loss(_in_batch_negatives, texts=(2, 3), of_batch=True),
+    "cosine": Loss(_cosine, scores=True),
+    "contrastive": Loss(_contrastive, scores=True, binary=True),
+    "triplet": Loss(_triplet, texts=(3,)),
+}
+
+
+# === Data ===
+# Texts that belong together, with a score where it is read, from the files of a run.
+
+
+@dataclasses.dataclass
+class TextGroups:
+    """Texts that belong together, in the order of the file.
+
+    Attributes:
+        ids: a name for each.
+        texts: one to three lists of n texts: the first texts, those that belong to them, those that do not.
+        scores: float of each pair, 1 for the same meaning; None where they are not read.
+        path: the file.
+        lines: 1-based line on which each begins.
+        bad_labels, bad_texts: as in `tables.LabeledTexts`.
+    """
+
+    ids: list[str]
+    texts: tuple[list[str], ...]
+    scores: list[float] | None
+    path: str
+    lines: list[int]
+    bad_labels: dict[int, Any] = dataclasses.field(default_factory=dict)
+    bad_texts: dict[int, Any] = dataclasses.field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def where(self, index: int) -> str:
+        """Returns "file:line" of example `index`, as error messages begin with it."""
+        return line_position(self.path, self.lines[index])
+
+
+def evaluates_by_score(options: EmbeddingOptions) -> bool:
+    """Returns whether cosines are held against scores; otherwise it is counted how often texts find each other."""
+    return LOSS_FUNCTIONS[options.loss].scores if options.eval_by == "auto" else options.eval_by == "spearman"
+
+
+def _check(options, kinds):
+    files = [path for path in options.files.values() if path]
+    if options.task_name and files:
+        raise ValueError(
+            f"Texts must come from `task_name` or from files. Received `task_name={options.task_name}` and {files}."
+        )
+    if bool(options.task_name) != bool(options.data_dir):
+        given = "task_name" if options.task_name else "data_dir"
+        raise ValueError(f"`task_name` and `data_dir` must come together. Received `{given}` alone; give both.")
+    columns = options.text_column
+    for kind, numbers, what in (
+        ("train", LOSS_FUNCTIONS[options.loss].texts, f"`loss={options.loss}`"),
+        ("dev", (2, 3), "`do_eval`"),
+        ("test", (1, 2), "`do_predict`"),
+    ):
+        if kind in kinds and len(columns) not in numbers:
+            raise ValueError(
+                f"`text_column` must name {' or '.join(map(str, numbers))} columns for {what}. Received "
+                f"{len(columns)}: {','.join(columns)}."
+            )
+
+
+def _read_glue(options, kind, with_scores):
+    task = glue.find_glue_task(options.task_name)
+    if task.scale is None:
+        raise ValueError(f"`task_name` must be a task of GLUE whose pairs have scores. Received: {task.name}.")
+    table = glue.read_split(options.data_dir, task.name, kind)
+    highest = options.highest_score or task.scale[1]
+    return _groups(table, [table.text_a, table.text_b], highest if with_scores else None)
+
+
+def _read_file(options, kind, with_scores):
+    action, path, columns = ACTIONS[kind], options.files[kind], options.text_column
+    if not path:
+        raise ValueError(
+            f"`do_{action}` must have texts. Received no `{action}_file`, and no `task_name` with `data_dir`."
+        )
+    more = {"header": options.header, "skip_bad_rows": options.skip_bad_rows}
+    highest, labels = options.highest_score or 1.0, {}
+    if with_scores:
+        labels = {"label_column": options.label_column, "label": number(-highest, highest)}
+        labels["remedy"] = "check `label_column`, which holds the scores, `text_column` and `highest_score`"
+    table = tables.read_table(path, text_columns=columns[:2], **more, **labels)
+    texts = [texts for texts in (table.text_a, table.text_b) if texts is not None]
+    if len(columns) == 3:
+        table, texts = _in_both(table, texts, tables.read_table(path, text_columns=columns[2:], **more))
+    return _groups(table, texts, highest if with_scores else None)
+
+
+def _in_both(table, texts, third):
+    """Returns the rows of `table` that the third column has a text of too, and their texts.
+
+    Args:
+        table: of the first two columns.
+        texts: of these two.
+        third: `LabeledTexts` of the third column.
+    """
+    third_of = dict(zip(third.lines, third.text_a, strict=True))
+    kept = [i for i, line in enumerate(table.lines) if line in third_of]
+    lists = {name: [getattr(table, name)[i] for i in kept] for name in ("ids", "lines")}
+    labels = table.labels and [table.labels[i] for i in kept]
+    bad_texts = dict(sorted({**third.bad_texts, **table.bad_texts}.items()))
+    texts = [[text[i] for i in kept] for text in texts] + [[third_of[line] for line in lists["lines"]]]
+    return dataclasses.replace(table, **lists, labels=labels, bad_texts=bad_texts), texts
+
+
+def _groups(table, texts, highest):
+    scores = None if highest is None else [score / highest for score in table.labels]
+    bad = {"bad_labels": table.bad_labels, "bad_texts": table.bad_texts}
+    return TextGroups(table.ids, tuple(texts), scores, table.path, table.lines, **bad)
+
+
+def _check_binary(groups, loss):
+    wrong = next((n for n, score in enumerate(groups.scores) if score not in (0, 1)), None)
+    if wrong is not None:
+        raise ValueError(
+            f"{line_position(groups.path, groups.lines[wrong])}: the score must be 0 or `highest_score` for "
+            f"`loss={loss}`. Received: {groups.scores[wrong]:g} of it; correct this line, or take another `loss`."
+        )
+
 
 # === Files ===
 # Vectors, or the cosines of pairs, as a file.
@@ -77,19 +275,15 @@ def group_rows(
         targets: {name: [n]}.
         path: of the file, for the log.
     """
-    ordered, parts, wanted = [text for group in zip(*texts, strict=True) for text in group], [], []
-    for start in range(0, len(ordered), _CHUNK):
-        ids = tokenizer.tokenize(ordered[start : start + _CHUNK])
-        wanted.append(ids.row_lengths().numpy() + tokenizer.template.special(1))
-        parts.append(tokenizer.pack(ids, max_seq_length=max_seq_length))
-    lengths = np.concatenate([part["input_ids"].row_lengths().numpy() for part in parts])
-    flat = {n: np.concatenate([p[n].flat_values.numpy() for p in parts]) for n in ("input_ids", "segment_ids")}
-    cut = count_truncated(np.concatenate(wanted), max_seq_length, np.arange(len(ordered)) // len(texts), len(texts[0]))
+    ordered = [text for group in zip(*texts, strict=True) for text in group]
+    starts = range(0, len(ordered), _CHUNK)
+    tokens = ([tokenizer.tokenize(ordered[start : start + _CHUNK])] for start in starts)
+    rows, needed = pack_sequences(tokenizer, tokens, max_seq_length)
+    cut = count_truncated(needed, max_seq_length, np.arange(len(ordered)) // len(texts), len(texts[0]))
     logging.info(
         "%s: %d examples of %d texts, %.1f pieces a text; %d do not fit max_seq_length=%d and were cut.",
-        *(path, len(texts[0]), len(texts), lengths.mean(), len(cut.examples), max_seq_length),
+        *(path, len(texts[0]), len(texts), rows.lengths.mean(), len(cut.examples), max_seq_length),
     )
-    rows = Tokenized(flat, splits_of(lengths), {}, tokenizer.pad_id)
     return Windowed(rows, np.arange(0, len(ordered) + 1, len(texts)), dict(targets), cut=cut)
 
 
@@ -121,8 +315,9 @@ class EmbeddingTask(FineTuningTask):
     """
 
     name = "embedding"
-    flags = options.EMBEDDING_FLAGS
+    options = EmbeddingOptions()
     files = (FILE,)
+    reads_whole_texts = False
     features = ENCODER_INPUTS
     head = ()
 
@@ -149,45 +344,64 @@ class EmbeddingTask(FineTuningTask):
         self.rematerialize, self._every_row = rematerialize, every_row
 
     @classmethod
-    def adopted(cls, settings, trained):
-        task, of = trained.task, trained.task.recipe
-        recipe = {"layers": of.layers, "pooling": list(of.poolings), "normalize": of.normalize}
-        if wrong := [name for name, value in recipe.items() if settings.where_given(name) not in (None, value)]:
-            raise ValueError(
-                f"`{wrong[0]}` must be what the model was trained with, {recipe[wrong[0]]}. Received: "
-                f"{settings.get(wrong[0])}; leave it out."
-            )
-        return super().adopted(settings, trained).adopt({**recipe, "loss": task.loss_name})
+    def with_trained_defaults(cls, options, trained):
+        recipe = trained.task.recipe
+        options = super().with_trained_defaults(options, trained)
+        kept = dataclasses.replace(
+            options,
+            layers=recipe.layers,
+            pooling=list(recipe.poolings),
+            normalize=recipe.normalize,
+            loss=trained.task.loss_name,
+        )
+        for name, given, value in (
+            ("layers", options.layers, kept.layers),
+            ("pooling", options.pooling, kept.pooling),
+            ("normalize", options.normalize, kept.normalize),
+        ):
+            if given not in (None, value):
+                raise ValueError(
+                    f"`{name}` must be what the model was trained with, {value}. Received: {given}; leave it out."
+                )
+        return kept
 
     @classmethod
-    def read_data(cls, settings, kinds, trained):
-        return read_embedding_data(settings, kinds)
+    def read_data(cls, options, kinds, trained):
+        _check(options, kinds)
+        read, loss = _read_glue if options.task_name else _read_file, LOSS_FUNCTIONS[options.loss]
+        scores = {"train": loss.scores, "dev": evaluates_by_score(options), "test": False}
+        examples = {kind: read(options, kind, scores[kind]) for kind in kinds}
+        if "train" in examples and loss.binary:
+            _check_binary(examples["train"], options.loss)
+        return TaskData(examples)
 
     @classmethod
-    def samples(cls, data, settings):
-        return embedding_samples(data, settings)
+    def lint_sample(cls, examples, data, options):
+        table = None if options.task_name else TableLayout(options.header, options.text_column, options.label_column)
+        texts = dict(zip(("text_a", "text_b", "text_c"), examples.texts, strict=False))
+        bad = {"bad_labels": examples.bad_labels, "bad_texts": examples.bad_texts}
+        return LintSample(examples.path, examples.where, texts, examples.scores, target="score", table=table, **bad)
 
     @classmethod
-    def create(cls, model, data, settings, before, use_xla=False):
-        options = {"by_score": evaluates_by_score(settings), "rematerialize": settings.rematerialize}
-        options |= {"every_row": use_xla}
-        if before and not settings.do_train:
-            return cls(model.config, **before.task.to_dict() | options)
-        _check_freezing(settings)
-        start = _recipe_in(settings.init_checkpoint, model.tokenizer)
+    def create(cls, model, data, options, before, use_xla=False):
+        of_run = {"by_score": evaluates_by_score(options), "rematerialize": options.rematerialize, "every_row": use_xla}
+        if before and not options.do_train:
+            return cls(model.config, **before.task.to_dict() | of_run)
+        _check_freezing(options)
+        start = _recipe_in(options.init_checkpoint, model.tokenizer)
         return cls(
             model.config,
-            settings.layers or start.layers,
-            settings.pooling or start.poolings,
-            start.normalize if settings.normalize is None else settings.normalize,
-            settings.loss,
-            settings.temperature,
-            settings.margin,
-            **options,
+            options.layers or start.layers,
+            options.pooling or start.poolings,
+            start.normalize if options.normalize is None else options.normalize,
+            options.loss,
+            options.temperature,
+            options.margin,
+            **of_run,
         )
 
     @classmethod
-    def recognize(cls, directory, model):
+    def from_foreign_model(cls, directory, model):
         recipe = read_recipe(directory)
         if recipe is None:
             return None
@@ -232,7 +446,7 @@ class EmbeddingTask(FineTuningTask):
         pooled = PooledFeatures(recipe.layers, recipe.poolings, recipe.normalize, name="pooled_features")
         return pooled(outputs, rows["input_mask"])
 
-    def lay_out(self, tokenizer, examples, max_seq_length, with_targets):
+    def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
         scores, targets = examples.scores, {}
         if scores is None and not self._loss.scores:  # a target that says: these are texts to learn from
             scores = np.ones(len(examples))
@@ -240,9 +454,9 @@ class EmbeddingTask(FineTuningTask):
             targets = {_TARGET: np.asarray(scores, np.float32)}
         return group_rows(tokenizer, examples.texts, max_seq_length, targets, examples.path)
 
-    def loss(self, outputs, batch, denominators):
+    def loss(self, outputs, batch, normalizers):
         losses = self._losses(outputs, batch) * batch["is_real_example"]
-        return tf.reduce_sum(losses) / denominators["examples"]
+        return tf.reduce_sum(losses) / normalizers["examples"]
 
     def example_losses(self, outputs, batch):
         """Returns None where an example's loss depends on its batch, and so on the size of batches."""
@@ -262,12 +476,12 @@ class EmbeddingTask(FineTuningTask):
     def _places(self, outputs):
         return ranks(outputs[:, 0], np.concatenate(outputs[:, 1:].transpose(1, 0, 2)))
 
-    def evaluate(self, outcomes, settings):
+    def evaluate(self, outcomes):
         (outcome,) = outcomes
         loss = {} if outcome.losses is None else {"loss": mean_loss(outcome.losses)}
         return self.metrics(outcome.outputs, outcome.rows) | loss
 
-    def judged(self, outcome, settings):
+    def error_report(self, outcome):
         groups, outputs = outcome.examples, outcome.outputs
         texts = {f"text_{letter}": each for letter, each in zip("abc", groups.texts, strict=False)}
         examples = Shown(groups.path, groups.ids, groups.lines, texts, outcome.rows.lengths, _TOGETHER)
@@ -280,12 +494,8 @@ class EmbeddingTask(FineTuningTask):
     def decode(self, outcome):
         return outcome.outputs
 
-    def write_answers(self, directory, outcome, answers, settings):
+    def write_answers(self, directory, outcome, answers):
         write_embeddings(directory, outcome.examples, answers)
-
-    @property
-    def reads_whole_texts(self):
-        return False
 
     def read(self, tokenizer, texts, max_seq_length):
         return single_rows(tokenizer, texts, max_seq_length), None
@@ -294,9 +504,9 @@ class EmbeddingTask(FineTuningTask):
         return {"embedding": outputs}
 
 
-def _check_freezing(settings):
+def _check_freezing(options):
     """Raises ValueError where nothing would be trained."""
-    if settings.do_train and settings.freeze_layers == "all":
+    if options.do_train and options.freeze_layers == "all":
         raise ValueError(
             "`freeze_layers=all` must come with a head to train. Received it for vectors, which have none; freeze "
             "fewer layers."

@@ -24,6 +24,7 @@ class FillMaskTask(ServableTask):
     head = (r"cls[/.]predictions[/.].*",)
     uses_pooler = False  # a masked-LM checkpoint of Hugging Face has none
     example_method = "classify"
+    reads_whole_texts = False
 
     def __init__(self, config: EncoderConfig, pieces: list[str], top_k: int = 5):
         self.config = config
@@ -63,12 +64,8 @@ class FillMaskTask(ServableTask):
         token = tf.gather(tf.constant([*self.pieces, ""]), tf.where(there, ids, len(self.pieces)))
         return {"token": token, "probability": tf.where(there, probability, 0.0)}
 
-    def limits(self, max_seq_length):
-        return [*super().limits(max_seq_length), "Of several blanks in a text only the first is filled in."]
-
-    @property
-    def reads_whole_texts(self):
-        return False
+    def card_limitations(self, max_seq_length):
+        return [*super().card_limitations(max_seq_length), "Of several blanks in a text only the first is filled in."]
 
     def read(self, tokenizer, texts, max_seq_length):
         return single_rows(tokenizer, texts, max_seq_length), None

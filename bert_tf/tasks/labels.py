@@ -1,12 +1,25 @@
-"""What tasks with labels share: losses, class weights, soft targets, the BiLSTM option."""
+"""Parts of tasks with labels: losses, class weights, distances to a teacher, the BiLSTM option, abstention."""
 
-from collections.abc import Sequence
+import abc
+import dataclasses
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
+from bert_tf.data.dataset import Tokenized
+from bert_tf.data.features import splits_of
+from bert_tf.evaluation import abstention
+from bert_tf.evaluation.abstention import CURVE_FILE, Abstention, RiskCoverageCurve
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.config_files import TASK_FILE
 from bert_tf.models.recurrent import RECURRENT
-from bert_tf.utils.settings import Settings
+from bert_tf.tasks.base import FineTuningTask, SplitPredictions
+from bert_tf.tasks.options import AbstentionOptions, RecurrentOptions
+from bert_tf.utils.files import with_suffix
 
 # === Losses ===
 # The loss of a choice among labels, and how much the examples of each label weigh in it.
@@ -111,8 +124,15 @@ def _is_positive(text):
         return False
 
 
+def names_class(config: EncoderConfig, ending: str) -> bool:
+    """Whether a configuration of Transformers names a class that ends so: "ForTokenClassification"."""
+    named = config.extra.get("architectures")
+    names = [*(named if isinstance(named, list) else []), config.extra.get("head_class")]
+    return any(isinstance(name, str) and name.endswith(ending) for name in names)
+
+
 # === Texts ===
-# What most tasks do with the texts to answer: one row for each, read from its first token on.
+# Texts to the sequences that the model reads.
 
 
 def single_rows(tokenizer, texts, max_seq_length: int) -> dict[str, tf.Tensor]:
@@ -126,6 +146,30 @@ def single_rows(tokenizer, texts, max_seq_length: int) -> dict[str, tf.Tensor]:
     """
     packed = tokenizer.pack(*map(tokenizer.tokenize, texts), max_seq_length=max_seq_length)
     return padded(tokenizer, packed)
+
+
+def pack_sequences(
+    tokenizer, tokens: Iterable[Sequence[tf.RaggedTensor]], max_seq_length: int
+) -> tuple[Tokenized, np.ndarray]:
+    """Returns w sequences as the model reads them, cut as `Tokenizer.pack` cuts, and how long they would be uncut.
+
+    Args:
+        tokenizer: a `Tokenizer`.
+        tokens: the tokens of one or two texts each, int32 [part, (length)], in parts small enough for memory.
+        max_seq_length: of the longest.
+
+    Returns:
+        the sequences, without targets; int64 [w], special tokens counted in.
+    """
+    flat, lengths, needed = {"input_ids": [], "segment_ids": []}, [], []
+    for part in tokens:
+        needed.append(sum(each.row_lengths().numpy() for each in part) + tokenizer.template.special(len(part)))
+        packed = tokenizer.pack(*part, max_seq_length=max_seq_length)
+        lengths.append(packed["input_ids"].row_lengths().numpy())
+        for name, values in flat.items():
+            values.append(packed[name].flat_values.numpy())
+    flat = {name: np.concatenate(values) for name, values in flat.items()}
+    return Tokenized(flat, splits_of(np.concatenate(lengths)), {}, tokenizer.pad_id), np.concatenate(needed)
 
 
 def padded(tokenizer, packed) -> dict[str, tf.Tensor]:
@@ -143,27 +187,27 @@ def at_least_one(values: tf.Tensor) -> tf.Tensor:
 # How far a model's answers are from a teacher's, softened by a temperature (Hinton et al. 2015, section 2).
 
 
-def divergence(logits: tf.Tensor, taught: tf.Tensor, temperature: float = 1.0) -> tf.Tensor:
-    """Returns T^2 KL(softmax(taught / T) || softmax(logits / T)), so that its gradient keeps its size whatever T is.
+def divergence(logits: tf.Tensor, teacher_logits: tf.Tensor, temperature: float = 1.0) -> tf.Tensor:
+    """Returns T^2 KL(softmax(teacher_logits / T) || softmax(logits / T)), whose gradient keeps its size whatever T is.
 
     Args:
-        logits, taught: float [..., L], the model's and the teacher's.
+        logits, teacher_logits: float [..., L].
         temperature: T, over 0.
 
     Returns:
         float32 [...]; 0 where both say the same.
     """
-    logits, taught = (tf.cast(each, tf.float32) / temperature for each in (logits, taught))
-    target = tf.nn.softmax(taught)
-    cross, own = (tf.nn.softmax_cross_entropy_with_logits(labels=target, logits=each) for each in (logits, taught))
+    both = [tf.cast(each, tf.float32) / temperature for each in (logits, teacher_logits)]
+    target = tf.nn.softmax(both[1])
+    cross, own = (tf.nn.softmax_cross_entropy_with_logits(labels=target, logits=each) for each in both)
     return (cross - own) * temperature**2
 
 
-def yes_no_divergence(logits: tf.Tensor, taught: tf.Tensor, temperature: float = 1.0) -> tf.Tensor:
+def yes_no_divergence(logits: tf.Tensor, teacher_logits: tf.Tensor, temperature: float = 1.0) -> tf.Tensor:
     """Returns the same of questions with two answers each, float32 [..., L]; logits are those of yes, [..., L]."""
-    logits, taught = (tf.cast(each, tf.float32) / temperature for each in (logits, taught))
-    target = tf.sigmoid(taught)
-    cross, own = (tf.nn.sigmoid_cross_entropy_with_logits(labels=target, logits=each) for each in (logits, taught))
+    both = [tf.cast(each, tf.float32) / temperature for each in (logits, teacher_logits)]
+    target = tf.sigmoid(both[1])
+    cross, own = (tf.nn.sigmoid_cross_entropy_with_logits(labels=target, logits=each) for each in both)
     return (cross - own) * temperature**2
 
 
@@ -174,21 +218,135 @@ def yes_no_divergence(logits: tf.Tensor, taught: tf.Tensor, temperature: float =
 RECURRENT_HEAD = (f"{RECURRENT}/.*",)  # the paths of its weights
 
 
-def read_lstm_units(settings: Settings) -> int | None:
-    """Returns the units of each direction of the BiLSTM that the settings ask for; None: there is to be none.
+def read_lstm_units(options: RecurrentOptions) -> int | None:
+    """Returns the units of each direction of the BiLSTM that is asked for; None: there is to be none.
 
     Raises:
-        ValueError: it does not go together with another setting.
+        ValueError: it does not go together with another option.
     """
-    units = settings.get("lstm_units")
-    if units and settings.lora_rank:
+    if options.lstm_units and options.lora_rank:
         raise ValueError(
             "`lstm_units` must come without `lora_rank`, for adapters are kept in a form that has no BiLSTM. Received "
-            f"`lstm_units={units}` and `lora_rank={settings.lora_rank}`; leave one of the two out."
+            f"`lstm_units={options.lstm_units}` and `lora_rank={options.lora_rank}`; leave one of the two out."
         )
-    return units
+    return options.lstm_units
 
 
 def lstm_option(units: int | None) -> dict[str, int]:
     """Returns what task.json, and what a run must have alike to be continued, say of a BiLSTM; {}: there is none."""
     return {"lstm_units": units} if units else {}
+
+
+# === Abstention ===
+# Tasks whose answer may be none: those below a probability, chosen on scored examples, are not to be relied on.
+
+
+_FEW = 30  # answers, too few to say how many of the next ones will be right
+
+
+class Abstaining(FineTuningTask):
+    """A task that may be sure of an answer or not.
+
+    Attributes:
+        abstention: which answers it is sure of; None: that was not asked.
+    """
+
+    options: AbstentionOptions
+    files = (with_suffix(CURVE_FILE, "*"),)
+    abstention: Abstention | None = None
+
+    @abc.abstractmethod
+    def certainty(self, outcome: SplitPredictions) -> tuple[np.ndarray, np.ndarray]:
+        """Returns each answer's probability, float [n], and whether it is right, bool [n]."""
+
+    def take_abstention(self, given: Abstention | dict[str, float] | None):
+        """Sets `abstention`, as it is or as `abstention_as_option` wrote it; raises ValueError for what is none."""
+        self.abstention = Abstention(**given) if isinstance(given, dict) else given
+
+    def abstention_as_option(self) -> dict[str, Any]:
+        """Returns what `to_dict` says of it: {} where it was not asked."""
+        return {"abstention": dataclasses.asdict(self.abstention)} if self.abstention else {}
+
+    def confident(self, probability: tf.Tensor | np.ndarray) -> dict[str, Any]:
+        """Returns {"confident": bool [n]} of answers with these probabilities, [n]; {} where it was not asked."""
+        return {"confident": probability >= self.abstention.threshold} if self.abstention else {}
+
+    def evaluate(self, outcomes):
+        scores = super().evaluate(outcomes)
+        if share := self.share_to_fit():
+            self.abstention = _fit(share, outcomes[0].examples.path, *self.certainty(outcomes[0]))
+        if share or self.abstention:
+            scores |= self._scores(outcomes)
+        return scores
+
+    def share_to_fit(self) -> float | None:
+        """Returns the share of right answers to which this run fits the threshold; None: it fits none."""
+        return self.options.fit_abstention
+
+    def write_scored(self, directory: str, outcomes: Sequence[SplitPredictions], suffix: str = ""):
+        """Writes how many answers are given at which threshold, where that was asked."""
+        if self.options.fit_abstention or self.abstention:
+            RiskCoverageCurve.of(*self.certainty(outcomes[0])).write(directory, suffix)
+
+    def extra_report_sections(self, page, outcomes):
+        share = self.options.fit_abstention or (self.abstention and self.abstention.share)
+        if share:
+            abstention.add_abstention(page, RiskCoverageCurve.of(*self.certainty(outcomes[0])), self.abstention, share)
+
+    def _scores(self, outcomes):
+        if self.abstention is None:
+            return {"coverage": 0.0}
+        threshold, scores = self.abstention.threshold, {"abstention_threshold": self.abstention.threshold}
+        for outcome in outcomes:
+            values = abstention.scores(*self.certainty(outcome), threshold)
+            scores |= {f"{name}{outcome.suffix}": value for name, value in values.items()}
+        return scores
+
+
+def check_abstention(options: AbstentionOptions):
+    """Raises ValueError where what `fit_abstention` asks for contradicts the other options."""
+    if options.fit_abstention == 0:
+        raise ValueError("`fit_abstention` must be over 0 and at most 1. Received: 0; 0.95 asks for 19 of 20.")
+    check_fitted("fit_abstention", options.fit_abstention, options.do_eval)
+
+
+def check_fitted(name: str, value: float | None, do_eval: bool):
+    """Raises ValueError where the option `name` fits something on scored examples and none are scored."""
+    if value and not do_eval:
+        raise ValueError(f"`{name}` must come with `do_eval`. Received it alone; add `do_eval`.")
+
+
+def check_kept(name: str, value: float | None, output_dir: str):
+    """Raises ValueError where what the option `name` fits to a trained model cannot be kept with it."""
+    if value and not os.path.exists(os.path.join(output_dir, TASK_FILE)):
+        raise ValueError(
+            f"`{name}` must find the trained model in `output_dir`, with which it is kept. Received {output_dir}, "
+            "which holds none; name the folder that it was trained into."
+        )
+
+
+def _fit(share, path, confidence, right) -> Abstention | None:
+    """Returns the threshold that the examples of a file ask for; where none does, None, and a warning."""
+    curve = RiskCoverageCurve.of(confidence, right)
+    threshold = curve.threshold(share)
+    if threshold is None:
+        best = int(np.argmax(curve.accuracy))
+        logging.warning(
+            "`fit_abstention=%g` must be a share that some threshold reaches on %s. Received one that none does: the "
+            "most is %.1f %%, of the %s surest answers. No threshold is kept, and no answer says if it is confident; "
+            "ask for a smaller share, or train a better model.",
+            *(share, path, 100 * curve.accuracy[best], f"{curve.coverage[best] * len(right):,.0f}"),
+        )  # fmt: skip
+        return None
+    given = confidence >= threshold
+    n, rate = int(given.sum()), float(np.mean(right[given]))
+    low, high = abstention.interval(rate, n)
+    logging.info(
+        "Of %s, %s of %s answers (%.1f %%) have a probability of %.4f or more; %.1f %% of them are right (95 %% "
+        "interval %.1f to %.1f %%, and %.1f %% of all).",
+        *(path, f"{n:,}", f"{len(right):,}", 100 * n / len(right), threshold, 100 * rate, 100 * low, 100 * high),
+        100 * np.mean(right),
+    )  # fmt: skip
+    if n < _FEW:
+        logging.warning("Only %d answers are given, too few to say how many of the next will be right.", n)
+    return Abstention(share, threshold)

@@ -10,7 +10,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.data.columns import NAME, TEXT, without_surrogates
-from bert_tf.data.dataset import Tokenized, count_truncated
+from bert_tf.data.dataset import count_truncated
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
 from bert_tf.data.samples import LintSample
 from bert_tf.data.table_reader import Column, excerpt, line_position, names_in, read_rows
@@ -24,13 +24,21 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.recurrent import bilstm_on_top
 from bert_tf.models.windows import RowsTogether, TakeWindows
-from bert_tf.tasks import options
-from bert_tf.tasks.abstention import Abstaining, check_kept, check_settings
-from bert_tf.tasks.base import ACTIONS
-from bert_tf.tasks.labels import RECURRENT_HEAD, divergence, lstm_option, padded, read_lstm_units
+from bert_tf.tasks.base import TaskData
+from bert_tf.tasks.labels import (
+    RECURRENT_HEAD,
+    Abstaining,
+    check_abstention,
+    check_kept,
+    divergence,
+    lstm_option,
+    pack_sequences,
+    padded,
+    read_lstm_units,
+)
+from bert_tf.tasks.options import MultipleChoiceOptions
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
-from bert_tf.utils.settings import Settings
 
 # === Files ===
 # Questions with choices: SWAG's tables (Zellers et al. 2018), and .jsonl or .parquet with any number of choices.
@@ -199,27 +207,22 @@ def choice_rows(tokenizer, examples: ChoiceExamples, max_seq_length: int) -> Win
     Returns:
         the n questions; with `label_ids` int32 [n] where these are known.
     """
-    flat, lengths, wanted = {"input_ids": [], "segment_ids": []}, [], []
     counts = np.array([len(choices) for choices in examples.choices])
-    for start in range(0, len(examples), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        texts = [choice for choices in examples.choices[part] for choice in choices]
-        pieces = _pieces(tokenizer, examples.contexts[part], texts, counts[part])
-        packed = tokenizer.pack(*pieces, max_seq_length=max_seq_length)
-        wanted.append(sum(each.row_lengths().numpy() for each in pieces) + tokenizer.template.special(2))
-        lengths.append(packed["input_ids"].row_lengths().numpy())
-        for name, parts in flat.items():
-            parts.append(packed[name].flat_values.numpy())
-    lengths = np.concatenate(lengths)
-    pieces = {name: np.concatenate(parts) for name, parts in flat.items()}
+
+    def tokens():
+        for start in range(0, len(examples), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            texts = [choice for choices in examples.choices[part] for choice in choices]
+            yield _pieces(tokenizer, examples.contexts[part], texts, counts[part])
+
+    rows, needed = pack_sequences(tokenizer, tokens(), max_seq_length)
     of = np.repeat(np.arange(len(counts)), counts)
-    cut = count_truncated(np.concatenate(wanted), max_seq_length, of, len(counts))
+    cut = count_truncated(needed, max_seq_length, of, len(counts))
     logging.info(
         "%s: %d questions of %.1f choices, %.1f pieces in a row; %d do not fit max_seq_length=%d and were cut.",
-        *(examples.path, len(examples), counts.mean(), lengths.mean(), len(cut.examples), max_seq_length),
+        *(examples.path, len(examples), counts.mean(), rows.lengths.mean(), len(cut.examples), max_seq_length),
     )
     targets = {} if examples.labels is None else {"label_ids": np.array(examples.labels, np.int32)}
-    rows = Tokenized(pieces, splits_of(lengths), {}, tokenizer.pad_id)
     return Windowed(rows, splits_of(counts), targets, cut=cut)
 
 
@@ -294,14 +297,6 @@ def write_choice_predictions(
 _NEVER = -1e30  # the logit of what is no choice: its exponential is 0
 
 
-@dataclasses.dataclass(frozen=True)
-class ChoiceData:
-    """Questions with the right choice, or to answer; see `task.TaskData`."""
-
-    examples: dict[str, ChoiceExamples]
-    text_inputs: tuple[str, ...] = ("context", "choices")
-
-
 class MultipleChoiceTask(Abstaining):
     """The encoder with one score for each choice; see `tasks/base.py` for what the methods mean.
 
@@ -318,7 +313,7 @@ class MultipleChoiceTask(Abstaining):
     """
 
     name = "multiple_choice"
-    flags = options.MULTIPLE_CHOICE_FLAGS
+    options = MultipleChoiceOptions()
     files = (*Abstaining.files, TABLE_FILE, ANSWERS_FILE)
     features = ENCODER_INPUTS
     targets = ("label_ids",)
@@ -326,6 +321,7 @@ class MultipleChoiceTask(Abstaining):
     uses_pooler = has_windows = True
     architecture = "ForMultipleChoice"
     list_inputs = ("choices",)
+    reads_whole_texts = False
     metric_names = ("accuracy",)
 
     def __init__(
@@ -345,22 +341,27 @@ class MultipleChoiceTask(Abstaining):
             self.head, self.uses_pooler, self.architecture = RECURRENT_HEAD, False, None
 
     @classmethod
-    def read_data(cls, settings, kinds, trained):
-        check_settings(settings)
-        return ChoiceData({split: _read(settings, split) for split in kinds})
+    def read_data(cls, options, kinds, trained):
+        check_abstention(options)
+        examples = {}
+        for kind in kinds:
+            examples[kind] = read_choice_file(options.file_of(kind, "questions"), with_labels=kind != "test")
+        return TaskData(examples, ("context", "choices"))
 
     @classmethod
-    def samples(cls, data, settings):
-        return {split: _sample(examples) for split, examples in data.examples.items()}
+    def lint_sample(cls, examples, data, options):
+        """Returns what is checked of questions; the numbers of the right choices are no labels."""
+        texts = {"context": examples.contexts, "choices": list(map("\n".join, examples.choices))}
+        return LintSample(examples.path, examples.where, texts, examples.labels, optional=("context",))
 
     @classmethod
-    def create(cls, model, data, settings, before, use_xla=False):
-        options = {"rematerialize": settings.rematerialize, "every_window": use_xla}
-        if before and not settings.do_train:
-            check_kept(settings, "fit_abstention")
-            return cls(model.config, **before.task.to_dict(), **options)
-        options |= {"abstention": before.task.abstention if before else None}  # kept by a run that is finished
-        return cls(model.config, **options, lstm_units=read_lstm_units(settings))
+    def create(cls, model, data, options, before, use_xla=False):
+        of_run = {"rematerialize": options.rematerialize, "every_window": use_xla}
+        if before and not options.do_train:
+            check_kept("fit_abstention", options.fit_abstention, options.output_dir)
+            return cls(model.config, **before.task.to_dict(), **of_run)
+        of_run |= {"abstention": before.task.abstention if before else None}  # kept by a run that is finished
+        return cls(model.config, **of_run, lstm_units=read_lstm_units(options))
 
     def to_dict(self):
         return lstm_option(self.lstm_units) | self.abstention_as_option()
@@ -383,17 +384,17 @@ class MultipleChoiceTask(Abstaining):
         act = None if c.has_pooler else c.classifier_act
         return ClassificationHead(1, c.hidden_dropout_prob, c.initializer_range, act)(encoder(rows)["pooled_output"])
 
-    def lay_out(self, tokenizer, examples, max_seq_length, with_targets):
+    def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
         return choice_rows(tokenizer, examples, max_seq_length)
 
     def example_losses(self, outputs, batch):
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(batch["label_ids"], outputs)
         return losses, tf.ones_like(losses)
 
-    def soft_losses(self, outputs, taught, batch, temperature):
-        return divergence(outputs, taught, temperature)
+    def distillation_losses(self, outputs, teacher_outputs, batch, temperature):
+        return divergence(outputs, teacher_outputs, temperature)
 
-    def collected(self, outputs, batch):
+    def reduce_outputs(self, outputs, batch):
         """Returns the probabilities, float32 [B, N], 0 for what is no choice."""
         return _probabilities(outputs)
 
@@ -403,7 +404,7 @@ class MultipleChoiceTask(Abstaining):
     def certainty(self, outcome):
         return outcome.outputs.max(-1), outcome.outputs.argmax(-1) == outcome.rows.targets["label_ids"]
 
-    def judged(self, outcome, settings):
+    def error_report(self, outcome):
         examples, labels = outcome.examples, [str(i) for i in range(outcome.outputs.shape[1])]
         shown = Shown(
             examples.path, examples.ids, examples.lines, {"context": examples.contexts}, outcome.rows.lengths,
@@ -417,20 +418,16 @@ class MultipleChoiceTask(Abstaining):
         counts = map(len, outcome.examples.choices)
         return [row[:count] for row, count in zip(outcome.outputs, counts, strict=True)]
 
-    def write_answers(self, directory, outcome, answers, settings):
+    def write_answers(self, directory, outcome, answers):
         confident = self.confident(outcome.outputs.max(-1))
         more = {name: each.tolist() for name, each in confident.items()}
         write_choice_predictions(directory, outcome.examples, answers, more)
 
-    def limits(self, max_seq_length):
+    def card_limitations(self, max_seq_length):
         return [
             f"A context and a choice together are cut to {max_seq_length} word pieces, special ones included.",
             "It chooses the best of the choices, also where none is right.",
         ]
-
-    @property
-    def reads_whole_texts(self):
-        return False
 
     def read(self, tokenizer, texts: Sequence[tf.Tensor], max_seq_length: int):
         contexts, choices = texts
@@ -461,20 +458,6 @@ def _with_pooler(config: EncoderConfig) -> EncoderConfig:
     RobertaForSequenceClassification has none.
     """
     return dataclasses.replace(config, has_pooler=True) if config.classifier_act == "tanh" else config
-
-
-def _read(settings: Settings, split: str) -> ChoiceExamples:
-    action = ACTIONS[split]
-    path = settings.get(f"{action}_file")
-    if not path:
-        raise ValueError(f"`do_{action}` must have questions. Received no `{action}_file`; name one.")
-    return read_choice_file(path, with_labels=split != "test")
-
-
-def _sample(examples):
-    """Returns what is checked of questions; the numbers of the right choices are no labels."""
-    texts = {"context": examples.contexts, "choices": list(map("\n".join, examples.choices))}
-    return LintSample(examples.path, examples.where, texts, examples.labels, optional=("context",))
 
 
 def _probabilities(logits):

@@ -72,7 +72,7 @@ def task_of(directory: str, model: Any) -> TrainedTask:
     """
     if task_in(directory) is None:
         for kind in TASKS:
-            if trained := kind.recognize(directory, model):
+            if trained := kind.from_foreign_model(directory, model):
                 return trained
     return read_task(directory, model.config)
 

@@ -1,5 +1,6 @@
 """Question answering on SQuAD 1.1 and 2.0 (Devlin et al. 2018, sections 4.2 and 4.3)."""
 
+import dataclasses
 from typing import NamedTuple
 
 import keras
@@ -8,15 +9,17 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
+from bert_tf.data.samples import LintSample
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import QuestionAnsweringHead, span_logits
 from bert_tf.models.recurrent import bilstm_on_top
-from bert_tf.tasks import options, squad_answers
-from bert_tf.tasks.base import FineTuningTask
+from bert_tf.tasks import squad_answers
+from bert_tf.tasks.base import FineTuningTask, TaskData
 from bert_tf.tasks.labels import RECURRENT_HEAD, at_least_one, divergence, lstm_option, padded, read_lstm_units
+from bert_tf.tasks.options import SquadOptions
 from bert_tf.tasks.squad_answers import PREDICTIONS_FILES, QuestionAnswers, merge_windows, write_squad_predictions
-from bert_tf.tasks.squad_examples import question_rows
+from bert_tf.tasks.squad_examples import question_rows, read_squad
 from bert_tf.tokenization.questions import encode_questions
 
 # === Spans ===
@@ -62,9 +65,6 @@ def null_score(start_logits, end_logits):
 # Answers found in a text: SQuAD (Devlin et al. 2018, sections 4.2 and 4.3; google-research/bert run_squad.py).
 
 
-_OPTIONS = ("n_best_size", "max_answer_length", "max_query_length", "doc_stride")
-
-
 class AnswerContext(NamedTuple):
     """Where the rows of n questions come from.
 
@@ -100,7 +100,7 @@ class QuestionAnsweringTask(FineTuningTask):
     """
 
     name = "question_answering"
-    flags = options.SQUAD_FLAGS
+    options = SquadOptions()
     files = PREDICTIONS_FILES
     features = ENCODER_INPUTS
     head = ("cls/squad/.*",)
@@ -130,43 +130,68 @@ class QuestionAnsweringTask(FineTuningTask):
             self.head = RECURRENT_HEAD
 
     @classmethod
-    def read_data(cls, settings, kinds, trained):
-        given = settings.null_score_diff_threshold
-        if given is not None and not settings.version_2_with_negative:
+    def read_data(cls, options, kinds, trained):
+        if options.null_score_diff_threshold is not None and not options.version_2_with_negative:
             raise ValueError(
                 "`null_score_diff_threshold` must come with `version_2_with_negative`. Received it alone; add that "
                 "flag, or leave it out."
             )
-        return squad_answers.read_squad_data(settings, kinds)
+        examples = {}
+        for kind in kinds:
+            examples[kind] = read_squad(options.file_of(kind, "questions"), with_answers=kind != "test")
+            if True in examples[kind].is_impossible and not options.version_2_with_negative:
+                raise ValueError(
+                    f"{examples[kind].where(examples[kind].is_impossible.index(True))}: every question must have an "
+                    "answer, unless `version_2_with_negative` is given. Received one that is_impossible; give it, or "
+                    "name a file of SQuAD 1.1."
+                )
+        return TaskData(examples, ("question", "context"))
 
     @classmethod
-    def samples(cls, data, settings):
-        return squad_answers.squad_samples(data)
+    def lint_sample(cls, examples, data, options):
+        """Returns what is checked of questions: of two that are the same, one may not be impossible."""
+        texts = {"question": examples.questions, "context": examples.contexts}
+        return LintSample(examples.path, examples.where, texts, examples.is_impossible, target="is_impossible")
 
     @classmethod
-    def adopted(cls, settings, trained):
-        options = trained.task.to_dict()
-        with_negative = options.pop("null_score_diff_threshold") is not None
-        return super().adopted(settings, trained).adopt({**options, "version_2_with_negative": with_negative})
+    def with_trained_defaults(cls, options, trained):
+        of_task = trained.task.to_dict()
+        with_negative = of_task.pop("null_score_diff_threshold") is not None
+        options = super().with_trained_defaults(options, trained)
+        return dataclasses.replace(options, **of_task, version_2_with_negative=with_negative)
 
     @classmethod
-    def create(cls, model, data, settings, before, use_xla=False):
+    def create(cls, model, data, options, before, use_xla=False):
         threshold = None
-        if settings.version_2_with_negative:
+        if options.version_2_with_negative:
             default = before and before.task.null_score_diff_threshold
-            threshold = next((t for t in (settings.null_score_diff_threshold, default) if t is not None), 0.0)
-        options = {name: getattr(settings, name) for name in (*_OPTIONS, "rematerialize")}
-        units = read_lstm_units(settings)
+            threshold = next((t for t in (options.null_score_diff_threshold, default) if t is not None), 0.0)
+        units = read_lstm_units(options)
         if threshold is not None and model.config.is_decoder and not units:
             logging.warning(
                 "The score of no answer is that of [CLS], which in a left-to-right model sees nothing of question and "
                 "context: it is the same for all. With `lstm_units` it sees them."
             )
-        return cls(model.config, **options, null_score_diff_threshold=threshold, lstm_units=units)
+        return cls(
+            model.config,
+            n_best_size=options.n_best_size,
+            max_answer_length=options.max_answer_length,
+            max_query_length=options.max_query_length,
+            doc_stride=options.doc_stride,
+            null_score_diff_threshold=threshold,
+            rematerialize=options.rematerialize,
+            lstm_units=units,
+        )
 
     def to_dict(self) -> dict:
-        options = {name: getattr(self, name) for name in (*_OPTIONS, "null_score_diff_threshold")}
-        return options | lstm_option(self.lstm_units)
+        return {
+            "n_best_size": self.n_best_size,
+            "max_answer_length": self.max_answer_length,
+            "max_query_length": self.max_query_length,
+            "doc_stride": self.doc_stride,
+            "null_score_diff_threshold": self.null_score_diff_threshold,
+            **lstm_option(self.lstm_units),
+        }
 
     def identity(self):
         return lstm_option(self.lstm_units)
@@ -187,7 +212,7 @@ class QuestionAnsweringTask(FineTuningTask):
             head.build((None, None, self.config.hidden_size))
         return head(encoder(inputs)["sequence_output"], inputs["input_mask"])
 
-    def lay_out(self, tokenizer, examples, max_seq_length, with_targets):
+    def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
         lengths = max_seq_length, self.doc_stride, self.max_query_length
         return question_rows(tokenizer, examples, *lengths, with_answers=with_targets)
 
@@ -199,12 +224,12 @@ class QuestionAnsweringTask(FineTuningTask):
         ]
         return (both[0] + both[1]) / 2, tf.ones_like(both[0])
 
-    def soft_losses(self, outputs, taught, batch, temperature):
+    def distillation_losses(self, outputs, teacher_outputs, batch, temperature):
         """The mean over start and end, as in Sanh et al. 2019 (section 3.1)."""
         sides = ("start_logits", "end_logits")
-        return tf.add_n([divergence(outputs[side], taught[side], temperature) for side in sides]) / 2
+        return tf.add_n([divergence(outputs[side], teacher_outputs[side], temperature) for side in sides]) / 2
 
-    def collected(self, outputs, batch):
+    def reduce_outputs(self, outputs, batch):
         """Returns what is kept of each row.
 
         Args:
@@ -222,7 +247,7 @@ class QuestionAnsweringTask(FineTuningTask):
             logits[f"null_{side}_logit"] = outputs[f"{side}_logits"][:, 0]
         return {"score": score, "start": start, "end": end, **logits}
 
-    def limits(self, max_seq_length):
+    def card_limitations(self, max_seq_length):
         limits = [
             f"A question is cut off after {self.max_query_length} word pieces; a context may have any length.",
             f"An answer is one span of the context, of {self.max_answer_length} word pieces at most.",
@@ -282,24 +307,24 @@ class QuestionAnsweringTask(FineTuningTask):
         ]
         return {"accuracy": float(np.mean(right[0] & right[1]))}
 
-    def evaluate(self, outcomes, settings):
+    def evaluate(self, outcomes):
         """The official scores; of SQuAD 2.0 the threshold of the best F1 is kept, unless the user gave another."""
         (outcome,) = outcomes
         scores = squad_answers.score_answers(outcome.examples, self.decode(outcome), self.null_score_diff_threshold)
-        if "best_f1_thresh" in scores and settings.null_score_diff_threshold is None:
+        if "best_f1_thresh" in scores and self.options.null_score_diff_threshold is None:
             self.null_score_diff_threshold = scores["best_f1_thresh"]
         return scores
 
-    def judged(self, outcome, settings):
+    def error_report(self, outcome):
         return squad_answers.question_report(outcome.examples, self.decode(outcome), self.null_score_diff_threshold)
 
     def decode(self, outcome) -> list[QuestionAnswers]:
         with_null = self.null_score_diff_threshold is not None
         return merge_windows(outcome.rows.origin, outcome.examples, outcome.outputs, self.n_best_size, with_null)
 
-    def write_answers(self, directory, outcome, answers, settings):
+    def write_answers(self, directory, outcome, answers):
         examples = outcome.examples
-        for i, each in enumerate(answers if settings.verbose_logging else ()):
+        for i, each in enumerate(answers if self.options.verbose_logging else ()):
             best = each.best.text, each.best.score, each.null_score
             logging.info("%s %r: %r, score %.3f; no answer %.3f", examples.ids[i], examples.questions[i], *best)
         write_squad_predictions(directory, examples, answers, self.null_score_diff_threshold)

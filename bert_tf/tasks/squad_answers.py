@@ -1,22 +1,18 @@
 """Answers to questions from the spans of windows, and the files of run_squad.py."""
 
-import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 from absl import logging
 
-from bert_tf.data.samples import LintSample
 from bert_tf.evaluation import squad
 from bert_tf.evaluation.error_reports.answers import QuestionReport
 from bert_tf.evaluation.error_reports.common import Shown
-from bert_tf.tasks.base import ACTIONS
-from bert_tf.tasks.squad_examples import QuestionOrigin, SquadExamples, read_squad
+from bert_tf.tasks.squad_examples import QuestionOrigin, SquadExamples
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
-from bert_tf.utils.settings import Settings
 
 # === Answers ===
 # What the windows of a context say to one answer, in the context's own characters, and the files run_squad.py writes.
@@ -54,7 +50,7 @@ class AnswerSpan(NamedTuple):
 
 
 class QuestionAnswers(NamedTuple):
-    """All that is said to one question.
+    """The answers to one question.
 
     Attributes:
         n_best: the best first; one at least.
@@ -184,49 +180,8 @@ def _with_probabilities(answers):
     return [answer._replace(probability=share) for answer, share in zip(answers, shares.tolist(), strict=True)]
 
 
-# === Data ===
-# What a run on SQuAD reads, and how its answers are scored.
-
-
-@dataclasses.dataclass(frozen=True)
-class SquadData:
-    """Questions with answers, or to answer; see `task.TaskData`."""
-
-    examples: dict[str, SquadExamples]
-    text_inputs: tuple[str, ...] = ("question", "context")
-
-
-def read_squad_data(settings: Settings, kinds: Sequence[str]) -> SquadData:
-    """Reads the files of a run; the answers of "test" are not looked at.
-
-    Raises:
-        ValueError: a split has no file, a file is not as described, or has a question without answer although
-            `version_2_with_negative` is not set.
-    """
-    examples = {}
-    for split in kinds:
-        action = ACTIONS[split]
-        path = settings.get(f"{action}_file")
-        if not path:
-            raise ValueError(f"`do_{action}` must have questions. Received no `{action}_file`; name one.")
-        examples[split] = read_squad(path, with_answers=split != "test")
-        if True in examples[split].is_impossible and not settings.version_2_with_negative:
-            raise ValueError(
-                f"{examples[split].where(examples[split].is_impossible.index(True))}: every question must have an "
-                "answer, unless `version_2_with_negative` is given. Received one that is_impossible; give it, or name "
-                "a file of SQuAD 1.1."
-            )
-    return SquadData(examples)
-
-
-def squad_samples(data: SquadData) -> dict[str, LintSample]:
-    """Returns what is checked of questions: of two that are the same, one may not be impossible."""
-
-    def sample(examples):
-        texts = {"question": examples.questions, "context": examples.contexts}
-        return LintSample(examples.path, examples.where, texts, examples.is_impossible, target="is_impossible")
-
-    return {split: sample(examples) for split, examples in data.examples.items()}
+# === Scores ===
+# The official scores of answers, and the report of each.
 
 
 def score_answers(examples: SquadExamples, answers: list[QuestionAnswers], threshold: float | None) -> dict[str, float]:

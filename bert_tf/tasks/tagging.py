@@ -1,6 +1,5 @@
 """Token classification, such as named-entity recognition (Devlin et al. 2018, section 5.3)."""
 
-import dataclasses
 import os
 from collections.abc import Iterable, Sequence
 
@@ -19,23 +18,22 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.pooling import check_layers, chosen_layers, is_weighted
 from bert_tf.models.recurrent import BiLSTMHead, bilstm_on_top
-from bert_tf.tasks import options
-from bert_tf.tasks.base import ACTIONS, FineTuningTask
+from bert_tf.tasks.base import FineTuningTask, TaskData
 from bert_tf.tasks.labels import (
     RECURRENT_HEAD,
     class_weights,
     cross_entropy,
     divergence,
     lstm_option,
+    names_class,
     padded,
     read_lstm_units,
 )
-from bert_tf.tasks.others import tags_of_others
+from bert_tf.tasks.options import TaggingOptions
 from bert_tf.tasks.tagging_columns import TaggedExamples, read_columns, text_of, write_columns
 from bert_tf.tasks.tagging_words import SentenceOrigin, TaggedWords, entities_in, sentence_rows, word_rows
 from bert_tf.utils.files import atomic_open, with_suffix
 from bert_tf.utils.json_files import json_text
-from bert_tf.utils.settings import Settings
 
 # === Files ===
 # A tagger's answers as files: columns for conlleval, and JSON with the places of entities in the text.
@@ -84,31 +82,29 @@ def _in_one(word):
 # What does not go together with a frozen encoder.
 
 
-_OF_THE_ENCODER = {  # setting -> its value where nothing was asked for
-    "lora_rank": 0,
-    "freeze_layers": "0",
-    "layerwise_lr_decay": 1.0,
-    "unfreeze_epochs": 0.0,
-    "reinit_layers": 0,
-    "rematerialize": False,
-}
-
-
-def check_frozen(settings: Settings):
-    """Raises ValueError where settings say how a frozen encoder is trained, or its weights would be random."""
-    if settings.features is None:
+def check_frozen(options: TaggingOptions):
+    """Raises ValueError where options say how a frozen encoder is trained, or its weights would be random."""
+    if options.features is None:
         return
-    given = f"`features={settings.features}`"
-    if not settings.init_checkpoint:
+    given = f"`features={options.features}`"
+    if not options.init_checkpoint:
         raise ValueError(
             f"`features` must come with `init_checkpoint`. Received {given} alone, where the frozen weights would be "
             "random."
         )
-    for name, unasked in _OF_THE_ENCODER.items():
-        if settings.get(name) != unasked:
+    of_encoder = {  # option -> its value, and that where nothing was asked for
+        "lora_rank": (options.lora_rank, 0),
+        "freeze_layers": (options.freeze_layers, "0"),
+        "layerwise_lr_decay": (options.layerwise_lr_decay, 1.0),
+        "unfreeze_epochs": (options.unfreeze_epochs, 0.0),
+        "reinit_layers": (options.reinit_layers, 0),
+        "rematerialize": (options.rematerialize, False),
+    }
+    for name, (value, unasked) in of_encoder.items():
+        if value != unasked:
             raise ValueError(
                 f"`features` must come without `{name}`, which is about training the encoder. Received {given} and "
-                f"`{name}={settings.get(name)}`; leave one of the two out."
+                f"`{name}={value}`; leave one of the two out."
             )
 
 
@@ -133,31 +129,12 @@ def tagging_report(
                     chances=chances)  # fmt: skip
 
 
-def sample_of(examples: TaggedExamples) -> LintSample:
-    """Returns what is checked of sentences; their labels are the types of their entities, one for each."""
-    targets = types = None
-    if examples.tags is not None:
-        targets = list(map(tuple, examples.tags))
-        types = [[tag[2:] for tag in tags if tag.startswith("B-")] for tags in examples.tags]
-    texts = {"text": list(map(" ".join, examples.words))}
-    called = {"label": "entity type", "target": "tags"}
-    return LintSample(examples.path, examples.where, texts, targets, types, **called, fewest_words=_FEWEST_WORDS)
-
-
 # === Task ===
 # Tagging of words, such as named entities (Devlin et al. 2018, section 5.3): one tag for a word's first piece.
 
 
 _FROZEN_UNITS = 256  # of a BiLSTM on a frozen encoder, where nothing else is said
 _SENTENCES = 1_000  # whose entities are gathered at a time
-
-
-@dataclasses.dataclass(frozen=True)
-class TaggingData:
-    """Sentences with tags, or to tag; see `task.TaskData`."""
-
-    examples: dict[str, TaggedExamples]
-    text_inputs: tuple[str, ...] = ("text",)
 
 
 class TaggingTask(FineTuningTask):
@@ -179,7 +156,7 @@ class TaggingTask(FineTuningTask):
     """
 
     name = "tagging"
-    flags = options.TAGGING_FLAGS
+    options = TaggingOptions()
     files = (with_suffix(EVAL_FILE, "*"), COLUMNS_FILE, ENTITIES_FILE)
     features = ENCODER_INPUTS
     targets = ("tag_ids",)
@@ -216,21 +193,32 @@ class TaggingTask(FineTuningTask):
         self.metric_names = ("f1", "precision", "recall", "accuracy", *rates)
 
     @classmethod
-    def read_data(cls, settings, kinds, trained):
-        return TaggingData({split: _read(settings, split) for split in kinds})
+    def read_data(cls, options, kinds, trained):
+        examples = {}
+        for kind in kinds:
+            columns = options.text_column, None if kind == "test" else options.tag_column
+            examples[kind] = read_columns(options.file_of(kind, "sentences"), *columns, options.tag_scheme)
+        return TaskData(examples)
 
     @classmethod
-    def samples(cls, data, settings):
-        return {split: sample_of(examples) for split, examples in data.examples.items()}
+    def lint_sample(cls, examples, data, options):
+        """Returns what is checked of sentences; their labels are the types of their entities, one for each."""
+        targets = types = None
+        if examples.tags is not None:
+            targets = list(map(tuple, examples.tags))
+            types = [[tag[2:] for tag in tags if tag.startswith("B-")] for tags in examples.tags]
+        texts = {"text": list(map(" ".join, examples.words))}
+        called = {"label": "entity type", "target": "tags"}
+        return LintSample(examples.path, examples.where, texts, targets, types, **called, fewest_words=_FEWEST_WORDS)
 
     @classmethod
-    def create(cls, model, data, settings, before, use_xla=False):
-        if before and not settings.do_train:
-            return cls(model.config, **before.task.to_dict(), rematerialize=settings.rematerialize)
-        stride = settings.doc_stride or max(1, settings.max_seq_length // 2)
+    def create(cls, model, data, options, before, use_xla=False):
+        if before and not options.do_train:
+            return cls(model.config, **before.task.to_dict(), rematerialize=options.rematerialize)
+        stride = options.doc_stride or max(1, options.max_seq_length // 2)
         if "train" not in data.examples:
-            return cls._of_others(model, stride, settings.rematerialize)
-        check_frozen(settings)
+            return cls._of_others(model, stride, options.rematerialize)
+        check_frozen(options)
         train = data.examples["train"]
         labels = list_tags(train.tags)
         label_ids = np.array([labels.index(tag) for tags in train.tags for tag in tags])
@@ -239,11 +227,11 @@ class TaggingTask(FineTuningTask):
             labels,
             train.scheme,
             stride,
-            class_weights(settings.class_weights, labels, label_ids, all_occur=False),
-            settings.label_smoothing,
-            settings.rematerialize,
-            settings.features,
-            read_lstm_units(settings),
+            class_weights(options.class_weights, labels, label_ids, all_occur=False),
+            options.label_smoothing,
+            options.rematerialize,
+            options.features,
+            read_lstm_units(options),
         )
 
     @classmethod
@@ -288,7 +276,7 @@ class TaggingTask(FineTuningTask):
             return head(chosen_layers(outputs, self.layers), inputs["input_mask"])
         return ClassificationHead(L, *numbers)(outputs["sequence_output"])
 
-    def lay_out(self, tokenizer, examples, max_seq_length, with_targets):
+    def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
         return sentence_rows(tokenizer, examples, self.labels, max_seq_length, self.doc_stride, with_targets)
 
     def example_weights(self, batch):
@@ -302,20 +290,21 @@ class TaggingTask(FineTuningTask):
             weights = tf.gather(tf.constant(self.class_weights), tf.maximum(tags, 0))
         return tf.where(tags >= 0, weights, 0.0)
 
-    def soft_losses(self, outputs, taught, batch, temperature):
+    def distillation_losses(self, outputs, teacher_outputs, batch, temperature):
         """The sum over the words tagged in each row."""
-        return tf.reduce_sum(divergence(outputs, taught, temperature) * self._word_weights(batch["tag_ids"]), axis=1)
+        losses = divergence(outputs, teacher_outputs, temperature) * self._word_weights(batch["tag_ids"])
+        return tf.reduce_sum(losses, axis=1)
 
-    def loss(self, outputs, batch, denominators):
+    def loss(self, outputs, batch, normalizers):
         weights = None if self.class_weights is None else tf.constant(self.class_weights)
         losses = _losses(outputs, batch["tag_ids"], weights, self.label_smoothing)
-        return tf.math.divide_no_nan(tf.reduce_sum(losses * batch["is_real_example"]), denominators["examples"])
+        return tf.math.divide_no_nan(tf.reduce_sum(losses * batch["is_real_example"]), normalizers["examples"])
 
     def example_losses(self, outputs, batch):
         words = tf.reduce_sum(tf.cast(batch["tag_ids"] >= 0, tf.float32), axis=1)
         return _losses(outputs, batch["tag_ids"], None, 0.0), words
 
-    def collected(self, outputs, batch):
+    def reduce_outputs(self, outputs, batch):
         """Returns each piece's most probable tag, int32 [B, S], and that tag's probability, float32 [B, S]."""
         return _best_tags(outputs)
 
@@ -324,11 +313,11 @@ class TaggingTask(FineTuningTask):
         golds, predictions = rows.origin.tags, self._tags(outputs, rows.origin)
         return dict.fromkeys(self.metric_names, 0.0) | entities.score_entities(golds, predictions)
 
-    def judged(self, outcome, settings):
+    def error_report(self, outcome):
         origin, chances = outcome.rows.origin, outcome.outputs["probability"]
         return tagging_report(outcome.examples, origin, self._tags(outcome.outputs, origin), origin.take(chances, 1.0))
 
-    def write_scored(self, directory, outcomes, settings, suffix=""):
+    def write_scored(self, directory, outcomes, suffix=""):
         for outcome in outcomes:
             examples, predictions = outcome.examples, self._tags(outcome.outputs, outcome.rows.origin)
             path = os.path.join(directory, with_suffix(EVAL_FILE, suffix))
@@ -345,12 +334,12 @@ class TaggingTask(FineTuningTask):
             answers += self._as_dicts(outputs, own._replace(of_text=own.of_text - start))
         return self._tags(outputs, outcome.rows.origin), answers
 
-    def write_answers(self, directory, outcome, answers, settings):
+    def write_answers(self, directory, outcome, answers):
         tags, mentions = answers
         write_tags(os.path.join(directory, COLUMNS_FILE), outcome.examples, tags, scheme=self.scheme)
         write_entities(os.path.join(directory, ENTITIES_FILE), outcome.examples, mentions)
 
-    def limits(self, max_seq_length):
+    def card_limitations(self, max_seq_length):
         return ["Entities of other types than those of its labels are not found, nor one inside another."]
 
     def read(self, tokenizer, texts, max_seq_length):
@@ -401,6 +390,31 @@ class TaggingTask(FineTuningTask):
         ]
 
 
+def tags_of_others(config: EncoderConfig, labels: Sequence[str] | None) -> tuple[list[str], str] | None:
+    """Returns the tags of a tagger that others trained, and their scheme: "iob1", "iob2" or "bioes".
+
+    Args:
+        config: with the keys of its file.
+        labels: the names of the outputs.
+
+    Returns:
+        None: no class of Transformers for this is named, or the outputs have no names.
+
+    Raises:
+        ValueError: the names are no tags of entities.
+    """
+    if labels is None or not names_class(config, "ForTokenClassification"):
+        return None
+    try:
+        tags = [entities.split_tag(label) for label in labels]
+    except ValueError as error:
+        raise ValueError(f"id2label of the model must give its outputs the names of tags. {error}") from error
+    if {"E", "S"} & {prefix for prefix, _ in tags}:
+        return list(labels), "bioes"
+    inside, begun = ({kind for prefix, kind in tags if prefix == wanted} for wanted in "IB")
+    return list(labels), "iob2" if inside <= begun else "iob1"
+
+
 def list_tags(tags) -> list[str]:
     """Returns all tags that mark the types which occur in tags in IOB2, sorted as strings.
 
@@ -408,16 +422,6 @@ def list_tags(tags) -> list[str]:
     """
     types = {entities.split_tag(tag)[1] for each in tags for tag in each if tag != "O"}
     return sorted({"O", *(f"{prefix}-{each}" if each else prefix for each in types for prefix in "BI")})
-
-
-def _read(settings: Settings, split: str) -> TaggedExamples:
-    action = ACTIONS[split]
-    path = settings.get(f"{action}_file")
-    if not path:
-        raise ValueError(f"`do_{action}` must have sentences. Received no `{action}_file`; name one.")
-    if split == "test":
-        return read_columns(path, settings.text_column, None)
-    return read_columns(path, settings.text_column, settings.tag_column, settings.tag_scheme)
 
 
 def _losses(logits, tag_ids, weights, smoothing):

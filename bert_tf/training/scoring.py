@@ -48,7 +48,7 @@ class Scorer:
     def outputs(self, scoring: Scoring) -> tuple[Any, tuple[np.ndarray, np.ndarray] | None]:
         """Returns what the task keeps of its outputs, and the losses; both in the examples' own order.
 
-        The first is what `Trainable.collected` gives, an array [n, ...] or a dict of them. The second is what
+        The first is what `Trainable.reduce_outputs` gives, an array [n, ...] or a dict of them. The second is what
         `Trainable.example_losses` gives, sums and weights, float32 [n] each; None where the batches have no targets.
 
         Raises:
@@ -75,7 +75,7 @@ class Scorer:
 
     def _outputs(self, batch):
         outputs = self.model({name: batch[name] for name in self.task.features}, training=False)
-        results = {"outputs": self.task.collected(outputs, batch)}
+        results = {"outputs": self.task.reduce_outputs(outputs, batch)}
         if set(self.task.targets) <= batch.keys():
             losses = self.task.example_losses(outputs, batch)
             results |= {} if losses is None else {"losses": losses}

@@ -241,8 +241,8 @@ class TrainStep:
     """Calls `task.loss` on the model and moves the variables; an instance is called with a batch.
 
     Args:
-        task: gives `denominators(batch)` and `loss(outputs, batch, denominators)`, or `loss_weights` and `loss_parts`
-            in its place; see `tasks/base.py`.
+        task: gives `loss_normalizers(batch)` and `loss(outputs, batch, normalizers)`, or `loss_weights` and
+            `loss_parts` in its place; see `tasks/base.py`.
         model: a Keras model that takes the batch's features, built in the strategy's scope.
         optimizer: one of `optimizers.OPTIMIZERS`, built in the strategy's scope.
         config: a `StepConfig`.
@@ -300,7 +300,7 @@ class TrainStep:
         def over_replicas(values):
             return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
 
-        denominators = over_replicas(self.task.denominators(batch))
+        denominators = over_replicas(self.task.loss_normalizers(batch))
         losses, gradients = over_replicas(self._accumulate(batch, denominators, context))
         gradients = self.optimizer.moving(gradients, self.model.trainable_variables)
         squares = tf.stack([tf.nn.l2_loss(g) for g in gradients])

@@ -14,8 +14,7 @@ from bert_tf.export.conversion.convert import LeaveOut, with_task
 from bert_tf.export.conversion.proof import outputs
 from bert_tf.models import config, families
 from bert_tf.models.config import EncoderConfig
-from bert_tf.tasks.classification_outputs import PROBLEMS
-from bert_tf.tasks.others import problem_of
+from bert_tf.tasks.classification_outputs import PROBLEMS, problem_of
 from bert_tf.tokenization import settings
 from tests import other_envs
 from tests.harness import relative_error

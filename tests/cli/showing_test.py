@@ -21,7 +21,9 @@ def test_a_table_that_is_not_written_cannot_be_sorted():
 def test_every_file_has_a_table_and_a_place_on_the_page_and_what_a_task_does_not_judge_has_none(tmp_path, caplog):
     judged = choices([0, 0], [[0.9, 0.1], [0.2, 0.8]], ["no", "yes"])
     answers = {"dev": judged, "dev_mismatched": judged, "dev_other": None}
-    task = types.SimpleNamespace(judged=lambda outcome, settings: answers[outcome.split], show_more=lambda *_: None)
+    task = types.SimpleNamespace(
+        error_report=lambda outcome: answers[outcome.split], extra_report_sections=lambda *_: None
+    )
     shown = {}
     history = types.SimpleNamespace(show=lambda name, make: shown.update({name: make()}))
     job = types.SimpleNamespace(history=history, global_step=1200)
@@ -39,11 +41,11 @@ def test_every_file_has_a_table_and_a_place_on_the_page_and_what_a_task_does_not
 
 def test_a_model_that_always_gives_one_answer_is_warned_of_in_the_log(tmp_path, caplog):
     judged = choices([0, 1], [[0.9, 0.1], [0.8, 0.2]], ["no", "yes"])
-    task = types.SimpleNamespace(judged=lambda outcome, settings: judged, show_more=lambda *_: None)
+    task = types.SimpleNamespace(error_report=lambda outcome: judged, extra_report_sections=lambda *_: None)
     job = types.SimpleNamespace(history=types.SimpleNamespace(show=lambda name, make: None), global_step=12)
     outcome, settings = SplitPredictions("dev", None, None, np.zeros(2), None), Settings({"output_dir": str(tmp_path)})
     show_scored(task, [outcome], {"eval_accuracy": 0.5}, job, settings)
-    show_answers(task, outcome, {"accuracy": 0.5}, job, settings)
+    show_answers(task, outcome, {"accuracy": 0.5}, job)
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert warnings == [judged.warning] * 2 and judged.warning.startswith("All 2 answers on dev.tsv are the label 'no'")
 

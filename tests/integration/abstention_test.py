@@ -8,7 +8,7 @@ import tensorflow as tf
 from bert_tf.cli.fine_tuning import run_task
 from bert_tf.cli.run_classifier import FLAGS
 from bert_tf.experiments.comparison import compare_runs
-from bert_tf.serving.client.results import to_dataclass
+from bert_tf.serving.client.results import split_answer, to_dataclass
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.utils.settings import Settings
 from tests import tiny
@@ -42,7 +42,7 @@ def test_from_the_flag_to_the_served_answer(tmp_path):
     assert served["confident"].dtype == tf.bool
     assert served["confident"].numpy().tolist() == [row["confident"] for row in predictions]
     assert set(model.signatures["classify"].structured_outputs) == {"scores", "classes"}
-    row = results.rows({name: value.numpy() for name, value in served.items()}, 80)[0]
+    row = split_answer({name: value.numpy() for name, value in served.items()}, 80)[0]
     assert list(row) == ["label", "probabilities", "confident"] and to_dataclass(row).confident is row["confident"]
 
     _run(**later)  # it is reported, and kept, without being asked for again

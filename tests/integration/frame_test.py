@@ -24,8 +24,7 @@ from bert_tf.checkpoints.name_maps import NAME_MAPS
 from bert_tf.cli.common_flags import FINE_TUNING
 from bert_tf.cli.fine_tuning import run_task
 from bert_tf.data import tables
-from bert_tf.data.dataset import Tokenized
-from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
+from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
@@ -33,10 +32,11 @@ from bert_tf.models.families import Family, InputTemplate
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
-from bert_tf.tasks.base import ACTIONS, FineTuningTask
-from bert_tf.tasks.labels import single_rows
+from bert_tf.tasks.base import FineTuningTask, TaskData
+from bert_tf.tasks.labels import pack_sequences, single_rows
+from bert_tf.tasks.options import RunOptions, flags_of, option
 from bert_tf.utils.files import write_text
-from bert_tf.utils.settings import Flag, Settings
+from bert_tf.utils.settings import Settings
 from tests import tiny
 from tests.scripts import assert_same_tensors
 
@@ -54,19 +54,18 @@ MAP = NameMap((
 
 
 @dataclasses.dataclass(frozen=True)
-class CountingData:
-    examples: dict[str, tables.LabeledTexts]
-    text_inputs: tuple[str, ...] = ("text",)
+class CountingOptions(RunOptions):
+    train_file: str | None = option(None, "Texts and numbers.")
+    eval_file: str | None = option(None, "Texts and numbers.")
+    predict_file: str | None = option(None, "Texts.")
+    most: int = option(3, "The greatest number.", low=1)
 
 
 class CountingTask(FineTuningTask):
     """How many of a text's words mean something, 0 to `most`."""
 
     name = "counting"
-    flags = (
-        *(Flag(f"{action}_file", None, "Texts and numbers.") for action in ACTIONS.values()),
-        Flag("most", 3, "The greatest number.", "integer", low=1),
-    )
+    options = CountingOptions()
     files = ("numbers.txt",)
     features = ENCODER_INPUTS
     targets = ("label_ids",)
@@ -77,18 +76,13 @@ class CountingTask(FineTuningTask):
         self.config, self.most = config, most
 
     @classmethod
-    def read_data(cls, settings, kinds, trained):
-        columns = {"text_columns": ("text",), "label_column": "count"}
-        return CountingData({
-            kind: tables.read_table(
-                settings.get(f"{ACTIONS[kind]}_file"), **columns | ({"label_column": None} if kind == "test" else {})
-            )
-            for kind in kinds
-        })  # fmt: skip
+    def read_data(cls, options, kinds, trained):
+        labels = {"train": "count", "dev": "count", "test": None}
+        return TaskData({kind: tables.read_table(options.files[kind], label_column=labels[kind]) for kind in kinds})
 
     @classmethod
-    def create(cls, model, data, settings, before, use_xla=False):
-        return cls(model.config, settings.most)
+    def create(cls, model, data, options, before, use_xla=False):
+        return cls(model.config, options.most)
 
     def to_dict(self):
         return {"most": self.most}
@@ -98,11 +92,10 @@ class CountingTask(FineTuningTask):
         first = Encoder(self.config)(inputs)["sequence_output"][:, 0]
         return keras.Model(inputs, ClassificationHead(self.most + 1, 0.0, 0.1)(first), name="counting")
 
-    def lay_out(self, tokenizer, examples, max_seq_length, with_targets):
-        packed = tokenizer.pack(tokenizer.tokenize(examples.text_a), max_seq_length=max_seq_length)
-        pieces = {name: values.flat_values.numpy() for name, values in packed.items()}
+    def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
+        rows, _ = pack_sequences(tokenizer, [[tokenizer.tokenize(examples.text_a)]], max_seq_length)
         targets = {"label_ids": np.array(examples.labels, np.int32)} if with_targets else {}
-        return Tokenized(pieces, splits_of(packed["input_ids"].row_lengths().numpy()), targets, tokenizer.pad_id)
+        return dataclasses.replace(rows, targets=targets)
 
     def example_losses(self, outputs, batch):
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(batch["label_ids"], outputs)
@@ -114,7 +107,7 @@ class CountingTask(FineTuningTask):
     def decode(self, outcome):
         return outcome.outputs.argmax(-1)
 
-    def write_answers(self, directory, outcome, answers, settings):
+    def write_answers(self, directory, outcome, answers):
         write_text(f"{directory}/numbers.txt", "".join(f"{number}\n" for number in answers))
 
     def read(self, tokenizer, texts, max_seq_length):
@@ -174,7 +167,7 @@ def _table(path, n, seed, with_counts=True):
 
 
 def _run(**given):
-    flags = (*FINE_TUNING, *CountingTask.flags)
+    flags = (*FINE_TUNING, *flags_of(CountingOptions))
     run_task(CountingTask, Settings({flag.name: flag.default for flag in flags} | given, given))
 
 

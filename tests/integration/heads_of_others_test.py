@@ -14,7 +14,9 @@ from bert_tf.evaluation.entities import parse_entities
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.classification_data import make_source
-from bert_tf.tasks.others import problem_of, tags_of_others
+from bert_tf.tasks.classification_outputs import problem_of
+from bert_tf.tasks.options import ClassificationOptions
+from bert_tf.tasks.tagging import tags_of_others
 from tests.export.conversion import models
 from tests.scripts import run_programs
 
@@ -85,7 +87,7 @@ def test_a_glue_task_asks_a_model_for_its_own_problem_alone():
     model = types.SimpleNamespace(config=_config(problem_type="multi_label_classification"), labels=["a", "b"])
     message = "must be one for regression, as `task_name=sts-b` is. Received one for multi_label, as its configuration"
     with pytest.raises(ValueError, match=message):
-        ClassificationTask.create(model, data, types.SimpleNamespace(do_train=False), None)
+        ClassificationTask.create(model, data, ClassificationOptions(), None)
 
 
 def _folder(path, kind, **said):

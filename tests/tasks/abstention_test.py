@@ -11,9 +11,9 @@ from bert_tf.evaluation.abstention import Abstention
 from bert_tf.tasks.base import SplitPredictions, TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.multiple_choice import MultipleChoiceTask
+from bert_tf.tasks.options import ClassificationOptions
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.utils.report import Page
-from bert_tf.utils.settings import Settings
 from tests import tiny
 
 LOGITS = np.array([[4, 0], [0, 3], [2, 0], [0, 1], [0.5, 0]], np.float32)
@@ -26,18 +26,16 @@ def _outcome(task, logits=LOGITS, labels=LABELS, split="dev"):
     return SplitPredictions(split, examples, tiny.rows(label_ids=labels), logits, losses)
 
 
-def _settings(**given):
-    return Settings({"fit_temperature": False, "fit_abstention": None, **given}, given)
-
-
-def _task(**options):
-    return ClassificationTask(tiny.config(), 2, labels=["bad", "good"], **options)
+def _task(fit_temperature=False, fit_abstention=None, **arguments):
+    task = ClassificationTask(tiny.config(), 2, labels=["bad", "good"], **arguments)
+    task.options = ClassificationOptions(fit_temperature=fit_temperature, fit_abstention=fit_abstention)
+    return task
 
 
 def test_a_threshold_is_fitted_reported_and_kept(tmp_path, caplog):
-    task = _task()
+    task = _task(fit_abstention=0.75)
     with caplog.at_level(logging.INFO, "absl"):
-        found = task.evaluate([_outcome(task), _outcome(task, split="dev_other")], _settings(fit_abstention=0.75))
+        found = task.evaluate([_outcome(task), _outcome(task, split="dev_other")])
     probabilities = task.answers(LOGITS).max(1)
     threshold = (probabilities[3] + probabilities[4]) / 2
     assert task.abstention.share == 0.75 and task.abstention.threshold == pytest.approx(threshold)
@@ -48,20 +46,20 @@ def test_a_threshold_is_fitted_reported_and_kept(tmp_path, caplog):
     assert json.loads((tmp_path / "task.json").read_text())["abstention"]["share"] == 0.75
     again = read_task(str(tmp_path), tiny.config()).task
     assert again.abstention == task.abstention
-    assert again.evaluate([_outcome(task)], _settings())["coverage"] == 0.8  # reported without being asked again
+    assert again.evaluate([_outcome(task)])["coverage"] == 0.8  # reported without being asked again
 
 
 def test_no_threshold_is_kept_where_none_is_enough(caplog):
-    task = _task(abstention={"share": 0.5, "threshold": 0.5})
-    found = task.evaluate([_outcome(task, labels=1 - LABELS)], _settings(fit_abstention=0.9))
+    task = _task(fit_abstention=0.9, abstention={"share": 0.5, "threshold": 0.5})
+    found = task.evaluate([_outcome(task, labels=1 - LABELS)])
     assert task.abstention is None and found["coverage"] == 0 and "abstention_threshold" not in found
     assert "`fit_abstention=0.9` must be a share that some threshold reaches on dev.tsv" in caplog.text
     assert set(task.answer(tf.constant(LOGITS))) == {"label", "probabilities", "labels"}
 
 
 def test_a_new_temperature_moves_the_threshold():
-    task = _task(abstention=Abstention(0.75, 0.99))
-    task.evaluate([_outcome(task)], _settings(fit_temperature=True))
+    task = _task(fit_temperature=True, abstention=Abstention(0.75, 0.99))
+    task.evaluate([_outcome(task)])
     assert task.temperature != 1 and task.abstention.threshold < 0.99
     confident = task.answer(tf.constant(LOGITS))["confident"]
     assert confident.numpy().tolist() == [True, True, True, True, False]
@@ -83,13 +81,13 @@ def test_what_is_served_and_written():
 
 
 def test_the_curve_is_written_and_drawn(tmp_path):
-    task, settings = _task(), _settings(fit_abstention=0.75)
-    task.evaluate([_outcome(task)], settings)
-    task.write_scored(str(tmp_path), [_outcome(task)], settings)
+    task = _task(fit_abstention=0.75)
+    task.evaluate([_outcome(task)])
+    task.write_scored(str(tmp_path), [_outcome(task)])
     assert (tmp_path / "risk_coverage.tsv").read_text().splitlines()[-1].endswith("1.000000\t0.600000")
     page = Page("")
-    task.show_more(page, [_outcome(task)], settings)
+    task.extra_report_sections(page, [_outcome(task)])
     assert "<svg" in page.fragment() and "When it is confident" in page.fragment()
     page, none = Page(""), _task()
-    none.show_more(page, [_outcome(none)], _settings())
+    none.extra_report_sections(page, [_outcome(none)])
     assert page.fragment() == ""

@@ -49,8 +49,8 @@ def test_losses(taught):
     task, model, expected = taught
     batch = {name: tf.constant(expected[name]) for name in FEATURES}
     outputs = model({name: batch[name] for name in task.features})
-    kept = {name: value.numpy() for name, value in task.collected(outputs, batch).items()}
-    scores, parts = task.metrics(kept), task.loss_parts(outputs, batch, task.denominators(batch))
+    kept = {name: value.numpy() for name, value in task.reduce_outputs(outputs, batch).items()}
+    scores, parts = task.metrics(kept), task.loss_parts(outputs, batch, task.loss_normalizers(batch))
     assert set(parts) == {f"{name}_loss" for name in WEIGHTS} and set(scores) == set(task.metric_names)
     for name in WEIGHTS:
         true = pytest.approx(float(expected[name]), rel=TOLERANCE)
@@ -64,7 +64,7 @@ def test_gradients(taught):
     batch = {name: tf.constant(expected[name]) for name in FEATURES}
     with tf.GradientTape() as tape:
         outputs = model({name: batch[name] for name in task.features}, training=True)
-        loss = task.loss(outputs, batch, task.denominators(batch))
+        loss = task.loss(outputs, batch, task.loss_normalizers(batch))
     variables = model.trainable_variables
     found = tape.gradient(loss, [v.value for v in variables])
     found = {v.path: tf.convert_to_tensor(g).numpy() for v, g in zip(variables, found, strict=True)}

@@ -64,7 +64,7 @@ def _ours(task, minilm, batches, schedule):
 
 def _loss(task, model, batch):
     outputs = model({name: batch[name] for name in task.features})
-    return float(task.loss(outputs, batch, task.denominators(batch)))
+    return float(task.loss(outputs, batch, task.loss_normalizers(batch)))
 
 
 def _padded(batches):

@@ -47,7 +47,7 @@ def _expected(case="pretraining"):
 def _gradients(task, model, batch):
     with tf.GradientTape() as tape:
         outputs = model({name: batch[name] for name in task.features}, training=True)
-        loss = task.loss(outputs, batch, task.denominators(batch))
+        loss = task.loss(outputs, batch, task.loss_normalizers(batch))
     found = tape.gradient(loss, [v.value for v in model.trainable_variables])
     return {v.path: tf.convert_to_tensor(g).numpy() for v, g in zip(model.trainable_variables, found, strict=True)}
 
@@ -58,12 +58,12 @@ def test_one_step_losses(case):
     expected = _expected(case)
     batch = {name: expected[name] for name in FEATURES}
     outputs = model({name: batch[name] for name in task.features})
-    kept = {name: value.numpy() for name, value in task.collected(outputs, batch).items()}
+    kept = {name: value.numpy() for name, value in task.reduce_outputs(outputs, batch).items()}
     sums, scores = {name: value.sum() for name, value in kept.items()}, task.metrics(kept)
     assert sums["masked_lm_weights"] == batch["masked_lm_weights"].sum() and sums["next_sentence_weights"] == 4
     for name in ("masked_lm_loss", "next_sentence_loss"):
         assert scores[name] == pytest.approx(float(expected[name]), rel=TOLERANCE)
-    loss = float(task.loss(outputs, batch, task.denominators(batch)))
+    loss = float(task.loss(outputs, batch, task.loss_normalizers(batch)))
     assert loss == pytest.approx(float(expected["masked_lm_loss"] + expected["next_sentence_loss"]), rel=TOLERANCE)
 
 

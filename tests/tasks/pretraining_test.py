@@ -72,14 +72,14 @@ def test_sums_loss_and_scores_by_hand():
         "next_sentence_correct": sentence_right.sum(),
         "next_sentence_weights": 4,
     }
-    kept = task.collected(logits, batch)
+    kept = task.reduce_outputs(logits, batch)
     labels = {part: kept.pop(f"{part}_labels").numpy() for part in ("masked_lm", "next_sentence")}
     assert all(value.dtype == tf.float32 and value.shape == (4,) for value in kept.values())
     assert (labels["masked_lm"] == np.where(weights > 0, batch["masked_lm_ids"] + 1, 0)).all()
     assert (labels["next_sentence"] == batch["next_sentence_labels"] + 1).all()
     np.testing.assert_allclose(kept["masked_lm_loss"], (losses * weights).sum(1), rtol=1e-5)
     assert _sums(kept) == pytest.approx(expected, rel=1e-5)
-    denominators = task.denominators(batch)
+    denominators = task.loss_normalizers(batch)
     assert {name: float(value) for name, value in denominators.items()} == {
         "masked_lm_weights": weights.sum(),
         "next_sentence_weights": 4,
@@ -110,12 +110,12 @@ def test_masked_lm_alone():
     assert task.features == ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
     batch = _batch(tuple(name for name in UNPACKED if name != "next_sentence_labels"))
     outputs = _outputs(task, _model(task), batch)
-    kept = task.collected(outputs, batch)
+    kept = task.reduce_outputs(outputs, batch)
     assert set(kept) == {"masked_lm_loss", "masked_lm_correct", "masked_lm_weights", "masked_lm_labels"}
     scores = task.metrics(_numpy(kept))
     ours = {"masked_lm_perplexity", "masked_lm_accuracy_of_commonest"}
     assert set(scores) == {"masked_lm_accuracy", "masked_lm_loss", "loss"} | ours
-    assert float(task.loss(outputs, batch, task.denominators(batch))) == pytest.approx(scores["loss"], rel=1e-6)
+    assert float(task.loss(outputs, batch, task.loss_normalizers(batch))) == pytest.approx(scores["loss"], rel=1e-6)
     assert scores["loss"] == scores["masked_lm_loss"] > 0
 
 
@@ -124,12 +124,12 @@ def test_what_counts_for_nothing():
     model = _model(task)
     filled = batch | {"is_real_example": np.array([1, 1, 0, 1], np.float32)}
     without = {name: np.delete(values, 2, 0) for name, values in batch.items()}
-    sums = [_sums(task.collected(_outputs(task, model, b), b)) for b in (filled, without)]
+    sums = [_sums(task.reduce_outputs(_outputs(task, model, b), b)) for b in (filled, without)]
     assert sums[0] == pytest.approx(sums[1], rel=1e-5)
     nothing = batch | {"masked_lm_weights": np.zeros_like(batch["masked_lm_weights"])}
     outputs = _outputs(task, model, nothing)
-    kept = task.collected(outputs, nothing)
-    loss = float(task.loss(outputs, nothing, task.denominators(nothing)))
+    kept = task.reduce_outputs(outputs, nothing)
+    loss = float(task.loss(outputs, nothing, task.loss_normalizers(nothing)))
     assert loss == pytest.approx(_sums(kept)["next_sentence_loss"] / 4, rel=1e-6)
     scores = task.metrics(_numpy(kept))
     assert np.isnan([scores["masked_lm_loss"], scores["masked_lm_accuracy_of_commonest"]]).all()
@@ -137,7 +137,7 @@ def test_what_counts_for_nothing():
 
 def test_the_losses_of_parts_add_up_over_the_denominators_of_the_whole():
     task, batch = PretrainingTask(CONFIG), _batch()
-    model, whole = _model(task), task.denominators(batch)
+    model, whole = _model(task), task.loss_normalizers(batch)
     parts = [{name: values[rows] for name, values in batch.items()} for rows in (slice(0, 1), slice(1, 4))]
     losses = [float(task.loss(_outputs(task, model, part), part, whole)) for part in (*parts, batch)]
     assert losses[0] + losses[1] == pytest.approx(losses[2], rel=1e-5)
@@ -155,10 +155,10 @@ def test_packed_rows_have_the_sums_of_their_examples(arguments):
     assert ("next_sentence_positions" in packed.features) == (not arguments)
     model, other = _model(alone), packed.build_model()
     other.set_weights(model.get_weights())
-    before = _sums(alone.collected(_outputs(alone, model, batch), batch))
-    assert _sums(packed.collected(_outputs(packed, other, rows), rows)) == pytest.approx(before, rel=1e-5)
-    assert {n: float(v) for n, v in packed.denominators(rows).items()} == {
-        n: float(v) for n, v in alone.denominators(batch).items()
+    before = _sums(alone.reduce_outputs(_outputs(alone, model, batch), batch))
+    assert _sums(packed.reduce_outputs(_outputs(packed, other, rows), rows)) == pytest.approx(before, rel=1e-5)
+    assert {n: float(v) for n, v in packed.loss_normalizers(rows).items()} == {
+        n: float(v) for n, v in alone.loss_normalizers(batch).items()
     }
 
 
@@ -244,7 +244,7 @@ def test_a_step_gives_the_parts_of_a_loss_that_is_their_sum_by_weights(accumulat
 
     task, batch = Weighted(CONFIG), {name: tf.constant(values) for name, values in _batch().items()}
     model, optimizer = _model(task), AdamW(3e-3)
-    outputs, denominators = _outputs(task, model, batch), task.denominators(batch)
+    outputs, denominators = _outputs(task, model, batch), task.loss_normalizers(batch)
     parts, loss = task.loss_parts(outputs, batch, denominators), task.loss(outputs, batch, denominators)
     expected = {name: float(value) for name, value in {**parts, "loss": loss}.items()}
     assert expected["loss"] == pytest.approx(50 * expected["next_sentence_loss"] + expected["masked_lm_loss"])

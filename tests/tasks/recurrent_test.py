@@ -7,9 +7,9 @@ from bert_tf.checkpoints import heads
 from bert_tf.tasks import labels
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.multiple_choice import MultipleChoiceTask
+from bert_tf.tasks.options import RecurrentOptions
 from bert_tf.tasks.squad import QuestionAnsweringTask
 from bert_tf.tasks.tagging import TaggingTask
-from bert_tf.utils.settings import Settings
 from tests import tiny
 
 CONFIG = tiny.config(is_decoder=True)
@@ -69,7 +69,7 @@ def test_where_there_is_none_nothing_is_said_of_it():
 
 
 def test_with_adapters_it_is_refused():
-    assert labels.read_lstm_units(Settings({"lstm_units": 4, "lora_rank": 0})) == 4
-    assert labels.read_lstm_units(Settings({})) is None
+    assert labels.read_lstm_units(RecurrentOptions(lstm_units=4)) == 4
+    assert labels.read_lstm_units(RecurrentOptions()) is None
     with pytest.raises(ValueError, match=r"must come without `lora_rank`.* `lstm_units=4` and `lora_rank=2`"):
-        labels.read_lstm_units(Settings({"lstm_units": 4, "lora_rank": 2}))
+        labels.read_lstm_units(RecurrentOptions(lstm_units=4, lora_rank=2))

@@ -37,7 +37,7 @@ def step():
                                and not name.startswith(("gradient/", "sampled"))})  # fmt: skip
     with tf.GradientTape() as tape:
         outputs = model({name: batch[name] for name in task.features}, training=True)
-        loss = task.loss(outputs, batch, task.denominators(batch))
+        loss = task.loss(outputs, batch, task.loss_normalizers(batch))
     found = tape.gradient(loss, [v.value for v in model.trainable_variables])
     gradients = {v.path: tf.convert_to_tensor(g).numpy() for v, g in zip(model.variables, found, strict=True)}
     return task, batch, outputs, float(loss), gradients, expected
@@ -54,8 +54,8 @@ def test_the_same_pieces_are_sampled(step):
 
 def test_losses(step):
     task, batch, outputs, loss, _, expected = step
-    parts = task.loss_parts(outputs, batch, task.denominators(batch))
-    scores = task.metrics({name: value.numpy() for name, value in task.collected(outputs, batch).items()})
+    parts = task.loss_parts(outputs, batch, task.loss_normalizers(batch))
+    scores = task.metrics({name: value.numpy() for name, value in task.reduce_outputs(outputs, batch).items()})
     for name in ("masked_lm_loss", "replaced_loss"):
         assert float(parts[name]) == pytest.approx(float(expected[name]), rel=TOLERANCE)
         assert scores[name] == pytest.approx(float(expected[name]), rel=TOLERANCE)

@@ -43,7 +43,7 @@ def test_sums_loss_and_scores_by_hand():
     outputs["replaced"] = replaced.astype(np.float32)
     losses = np.log1p(np.exp(np.where(replaced > 0, -logits, logits)))[mask].mean()
     told, there = logits[mask] > 0, replaced[mask] > 0
-    kept = {name: value.numpy() for name, value in task.collected(outputs, batch).items()}
+    kept = {name: value.numpy() for name, value in task.reduce_outputs(outputs, batch).items()}
     scores = task.metrics(kept)
     assert all(values.shape[0] == 4 for values in kept.values()) and set(scores) == set(task.metric_names)
     expected = {
@@ -57,7 +57,7 @@ def test_sums_loss_and_scores_by_hand():
         "loss": np.log(V) + 20 * losses,
     }
     assert {name: scores[name] for name in expected} == pytest.approx(expected, rel=1e-5)
-    assert float(task.loss(outputs, batch, task.denominators(batch))) == pytest.approx(expected["loss"], rel=1e-5)
+    assert float(task.loss(outputs, batch, task.loss_normalizers(batch))) == pytest.approx(expected["loss"], rel=1e-5)
     nothing = {name: np.zeros_like(values) for name, values in kept.items()}
     assert np.isnan(task.metrics(nothing)["replaced_accuracy"]) and task.metrics(nothing)["replaced_precision"] == 0
 
@@ -67,9 +67,9 @@ def test_rows_that_only_fill_a_batch_up_count_for_nothing():
     batch = _batch(task) | {"is_real_example": np.array([1, 1, 0, 1], np.float32)}
     outputs = {"replaced_logits": np.ones((4, 16), np.float32), "replaced": np.zeros((4, 16), np.float32)}
     outputs["mlm_logits"] = np.zeros((4, 3, V), np.float32)
-    kept = task.collected(outputs, batch)
+    kept = task.reduce_outputs(outputs, batch)
     assert kept["replaced_weights"].numpy().tolist() == (batch["input_mask"].sum(1) * [1, 1, 0, 1]).tolist()
-    assert float(task.denominators(batch)["replaced_weights"]) == kept["replaced_weights"].numpy().sum()
+    assert float(task.loss_normalizers(batch)["replaced_weights"]) == kept["replaced_weights"].numpy().sum()
 
 
 def test_draws_are_of_the_seed_and_the_number_of_the_batch():

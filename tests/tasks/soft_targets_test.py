@@ -95,11 +95,11 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_each_task_has_its_own(name):
     task, own, taught, batch, expected = CASES[name]
-    found = task.soft_losses(own, taught, batch | {"is_real_example": np.ones(4, np.float32)}, T)
+    found = task.distillation_losses(own, taught, batch | {"is_real_example": np.ones(4, np.float32)}, T)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_what_a_temperature_softens():
     assert CASES["tagging"][0].has_temperature and CASES["several labels"][0].has_temperature
     assert not CASES["regression"][0].has_temperature
-    assert EmbeddingTask.soft_losses is TaggingTask.__mro__[1].soft_losses  # it learns from no teacher
+    assert EmbeddingTask.distillation_losses is TaggingTask.__mro__[1].distillation_losses  # it learns from no teacher

@@ -4,14 +4,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.tasks.base import ACTIONS, FineTuningTask, SplitPredictions, TrainedTask
+from bert_tf.cli.common_flags import FINE_TUNING
+from bert_tf.cli.fine_tuning import with_trained_options
+from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TrainedTask
 from bert_tf.tasks.labels import at_least_one
+from bert_tf.tasks.options import ACTIONS, RunOptions
 from bert_tf.tasks.registry import TASKS
 from bert_tf.utils.settings import Settings
 from tests import tiny
 
 MUST = (
-    *("read_data", "create", "to_dict", "lay_out", "decode", "write_answers"),
+    *("read_data", "create", "to_dict", "encode_examples", "decode", "write_answers"),
     *("build_model", "example_losses", "metrics", "read", "answer"),  # of `TrainableTask` and `ServableTask`
 )
 
@@ -46,21 +49,21 @@ def test_a_task_that_lacks_something_cannot_be_made(name):
 def test_what_a_task_has_without_saying_so():
     task = _kind()()
     assert task.identity() == {} and task.labels is None and task.example_method is None and not task.uses_pooler
-    assert task.flags == task.files == () and task.score_answers(None, None) == {}
-    assert task.collected("outputs", {}) == "outputs"
+    assert task.files == () and task.options == RunOptions() and task.score_answers(None, None) == {}
+    assert task.reduce_outputs("outputs", {}) == "outputs"
     with pytest.raises(AssertionError, match="a task has no signature"):
         task.example_answer(None)
 
 
 def test_each_example_counts_one_and_what_fills_up_none():
     task, batch = _Scored(), {"is_real_example": tf.constant([1.0, 0.0, 1.0])}
-    assert float(task.denominators(batch)["examples"]) == 2
-    assert float(task.loss(tf.constant([1, 2, 4]), batch, task.denominators(batch))) == 2.5
+    assert float(task.loss_normalizers(batch)["examples"]) == 2
+    assert float(task.loss(tf.constant([1, 2, 4]), batch, task.loss_normalizers(batch))) == 2.5
 
 
 def test_scores_of_several_files_end_in_their_names():
     outcomes = [_outcome("dev", [2, 3], [1.0, 3.0]), _outcome("dev_mismatched", [2, 4], [0.5, 0.5])]
-    assert _Scored().evaluate(outcomes, Settings({})) == {
+    assert _Scored().evaluate(outcomes) == {
         **{"right": 0.5, "loss": 2.0},
         **{"right_mismatched": 1.0, "loss_mismatched": 0.5},
     }
@@ -71,23 +74,24 @@ def test_scores_of_several_files_end_in_their_names():
 
 
 def test_what_was_scored_is_written_by_tasks_that_say_how(tmp_path):
-    _Scored().write_scored(str(tmp_path), [_outcome("dev", [2], [1.0])], Settings({}))
+    _Scored().write_scored(str(tmp_path), [_outcome("dev", [2], [1.0])])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_length_is_the_trained_model_s_unless_another_is_given():
     trained = TrainedTask(_kind()(), ("text",), 96)
-    values = {"max_seq_length": 128, "other": 1}
-    adopted = _kind().adopted(Settings(values), trained)
-    assert (adopted.max_seq_length, adopted.other) == (96, 1)
-    assert _kind().adopted(Settings(values, ["max_seq_length"]), trained).max_seq_length == 128
+    values = {flag.name: flag.default for flag in FINE_TUNING}
+    values |= {"train_file": None, "eval_file": None, "predict_file": None, "other": 1}
+    settings = with_trained_options(_kind(), Settings(values), trained, None)
+    assert settings.to_dict() == dict(sorted((values | {"max_seq_length": 96}).items()))
+    given = Settings(values, ["max_seq_length"])
+    assert with_trained_options(_kind(), given, trained, None).max_seq_length == 128
 
 
 @pytest.mark.parametrize("kind", TASKS)
 def test_the_tasks_of_the_list_are_whole(kind):
     assert not kind.__abstractmethods__
     assert all(hasattr(kind, name) for name in ("features", "head", "targets"))
-    assert len({flag.name for flag in kind.flags}) == len(kind.flags)
 
 
 def test_the_names_of_tasks_differ():

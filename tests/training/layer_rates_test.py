@@ -76,7 +76,7 @@ def test_no_gradient_is_computed_for_what_is_frozen(plain):
     """The graph of forward and backward has a product more for each kernel, and for the input of each."""
 
     def products(step):
-        denominators = step.task.denominators(_batch())
+        denominators = step.task.loss_normalizers(_batch())
         graph = step._micro_step.get_concrete_function(_batch(), denominators, tf.zeros(2, tf.int32), 1.0).graph
         return sum(op.type in ("MatMul", "BatchMatMulV2") for op in graph.get_operations())
 

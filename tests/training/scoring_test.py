@@ -19,7 +19,7 @@ class _Task:
     def __init__(self, knows_losses=True):
         self.knows_losses, self.rows = knows_losses, None
 
-    def collected(self, outputs, batch):
+    def reduce_outputs(self, outputs, batch):
         return {"all": outputs, "first": outputs[:, 0]}
 
     def example_losses(self, outputs, batch):

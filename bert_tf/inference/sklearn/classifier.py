@@ -63,7 +63,7 @@ class TrainedClassifier:
         """Returns float64 [n, L], asking for `batch_size` texts at a time."""
         self._load()
         task, batching = self._job.task, self._batching
-        rows = task.lay_out(self._tokenizer, as_examples(texts), batching.max_seq_length, False)
+        rows = task.encode_examples(self._tokenizer, as_examples(texts), batching.max_seq_length, False)
         return task.answers(self._job.outputs(batching.scoring(rows, batch_size)))
 
     def save(self, output_dir: str | os.PathLike):
@@ -128,7 +128,7 @@ def train_classifier(
     options |= {"class_weights": class_weights(settings.class_weights, labels, label_ids)}
     task = ClassificationTask(model.config, len(labels), labels=labels, **options)
     examples = as_examples(texts, [labels[place] for place in label_ids])
-    rows = task.lay_out(model.tokenizer, examples, settings.max_seq_length, True)
+    rows = task.encode_examples(model.tokenizer, examples, settings.max_seq_length, True)
     batching = BatchSettings(settings.max_seq_length, settings.bucket_by_length, use_xla)
     with tempfile.TemporaryDirectory() as folder, precision_of(settings.precision), seed_of_weights(settings.seed):
         step = StepConfig(

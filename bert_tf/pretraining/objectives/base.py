@@ -107,19 +107,22 @@ class PretrainingTask(RecordTask):
         model = Pretrainer(self.config, self.next_sentence, self.rematerialize)
         return keras.Model(inputs, model(inputs), name="pretraining")
 
-    def denominators(self, batch):
+    def loss_normalizers(self, batch):
         return {f"{part}_weights": tf.reduce_sum(_weights(part, batch)) for part in self._parts}
 
     def loss_parts(self, outputs, batch, denominators):
         """The mean over the predictions and the mean over the sentences; nothing to predict counts as 0."""
-        sums = self.collected(outputs, batch)  # what is not used of it, the graph leaves out
+        sums = self.reduce_outputs(outputs, batch)  # what is not used of it, the graph leaves out
         return {
             f"{part}_loss": tf.math.divide_no_nan(tf.reduce_sum(sums[f"{part}_loss"]), denominators[f"{part}_weights"])
             for part in self._parts
         }
 
-    def collected(self, outputs, batch):
-        """Returns the sums of losses, correct predictions and weights over each row.
+    def example_losses(self, outputs, batch):
+        return None
+
+    def reduce_outputs(self, outputs, batch):
+        """Returns what `metrics` divides, summed over each row.
 
         Args:
             outputs: of the model.
@@ -137,7 +140,7 @@ class PretrainingTask(RecordTask):
         return sums
 
     def metrics(self, outputs, rows=None):
-        """Returns google-research/bert's results but `global_step`, and ours, of what `collected` kept of all rows.
+        """Returns google-research/bert's results but `global_step`, and ours, of the outputs that were kept.
 
         `loss` is the sum of the two means. Means over nothing are NaN. `masked_lm_perplexity` is e to the power of the
         loss, and `..._accuracy_of_commonest` what always giving the commonest label of these rows would get.

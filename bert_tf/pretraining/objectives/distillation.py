@@ -268,8 +268,8 @@ class DistillationTask(RecordTask):
         )
         return keras.Model(inputs, model(inputs), name="distillation")
 
-    def denominators(self, batch):
-        masked = self._masked_lm.denominators(batch) if self._masked_lm else {}
+    def loss_normalizers(self, batch):
+        masked = self._masked_lm.loss_normalizers(batch) if self._masked_lm else {}
         return masked | {"tokens": tf.reduce_sum(_weights("tokens", batch))}
 
     def loss_parts(self, outputs, batch, denominators):
@@ -282,9 +282,12 @@ class DistillationTask(RecordTask):
             parts[f"{name}_loss"] = tf.math.divide_no_nan(total, denominators[COMPARISONS[name].weights])
         return parts
 
-    def collected(self, outputs, batch):
+    def example_losses(self, outputs, batch):
+        return None
+
+    def reduce_outputs(self, outputs, batch):
         """Returns what `metrics` divides, summed over each row, float32 [B] by name: `..._loss`, and the weights."""
-        masked = self._masked_lm.collected(outputs, batch) if self._masked_lm else {}
+        masked = self._masked_lm.reduce_outputs(outputs, batch) if self._masked_lm else {}
         return masked | {"tokens": tf.reduce_sum(_weights("tokens", batch), 1)} | self._sums(outputs, batch)
 
     def metrics(self, outputs, rows=None):

@@ -156,31 +156,34 @@ class ReplacedTokensTask(RecordTask):
         model = ReplacedTokenPretrainer(self.config, self.generator, self.rematerialize)
         return keras.Model(inputs, model(inputs), name="replaced_tokens")
 
-    def denominators(self, batch):
+    def loss_normalizers(self, batch):
         tokens = tf.reduce_sum(without_padding(batch["input_mask"], batch))
-        return {**self._masked_lm.denominators(batch), "replaced_weights": tokens}
+        return {**self._masked_lm.loss_normalizers(batch), "replaced_weights": tokens}
 
     def loss_parts(self, outputs, batch, denominators):
         sums = tf.reduce_sum(_sums(outputs, batch)["replaced_loss"])
         parts = self._masked_lm.loss_parts(outputs, batch, denominators)
         return {**parts, "replaced_loss": tf.math.divide_no_nan(sums, denominators["replaced_weights"])}
 
-    def collected(self, outputs, batch):
-        """Returns the sums of losses, correct answers and weights of both networks over each row.
+    def example_losses(self, outputs, batch):
+        return None
+
+    def reduce_outputs(self, outputs, batch):
+        """Returns what `metrics` divides, summed over each row.
 
         Args:
             outputs: of the model.
-            batch: with `input_mask` and what `PretrainingTask.collected` asks for.
+            batch: with `input_mask` and what `PretrainingTask.reduce_outputs` asks for.
 
         Returns:
             what that returns of the generator, and float32 [B] by name: replaced_loss; replaced_correct, tokens that
             were told rightly; replaced_weights, all tokens; replaced_tokens, those that were replaced; replaced_told,
             those that were said to be; replaced_found, both.
         """
-        return {**self._masked_lm.collected(outputs, batch), **_sums(outputs, batch)}
+        return {**self._masked_lm.reduce_outputs(outputs, batch), **_sums(outputs, batch)}
 
     def metrics(self, outputs, rows=None):
-        """Returns the scores of both networks, of what `collected` kept of all rows, and `loss`, the sum as trained.
+        """Returns the scores of both networks, of the outputs that were kept, and `loss`, the sum as trained.
 
         `replaced_share` is that of replaced tokens, and `replaced_accuracy_of_commonest` what the answer "never", or
         "always", would get. Precision and recall are 0 where nothing was said to be replaced, or nothing was.
@@ -203,7 +206,7 @@ class ReplacedTokensTask(RecordTask):
 
 
 def _sums(outputs, batch):
-    """Returns the discriminator's part of `collected`."""
+    """Returns the discriminator's part of `reduce_outputs`."""
     logits, weights = outputs["replaced_logits"], without_padding(batch["input_mask"], batch)
     labels, told = outputs["replaced"], tf.cast(logits > 0, tf.float32)
     values = {

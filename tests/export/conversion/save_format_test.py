@@ -21,7 +21,7 @@ from bert_tf.utils.settings import Settings
 from tests import other_envs, tiny
 from tests.export.conversion import models
 from tests.integration.pretraining import support as pretraining
-from tests.scripts import run_programs
+from tests.scripts import at, run_programs
 from tests.tasks.squad import support as squad
 from tests.tasks.tagging import support as tagging
 
@@ -76,7 +76,7 @@ def test_a_form_that_cannot_hold_the_result_is_refused_before_training(tmp_path)
     words = [*TRAIN[:-1], "--train_file=HOME/tags.txt", "--doc_stride=8", "--output_dir=HOME/out"]
     for form, message in (("keras_hub", "must be an encoder or a classifier of texts. Received a model for TokenCl"),
                           ("onnx", "flag --save_format=['onnx']: each must be one of bert_tf, hugg")):  # fmt: skip
-        (result,) = run_programs("run_tagger", [squad.at(tmp_path, [*words, f"--save_format={form}"])])
+        (result,) = run_programs("run_tagger", [at(tmp_path, [*words, f"--save_format={form}"])])
         assert result["status"] == 1 and message in result["log"] and "Traceback" not in result["log"]
         assert not (tmp_path / "out").exists()
 
@@ -104,7 +104,7 @@ def _train(home):
     said = {}
     for program in dict.fromkeys(program for program, _ in CASES.values()):
         cases = {case: words for case, (name, words) in CASES.items() if name == program}
-        lines = [squad.at(home, [*TRAIN, *words, f"--output_dir=HOME/{case}"]) for case, words in cases.items()]
+        lines = [at(home, [*TRAIN, *words, f"--output_dir=HOME/{case}"]) for case, words in cases.items()]
         said |= dict(zip(cases, run_programs(program, lines), strict=True))
     (home / "material").mkdir()
     pretraining.write_material(home / "material", ["train"])

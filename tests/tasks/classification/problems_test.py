@@ -24,7 +24,7 @@ def _loss(task, logits, target):
         task.problem.target: np.concatenate([target, row]),
         "is_real_example": np.array([1.0] * len(target) + [0.0], np.float32),
     }
-    return task.loss(tf.constant(np.concatenate([logits, logits[:1] + 1])), batch, task.denominators(batch))
+    return task.loss(tf.constant(np.concatenate([logits, logits[:1] + 1])), batch, task.loss_normalizers(batch))
 
 
 # torch 2.13 in float64: F.cross_entropy(z, y, weight=w, label_smoothing=s), and for several labels, with
@@ -51,9 +51,9 @@ def test_weights_and_smoothing_are_torch_s(weights, smoothing, one, several):
 def test_weights_add_up_over_the_parts_of_a_batch(problem, target):
     task = _task(problem, class_weights=WEIGHTS, label_smoothing=0.1)
     batch = {"label_ids": target, "is_real_example": np.ones(3, np.float32)}
-    whole = task.denominators(batch)
+    whole = task.loss_normalizers(batch)
     parts = [{name: value[part] for name, value in batch.items()} for part in (slice(0, 1), slice(1, 3))]
-    summed = sum(task.denominators(part)["examples"] for part in parts)
+    summed = sum(task.loss_normalizers(part)["examples"] for part in parts)
     assert float(summed) == pytest.approx(float(whole["examples"]))
     losses = sum(task.loss(z, part, whole) for z, part in zip((TORCH[:1], TORCH[1:]), parts, strict=True))
     assert float(losses) == pytest.approx(float(task.loss(TORCH, batch, whole)), rel=1e-6)

@@ -49,7 +49,7 @@ def test_the_loss_is_the_formula_s(problem):
     assert losses.dtype == weights.dtype == tf.float32 and losses.shape == (3,)
     assert weights.numpy().tolist() == [1, 1, 1]
     np.testing.assert_allclose(losses, expected, rtol=1e-5, atol=1e-7)
-    denominators = task.denominators(batch)
+    denominators = task.loss_normalizers(batch)
     assert float(denominators["examples"]) == 2
     assert float(task.loss(tf.constant(logits), batch, denominators)) == pytest.approx(
         (expected[0] + expected[2]) / 2, rel=1e-5)  # fmt: skip
@@ -151,7 +151,7 @@ def test_the_options_of_training_and_the_temperature_leave_the_scored_loss_alone
     scored, expected = (np.stack(each.example_losses(TORCH, batch)).tolist() for each in (task, plain))
     assert scored == expected
     without = _task("single_label", class_weights=WEIGHTS, label_smoothing=0.1)
-    whole = task.denominators(batch)
+    whole = task.loss_normalizers(batch)
     assert float(task.loss(TORCH, batch, whole)) == float(without.loss(TORCH, batch, whole))
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from bert_tf.cli import run_embedder
-from bert_tf.tasks.embedding_data import read_embedding_data
-from bert_tf.utils.settings import Settings
+from bert_tf.tasks.embedding import EmbeddingTask
+from bert_tf.tasks.options import EmbeddingOptions
 from tests import tiny
+from tests.tasks.support import options
 
 ROWS = [("good film", "a good film", "5", "bad film"), ("music", "people", "0", "story")]
 
@@ -16,7 +16,7 @@ def path(tmp_path):
 
 
 def read(kinds, **given):
-    return read_embedding_data(Settings({f.name: f.default for f in run_embedder.FLAGS} | given, given), kinds).examples
+    return EmbeddingTask.read_data(options(EmbeddingOptions, **given), kinds, None).examples
 
 
 def test_what_a_loss_reads(path):

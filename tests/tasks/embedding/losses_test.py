@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.tasks.embedding_data import LOSS_FUNCTIONS, LossParameters
+from bert_tf.tasks.embedding import LOSS_FUNCTIONS, LossParameters
 
 NUMBERS = LossParameters(temperature=0.1, margin=0.4)
 

@@ -13,8 +13,12 @@ from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
 from tests import tiny
 from tests.conftest import ROOT
-from tests.scripts import assert_same_tensors, at, run_named, run_programs
+from tests.scripts import run_named
 from tests.tasks.multiple_choice import support
+from tests.tasks.program_tests import *  # noqa: F403
+from tests.tasks.program_tests import json_lines, scores_of, table_of
+
+PROGRAM = "run_multiple_choice"
 
 TRAIN = ["--init_checkpoint=HOME/init", "--train_file=HOME/train.jsonl", "--do_train", "--train_batch_size=16",
          "--max_seq_length=20", "--learning_rate=4e-3", "--num_train_epochs=8", "--seed=2"]  # fmt: skip
@@ -22,8 +26,10 @@ ASK = ["--do_eval", "--eval_file=HOME/dev.csv", "--do_predict", "--predict_file=
 CASES = {
     "whole": [*TRAIN, *ASK, "--do_export", "--save_format=huggingface", "--output_dir=HOME/whole"],
     "later": ["--init_checkpoint=HOME/whole", *ASK, "--output_dir=HOME/later"],
-    "theirs": ["--init_checkpoint=HOME/whole/huggingface", "--max_seq_length=20", *ASK, "--output_dir=HOME/theirs"],
-}  # fmt: skip
+}
+LATER = {"later": ("predictions.jsonl", "test_results.tsv", "eval_predictions.tsv")}
+PAGE = ("What it does on dev.csv", "By number of choices", "Most confident errors")
+COLUMNS = ["id", "label", "prediction", "probability", "context"]
 MORE = {
     "options": [*TRAIN, *ASK, "--keep_best=accuracy", "--early_stopping=3", "--layerwise_lr_decay=0.9",
                 "--pack_examples",
@@ -31,6 +37,7 @@ MORE = {
                 "--gradient_accumulation_steps=2", "--output_dir=HOME/options"],
     "lora": [*TRAIN, *ASK, "--lora_rank=2", "--do_export", "--output_dir=HOME/lora"],
     "compiled": [*TRAIN, *ASK, "--use_xla=true", "--output_dir=HOME/compiled"],
+    "theirs": ["--init_checkpoint=HOME/whole/huggingface", "--max_seq_length=20", *ASK, "--output_dir=HOME/theirs"],
     "theirs trained": [*TRAIN, *ASK, "--init_checkpoint=HOME/whole/huggingface", "--num_train_epochs=1",
                        "--learning_rate=1e-9", "--output_dir=HOME/theirs_trained"],
 }  # fmt: skip
@@ -70,23 +77,8 @@ def home(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def results(home):
-    bad = {name: arguments for name, (arguments, _) in BAD.items()}
-    return run_named("run_multiple_choice", home, {**CASES, **bad})
-
-
-@pytest.fixture(scope="module")
 def more(home, results):
     return run_named("run_multiple_choice", home, MORE)
-
-
-def _scores(folder):
-    return {name: float(value) for name, value in (
-        line.split(" = ") for line in (folder / "eval_results.txt").read_text().splitlines())}  # fmt: skip
-
-
-def _lines(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -100,40 +92,24 @@ def _ask(server, *arguments, text=""):
     return subprocess.run([*words, *arguments], cwd=ROOT, input=text, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_it_runs(results, case):
-    assert results[case]["status"] == 0, results[case]["log"]
-
-
 def test_scores_are_of_what_is_written(home, results):
-    scores = _scores(home / "whole")
+    scores = scores_of(home / "whole")
     assert set(scores) == {"eval_accuracy", "eval_loss", "global_step"} and scores["global_step"] == 48
-    header, *rows = (line.split("\t") for line in (home / "whole" / "eval_predictions.tsv").read_text().splitlines())
-    assert header == ["id", "label", "prediction", "probability", "context"] and len(rows) == 24
+    _, rows = table_of(home / "whole")
+    assert len(rows) == 24
     assert scores["eval_accuracy"] == pytest.approx(np.mean([a == b for _, a, b, *_ in rows]))
     assert scores["eval_accuracy"] > 0.8
 
 
-def test_the_page_shows_what_was_chosen(home, results):
-    page = (home / "whole" / "report.html").read_text(encoding="utf-8")
-    assert all(text in page for text in ("What it does on dev.csv", "By number of choices", "Most confident errors"))
-
-
 def test_predictions_have_what_was_asked_and_a_probability_for_each_choice(home, results):
-    said = _lines(home / "whole" / "predictions.jsonl")
+    said = json_lines(home / "whole" / "predictions.jsonl")
     table = [line.split("\t") for line in (home / "whole" / "test_results.tsv").read_text().splitlines()]
-    for question, line, numbers in zip(_lines(home / "ask.jsonl"), said, table, strict=True):
+    for question, line, numbers in zip(json_lines(home / "ask.jsonl"), said, table, strict=True):
         assert list(line) == ["id", "context", "choices", "choice", "probabilities"]
         assert {name: line[name] for name in question} == question
         assert len(line["probabilities"]) == len(question["choices"]) == len(numbers)
         assert sum(line["probabilities"]) == pytest.approx(1) and line["choice"] == np.argmax(line["probabilities"])
         assert list(map(float, numbers)) == line["probabilities"]
-
-
-@pytest.mark.parametrize("case", ["later", "theirs"])
-def test_a_trained_model_is_asked_later_and_in_transformers_form(home, results, case):
-    for name in ("predictions.jsonl", "test_results.tsv", "eval_predictions.tsv"):
-        assert (home / case / name).read_bytes() == (home / "whole" / name).read_bytes()
 
 
 def test_it_is_written_as_the_class_that_chooses(home, results):
@@ -151,7 +127,7 @@ def _check(answers, said):
 
 
 def test_the_served_choices_are_the_scripts(home, results, server):
-    said = _lines(home / "whole" / "predictions.jsonl")
+    said = json_lines(home / "whole" / "predictions.jsonl")
     questions = {name: [line[name] for line in said] for name in ("context", "choices")}
     with Client(f"localhost:{server.port}", "swag") as client:
         _check(client.ask(questions), said)
@@ -160,7 +136,7 @@ def test_the_served_choices_are_the_scripts(home, results, server):
 
 
 def test_over_rest(home, results, server):
-    said = _lines(home / "whole" / "predictions.jsonl")
+    said = json_lines(home / "whole" / "predictions.jsonl")
     most = max(len(line["choices"]) for line in said)
     asked = [
         {"context": line["context"], "choices": line["choices"] + [""] * (most - len(line["choices"]))} for line in said
@@ -172,7 +148,7 @@ def test_over_rest(home, results, server):
 
 
 def test_the_program_asks(home, results, server):
-    said = _lines(home / "whole" / "predictions.jsonl")
+    said = json_lines(home / "whole" / "predictions.jsonl")
     lines = "".join("\t".join([line["context"], *line["choices"]]) + "\n" for line in said)
     done = _ask(server, "--choices", text=lines)
     printed = [json.loads(line) for line in done.stdout.splitlines()]
@@ -196,41 +172,32 @@ def test_the_program_says_what_is_wrong(server, arguments, text, message):
     assert done.returncode == 1 and message in done.stderr and len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input_gets_one_clear_message(home, results, case):
-    result = results[case]
-    assert result["status"] == 1 and BAD[case][1] in result["log"] and "Traceback" not in result["log"], result["log"]
-    assert not (home / "bad").exists() or not list((home / "bad").iterdir())
+@pytest.mark.slow
+@pytest.mark.parametrize("run", MORE)
+def test_all_that_fine_tuning_has_works_for_it(home, more, run):
+    assert more[run]["status"] == 0, more[run]["log"]
+    folder = home / run.replace(" ", "_")
+    assert scores_of(folder)["eval_accuracy"] > 0.5 and (folder / "report.html").exists()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", MORE)
-def test_all_that_fine_tuning_has_works_for_it(home, more, case):
-    assert more[case]["status"] == 0, more[case]["log"]
-    folder = home / case.replace(" ", "_")
-    assert _scores(folder)["eval_accuracy"] > 0.5 and (folder / "report.html").exists()
+def test_a_model_in_transformers_form_answers_alike(home, more):
+    for name in LATER["later"]:
+        assert (home / "theirs" / name).read_bytes() == (home / "whole" / name).read_bytes()
 
 
 @pytest.mark.slow
 def test_training_begins_from_a_head_in_transformers_form(home, more):
     """A rate of nearly nothing: what it had learned is still there."""
-    assert _scores(home / "theirs_trained")["eval_accuracy"] == _scores(home / "whole")["eval_accuracy"]
+    assert scores_of(home / "theirs_trained")["eval_accuracy"] == scores_of(home / "whole")["eval_accuracy"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case, atol", [("options", 0.1), ("lora", 1e-5)])
-def test_what_is_exported_answers_alike(home, more, case, atol):
-    said = _lines(home / case / "predictions.jsonl")
-    with serve(f"{home}/{case}/export", "swag", poll_seconds=0) as server, Client(
+@pytest.mark.parametrize("run, atol", [("options", 0.1), ("lora", 1e-5)])
+def test_what_is_exported_answers_alike(home, more, run, atol):
+    said = json_lines(home / run / "predictions.jsonl")
+    with serve(f"{home}/{run}/export", "swag", poll_seconds=0) as server, Client(
         f"localhost:{server.port}", "swag") as client:  # fmt: skip
         answers = client.ask({name: [line[name] for line in said] for name in ("context", "choices")})
     for line, answer in zip(said, answers, strict=True):
         np.testing.assert_allclose(answer["probabilities"], line["probabilities"], atol=atol)
-
-
-@pytest.mark.slow
-def test_started_again_it_makes_no_step_and_stays_to_the_bit(home, results):
-    arguments = at(home, [a for a in CASES["whole"] if "export" not in a])[:-2]
-    first, again = run_programs("run_multiple_choice", [[*arguments, f"--output_dir={home}/again"]] * 2)
-    assert first["status"] == again["status"] == 0 and "Continuing this run from step 48" in again["log"]
-    assert_same_tensors(home / "whole" / "model.ckpt-48", home / "again" / "model.ckpt-48")

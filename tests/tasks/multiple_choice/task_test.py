@@ -64,7 +64,7 @@ def test_the_loss_is_that_of_a_softmax_over_the_choices_there_are(tokenizer, mod
         values, weights = task.example_losses(logits, batch)
         assert weights.numpy().tolist() == [1] * len(weights)
         losses += values.numpy()[batch["is_real_example"] > 0].tolist()
-        collected.append(task.collected(logits, batch).numpy())
+        collected.append(task.reduce_outputs(logits, batch).numpy())
     order = [i for i in scoring.order.reshape(-1) if i >= 0]
     expected = [-np.log(chances[i][given[i][2]]) for i in order]
     np.testing.assert_allclose(losses, expected, rtol=1e-4, atol=1e-5)

@@ -1,36 +1,107 @@
 """run_squad.py as a user runs it: files in SQuAD's format in, answers and the official scores out, and an export."""
 
 import json
+import re
 
 import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (the export's ops; nothing else here imports them in this process)
 
 from tests import tiny
-from tests.scripts import assert_same_tensors, at, check_continues, run, run_and_kill
-from tests.tasks.squad.support import STRANGE, TRAIN, questions, run_cases, write
+from tests.scripts import assert_same_tensors, at, check_continues, run, run_and_kill, run_named
+from tests.tasks.program_tests import *  # noqa: F403
+from tests.tasks.program_tests import scores_of, table_of
+from tests.tasks.squad.support import STRANGE, TRAIN, questions, write
 
+PROGRAM = "run_squad"
 SCRIPT = "run_squad.py"
 ONE = [*TRAIN, "--train_file=HOME/train.json", "--do_predict", "--predict_file=HOME/dev.json",
        "--num_train_epochs=15", "--save_checkpoints_steps=30"]  # fmt: skip
 TWO = [*TRAIN, "--train_file=HOME/train2.json", "--version_2_with_negative", "--num_train_epochs=15", "--do_eval",
        "--eval_file=HOME/dev2.json", "--do_predict", "--predict_file=HOME/ask.json", "--verbose_logging", "--do_export",
-       "--output_dir=HOME/two"]  # fmt: skip
-ASK = ["--init_checkpoint=HOME/two", "--do_predict", "--predict_file=HOME/ask.json"]
-LATER = [a for a in TRAIN if a != "--do_train" and "init" not in a] + ASK
+       "--output_dir=HOME/whole"]  # fmt: skip
+ASK = ["--init_checkpoint=HOME/whole", "--do_predict", "--predict_file=HOME/ask.json"]
+AGAIN = [a for a in TRAIN if a != "--do_train" and "init" not in a] + ASK
 CASES = {
+    "whole": TWO,
+    "later": [*ASK, "--output_dir=HOME/later"],  # what it was trained with, it remembers
+    "always": [*AGAIN, "--version_2_with_negative=false", "--output_dir=HOME/always"],
+    "another file": ["--do_eval", "--eval_file=HOME/other2.json", "--output_dir=HOME/whole"],
+}
+LATER = {"later": ("predictions.json", "nbest_predictions.json", "null_odds.json")}
+PAGE = ("By length of the right answer", "Worst answers", "Answerable or not")
+COLUMNS = ["id", "answer", "prediction", "probability", "exact", "f1", "question", "context"]
+MORE = {  # for the slow tests
     "one": [*ONE, "--output_dir=HOME/one"],
     "finished": [*ONE, "--output_dir=HOME/one"],
-    "two": TWO,
-    "later": [*ASK, "--output_dir=HOME/later"],  # what it was trained with, it remembers
-    "always": [*LATER, "--version_2_with_negative=false", "--output_dir=HOME/always"],
-    "another file": ["--do_eval", "--eval_file=HOME/other2.json", "--output_dir=HOME/two"],
-}
-MORE = {  # for the slow tests
     "export": ["--init_checkpoint=HOME/one", "--do_export", "--output_dir=HOME/one"],
-    "never": [*LATER, "--version_2_with_negative", "--null_score_diff_threshold=-1000", "--output_dir=HOME/never"],
-    "scored": [*LATER, "--version_2_with_negative", "--predict_file=HOME/dev2.json", "--output_dir=HOME/scored"],
+    "never": [*AGAIN, "--version_2_with_negative", "--null_score_diff_threshold=-1000", "--output_dir=HOME/never"],
+    "scored": [*AGAIN, "--version_2_with_negative", "--predict_file=HOME/dev2.json", "--output_dir=HOME/scored"],
 }
+
+
+GOOD = [*TRAIN, "--train_file=HOME/train.json", "--num_train_epochs=1", "--output_dir=HOME/bad"]
+
+
+def _but(*changes):
+    """Returns GOOD with some flags added or replaced."""
+    names = {change.split("=")[0] for change in changes}
+    return [a for a in GOOD if a.split("=")[0] not in names] + list(changes)
+
+
+def _train(name):
+    return _but(f"--train_file=HOME/{name}.json")
+
+
+_BAD = {
+    "an answer that is not where it says": (
+        _train("shifted"),
+        r"shifted\.json: data\[1\]\.paragraphs\[0\]\.qas\[0\] \(id 'q2'\).*: the context must hold the answer at answ",
+    ),
+    "an id twice": (
+        _train("twice"),
+        r"twice\.json: data\[0\]\.paragraphs\[1\]\.qas\[0\] \(id 'q0'\): every question mu",
+    ),
+    "no JSON": (
+        _train("text"),
+        r"text\.json must be JSON in SQuAD's format\. Received 'the film', which does not parse",
+    ),
+    "a missing key": (
+        _train("keyless"),
+        r"keyless\.json: data\[0\]\.paragraphs\[0\]\.qas\[0\] \(id 'q0'\): .* in which 'answers' is a list\. Received",
+    ),
+    "no question": (_train("empty"), r"empty\.json must hold questions\. Received a file with none"),
+    "a file that is not there": (_train("nowhere"), r"--train_file must be a file\. Received .*nowhere\.json, a path"),
+    "no file": ([a for a in GOOD if "_file" not in a], r"--do_train must have questions\. Received no --train_file;"),
+    "SQuAD 2.0 without its flag": (
+        _train("train2"),
+        r"train2\.json: data\[\d+\].* \(id 'q\d+'\): every question must have an answer, unless --version_2_with_n",
+    ),
+    "a threshold without SQuAD 2.0": (
+        _but("--null_score_diff_threshold=1"),
+        r"--null_score_diff_threshold must come with --version_2_with_negative\. Received it alone",
+    ),
+    "questions that fill the row": (
+        _but("--max_query_length=21"),
+        r"--max_seq_length must be greater than --max_query_length \+ 3, .* Received 24 and 21; raise the first",
+    ),
+    "a stride over the room": (_but("--doc_stride=17"), r"--doc_stride must be from 1 to .*: 16 here\. Received: 17;"),
+    "more than the model's positions": (
+        _but("--max_seq_length=33"),
+        r"--max_seq_length must be at most max_position_em",
+    ),
+    "too few questions": (_but("--train_batch_size=100"), r"Training must have a step at least\. Received 96 examples"),
+    "a classifier's folder": (
+        _but("--output_dir=HOME/other"),
+        r"must be one for question_answering for this\. Received .*other, which holds one for classification",
+    ),
+    "nothing trained": (
+        [a for a in GOOD if a != "--do_train"] + ["--do_predict", "--predict_file=HOME/train.json"],
+        r"There must be a trained model\. Received .*bad, which holds no checkpoint, and .* has no head for this task",
+    ),
+    "layers that the model does not have": (_but("--freeze_layers=3"), r"--freeze_layers must be `all` or a number fr"),
+}
+BAD = {name: (arguments, re.compile(said)) for name, (arguments, said) in _BAD.items()}
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +116,27 @@ def home(tmp_path_factory):
     write(folder / "other2.json", questions(23, 5, answered=0.3), version_2=True)
     asked = questions(20, 4, answered=0.6) + [("is it", context, "", 0) for context in STRANGE.values()]
     write(folder / "ask.json", [*asked, ("", "the film is good", "", 0)], answers=False)
+    _write_broken_files(folder)
     return folder
+
+
+def _write_broken_files(folder):
+    def question(data, article, paragraph):
+        return data[article]["paragraphs"][paragraph]["qas"][0]
+
+    for name, change in {
+        "shifted": lambda data: question(data, 1, 0)["answers"][0].update(answer_start=99),
+        "twice": lambda data: question(data, 0, 1).update(id="q0"),
+        "keyless": lambda data: question(data, 0, 0).pop("answers"),
+        "empty": lambda data: data.clear(),
+    }.items():
+        content = _json(folder / "train.json")
+        change(content["data"])
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    (folder / "text.json").write_text("the film")
+    (folder / "other").mkdir()
+    task = {"task": "classification", "num_labels": 2, "text_inputs": ["text"], "max_seq_length": 16}
+    (folder / "other" / "task.json").write_text(json.dumps(task))
 
 
 def _without_answers_where_impossible(*paths):
@@ -60,34 +151,19 @@ def _without_answers_where_impossible(*paths):
 
 
 @pytest.fixture(scope="module")
-def logs(home):
-    """Returns {case: its log}, of runs one after the other; each leaves its files in a folder of its name."""
-    return _run(home, CASES)
-
-
-@pytest.fixture(scope="module")
-def more(home, logs):
-    return _run(home, MORE)
-
-
-def _run(home, cases):
-    results = dict(zip(cases, run_cases(home, cases.values()), strict=True))
-    for name, result in results.items():
-        assert result["status"] == 0, (name, result["log"])
-    return {name: result["log"] for name, result in results.items()}
-
-
-def _scores(folder, name="eval_results.txt"):
-    lines = (folder / name).read_text().splitlines()
-    return {name: float(value) for name, value in (line.split(" = ") for line in lines)}
+def more(home, results):
+    found = run_named(PROGRAM, home, MORE)
+    assert {result["status"] for result in found.values()} == {0}, found
+    return found
 
 
 def _json(path):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def test_squad_1_is_learned_and_scored(home, logs):
-    scores = _scores(home / "one")
+@pytest.mark.slow
+def test_squad_1_is_learned_and_scored(home, more):
+    scores = scores_of(home / "one")
     assert set(scores) == {"eval_exact", "eval_f1", "eval_total", "global_step"} and scores["global_step"] == 90
     assert scores["eval_total"] == 31 and scores["eval_f1"] >= scores["eval_exact"] > 80
     predictions = _json(home / "one" / "predictions.json")
@@ -101,33 +177,38 @@ def test_squad_1_is_learned_and_scored(home, logs):
         assert all(each["text"] in asked[name][1] and len(each["text"].split()) <= 4 for each in found)
 
 
-def test_the_page_shows_answers_that_were_scored_with_either_flag(home, logs):
-    one, two = ((home / name / "report.html").read_text(encoding="utf-8") for name in ("one", "two"))
-    assert all("By length of the right answer" in page and "Worst answers" in page for page in (one, two))
-    assert "Answerable or not" in two and "Answerable or not" not in one
-    rows = [line.split("\t") for line in (home / "two" / "eval_predictions.tsv").read_text().splitlines()]
-    names = ["id", "answer", "prediction", "probability", "exact", "f1", "question", "context"]
-    assert rows[0] == names and len(rows) == 42 and not (home / "one" / "eval_predictions.tsv").exists()
-    mean = 100 * sum(float(row[5]) for row in rows[1:]) / 41
-    assert mean == pytest.approx(_scores(home / "two")["eval_best_f1"], 1e-3)  # with the threshold that is kept
+@pytest.mark.slow
+def test_the_page_of_squad_1_says_nothing_of_questions_without_answers(home, more):
+    page = (home / "one" / "report.html").read_text(encoding="utf-8")
+    assert all(text in page for text in PAGE[:2]) and PAGE[2] not in page
+    assert not (home / "one" / "eval_predictions.tsv").exists()
 
 
-def test_a_finished_run_started_again_makes_no_step(logs):
-    assert "Continuing this run from step 90: " in logs["finished"] and "  loss " not in logs["finished"]
+def test_the_table_has_the_scores_with_the_threshold_that_is_kept(home, results):
+    _, rows = table_of(home / "whole")
+    mean = 100 * sum(float(row[5]) for row in rows) / 41
+    assert len(rows) == 41 and mean == pytest.approx(scores_of(home / "whole")["eval_best_f1"], 1e-3)
 
 
-def test_squad_2_finds_a_threshold_and_keeps_it(home, logs):
-    scores, task = _scores(home / "two"), _json(home / "two" / "task.json")
+@pytest.mark.slow
+def test_a_finished_run_started_again_makes_no_step(more):
+    log = more["finished"]["log"]
+    assert "Continuing this run from step 90: " in log and "  loss " not in log
+
+
+def test_squad_2_finds_a_threshold_and_keeps_it(home, results):
+    scores, task = scores_of(home / "whole"), _json(home / "whole" / "task.json")
     assert {"eval_HasAns_f1", "eval_NoAns_exact", "eval_best_exact", "eval_total"} < set(scores)
     assert scores["eval_best_f1"] > 75 and scores["eval_best_f1"] >= scores["eval_f1"]
     assert task["null_score_diff_threshold"] == pytest.approx(scores["eval_best_f1_thresh"])
     assert task["text_inputs"] == ["question", "context"] and task["max_answer_length"] == 4
-    assert "Not scored: " in logs["two"] and "q3 'is it': " in logs["two"] and "q3 'is it': " not in logs["later"]
+    trained, later = results["whole"]["log"], results["later"]["log"]
+    assert "Not scored: " in trained and "q3 'is it': " in trained and "q3 'is it': " not in later
 
 
-def test_the_kept_threshold_is_used_unless_another_is_given(home, logs):
-    two, later, always = (_json(home / n / "predictions.json") for n in ("two", "later", "always"))
-    odds, threshold = _json(home / "two" / "null_odds.json"), _json(home / "two" / "task.json")
+def test_the_kept_threshold_is_used_unless_another_is_given(home, results):
+    two, later, always = (_json(home / n / "predictions.json") for n in ("whole", "later", "always"))
+    odds, threshold = _json(home / "whole" / "null_odds.json"), _json(home / "whole" / "task.json")
     assert two == later
     blank = [f"q{20 + list(STRANGE).index('blank')}"]
     assert [name for name, text in always.items() if not text] == blank
@@ -136,17 +217,17 @@ def test_the_kept_threshold_is_used_unless_another_is_given(home, logs):
     assert not (home / "always" / "null_odds.json").exists()
 
 
-def test_another_file_leaves_the_scores_of_the_first_and_the_threshold_that_it_gave(home, logs):
+def test_another_file_leaves_the_scores_of_the_first_and_the_threshold_that_it_gave(home, results):
     message = "eval_results.txt is of dev2.json: the scores of other2.json go to eval_results_other2.txt."
-    assert message in logs["another file"]
-    scores, others = (_scores(home / "two", f"eval_results{suffix}.txt") for suffix in ("", "_other2"))
+    assert message in results["another file"]["log"]
+    scores, others = (scores_of(home / "whole", f"eval_results{suffix}.txt") for suffix in ("", "_other2"))
     assert (scores["eval_total"], others["eval_total"]) == (41, 23)
-    kept = _json(home / "two" / "task.json")["null_score_diff_threshold"]
+    kept = _json(home / "whole" / "task.json")["null_score_diff_threshold"]
     assert kept == pytest.approx(scores["eval_best_f1_thresh"]) and kept != pytest.approx(others["eval_best_f1_thresh"])
-    rows = [line.split("\t") for line in (home / "two" / "eval_predictions_other2.tsv").read_text().splitlines()]
-    assert len(rows) == 24
-    assert sum(float(row[5]) for row in rows[1:]) == pytest.approx(23 * others["eval_f1"] / 100, 1e-3)
-    page = (home / "two" / "report.html").read_text(encoding="utf-8")
+    _, rows = table_of(home / "whole", "eval_predictions_other2.tsv")
+    assert len(rows) == 23
+    assert sum(float(row[5]) for row in rows) == pytest.approx(23 * others["eval_f1"] / 100, 1e-3)
+    page = (home / "whole" / "report.html").read_text(encoding="utf-8")
     assert "What it does on dev2.json" in page and "What it does on other2.json" in page
 
 
@@ -157,8 +238,8 @@ def test_by_a_threshold_that_nothing_reaches_there_is_no_answer(home, more):
 
 @pytest.mark.slow
 def test_a_file_with_answers_is_scored_where_it_is_answered(home, more):
-    scores = _scores(home / "scored")
-    assert scores["eval_f1"] == pytest.approx(_scores(home / "two")["eval_best_f1"])
+    scores = scores_of(home / "scored")
+    assert scores["eval_f1"] == pytest.approx(scores_of(home / "whole")["eval_best_f1"])
 
 
 @pytest.mark.slow
@@ -166,8 +247,8 @@ def test_the_export_of_a_model_without_a_threshold_gives_the_scripts_answers(hom
     _check_served(home, "one")
 
 
-def test_the_export_gives_the_scripts_answers(home, logs):
-    _check_served(home, "two")
+def test_the_export_gives_the_scripts_answers(home, results):
+    _check_served(home, "whole")
 
 
 def _check_served(home, case):
@@ -181,14 +262,14 @@ def _check_served(home, case):
     assert [text.decode() for text in got["answer"]] == [predictions[name] for name in names]
     for context, answer, start, end in zip(contexts, got["answer"], got["start"], got["end"], strict=True):
         assert context[start:end] == answer.decode()
-    if case == "two":
+    if case == "whole":
         odds = _json(home / case / "null_odds.json")
         served = got["null_score"] - got["score"]
         assert served.tolist() == pytest.approx([odds[name] for name in names], abs=1e-4)
 
 
 @pytest.mark.slow
-def test_killed_and_started_again_it_ends_with_the_same_weights_to_the_bit(home, logs):
+def test_killed_and_started_again_it_ends_with_the_same_weights_to_the_bit(home, more):
     arguments = [*at(home, ONE), f"--output_dir={home}/killed"]
     killed = run_and_kill(arguments, 40, SCRIPT)
     check_continues(run(arguments, SCRIPT), killed, every=30)

@@ -6,7 +6,6 @@ import pathlib
 import numpy as np
 
 from tests import tiny
-from tests.scripts import at, run_programs
 
 TRAIN = ["--init_checkpoint=HOME/init", "--do_train", "--train_batch_size=16", "--max_seq_length=24", "--doc_stride=8",
          "--max_query_length=5", "--max_answer_length=4", "--learning_rate=3e-3", "--deterministic"]  # fmt: skip
@@ -54,8 +53,3 @@ def write(path, rows, answers=True, version_2=False):
     articles = [{"title": str(i), "paragraphs": paragraphs[i : i + 2]} for i in range(0, len(paragraphs), 2)]
     pathlib.Path(path).write_text(json.dumps({"version": "test", "data": articles}), encoding="utf-8")
     return path
-
-
-def run_cases(home, cases):
-    """Runs run_squad.py with each list of arguments, all in one process; returns [{"status", "log"}]."""
-    return run_programs("run_squad", [at(home, arguments) for arguments in cases])

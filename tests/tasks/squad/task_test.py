@@ -65,7 +65,7 @@ def test_gradients_are_torch_s(golden):
     task, model, batch, expected = golden
     with tf.GradientTape() as tape:
         outputs = model({name: batch[name] for name in task.features}, training=True)
-        loss = task.loss(outputs, batch, task.denominators(batch))
+        loss = task.loss(outputs, batch, task.loss_normalizers(batch))
     found = tape.gradient(loss, [v.value for v in model.trainable_variables])
     largest = max(np.abs(value).max() for name, value in expected.items() if name.startswith("gradient/"))
     for variable, gradient in zip(model.trainable_variables, found, strict=True):
@@ -79,7 +79,7 @@ def test_rows_that_fill_up_a_batch_do_not_count(golden):
     task, model, batch, expected = golden
     batch = batch | {"is_real_example": np.array([1, 0, 0, 1], np.float32)}
     outputs = model({name: batch[name] for name in task.features})
-    loss = float(task.loss(outputs, batch, task.denominators(batch)))
+    loss = float(task.loss(outputs, batch, task.loss_normalizers(batch)))
     assert loss == pytest.approx((expected["losses"][0] + expected["losses"][3]) / 2, rel=TOLERANCE)
 
 
@@ -111,6 +111,7 @@ def _rows(n, seed=0):
     return Tokenized(pieces, np.cumsum([0, *lengths]), {"start_positions": starts, "end_positions": starts + 1})
 
 
+@pytest.mark.slow  # run_squad_test trains one too
 def test_a_tiny_model_learns_and_what_is_kept_does_not_depend_on_the_batches(tmp_path):
     examples = _rows(64)
     task = QuestionAnsweringTask(tiny.config(), n_best_size=3, max_answer_length=5)

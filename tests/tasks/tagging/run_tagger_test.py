@@ -10,8 +10,12 @@ from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
 from bert_tf.tasks.tagging_columns import read_columns
 from tests import tiny
-from tests.scripts import assert_same_tensors, at, run_named, run_programs
+from tests.scripts import at, run_named, run_programs
+from tests.tasks.program_tests import *  # noqa: F403
+from tests.tasks.program_tests import json_lines, scores_of, table_of
 from tests.tasks.tagging import support
+
+PROGRAM = "run_tagger"
 
 TRAIN = ["--init_checkpoint=HOME/init", "--train_file=HOME/train.txt", "--do_train", "--train_batch_size=16",
          "--max_seq_length=16", "--doc_stride=6", "--learning_rate=4e-3", "--num_train_epochs=12",
@@ -22,6 +26,9 @@ CASES = {
     "later": ["--init_checkpoint=HOME/whole", *ASK, "--output_dir=HOME/later"],  # it remembers how it was trained
     "another file": ["--do_eval", "--eval_file=HOME/train.txt", "--output_dir=HOME/whole"],
 }  # fmt: skip
+LATER = {"later": ("predictions.jsonl", "predictions.txt", "eval_predictions.txt")}
+PAGE = ("What it does on dev.jsonl", "Kinds of errors", "no entity", "QUAL")
+COLUMNS = ["id", "tags", "predicted_tags", "probability", "text"]
 MORE = {  # for the slow tests
     "frozen": [*TRAIN, *ASK, "--do_export", "--features=weighted_sum_all", "--lstm_units=16", "--learning_rate=1e-2",
                "--output_dir=HOME/frozen", "--keep_optimizer"],
@@ -47,10 +54,6 @@ BAD = {  # case -> arguments, what the message says
     "lora": ([*FROZEN, "--lora_rank=2", OUT],
              "--features must come without --lora_rank, which is about training the encoder. Received --features=last "
              "and --lora_rank=2"),
-    "rates": ([*FROZEN, "--layerwise_lr_decay=0.9", OUT], "--features must come without --layerwise_lr_decay"),
-    "unfrozen": ([*FROZEN, "--freeze_layers=1", OUT], "--features must come without --freeze_layers"),
-    "random": ([*FROZEN[1:], "--bert_config_file=HOME/init/bert_config.json", "--vocab_file=HOME/init/vocab.txt", OUT],
-               "--features must come with --init_checkpoint. Received --features=last alone"),
     "shallow": ([*TRAIN, "--features=concat_last_4", OUT],
                 "--features=concat_last_4 must come with a model of 4 layers at least. Received a model of 2"),
     "adapters": ([*TRAIN, "--lstm_units=8", "--lora_rank=2", OUT],
@@ -86,32 +89,12 @@ def home(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def results(home):
-    """{case: {"status", "log"}} of all command lines, run one after the other in one process."""
-    return run_named("run_tagger", home, {**CASES, **{name: arguments for name, (arguments, _) in BAD.items()}})
-
-
-@pytest.fixture(scope="module")
 def more(home):
     return run_named("run_tagger", home, MORE)
 
 
-def _scores(folder):
-    return {name: float(value) for name, value in (
-        line.split(" = ") for line in (folder / "eval_results.txt").read_text().splitlines())}  # fmt: skip
-
-
-def _lines(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_it_runs(results, case):
-    assert results[case]["status"] == 0, results[case]["log"]
-
-
 def test_scores_are_conllevals_of_the_columns_that_are_written(home, results):
-    scores = _scores(home / "whole")
+    scores = scores_of(home / "whole")
     rows = [block.splitlines() for block in (home / "whole" / "eval_predictions.txt").read_text().split("\n\n")]
     golds, predictions = ([[line.split()[side] for line in block] for block in rows] for side in (1, 2))
     for name, value in entities.score_entities(golds, predictions).items():
@@ -127,17 +110,13 @@ def test_the_tags_of_another_file_have_other_names(home, results):
     assert "eval_f1 = " in scores and scores != (home / "whole" / "eval_results.txt").read_text()
 
 
-def test_the_page_and_a_table_show_what_was_tagged(home, results):
-    page = (home / "whole" / "report.html").read_text(encoding="utf-8")
-    assert all(text in page for text in ("What it does on dev.jsonl", "Kinds of errors", "no entity", "QUAL"))
-    header, *rows = (line.split("\t") for line in (home / "whole" / "eval_predictions.tsv").read_text().splitlines())
-    assert header == ["id", "tags", "predicted_tags", "probability", "text"]
+def test_the_table_has_the_tags_of_the_columns(home, results):
     columns = read_columns(home / "whole" / "eval_predictions.txt")  # the last column: what was predicted
-    assert [row[2].split() for row in rows] == columns.tags
+    assert [row[2].split() for row in table_of(home / "whole")[1]] == columns.tags
 
 
 def test_predictions_as_columns_and_as_entities_agree(home, results):
-    asked, said = _lines(home / "ask.jsonl"), _lines(home / "whole" / "predictions.jsonl")
+    asked, said = json_lines(home / "ask.jsonl"), json_lines(home / "whole" / "predictions.jsonl")
     columns = read_columns(home / "whole" / "predictions.txt")
     for sentence, line, words, tags in zip(asked, said, columns.words, columns.tags, strict=True):
         assert line["text"] == " ".join(sentence["tokens"]) and len(words) == len(tags) == len(sentence["tokens"])
@@ -147,25 +126,17 @@ def test_predictions_as_columns_and_as_entities_agree(home, results):
             assert line["text"][entity["start"] : entity["end"]] == entity["text"]
 
 
-def test_a_trained_model_is_asked_as_it_was_trained(home, results):
-    _check_the_same(home / "whole", home / "later")
-
-
-def _check_the_same(trained, asked):
-    for name in ("predictions.jsonl", "predictions.txt", "eval_predictions.txt"):
-        assert (asked / name).read_bytes() == (trained / name).read_bytes()
-
-
 @pytest.mark.slow
 def test_a_frozen_encoder_stays_and_its_bilstm_learns(home, more):
     assert {result["status"] for result in more.values()} == {0}, more
     weights, begun = read_tensors(f"{home}/frozen/model.ckpt-80"), read_tensors(f"{home}/init/bert_model.ckpt")
     assert all((weights[name] == begun[name]).all() for name in begun)
-    assert weights["tagger/layer_sum/layer_weights"].any() and _scores(home / "frozen")["eval_f1"] > 0.7
+    assert weights["tagger/layer_sum/layer_weights"].any() and scores_of(home / "frozen")["eval_f1"] > 0.7
     assert {name.rsplit("/", 1)[0] for name in weights if name.endswith("/adam_m")} == {
         name for name in weights if name.startswith("tagger/") and "adam" not in name
     }
-    _check_the_same(home / "frozen", home / "frozen_later")
+    for name in LATER["later"]:
+        assert (home / "frozen_later" / name).read_bytes() == (home / "frozen" / name).read_bytes()
     _check_served(home / "frozen")
 
 
@@ -174,7 +145,7 @@ def test_the_served_entities_are_the_scripts(home, results):
 
 
 def _check_served(folder):
-    said = _lines(folder / "predictions.jsonl")
+    said = json_lines(folder / "predictions.jsonl")
     with serve(f"{folder}/export", "tags") as server, Client(f"localhost:{server.port}", "tags") as client:
         served = client.ask({"text": [line["text"] for line in said]})
         assert client.ask({"text": ["the people is"]})[0].keys() == {"entities"}
@@ -193,21 +164,6 @@ def test_all_that_fine_tuning_has_works_for_it(home):
     assert 'aria-label="f1_FLAW"' in (home / "options" / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input_gets_one_clear_message(home, results, case):
-    result = results[case]
-    assert result["status"] == 1 and BAD[case][1] in result["log"] and "Traceback" not in result["log"], result["log"]
-    assert not (home / "bad").exists() or not list((home / "bad").iterdir())
-
-
-@pytest.mark.slow
-def test_started_again_it_makes_no_step_and_stays_to_the_bit(home, results):
-    arguments = at(home, [a for a in CASES["whole"] if "export" not in a])[:-1]
-    first, again = run_programs("run_tagger", [[*arguments, f"--output_dir={home}/again"]] * 2)
-    assert first["status"] == again["status"] == 0 and "Continuing this run from step 80" in again["log"]
-    assert_same_tensors(home / "whole" / "model.ckpt-80", home / "again" / "model.ckpt-80")
-
-
 @pytest.mark.slow
 def test_a_frozen_encoder_goes_with_all_that_is_not_about_it(home):
     options = ["--precision=mixed_bfloat16", "--gradient_accumulation_steps=2", "--keep_best=f1",
@@ -218,7 +174,7 @@ def test_a_frozen_encoder_goes_with_all_that_is_not_about_it(home):
         line = [*TRAIN, *ASK, *options, f"--use_xla={xla}", f"--output_dir={out}"]
         line = at(home, line)
         first, again = run_programs("run_tagger", [line, line])
-        assert first["status"] == 0 and _scores(home / f"frozen-{xla}")["eval_f1"] > 0.7, first["log"]
+        assert first["status"] == 0 and scores_of(home / f"frozen-{xla}")["eval_f1"] > 0.7, first["log"]
         assert again["status"] == 0 and "Continuing this run from step 80" in again["log"]
         (saved,) = (home / f"frozen-{xla}" / "bert_tf").glob("*.index")
         assert "tagger/lstm_1/recurrent_kernel" in read_tensors(str(saved).removesuffix(".index"))

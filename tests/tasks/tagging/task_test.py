@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from bert_tf.evaluation import entities
 from bert_tf.tasks.base import SplitPredictions
-from bert_tf.tasks.tagging import TaggingTask, list_tags
+from bert_tf.tasks.options import TaggingOptions
+from bert_tf.tasks.tagging import TaggingTask, check_frozen, list_tags
 from bert_tf.tasks.tagging_columns import TaggedExamples, text_of
 from bert_tf.tasks.tagging_words import sentence_rows
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -17,6 +18,7 @@ from bert_tf.training.loop import RunConfig
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.trainer import Trainer
 from tests import tiny
+from tests.tasks.support import options
 from tests.tasks.tagging import support
 
 LABELS = ["B-FLAW", "B-QUAL", "I-FLAW", "I-QUAL", "O"]
@@ -34,6 +36,26 @@ def examples(sentences) -> TaggedExamples:
 
 def _task(**options):
     return TaggingTask(tiny.config(), LABELS, **options)
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"lora_rank": 2}, r"without `lora_rank`, which is about .* Received `features=last` and `lora_rank=2`"),
+        ({"layerwise_lr_decay": 0.9}, "`features` must come without `layerwise_lr_decay`"),
+        ({"freeze_layers": "1"}, "`features` must come without `freeze_layers`"),
+        ({"unfreeze_epochs": 1.0}, "`features` must come without `unfreeze_epochs`"),
+        ({"reinit_layers": 1}, "`features` must come without `reinit_layers`"),
+        ({"rematerialize": True}, "`features` must come without `rematerialize`"),
+        ({"init_checkpoint": None}, "`features` must come with `init_checkpoint`. Received `features=last` alone"),
+    ],
+)
+def test_a_frozen_encoder_is_neither_trained_nor_random(given, message):
+    usual = {"features": "last", "init_checkpoint": "some"}
+    check_frozen(options(TaggingOptions, **usual))
+    check_frozen(options(TaggingOptions, **{**usual, **given, "features": None}))
+    with pytest.raises(ValueError, match=message):
+        check_frozen(options(TaggingOptions, **{**usual, **given}))
 
 
 def test_each_type_has_both_of_its_tags():
@@ -119,21 +141,22 @@ def test_the_loss_is_the_mean_over_the_words_that_speak():
     chances = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     each = [-np.log(chances[r, c, t]) for r, c, t in ((0, 1, 0), (0, 2, 4), (1, 1, 2))]
     task = _task()
-    assert float(task.loss(logits, batch, task.denominators(batch))) == pytest.approx(np.mean(each), rel=1e-5)
+    assert float(task.loss(logits, batch, task.loss_normalizers(batch))) == pytest.approx(np.mean(each), rel=1e-5)
     losses, words = task.example_losses(logits, batch)
     assert words.numpy().tolist() == [2, 1, 3]
     np.testing.assert_allclose(losses[:2], [sum(each[:2]), each[2]], rtol=1e-5)
     weights = (2.0, 1.0, 3.0, 1.0, 0.5)
     weighed = _task(class_weights=weights)
     expected = (2.0 * each[0] + 0.5 * each[1] + 3.0 * each[2]) / 5.5
-    assert float(weighed.loss(logits, batch, weighed.denominators(batch))) == pytest.approx(expected, rel=1e-5)
+    assert float(weighed.loss(logits, batch, weighed.loss_normalizers(batch))) == pytest.approx(expected, rel=1e-5)
     np.testing.assert_allclose(weighed.example_losses(logits, batch)[0], losses)  # runs may be compared
 
 
+@pytest.mark.slow  # run_tagger_test trains one too, and holds its scores against the columns that it writes
 def test_a_tiny_model_learns_and_its_scores_are_conllevals(tokenizer, tmp_path):
     keras.utils.set_random_seed(0)
     given, task, batching = examples(support.sentences(64)), _task(doc_stride=6), BatchSettings(16)
-    rows = task.lay_out(tokenizer, given, 16, True)
+    rows = task.encode_examples(tokenizer, given, 16, True)
     job = Trainer(task, RunConfig(str(tmp_path), 16, 120, 10, 4e-3))
     job.train(batching.training(rows, job.run))
     scores, outputs = job.scores(batching.scoring(rows, 16)), job.outputs(batching.scoring(rows, 16))
@@ -152,8 +175,8 @@ def test_entities_are_those_of_conlleval_whatever_the_tags(tokenizer):
     features, words = task.read(tokenizer, [tf.constant(texts)], 32)
     logits = tf.constant(rng.normal(size=(*features["input_ids"].shape, len(LABELS))), tf.float32)
     served = {name: values.numpy() for name, values in task.answer(logits, words).items()}
-    best = {name: values.numpy() for name, values in task.collected(logits, None).items()}
-    rows = dataclasses.replace(task.lay_out(tokenizer, given, 32, False))
+    best = {name: values.numpy() for name, values in task.reduce_outputs(logits, None).items()}
+    rows = dataclasses.replace(task.encode_examples(tokenizer, given, 32, False))
     for i, tags in enumerate(rows.origin.take(np.array(LABELS, object)[best["tag"]], "O")):
         spans, expected = text_of(given.words[i])[1], entities.parse_entities(tags)
         assert served["entity_count"][i] == len(expected)

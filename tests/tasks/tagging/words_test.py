@@ -95,7 +95,7 @@ def test_a_stride_that_leaves_gaps_is_refused(tokenizer):
         word_rows(tokenizer, ["the film"], 6, 5)
 
 
-@pytest.mark.parametrize("kind", ["byte_bpe", "unigram"])
+@pytest.mark.parametrize("kind", ["byte_bpe", pytest.param("unigram", marks=pytest.mark.slow)])
 def test_words_of_other_tokenizers(kind):
     path, family = pathlib.Path(__file__).parents[2] / "goldens" / "tokenizers" / kind, families.with_tokenizer(kind)
     tokenizer = read_tokenizer(path, family, family.template)

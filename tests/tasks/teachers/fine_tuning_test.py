@@ -13,11 +13,10 @@ from bert_tf.checkpoints.loading import load_description, save_description
 from bert_tf.checkpoints.tf1 import read_tensors, write_tf1
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.distillation import with_teacher
+from bert_tf.tasks.distillation import TeacherOptions, with_teacher
 from bert_tf.tasks.registry import save_task
 from bert_tf.tasks.tagging import TaggingTask
 from bert_tf.training.history import read_history
-from bert_tf.utils.settings import Settings
 from tests import tiny
 from tests.harness import randomize
 from tests.integration.pretraining.support import results
@@ -26,7 +25,6 @@ from tests.scripts import run_programs
 pytestmark = pytest.mark.slow
 
 LABELS = ["bad", "good", "so-so"]
-SETTINGS = {"do_train": True, "max_seq_length": 16, "distillation_temperature": 2.0, "distillation_weight": 0.25}
 FEATURES = ("input_ids", "input_mask", "segment_ids")
 
 
@@ -62,10 +60,10 @@ def home(tmp_path_factory):
     return home
 
 
-def _taught(home, name, **changes):
+def _taught(home, name):
     task = ClassificationTask(tiny.config(), 3, labels=LABELS)
-    settings = Settings({**SETTINGS, "teacher": os.fspath(home / name), **changes}, changes)
-    return task, *with_teacher(task, load_description([home / "base"]), settings)
+    options = TeacherOptions(os.fspath(home / name), distillation_weight=0.25, do_train=True, max_seq_length=16)
+    return task, *with_teacher(task, load_description([home / "base"]), options)
 
 
 @pytest.fixture(scope="module")
@@ -87,19 +85,19 @@ def test_the_loss_is_that_of_the_labels_and_that_of_the_teacher(home, taught):
     inputs = {name: batch[name] for name in FEATURES}
     outputs, answers = model(inputs), teacher(inputs)
     batch["is_real_example"] = tf.constant([1, 1, 1, 0, 1, 1, 1, 1], tf.float32)
-    far = task.soft_losses(outputs, answers, batch, 2.0).numpy()
-    parts = taught.loss_parts(outputs, batch, taught.denominators(batch))
-    own = task.loss(outputs, batch, task.denominators(batch))
+    far = task.distillation_losses(outputs, answers, batch, 2.0).numpy()
+    parts = taught.loss_parts(outputs, batch, taught.loss_normalizers(batch))
+    own = task.loss(outputs, batch, task.loss_normalizers(batch))
     assert float(parts["label_loss"]) == pytest.approx(float(own), rel=1e-6)
     assert float(parts["teacher_loss"]) == pytest.approx(np.delete(far, 3).mean(), rel=1e-4)
-    loss = float(taught.loss(outputs, batch, taught.denominators(batch)))
+    loss = float(taught.loss(outputs, batch, taught.loss_normalizers(batch)))
     assert loss == pytest.approx(0.75 * float(parts["label_loss"]) + 0.25 * float(parts["teacher_loss"]), rel=1e-6)
     assert re.fullmatch(r"SHA-256 \w{16}", identity["teacher"]) and identity["distillation_weight"] == 0.25
 
 
 def test_labels_are_known_by_their_names(home, taught):
     batch, (task, one, identity), (_, other, others) = _batch(), taught, _taught(home, "swapped")
-    outputs, denominators = task.build_model()({name: batch[name] for name in FEATURES}), task.denominators(batch)
+    outputs, denominators = task.build_model()({name: batch[name] for name in FEATURES}), task.loss_normalizers(batch)
     parts = [float(each.loss_parts(outputs, batch, denominators)["teacher_loss"]) for each in (one, other)]
     assert parts[0] == pytest.approx(parts[1], rel=1e-5) and identity["teacher"] != others["teacher"]
 
