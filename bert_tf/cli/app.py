@@ -16,7 +16,6 @@ from bert_tf.utils.files import check_exists
 from bert_tf.utils.names import OF_TRAINING
 from bert_tf.utils.progress import erased, use_bars
 from bert_tf.utils.settings import Flag, Settings
-from bert_tf.utils.tf_log_filter import left_out
 
 # === Given files ===
 # The files that a command names are there: that is found out before TensorFlow is imported, which takes 5 s.
@@ -258,9 +257,7 @@ def _run_main(program, settings, words):
             raise ValueError(f"Everything must be given as --flag=value. Received: {' '.join(words)}")
         check_actions(settings, program.FLAGS)
         check_files(settings)
-        # Several workers, and a TPU, must join before TensorFlow is used for anything.
-        with left_out(warm_up=strategy_name(settings) in ("default", "mirrored")):
-            program.main(settings, *([words] if takes_texts else []))
+        program.main(settings, *([words] if takes_texts else []))
     except Exception as error:
         if not _tell(error, settings):
             raise

@@ -25,7 +25,6 @@ from typing import Any
 
 from bert_tf.utils import resources
 from bert_tf.utils.settings import Flag, command_line
-from bert_tf.utils.tf_log_filter import is_greeting
 
 # === Doctor ===
 # Flags of the doctor.
@@ -174,7 +173,7 @@ def _ending(status):
 
 def _tail(said):
     lines = [line for line in map(bytes.strip, said.splitlines()) if line]
-    told = [line.decode("utf-8", "replace") for line in lines if not is_greeting(line, _LEVEL, has_gpu=True)]
+    told = [line.decode("utf-8", "replace") for line in lines if not re.match(rb"[IW]\d{4} |WARNING: All log", line)]
     return " / ".join(told)[-_TOLD:]
 
 

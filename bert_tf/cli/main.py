@@ -127,6 +127,7 @@ def start(name: str, words: Sequence[str] | None = None):
         name: one of `PROGRAMS`.
         words: its flags and arguments; None: those of this process, a script that stands for the program.
     """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # no information and no warnings of TensorFlow's C++
     with end_quietly_when_closed():
         try:
             from bert_tf.cli import app

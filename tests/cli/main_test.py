@@ -1,6 +1,7 @@
 """How programs are started, what their flags become, and how errors that a user can mend end."""
 
 import ast
+import os
 import pathlib
 import subprocess
 import sys
@@ -127,6 +128,37 @@ def test_a_mistake_is_one_message_in_flags():
     refused = start("score_squad", "--data_file=none.json", "--predictions_file=none.json", "superfluous")
     assert refused.returncode == 1 and "Traceback" not in refused.stderr
     assert "Error: Everything must be given as --flag=value. Received: superfluous" in refused.stderr
+
+
+def start_program(statement, environment=None, path=ROOT):
+    """Starts, in a process of its own, a program whose `main` is one statement; modules in `path` come first."""
+    code = (
+        f"import os, sys, types; sys.path.insert(0, {os.fspath(path)!r})\n"
+        "from bert_tf.cli import main\n"
+        "def of_mine(settings):\n"
+        f"    {statement}\n"
+        "program = types.SimpleNamespace(__doc__='It is mine.', FLAGS=(), main=of_mine)\n"
+        "main.importlib.import_module = lambda name: program\n"
+        "main.start('split', [])\n"
+    )
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, env=environment)
+
+
+@pytest.mark.parametrize("given", [None, "0"])
+def test_programs_set_the_level_of_tensorflow_s_log_unless_the_user_has(given):
+    environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    environment |= {"TF_CPP_MIN_LOG_LEVEL": given} if given else {}
+    done = start_program("print(os.environ['TF_CPP_MIN_LOG_LEVEL'])", environment)
+    assert done.stdout == f"{given or 2}\n", done.stderr
+
+
+@pytest.mark.parametrize(("end", "status"), [("os.abort()", -6), ("raise ImportError('libcudart')", 1)])
+def test_the_last_words_of_an_import_that_ends_the_process_are_shown(tmp_path, end, status):
+    source = f"import os\nos.write(2, b'F0000 The library was compiled to use AVX')\n{end}\n"
+    (tmp_path / "tensorflow.py").write_text(source, encoding="utf-8")
+    done = start_program("import tensorflow", path=tmp_path)
+    assert done.returncode == status and "F0000 The library was compiled to use AVX" in done.stderr
+    assert ("ImportError: libcudart" in done.stderr) == (status == 1)
 
 
 def read(*words):
