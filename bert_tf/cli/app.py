@@ -15,7 +15,7 @@ from bert_tf.cli.main import is_output_closed
 from bert_tf.utils.files import check_exists
 from bert_tf.utils.names import OF_TRAINING
 from bert_tf.utils.progress import erased, use_bars
-from bert_tf.utils.settings import Flag, Settings
+from bert_tf.utils.settings import NO_EFFECT, Flag, Settings
 
 # === Given files ===
 # The files that a command names are there: that is found out before TensorFlow is imported, which takes 5 s.
@@ -101,8 +101,6 @@ def prepare(settings: Settings):
 
 
 _TPU_ADDRESS = ("tpu_name", "tpu_zone", "gcp_project", "master")  # where the TPU of --distribution_strategy=tpu is
-_NO_EFFECT = ("num_tpu_cores", "iterations_per_loop")
-NO_EFFECT = "No effect here."  # the help of a flag that is only there because google-research/bert has it
 _ACTIONS = ("do_train", "do_eval", "do_predict", "do_export", "dry_run")
 _LOST = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError", "FailedPreconditionError")
 
@@ -233,7 +231,8 @@ def _defined(values, table, program):
     define(values, table)
     try:
         for flag in table:
-            values.register_key_flag_for_module(sys.argv[0], values[flag.name])  # so that --help shows them
+            if flag.has_effect:  # --help shows what is registered so
+                values.register_key_flag_for_module(sys.argv[0], values[flag.name])
         main.__doc__ = program.__doc__.replace("%", "%%")
         values.set_gnu_getopt(takes_texts)  # flags may come after texts; what follows "--" is all text
         yield
@@ -251,7 +250,7 @@ def _run_main(program, settings, words):
     logging.get_absl_handler().setFormatter(_Formatter(names))
     use_bars()
     takes_texts = getattr(program, "TAKES_TEXTS", False)
-    warn_of_ignored(settings, [flag.name for flag in program.FLAGS if flag.help == NO_EFFECT])
+    warn_of_ignored(settings, program.FLAGS)
     try:
         if words and not takes_texts:
             raise ValueError(f"Everything must be given as --flag=value. Received: {' '.join(words)}")
@@ -277,12 +276,15 @@ def _continuation(settings):
     return "starts over; what was half-made is removed"
 
 
-def warn_of_ignored(settings: Settings, without_effect: Iterable[str] = ()):
-    """Says once which flags of the command line have no effect: `without_effect`, and what is for other devices."""
+def warn_of_ignored(settings: Settings, table: Iterable[Flag]):
+    """Says once which flags of the command line have no effect: those that never have, and those of other devices.
+
+    Flags that give their reason in their help are left to their program.
+    """
     strategy = strategy_name(settings)
-    names = _NO_EFFECT if strategy == "tpu" else _NO_EFFECT + _TPU_ADDRESS
+    names = () if strategy == "tpu" else _TPU_ADDRESS
     names += () if strategy == "multi_worker" else ("worker_hosts", "task_index")
-    names = dict.fromkeys((*names, *without_effect))
+    names = dict.fromkeys((*names, *(flag.name for flag in table if flag.help == f"{NO_EFFECT}.")))
     if given := [name for name in names if name in settings.given]:
         logging.warning("These flags have no effect here: %s.", ", ".join(f"--{name}" for name in given))
 

@@ -2,7 +2,7 @@
 
 from bert_tf.utils import names
 from bert_tf.utils.names import PREDICTION_ORDERS
-from bert_tf.utils.settings import Flag, Settings, with_attributes
+from bert_tf.utils.settings import NO_EFFECT, Flag, Settings, with_attributes
 
 # === Devices ===
 # Flags of devices: on what a run computes.
@@ -24,8 +24,8 @@ GOOGLE_TPU = (
     Flag("tpu_zone", None, "Its zone; default: this machine's."),
     Flag("gcp_project", None, "Its project; default: this machine's."),
     Flag("master", None, "Its address, instead of --tpu_name."),
-    Flag("num_tpu_cores", 8, "No effect here.", "integer"),
-    Flag("iterations_per_loop", 1000, "No effect here.", "integer"),
+    Flag("num_tpu_cores", 8, f"{NO_EFFECT}.", "integer"),
+    Flag("iterations_per_loop", 1000, f"{NO_EFFECT}.", "integer"),
 )
 
 

@@ -1,8 +1,10 @@
 """How programs are started, what their flags become, and how errors that a user can mend end."""
 
 import ast
+import importlib
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import types
@@ -122,6 +124,20 @@ def test_help_shows_the_docstring_and_the_flags_without_tensorflow():
     shown = start("score_squad", "--help")
     assert shown.stdout.startswith("Scores answers to SQuAD as the official scripts do")
     assert "--predictions_file: The answers to score" in shown.stdout and not shown.stderr
+
+
+@pytest.mark.parametrize("name, taken", [("run_classifier", "num_tpu_cores"), ("serve", "num_tflite_pools")])
+def test_help_leaves_out_flags_without_effect(name, taken):
+    table = importlib.import_module(f"bert_tf.cli.{name}").FLAGS
+    shown = set(re.findall(r"^  --(?:\[no\])?(\w+):", start(name, "--help").stdout, re.MULTILINE))
+    assert shown == {flag.name for flag in table} - {flag.name for flag in table if flag.help.startswith("No effect")}
+    assert taken in {flag.name for flag in table} - shown
+
+
+def test_flags_without_effect_are_named_once(caplog):
+    table = [*TABLE, Flag("cores", 8, "No effect here.", "integer"), Flag("pools", 0, "No effect here: none.")]
+    app.warn_of_ignored(Settings({flag.name: flag.default for flag in table}, ["size", "cores", "pools"]), table)
+    assert [record.getMessage() for record in caplog.records] == ["These flags have no effect here: --cores."]
 
 
 def test_a_mistake_is_one_message_in_flags():
