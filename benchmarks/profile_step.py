@@ -21,8 +21,9 @@ import tensorflow as tf
 import training_workers
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from bert_tf.data.features import ENCODER_INPUTS, fake_batch
+from bert_tf.data.features import ENCODER_INPUTS
 from bert_tf.models.config import EncoderConfig
+from tests.fake_batches import fake_batch
 
 _STEPS = 5
 

@@ -141,29 +141,13 @@ def find_fault(tags: Sequence[str], scheme: str) -> Fault | None:
     Raises:
         ValueError: an unknown scheme, or an unknown tag.
     """
-    _check_scheme(scheme, "scheme")
+    _check_scheme(scheme)
     pairs = [_OUTSIDE, *map(split_tag, tags), _OUTSIDE]
     around = [None, *tags, None]  # as an error shows them; None is beyond the sentence
     for i in range(1, len(pairs) - 1):
         if reason := _reason(pairs[i - 1 : i + 2], around[i - 1], around[i + 1], scheme):
             return Fault(i - 1, reason)
     return None
-
-
-def convert(tags: Sequence[str], scheme_from: str, scheme_to: str) -> list[str]:
-    """Returns the tags of a sentence in another scheme; the same entities.
-
-    Raises:
-        ValueError: an unknown scheme or tag, or `tags` do not follow `scheme_from`.
-    """
-    _check_scheme(scheme_from, "scheme_from")
-    _check_scheme(scheme_to, "scheme_to")
-    if fault := find_fault(tags, scheme_from):
-        raise ValueError(
-            f"The tags must follow {scheme_from} (`scheme_from`). Received {tags[fault.index]!r} at index "
-            f"{fault.index}, {fault.reason}; correct it, or name another scheme."
-        )
-    return tags_of(parse_entities(tags), len(tags), scheme_to)
 
 
 def tags_of(chunks: Sequence[Entity], length: int, scheme: str) -> list[str]:
@@ -177,7 +161,7 @@ def tags_of(chunks: Sequence[Entity], length: int, scheme: str) -> list[str]:
     Raises:
         ValueError: an unknown scheme.
     """
-    _check_scheme(scheme, "scheme")
+    _check_scheme(scheme)
     tags, before = ["O"] * length, None
     for entity in chunks:
         touches = before is not None and (before.type, before.last + 1) == (entity.type, entity.first)
@@ -233,9 +217,9 @@ def _ratio(part, whole):
     return part / whole if whole else 0.0
 
 
-def _check_scheme(scheme, parameter):
+def _check_scheme(scheme):
     if scheme not in SCHEMES:
-        raise ValueError(f"`{parameter}` must be one of {', '.join(SCHEMES)}. Received: {scheme!r}; name one of these.")
+        raise ValueError(f"`scheme` must be one of {', '.join(SCHEMES)}. Received: {scheme!r}; name one of these.")
 
 
 def _check_lengths(golds, predictions):

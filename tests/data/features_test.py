@@ -3,6 +3,7 @@
 import numpy as np
 
 from bert_tf.data import features
+from tests.fake_batches import fake_batch
 
 
 def test_names_types_and_shapes_are_the_promised_ones():
@@ -47,7 +48,7 @@ def test_what_fills_a_row_behind_its_last_token():
 
 
 def test_a_fake_batch_is_a_valid_one_of_every_feature():
-    batch = features.fake_batch(features.FEATURES, batch_size=50, seq_length=9, vocab_size=20, num_labels=3)
+    batch = fake_batch(features.FEATURES, batch_size=50, seq_length=9, vocab_size=20, num_labels=3)
     shapes = {"token": (50, 9), "prediction": (50, 3), "sentence": (50, 1), "example": (50,)}
     for name, feature in features.FEATURES.items():
         assert batch[name].dtype == feature.dtype
@@ -64,7 +65,7 @@ def test_a_fake_batch_is_a_valid_one_of_every_feature():
 
 
 def test_fake_predictions_are_distinct_tokens_in_order_then_padding():
-    batch = features.fake_batch(features.FEATURES, 200, seq_length=9, vocab_size=20, max_predictions=7)
+    batch = fake_batch(features.FEATURES, 200, seq_length=9, vocab_size=20, max_predictions=7)
     positions, weights = batch["masked_lm_positions"], batch["masked_lm_weights"]
     assert (batch["sampling_draws"] < 1).all() and (batch["sampling_draws"] >= 0).all()
     assert positions.shape == (200, 7) and (np.diff(weights) <= 0).all()
@@ -76,17 +77,17 @@ def test_fake_predictions_are_distinct_tokens_in_order_then_padding():
 
 
 def test_fake_next_sentences_begin_where_the_packed_sentences_do():
-    batch = features.fake_batch(features.FEATURES, 50, seq_length=9, max_sentences=3)
+    batch = fake_batch(features.FEATURES, 50, seq_length=9, max_sentences=3)
     assert (batch["next_sentence_weights"] == [1, 1, 0]).all()
     positions = batch["next_sentence_positions"]
     assert not positions[:, [0, 2]].any()
     assert (positions[:, 1] == (batch["sentence_ids"] == 1).sum(1)).all()
     assert set(batch["next_sentence_labels"][:, :2].ravel()) == {0, 1} and not batch["next_sentence_labels"][:, 2].any()
-    one = features.fake_batch(features.FEATURES, 50)
+    one = fake_batch(features.FEATURES, 50)
     assert (one["next_sentence_weights"] == 1).all() and not one["next_sentence_positions"].any()
     assert set(one["next_sentence_labels"].ravel()) == {0, 1}
 
 
 def test_a_fake_batch_repeats_with_its_seed():
-    one, again, other = (features.fake_batch(["input_ids"], seed=seed)["input_ids"] for seed in (1, 1, 2))
+    one, again, other = (fake_batch(["input_ids"], seed=seed)["input_ids"] for seed in (1, 1, 2))
     assert (one == again).all() and (one != other).any()

@@ -9,7 +9,6 @@ from bert_tf.evaluation.entities import (
     SCHEMES,
     Entity,
     Fault,
-    convert,
     find_fault,
     find_scheme,
     parse_entities,
@@ -206,9 +205,11 @@ SAME = {  # two that touch, one alone, two of different types
 
 @pytest.mark.parametrize("scheme_from", SCHEMES)
 @pytest.mark.parametrize("scheme_to", SCHEMES)
-def test_convert_by_hand(scheme_from, scheme_to):
-    assert convert(SAME[scheme_from].split(), scheme_from, scheme_to) == SAME[scheme_to].split()
-    assert "".join(convert(["B", "E"], "bioes", scheme_to)) == {"iob1": "II", "iob2": "BI", "bioes": "BE"}[scheme_to]
+def test_entities_of_one_scheme_are_written_in_another(scheme_from, scheme_to):
+    entities = parse_entities(SAME[scheme_from].split())
+    assert tags_of(entities, len(SAME["iob2"].split()), scheme_to) == SAME[scheme_to].split()
+    without_type = "".join(tags_of(parse_entities(["B", "E"]), 2, scheme_to))
+    assert without_type == {"iob1": "II", "iob2": "BI", "bioes": "BE"}[scheme_to]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -245,10 +246,8 @@ def test_find_fault(scheme, tags, index, reason):
 
 
 def test_errors_of_schemes():
-    with pytest.raises(ValueError, match=r"must follow iob2 \(`scheme_from`\)\. Received 'I-P' at index 1, which must"):
-        convert(["O", "I-P"], "iob2", "iob1")
-    with pytest.raises(ValueError, match=r"`scheme_to` must be one of iob1, iob2, bioes\. Received: 'iobes'"):
-        convert([], "iob2", "iobes")
+    with pytest.raises(ValueError, match=r"`scheme` must be one of iob1, iob2, bioes\. Received: 'iobes'"):
+        find_fault([], "iobes")
     with pytest.raises(ValueError, match="`scheme` must be"):
         tags_of([Entity("P", 0, 0)], 1, "auto")
     with pytest.raises(ValueError, match="unknown tag 'L-P'"):

@@ -3,9 +3,10 @@
 import pytest
 import tensorflow as tf
 
-from bert_tf.data.features import ENCODER_INPUTS, fake_batch
+from bert_tf.data.features import ENCODER_INPUTS
 from bert_tf.models.distillation import DistillationModel
 from tests import tiny
+from tests.fake_batches import fake_batch
 
 SHOWN = ("queries", "keys", "values")
 

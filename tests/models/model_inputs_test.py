@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data.features import fake_batch
 from bert_tf.models.distillation import DistillationModel
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.model_inputs import ENCODER_FEATURES, encoder_inputs
 from bert_tf.models.pretraining_heads import Pretrainer
 from tests import tiny
+from tests.fake_batches import fake_batch
 
 IDS = [[2, 7, 8, 3, 0], [2, 9, 3, 0, 0]]
 MASK = [[1, 1, 1, 1, 0], [1, 1, 1, 0, 0]]

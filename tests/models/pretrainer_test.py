@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import convert, tf1
-from bert_tf.data.features import fake_batch
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.layers import seed_scope
 from bert_tf.models.model_inputs import encoder_inputs
@@ -16,6 +15,7 @@ from bert_tf.models.pretraining_heads import Pretrainer
 from bert_tf.pretraining.corpus.unit import pack
 from tests import tiny
 from tests.checkpoints import fakes
+from tests.fake_batches import fake_batch
 from tests.harness import check_layer, randomize, relative_error
 from tests.models import encoder_test
 

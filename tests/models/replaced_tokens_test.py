@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data.features import fake_batch
 from bert_tf.models.layers import seed_scope
 from bert_tf.models.model_inputs import encoder_inputs
 from bert_tf.models.replaced_tokens import ReplacedTokenPretrainer
+from tests.fake_batches import fake_batch
 from tests.harness import check_layer, randomize
 from tests.models import encoder_test
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data.features import fake_batch
 from bert_tf.pretraining.corpus.unit import pack
 from bert_tf.pretraining.objectives.base import LeftToRightTask, PretrainingTask, next_tokens
 from bert_tf.training.optimizers import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import tiny
+from tests.fake_batches import fake_batch
 from tests.harness import randomize
 
 CONFIG = tiny.config()

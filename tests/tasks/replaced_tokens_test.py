@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data.features import fake_batch
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.objectives.registry import OBJECTIVES, objective_of
 from bert_tf.pretraining.objectives.replaced_tokens import (
@@ -21,6 +20,7 @@ from bert_tf.training.optimizers import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
 from bert_tf.utils.settings import Settings
 from tests import tiny
+from tests.fake_batches import fake_batch
 
 CONFIG = tiny.config()
 V = CONFIG.vocab_size

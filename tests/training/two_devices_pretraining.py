@@ -9,12 +9,12 @@ import sys
 import keras
 import tensorflow as tf
 
-from bert_tf.data.features import fake_batch
 from bert_tf.pretraining.objectives.registry import OBJECTIVES
 from bert_tf.training.optimizers import AdamW
 from bert_tf.training.step import StepConfig, TrainStep, make_strategy
 from bert_tf.utils.settings import Settings
 from tests import tiny
+from tests.fake_batches import fake_batch
 from tests.training import two_devices  # it makes the devices
 
 STEPS = 6

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 import keras
 import tensorflow as tf
 
-from bert_tf.data.features import fake_batch
 from bert_tf.tasks.base import Trainable
 from bert_tf.training import step
 from bert_tf.training.loop import RunConfig, fit
+from tests.fake_batches import fake_batch
 
 STEPS = 8
 

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from bert_tf.data import records
 from bert_tf.pretraining.records.origin import Origin, fingerprint
+from tests.record_files import read_records
 
 ORIGIN = Origin(fingerprint(["[PAD]", "a"]), True, False, "sop", None)
 ROWS = {"input_ids": np.arange(6).reshape(3, 2), "masked_lm_weights": np.ones((3, 1), np.float32)}
@@ -23,7 +24,7 @@ def test_a_file_says_how_it_was_made_and_its_rows_are_as_without(tmp_path, name)
     path = _write(tmp_path / name, ORIGIN.stamp())
     assert Origin.of(path) == ORIGIN
     assert records.describe(path) == {"input_ids": ("int64", 2), "masked_lm_weights": ("float32", 1)}
-    (batch,) = records.read([path, _write(tmp_path / f"other-{name}", b"")], batch_size=6)
+    (batch,) = read_records([path, _write(tmp_path / f"other-{name}", b"")], batch_size=6)
     assert batch.keys() == ROWS.keys()
     np.testing.assert_array_equal(batch["input_ids"], np.concatenate([ROWS["input_ids"]] * 2))
 

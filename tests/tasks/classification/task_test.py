@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data.features import fake_batch
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.classification_outputs import PROBLEMS
@@ -16,6 +15,7 @@ from bert_tf.training.loop import RunConfig
 from bert_tf.training.scoring import Batching
 from bert_tf.training.trainer import Job, KeepBest
 from tests import tiny
+from tests.fake_batches import fake_batch
 from tests.tasks.classification.problems_test import MULTI, TORCH, WEIGHTS
 
 CONFIG = tiny.config()
