@@ -1,4 +1,4 @@
-"""How a command starts: flags are read, files looked for, devices set up, errors told in a line."""
+"""Start of a command: reads its flags, checks its files, sets up devices, turns errors into messages."""
 
 import contextlib
 import errno
@@ -52,7 +52,7 @@ def check_files(settings: Settings):
 
 
 # === Devices ===
-# What holds for a whole process: its devices, the seed, determinism, precision.
+# Settings of the whole process: its devices, the seed, determinism, precision.
 
 
 def strategy_name(settings: Settings) -> str:
@@ -90,7 +90,7 @@ def prepare(settings: Settings):
 
 
 # === Program ===
-# How every program runs: its flags are read here and nowhere else, and errors that the user can mend become messages.
+# The frame of every program: reads its flags, here alone, and turns errors that the user can mend into messages.
 #
 # A program is a module of this room with
 #
@@ -315,14 +315,11 @@ def _tell(error, settings):
         return False
     logging.error("Error: %s", error)
     if isinstance(error, OSError) and error.errno:  # of a file; without a number it is the network's
-        logging.error("%s; what was there before is unchanged.", _remedy(error))
+        full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+        remedy = "Free space" if full else "Make it accessible"
+        logging.error("%s, or name another place; what was there before is unchanged.", remedy)
     return True
 
 
 def _kinds(tf, names):
     return tuple(getattr(tf.errors, name) for name in names)
-
-
-def _remedy(error: OSError) -> str:
-    full = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-    return "Free space, or name another place" if error.errno in full else "Make it accessible, or name another place"

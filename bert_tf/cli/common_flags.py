@@ -83,7 +83,7 @@ OF_PRETRAINING = (
 # Flags of training: what is done, where it goes, and how a step is made.
 
 
-# How the optimizer moves the weights; `training.optimizers.AdamConfig` has the same names.
+# The optimizer's numbers; `training.optimizers.AdamConfig` has the same names.
 _OPTIMIZER = (
     Flag("learning_rate", 5e-5, "The peak of Adam's rate.", "float", low=0),
     Flag("schedule", "linear", "How the rate falls behind the warm-up.", choices=names.SCHEDULES),
@@ -266,7 +266,7 @@ SCORED = (
          "the errors first that the model was surest of.", choices=PREDICTION_ORDERS),  # fmt: skip
 )
 
-# What every task's program has beside the task's own flags; and what it has where each example, or word, has a label.
+# Flags of every task's program; and those where each example, or word, has a label.
 FINE_TUNING = (*MODEL, *RUN, *LAYERS, *LORA, *EXPORT, *GOOGLE_TPU, *LOOK, *SCORED)
 LABELS = (*LOSS, *STOPPING)
 
@@ -444,7 +444,7 @@ EXTEND_VOCABULARY = (
 
 
 # === Texts ===
-# What the flags of `flags.corpus.CORPUS` say of texts.
+# Values of the flags `CORPUS`.
 
 
 def text_options(settings: Settings):

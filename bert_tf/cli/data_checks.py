@@ -19,7 +19,7 @@ from bert_tf.utils.settings import Settings
 
 
 class DataChecks:
-    """What is found in the examples of one run, and told in the log as soon as it is.
+    """Findings in the examples of one run, logged as soon as they are made.
 
     Attributes:
         samples: split -> what is checked of its examples.
@@ -147,11 +147,16 @@ def look_at_files(task: str, settings: Settings) -> Overview:
     broken = {finding.path for finding in findings if finding.kind == UNKNOWN}
     cuts = _cuts(kind, data, settings, [split for split in samples if samples[split].path not in broken])
     findings += look_at_rows(samples, cuts, settings.get("long_text", "window") != "window")
-    return Overview([_overview(split, sample, cuts.get(split)) for split, sample in samples.items()], findings)
+    files = []
+    for split, sample in samples.items():
+        cut = cuts.get(split)
+        lengths, limit = (Lengths.of(cut.needed), f"{cut.parameter}={cut.limit}") if cut else (None, None)
+        files.append(FileOverview(split, sample.path, len(sample), count_labels(sample), lengths, limit))
+    return Overview(files, findings)
 
 
 def _cuts(kind, data, settings, splits):
-    """Returns split -> what its rows lack, where that can be told."""
+    """Returns {split: truncation of its rows, or None}."""
     described = settings.init_checkpoint or (settings.bert_config_file and settings.vocab_file)
     if not described or "train" not in data.examples:
         return {}
@@ -163,8 +168,3 @@ def _cuts(kind, data, settings, splits):
     made = kind.create(model, data, settings, None)
     rows = {split: made.lay_out(model.tokenizer, data.examples[split], length, split != "test") for split in splits}
     return {split: getattr(each, "cut", None) for split, each in rows.items()}
-
-
-def _overview(split, sample, cut):
-    lengths, limit = (Lengths.of(cut.needed), f"{cut.parameter}={cut.limit}") if cut else (None, None)
-    return FileOverview(split, sample.path, len(sample), count_labels(sample), lengths, limit)

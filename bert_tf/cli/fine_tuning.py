@@ -1,4 +1,4 @@
-"""How every task is fine-tuned, scored, asked and exported: `run_task`. It knows no concrete task."""
+"""Fine-tuning, scoring, prediction and export of any task: `run_task`. It knows no concrete task."""
 
 import copy
 import dataclasses
@@ -75,7 +75,7 @@ def calibration_of(settings: Settings, form: Form, batching: Batching, rows: dic
 
 
 # === Int8 scores ===
-# What a model scores in int8, held to what it scores otherwise: neither unmeasured nor too little is exported.
+# Scores of a model in int8, compared with its scores before: neither unmeasured nor too little is exported.
 
 
 def check_tolerance(settings: Settings):
@@ -155,7 +155,8 @@ def run_task(kind: type[FineTuned], settings: Settings):
         train, num_layers = rows.get("train"), model.config.num_hidden_layers
         lora = model.config.lora
         trainable, of_teacher = with_teacher(task, model, settings)
-        identity = _identity(model) | task.identity() | of_teacher
+        vocabulary = f"{model.tokenizer.vocab_size} tokens, SHA-256 {fingerprint(model.tokenizer.vocab)[:16]}"
+        identity = model.config.to_dict() | {"vocabulary": vocabulary} | task.identity() | of_teacher
         identity |= {"lora": lora.to_dict()} if lora else {}
         config = fine_tuning_config(settings, num_layers, train, identity, use_xla)
         if settings.get("dry_run"):
@@ -297,12 +298,12 @@ class FineTuning:
 
     def _outcomes(self, kind, batch_size, outputs=None) -> list[Outcome]:
         outputs = outputs or self.job.outputs_and_losses
-        splits = [split for split in self.rows if _kind_of(split) == kind]
-        return [self._outcome(split, self.rows[split], batch_size, outputs) for split in splits]
-
-    def _outcome(self, split, rows, batch_size, outputs):
-        scoring = self._batching().scoring(rows, batch_size)
-        return Outcome(split, self.data.examples[split], rows, *outputs(scoring))
+        outcomes = []
+        for split, rows in self.rows.items():
+            if _kind_of(split) == kind:
+                scoring = self._batching().scoring(rows, batch_size)
+                outcomes.append(Outcome(split, self.data.examples[split], rows, *outputs(scoring)))
+        return outcomes
 
     def _batching(self):
         return batching_of(self.settings, self.use_xla)
@@ -370,12 +371,6 @@ def check_stopping(settings: Settings):
             f"`early_stopping` must come with `keep_best`. Received `early_stopping={patience}` alone; say by which "
             "metric a checkpoint is better."
         )
-
-
-def _identity(model):
-    """Returns what of the model's files decides the result."""
-    vocabulary = f"{model.tokenizer.vocab_size} tokens, SHA-256 {fingerprint(model.tokenizer.vocab)[:16]}"
-    return {**model.config.to_dict(), "vocabulary": vocabulary}
 
 
 def _kinds(settings) -> list[str]:

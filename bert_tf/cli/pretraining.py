@@ -87,7 +87,7 @@ def _teacher_of(pretraining):
 
 
 # === Start embeddings ===
-# What the embeddings of a new model begin as, where that is not random: of words, vectors from the records'
+# Initial embeddings of a new model, where they are not random: of words, vectors from the records'
 # neighbours; of positions, sines and cosines.
 
 
@@ -231,7 +231,7 @@ def _as_trained(settings):
 
 @dataclasses.dataclass
 class Pretraining:
-    """What a run reads and trains.
+    """Records, model and objective of a pretraining run.
 
     Attributes:
         settings: the flags, complete.
@@ -342,7 +342,7 @@ class Pretraining:
         save_description(settings.output_dir, model.config, model.tokenizer)
 
     def save_generator(self):
-        """Writes the network that was trained beside the model, if one was, as a model of its own."""
+        """Writes the generator that was trained with the model, if one was, as a model of its own."""
         objective, directory = self.objective, self.settings.output_dir
         if objective.generator_of:
             config = objective.config_of(objective.generator_of(self.model.config, self.settings))

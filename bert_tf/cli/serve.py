@@ -21,7 +21,7 @@ from bert_tf.utils.settings import NO_EFFECT
 from bert_tf.utils.signals import StopRequest
 
 # === Model server ===
-# What `serve` makes of the flags that it shares with tensorflow_model_server.
+# Flags that `serve` shares with tensorflow_model_server.
 
 
 _THREADS = ("intra", "inter")

@@ -35,7 +35,7 @@ SERVE = (
     Flag("grace_seconds", 30.0, "Seconds that a stop waits for the requests in progress.", "float", low=0),
 )
 
-# What one request may cost: the fields of serving.limits.Limits.
+# Limits of one request: the fields of serving.limits.Limits.
 LIMITS = (
     Flag("max_message_bytes", 2**26, "Of a gRPC message.", "integer", low=1),
     Flag("max_message_fields", 2**18, "Fields, strings and nested messages in a gRPC message.", "integer", low=1),
@@ -186,7 +186,7 @@ WITHOUT_EFFECT = (
 
 MODEL_SERVER = LISTENING + LOADING + SESSION + WITHOUT_EFFECT
 
-# What --platform_config_file takes the place of, as in tensorflow_model_server.
+# Flags that --platform_config_file replaces, as in tensorflow_model_server.
 IN_PLATFORM_CONFIG = (
     "enable_batching",
     "batching_parameters_file",
@@ -205,7 +205,7 @@ IN_PLATFORM_CONFIG = (
 
 
 # === Connection ===
-# How programs that ask a server reach it.
+# Address and TLS options of programs that ask a server.
 
 
 _FILES = ("root_file", "key_file", "certificate_file")  # of `serving.Tls`; the flags have a prefix
