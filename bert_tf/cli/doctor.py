@@ -99,6 +99,7 @@ def requirements_of(name: str) -> list[str]:
     """Returns what a distribution needs, such as "numpy>=1.26"; a checkout of bert-tf itself by its pyproject.toml."""
     if name == "bert-tf" and _PROJECT.exists():
         import tomllib  # here: a Python that is too old, which is a finding, has none
+
         return tomllib.loads(_PROJECT.read_text(encoding="utf-8"))["project"]["dependencies"]
     try:
         return metadata.requires(name) or []
@@ -111,8 +112,7 @@ def examine_packages(versions: Mapping[str, str], requirements: Callable = requi
     try:
         from packaging.requirements import Requirement
     except ImportError:
-        text = "the package packaging, which TensorFlow needs, is missing; no versions can be compared"
-        yield Finding("packages", FAULT, text, pip_install(*requirements("bert-tf")))
+        yield Finding("packages", FAULT, "`packaging` is missing", pip_install(*requirements("bert-tf")))
         return
     needs, queue, faults = {}, ["bert-tf"], []  # {package: {who needs it: the versions that fit}}
     for who in queue:

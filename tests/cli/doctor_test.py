@@ -352,9 +352,7 @@ def test_a_fault_is_a_status(tmp_path):
 def test_it_works_where_nothing_is_installed(tmp_path):
     """Not even absl, which reads the flags of all other programs; -S leaves out what is."""
     bare = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "PYTHONHOME": "", "VIRTUAL_ENV": ""}
-    wrapper = (
-        "import sys; sys.executable = sys.argv.pop(1); from bert_tf.cli import main; main.main(sys.argv[1:])"
-    )
+    wrapper = "import sys; sys.executable = sys.argv.pop(1); from bert_tf.cli import main; main.main(sys.argv[1:])"
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
     python.chmod(0o755)
