@@ -77,8 +77,8 @@ def test_the_lock_needs_no_resolver():
     for line in install.pins((ROOT / "requirements.lock").read_text(encoding="utf-8")):
         each = Requirement(line)
         if each.marker is None or each.marker.evaluate():
-            pinned[doctor._plain(each.name)] = [next(iter(each.specifier)).version]
-    faults = list(doctor._missing_or_wrong(pinned, doctor.requirements_of))
+            pinned[doctor.plain_name(each.name)] = next(iter(each.specifier)).version
+    faults = [each for each in doctor.examine_packages(pinned) if each.state == doctor.FAULT]
     assert not faults, [finding.text for finding in faults]
 
 

@@ -1,4 +1,4 @@
-"""How a command starts: flags are read, files looked for, devices set up, errors told in a line."""
+"""Start of a command: reads its flags, checks its files, sets up devices, turns errors into messages."""
 
 import contextlib
 import errno
@@ -15,8 +15,7 @@ from bert_tf.cli.main import is_output_closed
 from bert_tf.utils.files import check_exists
 from bert_tf.utils.names import OF_TRAINING
 from bert_tf.utils.progress import erased, use_bars
-from bert_tf.utils.settings import Flag, Settings
-from bert_tf.utils.tf_log_filter import filter_greetings
+from bert_tf.utils.settings import NO_EFFECT, Flag, Settings
 
 # === Given files ===
 # The files that a command names are there: that is found out before TensorFlow is imported, which takes 5 s.
@@ -53,7 +52,7 @@ def check_files(settings: Settings):
 
 
 # === Devices ===
-# What holds for a whole process: its devices, the seed, determinism, precision.
+# Settings of the whole process: its devices, the seed, determinism, precision.
 
 
 def strategy_name(settings: Settings) -> str:
@@ -91,7 +90,7 @@ def prepare_process(settings: Settings):
 
 
 # === Program ===
-# How every program runs: its flags are read here and nowhere else, and errors that the user can mend become messages.
+# The frame of every program: reads its flags, here alone, and turns errors that the user can mend into messages.
 #
 # A program is a module of this room with
 #
@@ -102,8 +101,6 @@ def prepare_process(settings: Settings):
 
 
 _TPU_ADDRESS = ("tpu_name", "tpu_zone", "gcp_project", "master")  # where the TPU of --distribution_strategy=tpu is
-_NO_EFFECT = ("num_tpu_cores", "iterations_per_loop")
-NO_EFFECT = "No effect here."  # the help of a flag that is only there because google-research/bert has it
 _ACTIONS = ("do_train", "do_eval", "do_predict", "do_export", "dry_run")
 _LOST = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError", "FailedPreconditionError")
 
@@ -234,7 +231,8 @@ def _defined(values, table, program):
     define(values, table)
     try:
         for flag in table:
-            values.register_key_flag_for_module(sys.argv[0], values[flag.name])  # so that --help shows them
+            if flag.has_effect:  # --help shows what is registered so
+                values.register_key_flag_for_module(sys.argv[0], values[flag.name])
         main.__doc__ = program.__doc__.replace("%", "%%")
         values.set_gnu_getopt(takes_texts)  # flags may come after texts; what follows "--" is all text
         yield
@@ -252,15 +250,13 @@ def _run_main(program, settings, words):
     logging.get_absl_handler().setFormatter(_Formatter(names))
     use_bars()
     takes_texts = getattr(program, "TAKES_TEXTS", False)
-    warn_of_ignored(settings, [flag.name for flag in program.FLAGS if flag.help == NO_EFFECT])
+    warn_of_ignored(settings, program.FLAGS)
     try:
         if words and not takes_texts:
             raise ValueError(f"Everything must be given as --flag=value. Received: {' '.join(words)}")
         check_actions(settings, program.FLAGS)
         check_files(settings)
-        # Several workers, and a TPU, must join before TensorFlow is used for anything.
-        with filter_greetings(warm_up=strategy_name(settings) in ("default", "mirrored")):
-            program.main(settings, *([words] if takes_texts else []))
+        program.main(settings, *([words] if takes_texts else []))
     except Exception as error:
         if not _tell(error, settings):
             raise
@@ -280,12 +276,15 @@ def _continuation(settings):
     return "starts over; what was half-made is removed"
 
 
-def warn_of_ignored(settings: Settings, without_effect: Iterable[str] = ()):
-    """Says once which flags of the command line have no effect: `without_effect`, and what is for other devices."""
+def warn_of_ignored(settings: Settings, table: Iterable[Flag]):
+    """Says once which flags of the command line have no effect: those that never have, and those of other devices.
+
+    Flags that give their reason in their help are left to their program.
+    """
     strategy = strategy_name(settings)
-    names = _NO_EFFECT if strategy == "tpu" else _NO_EFFECT + _TPU_ADDRESS
+    names = () if strategy == "tpu" else _TPU_ADDRESS
     names += () if strategy == "multi_worker" else ("worker_hosts", "task_index")
-    names = dict.fromkeys((*names, *without_effect))
+    names = dict.fromkeys((*names, *(flag.name for flag in table if flag.help == f"{NO_EFFECT}.")))
     if given := [name for name in names if name in settings.given]:
         logging.warning("These flags have no effect here: %s.", ", ".join(f"--{name}" for name in given))
 
@@ -316,14 +315,11 @@ def _tell(error, settings):
         return False
     logging.error("Error: %s", error)
     if isinstance(error, OSError) and error.errno:  # of a file; without a number it is the network's
-        logging.error("%s; what was there before is unchanged.", _remedy(error))
+        full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+        remedy = "Free space" if full else "Make it accessible"
+        logging.error("%s, or name another place; what was there before is unchanged.", remedy)
     return True
 
 
 def _kinds(tf, names):
     return tuple(getattr(tf.errors, name) for name in names)
-
-
-def _remedy(error: OSError) -> str:
-    full = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-    return "Free space, or name another place" if error.errno in full else "Make it accessible, or name another place"

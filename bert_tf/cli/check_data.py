@@ -30,7 +30,7 @@ _TAKEN = (  # flags of these programs that say how examples are read and laid ou
 
 
 def _taken():
-    """Yields the flags, without defaults: each task has its own, which the help tells."""
+    """Yields the flags, without defaults: each task has its own, which the help names."""
     every = {flag.name: flag for program in reversed(_PROGRAMS.values()) for flag in program.FLAGS}
     for name in _TAKEN:
         flag = every[name]
@@ -40,7 +40,7 @@ def _taken():
 
 
 def _defaults(flag):
-    """Returns what --help says of a flag's defaults, beside what it says by itself."""
+    """Returns what --help adds on a flag's defaults."""
     has = {task: one for task, program in _PROGRAMS.items() for one in program.FLAGS if one.name == flag.name}
     tasks = {}  # default -> those that have it
     for task, one in has.items():

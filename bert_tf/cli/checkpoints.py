@@ -35,7 +35,7 @@ def describe_model(settings: Settings):
 
 
 def with_vocabulary_of(settings: Settings, several: list) -> Settings:
-    """Returns the settings with the vocabulary that lies beside the records, and its letter case, where no other is.
+    """Returns the settings with the vocabulary of the records' folder, and its letter case, where no other is given.
 
     Args:
         settings: of run_pretraining.
@@ -71,7 +71,7 @@ def task_paths(settings: Settings) -> list[str]:
 
 
 # === Saving ===
-# What training programs leave beside their own files: the model in other programs' forms.
+# Further files of training programs: the model in other programs' formats.
 
 
 def check_formats(settings: Settings, model, built, task=None):

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from bert_tf.utils import names
 from bert_tf.utils.names import PREDICTION_ORDERS
-from bert_tf.utils.settings import Flag, Settings, with_attributes
+from bert_tf.utils.settings import NO_EFFECT, Flag, Settings, with_attributes
 
 Options = TypeVar("Options")
 
@@ -30,8 +30,8 @@ GOOGLE_TPU = (
     Flag("tpu_zone", None, "Its zone; default: this machine's."),
     Flag("gcp_project", None, "Its project; default: this machine's."),
     Flag("master", None, "Its address, instead of --tpu_name."),
-    Flag("num_tpu_cores", 8, "No effect here.", "integer"),
-    Flag("iterations_per_loop", 1000, "No effect here.", "integer"),
+    Flag("num_tpu_cores", 8, f"{NO_EFFECT}.", "integer"),
+    Flag("iterations_per_loop", 1000, f"{NO_EFFECT}.", "integer"),
 )
 
 
@@ -89,7 +89,7 @@ OF_PRETRAINING = (
 # Flags of training: what is done, where it goes, and how a step is made.
 
 
-# How the optimizer moves the weights; `training.optimizers.AdamConfig` has the same names.
+# The optimizer's numbers; `training.optimizers.AdamConfig` has the same names.
 _OPTIMIZER = (
     Flag("learning_rate", 5e-5, "The peak of Adam's rate.", "float", low=0),
     Flag("schedule", "linear", "How the rate falls behind the warm-up.", choices=names.SCHEDULES),
@@ -272,7 +272,7 @@ SCORED = (
          "the errors first that the model was surest of.", choices=PREDICTION_ORDERS),  # fmt: skip
 )
 
-# What every task's program has beside the task's own flags; and what it has where each example, or word, has a label.
+# Flags of every task's program; and those where each example, or word, has a label.
 FINE_TUNING = (*MODEL, *RUN, *LAYERS, *LORA, *EXPORT, *GOOGLE_TPU, *LOOK, *SCORED)
 LABELS = (*LOSS, *STOPPING)
 
@@ -428,7 +428,7 @@ def options_of(kind: type[Options], settings: Settings) -> Options:
 
 
 # === Texts ===
-# What the flags of `flags.corpus.CORPUS` say of texts.
+# Values of the flags `CORPUS`.
 
 
 def text_options(settings: Settings):

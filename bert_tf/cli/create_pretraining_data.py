@@ -144,7 +144,7 @@ def _warn_of_phrases(statistics, options):
 
 
 def _warn_of_ignored(formats, settings):
-    """Says which of the flags that were given have no effect beside the others."""
+    """Warns of flags that have no effect with the others that were given."""
     masked_later = "with --dynamic_masking: training masks" if settings.dynamic_masking else None
     on_beam = f"with --runner={settings.runner}" if settings.runner else None
     idle = {

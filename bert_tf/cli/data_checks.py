@@ -21,7 +21,7 @@ from bert_tf.utils.settings import Settings
 
 
 class DataChecks:
-    """What is found in the examples of one run, and told in the log as soon as it is.
+    """Findings in the examples of one run, logged as soon as they are made.
 
     Attributes:
         samples: split -> what is checked of its examples.

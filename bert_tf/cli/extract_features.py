@@ -12,13 +12,11 @@ import re
 
 from bert_tf.cli.common_flags import JOB
 from bert_tf.utils import names
-from bert_tf.utils.settings import Flag, with_default
+from bert_tf.utils.settings import NO_EFFECT, Flag, with_default
 
 # === Features ===
 # Flags of the features of a frozen encoder: google-research/bert's of extract_features.py, and ours.
 
-
-_NOTHING = "No effect here."
 
 EXTRACT_FEATURES = (
     *with_default(JOB, rows_per_part=256),  # features of every piece are many numbers
@@ -36,11 +34,11 @@ EXTRACT_FEATURES = (
          choices=("piece", "word")),  # fmt: skip
     Flag("max_seq_length", 128, "Longest row in word pieces, special tokens included; what is longer is cut.",
          "integer", low=3),  # fmt: skip
-    Flag("batch_size", 32, _NOTHING, "integer"),
-    Flag("use_one_hot_embeddings", False, _NOTHING, "bool"),
-    Flag("use_tpu", False, _NOTHING, "bool"),
-    Flag("master", None, _NOTHING),
-    Flag("num_tpu_cores", 8, _NOTHING, "integer"),
+    Flag("batch_size", 32, f"{NO_EFFECT}.", "integer"),
+    Flag("use_one_hot_embeddings", False, f"{NO_EFFECT}.", "bool"),
+    Flag("use_tpu", False, f"{NO_EFFECT}.", "bool"),
+    Flag("master", None, f"{NO_EFFECT}."),
+    Flag("num_tpu_cores", 8, f"{NO_EFFECT}.", "integer"),
 )
 
 

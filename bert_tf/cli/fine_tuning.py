@@ -1,4 +1,4 @@
-"""Fine-tunes, scores, asks and exports any task: `run_task`. It knows no concrete one."""
+"""Fine-tuning, scoring, prediction and export of any task: `run_task`. It knows no concrete task."""
 
 import copy
 import dataclasses
@@ -76,7 +76,7 @@ def calibration_of(settings: Settings, form: Form, batching: BatchSettings, rows
 
 
 # === Int8 scores ===
-# What a model scores in int8, held to what it scores otherwise: neither unmeasured nor too little is exported.
+# Scores of a model in int8, compared with its scores before: neither unmeasured nor too little is exported.
 
 
 def check_tolerance(settings: Settings):

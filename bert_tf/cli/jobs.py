@@ -1,4 +1,4 @@
-"""What the programs that answer for every row of a table have in common."""
+"""Runs a program that predicts for every row of a table, by the flags `common_flags.JOB`."""
 
 from absl import logging
 
@@ -7,8 +7,8 @@ def run_job(settings, maker, **more):
     """Answers for every row of --input_file.
 
     Args:
-        settings: with the flags of `flags.jobs.JOB`.
-        maker: a `jobs.table_job.Maker`.
+        settings: with the flags of `common_flags.JOB`.
+        maker: a `Maker` of `inference.batch_prediction`.
         more: further attributes of the `TableJob`, or others than the flags say.
 
     Returns:
@@ -32,7 +32,7 @@ def run_job(settings, maker, **more):
 
 
 def _warn_of_ignored(settings, table):
-    """Says which of the flags that were given have no effect beside the others."""
+    """Warns of flags that have no effect with the others that were given."""
     of_lines = None if table else f"on {settings.input_file}, which is a text a line"
     is_csv = (settings.output_file or "").lower().endswith(".csv")
     idle = {

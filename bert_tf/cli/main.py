@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import bert_tf
 
 # === Closed output ===
-# What a program does where nobody reads its output any more, as behind `| head`: it ends, and says nothing.
+# A program whose output nobody reads any more, as behind `| head`, ends and says nothing.
 
 
 _STATUS = 128 + 13  # what a shell gives a command that SIGPIPE ended
@@ -45,13 +45,9 @@ def end_quietly_when_closed():
     except BrokenPipeError:
         if not is_output_closed():
             raise
-        _leave_out_the_rest()
+        # Python would write what is left at its end, and say that it could not.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(_STATUS)
-
-
-def _leave_out_the_rest():
-    """Python would write what is left at its end, and say that it could not."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 # === Main ===
@@ -127,6 +123,7 @@ def start_program(name: str, words: Sequence[str] | None = None):
         name: one of `PROGRAMS`.
         words: its flags and arguments; None: those of this process, a script that stands for the program.
     """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # no information and no warnings of TensorFlow's C++
     with end_quietly_when_closed():
         try:
             from bert_tf.cli import app

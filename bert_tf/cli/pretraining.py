@@ -268,7 +268,7 @@ def _as_trained(settings):
 
 @dataclasses.dataclass
 class Pretraining:
-    """The records, model and objective of a run.
+    """Records, model and objective of a pretraining run.
 
     Attributes:
         settings: the flags, complete.
@@ -384,7 +384,7 @@ class Pretraining:
         save_description(settings.output_dir, model.config, model.tokenizer)
 
     def save_generator(self):
-        """Writes the network that was trained beside the model, if one was, as a model of its own."""
+        """Writes the generator that was trained with the model, if one was, as a model of its own."""
         directory = self.settings.output_dir
         if config := self.objective.generator_config(self.model.config):
             written = self.objective.written_config(config)

@@ -1,4 +1,4 @@
-"""What a training command reports at its end: scores, pages, and the command that comes next."""
+"""Report at the end of a training command: scores, pages, and the command that comes next."""
 
 import os
 import shlex
@@ -21,7 +21,7 @@ from bert_tf.utils.subprocesses import display_path, is_child
 # The last lines of a training program's log: what lies where, and the command that comes next.
 
 
-# What a run may have left in its directory, in the order in which it is told.
+# Files that a run may have left in its directory, in the order in which they are listed.
 _LEFT = {
     "eval_results.txt": "the scores",
     "eval_predictions.tsv": "the answers beside the labels",
@@ -98,7 +98,7 @@ def _bert_tf():
 
 
 # === Showing ===
-# What a scored model does, shown: on the page of the run, and example by example in eval_predictions.tsv.
+# Error reports of a scored model: on the page of the run, and example by example in eval_predictions.tsv.
 
 
 def check_showing(settings: Settings):

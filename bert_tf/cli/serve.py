@@ -17,10 +17,11 @@ from absl import logging
 
 import bert_tf
 from bert_tf.cli.serving_flags import BATCHING, IN_PLATFORM_CONFIG, LIMITS, MODEL_SERVER, MODELS, SERVE, WITHOUT_EFFECT
+from bert_tf.utils.settings import NO_EFFECT
 from bert_tf.utils.signals import StopRequest
 
 # === Model server ===
-# What `serve` makes of the flags that it shares with tensorflow_model_server.
+# Flags that `serve` shares with tensorflow_model_server.
 
 
 _THREADS = ("intra", "inter")
@@ -52,7 +53,7 @@ def warn_without_effect(settings):
         )
     for flag in WITHOUT_EFFECT:
         if getattr(settings, flag.name) != flag.default:
-            reason = flag.help.removeprefix("No effect here: ")
+            reason = flag.help.removeprefix(f"{NO_EFFECT}: ")
             logging.warning("--%s has no effect here: %s", flag.name, reason)
     if settings.enable_per_model_batching_parameters and not settings.enable_batching:
         logging.warning("--enable_per_model_batching_parameters has no effect here without --enable_batching.")

@@ -1,6 +1,6 @@
 """Flags of serving: tensorflow_model_server's names for the server, and the client's."""
 
-from bert_tf.utils.settings import Flag
+from bert_tf.utils.settings import NO_EFFECT, Flag
 
 SERVE = (
     Flag("model_base_path", None, "Folder with a numbered folder for each version of one model."),
@@ -35,7 +35,7 @@ SERVE = (
     Flag("grace_seconds", 30.0, "Seconds that a stop waits for the requests in progress.", "float", low=0),
 )
 
-# What one request may cost: the fields of serving.limits.Limits.
+# Limits of one request: the fields of serving.limits.Limits.
 LIMITS = (
     Flag("max_message_bytes", 2**26, "Of a gRPC message.", "integer", low=1),
     Flag("max_message_fields", 2**18, "Fields, strings and nested messages in a gRPC message.", "integer", low=1),
@@ -174,19 +174,19 @@ SESSION = (
 _NO_TFLITE = "no model is of TensorFlow Lite."
 _XLA = "what a model wants compiled by XLA always is."
 WITHOUT_EFFECT = (
-    Flag("enable_profiler", False, "No effect here: there is no profiler service.", "bool"),
-    Flag("flush_filesystem_caches", True, "No effect here: TensorFlow keeps no caches of local files.", "bool"),
-    Flag("num_tflite_interpreters_per_pool", 1, f"No effect here: {_NO_TFLITE}", "integer"),
-    Flag("num_tflite_pools", 0, f"No effect here: {_NO_TFLITE}", "integer"),
-    Flag("remove_unused_fields_from_bundle_metagraph", True, "No effect here: they are never kept.", "bool"),
-    Flag("skip_initialize_tpu", False, "No effect here: no TPU is used.", "bool"),
-    Flag("xla_cpu_compilation_enabled", False, f"No effect here: {_XLA}", "bool"),
-    Flag("xla_gpu_compilation_enabled", False, f"No effect here: {_XLA}", "bool"),
+    Flag("enable_profiler", False, f"{NO_EFFECT}: there is no profiler service.", "bool"),
+    Flag("flush_filesystem_caches", True, f"{NO_EFFECT}: TensorFlow keeps no caches of local files.", "bool"),
+    Flag("num_tflite_interpreters_per_pool", 1, f"{NO_EFFECT}: {_NO_TFLITE}", "integer"),
+    Flag("num_tflite_pools", 0, f"{NO_EFFECT}: {_NO_TFLITE}", "integer"),
+    Flag("remove_unused_fields_from_bundle_metagraph", True, f"{NO_EFFECT}: they are never kept.", "bool"),
+    Flag("skip_initialize_tpu", False, f"{NO_EFFECT}: no TPU is used.", "bool"),
+    Flag("xla_cpu_compilation_enabled", False, f"{NO_EFFECT}: {_XLA}", "bool"),
+    Flag("xla_gpu_compilation_enabled", False, f"{NO_EFFECT}: {_XLA}", "bool"),
 )
 
 MODEL_SERVER = LISTENING + LOADING + SESSION + WITHOUT_EFFECT
 
-# What --platform_config_file takes the place of, as in tensorflow_model_server.
+# Flags that --platform_config_file replaces, as in tensorflow_model_server.
 IN_PLATFORM_CONFIG = (
     "enable_batching",
     "batching_parameters_file",
@@ -205,7 +205,7 @@ IN_PLATFORM_CONFIG = (
 
 
 # === Connection ===
-# How programs that ask a server reach it.
+# Address and TLS options of programs that ask a server.
 
 
 _FILES = ("root_file", "key_file", "certificate_file")  # of `serving.Tls`; the flags have a prefix

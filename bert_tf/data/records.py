@@ -1,6 +1,7 @@
 """Writes features as TFRecord files of tf.train.Example messages, and reads them back in batches.
 
-    {"input_ids": [n, S], ...} --serialize--> bytes --write--> train.tfrecord.gz --read--> {"input_ids": [B, S], ...}
+    {"input_ids": [n, S], ...} --serialize--> bytes --write--> train.tfrecord.gz
+    train.tfrecord.gz --serialized--> string [B] --parser--> {"input_ids": [B, S], ...}
 
 A file whose name ends in .gz is gzip-compressed, any other is not. Several gzip files end to end are one such file, and
 several plain ones are one plain file, so a big file can be put together from parts.
@@ -16,7 +17,6 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
-from bert_tf.data.dataset import without_autotune
 from bert_tf.data.features import FEATURES, NOTHING, Ragged, concatenate_features
 from bert_tf.utils.files import atomic_open
 
@@ -255,7 +255,6 @@ def _no_records(path, received):
 _FILE_DTYPES = {"int32": "int64", "float32": "float32"}  # in the batch -> in a tf.train.Example
 # What a feature's length is called where records are made and read.
 _LENGTHS = {"token": "max_seq_length", "prediction": "max_predictions_per_seq", "sentence": "max_sentences_per_seq"}
-_PARSED = 256  # records parsed at a time: one by one takes thirty times as long
 _ERRNO = {os.strerror(number): number for number in errno.errorcode}
 
 
@@ -296,36 +295,6 @@ def write_records(
             raise OSError(_ERRNO.get(reason, errno.EIO), reason, os.fspath(path)) from error
 
 
-def read_records(
-    paths: list,
-    names: tuple[str, ...] | None = None,
-    expect: dict | None = None,
-    batch_size: int | None = None,
-    drop_remainder: bool = False,
-) -> tf.data.Dataset:
-    """Reads record files, one after the other, in the order in which they are written.
-
-    Args:
-        paths: of the files, one at least; .gz: compressed.
-        names: which features to return; None: all in the files that `bert_tf.data.features` knows.
-        expect: {name: its length, or None for any}: what the files must hold, returned or not.
-        batch_size: records a batch; None: single records, at several times the cost.
-        drop_remainder: leave out the last records, where they fill no batch.
-
-    Returns:
-        A tf.data.Dataset of {name: tensor}, of the dtypes and shapes (see `Feature.per`) in `bert_tf.data.features`,
-        or without the first dimension.
-
-    Raises:
-        ValueError: a file is not as `describe_records` needs it, not as `names` and `expect` say, or not like the
-            others.
-    """
-    parse = build_parser(paths, names, expect)
-    batches = read_serialized(paths).batch(batch_size or _PARSED, drop_remainder and batch_size is not None)
-    batches = batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-    return without_autotune(batches if batch_size else batches.unbatch())
-
-
 def read_serialized(paths: list) -> tf.data.Dataset:
     """Returns the records of all files, string [], one file after the other."""
     return list_record_files(paths).flat_map(read_record_file)
@@ -342,9 +311,18 @@ def read_record_file(file) -> tf.data.Dataset:
 
 
 def build_parser(paths: list, names: tuple[str, ...] | None = None, expect: dict | None = None, stamps: bool = False):
-    """Returns the function from serialized records (string [B]) of these files to {name: tensor}; see `read_records`.
+    """Returns the function from serialized records, string [B], of these files to {name: tensor}.
 
-    With `stamps` there is string [B] under MADE_WITH too: what a record says of how it was made, empty in most.
+    The tensors have the dtypes and shapes (see `Feature.per`) of `bert_tf.data.features`.
+
+    Args:
+        paths: of the files, one at least; .gz: compressed.
+        names: which features to return; None: all in the files that `bert_tf.data.features` knows.
+        expect: {name: its length, or None for any}: what the files must hold, returned or not.
+        stamps: return string [B] under MADE_WITH too: what a record says of how it was made, empty in most.
+
+    Raises:
+        ValueError: a file is not as `describe` needs it, not as `names` and `expect` say, or not like the others.
     """
     assert paths
     paths = [os.fspath(path) for path in paths]

@@ -141,7 +141,7 @@ def find_wrong_tag(tags: Sequence[str], scheme: str) -> Fault | None:
     Raises:
         ValueError: an unknown scheme, or an unknown tag.
     """
-    _check_scheme(scheme, "scheme")
+    _check_scheme(scheme)
     pairs = [_OUTSIDE, *map(split_tag, tags), _OUTSIDE]
     around = [None, *tags, None]  # as an error shows them; None is beyond the sentence
     for i in range(1, len(pairs) - 1):
@@ -161,7 +161,7 @@ def tags_of(chunks: Sequence[EntitySpan], length: int, scheme: str) -> list[str]
     Raises:
         ValueError: an unknown scheme.
     """
-    _check_scheme(scheme, "scheme")
+    _check_scheme(scheme)
     tags, before = ["O"] * length, None
     for entity in chunks:
         touches = before is not None and (before.type, before.last + 1) == (entity.type, entity.first)
@@ -217,9 +217,9 @@ def _ratio(part, whole):
     return part / whole if whole else 0.0
 
 
-def _check_scheme(scheme, parameter):
+def _check_scheme(scheme):
     if scheme not in SCHEMES:
-        raise ValueError(f"`{parameter}` must be one of {', '.join(SCHEMES)}. Received: {scheme!r}; name one of these.")
+        raise ValueError(f"`scheme` must be one of {', '.join(SCHEMES)}. Received: {scheme!r}; name one of these.")
 
 
 def _check_lengths(golds, predictions):

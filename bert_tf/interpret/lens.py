@@ -55,17 +55,6 @@ class Layers(EncodedText):
         unit = _unit(self.values)
         return np.einsum("ksh,lsh->kls", unit, unit)
 
-    def with_others(self, place: int) -> np.ndarray:
-        """Returns float32 [L + 1, S]: the cosine of one piece's vector with every piece's, in each layer.
-
-        Raises:
-            ValueError: there is no such place.
-        """
-        if not 0 <= place < len(self):
-            raise ValueError(f"`place` must be of a piece, from 0 to {len(self) - 1}. Received: {place}; correct it.")
-        unit = _unit(self.values)
-        return np.einsum("lh,lsh->ls", unit[:, place], unit)
-
     def among_all(self, layer: int) -> np.ndarray:
         """Returns float32 [S, S]: the cosines of all pieces' vectors in a layer, 0 in front of the first.
 

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+NO_EFFECT = "No effect here"  # begins the help of a flag that is taken because Google's programs have it
 _LONG = 600  # characters of a value in a message: a command line fits
 
 
@@ -31,6 +32,11 @@ class Flag:
     high: float | None = None
     required: bool = False
     words: tuple[str, ...] = ()
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether the program reads the flag; --help leaves out what it does not."""
+        return not self.help.startswith(NO_EFFECT)
 
 
 def with_attributes(flags: Iterable[Flag], name: str, **attributes) -> tuple[Flag, ...]:

@@ -11,8 +11,6 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection
 
-from bert_tf.utils.tf_log_filter import filter_greetings
-
 
 class Workers:
     """A pool of processes, each with its own `make(*arguments)`; with one worker, this very process.
@@ -116,9 +114,8 @@ def _start(threads, what):
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(threads))
     os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
     try:
-        with filter_greetings(warm_up=True):
-            make, arguments = pickle.loads(what)
-            _own = make(*arguments)
+        make, arguments = pickle.loads(what)
+        _own = make(*arguments)
     except Exception as error:  # of an error that is raised here the first process would only hear that one has died
         _failure = error
 

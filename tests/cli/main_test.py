@@ -1,7 +1,10 @@
 """How programs are started, what their flags become, and how errors that a user can mend end."""
 
 import ast
+import importlib
+import os
 import pathlib
+import re
 import subprocess
 import sys
 import types
@@ -123,10 +126,55 @@ def test_help_shows_the_docstring_and_the_flags_without_tensorflow():
     assert "--predictions_file: The answers to score" in shown.stdout and not shown.stderr
 
 
+@pytest.mark.parametrize("name, taken", [("run_classifier", "num_tpu_cores"), ("serve", "num_tflite_pools")])
+def test_help_leaves_out_flags_without_effect(name, taken):
+    table = importlib.import_module(f"bert_tf.cli.{name}").FLAGS
+    shown = set(re.findall(r"^  --(?:\[no\])?(\w+):", start(name, "--help").stdout, re.MULTILINE))
+    assert shown == {flag.name for flag in table} - {flag.name for flag in table if flag.help.startswith("No effect")}
+    assert taken in {flag.name for flag in table} - shown
+
+
+def test_flags_without_effect_are_named_once(caplog):
+    table = [*TABLE, Flag("cores", 8, "No effect here.", "integer"), Flag("pools", 0, "No effect here: none.")]
+    app.warn_of_ignored(Settings({flag.name: flag.default for flag in table}, ["size", "cores", "pools"]), table)
+    assert [record.getMessage() for record in caplog.records] == ["These flags have no effect here: --cores."]
+
+
 def test_a_mistake_is_one_message_in_flags():
     refused = start("score_squad", "--data_file=none.json", "--predictions_file=none.json", "superfluous")
     assert refused.returncode == 1 and "Traceback" not in refused.stderr
     assert "Error: Everything must be given as --flag=value. Received: superfluous" in refused.stderr
+
+
+def start_program(statement, environment=None, path=ROOT):
+    """Starts, in a process of its own, a program whose `main` is one statement; modules in `path` come first."""
+    code = (
+        f"import os, sys, types; sys.path.insert(0, {os.fspath(path)!r})\n"
+        "from bert_tf.cli import main\n"
+        "def of_mine(settings):\n"
+        f"    {statement}\n"
+        "program = types.SimpleNamespace(__doc__='It is mine.', FLAGS=(), main=of_mine)\n"
+        "main.importlib.import_module = lambda name: program\n"
+        "main.start('split', [])\n"
+    )
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, env=environment)
+
+
+@pytest.mark.parametrize("given", [None, "0"])
+def test_programs_set_the_level_of_tensorflow_s_log_unless_the_user_has(given):
+    environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    environment |= {"TF_CPP_MIN_LOG_LEVEL": given} if given else {}
+    done = start_program("print(os.environ['TF_CPP_MIN_LOG_LEVEL'])", environment)
+    assert done.stdout == f"{given or 2}\n", done.stderr
+
+
+@pytest.mark.parametrize(("end", "status"), [("os.abort()", -6), ("raise ImportError('libcudart')", 1)])
+def test_the_last_words_of_an_import_that_ends_the_process_are_shown(tmp_path, end, status):
+    source = f"import os\nos.write(2, b'F0000 The library was compiled to use AVX')\n{end}\n"
+    (tmp_path / "tensorflow.py").write_text(source, encoding="utf-8")
+    done = start_program("import tensorflow", path=tmp_path)
+    assert done.returncode == status and "F0000 The library was compiled to use AVX" in done.stderr
+    assert ("ImportError: libcudart" in done.stderr) == (status == 1)
 
 
 def read(*words):

@@ -206,8 +206,10 @@ SAME = {  # two that touch, one alone, two of different types
 @pytest.mark.parametrize("scheme_from", SCHEMES)
 @pytest.mark.parametrize("scheme_to", SCHEMES)
 def test_entities_of_one_scheme_are_written_in_another(scheme_from, scheme_to):
-    tags = SAME[scheme_from].split()
-    assert tags_of(parse_entities(tags), len(tags), scheme_to) == SAME[scheme_to].split()
+    entities = parse_entities(SAME[scheme_from].split())
+    assert tags_of(entities, len(SAME["iob2"].split()), scheme_to) == SAME[scheme_to].split()
+    without_type = "".join(tags_of(parse_entities(["B", "E"]), 2, scheme_to))
+    assert without_type == {"iob1": "II", "iob2": "BI", "bioes": "BE"}[scheme_to]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -52,7 +52,7 @@ _WRITE_NUMBERS = ("cli", "evaluation", "experiments", "tasks", "inference/batch_
 # What they write otherwise are names, paths and settings, or the words of a program to its parent.
 _NO_NUMBERS = {
     "tasks/registry.py", "inference/batch_prediction/table_job.py", "inference/batch_prediction/table.py",
-    "cli/doctor.py", "cli/doctor_probe.py", "experiments/demo/data.py", "experiments/demo/run.py",
+    "cli/doctor.py", "experiments/demo/data.py", "experiments/demo/run.py",
 }  # fmt: skip
 
 

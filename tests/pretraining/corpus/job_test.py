@@ -14,11 +14,12 @@ from bert_tf.pretraining.corpus.examples import CorpusOptions
 from bert_tf.utils.documents import TextOptions
 from tests import processes, scripts
 from tests.pretraining.corpus import support
+from tests.record_files import read_records
 
 
 def _read(paths):
     """All rows of the files: {name: [n, ...]}."""
-    batches = list(records.read_records([str(path) for path in paths], batch_size=64).as_numpy_iterator())
+    batches = list(read_records([str(path) for path in paths], batch_size=64).as_numpy_iterator())
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
 
 

@@ -15,6 +15,7 @@ from bert_tf.pretraining.records import origin as record_origin
 from bert_tf.pretraining.records.batches import Records
 from bert_tf.pretraining.records.origin import RecordMetadata, vocabulary_fingerprint
 from tests.pretraining.corpus import support
+from tests.record_files import read_records
 
 ORIGIN = RecordMetadata(vocabulary_fingerprint(["[PAD]", "a"]), True, False, "sop", None)
 ROWS = {"input_ids": np.arange(6).reshape(3, 2), "masked_lm_weights": np.ones((3, 1), np.float32)}
@@ -30,7 +31,7 @@ def test_a_file_says_how_it_was_made_and_its_rows_are_as_without(tmp_path, name)
     path = _write(tmp_path / name, ORIGIN.stamp())
     assert RecordMetadata.of(path) == ORIGIN
     assert records.describe_records(path) == {"input_ids": ("int64", 2), "masked_lm_weights": ("float32", 1)}
-    (batch,) = records.read_records([path, _write(tmp_path / f"other-{name}", b"")], batch_size=6)
+    (batch,) = read_records([path, _write(tmp_path / f"other-{name}", b"")], batch_size=6)
     assert batch.keys() == ROWS.keys()
     np.testing.assert_array_equal(batch["input_ids"], np.concatenate([ROWS["input_ids"]] * 2))
 
