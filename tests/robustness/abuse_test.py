@@ -291,14 +291,14 @@ def held(film_path, monkeypatch):
     with serve(str(film_path), "film", poll_seconds=0, limits=Limits(max_output_elements=16)) as server:
         with server._catalog.lease(model_pb2.ModelSpec(name="film")) as version:
             load = version.workload
-        monkeypatch.setattr(load, "_most_elements", 8)
+        monkeypatch.setattr(load.answers, "most", 8)
 
         def noted(*args):
-            writing.append(load._elements)
+            writing.append(load.answers.held)
             fill(*args)
 
         monkeypatch.setattr(predict, "fill_proto", noted)
-        yield server, lambda: load._elements, writing
+        yield server, lambda: load.answers.held, writing
 
 
 def test_answers_are_held_until_they_are_sent(held):

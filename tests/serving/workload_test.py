@@ -262,13 +262,13 @@ def test_an_explanation_is_a_large_run():
 def test_all_answers_that_are_being_sent_have_a_bound_in_elements():
     workload = Workload(max_pending_elements=100_000)
     with contextlib.ExitStack() as sent:
-        sent.enter_context(workload.answer(90_000))
+        sent.enter_context(workload.answers.take(90_000))
         refused = pytest.raises(ServingError, match="answers of 90000 elements, and holds 100000 at a time")
-        with refused as caught, workload.answer(20_000):
+        with refused as caught, workload.answers.take(20_000):
             pytest.fail("it is too much")
         assert caught.value.http_status == 503
-        sent.enter_context(workload.answer(2**14))  # a small one is always sent
-    with workload.answer(1_000_000):  # alone it is sent: its own limit is another one
+        sent.enter_context(workload.answers.take(2**14))  # a small one is always sent
+    with workload.answers.take(1_000_000):  # alone it is sent: its own limit is another one
         pass
 
 
@@ -309,14 +309,14 @@ def test_a_deadline_that_passes_while_waiting_is_told():
 
 def test_all_requests_together_have_a_bound_in_tokens():
     workload = Workload(max_pending_tokens=100)
-    with workload.admitted(60):
-        with workload.admitted(40):
+    with workload.requests.take(60):
+        with workload.requests.take(40):
             pass
         refused = pytest.raises(ServingError, match="requests of 60 tokens to answer, and takes 100 at a time")
-        with refused as caught, workload.admitted(41):
+        with refused as caught, workload.requests.take(41):
             pytest.fail("it is too much")
         assert caught.value.http_status == 503
-    with workload.admitted(1000):  # alone it is let in: its own limit is another one
+    with workload.requests.take(1000):  # alone it is let in: its own limit is another one
         pass
 
 

@@ -145,7 +145,7 @@ def _clean(argument):
 # Exceptions that say what the user can do where a server does not answer a request, or refuses it.
 
 
-# A server that is there and has no room says so in words of its own; what gRPC says without a server has none of them.
+# A server that is there and has no room says so in its own words; what gRPC says without a server has none of them.
 _FULL = re.compile(r"\bqueue\b", re.IGNORECASE)
 _AXES = 8  # that a message shows
 _TOO_LONG = "CLIENT: Received message larger"  # gRPC's words where it is this side that refuses

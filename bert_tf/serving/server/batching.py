@@ -247,7 +247,7 @@ class LengthQueue:
         return longest - rows[start - 1].length
 
     def _cost_above(self, rows, start, end):
-        """Returns the padding that the others would need beside the next longer row, None where it does not fit."""
+        """Returns the padding that the others would need next to the next longer row, None where it does not fit."""
         if end == len(rows) or (end - start + 1) * rows[end].length > self._max_tokens:
             return None
         return (end - start) * (rows[end].length - rows[end - 1].length)

@@ -172,7 +172,7 @@ _PREDICTION = {
 
 
 # === HTTP server ===
-# The loop of aiohttp is in a thread of its own, the answers in a pool of threads.
+# aiohttp's loop runs in one thread, the answers in a pool of threads.
 
 
 _IDLE_SECONDS = 120  # a connection that says nothing for so long is closed
@@ -213,7 +213,7 @@ class StaticPage:
 class RestServer:
     """Hands each request to `answer(method, path, body, call) -> (status, JSON)`, at most one to a thread.
 
-    What is asked by GET, the status of a model and the like, has a thread of its own, since probes ask while all others
+    What is asked by GET, the status of a model and the like, has another thread, since probes ask while all others
     compute.
 
     Attributes:

@@ -65,7 +65,7 @@ class SavedModel:
 
         Raises:
             ServingError: the graph cannot be made or its weights cannot be read.
-            Exception: what else TensorFlow finds wrong; each missing or damaged file has a type of its own.
+            Exception: what else TensorFlow finds wrong; each missing or damaged file has its own type.
         """
         # tf.saved_model.load would trace every function again and keep the weights in the one eager context; its TF1
         # sister warns of its age and fails over a missing vocabulary before it can be named.
@@ -171,7 +171,7 @@ class SavedModel:
 
     def _compute(self, threads, feeds, outputs):
         # `Session.run` parses feeds and fetches at each call, and casts feeds silently where the runtime would refuse;
-        # a callable of its own for each choice of threads would hold the graph and its constants twice.
+        # one callable for each choice of threads would hold the graph and its constants twice.
         return self._session._call_tf_sessionrun(threads, feeds, outputs, [], None)
 
 

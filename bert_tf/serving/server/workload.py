@@ -162,13 +162,51 @@ _BEGUN = 2  # requests of several parts that run at a time
 _SMALL_ANSWER = 2**14  # elements of an answer that is always sent
 
 
+class Budget:
+    """An amount that all requests of a server may hold together; a single one may hold more.
+
+    Args:
+        most: of all.
+        refusal: words for one that must come again later, with {held} and {most}.
+        small: an amount up to which nothing is refused.
+
+    Attributes:
+        held: now, by all.
+    """
+
+    def __init__(self, most: int, refusal: str, small: int = -1):
+        self.most, self.held = most, 0
+        self._refusal, self._small, self._lock = refusal, small, threading.Lock()
+
+    @contextlib.contextmanager
+    def take(self, amount: int) -> Iterator[None]:
+        """A block in which so much is held.
+
+        Raises:
+            ServingError: the others hold so much that this one must come again later.
+        """
+        with self._lock:
+            if amount > self._small and self.held and self.held + amount > self.most:
+                raise unavailable(self._refusal.format(held=self.held, most=self.most))
+            self.held += amount
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.held -= amount
+
+
 class Workload:
     """Turns of a server's requests to be computed, for all of its models together.
 
     Args:
         max_concurrent_runs: runs of a graph at a time; 0: two for each core.
-        max_pending_tokens: tokens of all requests that run or wait; a single request may have more.
-        max_pending_elements: of all answers that are written and sent; a single answer may have more.
+        max_pending_tokens: tokens of all requests that run or wait.
+        max_pending_elements: of all answers that are written and sent.
+
+    Attributes:
+        requests: budget of the tokens of requests that run or wait.
+        answers: budget of the elements of answers that are in memory.
     """
 
     def __init__(
@@ -177,49 +215,15 @@ class Workload:
         runs = max_concurrent_runs or 2 * resources.cores()
         self._runs, self._long, self._large = Turns(runs), Turns(max(1, runs - 1)), Turns(1)
         self._in_parts = Turns(_BEGUN)
-        self._most_tokens, self._most_elements = max_pending_tokens, max_pending_elements
-        self._tokens = self._elements = 0
-        self._lock = threading.Lock()
-
-    @contextlib.contextmanager
-    def admitted(self, tokens: int) -> Iterator[None]:
-        """A block in which a request of `tokens` runs or waits.
-
-        Raises:
-            ServingError: the others have so many that this one must come again later.
-        """
-        with self._lock:
-            if self._tokens and self._tokens + tokens > self._most_tokens:
-                raise unavailable(
-                    f"The server has requests of {self._tokens} tokens to answer, and takes {self._most_tokens} at a "
-                    "time; try again later"
-                )
-            self._tokens += tokens
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._tokens -= tokens
-
-    @contextlib.contextmanager
-    def answer(self, elements: int) -> Iterator[None]:
-        """A block in which an answer of so many elements is in memory.
-
-        Raises:
-            ServingError: the others have so many that this one must be asked for again later.
-        """
-        with self._lock:
-            if elements > _SMALL_ANSWER and self._elements and self._elements + elements > self._most_elements:
-                raise unavailable(
-                    f"The server is sending answers of {self._elements} elements, and holds {self._most_elements} at a "
-                    "time; try again later"
-                )
-            self._elements += elements
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._elements -= elements
+        self.requests = Budget(
+            max_pending_tokens,
+            "The server has requests of {held} tokens to answer, and takes {most} at a time; try again later",
+        )
+        self.answers = Budget(
+            max_pending_elements,
+            "The server is sending answers of {held} elements, and holds {most} at a time; try again later",
+            _SMALL_ANSWER,
+        )
 
     def begun(self, call: Call) -> contextlib.AbstractContextManager[None]:
         """Returns a block in which a request of several parts runs: two at a time, so that the first are soon answered.
