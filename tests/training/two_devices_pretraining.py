@@ -36,6 +36,8 @@ def train(strategy, accumulation=1):
 
 
 def main():
+    device = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(device, [tf.config.LogicalDeviceConfiguration()] * 2)
     assert make_strategy("mirrored").num_replicas_in_sync == 2
     runs = {"one": ("default",), "two": ("mirrored",), "two, each half cut in two": ("mirrored", 2)}
     json.dump({name: train(*arguments) for name, arguments in runs.items()}, sys.stdout)
