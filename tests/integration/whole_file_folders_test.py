@@ -100,6 +100,7 @@ def test_words_are_added_to_it(folder, tmp_path):
     assert whole["model"]["vocab"]["unheard"] == len(tiny.VOCAB)
 
 
+@pytest.mark.slow  # a run of run_classifier; loading, conversion and operations on it stay among the fast ones
 def test_it_is_trained_and_what_is_exported_answers_the_same(folder, tmp_path):
     tiny.write_tsv(tmp_path / "data.tsv", EXAMPLES)
     data = [f"--{name}_file={tmp_path}/data.tsv" for name in ("train", "predict")]
