@@ -34,7 +34,7 @@ _HAVE_SEVERAL = {"single_label": False, "multi_label": True, "regression": False
 
 @dataclasses.dataclass(frozen=True)
 class PredictionTable:
-    """What one file of a run holds.
+    """The predictions of a run for one file of examples, as its table holds them.
 
     Attributes:
         path: the file.
@@ -98,21 +98,24 @@ def read_prediction_tables(directory: str) -> dict[str, PredictionTable]:
             f"A run to compare must be the `output_dir` of one that was scored. Received {directory}, {what}; score it "
             "with `do_eval`, or name another."
         )
-    labels, separator = _labels(folder), _settings(folder).get("label_separator")
+    path = folder / _LABELS_FILE
+    labels = tuple(read_text(path).split("\n")[:-1]) if path.exists() else ()
+    separator = _read_run(folder).get("settings", {}).get("label_separator")
     has_several, tables = _HAVE_SEVERAL.get((task_in(directory) or {}).get("problem")), {}
     for path in paths:
         suffix = path.stem.removeprefix(_NAME)
-        scores = _scores(folder, suffix)
+        own = read_results(folder, suffix) if suffix else None  # else they are in eval_results.txt, next to others
+        scores = _scores_ending(own, "") if own else _scores_ending(read_results(folder) or {}, suffix)
         tables[suffix] = PredictionTable(path, _columns(path), scores, labels, separator or ",", has_several)
     return tables
 
 
-def told(directory: str) -> dict[str, Any]:
-    """Returns what a run says of itself: `task`, its name, and `file`, the last examples that its training scored on.
+def describe_run(directory: str) -> dict[str, Any]:
+    """Returns the facts in a run's files: `task`, its name, and `file`, the last examples that its training scored on.
 
     Either is None where the folder does not say.
     """
-    files = _run(pathlib.Path(directory)).get("data", {}).get("dev") or [{}]
+    files = _read_run(pathlib.Path(directory)).get("data", {}).get("dev") or [{}]
     return {"task": (task_in(directory) or {}).get("task"), "file": files[0].get("file")}
 
 
@@ -143,28 +146,13 @@ def _columns(path):
     return dict(zip(header, map(list, zip(*rows[1:], strict=True)), strict=True))
 
 
-def _scores(folder, suffix):
-    """Returns the scores of a file: in eval_results.txt beside others, or in a file of their own."""
-    own = read_results(folder, suffix) if suffix else None
-    return _of_file(own, "") if own else _of_file(read_results(folder) or {}, suffix)
-
-
-def _of_file(scores, suffix):
+def _scores_ending(scores, suffix):
     """Returns the scores whose names end as the file's name does, without that and without "eval_"."""
     own = {name.removeprefix("eval_"): value for name, value in scores.items() if name.startswith("eval_")}
     return {name.removesuffix(suffix): value for name, value in own.items() if name.endswith(suffix)}
 
 
-def _labels(folder):
-    path = folder / _LABELS_FILE
-    return tuple(read_text(path).split("\n")[:-1]) if path.exists() else ()
-
-
-def _settings(folder):
-    return _run(folder).get("settings", {})
-
-
-def _run(folder):
+def _read_run(folder):
     path = folder / _RUN_FILE
     return read_object(path, "the record of a run", "score the run again") if path.exists() else {}
 
@@ -206,7 +194,7 @@ class Kind:
     """One kind of tables.
 
     Attributes:
-        columns: that it has beside `id`, `probability` and texts.
+        columns: that it has next to `id`, `probability` and texts.
         gold: those that two runs on the same examples have alike.
         read: the table -> the answers.
         measures: {metric: how two runs are compared by it}.
@@ -220,7 +208,7 @@ class Kind:
     fits: Callable[[PredictionTable], bool] = lambda table: True
 
     def texts(self, table: PredictionTable) -> list[str]:
-        """Returns n texts, what the table has of each example beside the answers; several with a bar between."""
+        """Returns n texts, what the table has of each example next to the answers; several with a bar between."""
         names = [name for name in table.columns if name not in {"id", "probability", *self.columns}]
         columns = [table.columns[name] for name in names] or [[""] * len(table.columns["id"])]
         return [" | ".join(cells) for cells in zip(*columns, strict=True)]
@@ -257,13 +245,12 @@ def _mean(sums):
     return _ratio(sums[:, 0], sums[:, 1])
 
 
-def _f1(sums):
-    """sums: float [s, 3], how many are right, given, and there."""
-    return _ratio(2 * sums[:, 0], sums[:, 1] + sums[:, 2])
-
-
-_COUNTED = {"f1": _f1, "precision": lambda sums: _ratio(sums[:, 0], sums[:, 1]),
-            "recall": lambda sums: _ratio(sums[:, 0], sums[:, 2])}  # fmt: skip
+# Scores of float [s, 3]: how many are right, given, and there.
+_COUNTED = {
+    "f1": lambda sums: _ratio(2 * sums[:, 0], sums[:, 1] + sums[:, 2]),
+    "precision": _mean,
+    "recall": lambda sums: _ratio(sums[:, 0], sums[:, 2]),
+}
 
 
 def _with_ones(values):
@@ -429,7 +416,7 @@ def compare_runs(first: str, second: str, samples: int = 10_000, seed: int = 0) 
 
 
 def _check_tasks(first, second):
-    tasks = [told(each)["task"] for each in (first, second)]
+    tasks = [describe_run(each)["task"] for each in (first, second)]
     if None not in tasks and tasks[0] != tasks[1]:
         raise ValueError(
             f"Two runs must be of one task. Received {first}, a run of {tasks[0]}, and {second}, one of {tasks[1]}; "
@@ -499,7 +486,7 @@ def _other_examples(first, second, rows):
     shown = [" ".join(map(str, side[at]))[:60] if at < len(side) else "none" for side in rows]
     names = []
     for table, side in zip((first, second), rows, strict=True):
-        file = told(os.fspath(table.path.parent))["file"]
+        file = describe_run(os.fspath(table.path.parent))["file"]
         names.append(f"{table.path} ({len(side)} examples{f' of {file}' if file else ''})")
     return ValueError(
         f"Two runs must be scored on the same examples. Received {names[0]} and {names[1]}, which differ from example "

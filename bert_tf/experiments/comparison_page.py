@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from bert_tf.evaluation.significance import BootstrapResult
-from bert_tf.experiments.comparison import Change, RunComparison
+from bert_tf.experiments.comparison import RunComparison
 from bert_tf.utils.report import Page
 
 _WIDTH = 100  # characters of a text in a line
@@ -25,13 +24,16 @@ def comparison_lines(compared: Sequence[RunComparison], first: str, second: str,
         yield f"{each.file}, {each.count:,} examples"
         yield from (f"  {sentence}" for sentence in _of_nothing(each))
         for name, score in each.scores.items():
-            test = f" ({_interval(score)}); {_meaning(score)}" if _is_tested(each) else "; not compared"
-            yield f"  {name}: {_sides(score)}: {_difference(score)}{test}"
+            interval = f"95 % interval {_range(score)}, p = {score.p_value:.4f}"
+            test = f" ({interval}); {_meaning(score)}" if _is_tested(each) else "; not compared"
+            yield f"  {name}: A {100 * score.b:.2f}, B {100 * score.a:.2f}: {_difference(score)}{test}"
         yield f"  {_counts(each)}"
         for heading, changes in _directions(each):
             yield f"  {heading}: {len(changes):,}"
             for change in changes[:most]:
-                yield f"    {change.id}\t{_answers(change)}\t{_cut(change.text)}"
+                right = f", right: {change.gold}" if change.gold not in (change.before, change.after) else ""
+                answers = f"{_cut(change.before) or '(none)'} -> {_cut(change.after) or '(none)'}{_cut(right)}"
+                yield f"    {change.id}\t{answers}\t{_cut(change.text)}"
             if len(changes) > most:
                 yield f"    and {len(changes) - most:,} more"
 
@@ -79,16 +81,8 @@ def _test(each, score):
     return _range(score), f"{score.p_value:.4f}", _meaning(score)
 
 
-def _sides(score):
-    return f"A {100 * score.b:.2f}, B {100 * score.a:.2f}"
-
-
 def _difference(score):
     return f"{100 * score.difference:+.2f}"
-
-
-def _interval(score: BootstrapResult):
-    return f"95 % interval {_range(score)}, p = {score.p_value:.4f}"
 
 
 def _range(score):
@@ -114,11 +108,6 @@ def _directions(each):
     by_degrees = each.both_right is None
     yield "Better in B" if by_degrees else "Wrong in A, right in B", each.better
     yield "Worse in B" if by_degrees else "Right in A, wrong in B", each.worse
-
-
-def _answers(change: Change):
-    right = f", right: {change.gold}" if change.gold not in (change.before, change.after) else ""
-    return f"{_cut(change.before) or '(none)'} -> {_cut(change.after) or '(none)'}{_cut(right)}"
 
 
 def _cut(text):

@@ -8,8 +8,8 @@ import tensorflow as tf
 from bert_tf.export import calibration
 from bert_tf.export.calibration import in_form
 from bert_tf.export.form import DEFAULT
-from bert_tf.interpret.choices import check_task, head_in
 from bert_tf.interpret.exported import attention_in_graph, attributions_in_graph, encoder_in
+from bert_tf.interpret.targets import check_task, head_in
 from bert_tf.utils.names import EXPLANATIONS
 
 # === Text cut ===
@@ -43,7 +43,7 @@ def cut(texts: tf.Tensor, tokens: int, spaces: str = "") -> tf.Tensor:
 #                                                           gap, steps [n]
 #     both                                              ->  piece string, start, end, of_text int32 [n, S]
 #
-# All weights of a model with 12 layers of 12 heads are 9 MB for a text of 128 pieces; so a request names the layers
+# All weights of a model with 12 layers of 12 heads are 9 MB for a text of 128 tokens; so a request names the layers
 # that it wants, and gets them as they are.
 
 

@@ -26,7 +26,7 @@ _ACTIVATIONS = {"Tanh": tf.tanh, "ReLU": tf.nn.relu, "GELU": functools.partial(t
 
 @dataclasses.dataclass(frozen=True)
 class EncodeOptions:
-    """What is wanted otherwise than the model's folder says; None: as it says.
+    """Choices that override the model's folder; None: as the folder says.
 
     Attributes:
         layers: one of `names.LAYERS`.
@@ -34,7 +34,7 @@ class EncodeOptions:
         normalize: divide each vector by its length.
         prompt: put before every text; "": nothing.
         prompt_name: the same, by its name in the folder.
-        max_seq_length: longest row in pieces.
+        max_seq_length: longest sequence in tokens.
         do_lower_case: as in `bert_tf.load`.
     """
 
@@ -167,18 +167,24 @@ def identity_of(path: str, options: EncodeOptions) -> dict[str, Any]:
     values["poolings"], values["do_lower_case"] = list(recipe.poolings), options.do_lower_case
     values["steps"] = [step and dataclasses.asdict(step) for step in recipe.steps]
     encoder = os.path.join(path, recipe.folder) if recipe.folder else path
-    described = load_description([encoder], do_lower_case=options.do_lower_case)
-    return {"weights": weights_hash(encoder), "tokenizer or configuration": described.digest(), **values}
+    return {**hash_model(encoder, do_lower_case=options.do_lower_case), **values}
 
 
-def weights_hash(path: str | os.PathLike) -> str:
-    """Returns a SHA-256 of a checkpoint's weights.
+def hash_model(
+    path: str | os.PathLike,
+    config_file: str | None = None,
+    vocab_file: str | None = None,
+    do_lower_case: bool | None = None,
+) -> dict[str, str]:
+    """Returns hashes of a model's weights, and of its tokenizer and configuration; arguments as of `bert_tf.load`.
 
     The index of a TF1 checkpoint stands for its data: it holds a checksum of every tensor.
     """
     weights = locate(path)[1]
     with open(weights if os.path.isfile(weights) else f"{weights}.index", "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    described = load_description([path], config_file, vocab_file, do_lower_case)
+    return {"weights": digest, "tokenizer or configuration": described.digest()}
 
 
 def _finish(directory, steps: Sequence[Dense | None]):

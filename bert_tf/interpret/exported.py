@@ -1,4 +1,4 @@
-"""What `attention` and `attributions` tell, of many texts in one graph: a served model explains itself by these."""
+"""Attention and attributions of many texts in one graph, for the signatures by which a served model explains itself."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.interpret.attribution import Integral, integrated_until_small
-from bert_tf.interpret.choices import SpanChoice, TextChoice, TokenChoice
+from bert_tf.interpret.attribution import Integral, integrate_row
+from bert_tf.interpret.targets import TextHead
 from bert_tf.interpret.weights import kept_heads
 from bert_tf.models.encoder import Encoder
 from bert_tf.tokenization.places import OriginTracker, TokenOrigins
@@ -37,8 +37,8 @@ def attention_in_graph(
         max_seq_length: longest row.
 
     Returns:
-        `attention`, float32 [n, k, A, S, S], from the piece in the last place but one to that in the last, 0 for
-        padding and for heads that were pruned; and what `_shown` tells of the pieces.
+        `attention`, float32 [n, k, A, S, S], from the token in the last place but one to that in the last, 0 for
+        padding and for heads that were pruned; and what `_shown` tells of the tokens.
 
     Raises:
         tf.errors.InvalidArgumentError: there is no such layer, more are named than there are, or the texts are so many
@@ -61,27 +61,27 @@ def attention_in_graph(
 
 def attributions_in_graph(
     encoder: Any,
-    head: TextChoice | TokenChoice | SpanChoice,
+    head: TextHead,
     tokenizer: Any,
     read: Callable,
     texts: Sequence[tf.Tensor],
     target: tf.Tensor,
     max_seq_length: int,
 ) -> Tensors:
-    """Returns by which pieces a model comes to its answers, as `attributions` does with the baseline "pad".
+    """Returns by which tokens a model comes to its answers, as `attributions` does with the baseline "pad".
 
     Of the rows that a task reads texts through, that one is explained which the answer is in.
 
     Args:
         encoder, tokenizer, texts, max_seq_length: as of `attention_in_graph`.
-        head: of the model, by `choices.head_in`.
+        head: of the model, by `targets.head_in`.
         read: the task's.
-        target: string [n], whose score is explained, as of `TextChoice.choose`.
+        target: string [n], whose score is explained, as of `TextHead.choose`.
 
     Returns:
-        `attribution` float32 [n, S], what each piece adds to the score, 0 for special ones; `target` string [n], the
+        `attribution` float32 [n, S], what each token adds to the score, 0 for special ones; `target` string [n], the
         label, tag or answer; `score`, `baseline_score` and `gap` float32 [n], `steps` int32 [n], as of `Attributions`;
-        and what `_shown` tells of the pieces.
+        and what `_shown` tells of the tokens.
 
     Raises:
         tf.errors.InvalidArgumentError: there is no such target, or there are more than 16 texts.
@@ -122,7 +122,7 @@ def _attention_checks(config, input_ids, layers):
 
 
 def _resolved(places, laid_out):
-    """Returns the pieces of rows whose ids are places, and the encoder's inputs, int32 [w, S] each."""
+    """Returns the tokens of rows whose ids are places, and the encoder's inputs, int32 [w, S] each."""
     pieces = places.found(laid_out["input_ids"])
     return pieces, {name: laid_out[name] for name in _INPUTS} | {"input_ids": pieces.ids}
 
@@ -153,7 +153,7 @@ def _integrals(encoder, head, features, instead, parts) -> Tensors:
 
     def explain(k, whole):
         row = {name: values[k : k + 1, : lengths[k]] for name, values in features.items()}
-        found = _integral(encoder, head, row, instead[k : k + 1, : lengths[k]], parts[k])
+        found = integrate_row(encoder, head, row, instead[k : k + 1, : lengths[k]], parts[k])
         own = found._replace(values=tf.pad(tf.reduce_sum(found.values, -1), [[0, width - lengths[k]]]))
         own = own._replace(gap=tf.cast(own.gap, tf.float32))
         return k + 1, Integral(*(tf.tensor_scatter_nd_update(each, [[k]], [value])
@@ -163,19 +163,3 @@ def _integrals(encoder, head, features, instead, parts) -> Tensors:
     start = Integral(tf.zeros(tf.shape(instead)), *numbers, tf.zeros([n], tf.int32))
     _, found = tf.while_loop(lambda k, _: k < n, explain, (tf.constant(0), start), parallel_iterations=1)
     return found._asdict()
-
-
-def _integral(encoder, head, row, instead, parts):
-    """Returns the `Integral` of one row; parts: of its logits and of the padding's."""
-    vectors, baseline = (
-        tf.cast(encoder.embeddings(ids, row["segment_ids"], training=False), tf.float32)
-        for ids in (row["input_ids"], instead)
-    )
-
-    def score(points):
-        rows = {name: tf.repeat(values, tf.shape(points)[0], 0) for name, values in row.items()}
-        logits = head.logits(encoder(rows, training=False, input_vectors=points))
-        own = parts if logits.shape.rank == 2 else parts[: tf.shape(logits)[1]]  # [L], or [S, L]
-        return tf.reduce_sum(tf.reshape(logits * own, [tf.shape(points)[0], -1]), 1)
-
-    return integrated_until_small(score, vectors, baseline)

@@ -14,10 +14,10 @@ from bert_tf.interpret.rows import EncodedText, Texts, encode_texts, parts_of
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Attention(EncodedText):
-    """A row, and what each of its pieces attends to, in L layers of A heads.
+    """A row, and what each of its tokens attends to, in L layers of A heads.
 
     Attributes:
-        weights: float32 [L, A, S, S], from the piece in the third place to that in the last; each row of S sums to 1.
+        weights: float32 [L, A, S, S], from the token in the third place to that in the last; each row of S sums to 1.
             Zeros for a head that is off, or was pruned.
         heads: bool [L, A], which heads the model has: those that were not pruned.
     """
@@ -28,7 +28,7 @@ class Attention(EncodedText):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Neurons(Attention):
-    """The same, with what the weights come from; D numbers for each head.
+    """Attention with the queries and keys that the weights come from; D numbers for each head.
 
     Attributes:
         query, key: float32 [L, A, S, D]; zeros for a head that was pruned.
@@ -38,7 +38,7 @@ class Neurons(Attention):
     key: np.ndarray
 
     def products(self, layer: int, head: int, place: int) -> np.ndarray:
-        """Returns float32 [S, D]: the query of the piece in `place`, times the key of each piece, number by number.
+        """Returns float32 [S, D]: the query of the token in `place`, times the key of each token, number by number.
 
         Raises:
             ValueError: there is no such layer, head or place.
@@ -51,7 +51,7 @@ class Neurons(Attention):
     def scores(self, layer: int, head: int) -> np.ndarray:
         """Returns float32 [S, S]: the sum of `products`, over the root of D, whose softmax the weights are.
 
-        What a mask hides (in a left-to-right model what follows a piece) has a score here, but no weight.
+        What a mask hides (in a left-to-right model what follows a token) has a score here, but no weight.
 
         Raises:
             ValueError: there is no such layer or head.
@@ -65,7 +65,7 @@ def attention(model: Any, texts: Texts, pairs: Sequence[str] | None = None, mask
     """Returns what attends to what in each text.
 
         [seen] = attention(bert, ["The cat sat."])
-        seen.weights[2, 5, 1]                       # layer 2, head 5: where the first piece after [CLS] looks
+        seen.weights[2, 5, 1]                       # layer 2, head 5: where the first token after [CLS] looks
 
     Args:
         model, texts, pairs, masks: as `rows.encode_texts` takes them: what `bert_tf.load` gave, and texts or pairs of

@@ -27,10 +27,6 @@ from bert_tf.utils.subprocesses import display_path, execute_command
 # How the demo trains on this machine: in which precision, and how long, so that it ends within a few minutes.
 
 
-# === Training ===
-# The demo's training: run_classifier is started only where its inputs have changed.
-
-
 SENTENCES = 8058  # in train.tsv
 MOST, LEAST = 2.0, 1.0  # passes over them: more gains little, fewer are not enough for what the demo promises
 _STEP = 0.25
@@ -45,7 +41,7 @@ _SECONDS = 0.5  # so long
 
 @dataclasses.dataclass(frozen=True)
 class DemoPlan:
-    """How to train.
+    """Precision and length of the demo's training.
 
     Attributes:
         precision: "float32" or "mixed_bfloat16", or what the user gave.
@@ -177,7 +173,8 @@ def _free_ports(count):
     return ports
 
 
-# === Run ===
+# === Training ===
+# The demo's training: run_classifier is started only where its inputs have changed.
 
 
 _PACKAGE = pathlib.Path(bert_tf.__file__).resolve().parent
@@ -249,7 +246,8 @@ def train_demo(run: DemoRun) -> bool:
     Raises:
         ValueError: run_classifier failed, or output/ is not the demo's own.
     """
-    wanted, state = _digest(_inputs(run)), _read_state(run.state)
+    inputs = json.dumps(_inputs(run), sort_keys=True)
+    wanted, state = hashlib.sha256(inputs.encode()).hexdigest(), _read_state(run.state)
     is_complete = (run.output / "eval_results.txt").exists() and run.models.exists()
     if state.get("training") == wanted and state.get("trained") and is_complete:
         return False
@@ -295,10 +293,6 @@ def _inputs(run):
 
 def _stamp(folder):
     return (folder / data.STAMP).read_text(encoding="utf-8")
-
-
-def _digest(value):
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def _read_state(path):

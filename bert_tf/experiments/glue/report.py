@@ -1,4 +1,4 @@
-"""What a grid of runs came to: results.json, results.tsv and report.html."""
+"""The results of a grid of runs: results.json, results.tsv and report.html."""
 
 import collections
 import dataclasses
@@ -19,7 +19,7 @@ from bert_tf.utils.progress import clock
 from bert_tf.utils.report import ACCENT, FILL, Page
 
 # === Tables ===
-# Tables of the user's own beside GLUE's tasks: what the JSON file of `tables` says of each.
+# Tables of the user's own next to GLUE's tasks: what the JSON file of `tables` says of each.
 
 
 # What a table's score is made of where it does not say so.
@@ -158,7 +158,7 @@ class SettingScores:
 
     @property
     def one_answers(self) -> int:
-        """How many runs give one answer to all examples."""
+        """The number of runs that give one answer to all examples."""
         return len(self.values) - len(self.learned)
 
 
@@ -290,7 +290,8 @@ def build_glue_page(results, missing, made_with, compared, title) -> str:
         document.table(task, [_setting(row, best_setting(group)) for row in group])
         document.text(f"Best run: {_named(chosen[task])}.")
         if none := [result for result in results if result.run.task == task and result.one_answer is not None]:
-            document.text(f"Learned nothing, by giving one answer to all dev examples: {'; '.join(map(_told, none))}.")
+            shown = "; ".join(f"{_named(result)} (always {result.one_answer!r})" for result in none)
+            document.text(f"Learned nothing, by giving one answer to all dev examples: {shown}.")
         if len(group) > 1 or len(group[0].values) > 1:
             document.figure(f"{task}: a dot for each seed", _strips(group), height=1 + 0.25 * len(group))
     if missing:
@@ -337,10 +338,6 @@ def _seeds(row):
 
 def _named(result):
     return f"{result.run.settings}, seed {result.run.seed}"
-
-
-def _told(result):
-    return f"{_named(result)} (always {result.one_answer!r})"
 
 
 def _strips(group):

@@ -23,13 +23,9 @@ from bert_tf.utils.progress import Countdown
 # is next to nothing, and by the threshold alone a large part of the other examples would count as it. No TensorFlow.
 
 
-# === Folds ===
-# A training file in k parts, each of which models trained on the others answer: which part a row is in, and files.
-
-
 @dataclasses.dataclass(frozen=True)
 class Suspicion:
-    """What is said of n labels.
+    """The verdict on n labels.
 
     Attributes:
         thresholds: float [L], t_j.
@@ -90,6 +86,7 @@ def suspect(probabilities: np.ndarray, labels: np.ndarray) -> Suspicion:
 
 
 # === Folds ===
+# A training file in k parts, each of which models trained on the others answer: which part a row is in, and files.
 
 
 TRAIN_FILE, HELD_OUT_FILE, ANSWERS_FILE = "train.jsonl", "held_out.jsonl", "held_out.npy"
@@ -187,9 +184,9 @@ _ROUNDS = 1000
 
 
 def vectors(texts: Sequence, settings) -> np.ndarray:
-    """Returns each text's features, their mean and those of its first piece side by side, float32 [n, D].
+    """Returns each text's features, their mean and those of its first token side by side, float32 [n, D].
 
-    Of a model that reads from left to right those of its last piece stand in their place.
+    Of a model that reads from left to right those of its last token stand in their place.
 
     Args:
         texts: n texts, or pairs.

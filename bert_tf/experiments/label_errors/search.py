@@ -36,7 +36,7 @@ _ON_PAGE = 200  # rows
 
 @dataclasses.dataclass(frozen=True)
 class Findings:
-    """What is known of a training file of n examples.
+    """The likely wrong labels and near-duplicates of a training file of n examples.
 
     Attributes:
         examples: the file's.
@@ -96,11 +96,13 @@ def write_findings(directory: str, findings: Findings):
     Raises:
         OSError: one cannot be written; it is as it was before.
     """
+    pairs = zip(findings.examples.lines, findings.given, findings.probabilities, strict=True)
+    probabilities = ((line, findings.labels[given], *(f"{p:.6f}" for p in row)) for line, given, row in pairs)
     tables = {
         ERRORS_FILE: (("rank", "line", "label", "likely_label", "probability", "likely_probability",
                        "near_duplicates", "text"), _error_rows(findings)),
         DUPLICATES_FILE: (("group", "line", "label", "same_label", "text"), _duplicate_rows(findings)),
-        PROBABILITIES_FILE: (("line", "label", *findings.labels), _probability_rows(findings)),
+        PROBABILITIES_FILE: (("line", "label", *findings.labels), probabilities),
     }  # fmt: skip
     for name, (header, rows) in tables.items():
         with atomic_open(os.path.join(directory, name)) as file:
@@ -188,11 +190,6 @@ def _duplicate_rows(findings):
             yield number, findings.examples.lines[i], label, same, findings.text(i)
 
 
-def _probability_rows(findings):
-    for line, given, row in zip(findings.examples.lines, findings.given, findings.probabilities, strict=True):
-        yield (line, findings.labels[given], *(f"{value:.6f}" for value in row))
-
-
 # === Near duplicates ===
 # Texts that are nearly the same: found by MinHash (Broder 1997), and then compared. No TensorFlow.
 
@@ -215,7 +212,8 @@ def groups(texts: Sequence[str], least: float = LEAST) -> np.ndarray:
         texts: n of them.
         least: the share of windows of five characters that two texts must have in common, of those of either.
     """
-    plain = [_plain(text) for text in texts]
+    normalized = (_SPACE.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip() for text in texts)
+    plain = [short or text for short, text in zip(normalized, texts, strict=True)]
     first = {}
     for i, text in enumerate(plain):
         first.setdefault(text, i)
@@ -228,10 +226,6 @@ def groups(texts: Sequence[str], least: float = LEAST) -> np.ndarray:
             leader[max(a, b)] = min(a, b)
     number = {text: i for i, text in enumerate(first)}
     return np.array([places[_find(leader, number[text])] for text in plain], int)
-
-
-def _plain(text):
-    return _SPACE.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip() or text
 
 
 def _windows(text):
@@ -366,7 +360,7 @@ def start_search(
         folds: how many.
         seed: of who is in which.
         identity: what else decides the answers, JSON values.
-        anew: remove what an earlier search left there.
+        again: remove what an earlier search left there.
 
     Raises:
         ValueError: what lies there was made with something else; there is only one label, or too few examples.
@@ -379,25 +373,17 @@ def start_search(
         )
     given = np.array(tables.check_labels(examples, labels))
     folder = pathlib.Path(directory)
-    if anew:
-        _remove(folder)
+    if anew and (folder / _FILE).exists():
+        shutil.rmtree(folder / _FOLDS, ignore_errors=True)
+        (folder / _FILE).unlink()
     folder.mkdir(parents=True, exist_ok=True)
     texts = ["\n".join(folding.texts_of(examples, i)) for i in range(len(examples))]
-    made_with = {**identity, "folds": folds, "seed": seed, "examples": _digest(texts, examples.labels)}
+    content = "\0".join((*texts, *examples.labels)).encode("utf-8", "surrogatepass")
+    made_with = {**identity, "folds": folds, "seed": seed, "examples": hashlib.sha256(content).hexdigest()}
     check_manifest(folder / _FILE, made_with, ", or start over with `overwrite_output_dir`")
     _warn_of_rare(labels, given, folds)
     alike = groups(texts)
     return Search(folder, examples, labels, given, alike, folding.assign(given, alike, folds, seed))
-
-
-def _remove(folder):
-    if (folder / _FILE).exists():
-        shutil.rmtree(folder / _FOLDS, ignore_errors=True)
-        (folder / _FILE).unlink()
-
-
-def _digest(texts, labels):
-    return hashlib.sha256("\0".join((*texts, *labels)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _warn_of_rare(labels, given, folds):

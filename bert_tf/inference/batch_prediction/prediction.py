@@ -39,8 +39,12 @@ class Predictor:
         """Returns the columns for `table_job.Rows`."""
         batches = [(chosen, self._answer(rows, chosen)) for chosen in self._batches(rows.texts)]
         order = np.argsort(np.concatenate([chosen for chosen, _ in batches]), kind="stable")
-        columns = {name: _column([outputs[name] for _, outputs in batches], order, self._is_fixed(name))
-                   for name in sorted(self._outputs, key=results.place)}  # fmt: skip
+        definitions = self._model.signatures[self._exported.signature].definition.outputs
+        columns = {}
+        for name in sorted(self._outputs, key=results.place):
+            shape = definitions[name].tensor_shape
+            has_one_shape = not shape.unknown_rank and all(dim.size >= 0 for dim in shape.dim[1:])
+            columns[name] = _column([outputs[name] for _, outputs in batches], order, has_one_shape)
         if {*results.ENTITIES, "entity_count"} <= set(columns):
             padded = [_lists(columns.pop(name)) for name in results.ENTITIES]
             columns["entities"] = results.entities(columns.pop("entity_count").tolist(), padded)
@@ -50,7 +54,8 @@ class Predictor:
         """Yields indices of rows: with lists of one length, and texts of like lengths; the longest first."""
         several = [column for column, each in zip(texts, self._exported.inputs, strict=True) if each.several]
         counts = [tuple(map(len, each)) for each in zip(*several, strict=True)] or [()] * len(texts[0])
-        lengths = [sum(map(_length, each)) for each in zip(*texts, strict=True)]
+        lengths = [sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in each)
+                   for each in zip(*texts, strict=True)]  # fmt: skip
         order = sorted(range(len(lengths)), key=lambda row: (counts[row], -lengths[row], row))
         start = 0
         while start < len(order):
@@ -79,15 +84,6 @@ class Predictor:
                 )
         return outputs
 
-    def _is_fixed(self, name):
-        """Returns whether every row of an output has the same shape, by the signature's word."""
-        shape = self._model.signatures[self._exported.signature].definition.outputs[name].tensor_shape
-        return not shape.unknown_rank and all(dim.size >= 0 for dim in shape.dim[1:])
-
-
-def _length(text):
-    return sum(map(len, text)) if isinstance(text, list) else len(text)
-
 
 def _feed(texts, given):
     """Returns strings [n], [n, 1] or [n, k], as the session takes them."""
@@ -108,9 +104,9 @@ def _numbers_or_text(array):
     return text
 
 
-def _column(arrays, order, fixed):
+def _column(arrays, order, has_one_shape):
     """Returns the rows of all batches in the table's order: an array, or a `Ragged` where rows differ in length."""
-    if fixed:
+    if has_one_shape:
         return np.concatenate(arrays)[order]
     if len({array.shape[2:] for array in arrays}) == 1:
         rows = [row for array in arrays for row in array]
@@ -173,7 +169,6 @@ class ExportedModel:
                 "batch_size": self.batch_size}  # fmt: skip
 
     def __call__(self):
-
         return Predictor(self)
 
 
@@ -256,8 +251,6 @@ def _signatures(path):
 
 
 def _inputs(path, name, definition):
-    import tensorflow as tf
-
     if definition.method_name.endswith(("/classify", "/regress")):
         raise ValueError(
             f"`signature` must be one that takes texts. Received {name!r} of {path}, which takes tf.Examples; name "

@@ -1,4 +1,4 @@
-"""What a page shows of a model and a text: facts for JSON, and arrays."""
+"""The contents of a page about a model and a text: facts for JSON, and arrays."""
 
 import base64
 import dataclasses
@@ -13,13 +13,13 @@ from absl import logging
 
 from bert_tf import inspect
 from bert_tf.interpret.rows import EncodedText
-from bert_tf.interpret.targets import SpanTarget, TokenTarget, head_of, trained_of
+from bert_tf.interpret.targets import SpanHead, TokenHead, head_of, trained_of
 
 # === Packing ===
 # Arrays as text in a page: bytes, packed by zlib, in base64; a part of its own for all that is seen at a time.
 
 
-HALF, ROOT, LINEAR = "half", "root", "linear"  # how a part's bytes become numbers; page/base.js has the same names
+HALF, ROOT, LINEAR = "half", "root", "linear"  # how a part's bytes become numbers; assets/base.js has the same names
 
 _MANY = 2_000_000  # numbers of an array from which on a byte each has to do
 _LEVELS = 255
@@ -53,14 +53,13 @@ def pack_array(values: np.ndarray, kind: str = LINEAR, bits: float = 5.0) -> Pac
     if values.size <= _MANY:
         parts = [({"kind": HALF, "scales": []}, part.astype("<f2")) for part in values]
     else:
-        parts = [_as_bytes(part.reshape(len(part), -1), kind, bits) for part in values]
+        parts, to_bytes = [], _root if kind == ROOT else _linear
+        for part in values:
+            runs = [to_bytes(run, bits) for run in part.reshape(len(part), -1)]
+            scales, data = [scale for scale, _ in runs], [data for _, data in runs]
+            parts.append(({"kind": kind, "scales": scales}, np.concatenate(data)))
     texts = [_text(data, about["kind"]) for about, data in parts]
     return Packed(list(values.shape[1:]), [about for about, _ in parts], texts)
-
-
-def _as_bytes(part, kind, bits):
-    runs = [_root(run, bits) if kind == ROOT else _linear(run, bits) for run in part]
-    return {"kind": kind, "scales": [scale for scale, _ in runs]}, np.concatenate([data for _, data in runs])
 
 
 def _root(run, bits):
@@ -123,9 +122,9 @@ def target_of(model: Any, row: EncodedText, text: Any) -> Any:
     if not isinstance(text, str):
         return text
     head = head_of(model)
-    if isinstance(head, SpanTarget):
+    if isinstance(head, SpanHead):
         return _span(row.texts[-1], text)
-    if isinstance(head, TokenTarget):
+    if isinstance(head, TokenHead):
         if not (match := _WORD.fullmatch(text)):
             raise ValueError(
                 "`target` must be the place of a word from 0, or that and a tag, such as 3:B-PER. Received: "
@@ -153,19 +152,19 @@ def _span(context, text):
 VIEWS = ("heads", "model", "neurons", "inputs", "masked_words", "layers", "attribution")
 
 _OF_ATTENTION = frozenset({"heads", "model", "neurons"})
-_ROOM, _BITS = 1.3e8, 3.5  # bits for all weights together, and at least for each: 38 million in BERT-base's 512 pieces
+_ROOM, _BITS = 1.3e8, 3.5  # bits for all weights together, and at least for each: 38 million in BERT-base's 512 tokens
 _SIDE = 48  # numbers in a row of a thumbnail
 
 
 @dataclasses.dataclass(frozen=True)
 class PageOptions:
-    """What the page is to show.
+    """The views, layers and target that a page shows.
 
     Attributes:
         views: names among VIEWS, each of which the model must have; None: all that it has.
         layers: whose attention is shown, from 0, negative ones from the end; None: all.
         target: whose score is explained, as `targets.target_of` reads it; None: the model's own answer.
-        top_k: how many pieces for a masked word.
+        top_k: how many tokens for a masked word.
 
     Raises:
         ValueError: top_k is below 1.
@@ -183,7 +182,7 @@ class PageOptions:
 
 @dataclasses.dataclass
 class PageContents:
-    """What was found.
+    """Facts and arrays of a page.
 
     Attributes:
         facts: for JSON.
@@ -360,20 +359,16 @@ def _add_masked_words(found, model, given, top_k):
     found.arrays["masked_own"] = pack_array(row.own_probabilities[np.newaxis])
 
 
-def _may_be_several(trained):
-    problem = getattr(trained and trained.task, "problem", None)
-    return bool(problem and problem.has_several_labels)
-
-
 def _add_attribution(found, model, given, row, target, trained):
     wanted = None if target is None else target_of(model, row, target)
     [why] = inspect.attributions(model, given, [wanted], masks=True)
     labels, logits = (model.labels or []), why.logits.tolist() if why.logits.ndim == 1 else []
+    problem = getattr(trained and trained.task, "problem", None)
     found.facts["attribution"] = {
         "target": why.target, "places": why.places, "chosen": target is not None, "values": why.values.tolist(),
         "word_values": why.word_values.tolist(), "score": why.score, "baseline_score": why.baseline_score,
         "gap": why.gap if np.isfinite(why.gap) else None, "steps": why.steps, "logits": logits,
         "probabilities": None if why.probabilities is None else why.probabilities.tolist(),
-        "several": _may_be_several(trained),
+        "several": bool(problem and problem.has_several_labels),
         "labels": list(labels) if len(labels) == len(logits) else list(map(str, range(len(logits)))),
     }  # fmt: skip

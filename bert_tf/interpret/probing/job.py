@@ -1,4 +1,4 @@
-"""A whole probing of one model and one file: what is right by each layer, beside its control."""
+"""A whole probing of one model and one file: accuracy of each layer's probe, and of its control."""
 
 import dataclasses
 import math
@@ -45,7 +45,7 @@ class Labelled:
 
     @property
     def count(self) -> int:
-        """How many labelled words, or texts."""
+        """The number of labelled words, or texts."""
         return sum(map(len, self.types))
 
     def take(self, chosen: Sequence[int]) -> "Labelled":
@@ -102,10 +102,10 @@ _SHARE = 0.5  # of the free memory may be features; more go into a file
 
 
 class Features(NamedTuple):
-    """What probes learn from: n words or texts.
+    """Vectors and labels of n words or texts, from which probes learn.
 
     Attributes:
-        values: float32 [n, L + 1, H]; [:, 0] is what the first layer reads. Of a word the mean of its pieces.
+        values: float32 [n, L + 1, H]; [:, 0] is what the first layer reads. Of a word the mean of its tokens.
         types: n names, as of `Labelled`.
         labels: n.
     """
@@ -133,7 +133,7 @@ def compute(bert: Any, examples: Labelled, max_seq_length: int, folder: str) -> 
     Args:
         bert: what `bert_tf.load` gave.
         examples: with labels.
-        max_seq_length: longest row in pieces.
+        max_seq_length: longest row in tokens.
         folder: where a file without a name holds the features that memory does not.
     """
     layers = range(bert.config.num_hidden_layers + 1)
@@ -192,10 +192,10 @@ _FEW = 2  # labels that can be told apart
 
 @dataclasses.dataclass(frozen=True)
 class ProbeOptions:
-    """How features are computed and probes trained.
+    """Settings of the features and of the training of probes.
 
     Attributes:
-        max_seq_length: longest row in pieces.
+        max_seq_length: longest row in tokens.
         seed: of the control's labels and of the order of training.
         epochs: None: as `probe.probe` chooses.
         folder: where features are kept that memory does not hold.

@@ -1,4 +1,4 @@
-"""What was found, for people: lines of a log, and pages."""
+"""Results of probes and of heads as lines of a log and as pages."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -89,11 +89,6 @@ def format_measure(name: str, value: float) -> str:
     return f"{value:.2f}" if name in _IN_PIECES else percent(value)
 
 
-def _shade(name, value, most):
-    """A cell of a table of heads, the darker the nearer to the most; its unit stands above."""
-    return Shade(format_measure(name, value).removesuffix(" %"), 0.0 if np.isnan(value) else value / most)
-
-
 def heads_lines(measures: Mapping[str, np.ndarray]) -> Iterator[str]:
     """Yields, for each measure, the heads that have most of it."""
     for name, values in measures.items():
@@ -114,7 +109,14 @@ def heads_page(measures: Mapping[str, np.ndarray], read: Sequence[tuple]) -> str
     page.table("Read", read)
     for name, values in measures.items():
         most = max(float(np.nanmax(values)), 1e-12)
-        rows = [(f"layer {n}", *(_shade(name, each, most) for each in row)) for n, row in enumerate(values)]
+        rows = [
+            (
+                f"layer {n}",
+                *(Shade(format_measure(name, each).removesuffix(" %"), 0.0 if np.isnan(each) else each / most)
+                  for each in row),
+            )
+            for n, row in enumerate(values)
+        ]  # fmt: skip
         about = MEASURES[name] if name in _IN_PIECES else f"{MEASURES[name]}, in %"
         page.heading(name.capitalize())
         page.text(f"{about[0].upper()}{about[1:]}.")
