@@ -257,12 +257,12 @@ def _with_ones(values):
     return np.stack([values, np.ones(len(values))], 1).astype(np.float64)
 
 
-def _counted(counts, **others):
+def _count_sums(counts, **others):
     """Returns the sums of f1, precision and recall, of counts float [n, 3], and `others`."""
     return {**dict.fromkeys(_COUNTED, np.asarray(counts, np.float64).reshape(-1, 3)), **others}
 
 
-def _classes(table):
+def _read_classes(table):
     gold, given = table.columns["label"], table.columns["prediction"]
     names = sorted({*table.labels, *gold, *given})  # as ids are given: sorted as strings
     place = {name: i for i, name in enumerate(names)}
@@ -270,7 +270,7 @@ def _classes(table):
     return RunPredictions(gold, given, (ids[0] == ids[1]).astype(float), {}, ids, len(names))
 
 
-def _sets(table):
+def _read_label_sets(table):
     """Any number of labels to an example: n * L decisions between yes and no, as run_classifier scores them."""
     gold, given = table.columns["label"], table.columns["prediction"]
     read = {cell: table.labels_in(cell) for cell in {*gold, *given}}
@@ -284,7 +284,7 @@ def _sets(table):
     counts = [(len(a & b), len(b), len(a)) for a, b in pairs]
     decisions = np.array([[width - len(a ^ b), width] for a, b in pairs], np.float64)
     right = np.array([a == b for a, b in pairs], np.float64)
-    return RunPredictions(gold, given, right, _counted(counts, accuracy=decisions))
+    return RunPredictions(gold, given, right, _count_sums(counts, accuracy=decisions))
 
 
 def _has_several(table):
@@ -299,7 +299,7 @@ def _has_several(table):
     )
 
 
-def _numbers(table):
+def _read_numbers(table):
     """Correlations ask for the order alone, and scales may differ, as those of cosines: so an answer is as good as its
     place among all answers is near to the right one's."""
     gold, given = table.numbers("label"), table.numbers("prediction")
@@ -308,7 +308,7 @@ def _numbers(table):
     return RunPredictions(*shown, goodness, {}, (gold, given), is_right_or_wrong=False)
 
 
-def _tags(table):
+def _read_tags(table):
     sides = [[cell.split(" ") for cell in table.columns[name]] for name in ("tags", "predicted_tags")]
     pairs = list(zip(*sides, strict=True))
     words = np.array([[sum(a == b for a, b in zip(*pair, strict=True)), len(pair[0])] for pair in pairs], np.float64)
@@ -316,17 +316,17 @@ def _tags(table):
     counts = [(len(a & b), len(b), len(a)) for a, b in found]
     right = np.array([a == b for a, b in found], np.float64)
     return RunPredictions(
-        table.columns["tags"], table.columns["predicted_tags"], right, _counted(counts, accuracy=words)
+        table.columns["tags"], table.columns["predicted_tags"], right, _count_sums(counts, accuracy=words)
     )
 
 
-def _questions(table):
+def _read_answers(table):
     exact, f1 = table.numbers("exact"), table.numbers("f1")
     sums = {"exact": _with_ones(exact), "f1": _with_ones(f1)}
     return RunPredictions(table.columns["answer"], table.columns["prediction"], exact, sums)
 
 
-def _places(table):
+def _read_ranks(table):
     places = table.numbers("place")
     sums = {f"recall_at_{k}": _with_ones((places <= k).astype(float)) for k in (1, 10)}
     sums["mrr"] = _with_ones(1 / places)
@@ -336,14 +336,14 @@ def _places(table):
 _COUNTS = {name: _by_sums(name, score) for name, score in _COUNTED.items()}
 _LABELLED = ("label", "prediction")
 KINDS = (
-    Kind(_LABELLED, ("label",), _numbers, {name: _by_name(name) for name in CORRELATIONS},
+    Kind(_LABELLED, ("label",), _read_numbers, {name: _by_name(name) for name in CORRELATIONS},
          lambda table: bool(CORRELATIONS.keys() & table.scores.keys())),
-    Kind(_LABELLED, ("label",), _sets, {"accuracy": _by_sums("accuracy", _mean), **_COUNTS}, _has_several),
-    Kind(_LABELLED, ("label",), _classes, {name: _by_name(name) for name in CLASS_SCORES}),
-    Kind(("tags", "predicted_tags"), ("tags",), _tags, {"accuracy": _by_sums("accuracy", _mean), **_COUNTS}),
-    Kind(("answer", "prediction", "exact", "f1"), ("answer",), _questions,
+    Kind(_LABELLED, ("label",), _read_label_sets, {"accuracy": _by_sums("accuracy", _mean), **_COUNTS}, _has_several),
+    Kind(_LABELLED, ("label",), _read_classes, {name: _by_name(name) for name in CLASS_SCORES}),
+    Kind(("tags", "predicted_tags"), ("tags",), _read_tags, {"accuracy": _by_sums("accuracy", _mean), **_COUNTS}),
+    Kind(("answer", "prediction", "exact", "f1"), ("answer",), _read_answers,
          {name: _by_sums(name, _mean) for name in ("exact", "f1")}),
-    Kind(("place",), (), _places, {name: _by_sums(name, _mean) for name in ("recall_at_1", "recall_at_10", "mrr")}),
+    Kind(("place",), (), _read_ranks, {name: _by_sums(name, _mean) for name in ("recall_at_1", "recall_at_10", "mrr")}),
 )  # fmt: skip
 
 
@@ -431,19 +431,19 @@ def _compare(first: PredictionTable, second: PredictionTable, samples, seed) -> 
             f"Two runs must be of one task. Received {first.path} with the columns {', '.join(first.columns)} and "
             f"{second.path} with {', '.join(second.columns)}; name two of the same."
         )
-    first, second = _with_labels(first, second)
-    second = _aligned(kind, first, second)
+    first, second = _share_labels(first, second)
+    second = _align(kind, first, second)
     before, after = kind.read(first), kind.read(second)
     metrics = [name for name in kind.measures if all(name in table.scores for table in (first, second))]
     scores = {name: kind.measures[name](after, before, samples, seed) for name in metrics or kind.measures}
-    better, worse = _changes(kind, first, second, before, after)
+    better, worse = _list_changes(kind, first, second, before, after)
     right = [each.goodness == 1 for each in (before, after)] if before.is_right_or_wrong else None
     counts = (None, None) if right is None else (int((right[0] & right[1]).sum()), int((~right[0] & ~right[1]).sum()))
     one_answers = only_answer(first.columns), only_answer(second.columns)
     return RunComparison(first.path.name, len(before.goodness), scores, better, worse, *counts, one_answers)
 
 
-def _with_labels(first, second):
+def _share_labels(first, second):
     """Returns the tables with the same labels: of models without names of labels those of the other one."""
     if first.labels and second.labels and first.labels != second.labels:
         raise ValueError(
@@ -458,7 +458,7 @@ def _with_labels(first, second):
     return (dataclasses.replace(table, labels=labels) for table in (first, second))
 
 
-def _aligned(kind: Kind, first: PredictionTable, second: PredictionTable) -> PredictionTable:
+def _align(kind: Kind, first: PredictionTable, second: PredictionTable) -> PredictionTable:
     """Returns the second table in the order of the first.
 
     Raises:
@@ -475,11 +475,11 @@ def _aligned(kind: Kind, first: PredictionTable, second: PredictionTable) -> Pre
     if not any(texts[0]) or not any(texts[1]):  # written before tables had texts
         rows = [[row[:-1] for row in side] for side in rows]
     if rows[0] != rows[1]:
-        raise _other_examples(first, second, rows)
+        raise _examples_error(first, second, rows)
     return second
 
 
-def _other_examples(first, second, rows):
+def _examples_error(first, second, rows):
     """Returns the error of two tables that are about other examples, which it names where the runs know them."""
     pairs = zip(*rows, strict=False)
     at = next((i for i, (one, other) in enumerate(pairs) if one != other), min(map(len, rows)))
@@ -494,7 +494,7 @@ def _other_examples(first, second, rows):
     )
 
 
-def _changes(kind, first, second, before: RunPredictions, after: RunPredictions):
+def _list_changes(kind, first, second, before: RunPredictions, after: RunPredictions):
     """Returns what the second run made better, and what worse, what changed most first, then the surest errors."""
     moved = after.goodness - before.goodness
     if before.is_right_or_wrong:  # by degrees between wrong and wrong is no change

@@ -79,21 +79,21 @@ class FeatureMaker:
             if len(rows.texts) == 1:
                 texts = [match.groups() if (match := _PAIR.fullmatch(text.strip())) else text for (text,) in texts]
             if self.pooling:
-                return {POOLED: np.stack(_by_kind(extractor, texts))}
-            found = _by_kind(lambda alike: list(extractor.pieces(alike)), texts)
+                return {POOLED: np.stack(_apply_by_kind(extractor, texts))}
+            found = _apply_by_kind(lambda alike: list(extractor.pieces(alike)), texts)
             if self.unit == WORD:
-                found = [of_words(text, each) for text, each in zip(texts, found, strict=True)]
-            return self._lines(rows.ids, found) if self.json_lines else _columns(found)
+                found = [average_words(text, each) for text, each in zip(texts, found, strict=True)]
+            return self._lines(rows.ids, found) if self.json_lines else _make_columns(found)
 
         return answer
 
     def _lines(self, ids, found):
         names = [self.layers] if isinstance(self.layers, str) else list(self.layers)
         numbers = [int(name) if name.isdecimal() else name for name in ids]
-        return {"linex_index": numbers, "features": [_tokens(each, names) for each in found]}
+        return {"linex_index": numbers, "features": [_format_tokens(each, names) for each in found]}
 
 
-def of_words(text: str | tuple[str, str], features: PieceFeatures) -> PieceFeatures:
+def average_words(text: str | tuple[str, str], features: PieceFeatures) -> PieceFeatures:
     """Returns the features of a text's words, of which a token at least is there: the means of their tokens'.
 
     Args:
@@ -117,7 +117,7 @@ def of_words(text: str | tuple[str, str], features: PieceFeatures) -> PieceFeatu
     return PieceFeatures(words, values, *np.concatenate(places).T)
 
 
-def _by_kind(function: Callable[[list], Sequence], texts: list) -> list:
+def _apply_by_kind(function: Callable[[list], Sequence], texts: list) -> list:
     """Returns what a function makes of texts and of pairs, which it must be given apart, in order."""
     found = [None] * len(texts)
     for kind in (str, tuple):
@@ -127,7 +127,7 @@ def _by_kind(function: Callable[[list], Sequence], texts: list) -> list:
     return found
 
 
-def _tokens(features, names):
+def _format_tokens(features, names):
     """Returns the tokens of a text, or its words, as google-research/bert writes them, with a part for each layer."""
     shape = (len(features.pieces), len(names), features.values.shape[1] // len(names))
     values = features.values.astype(np.float64).reshape(shape)
@@ -137,7 +137,7 @@ def _tokens(features, names):
     ]
 
 
-def _columns(found):
+def _make_columns(found):
     def column(values):
         return concatenate_features([Ragged.of_lengths(each, [len(each)]) for each in values])
 

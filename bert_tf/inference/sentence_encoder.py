@@ -90,7 +90,7 @@ class SentenceEncoder:
             self.recipe.normalize,
             longest,
             unpooled=unpooled,
-            finish=_finish(directory_of(path), self.recipe.steps),
+            finish=_make_finish(directory_of(path), self.recipe.steps),
         )
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
@@ -118,7 +118,7 @@ def recipe_of(path: str, options: EncodeOptions = EncodeOptions()) -> PoolingCon
         ValueError: the folder asks for what we do not have.
     """
     directory = directory_of(path)
-    recipe = read_recipe(directory) or _of_task(directory) or PoolingConfig()
+    recipe = read_recipe(directory) or _read_task_recipe(directory) or PoolingConfig()
     pooling = options.pooling
     changes = {
         "layers": options.layers,
@@ -129,7 +129,7 @@ def recipe_of(path: str, options: EncodeOptions = EncodeOptions()) -> PoolingCon
     return dataclasses.replace(recipe, **{name: value for name, value in changes.items() if value is not None})
 
 
-def _of_task(directory):
+def _read_task_recipe(directory):
     """Returns the recipe of a model that was trained to make vectors; None for others."""
     if task_in(directory) is None:
         return None
@@ -187,16 +187,16 @@ def hash_model(
     return {"weights": digest, "tokenizer or configuration": described.digest()}
 
 
-def _finish(directory, steps: Sequence[Dense | None]):
+def _make_finish(directory, steps: Sequence[Dense | None]):
     """Returns what is made of the pooled vectors, a function in the graph; None where nothing is."""
     if not steps:
         return None
-    functions = [_dense(directory, step) if step else lambda vectors: tf.math.l2_normalize(vectors, -1)
+    functions = [_load_dense(directory, step) if step else lambda vectors: tf.math.l2_normalize(vectors, -1)
                  for step in steps]  # fmt: skip
     return lambda vectors: functools.reduce(lambda values, function: function(values), functions, vectors)
 
 
-def _dense(directory, dense):
+def _load_dense(directory, dense):
     folder = os.path.join(directory, dense.folder)
     if dense.activation not in _ACTIVATIONS:
         raise ValueError(

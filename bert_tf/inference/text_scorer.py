@@ -151,18 +151,18 @@ class TextScorer:
             ids, places = features["input_ids"], at[:, tf.newaxis]
             masked = tf.where(tf.range(tf.shape(ids)[1]) == places, mask, ids)
             logits = self._logits({**features, "input_ids": masked, "masked_lm_positions": places})
-            return _log_probabilities(tf.gather(ids, places, batch_dims=1), logits)[:, 0]
+            return _gather_log_probabilities(tf.gather(ids, places, batch_dims=1), logits)[:, 0]
 
-        return _traced(values, tf.TensorSpec([None], tf.int32))
+        return _trace(values, tf.TensorSpec([None], tf.int32))
 
     @functools.cached_property
     def _of_next(self):
         def values(features):
             ids = features["input_ids"]
             places = tf.zeros_like(ids[:, 1:]) + tf.range(tf.shape(ids)[1] - 1)
-            return _log_probabilities(ids[:, 1:], self._logits({**features, "masked_lm_positions": places}))
+            return _gather_log_probabilities(ids[:, 1:], self._logits({**features, "masked_lm_positions": places}))
 
-        return _traced(values)
+        return _trace(values)
 
     def _logits(self, features):
         return tf.cast(self._model(features, training=False)["mlm_logits"], tf.float32)
@@ -207,12 +207,12 @@ def perplexity(total: float, pieces: int) -> float:
     return float(np.exp(-total / pieces)) if pieces else float("nan")
 
 
-def _log_probabilities(ids, logits):
+def _gather_log_probabilities(ids, logits):
     """Returns float32 [B, M], of ids [B, M] and logits [B, M, V]; shares are of the whole table, as in training."""
     return -tf.nn.sparse_softmax_cross_entropy_with_logits(labels=ids, logits=logits)
 
 
-def _traced(function, *more):
+def _trace(function, *more):
     """Returns a function of a batch's features, and of what else it takes, as one graph for rows of all widths."""
     specs = {name: tf.TensorSpec([None, None], tf.int32) for name in ENCODER_INPUTS}
     return tf.function(function, autograph=False).get_concrete_function(specs, *more)

@@ -48,13 +48,13 @@ def integrated_gradients(score: Callable, vectors: tf.Tensor, baseline: tf.Tenso
         vectors, baseline: float [1, S, E].
         steps: points.
     """
-    return _integral(score, vectors, baseline, *(tf.constant(column) for column in _points(steps)))
+    return _integral(score, vectors, baseline, *(tf.constant(column) for column in _quadrature(steps)))
 
 
 def integrated_until_small(score: Callable, vectors: tf.Tensor, baseline: tf.Tensor) -> Integral:
     """Integrates as `integrated_gradients` does, with 32 steps, doubled until the gap is at most `GAP`, 512 at most."""
     levels = [_FIRST << k for k in range((_MOST // _FIRST).bit_length())]
-    nodes, shares = (tf.constant(np.concatenate(columns)) for columns in zip(*map(_points, levels), strict=True))
+    nodes, shares = (tf.constant(np.concatenate(columns)) for columns in zip(*map(_quadrature, levels), strict=True))
     zero = tf.zeros([])
     start = Integral(tf.zeros_like(vectors[0]), zero, zero, tf.constant(np.inf, tf.float64), tf.constant(_FIRST // 2))
 
@@ -69,7 +69,7 @@ def integrated_until_small(score: Callable, vectors: tf.Tensor, baseline: tf.Ten
     return tf.while_loop(is_unfinished, again, [start], parallel_iterations=1)[0]
 
 
-def _points(steps):
+def _quadrature(steps):
     """Returns float64 [steps] twice: where on the way the gradient is taken, from 0 to 1, and its share in the mean."""
     nodes, shares = np.polynomial.legendre.leggauss(steps)
     return (1 + nodes) / 2, shares / 2
@@ -186,11 +186,11 @@ def attributions(
             f"`target` must be one for all texts, or a list with one for each of {len(rows)}. Received a list of "
             f"{len(targets)}; correct it."
         )
-    instead = _instead(parts_of(model)[1], baseline)
-    return [_explained(encoder, head, row, wanted, steps, instead) for row, wanted in zip(rows, targets, strict=True)]
+    instead = _baseline_id(parts_of(model)[1], baseline)
+    return [_explain_row(encoder, head, row, wanted, steps, instead) for row, wanted in zip(rows, targets, strict=True)]
 
 
-def _instead(tokenizer, baseline):
+def _baseline_id(tokenizer, baseline):
     """Returns the id that stands in place of every token."""
     ids = dict(zip(BASELINES, (tokenizer.pad_id, tokenizer.mask_id), strict=True))
     if ids.get(baseline) is None:
@@ -199,7 +199,7 @@ def _instead(tokenizer, baseline):
     return ids[baseline]
 
 
-def _explained(encoder, head, row, wanted, steps, instead):
+def _explain_row(encoder, head, row, wanted, steps, instead):
     features = row.features
     target = head.target(encoder(features, training=False), row, wanted)
     ids = np.where(row.of_text >= 0, instead, row.ids)

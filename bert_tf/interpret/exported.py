@@ -47,16 +47,16 @@ def attention_in_graph(
     """
     L, places = encoder.config.num_hidden_layers, OriginTracker(tokenizer)
     packed = places.pad(places.pack(*map(places.tokenize, texts), max_seq_length=max_seq_length))
-    pieces, features = _resolved(places, packed)
+    pieces, features = _resolve_tokens(places, packed)
     with tf.control_dependencies(_attention_checks(encoder.config, features["input_ids"], layers)):
         layers = tf.where(layers < 0, layers + L, layers)
         features = {name: tf.identity(values) for name, values in features.items()}
     probs = encoder(features, training=False, return_attention_probs=True)["attention_probs"]
     there = tf.cast(features["input_mask"], tf.float32)[:, tf.newaxis]
     both = there[..., tf.newaxis] * there[:, :, tf.newaxis]
-    each = [_of_all_heads(probs[n], kept) * both for n, kept in enumerate(kept_heads(encoder.config))]
+    each = [_restore_pruned_heads(probs[n], kept) * both for n, kept in enumerate(kept_heads(encoder.config))]
     weights = tf.gather(tf.stack(each, 1), layers, batch_dims=1)
-    return {"attention": weights} | _shown(tokenizer, pieces, features["input_mask"] > 0)
+    return {"attention": weights} | _describe_tokens(tokenizer, pieces, features["input_mask"] > 0)
 
 
 def attributions_in_graph(
@@ -93,14 +93,16 @@ def attributions_in_graph(
     with tf.control_dependencies([few]):
         texts = [tf.identity(each) for each in texts]
     laid_out, origin = read(places, texts, max_seq_length)
-    pieces, features = _resolved(places, laid_out)
+    pieces, features = _resolve_tokens(places, laid_out)
     choice = head.choose(head.logits(encoder(features, training=False)), origin, target)
     pieces = TokenOrigins(*(tf.gather(column, choice.rows) for column in pieces))
     features = {name: tf.gather(values, choice.rows) for name, values in features.items()}
     instead = tf.where(pieces.of_text >= 0, tokenizer.pad_id, pieces.ids)
-    found = _integrals(encoder, head, features, instead, choice.parts)
+    found = _integrate_rows(encoder, head, features, instead, choice.parts)
     there = choice.there[:, tf.newaxis] & (features["input_mask"] > 0)
-    return {"attribution": found.pop("values"), "target": choice.name, **found} | _shown(tokenizer, pieces, there)
+    return {"attribution": found.pop("values"), "target": choice.name, **found} | _describe_tokens(
+        tokenizer, pieces, there
+    )
 
 
 def _attention_checks(config, input_ids, layers):
@@ -121,13 +123,13 @@ def _attention_checks(config, input_ids, layers):
     ]
 
 
-def _resolved(places, laid_out):
+def _resolve_tokens(places, laid_out):
     """Returns the tokens of rows whose ids are places, and the encoder's inputs, int32 [w, S] each."""
     pieces = places.found(laid_out["input_ids"])
     return pieces, {name: laid_out[name] for name in _INPUTS} | {"input_ids": pieces.ids}
 
 
-def _shown(tokenizer, pieces, there):
+def _describe_tokens(tokenizer, pieces, there):
     """Returns `piece` string [n, S], as the vocabulary has it, "" for padding; `start` and `end` int32 [n, S], where it
     lies in its text, half-open, in code points; `of_text` int32 [n, S], which text it is of, -1 for special ones."""
     vocab, (ids, *others) = tf.constant(tokenizer.vocab), pieces
@@ -137,7 +139,7 @@ def _shown(tokenizer, pieces, there):
     return {"piece": tf.where(there, tf.gather(vocab, ids), ""), **shown}
 
 
-def _of_all_heads(probs, kept):
+def _restore_pruned_heads(probs, kept):
     """Returns float32 [n, A, S, S] of the weights of the heads that are there; zeros for the others."""
     probs = tf.cast(probs, tf.float32)
     if kept.all():
@@ -146,7 +148,7 @@ def _of_all_heads(probs, kept):
     return tf.gather(behind, np.where(kept, np.cumsum(kept) - 1, kept.sum()), axis=1)
 
 
-def _integrals(encoder, head, features, instead, parts) -> Tensors:
+def _integrate_rows(encoder, head, features, instead, parts) -> Tensors:
     """Returns `values` [n, S] and the other fields of `Integral` [n]; each row by itself and without its padding."""
     lengths = tf.reduce_sum(features["input_mask"], 1)
     n, width = tf.size(lengths), tf.shape(instead)[1]

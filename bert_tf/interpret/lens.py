@@ -109,10 +109,10 @@ def states(encoder: Any, row: EncodedText) -> np.ndarray:
 def inputs(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> list[Inputs]:
     """Returns the embeddings of each text's tokens; arguments and errors are those of `attention`."""
     encoder, rows = encode_texts(model, texts, pairs, masks)
-    return [Inputs(**vars(row), **_embedded(encoder.embeddings, row)) for row in rows]
+    return [Inputs(**vars(row), **_look_up(encoder.embeddings, row)) for row in rows]
 
 
-def _embedded(embeddings, row):
+def _look_up(embeddings, row):
     def looked_up(table, places):
         return np.asarray(table, np.float32)[places]
 
@@ -180,7 +180,7 @@ def masked_words(
         raise ValueError(f"`top_k` must be at least 1. Received: {top_k}; ask for one piece or more.")
     head = masked_lm_head(model)
     encoder, rows = encode_texts(model, texts, pairs, masks)
-    return [_filled(encoder, head, row, parts_of(model)[1], top_k) for row in rows]
+    return [_fill_masks(encoder, head, row, parts_of(model)[1], top_k) for row in rows]
 
 
 def masked_lm_head(model: Any) -> MaskedLMHead:
@@ -199,15 +199,17 @@ def masked_lm_head(model: Any) -> MaskedLMHead:
     return build_head(MaskedLMHead(*numbers, c.tie_word_embeddings, dtype=policy), model)
 
 
-def _filled(encoder, head, row, tokenizer, top_k):
+def _fill_masks(encoder, head, row, tokenizer, top_k):
     pieces = np.array([*tokenizer.written_pieces, ""])  # [-1] is for what was not asked
-    found = [_likeliest(head, encoder, each, row, len(pieces) - 1, top_k) for each in _normalized(encoder, row)]
+    found = [
+        _find_likeliest(head, encoder, each, row, len(pieces) - 1, top_k) for each in _normalize_layers(encoder, row)
+    ]
     ids, probabilities, own = (np.stack(each) for each in zip(*found, strict=True))
     return MaskedWords(**vars(row), top_ids=ids, top_pieces=pieces[ids], probabilities=probabilities,
                        own_probabilities=own)  # fmt: skip
 
 
-def _normalized(encoder, row):
+def _normalize_layers(encoder, row):
     """Yields float32 [S, H] for each layer, as the head of the last one is used to it."""
     values = states(encoder, row)
     for n, each in enumerate(values):
@@ -215,7 +217,7 @@ def _normalized(encoder, row):
         yield np.asarray(encoder.norm(each), np.float32) if is_raw else each
 
 
-def _likeliest(head, encoder, values, row, pieces, top_k):
+def _find_likeliest(head, encoder, values, row, pieces, top_k):
     """Returns ids and probabilities [S, k] of the likeliest tokens, and the probabilities [S] of the row's own."""
     shift = int(encoder.config.is_decoder)
     places = tf.range(len(row) - shift)[tf.newaxis]

@@ -52,7 +52,7 @@ def words_of(text: str, starts: np.ndarray, limits: np.ndarray, of_text: int = 0
     Returns:
         the W words, and int32 [P]: the place of each piece's word among them; -1 for a token of none.
     """
-    word_of_char, spans = _spans(text)
+    word_of_char, spans = _find_spans(text)
     starts, limits = np.asarray(starts, np.int64), np.asarray(limits, np.int64)
     solid = np.flatnonzero(starts < limits)
     first, last = word_of_char[starts[solid]], word_of_char[limits[solid] - 1]
@@ -70,7 +70,7 @@ def words_of(text: str, starts: np.ndarray, limits: np.ndarray, of_text: int = 0
     return words, of_piece
 
 
-def _spans(text):
+def _find_spans(text):
     """Returns int [code points], the word of each (of white space: that before), and int [words, 2], where they lie."""
     chars = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int64)
     table = character_table()
@@ -156,9 +156,9 @@ def encode_texts(
     """
     encoder, tokenizer = parts_of(model)
     if tokenizer is None:
-        rows = _given(encoder.config, texts, pairs)
+        rows = _rows_of_ids(encoder.config, texts, pairs)
     else:
-        rows = _rows(tokenizer, _columns(texts, pairs), encoder.config, masks)
+        rows = _encode_rows(tokenizer, _split_columns(texts, pairs), encoder.config, masks)
     for n, row in enumerate(rows):
         if len(row) > encoder.config.max_length:
             raise ValueError(
@@ -192,7 +192,7 @@ def name_of_model(model: Any) -> str:
     return (model.path or "one that was not loaded") if hasattr(model, "encoder") else "an encoder alone"
 
 
-def _given(config, features, pairs):
+def _rows_of_ids(config, features, pairs):
     """Returns rows of ids that somebody laid out."""
     if not isinstance(features, Mapping) or "input_ids" not in features or pairs is not None:
         raise ValueError(
@@ -210,7 +210,7 @@ def _given(config, features, pairs):
     return rows
 
 
-def _columns(texts, pairs):
+def _split_columns(texts, pairs):
     """Returns one or two lists of texts."""
     texts, pairs = ([each] if isinstance(each, str) else each for each in (texts, pairs))
     first = text_list(texts, pairs=pairs is None)
@@ -225,11 +225,11 @@ def _columns(texts, pairs):
     return [first, second]
 
 
-def _rows(tokenizer, columns, config, masks):
+def _encode_rows(tokenizer, columns, config, masks):
     tokenizer.template.check(len(columns))
     if not columns[0]:
         return []
-    parts = [_tokenized(tokenizer, column, masks) for column in columns]  # ids, starts, limits of each column
+    parts = [_tokenize(tokenizer, column, masks) for column in columns]  # ids, starts, limits of each column
     of_text = [ids.with_flat_values(tf.fill(tf.shape(ids.flat_values), n)) for n, (ids, *_) in enumerate(parts)]
     longest = int(sum(tf.reduce_max(ids.row_lengths()) for ids, *_ in parts)) + tokenizer.template.special(2)
 
@@ -243,11 +243,13 @@ def _rows(tokenizer, columns, config, masks):
     rows, vocab = [], tokenizer.vocab
     for n, texts in enumerate(zip(*columns, strict=True)):
         ids, *others = (each[n].numpy() for each in numbers)
-        rows.append(EncodedText(texts, [vocab[i] for i in ids.tolist()], ids, *others, *_words(texts, *others[1:])))
+        rows.append(
+            EncodedText(texts, [vocab[i] for i in ids.tolist()], ids, *others, *_find_words(texts, *others[1:]))
+        )
     return rows
 
 
-def _words(texts, starts, limits, of_text):
+def _find_words(texts, starts, limits, of_text):
     words, word_of_piece = [], np.full(len(starts), -1, np.int32)
     for n, text in enumerate(texts):
         own = np.flatnonzero(of_text == n)
@@ -257,12 +259,12 @@ def _words(texts, starts, limits, of_text):
     return words, word_of_piece
 
 
-def _tokenized(tokenizer, texts, masks):
+def _tokenize(tokenizer, texts, masks):
     """Returns ids, starts and limits of the tokens of texts, RaggedTensors of int32 [n, (tokens)]."""
     if not masks or tokenizer.mask_id is None or not any(tokenizer.mask in text for text in texts):
         return tokenizer.tokenize_with_offsets(texts)
     blank = re.compile(rf"\s*({re.escape(tokenizer.mask)})")  # white space before it is its own, as RoBERTa has it
-    parts = [list(_parts(blank, text)) for text in texts]
+    parts = [list(_split_at_blanks(blank, text)) for text in texts]
     plain = [text for each in parts for _, text in each]
     found = [each.to_list() for each in tokenizer.tokenize_with_offsets(plain)]
     lists, place = ([], [], []), 0
@@ -280,7 +282,7 @@ def _tokenized(tokenizer, texts, masks):
     return tuple(tf.ragged.constant(column, tf.int32, ragged_rank=1) for column in lists)
 
 
-def _parts(blank, text):
+def _split_at_blanks(blank, text):
     """Yields (where it begins, text) of what lies between the blanks of a text, before the first and after the last."""
     start = 0
     for match in blank.finditer(text):

@@ -131,7 +131,7 @@ class TextHead:
     def _named(self, target, likeliest, what="a label"):
         """Returns int32 [n]: the places of labels among all, `likeliest` where the name is ""."""
         is_it = target[:, tf.newaxis] == tf.constant(self.labels)
-        target = _must(
+        target = _assert_then(
             tf.reduce_all(tf.reduce_any(is_it, 1) | (target == "")),
             f"`target` must be {what} of this model: {', '.join(self.labels[:20])}; or empty for what the model says. "
             "Received something else; correct it.",
@@ -184,15 +184,15 @@ class TokenHead(TextHead):
             "`target` must be where a word lies in the text, such as 10:14, in characters, or that and a tag, "
             "10:14:B-PER. Received "
         )
-        start, limit, tag = _parsed(target, _SPAN_AND_TAG, told + "something else; correct it.")
+        start, limit, tag = _parse_places(target, _SPAN_AND_TAG, told + "something else; correct it.")
         of_word = tf.gather_nd(logits, tf.stack([origin.rows, origin.columns], 1))
         named = (origin.limits > tf.gather(start, origin.of_text)) & (origin.starts < tf.gather(limit, origin.of_text))
         of_given = tf.gather(is_given, origin.of_text)
-        word, there = _first_of_most(tf.where(of_given, tf.cast(named, tf.float32), self._sure(of_word)),
+        word, there = _argmax_of_groups(tf.where(of_given, tf.cast(named, tf.float32), self._sure(of_word)),
                                      origin.of_text, n)  # fmt: skip
         holds = ~is_given | (tf.math.unsorted_segment_max(tf.cast(named, tf.int32), origin.of_text, n) > 0)
-        word = _must(tf.reduce_all(holds), told + "a place where there is none; correct it.", word)
-        of_word, rows, columns = (_at(values, word) for values in (of_word, origin.rows, origin.columns))
+        word = _assert_then(tf.reduce_all(holds), told + "a place where there is none; correct it.", word)
+        of_word, rows, columns = (_gather_or_zero(values, word) for values in (of_word, origin.rows, origin.columns))
         label = self._named(tag, tf.argmax(of_word, -1, tf.int32), "a tag")
         place = tf.one_hot(columns, tf.shape(logits)[1]) * tf.cast(there, tf.float32)[:, tf.newaxis]
         parts = place[:, :, tf.newaxis] * tf.one_hot(label, len(self.labels))[:, tf.newaxis]
@@ -245,20 +245,20 @@ class SpanHead(TextHead):
         n, context = tf.size(target, tf.int64), origin.starts >= 0
         score, *own = (part[:, 0] for part in best_spans(logits[..., 0], logits[..., 1], context, self._longest, 1))
         told = "`target` must be where an answer lies in the context, such as 10:14, in characters. "
-        start, limit, _ = _parsed(target, _SPAN, told + "Received something else; correct it.")
+        start, limit, _ = _parse_places(target, _SPAN, told + "Received something else; correct it.")
         start, limit = (tf.gather(each, origin.rows)[:, tf.newaxis] for each in (start, limit))
         inside = context & (origin.limits > start) & (origin.starts < limit) & (origin.starts < origin.limits)
         inside = tf.cast(inside, tf.int32)
         is_given = tf.gather(target != "", origin.rows)
         held = tf.reduce_sum(inside, 1)
-        best, _ = _first_of_most(tf.where(is_given, tf.cast(held, tf.float32), score), origin.rows, n)
-        holds = (target == "") | (_at(held, best) > 0)
-        best = _must(tf.reduce_all(holds), told + "Received a place where nothing is; correct it.", best)
+        best, _ = _argmax_of_groups(tf.where(is_given, tf.cast(held, tf.float32), score), origin.rows, n)
+        holds = (target == "") | (_gather_or_zero(held, best) > 0)
+        best = _assert_then(tf.reduce_all(holds), told + "Received a place where nothing is; correct it.", best)
         last = tf.shape(inside)[1] - 1 - tf.argmax(inside[:, ::-1], 1, tf.int32)
         named = tf.argmax(inside, 1, tf.int32), last
-        ends = [_at(tf.where(is_given, *both), best) for both in zip(named, own, strict=True)]
+        ends = [_gather_or_zero(tf.where(is_given, *both), best) for both in zip(named, own, strict=True)]
         parts = tf.stack([tf.one_hot(end, tf.shape(inside)[1]) for end in ends], -1)
-        first, behind = (tf.gather(_at(values, best), end, batch_dims=1)
+        first, behind = (tf.gather(_gather_or_zero(values, best), end, batch_dims=1)
                          for values, end in zip((origin.starts, origin.limits), ends, strict=True))  # fmt: skip
         first, behind = tf.maximum(first, 0), tf.maximum(behind, 0)  # -1 where the context has no word
         text = tf.strings.substr(origin.contexts, first, behind - first, unit="UTF8_CHAR")
@@ -381,10 +381,10 @@ def head_in(model: Any, task: Any) -> TextHead:
     return (TokenHead if "tag_ids" in task.targets else TextHead)(heads[0], labels)
 
 
-def _parsed(target, pattern, told):
+def _parse_places(target, pattern, told):
     """Returns (first number, second number, what is behind them) of targets; -1, -1, "" where they are empty."""
     is_span = tf.strings.regex_full_match(target, pattern)
-    target = _must(tf.reduce_all(is_span | (target == "")), told, target)
+    target = _assert_then(tf.reduce_all(is_span | (target == "")), told, target)
     target = tf.where(is_span, target, "-1:-1")
     numbers = [tf.strings.regex_replace(target, r"^(-?\d+):(-?\d+).*$", rf"\{k}") for k in (1, 2)]
     return *(tf.strings.to_number(each, tf.int32) for each in numbers), tf.strings.regex_replace(
@@ -392,7 +392,7 @@ def _parsed(target, pattern, told):
     )
 
 
-def _first_of_most(values, groups, n):
+def _argmax_of_groups(values, groups, n):
     """Returns int64 [n], which of `values` [k] is the greatest of its group, the first of equal ones, and bool [n],
     whether a group has any; groups: int64 [k], ascending."""
     each = tf.RaggedTensor.from_value_rowids(values, groups, n, validate=False)
@@ -400,13 +400,13 @@ def _first_of_most(values, groups, n):
     return each.row_starts() + tf.argmax(wide, 1), each.row_lengths() > 0
 
 
-def _at(values, places):
+def _gather_or_zero(values, places):
     """Returns values[places]; zeros for places behind the last, of groups that have none."""
     behind = tf.zeros([1, *tf.unstack(tf.shape(values)[1:])], values.dtype)
     return tf.gather(tf.concat([values, behind], 0), tf.minimum(places, tf.shape(values, tf.int64)[0]))
 
 
-def _must(holds, message, values):
+def _assert_then(holds, message, values):
     """Returns `values`, which are not to be had unless it holds."""
     with tf.control_dependencies([tf.debugging.Assert(holds, [message])]):
         return tf.identity(values)

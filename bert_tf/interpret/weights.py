@@ -84,7 +84,7 @@ def attention(model: Any, texts: Texts, pairs: Sequence[str] | None = None, mask
 def attention_of(encoder: Any, row: EncodedText) -> Attention:
     """Returns what attends to what in a row that `read` gave with this encoder."""
     outputs = encoder(row.features, training=False, return_attention_probs=True)
-    return Attention(**vars(row), **_weights(encoder.config, outputs))
+    return Attention(**vars(row), **_stack_weights(encoder.config, outputs))
 
 
 def neurons(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> list[Neurons]:
@@ -95,8 +95,8 @@ def neurons(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks:
         outputs = encoder(row.features, training=False, return_attention_probs=True)
         layers = range(1, encoder.config.num_hidden_layers + 1)
         both = [encoder.queries_keys_values(outputs, layer)[:2] for layer in layers]
-        query, key = (_by_head(encoder.config, [each[k] for each in both]) for k in (0, 1))
-        found.append(Neurons(**vars(row), **_weights(encoder.config, outputs), query=query, key=key))
+        query, key = (_split_heads(encoder.config, [each[k] for each in both]) for k in (0, 1))
+        found.append(Neurons(**vars(row), **_stack_weights(encoder.config, outputs), query=query, key=key))
     return found
 
 
@@ -123,7 +123,7 @@ def check_place(layer: int, head: int, heads: np.ndarray):
         )
 
 
-def _weights(config, outputs):
+def _stack_weights(config, outputs):
     kept, weights = kept_heads(config), None
     for layer, probs in enumerate(outputs["attention_probs"]):
         probs = np.asarray(probs, np.float32)[0]
@@ -132,7 +132,7 @@ def _weights(config, outputs):
     return {"weights": weights, "heads": kept}
 
 
-def _by_head(config, layers):
+def _split_heads(config, layers):
     """Returns float32 [L, A, S, D] of L tensors [1, S, heads D]."""
     kept, D = kept_heads(config), config.hidden_size // config.num_attention_heads
     values = np.zeros([*kept.shape, layers[0].shape[1], D], np.float32)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf import inspect
-from bert_tf.interpret.attribution import _explained
+from bert_tf.interpret.attribution import _explain_row
 from bert_tf.interpret.targets import TokenHead, head_of
 from tests import other_envs, parity
 from tests.interpret.models import CASES, golden
@@ -53,7 +53,7 @@ def _check_attributions(bert, row, true):
     names = [field.name for field in dataclasses.fields(inspect.EncodedText)]
     row = inspect.EncodedText(**{name: getattr(row, name) for name in names})
     wanted = {0: (PIECE - 1, PIECE + 1), 1: LABEL, 2: (PIECE - 1, LABEL)}[bert.head is not None and true["logits"].ndim]
-    found = _explained(bert.encoder, head_of(bert), row, wanted, STEPS, int(true["baseline_ids"][1]))
+    found = _explain_row(bert.encoder, head_of(bert), row, wanted, STEPS, int(true["baseline_ids"][1]))
     np.testing.assert_allclose(found.values, true["values"], atol=1e-5, rtol=1e-4)
     assert found.steps == STEPS and found.gap < 0.01
     assert found.values.sum() == pytest.approx(found.score - found.baseline_score, rel=0.01)

@@ -81,7 +81,7 @@ def members(archive: pathlib.Path | bytes, pattern: str) -> Iterator[tuple[str, 
     """
     source = io.BytesIO(archive if isinstance(archive, bytes) else archive.read_bytes())
     hit = False
-    for name, read in _files(source):
+    for name, read in _iterate_files(source):
         if fnmatch.fnmatchcase(name, pattern):
             hit = True
             yield name, read()
@@ -141,7 +141,7 @@ def _hashes(folder):
     return {path.relative_to(folder).as_posix(): sha256(path) for path in files}
 
 
-def _files(source):
+def _iterate_files(source):
     """Yields the name of each plain file in the archive, and a function that reads it."""
     if zipfile.is_zipfile(source):
         with zipfile.ZipFile(source) as archive:

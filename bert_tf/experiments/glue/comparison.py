@@ -113,13 +113,13 @@ def compare_grids(here: str | os.PathLike, there: str | os.PathLike) -> list[Met
     common = [task for task in ours if task in theirs and task is not None]
     if not common:
         raise ValueError(
-            f"`compare` must name runs on a task that is here too. Received {there}, which has {_named(theirs)}, and "
-            f"{here}, which has {_named(ours)}; name the folder of one run, as `output_dir` as well."
+            f"`compare` must name runs on a task that is here too. Received {there}, which has {_name_runs(theirs)}, "
+            f"and {here}, which has {_name_runs(ours)}; name the folder of one run, as `output_dir` as well."
         )
     return [compared for task in common for compared in _compare_runs(task, ours[task], theirs[task])]
 
 
-def _named(runs):
+def _name_runs(runs):
     return ", ".join(task or "one run on what it does not say" for task in runs)
 
 
@@ -217,11 +217,11 @@ def compare_seeds(here: str | os.PathLike, there: str | os.PathLike) -> list[Com
     """
     if is_run(here) or is_run(there):
         return []
-    ours, theirs = _rows_of_several(here), _rows_of_several(there)
-    return [_compare(task, ours[task], theirs[task]) for task in ours if task in theirs]
+    ours, theirs = _list_repeated_settings(here), _list_repeated_settings(there)
+    return [_compare_task_seeds(task, ours[task], theirs[task]) for task in ours if task in theirs]
 
 
-def _compare(task, ours, theirs):
+def _compare_task_seeds(task, ours, theirs):
     learned = [[row for row in rows if len(row.learned) > 1] for rows in (ours, theirs)]
     if not all(learned):
         counts = [(sum(row.one_answers for row in rows), sum(len(row.values) for row in rows))
@@ -231,7 +231,7 @@ def _compare(task, ours, theirs):
     return ComparedSeeds(task, here, there, permutation_test(here.learned, there.learned))
 
 
-def _rows_of_several(folder) -> dict[str, list[SettingScores]]:
+def _list_repeated_settings(folder) -> dict[str, list[SettingScores]]:
     """Returns task -> its rows of two runs at least."""
     rows = summarize_results(glue_runs.all_finished(folder))
     several = {task: [row for row in group if len(row.values) > 1] for task, group in rows.items()}

@@ -54,7 +54,7 @@ def write_submission(folders: Sequence[str | os.PathLike], path: str | os.PathLi
             f"A submission must have answers. Received {list(map(os.fspath, folders))}, none of which holds one of "
             f"{', '.join(FILES)}; write them by run_classifier with `task_name` and `do_predict`."
         )
-    contents = {name: _checked(paths[name]) for name in FILES if name in paths}
+    contents = {name: _read_answers_file(paths[name]) for name in FILES if name in paths}
     with atomic_open(path, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in contents.items():
             archive.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
@@ -64,7 +64,7 @@ def write_submission(folders: Sequence[str | os.PathLike], path: str | os.PathLi
     return missing
 
 
-def _checked(path):
+def _read_answers_file(path):
     """Returns the file's text, after a look at its layout."""
     with open(path, encoding="utf-8", newline="") as file:
         text = file.read()
@@ -161,7 +161,7 @@ class Grid(ChildRuns):
         """Lets each task's best run answer the test file, and packs the answers for GLUE's server."""
         asked = answerers(glue_runs.best(self.results()), self.glue_dir) if self.glue_dir else []
         for task, result in asked:
-            if not _answered(task, result.folder):
+            if not _has_answers(task, result.folder):
                 logging.info("Answering %s by %s", glue.TASKS[task].directory, result.run)
                 flags = glue_runs.answering(task, result.folder, self._data_dir(task), self.others)
                 if not subprocesses.execute_resumable(self.program, flags, result.folder, self.claim):
@@ -216,7 +216,7 @@ def answerers(best: dict[str, GlueResult], glue_dir: str | os.PathLike) -> list[
     return sorted(asked, key=lambda pair: pair[0] == pair[1].run.task)
 
 
-def _answered(task, folder):
+def _has_answers(task, folder):
     """Whether all answers are there, made after the run was finished."""
     since = (folder / FINISHED_FILE).stat().st_mtime
     files = [folder / name for name in glue.TASKS[task].leaderboard_files]

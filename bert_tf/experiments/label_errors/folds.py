@@ -228,7 +228,7 @@ def held_out(features: np.ndarray, texts: Sequence[str], labels: np.ndarray, fol
         means = 0
         for values, model in (
             (features, make_pipeline(StandardScaler(), LogisticRegression(C=_OF_VECTORS, max_iter=_ROUNDS))),
-            (texts, make_pipeline(_counter(len(labels)), LogisticRegression(C=_OF_WORDS, max_iter=_ROUNDS))),
+            (texts, make_pipeline(_make_vectorizer(len(labels)), LogisticRegression(C=_OF_WORDS, max_iter=_ROUNDS))),
         ):
             model.fit(values[train], labels[train])
             means = means + model.predict_log_proba(values[test]) / 2
@@ -237,7 +237,7 @@ def held_out(features: np.ndarray, texts: Sequence[str], labels: np.ndarray, fol
     return probabilities
 
 
-def _counter(n):
+def _make_vectorizer(n):
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     return TfidfVectorizer(

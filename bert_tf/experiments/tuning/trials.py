@@ -84,13 +84,13 @@ def parse_axes(text: str, flags: Iterable[Flag]) -> list[Axis]:
             )
         if name in {axis.name for axis in axes}:
             raise ValueError(f"`search` must name a flag once. Received {name} twice; put its values together.")
-        axes.append(_axis(_find(name, known), values))
+        axes.append(_parse_axis(_find_flag(name, known), values))
     if not axes:
         raise ValueError("`search` must name a flag and its values. Received nothing; name one.")
     return axes
 
 
-def _find(name: str, known: Mapping[str, Flag]) -> Flag:
+def _find_flag(name: str, known: Mapping[str, Flag]) -> Flag:
     if name in known and known[name].kind != "list":
         return known[name]
     if name in known:
@@ -100,7 +100,7 @@ def _find(name: str, known: Mapping[str, Flag]) -> Flag:
     raise ValueError(f"`search` must name flags that may differ from trial to trial. Received {name!r}; {remedy}")
 
 
-def _axis(flag: Flag, values: Sequence[str]) -> Axis:
+def _parse_axis(flag: Flag, values: Sequence[str]) -> Axis:
     ends = _RANGE.fullmatch(values[0]) if len(values) == 1 and flag.kind in _NUMBERS else None
     if not ends:
         return Axis(flag.name, tuple(dict.fromkeys(values)))
@@ -128,7 +128,7 @@ def combinations(axes: Sequence[Axis]) -> list[dict[str, str]]:
                 f"A `search` with a range must come with `trials`. Received a range of {axis.name} alone; say how "
                 "many are drawn."
             )
-    return [_point(axes, values) for values in itertools.product(*(axis.values for axis in axes))]
+    return [_make_point(axes, values) for values in itertools.product(*(axis.values for axis in axes))]
 
 
 def draw_trials(axes: Sequence[Axis], count: int, seed: int) -> list[dict[str, str]]:
@@ -143,11 +143,11 @@ def draw_trials(axes: Sequence[Axis], count: int, seed: int) -> list[dict[str, s
     count = min(count, math.prod(axis.size for axis in axes))
     while len(points) < count:
         values = tuple(axis.draw(rng) for axis in axes)
-        points.setdefault(values, _point(axes, values))
+        points.setdefault(values, _make_point(axes, values))
     return list(points.values())
 
 
-def _point(axes, values):
+def _make_point(axes, values):
     return dict(zip((axis.name for axis in axes), values, strict=True))
 
 

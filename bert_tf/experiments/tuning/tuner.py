@@ -70,7 +70,7 @@ def build_tuning_page(folder, trials, results, failed, best, command) -> str:
         "chosen by it looks better there than elsewhere: quote a score on a file that chose nothing."
     )
     equal = folder.as_good(results)
-    document.table("So far", _overview(folder, trials, results, failed, best))
+    document.table("So far", _list_overview(folder, trials, results, failed, best))
     if equal:
         tied = format_trial_numbers(result.trial for result in (best, *equal))
         document.text(f"Tied for the best: {tied}. The first is taken; {folder.metric} is the same.")
@@ -86,15 +86,15 @@ def build_tuning_page(folder, trials, results, failed, best, command) -> str:
         name = f"Stage {stage}, {share} of the epochs" if stages.count > 1 else "Trials"
         finite = [result for result in here if not math.isnan(result.score)]
         if len(finite) > 1:
-            document.figure(f"{name}: scores by flag", _parallel(finite, folder.metric), height=3.0)
-        document.table(name, [_line(result, best, equal) for result in here])
-    document.table("By flag", _by_flag(folder, results))
+            document.figure(f"{name}: scores by flag", _make_parallel_plot(finite, folder.metric), height=3.0)
+        document.table(name, [_describe_result(result, best, equal) for result in here])
+    document.table("By flag", _average_by_flag(folder, results))
     if failed:
         document.table("Failed", [(f"trial {t.number}", t.shown(), str(folder.of(t, stage))) for t, stage in failed])
     return document.html()
 
 
-def _overview(folder, trials, results, failed, best):
+def _list_overview(folder, trials, results, failed, best):
     seconds = sum(result.seconds for result in results)
     first = [result for result in results if result.stage == 1]
     lines = [("trials", f"{len(first)} of {len(trials)}", f"{clock(seconds)} of computing")]
@@ -112,7 +112,7 @@ def _overview(folder, trials, results, failed, best):
     return lines
 
 
-def _line(result, best, equal):
+def _describe_result(result, best, equal):
     rank = "; the best" if result == best else "; as good as the best" if result in equal else ""
     remarks = clock(result.seconds) + rank
     if result.one_answer is not None:
@@ -120,7 +120,7 @@ def _line(result, best, equal):
     return f"trial {result.trial.number}", f"{result.score:.5g}", result.trial.shown(), remarks
 
 
-def _by_flag(folder, results):
+def _average_by_flag(folder, results):
     """Returns a row for each value that several trials of the first stage had, or could have had."""
     first = [result for result in results if result.stage == 1 and result.is_of_use]
     groups = {}
@@ -130,11 +130,11 @@ def _by_flag(folder, results):
     best = max if folder.higher else min
     return [
         (f"{name} {value}", f"{statistics.fmean(scores):.5g}", f"mean of {len(scores)}; best {best(scores):.5g}")
-        for (name, value), scores in sorted(groups.items(), key=lambda item: (item[0][0], _order(item[0][1])))
+        for (name, value), scores in sorted(groups.items(), key=lambda item: (item[0][0], _sort_key(item[0][1])))
     ]
 
 
-def _order(value):
+def _sort_key(value):
     """Returns what sorts values: numbers by size, before words."""
     try:
         return 0, float(value), ""
@@ -142,7 +142,7 @@ def _order(value):
         return 1, 0.0, value
 
 
-def _parallel(ranked: Sequence[TrialResult], metric: str):
+def _make_parallel_plot(ranked: Sequence[TrialResult], metric: str):
     """Returns what draws a line for each trial through its values and its score; the best one stands out.
 
     Args:
@@ -150,13 +150,13 @@ def _parallel(ranked: Sequence[TrialResult], metric: str):
         metric: what the score is.
     """
     names = [name for name, _ in ranked[0].trial.values]
-    columns = [sorted({dict(result.trial.values)[name] for result in ranked}, key=_order) for name in names]
+    columns = [sorted({dict(result.trial.values)[name] for result in ranked}, key=_sort_key) for name in names]
     scores = [result.score for result in ranked]
     low, high = min(scores), max(scores)
 
     def place(result):
         values = dict(result.trial.values)
-        places = [_place(column, values[name]) for name, column in zip(names, columns, strict=True)]
+        places = [_place_on_axis(column, values[name]) for name, column in zip(names, columns, strict=True)]
         return [*places, (result.score - low) / (high - low) if high > low else 0.5]
 
     def draw(axes):
@@ -166,7 +166,9 @@ def _parallel(ranked: Sequence[TrialResult], metric: str):
         for x, column in enumerate(columns):
             axes.axvline(x, color=PALE, linewidth=1, zorder=0)
             for value in column if len(column) <= 6 else (column[0], column[-1]):
-                axes.text(x, _place(column, value), f" {value}", fontsize=7, color=INK, verticalalignment="center")
+                axes.text(
+                    x, _place_on_axis(column, value), f" {value}", fontsize=7, color=INK, verticalalignment="center"
+                )
         axes.axvline(len(names), color=PALE, linewidth=1, zorder=0)
         for value, y in {low: 0.0 if high > low else 0.5, high: 1.0 if high > low else 0.5}.items():
             axes.text(len(names), y, f" {value:.4g}", fontsize=7, color=INK, verticalalignment="center")
@@ -178,7 +180,7 @@ def _parallel(ranked: Sequence[TrialResult], metric: str):
     return draw
 
 
-def _place(column, value):
+def _place_on_axis(column, value):
     """Returns where on its axis, from 0 to 1, a value stands: in their order, evenly."""
     return column.index(value) / (len(column) - 1) if len(column) > 1 else 0.5
 

@@ -44,9 +44,9 @@ class Predictor:
         for name in sorted(self._outputs, key=results.place):
             shape = definitions[name].tensor_shape
             has_one_shape = not shape.unknown_rank and all(dim.size >= 0 for dim in shape.dim[1:])
-            columns[name] = _column([outputs[name] for _, outputs in batches], order, has_one_shape)
+            columns[name] = _join_batches([outputs[name] for _, outputs in batches], order, has_one_shape)
         if {*results.ENTITIES, "entity_count"} <= set(columns):
-            padded = [_lists(columns.pop(name)) for name in results.ENTITIES]
+            padded = [_to_lists(columns.pop(name)) for name in results.ENTITIES]
             columns["entities"] = results.entities(columns.pop("entity_count").tolist(), padded)
         return {"id": rows.ids, **columns}
 
@@ -66,7 +66,7 @@ class Predictor:
 
     def _answer(self, rows, chosen):
         """Returns {output: array [len(chosen), ...]}."""
-        feeds = {each.tensor: _feed([column[row] for row in chosen], each)
+        feeds = {each.tensor: _make_feed([column[row] for row in chosen], each)
                  for column, each in zip(rows.texts, self._exported.inputs, strict=True)}  # fmt: skip
         try:
             arrays = self._model.run(feeds, [output.tensor for output in self._outputs.values()])
@@ -85,7 +85,7 @@ class Predictor:
         return outputs
 
 
-def _feed(texts, given):
+def _make_feed(texts, given):
     """Returns strings [n], [n, 1] or [n, k], as the session takes them."""
     if given.several:
         return np.array([[each.encode() for each in text] for text in texts], object)
@@ -104,7 +104,7 @@ def _numbers_or_text(array):
     return text
 
 
-def _column(arrays, order, has_one_shape):
+def _join_batches(arrays, order, has_one_shape):
     """Returns the rows of all batches in the table's order: an array, or a `Ragged` where rows differ in length."""
     if has_one_shape:
         return np.concatenate(arrays)[order]
@@ -116,7 +116,7 @@ def _column(arrays, order, has_one_shape):
     return [lists[n] for n in order]
 
 
-def _lists(column):
+def _to_lists(column):
     """Returns the rows of a column as lists."""
     if isinstance(column, Ragged):
         return [results.to_nested_lists(row) for row in column.rows()]
@@ -184,13 +184,13 @@ def find_model(model: str, signature: str = "serving_default", batch_size: int =
         ValueError: there is no SavedModel, or no such signature, or it takes anything but texts.
     """
     path = find_export(model)
-    definitions = _signatures(path)
+    definitions = _read_signatures(path)
     if signature not in definitions:
         raise ValueError(
             f"`signature` must be one of those of {path}: {', '.join(sorted(definitions)) or 'there is none'}. "
             f"Received: {signature!r}; name one of them."
         )
-    return ExportedModel(path, signature, _inputs(path, signature, definitions[signature]), batch_size)
+    return ExportedModel(path, signature, _read_inputs(path, signature, definitions[signature]), batch_size)
 
 
 def match_columns(inputs: Sequence[str], columns: Sequence[str]) -> dict[str, str]:
@@ -233,7 +233,7 @@ def match_columns(inputs: Sequence[str], columns: Sequence[str]) -> dict[str, st
     return {name: found[name] for name in inputs}
 
 
-def _signatures(path):
+def _read_signatures(path):
     """Returns {name: SignatureDef}, but for those of TensorFlow's own."""
     from google.protobuf.message import DecodeError
     from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
@@ -250,7 +250,7 @@ def _signatures(path):
     return {name: each for name, each in graphs[0].signature_def.items() if not name.startswith("__")}
 
 
-def _inputs(path, name, definition):
+def _read_inputs(path, name, definition):
     if definition.method_name.endswith(("/classify", "/regress")):
         raise ValueError(
             f"`signature` must be one that takes texts. Received {name!r} of {path}, which takes tf.Examples; name "

@@ -218,7 +218,7 @@ class PartWriter:
         """Answers for the rows of a part, writes what came, and returns how many there are."""
         answers = self._answer(rows)
         _warn_of_not_finite(number, answers)
-        columns = _beside(rows.kept, answers)
+        columns = _join_columns(rows.kept, answers)
         for name, values in columns.items():
             found = len(values.lengths) if isinstance(values, Ragged) else len(values)
             assert found == len(rows.ids), (name, found, len(rows.ids))
@@ -241,7 +241,7 @@ def _warn_of_not_finite(number, answers):
             )
 
 
-def _beside(kept, answers):
+def _join_columns(kept, answers):
     """Returns the answers with what is passed on between the ids, where there are some, and the rest."""
     twice = sorted(kept.keys() & answers.keys())
     if twice:

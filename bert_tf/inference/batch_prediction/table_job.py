@@ -201,7 +201,7 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
     table = InputTable(job.input_file, job.text_columns, job.list_columns, job.id_column, job.header, job.keep_columns)
     found = table.summary()
     count = found.count
-    _tell_of_missing(table, found, form)
+    _check_missing(table, found, form)
     if len(outputs) > count:
         raise ValueError(f"`num_shards` must be {count} at most, the number of rows. Received: {job.num_shards}.")
     inputs = {"rows": count, "sha256": found.digest} | ({"kept": list(job.keep_columns)} if job.keep_columns else {})
@@ -221,7 +221,7 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
     return outputs
 
 
-def _tell_of_missing(table, found, form):
+def _check_missing(table, found, form):
     """Logs which rows have no text; raises ValueError where the format cannot say so."""
     if not found.missing:
         return

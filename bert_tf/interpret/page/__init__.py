@@ -31,31 +31,32 @@ def build_html(found: PageContents, model: str) -> str:
         found: what `gather` gave.
         model: its name.
     """
-    style, code = _content("page.css"), script([view["name"] for view in found.facts["views"]])
+    style, code = _read_asset("page.css"), script([view["name"] for view in found.facts["views"]])
     arrays = {name: {"shape": each.shape, "parts": each.parts} for name, each in found.arrays.items()}
     policy = (
         f"default-src 'none'; script-src '{_digest(code)}'; style-src '{_digest(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
+    data = "\n".join(_embed_arrays(found))
     facts = {"model": model, **found.facts, "arrays": arrays}
     facts = json.dumps(facts, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     values = {
-        "policy": policy, "title": html.escape(model), "style": style, "script": code, "data": "\n".join(_data(found)),
+        "policy": policy, "title": html.escape(model), "style": style, "script": code, "data": data,
         "facts": facts.replace("<", "\\u003c"),
     }  # fmt: skip
-    parts = _content("page.html").split("@")  # text, name, text, name, ..., text
+    parts = _read_asset("page.html").split("@")  # text, name, text, name, ..., text
     return "".join(values[part] if n % 2 else part for n, part in enumerate(parts))
 
 
 def script(views: list[str]) -> str:
     """Returns the whole script of a page with these views."""
     assert set(views) <= set(VIEWS), views
-    blocks = [f"{{\n{_content(f'{name}.js')}}}\n" for name in views]
-    before, behind = ([_content(f"{name}.js") for name in names] for names in (_BEFORE, _BEHIND))
+    blocks = [f"{{\n{_read_asset(f'{name}.js')}}}\n" for name in views]
+    before, behind = ([_read_asset(f"{name}.js") for name in names] for names in (_BEFORE, _BEHIND))
     return "".join(['"use strict";\n', *before, *blocks, *behind])
 
 
-def _data(found) -> Iterator[str]:
+def _embed_arrays(found) -> Iterator[str]:
     for name, packed in found.arrays.items():
         for n, text in enumerate(packed.texts):
             yield f'<script type="text/plain" id="{name}-{n}">{text}</script>'
@@ -66,7 +67,7 @@ def _digest(text):
 
 
 @functools.cache
-def _content(name):
+def _read_asset(name):
     return (pathlib.Path(__file__).parent / "assets" / name).read_text(encoding="utf-8")
 
 

@@ -64,17 +64,17 @@ def pack_array(values: np.ndarray, kind: str = LINEAR, bits: float = 5.0) -> Pac
 
 def _root(run, bits):
     most = float(run.max())
-    levels, data = _rounded(np.sqrt(run / most) if most > 0 else run, _LEVELS, np.uint8, bits)
+    levels, data = _round_to_bits(np.sqrt(run / most) if most > 0 else run, _LEVELS, np.uint8, bits)
     return most / levels**2, data
 
 
 def _linear(run, bits):
     most = float(np.abs(run).max())
-    levels, data = _rounded(run / most if most > 0 else run, _LEVELS // 2, np.int8, bits)
+    levels, data = _round_to_bits(run / most if most > 0 else run, _LEVELS // 2, np.int8, bits)
     return most / levels, data
 
 
-def _rounded(shares, levels, dtype, bits):
+def _round_to_bits(shares, levels, dtype, bits):
     """Returns as many levels as fit into the bits, and shares of 1 as such levels."""
     data = np.rint(levels * shares).astype(dtype)
     while (over := _entropy(data.view(np.uint8)) - bits) > 0:
@@ -123,7 +123,7 @@ def target_of(model: Any, row: EncodedText, text: Any) -> Any:
         return text
     head = head_of(model)
     if isinstance(head, SpanHead):
-        return _span(row.texts[-1], text)
+        return _parse_span(row.texts[-1], text)
     if isinstance(head, TokenHead):
         if not (match := _WORD.fullmatch(text)):
             raise ValueError(
@@ -134,7 +134,7 @@ def target_of(model: Any, row: EncodedText, text: Any) -> Any:
     return int(text) if text.isascii() and text.isdecimal() and text not in head.labels else text
 
 
-def _span(context, text):
+def _parse_span(context, text):
     if text and text in context:
         start = context.index(text)
         return start, start + len(text)
@@ -205,13 +205,17 @@ def gather(model: Any, texts: Sequence[str], choices: PageOptions = PageOptions(
         ValueError: a view was named that the model cannot have; there is no such view, layer or target; the text is
             longer than the model's positions.
     """
-    wanted = _wanted(choices)
+    wanted = _choose_views(choices)
     config, trained = model.config, trained_of(model)
     layers = _layers(choices.layers, config.num_hidden_layers)
     given = [texts[0]] if len(texts) == 1 else [tuple(texts)]
     [row] = inspect.layers(model, given, masks=True)
-    found = PageContents({**_of_row(row), "layers": layers, "heads": config.num_attention_heads,
-                   "all_layers": config.num_hidden_layers, "views": [], "notes": _notes(trained, row)})  # fmt: skip
+    found = PageContents(
+        {
+            **_row_facts(row), "layers": layers, "heads": config.num_attention_heads,
+            "all_layers": config.num_hidden_layers, "views": [], "notes": _list_notes(trained, row),
+        }
+    )  # fmt: skip
     if _OF_ATTENTION & set(wanted):
         _add_attention(found, model, given, layers, wanted)
     if "layers" in wanted:
@@ -230,7 +234,7 @@ def gather(model: Any, texts: Sequence[str], choices: PageOptions = PageOptions(
     return found
 
 
-def _wanted(choices):
+def _choose_views(choices):
     views = VIEWS if choices.views is None else choices.views
     views = [views] if isinstance(views, str) else views
     wrong = [name for name in views if name not in VIEWS]
@@ -265,7 +269,7 @@ def shown_name(path: str | None) -> str:
     return os.path.basename(whole if os.path.isdir(whole) else os.path.dirname(whole))
 
 
-def _notes(trained, row) -> list[str]:
+def _list_notes(trained, row) -> list[str]:
     """Returns in what the text is another one than those that the model answers for, of which the log warns too."""
     notes = []
     if not row.words:
@@ -301,7 +305,7 @@ def _try(add: Callable, model: Any, must: bool) -> str | None:
     return None
 
 
-def _of_row(row: EncodedText):
+def _row_facts(row: EncodedText):
     return {
         "texts": list(row.texts), "pieces": row.pieces, "of_text": row.of_text.tolist(),
         "segments": row.segments.tolist(), "words": [word._asdict() for word in row.words],
@@ -319,7 +323,7 @@ def _add_attention(found, model, given, layers, wanted):
         means = weights.mean(2)
         found.facts["most"] = means.argmax(-1).tolist()
         found.facts["most_share"] = np.round(means.max(-1).astype(float), 4).tolist()
-        found.arrays["thumbnails"] = pack_array(_small(weights)[np.newaxis])
+        found.arrays["thumbnails"] = pack_array(_shrink(weights)[np.newaxis])
     if "neurons" in wanted:
         found.facts["causal"] = bool(model.config.is_decoder)
         found.arrays["query"], found.arrays["key"] = pack_array(row.query[layers]), pack_array(row.key[layers])
@@ -330,7 +334,7 @@ def pack_weights(weights: np.ndarray) -> Packed:
     return pack_array(weights, ROOT, max(_BITS, _ROOM / weights.size))
 
 
-def _small(weights):
+def _shrink(weights):
     """Returns float32 [L, A, T, T]: the greatest weight of each of at most _SIDE x _SIDE fields."""
     length = weights.shape[-1]
     starts = np.unique(np.linspace(0, length, min(length, _SIDE), endpoint=False).astype(int))

@@ -50,18 +50,18 @@ def probe_page(results: Mapping) -> str:
         ("right by each word's commonest label", percent(base["word"], 2)),
         ("words that training has seen", percent(base["seen"], 2)),
     ])  # fmt: skip
-    page.figure("Right, by layer", lambda axes: _curves(axes, results), 2.9,
+    page.figure("Right, by layer", lambda axes: _draw_curves(axes, results), 2.9,
                 "Accuracy of the probe and of its control for each layer, and for the mix")  # fmt: skip
     error = max(each["standard_error"] for each in results["layers"])
     page.text(f"The standard error of an accuracy is {100 * error:.2f} points at most.")
     rows = [(name, *(BarCell(percent(each, 2), each) for each in shares)) for name, *shares in table(results)]
     page.table("Right, as numbers", rows, ("", "probe", "control", "selectivity"))
-    page.figure("What the mix is made of", lambda axes: _weights(axes, results["mix"]["weights"]), 1.8,
+    page.figure("What the mix is made of", lambda axes: _draw_weights(axes, results["mix"]["weights"]), 1.8,
                 "The weight of each layer in the learned mix")  # fmt: skip
     return page.html()
 
 
-def _curves(axes, results):
+def _draw_curves(axes, results):
     layers, mix, base = results["layers"], results["mix"], results["baselines"]
     places = [each["layer"] for each in layers]
     for key, colour, name, mark in (("accuracy", FILL, "probe", "o"), ("control", ACCENT, "control", "s")):
@@ -74,7 +74,7 @@ def _curves(axes, results):
     axes.legend(fontsize=7, ncols=2)
 
 
-def _weights(axes, weights):
+def _draw_weights(axes, weights):
     axes.bar(range(len(weights)), [100 * each for each in weights], color=FILL)
     axes.axhline(100 / len(weights), color=PALE, linewidth=1)
     axes.set_xticks(range(len(weights)))

@@ -47,7 +47,7 @@ def baselines(train_types: Sequence[str], train: np.ndarray, types: Sequence[str
 
     Args:
         train_types, train: words and labels of training.
-        types, labels: those that are to be told.
+        types, labels: those that are to be predicted.
 
     Returns:
         majority: by the commonest label; word: by the commonest label of the word in training, or of all words, where

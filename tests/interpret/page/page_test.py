@@ -16,6 +16,7 @@ from bert_tf import inspect
 from bert_tf.checkpoints.loading import save_description
 from bert_tf.checkpoints.tf1 import write_tf1
 from bert_tf.cli.see import SEE
+from bert_tf.interpret import attribution
 from bert_tf.interpret.page import build_html, gathering, see
 from bert_tf.interpret.page.gathering import VIEWS, PageOptions, gather, target_of
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
@@ -26,6 +27,14 @@ from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import run_cases, tiny
 from tests.interpret.models import with_words
 from tests.interpret.page.models import PAIR, unpack, weights_of, with_all_heads
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_steps():
+    """Takes 32 steps for every attribution: how near they come is tested elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(attribution, "_MOST", attribution._FIRST)
+        yield
 
 
 @pytest.fixture(scope="module")
