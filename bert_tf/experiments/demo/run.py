@@ -192,7 +192,7 @@ class DemoRun:
     """
 
     def __init__(self, folder: pathlib.Path, precision: str, epochs: float, seed: int):
-        self.precision, self.epochs, self.seed = precision, epochs, seed
+        self.folder, self.precision, self.epochs, self.seed = folder, precision, epochs, seed
         self.weights, self.data, self.output = folder / "weights" / "minilm", folder / "data", folder / "output"
         self.models, self.state = folder / "models" / MODEL_NAME, folder / STATE
 
