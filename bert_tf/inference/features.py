@@ -32,13 +32,13 @@ class FeatureMaker:
         neither                  pieces, starts, limits, of_text, features
 
     Attributes:
-        model: a checkpoint, as `model_files.load` takes it.
+        model: a checkpoint, as `bert_tf.load` takes it.
         layers: one of `names.LAYERS`, or indices.
         pooling: one of `names.POOLINGS`; None: features of every token or word.
         unit: "piece", a token; or "word": the mean of its tokens, those of the template left out.
         max_seq_length: longest sequence in tokens; what is longer is cut.
         json_lines: make what goes into a line of JSON, numbers rounded to six decimals.
-        config_file, vocab_file, do_lower_case: as `model_files.load` takes them.
+        config_file, vocab_file, do_lower_case: as `bert_tf.load` takes them.
     """
 
     model: str

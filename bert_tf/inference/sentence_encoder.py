@@ -61,7 +61,7 @@ class SentenceEncoder:
         options: fields of `EncodeOptions`, for what is wanted otherwise.
 
     Attributes:
-        recipe: how a text becomes a vector, a `sentence_files.PoolingConfig`.
+        recipe: how a text becomes a vector, a `PoolingConfig`.
         prompt: what is put before every text.
 
     Raises:

@@ -180,7 +180,7 @@ def measure_of(description) -> str:
     """Returns what the sums of a model's log-probabilities are, `PSEUDO` or `PLAIN`.
 
     Args:
-        description: of the model, a `model_files.Description`.
+        description: of the model, a `Description`.
 
     Raises:
         ValueError: it learned by masked LM, and its vocabulary has no mask.

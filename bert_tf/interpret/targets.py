@@ -366,7 +366,7 @@ def head_in(model: Any, task: Any) -> TextHead:
 
     Args:
         model: functional, an `Encoder` and a head.
-        task: see `tasks/task.FineTuned`.
+        task: see `tasks/base.py`.
 
     Raises:
         ValueError: there is no head on the encoder whose score can be explained.

@@ -68,7 +68,7 @@ def attention(model: Any, texts: Texts, pairs: Sequence[str] | None = None, mask
         seen.weights[2, 5, 1]                       # layer 2, head 5: where the first token after [CLS] looks
 
     Args:
-        model, texts, pairs, masks: as `rows.encode_texts` takes them: what `bert_tf.load` gave, and texts or pairs of
+        model, texts, pairs, masks: as `encode_texts` takes them: what `bert_tf.load` gave, and texts or pairs of
             them.
 
     Returns:

@@ -212,7 +212,7 @@ class ComparedSeeds:
 def compare_seeds(here: str | os.PathLike, there: str | os.PathLike) -> list[ComparedSeeds | LeftOut]:
     """Compares the tasks of which both folders of run_glue have a setting with two seeds at least; others are left out.
 
-    A task's score is its one number (`runs.GlueResult.score`). Runs that give one answer to all examples are left out;
+    A task's score is its one number (`GlueResult.score`). Runs that give one answer to all examples are left out;
     a task of which too few others are there is a `LeftOut`. Where a folder is that of one run, there is nothing to do.
     """
     if is_run(here) or is_run(there):

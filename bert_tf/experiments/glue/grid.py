@@ -177,7 +177,7 @@ class Grid(ChildRuns):
         logging.info("For GLUE's leaderboard: %s", path)
 
     def report(self, compared: Sequence = ()):
-        """Writes the results and the page; `compared` is as `glue_report.write` takes it."""
+        """Writes the results and the page; `compared` is as `write_glue_report` takes it."""
         results = self.results()
         there = {result.run for result in results}
         missing = {run: "failed" if run in self.failed else "not yet" for run in self.runs if run not in there}

@@ -44,7 +44,7 @@ class Point:
 
 @dataclasses.dataclass(frozen=True, order=True)
 class GlueRun:
-    """One fine-tuning: a task of `glue_tasks.TASKS`, settings, a seed."""
+    """One fine-tuning: a task of `glue.TASKS`, settings, a seed."""
 
     task: str
     settings: Point
@@ -66,7 +66,7 @@ class GlueResult:
         folder: where it lies.
         scores: official metrics on every dev file, as eval_results.txt names them, from -1.0 to 1.0.
         seconds: that it took.
-        table: what a table of the user's own was (`tables.Table.to_dict`); None: it is a task of GLUE.
+        table: what a table of the user's own was (`ScoreTable.to_dict`); None: it is a task of GLUE.
         one_answer: what the model answers to every dev example, so that it has learned nothing; None: it does not.
     """
 
@@ -108,7 +108,7 @@ def grid(tasks: Iterable[str], seeds: Iterable[int], batches, rates, epochs) -> 
 
 
 def find_tasks(names: Sequence[str] | None, glue_dir: str | None, tables: Iterable[str] = ()) -> list[str]:
-    """Returns the names of the tasks as in `glue_tasks.TASKS`; without `names`, all whose training examples are there.
+    """Returns the names of the tasks as in `glue.TASKS`; without `names`, all whose training examples are there.
 
     Args:
         names: those that are wanted, or None.

@@ -190,7 +190,7 @@ def vectors(texts: Sequence, settings) -> np.ndarray:
 
     Args:
         texts: n texts, or pairs.
-        settings: `init_checkpoint`, `features`, `max_seq_length` and what `model_files.load` takes.
+        settings: `init_checkpoint`, `features`, `max_seq_length` and what `bert_tf.load` takes.
     """
     bert = load(settings.init_checkpoint, settings.do_lower_case, settings.bert_config_file, settings.vocab_file)
     pooling = _LEFT_TO_RIGHT if bert.config.is_decoder else _POOLING

@@ -21,10 +21,10 @@ from bert_tf.serving.verification import SAVED_MODEL, find_export, open_export
 
 
 class Predictor:
-    """Answers with `id` and the signature's outputs, by their names; entities as `serving.answers` has them.
+    """Answers with `id` and the signature's outputs, by their names; entities as `serving.client.results` has them.
 
     Args:
-        exported: an `exported.ExportedModel`.
+        exported: an `ExportedModel`.
 
     Raises:
         ValueError: the model cannot be loaded.
@@ -36,7 +36,7 @@ class Predictor:
         self._outputs = self._model.signatures[exported.signature].outputs
 
     def __call__(self, rows):
-        """Returns the columns for `table_job.Rows`."""
+        """Returns the columns for `TableRows`."""
         batches = [(chosen, self._answer(rows, chosen)) for chosen in self._batches(rows.texts)]
         order = np.argsort(np.concatenate([chosen for chosen, _ in batches]), kind="stable")
         definitions = self._model.signatures[self._exported.signature].definition.outputs

@@ -115,7 +115,7 @@ def see(
         views: which views the page has, names among `gathering.VIEWS`, each of which the model must have; None: all
             that it has.
         layers: whose attention is shown, from 0, negative ones from the end; None: all.
-        target: whose score is explained, as `targets.target_of` reads it; None: the model's own answer.
+        target: whose score is explained, as `target_of` reads it; None: the model's own answer.
         top_k: how many tokens for a masked word.
 
     Raises:

@@ -74,7 +74,7 @@ class Labelled:
 
 
 def read_tagged_words(path: str, text_column: int = 0, tag_column: int | None = -1) -> Labelled:
-    """Reads words with tags of any kind, as `tasks.tagging.columns.read_columns` does; tag_column None: without."""
+    """Reads words with tags of any kind, as `tagging_columns.read_columns` does; tag_column None: without."""
     examples = read_columns(path, text_column, tag_column, None)
     texts, spans = zip(*map(text_of, examples.words), strict=True)
     return Labelled(list(texts), list(spans), examples.words, examples.tags, path)

@@ -100,7 +100,7 @@ def heads_lines(measures: Mapping[str, np.ndarray]) -> Iterator[str]:
 
 
 def heads_page(measures: Mapping[str, np.ndarray], read: Sequence[tuple]) -> str:
-    """Returns the measures of `heads.measure` as one HTML file; `read`: rows of a table that say of what."""
+    """Returns the measures of `measure_heads` as one HTML file; `read`: rows of a table that say of what."""
     page = Page("What the heads look at")
     page.text(
         "Means over all pieces of words. Layers and heads count from 0. Shares do not sum to 100 %: the rest is on "
