@@ -124,7 +124,7 @@ class ServingModule(tf.Module):
         serving_default   text [n] (or text_a, text_b [n]): strings     ->  the task's answers
         ids               the model's inputs, int32 [n, S]              ->  the same
         classify/regress  inputs [n]: tf.Example with those texts       ->  scores, classes / outputs
-        attention, attributions  text [n], and what to explain          ->  see `explanations.py`; where they are wanted
+        attention, attributions  text [n], and what to explain          ->  see docs/export.md; where they are wanted
 
     A batch is as long as its longest text, max_seq_length at most; texts beyond that are cut, or read through windows,
     as in training. A model that reads through windows takes N of them for each text, int32 [n, N, S]; a window whose
@@ -219,7 +219,7 @@ class ServingModule(tf.Module):
         config, size = self.task.config, tf.shape(named["input_ids"])[-1]
         ends = {"input_ids": config.vocab_size, "input_mask": 2, "segment_ids": max(1, config.type_vocab_size),
                 "masked_lm_positions": size}  # fmt: skip
-        named = {name: _in_range(name, values, ends[name]) for name, values in named.items()}
+        named = {name: _check_range(name, values, ends[name]) for name, values in named.items()}
         return self.task.answer(self.forward(named), None)
 
     def _from_examples(self, inputs):
@@ -228,7 +228,7 @@ class ServingModule(tf.Module):
         return self.task.example_answer(*self._read([parsed[name] for name in self.text_inputs]))
 
 
-def _in_range(name, values, end):
+def _check_range(name, values, end):
     """Returns the values as they are, where all are from 0 to below `end`; else the graph fails with a message.
 
     Some operations fail by themselves, on processors, with the name of a node; others take such a value for another.

@@ -35,7 +35,7 @@ def export_trained(
         export_dir: the model's directory as a server knows it; by default `form.folder` in `directory`.
         form: how.
         trained: its task; None: what task.json, or modules.json, says.
-        score: what an export in int8 scores, to be told by its card, from what computes the model's outputs; it raises
+        score: what an export in int8 scores, for its card, from what computes the model's outputs; it raises
             ValueError where that is too little. None: nobody knows.
         calibration: the examples that set ranges, where the form takes them: a file of texts, or batches of the model's
             inputs. None: the scale of each row is found again, which takes longer.
@@ -56,7 +56,7 @@ def export_trained(
         calibration = batches_of_texts(examples, task, description.tokenizer, texts, longest)
     checkpoint = open_checkpoint(directory)
     model, report = build_with_weights(task, checkpoint, form.variable_dtype)
-    ranges = _ranges(form, task, task.for_serving(model) if is_of_texts else model, calibration)
+    ranges = _find_ranges(form, task, task.for_serving(model) if is_of_texts else model, calibration)
     served = ServingModule(task, model, description.tokenizer, texts, longest, form=form, ranges=ranges)
     facts = read_run(directory, report.path)
     if form.dtype == "int8" and score:
@@ -68,7 +68,7 @@ def export_trained(
     return path
 
 
-def _ranges(form, task, model, batches):
+def _find_ranges(form, task, model, batches):
     """Returns the ranges that the examples show, or None."""
     if not form.takes_ranges:
         return None

@@ -32,7 +32,7 @@ FAMILIES = {
     "distilbert": {},
 }
 FORMS = [Form(dtype, kind) for dtype in ("float32", "bfloat16", "int8") for kind in ("portable", "cpu")]
-FAST = {("classification", Form()), ("questions", Form("bfloat16", "cpu"))}
+FAST = {("questions", Form("bfloat16", "cpu"))}
 CASES = [pytest.param(name, form, id=f"{name}-{form.dtype}-{form.export_for}",
                       marks=() if (name, form) in FAST else pytest.mark.slow)
          for name in TASKS for form in FORMS]  # fmt: skip
