@@ -3,12 +3,16 @@
 `scripts.Cases` is the other end.
 """
 
+import contextlib
+import io
 import os
 import pathlib
 import resource
 import sys
 import tempfile
 import traceback
+
+from absl import logging
 
 from bert_tf.cli.main import start_program
 
@@ -60,6 +64,28 @@ def run(name, arguments, limit=None):
         text = log.read().decode("utf-8", "replace")
     written = sorted(path for path, _ in before.items() ^ _files(arguments).items())
     return {"status": status, "log": text, "written": written}
+
+
+def run_here(name, arguments):
+    """Returns {"status", "log"} as `run` does, of a program in this very process, without what C++ writes.
+
+    It is for programs that set nothing for the whole process but Keras's dtype policy, as those that train do.
+    """
+    import keras
+
+    text, argv = io.StringIO(), sys.argv
+    policy, verbosity = keras.config.dtype_policy(), logging.get_verbosity()
+    handler = logging.get_absl_handler().python_handler
+    stream = handler.setStream(text)
+    try:
+        with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
+            status = _status(name, arguments)
+    finally:
+        handler.setStream(stream or sys.stderr)
+        sys.argv = argv
+        keras.config.set_dtype_policy(policy)
+        logging.set_verbosity(verbosity)
+    return {"status": status, "log": text.getvalue()}
 
 
 def serve(connection, name):

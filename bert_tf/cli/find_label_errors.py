@@ -101,14 +101,11 @@ def _check(settings):
 
 def _identity(settings):
     """Returns what decides the answers, but for the examples, folds and seed."""
-    from bert_tf.checkpoints.loading import load_description
-    from bert_tf.inference.sentence_encoder import weights_hash
+    from bert_tf.inference.sentence_encoder import hash_model
 
     names = ("init_checkpoint", "max_seq_length", "precision", "features", "fine_tune", *ABOUT_RUNS)
     files = settings.bert_config_file, settings.vocab_file, settings.do_lower_case
-    described = load_description([settings.init_checkpoint], *files)
-    hashes = {"weights": weights_hash(settings.init_checkpoint), "tokenizer or configuration": described.digest()}
-    return {name: settings.get(name) for name in names} | hashes
+    return {name: settings.get(name) for name in names} | hash_model(settings.init_checkpoint, *files)
 
 
 def _examples(settings):

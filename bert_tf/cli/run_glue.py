@@ -13,7 +13,7 @@ from absl import logging
 
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.settings import Flag
-from bert_tf.utils.subprocesses import resumable
+from bert_tf.utils.subprocesses import read_manifest, resumable
 
 # === Glue ===
 # Flags of many runs over GLUE: which tasks, seeds and settings.
@@ -156,7 +156,8 @@ def _only_report(settings, others):
         results = glue_runs.all_finished(out)
         if not results:
             raise ValueError(f"--output_dir must hold runs. Received {out}, with none; give --glue_dir.")
-        report.write_glue_report(out, results, {}, glue_runs.read_grid_manifest(out), _compared(settings))
+        made_with = read_manifest(os.path.join(out, glue_runs.GRID_FILE))
+        report.write_glue_report(out, results, {}, made_with, _compared(settings))
     logging.info("The page: %s", os.path.join(out, "report.html"))
 
 

@@ -34,7 +34,7 @@ _HAVE_SEVERAL = {"single_label": False, "multi_label": True, "regression": False
 
 @dataclasses.dataclass(frozen=True)
 class PredictionTable:
-    """What one file of a run holds.
+    """The predictions of a run for one file of examples, as its table holds them.
 
     Attributes:
         path: the file.
@@ -98,21 +98,24 @@ def read_prediction_tables(directory: str) -> dict[str, PredictionTable]:
             f"A run to compare must be the `output_dir` of one that was scored. Received {directory}, {what}; score it "
             "with `do_eval`, or name another."
         )
-    labels, separator = _labels(folder), _settings(folder).get("label_separator")
+    path = folder / _LABELS_FILE
+    labels = tuple(read_text(path).split("\n")[:-1]) if path.exists() else ()
+    separator = _read_run(folder).get("settings", {}).get("label_separator")
     has_several, tables = _HAVE_SEVERAL.get((task_in(directory) or {}).get("problem")), {}
     for path in paths:
         suffix = path.stem.removeprefix(_NAME)
-        scores = _scores(folder, suffix)
+        own = read_results(folder, suffix) if suffix else None  # else they are in eval_results.txt, next to others
+        scores = _scores_ending(own, "") if own else _scores_ending(read_results(folder) or {}, suffix)
         tables[suffix] = PredictionTable(path, _columns(path), scores, labels, separator or ",", has_several)
     return tables
 
 
-def told(directory: str) -> dict[str, Any]:
-    """Returns what a run says of itself: `task`, its name, and `file`, the last examples that its training scored on.
+def describe_run(directory: str) -> dict[str, Any]:
+    """Returns the facts in a run's files: `task`, its name, and `file`, the last examples that its training scored on.
 
     Either is None where the folder does not say.
     """
-    files = _run(pathlib.Path(directory)).get("data", {}).get("dev") or [{}]
+    files = _read_run(pathlib.Path(directory)).get("data", {}).get("dev") or [{}]
     return {"task": (task_in(directory) or {}).get("task"), "file": files[0].get("file")}
 
 
@@ -143,28 +146,13 @@ def _columns(path):
     return dict(zip(header, map(list, zip(*rows[1:], strict=True)), strict=True))
 
 
-def _scores(folder, suffix):
-    """Returns the scores of a file: in eval_results.txt beside others, or in a file of their own."""
-    own = read_results(folder, suffix) if suffix else None
-    return _of_file(own, "") if own else _of_file(read_results(folder) or {}, suffix)
-
-
-def _of_file(scores, suffix):
+def _scores_ending(scores, suffix):
     """Returns the scores whose names end as the file's name does, without that and without "eval_"."""
     own = {name.removeprefix("eval_"): value for name, value in scores.items() if name.startswith("eval_")}
     return {name.removesuffix(suffix): value for name, value in own.items() if name.endswith(suffix)}
 
 
-def _labels(folder):
-    path = folder / _LABELS_FILE
-    return tuple(read_text(path).split("\n")[:-1]) if path.exists() else ()
-
-
-def _settings(folder):
-    return _run(folder).get("settings", {})
-
-
-def _run(folder):
+def _read_run(folder):
     path = folder / _RUN_FILE
     return read_object(path, "the record of a run", "score the run again") if path.exists() else {}
 
@@ -206,7 +194,7 @@ class Kind:
     """One kind of tables.
 
     Attributes:
-        columns: that it has beside `id`, `probability` and texts.
+        columns: that it has next to `id`, `probability` and texts.
         gold: those that two runs on the same examples have alike.
         read: the table -> the answers.
         measures: {metric: how two runs are compared by it}.
@@ -220,7 +208,7 @@ class Kind:
     fits: Callable[[PredictionTable], bool] = lambda table: True
 
     def texts(self, table: PredictionTable) -> list[str]:
-        """Returns n texts, what the table has of each example beside the answers; several with a bar between."""
+        """Returns n texts, what the table has of each example next to the answers; several with a bar between."""
         names = [name for name in table.columns if name not in {"id", "probability", *self.columns}]
         columns = [table.columns[name] for name in names] or [[""] * len(table.columns["id"])]
         return [" | ".join(cells) for cells in zip(*columns, strict=True)]
@@ -257,25 +245,24 @@ def _mean(sums):
     return _ratio(sums[:, 0], sums[:, 1])
 
 
-def _f1(sums):
-    """sums: float [s, 3], how many are right, given, and there."""
-    return _ratio(2 * sums[:, 0], sums[:, 1] + sums[:, 2])
-
-
-_COUNTED = {"f1": _f1, "precision": lambda sums: _ratio(sums[:, 0], sums[:, 1]),
-            "recall": lambda sums: _ratio(sums[:, 0], sums[:, 2])}  # fmt: skip
+# Scores of float [s, 3]: how many are right, given, and there.
+_COUNTED = {
+    "f1": lambda sums: _ratio(2 * sums[:, 0], sums[:, 1] + sums[:, 2]),
+    "precision": _mean,
+    "recall": lambda sums: _ratio(sums[:, 0], sums[:, 2]),
+}
 
 
 def _with_ones(values):
     return np.stack([values, np.ones(len(values))], 1).astype(np.float64)
 
 
-def _counted(counts, **others):
+def _count_sums(counts, **others):
     """Returns the sums of f1, precision and recall, of counts float [n, 3], and `others`."""
     return {**dict.fromkeys(_COUNTED, np.asarray(counts, np.float64).reshape(-1, 3)), **others}
 
 
-def _classes(table):
+def _read_classes(table):
     gold, given = table.columns["label"], table.columns["prediction"]
     names = sorted({*table.labels, *gold, *given})  # as ids are given: sorted as strings
     place = {name: i for i, name in enumerate(names)}
@@ -283,7 +270,7 @@ def _classes(table):
     return RunPredictions(gold, given, (ids[0] == ids[1]).astype(float), {}, ids, len(names))
 
 
-def _sets(table):
+def _read_label_sets(table):
     """Any number of labels to an example: n * L decisions between yes and no, as run_classifier scores them."""
     gold, given = table.columns["label"], table.columns["prediction"]
     read = {cell: table.labels_in(cell) for cell in {*gold, *given}}
@@ -297,7 +284,7 @@ def _sets(table):
     counts = [(len(a & b), len(b), len(a)) for a, b in pairs]
     decisions = np.array([[width - len(a ^ b), width] for a, b in pairs], np.float64)
     right = np.array([a == b for a, b in pairs], np.float64)
-    return RunPredictions(gold, given, right, _counted(counts, accuracy=decisions))
+    return RunPredictions(gold, given, right, _count_sums(counts, accuracy=decisions))
 
 
 def _has_several(table):
@@ -312,7 +299,7 @@ def _has_several(table):
     )
 
 
-def _numbers(table):
+def _read_numbers(table):
     """Correlations ask for the order alone, and scales may differ, as those of cosines: so an answer is as good as its
     place among all answers is near to the right one's."""
     gold, given = table.numbers("label"), table.numbers("prediction")
@@ -321,7 +308,7 @@ def _numbers(table):
     return RunPredictions(*shown, goodness, {}, (gold, given), is_right_or_wrong=False)
 
 
-def _tags(table):
+def _read_tags(table):
     sides = [[cell.split(" ") for cell in table.columns[name]] for name in ("tags", "predicted_tags")]
     pairs = list(zip(*sides, strict=True))
     words = np.array([[sum(a == b for a, b in zip(*pair, strict=True)), len(pair[0])] for pair in pairs], np.float64)
@@ -329,17 +316,17 @@ def _tags(table):
     counts = [(len(a & b), len(b), len(a)) for a, b in found]
     right = np.array([a == b for a, b in found], np.float64)
     return RunPredictions(
-        table.columns["tags"], table.columns["predicted_tags"], right, _counted(counts, accuracy=words)
+        table.columns["tags"], table.columns["predicted_tags"], right, _count_sums(counts, accuracy=words)
     )
 
 
-def _questions(table):
+def _read_answers(table):
     exact, f1 = table.numbers("exact"), table.numbers("f1")
     sums = {"exact": _with_ones(exact), "f1": _with_ones(f1)}
     return RunPredictions(table.columns["answer"], table.columns["prediction"], exact, sums)
 
 
-def _places(table):
+def _read_ranks(table):
     places = table.numbers("place")
     sums = {f"recall_at_{k}": _with_ones((places <= k).astype(float)) for k in (1, 10)}
     sums["mrr"] = _with_ones(1 / places)
@@ -349,14 +336,14 @@ def _places(table):
 _COUNTS = {name: _by_sums(name, score) for name, score in _COUNTED.items()}
 _LABELLED = ("label", "prediction")
 KINDS = (
-    Kind(_LABELLED, ("label",), _numbers, {name: _by_name(name) for name in CORRELATIONS},
+    Kind(_LABELLED, ("label",), _read_numbers, {name: _by_name(name) for name in CORRELATIONS},
          lambda table: bool(CORRELATIONS.keys() & table.scores.keys())),
-    Kind(_LABELLED, ("label",), _sets, {"accuracy": _by_sums("accuracy", _mean), **_COUNTS}, _has_several),
-    Kind(_LABELLED, ("label",), _classes, {name: _by_name(name) for name in CLASS_SCORES}),
-    Kind(("tags", "predicted_tags"), ("tags",), _tags, {"accuracy": _by_sums("accuracy", _mean), **_COUNTS}),
-    Kind(("answer", "prediction", "exact", "f1"), ("answer",), _questions,
+    Kind(_LABELLED, ("label",), _read_label_sets, {"accuracy": _by_sums("accuracy", _mean), **_COUNTS}, _has_several),
+    Kind(_LABELLED, ("label",), _read_classes, {name: _by_name(name) for name in CLASS_SCORES}),
+    Kind(("tags", "predicted_tags"), ("tags",), _read_tags, {"accuracy": _by_sums("accuracy", _mean), **_COUNTS}),
+    Kind(("answer", "prediction", "exact", "f1"), ("answer",), _read_answers,
          {name: _by_sums(name, _mean) for name in ("exact", "f1")}),
-    Kind(("place",), (), _places, {name: _by_sums(name, _mean) for name in ("recall_at_1", "recall_at_10", "mrr")}),
+    Kind(("place",), (), _read_ranks, {name: _by_sums(name, _mean) for name in ("recall_at_1", "recall_at_10", "mrr")}),
 )  # fmt: skip
 
 
@@ -429,7 +416,7 @@ def compare_runs(first: str, second: str, samples: int = 10_000, seed: int = 0) 
 
 
 def _check_tasks(first, second):
-    tasks = [told(each)["task"] for each in (first, second)]
+    tasks = [describe_run(each)["task"] for each in (first, second)]
     if None not in tasks and tasks[0] != tasks[1]:
         raise ValueError(
             f"Two runs must be of one task. Received {first}, a run of {tasks[0]}, and {second}, one of {tasks[1]}; "
@@ -444,19 +431,19 @@ def _compare(first: PredictionTable, second: PredictionTable, samples, seed) -> 
             f"Two runs must be of one task. Received {first.path} with the columns {', '.join(first.columns)} and "
             f"{second.path} with {', '.join(second.columns)}; name two of the same."
         )
-    first, second = _with_labels(first, second)
-    second = _aligned(kind, first, second)
+    first, second = _share_labels(first, second)
+    second = _align(kind, first, second)
     before, after = kind.read(first), kind.read(second)
     metrics = [name for name in kind.measures if all(name in table.scores for table in (first, second))]
     scores = {name: kind.measures[name](after, before, samples, seed) for name in metrics or kind.measures}
-    better, worse = _changes(kind, first, second, before, after)
+    better, worse = _list_changes(kind, first, second, before, after)
     right = [each.goodness == 1 for each in (before, after)] if before.is_right_or_wrong else None
     counts = (None, None) if right is None else (int((right[0] & right[1]).sum()), int((~right[0] & ~right[1]).sum()))
     one_answers = only_answer(first.columns), only_answer(second.columns)
     return RunComparison(first.path.name, len(before.goodness), scores, better, worse, *counts, one_answers)
 
 
-def _with_labels(first, second):
+def _share_labels(first, second):
     """Returns the tables with the same labels: of models without names of labels those of the other one."""
     if first.labels and second.labels and first.labels != second.labels:
         raise ValueError(
@@ -471,7 +458,7 @@ def _with_labels(first, second):
     return (dataclasses.replace(table, labels=labels) for table in (first, second))
 
 
-def _aligned(kind: Kind, first: PredictionTable, second: PredictionTable) -> PredictionTable:
+def _align(kind: Kind, first: PredictionTable, second: PredictionTable) -> PredictionTable:
     """Returns the second table in the order of the first.
 
     Raises:
@@ -488,18 +475,18 @@ def _aligned(kind: Kind, first: PredictionTable, second: PredictionTable) -> Pre
     if not any(texts[0]) or not any(texts[1]):  # written before tables had texts
         rows = [[row[:-1] for row in side] for side in rows]
     if rows[0] != rows[1]:
-        raise _other_examples(first, second, rows)
+        raise _examples_error(first, second, rows)
     return second
 
 
-def _other_examples(first, second, rows):
+def _examples_error(first, second, rows):
     """Returns the error of two tables that are about other examples, which it names where the runs know them."""
     pairs = zip(*rows, strict=False)
     at = next((i for i, (one, other) in enumerate(pairs) if one != other), min(map(len, rows)))
     shown = [" ".join(map(str, side[at]))[:60] if at < len(side) else "none" for side in rows]
     names = []
     for table, side in zip((first, second), rows, strict=True):
-        file = told(os.fspath(table.path.parent))["file"]
+        file = describe_run(os.fspath(table.path.parent))["file"]
         names.append(f"{table.path} ({len(side)} examples{f' of {file}' if file else ''})")
     return ValueError(
         f"Two runs must be scored on the same examples. Received {names[0]} and {names[1]}, which differ from example "
@@ -507,7 +494,7 @@ def _other_examples(first, second, rows):
     )
 
 
-def _changes(kind, first, second, before: RunPredictions, after: RunPredictions):
+def _list_changes(kind, first, second, before: RunPredictions, after: RunPredictions):
     """Returns what the second run made better, and what worse, what changed most first, then the surest errors."""
     moved = after.goodness - before.goodness
     if before.is_right_or_wrong:  # by degrees between wrong and wrong is no change

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from bert_tf.evaluation.significance import BootstrapResult
-from bert_tf.experiments.comparison import Change, RunComparison
+from bert_tf.experiments.comparison import RunComparison
 from bert_tf.utils.report import Page
 
 _WIDTH = 100  # characters of a text in a line
@@ -23,15 +22,20 @@ def comparison_lines(compared: Sequence[RunComparison], first: str, second: str,
     for each in compared:
         yield ""
         yield f"{each.file}, {each.count:,} examples"
-        yield from (f"  {sentence}" for sentence in _of_nothing(each))
+        yield from (f"  {sentence}" for sentence in _name_constant_runs(each))
         for name, score in each.scores.items():
-            test = f" ({_interval(score)}); {_meaning(score)}" if _is_tested(each) else "; not compared"
-            yield f"  {name}: {_sides(score)}: {_difference(score)}{test}"
-        yield f"  {_counts(each)}"
+            interval = f"95 % interval {_format_range(score)}, p = {score.p_value:.4f}"
+            test = f" ({interval}); {_interpret(score)}" if _is_tested(each) else "; not compared"
+            yield f"  {name}: A {100 * score.b:.2f}, B {100 * score.a:.2f}: {_format_difference(score)}{test}"
+        yield f"  {_format_counts(each)}"
         for heading, changes in _directions(each):
             yield f"  {heading}: {len(changes):,}"
             for change in changes[:most]:
-                yield f"    {change.id}\t{_answers(change)}\t{_cut(change.text)}"
+                right = f", right: {change.gold}" if change.gold not in (change.before, change.after) else ""
+                answers = (
+                    f"{_shorten(change.before) or '(none)'} -> {_shorten(change.after) or '(none)'}{_shorten(right)}"
+                )
+                yield f"    {change.id}\t{answers}\t{_shorten(change.text)}"
             if len(changes) > most:
                 yield f"    and {len(changes) - most:,} more"
 
@@ -41,13 +45,15 @@ def build_comparison_page(compared: Sequence[RunComparison], first: str, second:
     document = Page("Two runs")
     document.table("Runs", [("A", first), ("B", second)])
     for each in compared:
-        rows = [(name, f"{100 * score.b:.2f}", f"{100 * score.a:.2f}", _difference(score), *_test(each, score))
-                for name, score in each.scores.items()]  # fmt: skip
+        rows = []
+        for name, score in each.scores.items():
+            sides = f"{100 * score.b:.2f}", f"{100 * score.a:.2f}", _format_difference(score)
+            rows.append((name, *sides, *_format_test(each, score)))
         columns = ("score", "A", "B", "B less A", "95 % interval", "p", "which means")
         document.table(f"{each.file}, {each.count:,} examples", rows, columns)
-        for sentence in _of_nothing(each):
+        for sentence in _name_constant_runs(each):
             document.text(sentence)
-        document.text(_counts(each))
+        document.text(_format_counts(each))
         for heading, changes in _directions(each):
             shown = [(each.id, each.gold, each.before, each.after, each.text) for each in changes[:most]]
             more = f", the first {most:,}" if len(changes) > most else ""
@@ -64,7 +70,7 @@ def _is_tested(each):
     return each.one_answers == (None, None)
 
 
-def _of_nothing(each):
+def _name_constant_runs(each):
     """Yields a sentence for each run that has learned nothing."""
     for name, answer in zip("AB", each.one_answers, strict=True):
         if answer is not None:
@@ -72,36 +78,28 @@ def _of_nothing(each):
             yield f"{name} answers {what} to all {each.count:,} examples: it has learned nothing."
 
 
-def _test(each, score):
+def _format_test(each, score):
     """Returns interval, p and what they mean, where the runs are compared."""
     if not _is_tested(each):
         return "", "", "not compared: a run has learned nothing"
-    return _range(score), f"{score.p_value:.4f}", _meaning(score)
+    return _format_range(score), f"{score.p_value:.4f}", _interpret(score)
 
 
-def _sides(score):
-    return f"A {100 * score.b:.2f}, B {100 * score.a:.2f}"
-
-
-def _difference(score):
+def _format_difference(score):
     return f"{100 * score.difference:+.2f}"
 
 
-def _interval(score: BootstrapResult):
-    return f"95 % interval {_range(score)}, p = {score.p_value:.4f}"
-
-
-def _range(score):
+def _format_range(score):
     return f"{100 * score.low:+.2f} to {100 * score.high:+.2f}"
 
 
-def _meaning(score):
+def _interpret(score):
     if score.p_value < _SURE:
         return f"{'B' if score.difference > 0 else 'A'} is better, by more than the luck of these examples"
     return "this may be the luck of these examples"
 
 
-def _counts(each):
+def _format_counts(each):
     if each.both_right is None:
         return f"B answers {len(each.better):,} examples better and {len(each.worse):,} worse."
     return (
@@ -116,10 +114,5 @@ def _directions(each):
     yield "Worse in B" if by_degrees else "Right in A, wrong in B", each.worse
 
 
-def _answers(change: Change):
-    right = f", right: {change.gold}" if change.gold not in (change.before, change.after) else ""
-    return f"{_cut(change.before) or '(none)'} -> {_cut(change.after) or '(none)'}{_cut(right)}"
-
-
-def _cut(text):
+def _shorten(text):
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

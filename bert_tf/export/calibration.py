@@ -25,10 +25,6 @@ from bert_tf.utils.files import read_lines
 # What makes a served model faster on processors: fewer kernels, two threads, constants, products of integers.
 
 
-# === Ranges ===
-# How far the inputs of a model's products go on examples: what products of integers are to cover.
-
-
 _MOST_BYTES = 2**31 - 2**26  # a SavedModel's graph is one protocol buffer, and those end at 2 GiB
 
 Forward = Callable[[Mapping[str, tf.Tensor]], Any]
@@ -40,7 +36,7 @@ def in_form(forward: Forward, form: Form, ranges: Mapping[str, np.ndarray] | Non
     Args:
         forward: {name: tensor} -> tensors.
         form: of the export.
-        ranges: of `calibration.input_ranges`, where the form takes them; None: the scale of each row is found anew.
+        ranges: of `calibration.input_ranges`, where the form takes them; None: the scale of each row is found again.
     """
     ways = (INT8_PRODUCTS,) * form.has_int8_products
     if form.export_for == "cpu":
@@ -82,8 +78,8 @@ def with_constants(forward: Forward, inputs: Sequence[tf.TensorSpec], weights: S
             f"The weights of an export with `export_for=cpu` must take at most {_MOST_BYTES / 2**30:.2f} GiB, which is "
             f"what a graph holds. Received {size / 2**30:.2f} GiB; leave `export_for` out."
         )
-    traced = _traced(forward, inputs)
-    return _calling(convert_variables_to_constants_v2(traced, lower_control_flow=False), traced, inputs)
+    traced = _trace(forward, inputs)
+    return _call_traced(convert_variables_to_constants_v2(traced, lower_control_flow=False), traced, inputs)
 
 
 def with_own_weights(
@@ -96,23 +92,23 @@ def with_own_weights(
             constants.
         inputs: what it takes, with names.
     """
-    traced = _traced(forward, inputs)
+    traced = _trace(forward, inputs)
     handles = {id(each) for each in traced.captured_inputs}
     variables = [each for each in traced.graph.variables if id(each.handle) in handles]  # others were only looked at
     constants = [op.outputs[0] for op in traced.graph.get_operations() if op.type == "Const"]
     numbers = [each for each in constants if each.dtype in (tf.int8, tf.float32) and each.shape.rank]
     specs = [tf.TensorSpec(each.shape, each.dtype) for each in (*variables, *numbers)]
-    return _calling(traced, traced, inputs), variables, specs
+    return _call_traced(traced, traced, inputs), variables, specs
 
 
-def _traced(forward, inputs):
+def _trace(forward, inputs):
     """Returns the one function that all signatures call, so that a SavedModel holds its constants once."""
     names = [each.name for each in inputs]
     function = tf.function(lambda *values: forward(dict(zip(names, values, strict=True))), inputs, autograph=False)
     return function.get_concrete_function()
 
 
-def _calling(function, traced, inputs):
+def _call_traced(function, traced, inputs):
     def call(features):
         outputs = tf.nest.flatten(function(*(features[each.name] for each in inputs)))
         return tf.nest.pack_sequence_as(traced.structured_outputs, outputs)
@@ -125,7 +121,8 @@ def size_of(weights: Sequence[tf.TensorSpec]) -> int:
     return sum(each.shape.num_elements() * each.dtype.size for each in weights)
 
 
-# === Calibration ===
+# === Ranges ===
+# How far the inputs of a model's products go on examples: what products of integers are to cover.
 
 
 MOST_EXAMPLES = 512  # ranges hardly grow beyond
@@ -162,13 +159,15 @@ def read_calibration_texts(path: str | os.PathLike, task: Any, text_inputs: Sequ
 
     Args:
         path: of the file, one example in a line; tabs stand between its texts, and between the texts of a list.
-        task, text_inputs: as `ServedModel` takes them; only the last input may be a list.
+        task, text_inputs: as `ServingModule` takes them; only the last input may be a list.
 
     Raises:
         ValueError: the file holds none, or a line has more or fewer texts than an example.
     """
     assert set(task.list_inputs) <= {text_inputs[-1]}, text_inputs
-    examples = [_texts(path, number, line, task, text_inputs) for number, line in _first_lines(path)]
+    lines = ((number, line.rstrip("\r\n")) for number, line in enumerate(read_lines(path), 1) if line.strip())
+    first = itertools.islice(lines, MOST_EXAMPLES)
+    examples = [_split_line(path, number, line, task, text_inputs) for number, line in first]
     if not examples:
         raise ValueError(f"{os.fspath(path)} must hold texts, one example in a line. Received a file without any.")
     return examples
@@ -180,7 +179,7 @@ def batches_of_texts(examples: Iterable[list[str]], task: Any, tokenizer: Any, t
 
     Args:
         examples: texts of each.
-        task, tokenizer, text_inputs, max_seq_length: as `ServedModel` takes them.
+        task, tokenizer, text_inputs, max_seq_length: as `ServingModule` takes them.
     """
     singles = len(text_inputs) - len(task.list_inputs)
     for _, group in itertools.groupby(sorted(examples, key=len), key=len):
@@ -191,12 +190,7 @@ def batches_of_texts(examples: Iterable[list[str]], task: Any, tokenizer: Any, t
             yield task.read(tokenizer, inputs, max_seq_length)[0]
 
 
-def _first_lines(path):
-    lines = ((number, line.rstrip("\r\n")) for number, line in enumerate(read_lines(path), 1) if line.strip())
-    return itertools.islice(lines, MOST_EXAMPLES)
-
-
-def _texts(path, number, line, task, text_inputs):
+def _split_line(path, number, line, task, text_inputs):
     texts, fewest = line.split("\t"), len(text_inputs) + len(task.list_inputs)  # of a list there are two at least
     if len(texts) < fewest or (len(texts) > fewest and not task.list_inputs):
         names = [*text_inputs, *text_inputs[-1:] * len(task.list_inputs), *["..."] * len(task.list_inputs)]

@@ -24,7 +24,7 @@ from bert_tf.training.scored_files import precision_of_scores
 
 @dataclasses.dataclass(frozen=True)
 class RunFacts:
-    """What is known of a run; empty or None where it is not.
+    """Facts about a training run; empty or None where its files do not say.
 
     Attributes:
         checkpoint: name of the exported one.
@@ -93,16 +93,16 @@ def _with_history(facts, lines):
     train = [line for line in lines if line["kind"] == "train" and line["step"] <= (facts.step or line["step"])]
     return dataclasses.replace(
         facts,
-        origin=_short(starts[0]["from"]),
+        origin=_shorten_path(starts[0]["from"]),
         flags=starts[-1]["flags"],
         data=data,
         versions=starts[-1]["versions"],
         trained=train[-1]["time"] if train else None,
-        scored_data=_scored(facts, lines, data),
+        scored_data=_find_scored_data(facts, lines, data),
     )
 
 
-def _scored(facts, lines, data):
+def _find_scored_data(facts, lines, data):
     """Returns the files that the scores are of: those of this run's evaluation, if its history has the same numbers."""
     held_out = [line for line in lines if line["kind"] == "eval" and line["step"] == facts.scored_step]
     same = {name.removeprefix("eval_"): value for name, value in facts.scores.items() if name.startswith("eval_")}
@@ -111,7 +111,7 @@ def _scored(facts, lines, data):
     return {split: each for split, each in data.items() if split.partition("_")[0] == "dev"}
 
 
-def _short(path):
+def _shorten_path(path):
     """Returns the end of a path: where a user keeps models is nobody's business, and nobody else's path."""
     if path is None:
         return None
@@ -149,40 +149,40 @@ def model_card(
     labels = served.task.labels or []
     parts = [
         "# Model card\n\n" + _INTRODUCTION,
-        _table("Model", _model(served, options, facts)),
-        _list(f"Labels ({len(labels)})", labels[:_MOST_LABELS]),
-        _table("Training", _training(facts)),
-        _flags(facts.flags),
-        _scores(facts, served.form),
-        _signatures(signatures),
-        _table("Versions", _versions(facts)),
-        _list("Known limits", [*_limits(served, facts)]),
+        _format_table("Model", _list_model(served, options, facts)),
+        _format_list(f"Labels ({len(labels)})", labels[:_MOST_LABELS]),
+        _format_table("Training", _list_training(facts)),
+        _format_flags(facts.flags),
+        _format_scores(facts, served.form),
+        _format_signatures(signatures),
+        _format_table("Versions", _list_versions(facts)),
+        _format_list("Known limits", [*_list_limits(served, facts)]),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _limits(served, facts):
+def _list_limits(served, facts):
     yield from served.task.card_limitations(served.max_seq_length)
     if served.is_calibrated:
         yield "It loads in TensorFlow 2.17 and later: earlier versions do not have its products of integers."
     if served.task.config.is_decoder:
         yield "Its encoder reads from left to right: what it makes of a piece depends on those before it alone."
     yield "Bytes that are not UTF-8 are dropped."
-    if _numbers(served) & {"int8"} and not facts.int8_scores:
+    if _weight_dtypes(served) & {"int8"} and not facts.int8_scores:
         yield "What it scores in int8 was not measured."
 
 
-def _model(served, options, facts):
+def _list_model(served, options, facts):
     config, tokenizer = served.task.config, served.tokenizer
     yield "task", served.task.name
-    yield from _options(options, facts)
+    yield from _list_options(options, facts)
     yield "texts of an example", ", ".join(served.text_inputs)
     yield "longest row", f"{served.max_seq_length} word pieces"
     yield "encoder", config.model_type
     yield "layers of the encoder", config.num_hidden_layers
     yield "width", f"{config.hidden_size}, feed-forward {config.intermediate_size}, {config.num_attention_heads} heads"
     yield "vocabulary", f"{len(tokenizer.vocab):,} pieces in {os.path.basename(tokenizer.vocab_file)}"
-    yield "numbers", ", ".join(sorted(_numbers(served)))
+    yield "numbers", ", ".join(sorted(_weight_dtypes(served)))
     if served.form.has_int8_products:
         yield "scales of activations", "set by examples" if served.is_calibrated else "found for each row"
     yield "weights", f"{served.num_weights:,}"
@@ -190,37 +190,39 @@ def _model(served, options, facts):
     yield "exported for", served.form.export_for
 
 
-def _numbers(served):
+def _weight_dtypes(served):
     return {weight.dtype.name for weight in served.weight_specs}
 
 
-def _options(options, facts):
+def _list_options(options, facts):
     for name, value in options.items():
         was_chosen = facts.step is not None or not name.startswith("loss")  # nothing was trained: nobody chose a loss
         if name != "labels" and value is not None and was_chosen:
             yield name, ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
-def _training(facts):
+def _list_training(facts):
     yield "checkpoint", facts.checkpoint
     yield "step", facts.step
     yield "started from", facts.origin
-    yield from ((f"examples, {split}", _examples(each)) for split, each in facts.data.items())
+    yield from ((f"examples, {split}", _format_examples(each)) for split, each in facts.data.items())
     yield "trained until", facts.trained
 
 
-def _examples(each):
+def _format_examples(each):
     return f"{os.path.basename(each['file'])}, {each['rows']:,} rows"
 
 
-def _flags(flags):
+def _format_flags(flags):
     """Returns the flags as they were given; of a path they show the whole."""
     if not flags:
         return ""
-    return _section("Flags of the training", "```\n" + "\n".join(f"--{k}={v}" for k, v in flags.items()) + "\n```")
+    return _format_section(
+        "Flags of the training", "```\n" + "\n".join(f"--{k}={v}" for k, v in flags.items()) + "\n```"
+    )
 
 
-def _precision(facts, form):
+def _describe_precision(facts, form):
     """Returns in which precision the scores were computed, and what that says of the export."""
     if facts.scored_precision is None:
         return "The files do not say in which precision they were computed."
@@ -230,64 +232,61 @@ def _precision(facts, form):
     return f"They were computed in {facts.scored_precision}; this export is in {form.dtype}.{own}"
 
 
-def _scores(facts, form):
+def _format_scores(facts, form):
     if not facts.scores:
         return ""
     of_int8 = {f"{name}, in int8 as exported": value for name, value in facts.int8_scores.items()}
-    table = _table("Scores", (facts.scores | of_int8).items())
-    of = ", ".join(_examples(each) for each in facts.scored_data.values())
+    table = _format_table("Scores", (facts.scores | of_int8).items())
+    of = ", ".join(_format_examples(each) for each in facts.scored_data.values())
     notes = [f"Of {of}." if of else "The files do not say on which examples."]
     if facts.step != facts.scored_step:
         notes.append(f"These are the scores of step {facts.scored_step}, and not of the exported weights.")
-    notes.append(_precision(facts, form))
+    notes.append(_describe_precision(facts, form))
     return f"{table}\n\n{' '.join(notes)}"
 
 
-def _signatures(signatures):
+def _format_signatures(signatures):
     rows = [
-        (f"`{name}`", side, f"`{alias}`", tf.as_dtype(info.dtype).name, _shape(info.tensor_shape))
+        (f"`{name}`", side, f"`{alias}`", tf.as_dtype(info.dtype).name, _format_shape(info.tensor_shape))
         for name, each in sorted(signatures.items(), key=lambda item: (item[0] != "serving_default", item[0]))
         if not name.startswith("__")
         for side, infos in (("input", each.inputs), ("output", each.outputs))
         for alias, info in sorted(infos.items())
     ]
-    return _section("Signatures", _rows(("signature", "", "tensor", "type", "shape"), rows))
+    return _format_section("Signatures", _format_rows(("signature", "", "tensor", "type", "shape"), rows))
 
 
-def _shape(shape):
+def _format_shape(shape):
     if shape.unknown_rank:
         return "any"
     return f"[{', '.join('?' if dim.size < 0 else str(dim.size) for dim in shape.dim)}]"
 
 
-def _versions(facts):
-    yield "exported by", ", ".join([f"bert_tf {bert_tf.__version__}", *map(_version, _PACKAGES)])
+def _list_versions(facts):
+    packages = (f"{name} {importlib.metadata.version(name)}" for name in _PACKAGES)
+    yield "exported by", ", ".join([f"bert_tf {bert_tf.__version__}", *packages])
     if facts.versions:
         yield "trained by", ", ".join(f"{name} {version}" for name, version in facts.versions.items())
 
 
-def _version(package):
-    return f"{package} {importlib.metadata.version(package)}"
-
-
-def _table(heading: str, pairs: Iterable[tuple[str, Any]]) -> str:
+def _format_table(heading: str, pairs: Iterable[tuple[str, Any]]) -> str:
     rows = [(name, value) for name, value in pairs if value not in (None, "")]
-    return _section(heading, _rows(("", ""), rows)) if rows else ""
+    return _format_section(heading, _format_rows(("", ""), rows)) if rows else ""
 
 
-def _list(heading: str, items: Sequence[str]) -> str:
-    return _section(heading, "\n".join(f"- {_cell(item)}" for item in items)) if items else ""
+def _format_list(heading: str, items: Sequence[str]) -> str:
+    return _format_section(heading, "\n".join(f"- {_format_cell(item)}" for item in items)) if items else ""
 
 
-def _section(heading, text):
+def _format_section(heading, text):
     return f"## {heading}\n\n{text}"
 
 
-def _rows(header, rows):
-    lines = [header, ["---"] * len(header), *([_cell(each) for each in row] for row in rows)]
+def _format_rows(header, rows):
+    lines = [header, ["---"] * len(header), *([_format_cell(each) for each in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _cell(value):
+def _format_cell(value):
     """Returns a value that neither ends a cell nor the line."""
     return " ".join(str(value).split()).replace("|", "\\|").replace("<", "&lt;")

@@ -1,4 +1,4 @@
-"""How a model is exported."""
+"""The form of an export: dtype, purpose, explanations."""
 
 import dataclasses
 import os
@@ -12,7 +12,7 @@ _FILES = "saved_model.pb", "model.tflite"  # of a version for servers, and for L
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """What may be chosen of an export.
+    """The choices that an export leaves.
 
     Attributes:
         dtype: of weights and computation; probabilities are float32 in any case. bfloat16 halves the size. int8 is that
@@ -81,7 +81,7 @@ class Form:
     def check_folder(self, export_dir: str | os.PathLike):
         """Raises ValueError where the next version cannot be written below `export_dir`, as far as that is seen before.
 
-        A version inside a version would be found by nobody; a server takes what lies beside its versions for one, too.
+        A version inside a version would be found by nobody; a server takes what lies next to its versions for one, too.
         """
         there = export_dir = os.path.abspath(export_dir)
         while not os.path.lexists(there):

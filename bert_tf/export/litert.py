@@ -124,7 +124,7 @@ def _metadata(model, task, signatures, files):
 
 def _graph(builder, graph, signature, task, files):
     """Returns a SubGraphMetadata; the order of its tensors is that of the graph's inputs and outputs."""
-    vocabulary = [name for name in files if _kind(name) == _VOCABULARY]
+    vocabulary = [name for name in files if _file_kind(name) == _VOCABULARY]
     inputs = [_tensor(builder, name, _INPUTS[name], vocabulary if name == "input_ids" else [])
               for name in _aliases(graph.inputs, signature.inputs)]  # fmt: skip
     labels = [LABELS_FILE] if task.labels and LABELS_FILE in files else []
@@ -150,11 +150,11 @@ def _file(builder, name):
     name_there = builder.CreateString(name)
     builder.StartObject(5)
     builder.PrependUOffsetTRelativeSlot(0, name_there, 0)
-    builder.PrependInt8Slot(2, _kind(name), 0)
+    builder.PrependInt8Slot(2, _file_kind(name), 0)
     return builder.EndObject()
 
 
-def _kind(name):
+def _file_kind(name):
     if name == LABELS_FILE:
         return _AXIS_LABELS
     settings = ("bert_config.json", "tokenizer_config.json", "added_tokens.json")
@@ -180,7 +180,7 @@ def _vector(builder, offsets):
 
 
 FILE = "model.tflite"
-_SHORTEST = 16  # word pieces; shorter rows gain nothing that is worth a signature
+_SHORTEST = 16  # tokens; shorter rows gain nothing that is worth a signature
 _WHOLE = "ids"
 
 Functions = Mapping[str, tf.types.experimental.ConcreteFunction]
@@ -205,10 +205,13 @@ def write_litert(directory: str, served) -> Mapping[str, object]:
 
     Args:
         directory: exists.
-        served: a `ServedModel`; its `weight_specs` become those of the file.
+        served: a `ServingModule`; its `weight_specs` become those of the file.
     """
-    named = {name: _answering(served, length) for name, length in lengths(served.max_seq_length).items()}
-    data, signatures = _converted(served, named, served.form.dtype)
+    named = {}
+    for name, length in lengths(served.max_seq_length).items():
+        function = tf.function(served.answer_ids, autograph=False)
+        named[name] = function.get_concrete_function(*_row_specs(served, length))
+    data, signatures = _convert(served, named, served.form.dtype)
     with tempfile.TemporaryDirectory() as folder:
         save_description(folder, served.task.config, served.tokenizer, served.task.labels)
         served.weight_specs, data = with_metadata(data, served.task, list(named), folder)
@@ -221,13 +224,13 @@ def computed_by_litert(served) -> Forward:
     """Returns a function that computes the model's outputs, {name: tensor [n, S]} -> tensors, as LiteRT does.
 
     Args:
-        served: a `ServedModel` with its form.
+        served: a `ServingModule` with its form.
     """
     function = tf.function(lambda *values: served.forward(dict(zip(served.task.features, values, strict=True))))
     whole = function.get_concrete_function(*served.ids_specs)
     specs = tf.nest.flatten(whole.structured_outputs)
-    named = {name: _raw(function, served, length) for name, length in lengths(served.max_seq_length).items()}
-    run = _Rows(_converted(served, named, served.form.dtype)[0], served, specs)
+    named = {name: _trace_raw(function, served, length) for name, length in lengths(served.max_seq_length).items()}
+    run = _Rows(_convert(served, named, served.form.dtype)[0], served, specs)
 
     def forward(features):
         arrays = tf.numpy_function(run, [features[n] for n in served.task.features], [spec.dtype for spec in specs])
@@ -251,24 +254,20 @@ class _Rows:
     def __call__(self, *arrays):
         width = arrays[0].shape[1]
         length = min(n for n in self._by_length if n >= width)
-        padded = [_fill(array, length) for array in arrays]
-        rows = (self._row(length, [array[i : i + 1] for array in padded]) for i in range(len(arrays[0])))
+        # What fills rows up does not matter where `input_mask` is 0.
+        padded = {name: np.pad(array, [(0, 0), (0, length - array.shape[1])]) if array.ndim > 1 else array
+                  for name, array in zip(self._features, arrays, strict=True)}  # fmt: skip
+        rows = []
+        for i in range(len(arrays[0])):
+            found = self._by_length[length](**{name: array[i : i + 1] for name, array in padded.items()})
+            rows.append([found[f"output_{k}"] for k in range(len(self._specs))])
         outputs = zip(*rows, strict=True)
         return [self._cut(np.concatenate(parts), spec, width) for parts, spec in zip(outputs, self._specs, strict=True)]
-
-    def _row(self, length, arrays):
-        outputs = self._by_length[length](**dict(zip(self._features, arrays, strict=True)))
-        return [outputs[f"output_{i}"] for i in range(len(self._specs))]
 
     @staticmethod
     def _cut(array, spec, width):
         """Takes what stands for padding away again, from the axes that are as long as the row."""
         return array[tuple(slice(width if axis and size is None else None) for axis, size in enumerate(spec.shape))]
-
-
-def _fill(array, length):
-    """Fills rows up to a length; what [PAD] is does not matter where `input_mask` is 0."""
-    return np.pad(array, [(0, 0), (0, length - array.shape[1])]) if array.ndim > 1 else array
 
 
 def interpreter_class() -> Callable:
@@ -280,12 +279,7 @@ def interpreter_class() -> Callable:
     return Interpreter
 
 
-def _answering(served, length):
-    function = tf.function(served.answer_ids, autograph=False)
-    return function.get_concrete_function(*_row_specs(served, length))
-
-
-def _raw(function, served, length):
+def _trace_raw(function, served, length):
     def flat(*values):
         return {f"output_{i}": value for i, value in enumerate(tf.nest.flatten(function(*values)))}
 
@@ -298,7 +292,7 @@ def _row_specs(served, length):
     return [tf.TensorSpec([1, size.get(spec.name, length)], spec.dtype, spec.name) for spec in served.ids_specs]
 
 
-def _converted(served, functions: Functions, dtype):
+def _convert(served, functions: Functions, dtype):
     """Returns the bytes of a .tflite file with these signatures, and {name: SignatureDef}."""
     with tempfile.TemporaryDirectory() as folder, quiet():
         tf.saved_model.save(served, folder, signatures=functions)
@@ -310,17 +304,13 @@ def _converted(served, functions: Functions, dtype):
         try:
             data = converter.convert()
         except ConverterError as error:  # thousands of lines, in which one names the operation
+            lines = str(error).splitlines()
+            reason = next((line.rpartition("error: ")[2] for line in lines if "error: " in line), lines[0])
             raise ValueError(
                 "What is exported for litert must be made of operations that LiteRT has. Received a graph that its "
-                f"converter refuses: {_reason(error)}; leave `export_for` out."
+                f"converter refuses: {reason}; leave `export_for` out."
             ) from error
         with open(os.path.join(folder, "saved_model.pb"), "rb") as file:
             saved = saved_model_pb2.SavedModel.FromString(file.read())
     found = saved.meta_graphs[0].signature_def
     return data, {name: found[name] for name in functions}
-
-
-def _reason(error):
-    """Returns the line of a converter's error that says most, without the place in our code."""
-    lines = str(error).splitlines()
-    return next((line.rpartition("error: ")[2] for line in lines if "error: " in line), lines[0])

@@ -8,8 +8,8 @@ import tensorflow as tf
 from bert_tf.export import calibration
 from bert_tf.export.calibration import in_form
 from bert_tf.export.form import DEFAULT
-from bert_tf.interpret.choices import check_task, head_in
 from bert_tf.interpret.exported import attention_in_graph, attributions_in_graph, encoder_in
+from bert_tf.interpret.targets import check_task, head_in
 from bert_tf.utils.names import EXPLANATIONS
 
 # === Text cut ===
@@ -43,7 +43,7 @@ def cut(texts: tf.Tensor, tokens: int, spaces: str = "") -> tf.Tensor:
 #                                                           gap, steps [n]
 #     both                                              ->  piece string, start, end, of_text int32 [n, S]
 #
-# All weights of a model with 12 layers of 12 heads are 9 MB for a text of 128 pieces; so a request names the layers
+# All weights of a model with 12 layers of 12 heads are 9 MB for a text of 128 tokens; so a request names the layers
 # that it wants, and gets them as they are.
 
 
@@ -124,7 +124,7 @@ class ServingModule(tf.Module):
         serving_default   text [n] (or text_a, text_b [n]): strings     ->  the task's answers
         ids               the model's inputs, int32 [n, S]              ->  the same
         classify/regress  inputs [n]: tf.Example with those texts       ->  scores, classes / outputs
-        attention, attributions  text [n], and what to explain          ->  see `explanations.py`; where they are wanted
+        attention, attributions  text [n], and what to explain          ->  see docs/export.md; where they are wanted
 
     A batch is as long as its longest text, max_seq_length at most; texts beyond that are cut, or read through windows,
     as in training. A model that reads through windows takes N of them for each text, int32 [n, N, S]; a window whose
@@ -219,7 +219,7 @@ class ServingModule(tf.Module):
         config, size = self.task.config, tf.shape(named["input_ids"])[-1]
         ends = {"input_ids": config.vocab_size, "input_mask": 2, "segment_ids": max(1, config.type_vocab_size),
                 "masked_lm_positions": size}  # fmt: skip
-        named = {name: _in_range(name, values, ends[name]) for name, values in named.items()}
+        named = {name: _check_range(name, values, ends[name]) for name, values in named.items()}
         return self.task.answer(self.forward(named), None)
 
     def _from_examples(self, inputs):
@@ -228,7 +228,7 @@ class ServingModule(tf.Module):
         return self.task.example_answer(*self._read([parsed[name] for name in self.text_inputs]))
 
 
-def _in_range(name, values, end):
+def _check_range(name, values, end):
     """Returns the values as they are, where all are from 0 to below `end`; else the graph fails with a message.
 
     Some operations fail by themselves, on processors, with the name of a node; others take such a value for another.

@@ -4,17 +4,16 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping
 
-import keras
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import convert, heads
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export import litert
 from bert_tf.export.calibration import Forward, batches_of_texts, in_form, input_ranges, read_calibration_texts
 from bert_tf.export.card import read_run
 from bert_tf.export.form import DEFAULT, Form
+from bert_tf.export.precision import build_with_weights
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServingModule
 from bert_tf.tasks.base import TrainedTask
@@ -36,10 +35,10 @@ def export_trained(
         export_dir: the model's directory as a server knows it; by default `form.folder` in `directory`.
         form: how.
         trained: its task; None: what task.json, or modules.json, says.
-        score: what an export in int8 scores, to be told by its card, from what computes the model's outputs; it raises
+        score: what an export in int8 scores, for its card, from what computes the model's outputs; it raises
             ValueError where that is too little. None: nobody knows.
         calibration: the examples that set ranges, where the form takes them: a file of texts, or batches of the model's
-            inputs. None: the scale of each row is found anew, which takes longer.
+            inputs. None: the scale of each row is found again, which takes longer.
 
     Raises:
         ValueError: no trained model is there, it cannot be explained so, there are no such examples, or the export
@@ -56,10 +55,8 @@ def export_trained(
         examples = read_calibration_texts(calibration, task, texts)
         calibration = batches_of_texts(examples, task, description.tokenizer, texts, longest)
     checkpoint = open_checkpoint(directory)
-    convert.check_shapes(checkpoint, task.config)
-    model = build_with(form.variable_dtype, task)
-    report = convert.assign_weights(checkpoint, model.variables, excuse=heads.unused(task))
-    ranges = _ranges(form, task, task.for_serving(model) if is_of_texts else model, calibration)
+    model, report = build_with_weights(task, checkpoint, form.variable_dtype)
+    ranges = _find_ranges(form, task, task.for_serving(model) if is_of_texts else model, calibration)
     served = ServingModule(task, model, description.tokenizer, texts, longest, form=form, ranges=ranges)
     facts = read_run(directory, report.path)
     if form.dtype == "int8" and score:
@@ -71,7 +68,7 @@ def export_trained(
     return path
 
 
-def _ranges(form, task, model, batches):
+def _find_ranges(form, task, model, batches):
     """Returns the ranges that the examples show, or None."""
     if not form.takes_ranges:
         return None
@@ -79,13 +76,3 @@ def _ranges(form, task, model, batches):
         logging.info("The scale of each row is found anew; with `calibration_file` the export would be faster.")
         return None
     return input_ranges(lambda batch: model({name: batch[name] for name in task.features}, training=False), batches)
-
-
-def build_with(dtype: str, task) -> keras.Model:
-    """Returns the task's model with weights and computation in `dtype`."""
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(dtype)
-    try:
-        return task.build_model()
-    finally:
-        keras.config.set_dtype_policy(before)

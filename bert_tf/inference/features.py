@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from bert_tf.checkpoints.extractor import Extractor, PieceFeatures
-from bert_tf.checkpoints.loading import load, load_description
+from bert_tf.checkpoints.loading import load
 from bert_tf.data.features import Ragged, concatenate_features
-from bert_tf.inference.sentence_encoder import weights_hash
+from bert_tf.inference.sentence_encoder import hash_model
 
 PIECE, WORD = UNITS = ("piece", "word")
 POOLED = "embeddings"
@@ -23,7 +23,7 @@ _DECIMALS = 6
 
 @dataclasses.dataclass(frozen=True)
 class FeatureMaker:
-    """Makes the function from rows of texts to their features; a `jobs.table_job.Maker`.
+    """Makes the function from rows of texts to their features; a `table_job.Maker`.
 
     A text "a ||| b" is a pair, and so is a row of two texts.
 
@@ -32,13 +32,13 @@ class FeatureMaker:
         neither                  pieces, starts, limits, of_text, features
 
     Attributes:
-        model: a checkpoint, as `model_files.load` takes it.
+        model: a checkpoint, as `bert_tf.load` takes it.
         layers: one of `names.LAYERS`, or indices.
-        pooling: one of `names.POOLINGS`; None: features of every piece or word.
-        unit: "piece"; or "word": the mean of its pieces, those of the template left out.
-        max_seq_length: longest row in pieces; what is longer is cut.
+        pooling: one of `names.POOLINGS`; None: features of every token or word.
+        unit: "piece", a token; or "word": the mean of its tokens, those of the template left out.
+        max_seq_length: longest sequence in tokens; what is longer is cut.
         json_lines: make what goes into a line of JSON, numbers rounded to six decimals.
-        config_file, vocab_file, do_lower_case: as `model_files.load` takes them.
+        config_file, vocab_file, do_lower_case: as `bert_tf.load` takes them.
     """
 
     model: str
@@ -62,13 +62,11 @@ class FeatureMaker:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """What decides the answers."""
+        """JSON values that decide the answers."""
         values = dataclasses.asdict(self)
         files = ("model", "config_file", "vocab_file")
         values |= {name: values[name] and os.path.realpath(values[name]) for name in files}
-        values["weights"] = weights_hash(self.model)
-        described = load_description([self.model], self.config_file, self.vocab_file, self.do_lower_case)
-        values["tokenizer or configuration"] = described.digest()
+        values |= hash_model(self.model, self.config_file, self.vocab_file, self.do_lower_case)
         return values if isinstance(self.layers, str) else {**values, "layers": list(self.layers)}
 
     def __call__(self) -> Callable:
@@ -77,28 +75,30 @@ class FeatureMaker:
         extractor = Extractor(bert.encoder, bert.tokenizer, self.layers, **options)
 
         def answer(rows):
-            texts = list(map(_pair, rows.texts[0])) if len(rows.texts) == 1 else list(zip(*rows.texts, strict=True))
+            texts = list(zip(*rows.texts, strict=True))
+            if len(rows.texts) == 1:
+                texts = [match.groups() if (match := _PAIR.fullmatch(text.strip())) else text for (text,) in texts]
             if self.pooling:
-                return {POOLED: np.stack(_by_kind(extractor, texts))}
-            found = _by_kind(lambda alike: list(extractor.pieces(alike)), texts)
+                return {POOLED: np.stack(_apply_by_kind(extractor, texts))}
+            found = _apply_by_kind(lambda alike: list(extractor.pieces(alike)), texts)
             if self.unit == WORD:
-                found = [of_words(text, each) for text, each in zip(texts, found, strict=True)]
-            return self._lines(rows.ids, found) if self.json_lines else _columns(found)
+                found = [average_words(text, each) for text, each in zip(texts, found, strict=True)]
+            return self._lines(rows.ids, found) if self.json_lines else _make_columns(found)
 
         return answer
 
     def _lines(self, ids, found):
         names = [self.layers] if isinstance(self.layers, str) else list(self.layers)
         numbers = [int(name) if name.isdecimal() else name for name in ids]
-        return {"linex_index": numbers, "features": [_tokens(each, names) for each in found]}
+        return {"linex_index": numbers, "features": [_format_tokens(each, names) for each in found]}
 
 
-def of_words(text: str | tuple[str, str], features: PieceFeatures) -> PieceFeatures:
-    """Returns the features of a text's words, of which a piece at least is there: the means of their pieces'.
+def average_words(text: str | tuple[str, str], features: PieceFeatures) -> PieceFeatures:
+    """Returns the features of a text's words, of which a token at least is there: the means of their tokens'.
 
     Args:
         text: a text, or a pair.
-        features: of its pieces.
+        features: of its tokens.
 
     Returns:
         The same for words, which are what stands between white space: `pieces` are the words as the text has them.
@@ -117,13 +117,7 @@ def of_words(text: str | tuple[str, str], features: PieceFeatures) -> PieceFeatu
     return PieceFeatures(words, values, *np.concatenate(places).T)
 
 
-def _pair(text):
-    """Returns the two texts of "a ||| b", or the text as it is."""
-    match = _PAIR.fullmatch(text.strip())
-    return match.groups() if match else text
-
-
-def _by_kind(function: Callable[[list], Sequence], texts: list) -> list:
+def _apply_by_kind(function: Callable[[list], Sequence], texts: list) -> list:
     """Returns what a function makes of texts and of pairs, which it must be given apart, in order."""
     found = [None] * len(texts)
     for kind in (str, tuple):
@@ -133,8 +127,8 @@ def _by_kind(function: Callable[[list], Sequence], texts: list) -> list:
     return found
 
 
-def _tokens(features, names):
-    """Returns the pieces of a text, or its words, as google-research/bert writes them, with a part for each layer."""
+def _format_tokens(features, names):
+    """Returns the tokens of a text, or its words, as google-research/bert writes them, with a part for each layer."""
     shape = (len(features.pieces), len(names), features.values.shape[1] // len(names))
     values = features.values.astype(np.float64).reshape(shape)
     return [
@@ -143,7 +137,7 @@ def _tokens(features, names):
     ]
 
 
-def _columns(found):
+def _make_columns(found):
     def column(values):
         return concatenate_features([Ragged.of_lengths(each, [len(each)]) for each in values])
 

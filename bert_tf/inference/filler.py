@@ -3,16 +3,15 @@
 import sys
 from collections.abc import Iterator, Sequence
 
-import keras
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import convert, heads
 from bert_tf.checkpoints.loading import Description, directory_of, load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.card import read_run
 from bert_tf.export.form import DEFAULT, Form
+from bert_tf.export.precision import build_with_weights
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServingModule
 from bert_tf.tasks.fill_mask import FillMaskTask
@@ -30,11 +29,11 @@ _HEAD = "cls/predictions/output_bias"
 
 
 def open_masked_lm(path, vocab_file: str | None = None, do_lower_case: bool | None = None) -> tuple:
-    """Returns a checkpoint that has the head, to be read by `build_with_weights`, and the `Description` beside it.
+    """Returns a checkpoint that has the head, to be read by `build_with_weights`, and the `Description` next to it.
 
     Args:
         path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix.
-        vocab_file, do_lower_case: None: what lies beside the checkpoint.
+        vocab_file, do_lower_case: None: what lies next to the checkpoint.
 
     Raises:
         ValueError: there is no such checkpoint, it has no such head, or its files do not fit together.
@@ -48,19 +47,6 @@ def open_masked_lm(path, vocab_file: str | None = None, do_lower_case: bool | No
     return checkpoint, load_description([path], None, vocab_file, do_lower_case)
 
 
-def build_with_weights(task, checkpoint, dtype: str = "float32") -> keras.Model:
-    """Returns a task's model with the checkpoint's weights, which must be of its configuration (else ValueError)."""
-    convert.check_shapes(checkpoint, task.config)
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(dtype)
-    try:
-        model = task.build_model()
-    finally:
-        keras.config.set_dtype_policy(before)
-    logging.info("%s", convert.assign_weights(checkpoint, model.variables, heads.unused(task)))
-    return model
-
-
 def longest_row(description: Description, max_seq_length: int | None) -> int:
     """Returns the longest row in pieces: `max_seq_length`, which must fit (else ValueError); None: the model's."""
     description.check_length(max_seq_length or description.config.max_length)
@@ -68,7 +54,7 @@ def longest_row(description: Description, max_seq_length: int | None) -> int:
 
 
 def warn_of_unknown(ids: np.ndarray, texts: int, tokenizer: BaseTokenizer):
-    """Says how many of the pieces in rows of `texts` texts are unknown: a wrong letter case makes such."""
+    """Says how many of the tokens in rows of `texts` texts are unknown: a wrong letter case makes such."""
     unknown = int((ids == tokenizer.unk_id).sum())
     if unknown:
         logging.warning(
@@ -93,8 +79,8 @@ class Filler:
     Args:
         path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix, with a masked-LM head.
         top_k: tokens to answer with for each blank.
-        vocab_file, do_lower_case: None: what lies beside the checkpoint.
-        max_seq_length: word pieces of a text at most, [CLS] and [SEP] included; None: as many as the model can take.
+        vocab_file, do_lower_case: None: what lies next to the checkpoint.
+        max_seq_length: tokens of a text at most, [CLS] and [SEP] included; None: as many as the model can take.
         dtype: of weights and computation, "float32" or "bfloat16".
 
     Raises:
@@ -112,7 +98,8 @@ class Filler:
         self.tokenizer = description.tokenizer
         self.reader = MaskReader(self.tokenizer)
         self.task = FillMaskTask(description.config, self.tokenizer.written_pieces, top_k)
-        self.model = build_with_weights(self.task, checkpoint, dtype)
+        self.model, report = build_with_weights(self.task, checkpoint, dtype)
+        logging.info("%s", report)
         self._source = directory_of(path), checkpoint.path
 
     def __call__(self, texts: Sequence[str]) -> Iterator[dict]:
@@ -137,8 +124,10 @@ class Filler:
             filled = {name: value.numpy() for name, value in fill(features).items()}
             for i, text in enumerate(texts[start : start + _BATCH]):
                 for mask in range(text.count(self.reader.mask)):
-                    answer = _plain(filled["token"][i, mask], filled["probability"][i, mask])
-                    yield {"id": start + i, "text": text, "mask": mask, **answer}
+                    tokens = [token.decode("utf-8") for token in filled["token"][i, mask]]
+                    # A float32 with the digits that it has, not with a float64's.
+                    probabilities = [float(str(each)) for each in filled["probability"][i, mask]]
+                    yield {"id": start + i, "text": text, "mask": mask, "token": tokens, "probability": probabilities}
 
     def _check(self, texts, ids):
         """Raises ValueError where a mask was cut off; warns of unknown words, which a wrong letter case makes."""
@@ -162,11 +151,6 @@ class Filler:
         reader = MaskReader(self.tokenizer, most=1)
         served = ServingModule(self.task, self.model, reader, ("text",), self.max_seq_length, reader.mask, form)
         return export(served, export_dir, {"top_k": self.task.top_k}, read_run(*self._source))
-
-
-def _plain(tokens, probabilities):
-    """Returns arrays [k] as JSON has them; a float32 with the digits that it has, not with a float64's."""
-    return {"token": [piece.decode("utf-8") for piece in tokens], "probability": [float(str(p)) for p in probabilities]}
 
 
 def read_masked_texts(arguments: Sequence[str], input_file: str | None, mask: str = names.MASK) -> list[str]:

@@ -28,7 +28,7 @@ _ROWS = "rows.npz"
 
 @dataclasses.dataclass(frozen=True)
 class Embedder:
-    """Makes the function from rows of texts to their vectors; a `jobs.table_job.Maker`.
+    """Makes the function from rows of texts to their vectors; a `table_job.Maker`.
 
     Attributes:
         path, options: as of `SentenceEncoder`.
@@ -49,7 +49,7 @@ class Embedder:
 
 @dataclasses.dataclass(frozen=True)
 class Indexer(Embedder):
-    """As `Embedder`, for an index: every vector divided by its length, and the bytes of the texts beside them."""
+    """Makes vectors of length 1 for an index, and the bytes of the texts next to them."""
 
     @functools.cached_property
     def identity(self):
@@ -75,7 +75,7 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
     Args:
         directory: nothing may be there, or an empty directory.
         indexer: of the vectors.
-        write_rows: writes into the .npz file it is told what `indexer` makes of all rows.
+        write_rows: writes into the .npz file of the path given what `indexer` makes of all rows.
 
     Raises:
         ValueError: something is at `directory`, or the model or the rows are not as they must be.
@@ -104,7 +104,7 @@ _REMEDY = "make it anew with `bert-tf embed`"
 
 
 class SearchIndex:
-    """What `embedding.make_index` wrote.
+    """An index of texts and their vectors, which `make_index` wrote.
 
         index = SearchIndex("news.index")
         encoder = index.encoder()
@@ -125,7 +125,10 @@ class SearchIndex:
         try:
             self._model, self._identity = described["model"], described["identity"]
             self._options = described["options"]
-            self._vectors, self._bytes, self._splits = map(self._array, (COLUMN, "text", "text_splits"))
+            self._vectors, self._bytes, self._splits = (
+                np.load(os.path.join(self.directory, f"{name}.npy"), mmap_mode="r")
+                for name in (COLUMN, "text", "text_splits")
+            )
             sizes = len(self._vectors), len(self._bytes)
             whole = sizes == (len(self._splits) - 1, self._splits[-1]) and self._vectors.ndim == 2
         except (KeyError, OSError, ValueError, TypeError) as error:
@@ -186,9 +189,6 @@ class SearchIndex:
     def text(self, row: int) -> str:
         """Returns the text of a row."""
         return bytes(self._bytes[self._splits[row] : self._splits[row + 1]]).decode("utf-8")
-
-    def _array(self, name):
-        return np.load(os.path.join(self.directory, f"{name}.npy"), mmap_mode="r")
 
 
 def read_queries(arguments: Sequence[str]) -> list[str]:

@@ -26,7 +26,7 @@ _ACTIVATIONS = {"Tanh": tf.tanh, "ReLU": tf.nn.relu, "GELU": functools.partial(t
 
 @dataclasses.dataclass(frozen=True)
 class EncodeOptions:
-    """What is wanted otherwise than the model's folder says; None: as it says.
+    """Choices that override the model's folder; None: as the folder says.
 
     Attributes:
         layers: one of `names.LAYERS`.
@@ -34,7 +34,7 @@ class EncodeOptions:
         normalize: divide each vector by its length.
         prompt: put before every text; "": nothing.
         prompt_name: the same, by its name in the folder.
-        max_seq_length: longest row in pieces.
+        max_seq_length: longest sequence in tokens.
         do_lower_case: as in `bert_tf.load`.
     """
 
@@ -61,7 +61,7 @@ class SentenceEncoder:
         options: fields of `EncodeOptions`, for what is wanted otherwise.
 
     Attributes:
-        recipe: how a text becomes a vector, a `sentence_files.PoolingConfig`.
+        recipe: how a text becomes a vector, a `PoolingConfig`.
         prompt: what is put before every text.
 
     Raises:
@@ -90,7 +90,7 @@ class SentenceEncoder:
             self.recipe.normalize,
             longest,
             unpooled=unpooled,
-            finish=_finish(directory_of(path), self.recipe.steps),
+            finish=_make_finish(directory_of(path), self.recipe.steps),
         )
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
@@ -118,7 +118,7 @@ def recipe_of(path: str, options: EncodeOptions = EncodeOptions()) -> PoolingCon
         ValueError: the folder asks for what we do not have.
     """
     directory = directory_of(path)
-    recipe = read_recipe(directory) or _of_task(directory) or PoolingConfig()
+    recipe = read_recipe(directory) or _read_task_recipe(directory) or PoolingConfig()
     pooling = options.pooling
     changes = {
         "layers": options.layers,
@@ -129,7 +129,7 @@ def recipe_of(path: str, options: EncodeOptions = EncodeOptions()) -> PoolingCon
     return dataclasses.replace(recipe, **{name: value for name, value in changes.items() if value is not None})
 
 
-def _of_task(directory):
+def _read_task_recipe(directory):
     """Returns the recipe of a model that was trained to make vectors; None for others."""
     if task_in(directory) is None:
         return None
@@ -167,30 +167,36 @@ def identity_of(path: str, options: EncodeOptions) -> dict[str, Any]:
     values["poolings"], values["do_lower_case"] = list(recipe.poolings), options.do_lower_case
     values["steps"] = [step and dataclasses.asdict(step) for step in recipe.steps]
     encoder = os.path.join(path, recipe.folder) if recipe.folder else path
-    described = load_description([encoder], do_lower_case=options.do_lower_case)
-    return {"weights": weights_hash(encoder), "tokenizer or configuration": described.digest(), **values}
+    return {**hash_model(encoder, do_lower_case=options.do_lower_case), **values}
 
 
-def weights_hash(path: str | os.PathLike) -> str:
-    """Returns a SHA-256 of a checkpoint's weights.
+def hash_model(
+    path: str | os.PathLike,
+    config_file: str | None = None,
+    vocab_file: str | None = None,
+    do_lower_case: bool | None = None,
+) -> dict[str, str]:
+    """Returns hashes of a model's weights, and of its tokenizer and configuration; arguments as of `bert_tf.load`.
 
     The index of a TF1 checkpoint stands for its data: it holds a checksum of every tensor.
     """
     weights = locate(path)[1]
     with open(weights if os.path.isfile(weights) else f"{weights}.index", "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    described = load_description([path], config_file, vocab_file, do_lower_case)
+    return {"weights": digest, "tokenizer or configuration": described.digest()}
 
 
-def _finish(directory, steps: Sequence[Dense | None]):
+def _make_finish(directory, steps: Sequence[Dense | None]):
     """Returns what is made of the pooled vectors, a function in the graph; None where nothing is."""
     if not steps:
         return None
-    functions = [_dense(directory, step) if step else lambda vectors: tf.math.l2_normalize(vectors, -1)
+    functions = [_load_dense(directory, step) if step else lambda vectors: tf.math.l2_normalize(vectors, -1)
                  for step in steps]  # fmt: skip
     return lambda vectors: functools.reduce(lambda values, function: function(values), functions, vectors)
 
 
-def _dense(directory, dense):
+def _load_dense(directory, dense):
     folder = os.path.join(directory, dense.folder)
     if dense.activation not in _ACTIVATIONS:
         raise ValueError(

@@ -10,10 +10,10 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints.loading import load_description
 from bert_tf.data.features import ENCODER_INPUTS, Ragged
-from bert_tf.inference.filler import build_with_weights, longest_row, open_masked_lm, warn_of_unknown
-from bert_tf.inference.sentence_encoder import weights_hash
+from bert_tf.export.precision import build_with_weights
+from bert_tf.inference.filler import longest_row, open_masked_lm, warn_of_unknown
+from bert_tf.inference.sentence_encoder import hash_model
 from bert_tf.tasks.fill_mask import FillMaskTask
 from bert_tf.utils.text_lists import text_list
 
@@ -43,12 +43,12 @@ class TextScore(NamedTuple):
 
     @property
     def total(self) -> float:
-        """The sum of the logarithms, 0 for a text without pieces."""
+        """The sum of the logarithms, 0 for a text without tokens."""
         return float(np.sum(self.log_probabilities, dtype=np.float64))
 
     @property
     def per_piece(self) -> float:
-        """Their mean, 0 for a text without pieces."""
+        """Their mean, 0 for a text without tokens."""
         return self.total / max(1, len(self.pieces))
 
 
@@ -58,14 +58,14 @@ class TextScorer:
         scorer = TextScorer("uncased_L-12_H-768_A-12")
         [score.total for score in scorer(["The man went home .", "The man home went ."])]
 
-    Each piece of a text is masked in turn, and its log-probability read off: the sum of these is the text's
+    Each token of a text is masked in turn, and its log-probability read off: the sum of these is the text's
     pseudo-log-likelihood (Salazar et al. 2020, "Masked Language Model Scoring", equation 2). A model that learned left
-    to right reads a text once, and the sum is the text's log-likelihood, given [CLS]. Special pieces are not scored.
+    to right reads a text once, and the sum is the text's log-likelihood, given [CLS]. Special tokens are not scored.
 
     Args:
         path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix, with a masked-LM head.
-        vocab_file, do_lower_case: None: what lies beside the checkpoint.
-        max_seq_length: pieces of a row at most, special ones included; None: as many as the model can take. What lies
+        vocab_file, do_lower_case: None: what lies next to the checkpoint.
+        max_seq_length: tokens of a row at most, special ones included; None: as many as the model can take. What lies
             beyond is neither read nor scored, and the log says so.
 
     Attributes:
@@ -80,7 +80,8 @@ class TextScorer:
         self.tokenizer, config = description.tokenizer, description.config
         self.measure = measure_of(description)
         self.max_seq_length = longest_row(description, max_seq_length)
-        self._model = build_with_weights(FillMaskTask(config, self.tokenizer.vocab), checkpoint)
+        self._model, report = build_with_weights(FillMaskTask(config, self.tokenizer.vocab), checkpoint)
+        logging.info("%s", report)
         self._vocab_size = config.vocab_size
         template = self.tokenizer.template
         self._before, self._after = len(template.before), len(template.after)
@@ -103,14 +104,14 @@ class TextScorer:
         lengths = np.diff(splits)
         warn_of_unknown(ids, len(texts), self.tokenizer)
         self._warn_of_cut(tokenized.row_lengths().numpy() - self._scored(lengths))
-        values = np.zeros(len(ids), np.float32)  # beside the ids
+        values = np.zeros(len(ids), np.float32)  # next to the ids
         order = np.argsort(-lengths, kind="stable")
         self._score(rows, order, lengths, splits, values)
         own = [slice(first + self._before, last - self._after) for first, last in zip(splits, splits[1:], strict=False)]
         return [TextScore([self.tokenizer.vocab[n] for n in ids[each].tolist()], values[each]) for each in own]
 
     def _masked(self, rows, order, lengths, splits, values):
-        """Fills in the value of every piece that is scored, by a copy of its row in which it is the mask."""
+        """Fills in the value of every token that is scored, by a copy of its row in which it is the mask."""
         number = self._scored(lengths[order])
         row = np.repeat(order, number)
         place = np.concatenate([self._before + np.arange(n) for n in number])
@@ -120,14 +121,14 @@ class TextScorer:
             values[splits[row[chosen]] + at] = self._of_masked(features, tf.constant(at, tf.int32)).numpy()
 
     def _left_to_right(self, rows, order, lengths, splits, values):
-        """Fills in the value of every piece, that of each row's first one as 0."""
+        """Fills in the value of every token, that of each row's first one as 0."""
         for chosen, width in self._batches(lengths[order], self.max_seq_length):
             found = self._of_next(self._features(rows, order[chosen], width)).numpy()
             for row, each in zip(order[chosen].tolist(), found, strict=True):
                 values[splits[row] + 1 : splits[row + 1]] = each[: lengths[row] - 1]
 
     def _scored(self, lengths):
-        """Returns how many pieces of rows of these lengths are scored."""
+        """Returns how many tokens of rows of these lengths are scored."""
         return lengths - self._before - self._after
 
     def _batches(self, lengths, predictions):
@@ -150,18 +151,18 @@ class TextScorer:
             ids, places = features["input_ids"], at[:, tf.newaxis]
             masked = tf.where(tf.range(tf.shape(ids)[1]) == places, mask, ids)
             logits = self._logits({**features, "input_ids": masked, "masked_lm_positions": places})
-            return _log_probabilities(tf.gather(ids, places, batch_dims=1), logits)[:, 0]
+            return _gather_log_probabilities(tf.gather(ids, places, batch_dims=1), logits)[:, 0]
 
-        return _traced(values, tf.TensorSpec([None], tf.int32))
+        return _trace(values, tf.TensorSpec([None], tf.int32))
 
     @functools.cached_property
     def _of_next(self):
         def values(features):
             ids = features["input_ids"]
             places = tf.zeros_like(ids[:, 1:]) + tf.range(tf.shape(ids)[1] - 1)
-            return _log_probabilities(ids[:, 1:], self._logits({**features, "masked_lm_positions": places}))
+            return _gather_log_probabilities(ids[:, 1:], self._logits({**features, "masked_lm_positions": places}))
 
-        return _traced(values)
+        return _trace(values)
 
     def _logits(self, features):
         return tf.cast(self._model(features, training=False)["mlm_logits"], tf.float32)
@@ -179,7 +180,7 @@ def measure_of(description) -> str:
     """Returns what the sums of a model's log-probabilities are, `PSEUDO` or `PLAIN`.
 
     Args:
-        description: of the model, a `model_files.Description`.
+        description: of the model, a `Description`.
 
     Raises:
         ValueError: it learned by masked LM, and its vocabulary has no mask.
@@ -195,23 +196,23 @@ def measure_of(description) -> str:
 
 
 def perplexity(total: float, pieces: int) -> float:
-    """Returns e to the power of the mean loss of a piece; NaN where there is none.
+    """Returns e to the power of the mean loss of a token; NaN where there is none.
 
     Of pseudo-log-likelihoods it is the pseudo-perplexity of a corpus (Salazar et al. 2020, equation 3).
 
     Args:
-        total: the sum of the log-probabilities of all pieces.
+        total: the sum of the log-probabilities of all tokens.
         pieces: how many they are.
     """
     return float(np.exp(-total / pieces)) if pieces else float("nan")
 
 
-def _log_probabilities(ids, logits):
+def _gather_log_probabilities(ids, logits):
     """Returns float32 [B, M], of ids [B, M] and logits [B, M, V]; shares are of the whole table, as in training."""
     return -tf.nn.sparse_softmax_cross_entropy_with_logits(labels=ids, logits=logits)
 
 
-def _traced(function, *more):
+def _trace(function, *more):
     """Returns a function of a batch's features, and of what else it takes, as one graph for rows of all widths."""
     specs = {name: tf.TensorSpec([None, None], tf.int32) for name in ENCODER_INPUTS}
     return tf.function(function, autograph=False).get_concrete_function(specs, *more)
@@ -226,11 +227,11 @@ NUMBER = "num_pieces"
 
 @dataclasses.dataclass(frozen=True)
 class ScoreMaker:
-    """Makes the function from rows of texts to their scores; a `jobs.table_job.Maker`.
+    """Makes the function from rows of texts to their scores; a `table_job.Maker`.
 
     Attributes:
         path, vocab_file, do_lower_case, max_seq_length: as of `TextScorer`.
-        pieces: with each piece and its log-probability.
+        pieces: with each token and its log-probability.
     """
 
     path: str
@@ -241,16 +242,15 @@ class ScoreMaker:
 
     @functools.cached_property
     def measure(self) -> str:
-        """As of `TextScorer`; raises as it does."""
+        """The measure of the `TextScorer`; raises as it does."""
         return measure_of(open_masked_lm(self.path, self.vocab_file, self.do_lower_case)[1])
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """What decides the answers."""
+        """JSON values that decide the answers."""
         values = dataclasses.asdict(self)
         values |= {name: values[name] and os.path.realpath(values[name]) for name in ("path", "vocab_file")}
-        described = load_description([self.path], vocab_file=self.vocab_file, do_lower_case=self.do_lower_case)
-        return values | {"weights": weights_hash(self.path), "tokenizer or configuration": described.digest()}
+        return values | hash_model(self.path, None, self.vocab_file, self.do_lower_case)
 
     def __call__(self) -> Callable:
         scorer = TextScorer(self.path, self.vocab_file, self.do_lower_case, self.max_seq_length)

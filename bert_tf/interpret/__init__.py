@@ -1,8 +1,8 @@
-"""What goes on inside a model, as arrays: attention, queries and keys, vectors, layers, attributions, heads off.
+"""The inside of a model as arrays: attention, queries and keys, vectors, layers, attributions, heads off.
 
     bert = bert_tf.load("uncased_L-12_H-768_A-12")
     [seen] = bert_tf.inspect.attention(bert, ["The cat sat on the mat."])
-    seen.pieces, seen.weights[11, 3]                # [S] word pieces; float32 [S, S]: layer 11, head 3, from to
+    seen.pieces, seen.weights[11, 3]                # [S] tokens; float32 [S, S]: layer 11, head 3, from to
 
 Layers and heads count from 0, as in `pruned_heads` of a configuration. See docs/inspect.md.
 """

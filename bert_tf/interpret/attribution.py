@@ -1,7 +1,7 @@
-"""Which words a model's answer comes from: integrated gradients on the embeddings, by piece and by word."""
+"""Integrated gradients on the embeddings: how much each token and word adds to a model's answer."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +9,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.interpret.rows import EncodedText, Texts, encode_texts, parts_of
-from bert_tf.interpret.targets import AttributionTarget, head_of
+from bert_tf.interpret.targets import TextHead, head_of
 
 # === Gradients ===
 # Integrated gradients (Sundararajan, Taly and Yan 2017): which part of a score each input is to be thanked for.
@@ -48,13 +48,13 @@ def integrated_gradients(score: Callable, vectors: tf.Tensor, baseline: tf.Tenso
         vectors, baseline: float [1, S, E].
         steps: points.
     """
-    return _integral(score, vectors, baseline, *(tf.constant(column) for column in _points(steps)))
+    return _integral(score, vectors, baseline, *(tf.constant(column) for column in _quadrature(steps)))
 
 
 def integrated_until_small(score: Callable, vectors: tf.Tensor, baseline: tf.Tensor) -> Integral:
-    """As `integrated_gradients`, with 32 steps, doubled until the gap is at most `GAP`, 512 at most."""
+    """Integrates as `integrated_gradients` does, with 32 steps, doubled until the gap is at most `GAP`, 512 at most."""
     levels = [_FIRST << k for k in range((_MOST // _FIRST).bit_length())]
-    nodes, shares = (tf.constant(np.concatenate(columns)) for columns in zip(*map(_points, levels), strict=True))
+    nodes, shares = (tf.constant(np.concatenate(columns)) for columns in zip(*map(_quadrature, levels), strict=True))
     zero = tf.zeros([])
     start = Integral(tf.zeros_like(vectors[0]), zero, zero, tf.constant(np.inf, tf.float64), tf.constant(_FIRST // 2))
 
@@ -69,7 +69,7 @@ def integrated_until_small(score: Callable, vectors: tf.Tensor, baseline: tf.Ten
     return tf.while_loop(is_unfinished, again, [start], parallel_iterations=1)[0]
 
 
-def _points(steps):
+def _quadrature(steps):
     """Returns float64 [steps] twice: where on the way the gradient is taken, from 0 to 1, and its share in the mean."""
     nodes, shares = np.polynomial.legendre.leggauss(steps)
     return (1 + nodes) / 2, shares / 2
@@ -110,18 +110,18 @@ BASELINES = ("pad", "mask")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Attributions(EncodedText):
-    """A row, and what each of its pieces adds to the score of one answer.
+    """A row, and what each of its tokens adds to the score of one answer.
 
     Attributes:
         target: the label, the tag, or the answer's text.
-        places: (first piece, last piece) that the target is about; None: the whole row.
-        logits: float32, of everything that it could have been: [labels]; for a tag those of its piece; of a span
-            [S, 2], how well each piece begins it and ends it.
+        places: (first token, last token) that the target is about; None: the whole row.
+        logits: float32, of everything that it could have been: [labels]; for a tag those of its token; of a span
+            [S, 2], how well each token begins it and ends it.
         probabilities: float64 [labels], what a server answers with, temperature and all, where several labels may hold
             each by itself; None: of tags and spans, and where no task is known that says so.
-        values: float32 [S]; what a piece adds, below 0 what it takes away. 0 for special pieces, which the baseline
+        values: float32 [S]; what a token adds, below 0 what it takes away. 0 for special tokens, which the baseline
             keeps.
-        word_values: float32 [W], the sums over the pieces of each of `words`.
+        word_values: float32 [W], the sums over the tokens of each of `words`.
         score, baseline_score: the target's logit (of a span, the sum of both) for the row, and for the baseline.
         gap: completeness says that `values` sum up to the difference of the two scores; by such a share of the
             difference they do not.
@@ -149,13 +149,13 @@ def attributions(
     pairs: Sequence[str] | None = None,
     masks: bool = False,
 ) -> list[Attributions]:
-    """Returns by which pieces and words a model comes to its answers (Sundararajan et al. 2017, arXiv 1703.01365).
+    """Returns by which tokens and words a model comes to its answers (Sundararajan et al. 2017, arXiv 1703.01365).
 
         [why] = attributions(bert, ["A warm and funny film."])
         why.target, list(zip(why.words, why.word_values))
 
     The gradient of the answer's logit is integrated from a baseline to the text, over what the embeddings give (token,
-    segment and position together, behind their LayerNorm). The baseline is the same row with every piece but the
+    segment and position together, behind their LayerNorm). The baseline is the same row with every token but the
     special ones replaced.
 
     Args:
@@ -167,7 +167,7 @@ def attributions(
             gives one for each text.
         steps: points at which the gradient is taken (Gauss-Legendre). None: 32, doubled until the gap is at most 1 %,
             512 at most; where that is not enough, the log says so.
-        baseline: "pad" or "mask": what stands in place of every piece.
+        baseline: "pad" or "mask": what stands in place of every token.
 
     Returns:
         `Attributions` for each text or pair.
@@ -186,12 +186,12 @@ def attributions(
             f"`target` must be one for all texts, or a list with one for each of {len(rows)}. Received a list of "
             f"{len(targets)}; correct it."
         )
-    instead = _instead(parts_of(model)[1], baseline)
-    return [_explained(encoder, head, row, wanted, steps, instead) for row, wanted in zip(rows, targets, strict=True)]
+    instead = _baseline_id(parts_of(model)[1], baseline)
+    return [_explain_row(encoder, head, row, wanted, steps, instead) for row, wanted in zip(rows, targets, strict=True)]
 
 
-def _instead(tokenizer, baseline):
-    """Returns the id that stands in place of every piece."""
+def _baseline_id(tokenizer, baseline):
+    """Returns the id that stands in place of every token."""
     ids = dict(zip(BASELINES, (tokenizer.pad_id, tokenizer.mask_id), strict=True))
     if ids.get(baseline) is None:
         there = [name for name, number in ids.items() if number is not None]
@@ -199,10 +199,17 @@ def _instead(tokenizer, baseline):
     return ids[baseline]
 
 
-def _explained(encoder, head, row, wanted, steps, instead):
+def _explain_row(encoder, head, row, wanted, steps, instead):
     features = row.features
     target = head.target(encoder(features, training=False), row, wanted)
-    found = _integral_attribution(encoder, target, features, np.where(row.of_text >= 0, instead, row.ids), steps)
+    ids = np.where(row.of_text >= 0, instead, row.ids)
+    found = integrate_row(encoder, head, features, tf.constant(ids[np.newaxis]), tf.constant(target.parts), steps)
+    found = Integral(found.values.numpy(), *(each.numpy().item() for each in found[1:]))
+    if steps is None and found.gap > GAP:
+        logging.warning(
+            "The attributions' completeness gap is %.1f %% with %d steps: take them with care, or give more `steps`.",
+            *(100 * found.gap, found.steps),
+        )
     values = found.values.sum(-1)
     return Attributions(
         **vars(row), target=target.name, places=target.places, logits=target.logits,
@@ -211,25 +218,33 @@ def _explained(encoder, head, row, wanted, steps, instead):
     )  # fmt: skip
 
 
-def _integral_attribution(encoder, target: AttributionTarget, features, ids, steps) -> Integral:
-    segments = features["segment_ids"]
-    vectors, from_vectors = (
-        tf.cast(encoder.embeddings(each, segments, training=False), tf.float32)
-        for each in (features["input_ids"], tf.constant(ids[np.newaxis]))
+def integrate_row(
+    encoder: Any,
+    head: TextHead,
+    features: Mapping[str, tf.Tensor],
+    baseline_ids: tf.Tensor,
+    parts: tf.Tensor,
+    steps: int | None = None,
+) -> Integral:
+    """Integrates the gradient of one row's score, eager or in a graph.
+
+    Args:
+        encoder: an `Encoder`.
+        head: of the model.
+        features: the encoder's inputs, int32 [1, S] each.
+        baseline_ids: int32 [1, S], the tokens of the baseline.
+        parts: which logits add up to the score, as of `ExplainedTargets` for one row; its rows may be longer than S.
+        steps: points at which the gradient is taken; None: as many as it needs (`integrated_until_small`).
+    """
+    vectors, baseline = (
+        tf.cast(encoder.embeddings(ids, features["segment_ids"], training=False), tf.float32)
+        for ids in (features["input_ids"], baseline_ids)
     )
 
     def score(points):
-        rows = {name: tf.repeat(values, len(points), 0) for name, values in features.items()}
-        return target.score(encoder(rows, training=False, input_vectors=points))
+        rows = {name: tf.repeat(values, tf.shape(points)[0], 0) for name, values in features.items()}
+        return head.score(encoder(rows, training=False, input_vectors=points), parts)
 
     if steps is None:
-        found = integrated_until_small(score, vectors, from_vectors)
-    else:
-        found = integrated_gradients(score, vectors, from_vectors, steps)
-    found = Integral(found.values.numpy(), *(each.numpy().item() for each in found[1:]))
-    if steps is None and found.gap > GAP:
-        logging.warning(
-            "The attributions' completeness gap is %.1f %% with %d steps: take them with care, or give more `steps`.",
-            *(100 * found.gap, found.steps),
-        )
-    return found
+        return integrated_until_small(score, vectors, baseline)
+    return integrated_gradients(score, vectors, baseline, steps)

@@ -1,4 +1,4 @@
-"""What `attention` and `attributions` tell, of many texts in one graph: a served model explains itself by these."""
+"""Attention and attributions of many texts in one graph, for the signatures by which a served model explains itself."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.interpret.attribution import Integral, integrated_until_small
-from bert_tf.interpret.choices import SpanChoice, TextChoice, TokenChoice
+from bert_tf.interpret.attribution import Integral, integrate_row
+from bert_tf.interpret.targets import TextHead
 from bert_tf.interpret.weights import kept_heads
 from bert_tf.models.encoder import Encoder
 from bert_tf.tokenization.token_origins import OriginTracker, TokenOrigins
@@ -37,8 +37,8 @@ def attention_in_graph(
         max_seq_length: longest row.
 
     Returns:
-        `attention`, float32 [n, k, A, S, S], from the piece in the last place but one to that in the last, 0 for
-        padding and for heads that were pruned; and what `_shown` tells of the pieces.
+        `attention`, float32 [n, k, A, S, S], from the token in the last place but one to that in the last, 0 for
+        padding and for heads that were pruned; and what `_shown` tells of the tokens.
 
     Raises:
         tf.errors.InvalidArgumentError: there is no such layer, more are named than there are, or the texts are so many
@@ -47,41 +47,41 @@ def attention_in_graph(
     """
     L, places = encoder.config.num_hidden_layers, OriginTracker(tokenizer)
     packed = places.pad(places.pack(*map(places.tokenize, texts), max_seq_length=max_seq_length))
-    pieces, features = _resolved(places, packed)
+    pieces, features = _resolve_tokens(places, packed)
     with tf.control_dependencies(_attention_checks(encoder.config, features["input_ids"], layers)):
         layers = tf.where(layers < 0, layers + L, layers)
         features = {name: tf.identity(values) for name, values in features.items()}
     probs = encoder(features, training=False, return_attention_probs=True)["attention_probs"]
     there = tf.cast(features["input_mask"], tf.float32)[:, tf.newaxis]
     both = there[..., tf.newaxis] * there[:, :, tf.newaxis]
-    each = [_of_all_heads(probs[n], kept) * both for n, kept in enumerate(kept_heads(encoder.config))]
+    each = [_restore_pruned_heads(probs[n], kept) * both for n, kept in enumerate(kept_heads(encoder.config))]
     weights = tf.gather(tf.stack(each, 1), layers, batch_dims=1)
-    return {"attention": weights} | _shown(tokenizer, pieces, features["input_mask"] > 0)
+    return {"attention": weights} | _describe_tokens(tokenizer, pieces, features["input_mask"] > 0)
 
 
 def attributions_in_graph(
     encoder: Any,
-    head: TextChoice | TokenChoice | SpanChoice,
+    head: TextHead,
     tokenizer: Any,
     read: Callable,
     texts: Sequence[tf.Tensor],
     target: tf.Tensor,
     max_seq_length: int,
 ) -> Tensors:
-    """Returns by which pieces a model comes to its answers, as `attributions` does with the baseline "pad".
+    """Returns by which tokens a model comes to its answers, as `attributions` does with the baseline "pad".
 
     Of the rows that a task reads texts through, that one is explained which the answer is in.
 
     Args:
         encoder, tokenizer, texts, max_seq_length: as of `attention_in_graph`.
-        head: of the model, by `choices.head_in`.
+        head: of the model, by `targets.head_in`.
         read: the task's.
-        target: string [n], whose score is explained, as of `TextChoice.choose`.
+        target: string [n], whose score is explained, as of `TextHead.choose`.
 
     Returns:
-        `attribution` float32 [n, S], what each piece adds to the score, 0 for special ones; `target` string [n], the
+        `attribution` float32 [n, S], what each token adds to the score, 0 for special ones; `target` string [n], the
         label, tag or answer; `score`, `baseline_score` and `gap` float32 [n], `steps` int32 [n], as of `Attributions`;
-        and what `_shown` tells of the pieces.
+        and what `_shown` tells of the tokens.
 
     Raises:
         tf.errors.InvalidArgumentError: there is no such target, or there are more than 16 texts.
@@ -93,14 +93,16 @@ def attributions_in_graph(
     with tf.control_dependencies([few]):
         texts = [tf.identity(each) for each in texts]
     laid_out, origin = read(places, texts, max_seq_length)
-    pieces, features = _resolved(places, laid_out)
+    pieces, features = _resolve_tokens(places, laid_out)
     choice = head.choose(head.logits(encoder(features, training=False)), origin, target)
     pieces = TokenOrigins(*(tf.gather(column, choice.rows) for column in pieces))
     features = {name: tf.gather(values, choice.rows) for name, values in features.items()}
     instead = tf.where(pieces.of_text >= 0, tokenizer.pad_id, pieces.ids)
-    found = _integrals(encoder, head, features, instead, choice.parts)
+    found = _integrate_rows(encoder, head, features, instead, choice.parts)
     there = choice.there[:, tf.newaxis] & (features["input_mask"] > 0)
-    return {"attribution": found.pop("values"), "target": choice.name, **found} | _shown(tokenizer, pieces, there)
+    return {"attribution": found.pop("values"), "target": choice.name, **found} | _describe_tokens(
+        tokenizer, pieces, there
+    )
 
 
 def _attention_checks(config, input_ids, layers):
@@ -121,13 +123,13 @@ def _attention_checks(config, input_ids, layers):
     ]
 
 
-def _resolved(places, laid_out):
-    """Returns the pieces of rows whose ids are places, and the encoder's inputs, int32 [w, S] each."""
+def _resolve_tokens(places, laid_out):
+    """Returns the tokens of rows whose ids are places, and the encoder's inputs, int32 [w, S] each."""
     pieces = places.found(laid_out["input_ids"])
     return pieces, {name: laid_out[name] for name in _INPUTS} | {"input_ids": pieces.ids}
 
 
-def _shown(tokenizer, pieces, there):
+def _describe_tokens(tokenizer, pieces, there):
     """Returns `piece` string [n, S], as the vocabulary has it, "" for padding; `start` and `end` int32 [n, S], where it
     lies in its text, half-open, in code points; `of_text` int32 [n, S], which text it is of, -1 for special ones."""
     vocab, (ids, *others) = tf.constant(tokenizer.vocab), pieces
@@ -137,7 +139,7 @@ def _shown(tokenizer, pieces, there):
     return {"piece": tf.where(there, tf.gather(vocab, ids), ""), **shown}
 
 
-def _of_all_heads(probs, kept):
+def _restore_pruned_heads(probs, kept):
     """Returns float32 [n, A, S, S] of the weights of the heads that are there; zeros for the others."""
     probs = tf.cast(probs, tf.float32)
     if kept.all():
@@ -146,14 +148,14 @@ def _of_all_heads(probs, kept):
     return tf.gather(behind, np.where(kept, np.cumsum(kept) - 1, kept.sum()), axis=1)
 
 
-def _integrals(encoder, head, features, instead, parts) -> Tensors:
+def _integrate_rows(encoder, head, features, instead, parts) -> Tensors:
     """Returns `values` [n, S] and the other fields of `Integral` [n]; each row by itself and without its padding."""
     lengths = tf.reduce_sum(features["input_mask"], 1)
     n, width = tf.size(lengths), tf.shape(instead)[1]
 
     def explain(k, whole):
         row = {name: values[k : k + 1, : lengths[k]] for name, values in features.items()}
-        found = _integral(encoder, head, row, instead[k : k + 1, : lengths[k]], parts[k])
+        found = integrate_row(encoder, head, row, instead[k : k + 1, : lengths[k]], parts[k])
         own = found._replace(values=tf.pad(tf.reduce_sum(found.values, -1), [[0, width - lengths[k]]]))
         own = own._replace(gap=tf.cast(own.gap, tf.float32))
         return k + 1, Integral(*(tf.tensor_scatter_nd_update(each, [[k]], [value])
@@ -163,19 +165,3 @@ def _integrals(encoder, head, features, instead, parts) -> Tensors:
     start = Integral(tf.zeros(tf.shape(instead)), *numbers, tf.zeros([n], tf.int32))
     _, found = tf.while_loop(lambda k, _: k < n, explain, (tf.constant(0), start), parallel_iterations=1)
     return found._asdict()
-
-
-def _integral(encoder, head, row, instead, parts):
-    """Returns the `Integral` of one row; parts: of its logits and of the padding's."""
-    vectors, baseline = (
-        tf.cast(encoder.embeddings(ids, row["segment_ids"], training=False), tf.float32)
-        for ids in (row["input_ids"], instead)
-    )
-
-    def score(points):
-        rows = {name: tf.repeat(values, tf.shape(points)[0], 0) for name, values in row.items()}
-        logits = head.logits(encoder(rows, training=False, input_vectors=points))
-        own = parts if logits.shape.rank == 2 else parts[: tf.shape(logits)[1]]  # [L], or [S, L]
-        return tf.reduce_sum(tf.reshape(logits * own, [tf.shape(points)[0], -1]), 1)
-
-    return integrated_until_small(score, vectors, baseline)

@@ -1,4 +1,4 @@
-"""What a masked-LM head predicts at each position from each layer (the logit lens, nostalgebraist 2020)."""
+"""Predictions of a masked-LM head at each position from each layer (the logit lens, nostalgebraist 2020)."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -8,15 +8,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.evaluation.metrics import unit
 from bert_tf.interpret.rows import EncodedText, Texts, encode_texts, name_of_model, parts_of
 from bert_tf.models.pretraining_heads import MaskedLMHead, build_in_cls
 
 # === Heads ===
 # Heads that `bert_tf.load` leaves as arrays, as layers.
-
-
-# === Lens ===
-# What a masked-LM head would put at each place, behind each layer (the "logit lens", nostalgebraist 2020).
 
 
 def build_head(head: keras.layers.Layer, model: Any) -> keras.layers.Layer:
@@ -33,15 +30,12 @@ def build_head(head: keras.layers.Layer, model: Any) -> keras.layers.Layer:
 
 
 # === Vectors ===
-# What a piece becomes: the embeddings that it begins as, and its vector behind each layer.
-
-
-_SMALL = 1e-12  # a vector of zeros has no direction: its cosines are 0
+# What a token becomes: the embeddings that it begins as, and its vector behind each layer.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Layers(EncodedText):
-    """A row, and the vectors of its pieces in front of the first of L layers and behind each.
+    """A row, and the vectors of its tokens in front of the first of L layers and behind each.
 
     Attributes:
         values: float32 [L + 1, S, H]; [0] is what the first layer reads. With `norm_first` a layer's output is a sum
@@ -51,31 +45,31 @@ class Layers(EncodedText):
     values: np.ndarray
 
     def with_itself(self) -> np.ndarray:
-        """Returns float32 [L + 1, L + 1, S]: the cosine of each piece's vector with its own, one layer with another."""
-        unit = _unit(self.values)
-        return np.einsum("ksh,lsh->kls", unit, unit)
+        """Returns float32 [L + 1, L + 1, S]: the cosine of each token's vector with its own, one layer with another."""
+        directions = unit(self.values)
+        return np.einsum("ksh,lsh->kls", directions, directions)
 
     def among_all(self, layer: int) -> np.ndarray:
-        """Returns float32 [S, S]: the cosines of all pieces' vectors in a layer, 0 in front of the first.
+        """Returns float32 [S, S]: the cosines of all tokens' vectors in a layer, 0 in front of the first.
 
         Raises:
             ValueError: there is no such layer.
         """
         if not 0 <= layer < len(self.values):
             raise ValueError(f"`layer` must be from 0 to {len(self.values) - 1}. Received: {layer}; choose another.")
-        unit = _unit(self.values[layer])
-        return unit @ unit.T
+        directions = unit(self.values[layer])
+        return directions @ directions.T
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Inputs(EncodedText):
-    """A row, and the embeddings of its pieces, float32 [S, E] each.
+    """A row, and the embeddings of its tokens, float32 [S, E] each.
 
     Attributes:
-        token: of the word pieces.
+        token: of the tokens.
         segment: of the segments; None where the model has no table of them.
         position: of the positions.
-        task: ERNIE's of tasks, the same for every piece; None where the model has no table of them.
+        task: ERNIE's of tasks, the same for every token; None where the model has no table of them.
         total: the sum of these.
         output: what the LayerNorm makes of the sum: the embeddings' output, which the first layer reads, where E is H.
     """
@@ -102,12 +96,12 @@ def states(encoder: Any, row: EncodedText) -> np.ndarray:
 
 
 def inputs(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> list[Inputs]:
-    """Returns the embeddings of each text's pieces; arguments and errors are those of `attention`."""
+    """Returns the embeddings of each text's tokens; arguments and errors are those of `attention`."""
     encoder, rows = encode_texts(model, texts, pairs, masks)
-    return [Inputs(**vars(row), **_embedded(encoder.embeddings, row)) for row in rows]
+    return [Inputs(**vars(row), **_look_up(encoder.embeddings, row)) for row in rows]
 
 
-def _embedded(embeddings, row):
+def _look_up(embeddings, row):
     def looked_up(table, places):
         return np.asarray(table, np.float32)[places]
 
@@ -125,11 +119,8 @@ def _embedded(embeddings, row):
     return {**parts, "total": total, "output": np.asarray(output, np.float32)[0]}
 
 
-def _unit(values):
-    return values / np.maximum(np.linalg.norm(values, axis=-1, keepdims=True), _SMALL)
-
-
 # === Lens ===
+# What a masked-LM head would put at each place, behind each layer (the "logit lens", nostalgebraist 2020).
 
 
 _BIAS = "cls/predictions/output_bias"
@@ -137,14 +128,14 @@ _BIAS = "cls/predictions/output_bias"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MaskedWords(EncodedText):
-    """A row, and the likeliest pieces for each of its places, in front of the first of L layers and behind each.
+    """A row, and the likeliest tokens for each of its places, in front of the first of L layers and behind each.
 
     Attributes:
-        top_ids: int32 [L + 1, S, k], the likeliest pieces first; [0] is by what the first layer reads. -1 where the
+        top_ids: int32 [L + 1, S, k], the likeliest tokens first; [0] is by what the first layer reads. -1 where the
             model says nothing: at the first place of a left-to-right model.
         top_pieces: the same as text, str [L + 1, S, k], as a reader would write them; "" for -1.
         probabilities: float32 [L + 1, S, k], theirs: shares of the whole vocabulary.
-        own_probabilities: float32 [L + 1, S], that of the piece which stands there.
+        own_probabilities: float32 [L + 1, S], that of the token which stands there.
     """
 
     top_ids: np.ndarray
@@ -169,7 +160,7 @@ def masked_words(
     Args:
         model: what `bert_tf.load` gave, with such a head.
         texts, pairs, masks: as of `attention`; but here the tokenizer's mask in a text, "[MASK]", is a blank.
-        top_k: how many pieces, k; all where the vocabulary has fewer.
+        top_k: how many tokens, k; all where the vocabulary has fewer.
 
     Raises:
         ValueError: the model has no such head; top_k is less than 1; as of `attention`.
@@ -178,7 +169,7 @@ def masked_words(
         raise ValueError(f"`top_k` must be at least 1. Received: {top_k}; ask for one piece or more.")
     head = masked_lm_head(model)
     encoder, rows = encode_texts(model, texts, pairs, masks)
-    return [_filled(encoder, head, row, parts_of(model)[1], top_k) for row in rows]
+    return [_fill_masks(encoder, head, row, parts_of(model)[1], top_k) for row in rows]
 
 
 def masked_lm_head(model: Any) -> MaskedLMHead:
@@ -197,15 +188,17 @@ def masked_lm_head(model: Any) -> MaskedLMHead:
     return build_head(MaskedLMHead(*numbers, c.tie_word_embeddings, dtype=policy), model)
 
 
-def _filled(encoder, head, row, tokenizer, top_k):
+def _fill_masks(encoder, head, row, tokenizer, top_k):
     pieces = np.array([*tokenizer.written_pieces, ""])  # [-1] is for what was not asked
-    found = [_likeliest(head, encoder, each, row, len(pieces) - 1, top_k) for each in _normalized(encoder, row)]
+    found = [
+        _find_likeliest(head, encoder, each, row, len(pieces) - 1, top_k) for each in _normalize_layers(encoder, row)
+    ]
     ids, probabilities, own = (np.stack(each) for each in zip(*found, strict=True))
     return MaskedWords(**vars(row), top_ids=ids, top_pieces=pieces[ids], probabilities=probabilities,
                        own_probabilities=own)  # fmt: skip
 
 
-def _normalized(encoder, row):
+def _normalize_layers(encoder, row):
     """Yields float32 [S, H] for each layer, as the head of the last one is used to it."""
     values = states(encoder, row)
     for n, each in enumerate(values):
@@ -213,8 +206,8 @@ def _normalized(encoder, row):
         yield np.asarray(encoder.norm(each), np.float32) if is_raw else each
 
 
-def _likeliest(head, encoder, values, row, pieces, top_k):
-    """Returns ids and probabilities [S, k] of the likeliest pieces, and the probabilities [S] of the row's own."""
+def _find_likeliest(head, encoder, values, row, pieces, top_k):
+    """Returns ids and probabilities [S, k] of the likeliest tokens, and the probabilities [S] of the row's own."""
     shift = int(encoder.config.is_decoder)
     places = tf.range(len(row) - shift)[tf.newaxis]
     table = tf.cast(encoder.embeddings.word_embeddings, head.compute_dtype)

@@ -15,7 +15,7 @@ from bert_tf.tokenization.packing import pack_texts
 from bert_tf.utils.text_lists import text_list
 
 # === Words ===
-# The words that a reader sees in a text, and which of them each piece is of, whatever the tokenizer calls a word.
+# The words that a reader sees in a text, and which of them each token is of, whatever the tokenizer calls a word.
 
 
 _JOINERS = np.array(list(map(ord, "'\u2019-._\u00ad")))  # between letters they part no words: "don't", "e-mail"
@@ -37,22 +37,22 @@ class Word(NamedTuple):
 
 
 def words_of(text: str, starts: np.ndarray, limits: np.ndarray, of_text: int = 0) -> tuple[list[Word], np.ndarray]:
-    """Returns the words of a text that have a piece, and the word of each piece.
+    """Returns the words of a text that have a token, and the word of each token.
 
-    White space and punctuation end a word, and a Chinese character is one by itself; what one piece lies over is never
+    White space and punctuation end a word, and a Chinese character is one by itself; what one token lies over is never
     parted.
 
         text     I don't, 東京.            words    I  don't  ,  東  京  .
 
     Args:
         text: the text.
-        starts, limits: int [P], where each of its pieces lies in it; equal for a piece of white space.
+        starts, limits: int [P], where each of its tokens lies in it; equal for a token of white space.
         of_text: which of a row's texts it is.
 
     Returns:
-        the W words, and int32 [P]: the place of each piece's word among them; -1 for a piece of none.
+        the W words, and int32 [P]: the place of each piece's word among them; -1 for a token of none.
     """
-    word_of_char, spans = _spans(text)
+    word_of_char, spans = _find_spans(text)
     starts, limits = np.asarray(starts, np.int64), np.asarray(limits, np.int64)
     solid = np.flatnonzero(starts < limits)
     first, last = word_of_char[starts[solid]], word_of_char[limits[solid] - 1]
@@ -70,7 +70,7 @@ def words_of(text: str, starts: np.ndarray, limits: np.ndarray, of_text: int = 0
     return words, of_piece
 
 
-def _spans(text):
+def _find_spans(text):
     """Returns int [code points], the word of each (of white space: that before), and int [words, 2], where they lie."""
     chars = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int64)
     table = character_table()
@@ -99,16 +99,16 @@ _INPUTS = ("input_ids", "segment_ids", "input_mask")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EncodedText:
-    """One text, or a pair of them, as the model reads it: S pieces, special ones among them, without padding.
+    """One text, or a pair of them, as the model reads it: S tokens, special ones among them, without padding.
 
     Attributes:
         texts: the text, or both of a pair.
         pieces: S texts, as the vocabulary writes them.
         ids, segments: int32 [S], `input_ids` and `segment_ids`.
-        starts, limits: int32 [S], where each piece lies in its text, half-open, in code points; 0, 0 for special ones.
-        of_text: int32 [S], which text each piece is of: 0, or 1 for the second of a pair; -1 for special ones.
+        starts, limits: int32 [S], where each token lies in its text, half-open, in code points; 0, 0 for special ones.
+        of_text: int32 [S], which text each token is of: 0, or 1 for the second of a pair; -1 for special ones.
         words: the W `Word`s of the texts.
-        word_of_piece: int32 [S], the place of each piece's word among `words`; -1 for a piece of none.
+        word_of_piece: int32 [S], the place of each piece's word among `words`; -1 for a token of none.
     """
 
     texts: tuple[str, ...]
@@ -126,7 +126,7 @@ class EncodedText:
         return len(self.pieces)
 
     def of_words(self, values: np.ndarray) -> np.ndarray:
-        """Returns the sums over the pieces of each word, [..., W], of values [..., S]."""
+        """Returns the sums over the tokens of each word, [..., W], of values [..., S]."""
         sums = np.zeros([*values.shape[:-1], len(self.words)], values.dtype)
         there = np.flatnonzero(self.word_of_piece >= 0)
         np.add.at(sums, (..., self.word_of_piece[there]), values[..., there])
@@ -147,7 +147,7 @@ def encode_texts(
     Args:
         model: what `bert_tf.load` gave; or a pair of an `Encoder` and its tokenizer; or an `Encoder` alone.
         texts: a text, n of them, or n pairs (a, b). With an encoder alone: what it takes, a dict of `input_ids` and
-            perhaps `input_mask` and `segment_ids`, int [n, S] each; pieces are the ids then, and there are no words.
+            perhaps `input_mask` and `segment_ids`, int [n, S] each; tokens are the ids then, and there are no words.
         pairs: the second texts of n pairs whose first ones are `texts`.
         masks: the tokenizer's mask in a text, such as "[MASK]", is a blank; else it is text like any other.
 
@@ -156,9 +156,9 @@ def encode_texts(
     """
     encoder, tokenizer = parts_of(model)
     if tokenizer is None:
-        rows = _given(encoder.config, texts, pairs)
+        rows = _rows_of_ids(encoder.config, texts, pairs)
     else:
-        rows = _rows(tokenizer, _columns(texts, pairs), encoder.config, masks)
+        rows = _encode_rows(tokenizer, _split_columns(texts, pairs), encoder.config, masks)
     for n, row in enumerate(rows):
         if len(row) > encoder.config.max_length:
             raise ValueError(
@@ -192,7 +192,7 @@ def name_of_model(model: Any) -> str:
     return (model.path or "one that was not loaded") if hasattr(model, "encoder") else "an encoder alone"
 
 
-def _given(config, features, pairs):
+def _rows_of_ids(config, features, pairs):
     """Returns rows of ids that somebody laid out."""
     if not isinstance(features, Mapping) or "input_ids" not in features or pairs is not None:
         raise ValueError(
@@ -210,7 +210,7 @@ def _given(config, features, pairs):
     return rows
 
 
-def _columns(texts, pairs):
+def _split_columns(texts, pairs):
     """Returns one or two lists of texts."""
     texts, pairs = ([each] if isinstance(each, str) else each for each in (texts, pairs))
     first = text_list(texts, pairs=pairs is None)
@@ -225,11 +225,11 @@ def _columns(texts, pairs):
     return [first, second]
 
 
-def _rows(tokenizer, columns, config, masks):
+def _encode_rows(tokenizer, columns, config, masks):
     tokenizer.template.check(len(columns))
     if not columns[0]:
         return []
-    parts = [_tokenized(tokenizer, column, masks) for column in columns]  # ids, starts, limits of each column
+    parts = [_tokenize(tokenizer, column, masks) for column in columns]  # ids, starts, limits of each column
     of_text = [ids.with_flat_values(tf.fill(tf.shape(ids.flat_values), n)) for n, (ids, *_) in enumerate(parts)]
     longest = int(sum(tf.reduce_max(ids.row_lengths()) for ids, *_ in parts)) + tokenizer.template.special(2)
 
@@ -243,11 +243,13 @@ def _rows(tokenizer, columns, config, masks):
     rows, vocab = [], tokenizer.vocab
     for n, texts in enumerate(zip(*columns, strict=True)):
         ids, *others = (each[n].numpy() for each in numbers)
-        rows.append(EncodedText(texts, [vocab[i] for i in ids.tolist()], ids, *others, *_words(texts, *others[1:])))
+        rows.append(
+            EncodedText(texts, [vocab[i] for i in ids.tolist()], ids, *others, *_find_words(texts, *others[1:]))
+        )
     return rows
 
 
-def _words(texts, starts, limits, of_text):
+def _find_words(texts, starts, limits, of_text):
     words, word_of_piece = [], np.full(len(starts), -1, np.int32)
     for n, text in enumerate(texts):
         own = np.flatnonzero(of_text == n)
@@ -257,12 +259,12 @@ def _words(texts, starts, limits, of_text):
     return words, word_of_piece
 
 
-def _tokenized(tokenizer, texts, masks):
-    """Returns ids, starts and limits of the pieces of texts, RaggedTensors of int32 [n, (pieces)]."""
+def _tokenize(tokenizer, texts, masks):
+    """Returns ids, starts and limits of the tokens of texts, RaggedTensors of int32 [n, (tokens)]."""
     if not masks or tokenizer.mask_id is None or not any(tokenizer.mask in text for text in texts):
         return tokenizer.tokenize_with_offsets(texts)
     blank = re.compile(rf"\s*({re.escape(tokenizer.mask)})")  # white space before it is its own, as RoBERTa has it
-    parts = [list(_parts(blank, text)) for text in texts]
+    parts = [list(_split_at_blanks(blank, text)) for text in texts]
     plain = [text for each in parts for _, text in each]
     found = [each.to_list() for each in tokenizer.tokenize_with_offsets(plain)]
     lists, place = ([], [], []), 0
@@ -280,7 +282,7 @@ def _tokenized(tokenizer, texts, masks):
     return tuple(tf.ragged.constant(column, tf.int32, ragged_rank=1) for column in lists)
 
 
-def _parts(blank, text):
+def _split_at_blanks(blank, text):
     """Yields (where it begins, text) of what lies between the blanks of a text, before the first and after the last."""
     start = 0
     for match in blank.finditer(text):

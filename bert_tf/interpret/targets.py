@@ -1,4 +1,4 @@
-"""What a model says of a row, as one number whose parts can be asked for: the logit of a label, of a tag, of a span."""
+"""Heads whose answers can be explained: a label's, tag's or span's score, of one row, or of many rows in a graph."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf.interpret.lens import build_head
 from bert_tf.interpret.rows import EncodedText, name_of_model
 from bert_tf.models.config_files import task_in
-from bert_tf.models.heads import QuestionAnsweringHead
+from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification_outputs import PROBLEMS, problem_of
 from bert_tf.tasks.registry import read_task
@@ -19,30 +19,47 @@ from bert_tf.tasks.squad import best_spans
 _SPANS = "cls/squad/output_weights"
 _UNREAD = ("recurrent/", "tagger/")
 _OF_PIECES = "ForTokenClassification"  # how the names of Transformers' classes end
-_LONGEST = 30  # pieces of an answer, run_squad's `max_answer_length`
+_LONGEST = 30  # tokens of an answer, run_squad's `max_answer_length`
+_SPAN, _SPAN_AND_TAG = r"(\d{1,9}):(\d{1,9})", r"(\d{1,9}):(\d{1,9})(?::(.+))?"
 _OUTSIDE = "O"
 
 
 class AttributionTarget(NamedTuple):
-    """One number of a model's outputs for a row: the sum of some logits.
+    """The score of one row that is explained: the sum of some logits.
 
     Attributes:
         name: the label, the tag, or the answer's text.
-        places: (first piece, last piece) that it is about; None: the whole row.
+        places: (first token, last token) that it is about; None: the whole row.
         logits: float32 [n], of everything that it could have been: labels in the head's order, for a tag those of its
-            piece; of a span [S, 2], how well each piece begins it and ends it.
-        score: the encoder's outputs -> float32 [B].
+            token; of a span [S, 2], how well each token begins it and ends it.
+        parts: float32 [...], 1 for the head's logits that add up to the score, 0 for all others.
         probabilities: float64 [labels], what a server answers with; None: no task is known that says so.
     """
 
     name: str
     places: tuple[int, int] | None
     logits: np.ndarray
-    score: Callable[[dict], tf.Tensor]
+    parts: np.ndarray
     probabilities: np.ndarray | None = None
 
 
-class TextTarget:
+class ExplainedTargets(NamedTuple):
+    """The scores that are explained of n examples in a graph.
+
+    Attributes:
+        name: string [n]: the label, the tag, or the answer's text.
+        rows: int64 [n], which of the w rows it is in.
+        parts: float32 [n, ...], 1 for the row's logits [...] that add up to the score, 0 for all others.
+        there: bool [n], whether a text has anything that could be explained: a word for a tag.
+    """
+
+    name: tf.Tensor
+    rows: tf.Tensor
+    parts: tf.Tensor
+    there: tf.Tensor
+
+
+class TextHead:
     """A head that says one thing of a row: labels, or a value.
 
     Args:
@@ -55,6 +72,16 @@ class TextTarget:
         self.head, self._answers = head, answers
         self.labels = list(map(str, range(head.num_labels))) if labels is None else list(labels)
 
+    def logits(self, outputs: dict) -> tf.Tensor:
+        """Returns the head's logits for the encoder's outputs: [w, L], of tokens [w, S, L], of spans [w, S, 2]."""
+        return self.head(outputs["pooled_output"])
+
+    def score(self, outputs: dict, parts: Any) -> tf.Tensor:
+        """Returns float32 [w]: of each row the sum of its logits times `parts`, which may be of a longer row's."""
+        logits = tf.cast(self.logits(outputs), tf.float32)
+        own = parts if logits.shape.rank == 2 else parts[: tf.shape(logits)[1]]  # [L], or [S, L]
+        return tf.reduce_sum(tf.reshape(logits * own, [tf.shape(logits)[0], -1]), 1)
+
     def target(self, outputs: dict, row: EncodedText, wanted: Any) -> AttributionTarget:
         """Returns a label's logit.
 
@@ -66,12 +93,10 @@ class TextTarget:
         Raises:
             ValueError: there is no such label.
         """
-        logits = self.head(outputs["pooled_output"]).numpy()[0]
+        logits = self.logits(outputs).numpy()[0]
         label = int(logits.argmax()) if wanted is None else self.label(wanted)
         shares = self._answers(logits[np.newaxis])[0] if self._answers and len(logits) > 1 else None
-        return AttributionTarget(
-            self.labels[label], None, logits, lambda o: self.head(o["pooled_output"])[:, label], shares
-        )
+        return AttributionTarget(self.labels[label], None, logits, _ones(logits.shape, label), shares)
 
     def label(self, wanted: Any) -> int:
         """Returns the number of a label, by its name or number; raises ValueError where there is none."""
@@ -84,19 +109,54 @@ class TextTarget:
             "one, or leave it out for what the model says."
         )
 
+    def choose(self, logits: tf.Tensor, origin: Any, target: tf.Tensor) -> ExplainedTargets:
+        """Returns what the targets name.
 
-class TokenTarget(TextTarget):
-    """A head that says something of each piece; a word's first one speaks for it, as in a tagger."""
+        Args:
+            logits: of all rows.
+            origin: what the task's `read` gave with the rows.
+            target: string [n]; "" is what the model itself says. A label; of a token "10:14", where the word lies in
+                the text, in code points, or "10:14:B-PER"; of a span "10:14", where the answer lies.
+
+        Raises:
+            tf.errors.InvalidArgumentError: a target is none of those.
+        """
+        label = self._named(target, tf.argmax(logits, -1, tf.int32))
+        rows = tf.range(tf.size(label, tf.int64))
+        return ExplainedTargets(
+            self._name(label), rows, tf.one_hot(label, len(self.labels)), tf.ones_like(rows, tf.bool)
+        )
+
+    def _named(self, target, likeliest, what="a label"):
+        """Returns int32 [n]: the places of labels among all, `likeliest` where the name is ""."""
+        is_it = target[:, tf.newaxis] == tf.constant(self.labels)
+        target = _assert_then(
+            tf.reduce_all(tf.reduce_any(is_it, 1) | (target == "")),
+            f"`target` must be {what} of this model: {', '.join(self.labels[:20])}; or empty for what the model says. "
+            "Received something else; correct it.",
+            target,
+        )
+        return tf.where(target == "", likeliest, tf.argmax(is_it, 1, tf.int32))
+
+    def _name(self, label):
+        return tf.gather(tf.constant(self.labels), label)
+
+
+class TokenHead(TextHead):
+    """A head that says something of each token; a word's first one speaks for it, as in a tagger."""
+
+    def logits(self, outputs):
+        return self.head(outputs["sequence_output"])
 
     def target(self, outputs, row, wanted):
         """Returns a tag's logit at a word.
 
         Args:
-            outputs, row: as of `TextTarget`.
+            outputs, row: as of `TextHead`.
             wanted: (place of a word among the row's, tag or None for the likeliest), or the place alone; None: the
                 word that is least likely to be outside ("O"), or where there is no such tag the surest one.
         """
-        logits = self.head(outputs["sequence_output"]).numpy()[0]
+        logits = self.logits(outputs).numpy()[0]
         firsts = np.unique(row.word_of_piece, return_index=True)[1][-len(row.words) :] if row.words else np.arange(0)
         if not len(firsts):
             raise ValueError("A row must hold a word for its tag. Received a text without words; give another.")
@@ -113,49 +173,103 @@ class TokenTarget(TextTarget):
             )
         place = int(firsts[word])
         tag = int(logits[place].argmax()) if tag is None else self.label(tag)
-        return AttributionTarget(self.labels[tag], (place, place), logits[place],
-                      lambda o: self.head(o["sequence_output"])[:, place, tag])  # fmt: skip
+        parts = _ones(logits.shape, (place, tag))
+        return AttributionTarget(self.labels[tag], (place, place), logits[place], parts)
+
+    def choose(self, logits, origin, target):
+        """Returns tags as `TextHead.choose` labels, of the named word, or the least likely "O", or the surest."""
+        n, is_given = tf.size(target, tf.int64), target != ""
+        told = (
+            "`target` must be where a word lies in the text, such as 10:14, in characters, or that and a tag, "
+            "10:14:B-PER. Received "
+        )
+        start, limit, tag = _parse_places(target, _SPAN_AND_TAG, told + "something else; correct it.")
+        of_word = tf.gather_nd(logits, tf.stack([origin.rows, origin.columns], 1))
+        named = (origin.limits > tf.gather(start, origin.of_text)) & (origin.starts < tf.gather(limit, origin.of_text))
+        of_given = tf.gather(is_given, origin.of_text)
+        word, there = _argmax_of_groups(tf.where(of_given, tf.cast(named, tf.float32), self._sure(of_word)),
+                                     origin.of_text, n)  # fmt: skip
+        holds = ~is_given | (tf.math.unsorted_segment_max(tf.cast(named, tf.int32), origin.of_text, n) > 0)
+        word = _assert_then(tf.reduce_all(holds), told + "a place where there is none; correct it.", word)
+        of_word, rows, columns = (_gather_or_zero(values, word) for values in (of_word, origin.rows, origin.columns))
+        label = self._named(tag, tf.argmax(of_word, -1, tf.int32), "a tag")
+        place = tf.one_hot(columns, tf.shape(logits)[1]) * tf.cast(there, tf.float32)[:, tf.newaxis]
+        parts = place[:, :, tf.newaxis] * tf.one_hot(label, len(self.labels))[:, tf.newaxis]
+        return ExplainedTargets(tf.where(there, self._name(label), ""), rows, parts, there)
+
+    def _sure(self, logits):
+        shares = tf.nn.softmax(logits)
+        is_named = _OUTSIDE in self.labels
+        return 1 - shares[:, self.labels.index(_OUTSIDE)] if is_named else tf.reduce_max(shares, -1)
 
 
-class SpanTarget:
+class SpanHead(TextHead):
     """A head that finds an answer in the second text, or in the only one.
 
     Args:
         head: a `QuestionAnsweringHead`.
-        longest: pieces of an answer at most.
+        longest: tokens of an answer at most.
     """
 
     def __init__(self, head: Any, longest: int):
         self.head, self._longest = head, longest
 
-    def _logits(self, outputs):
+    def logits(self, outputs):
         values = outputs["sequence_output"]
-        return self.head(values, tf.ones(tf.shape(values)[:2], tf.int32))
+        found = self.head(values, tf.ones(tf.shape(values)[:2], tf.int32))
+        return tf.stack([found["start_logits"], found["end_logits"]], -1)
 
     def target(self, outputs, row, wanted):
-        """Returns the sum of the logits of an answer's first and last piece.
+        """Returns the sum of the logits of an answer's first and last token.
 
         Args:
-            outputs, row: as of `TextTarget`.
+            outputs, row: as of `TextHead`.
             wanted: where the answer lies in the text, half-open, in code points; None: the likeliest.
 
         Raises:
-            ValueError: no piece lies there.
+            ValueError: no token lies there.
         """
-        logits, context = self._logits(outputs), row.of_text == max(row.of_text.max(), 0)
-        both = [logits["start_logits"], logits["end_logits"]]
+        logits, context = self.logits(outputs), row.of_text == max(row.of_text.max(), 0)
         if wanted is None:
+            both = logits[..., 0], logits[..., 1]
             _, start, end = (int(each[0, 0]) for each in best_spans(*both, context[np.newaxis], self._longest, 1))
         else:
             start, end = _pieces_of(row, context, wanted)
         text = row.texts[-1][row.starts[start] : row.limits[end]] if row.texts else ""
-        found = np.stack([each.numpy()[0] for each in both], -1)
+        parts = _ones(logits.shape[1:], (start, 0), (end, 1))
+        return AttributionTarget(text, (start, end), logits.numpy()[0], parts)
 
-        def score(o):
-            logits = self._logits(o)
-            return logits["start_logits"][:, start] + logits["end_logits"][:, end]
+    def choose(self, logits, origin, target):
+        """Returns spans, as `TextHead.choose` labels: the sum of the logits of an answer's first and last token."""
+        n, context = tf.size(target, tf.int64), origin.starts >= 0
+        score, *own = (part[:, 0] for part in best_spans(logits[..., 0], logits[..., 1], context, self._longest, 1))
+        told = "`target` must be where an answer lies in the context, such as 10:14, in characters. "
+        start, limit, _ = _parse_places(target, _SPAN, told + "Received something else; correct it.")
+        start, limit = (tf.gather(each, origin.rows)[:, tf.newaxis] for each in (start, limit))
+        inside = context & (origin.limits > start) & (origin.starts < limit) & (origin.starts < origin.limits)
+        inside = tf.cast(inside, tf.int32)
+        is_given = tf.gather(target != "", origin.rows)
+        held = tf.reduce_sum(inside, 1)
+        best, _ = _argmax_of_groups(tf.where(is_given, tf.cast(held, tf.float32), score), origin.rows, n)
+        holds = (target == "") | (_gather_or_zero(held, best) > 0)
+        best = _assert_then(tf.reduce_all(holds), told + "Received a place where nothing is; correct it.", best)
+        last = tf.shape(inside)[1] - 1 - tf.argmax(inside[:, ::-1], 1, tf.int32)
+        named = tf.argmax(inside, 1, tf.int32), last
+        ends = [_gather_or_zero(tf.where(is_given, *both), best) for both in zip(named, own, strict=True)]
+        parts = tf.stack([tf.one_hot(end, tf.shape(inside)[1]) for end in ends], -1)
+        first, behind = (tf.gather(_gather_or_zero(values, best), end, batch_dims=1)
+                         for values, end in zip((origin.starts, origin.limits), ends, strict=True))  # fmt: skip
+        first, behind = tf.maximum(first, 0), tf.maximum(behind, 0)  # -1 where the context has no word
+        text = tf.strings.substr(origin.contexts, first, behind - first, unit="UTF8_CHAR")
+        return ExplainedTargets(text, best, parts, tf.ones_like(best, tf.bool))
 
-        return AttributionTarget(text, (start, end), found, score)
+
+def _ones(shape, *places):
+    """Returns float32 zeros with ones at some places."""
+    parts = np.zeros(shape, np.float32)
+    for place in places:
+        parts[place] = 1
+    return parts
 
 
 def _pieces_of(row, context, wanted):
@@ -173,7 +287,7 @@ def _pieces_of(row, context, wanted):
     return int(inside[0]), int(inside[-1])
 
 
-def head_of(model: Any) -> TextTarget | SpanTarget:
+def head_of(model: Any) -> TextHead:
     """Returns what a model's head says.
 
     Args:
@@ -196,20 +310,18 @@ def head_of(model: Any) -> TextTarget | SpanTarget:
     trained = trained_of(model)
     task = trained and trained.task
     if head is None:
-        return SpanTarget(_span_head(model), getattr(task, "max_answer_length", _LONGEST))
+        span_head = QuestionAnsweringHead(model.config.initializer_range, dtype=model.encoder.dtype_policy)
+        return SpanHead(build_head(span_head, model), getattr(task, "max_answer_length", _LONGEST))
     if _is_of_pieces(model, task):
-        return TokenTarget(head, model.labels)
-    return TextTarget(head, model.labels, task.answers if task else _answers_of_others(model))
-
-
-def _answers_of_others(model):
-    """Returns what makes answers of a classifier's logits, as the files of others say; None: they do not."""
-    problem = problem_of(model.config, model.labels)
-    return problem and PROBLEMS[problem].answers
+        return TokenHead(head, model.labels)
+    if task:
+        return TextHead(head, model.labels, task.answers)
+    problem = problem_of(model.config, model.labels)  # as the files of others say; None: they do not
+    return TextHead(head, model.labels, problem and PROBLEMS[problem].answers)
 
 
 def trained_of(model: Any) -> TrainedTask | None:
-    """Returns the task that task.json beside the model describes, or None."""
+    """Returns the task that task.json next to the model describes, or None."""
     if getattr(model, "path", None) is None:
         return None
     beside = model.path if os.path.isdir(model.path) else os.path.dirname(model.path) or "."
@@ -227,5 +339,73 @@ def _is_of_pieces(model, task):
     return bool(model.config.classifier_act) and model.head.transform_act is None
 
 
-def _span_head(model):
-    return build_head(QuestionAnsweringHead(model.config.initializer_range, dtype=model.encoder.dtype_policy), model)
+# === In a graph ===
+
+
+def check_task(task: Any):
+    """Raises ValueError where the models of a task have no score to explain, as far as that is seen without one."""
+    if task.list_inputs or task.recipe is not None or getattr(task, "lstm_units", None):
+        raise _without_head(task)
+    if task.has_windows:
+        raise ValueError(
+            "`export_explanations=attributions` must come with a model whose answer is of one row. Received one that "
+            "averages over the windows of a text; leave attributions out, or train with `long_text=truncate`."
+        )
+
+
+def _without_head(task):
+    return ValueError(
+        "`export_explanations=attributions` must come with a model that has a head for labels, tags or answers, "
+        f"and nothing between it and the encoder. Received one for {task.name} without; leave attributions out."
+    )
+
+
+def head_in(model: Any, task: Any) -> TextHead:
+    """Returns what the head of a task's model says.
+
+    Args:
+        model: functional, an `Encoder` and a head.
+        task: see `tasks/base.py`.
+
+    Raises:
+        ValueError: there is no head on the encoder whose score can be explained.
+    """
+    check_task(task)
+    heads = [layer for layer in model.layers if isinstance(layer, ClassificationHead | QuestionAnsweringHead)]
+    if len(heads) != 1:
+        raise _without_head(task)
+    if isinstance(heads[0], QuestionAnsweringHead):
+        return SpanHead(heads[0], task.max_answer_length)
+    labels = task.labels or list(map(str, range(heads[0].num_labels)))
+    return (TokenHead if "tag_ids" in task.targets else TextHead)(heads[0], labels)
+
+
+def _parse_places(target, pattern, told):
+    """Returns (first number, second number, what is behind them) of targets; -1, -1, "" where they are empty."""
+    is_span = tf.strings.regex_full_match(target, pattern)
+    target = _assert_then(tf.reduce_all(is_span | (target == "")), told, target)
+    target = tf.where(is_span, target, "-1:-1")
+    numbers = [tf.strings.regex_replace(target, r"^(-?\d+):(-?\d+).*$", rf"\{k}") for k in (1, 2)]
+    return *(tf.strings.to_number(each, tf.int32) for each in numbers), tf.strings.regex_replace(
+        target, r"^-?\d+:-?\d+:?", ""
+    )
+
+
+def _argmax_of_groups(values, groups, n):
+    """Returns int64 [n], which of `values` [k] is the greatest of its group, the first of equal ones, and bool [n],
+    whether a group has any; groups: int64 [k], ascending."""
+    each = tf.RaggedTensor.from_value_rowids(values, groups, n, validate=False)
+    wide = tf.pad(each.to_tensor(float("-inf")), [[0, 0], [0, 1]], constant_values=float("-inf"))
+    return each.row_starts() + tf.argmax(wide, 1), each.row_lengths() > 0
+
+
+def _gather_or_zero(values, places):
+    """Returns values[places]; zeros for places behind the last, of groups that have none."""
+    behind = tf.zeros([1, *tf.unstack(tf.shape(values)[1:])], values.dtype)
+    return tf.gather(tf.concat([values, behind], 0), tf.minimum(places, tf.shape(values, tf.int64)[0]))
+
+
+def _assert_then(holds, message, values):
+    """Returns `values`, which are not to be had unless it holds."""
+    with tf.control_dependencies([tf.debugging.Assert(holds, [message])]):
+        return tf.identity(values)

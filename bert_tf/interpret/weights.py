@@ -14,10 +14,10 @@ from bert_tf.interpret.rows import EncodedText, Texts, encode_texts, parts_of
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Attention(EncodedText):
-    """A row, and what each of its pieces attends to, in L layers of A heads.
+    """A row, and what each of its tokens attends to, in L layers of A heads.
 
     Attributes:
-        weights: float32 [L, A, S, S], from the piece in the third place to that in the last; each row of S sums to 1.
+        weights: float32 [L, A, S, S], from the token in the third place to that in the last; each row of S sums to 1.
             Zeros for a head that is off, or was pruned.
         heads: bool [L, A], which heads the model has: those that were not pruned.
     """
@@ -28,7 +28,7 @@ class Attention(EncodedText):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Neurons(Attention):
-    """The same, with what the weights come from; D numbers for each head.
+    """Attention with the queries and keys that the weights come from; D numbers for each head.
 
     Attributes:
         query, key: float32 [L, A, S, D]; zeros for a head that was pruned.
@@ -38,7 +38,7 @@ class Neurons(Attention):
     key: np.ndarray
 
     def products(self, layer: int, head: int, place: int) -> np.ndarray:
-        """Returns float32 [S, D]: the query of the piece in `place`, times the key of each piece, number by number.
+        """Returns float32 [S, D]: the query of the token in `place`, times the key of each token, number by number.
 
         Raises:
             ValueError: there is no such layer, head or place.
@@ -51,7 +51,7 @@ class Neurons(Attention):
     def scores(self, layer: int, head: int) -> np.ndarray:
         """Returns float32 [S, S]: the sum of `products`, over the root of D, whose softmax the weights are.
 
-        What a mask hides (in a left-to-right model what follows a piece) has a score here, but no weight.
+        What a mask hides (in a left-to-right model what follows a token) has a score here, but no weight.
 
         Raises:
             ValueError: there is no such layer or head.
@@ -65,10 +65,10 @@ def attention(model: Any, texts: Texts, pairs: Sequence[str] | None = None, mask
     """Returns what attends to what in each text.
 
         [seen] = attention(bert, ["The cat sat."])
-        seen.weights[2, 5, 1]                       # layer 2, head 5: where the first piece after [CLS] looks
+        seen.weights[2, 5, 1]                       # layer 2, head 5: where the first token after [CLS] looks
 
     Args:
-        model, texts, pairs, masks: as `rows.encode_texts` takes them: what `bert_tf.load` gave, and texts or pairs of
+        model, texts, pairs, masks: as `encode_texts` takes them: what `bert_tf.load` gave, and texts or pairs of
             them.
 
     Returns:
@@ -84,7 +84,7 @@ def attention(model: Any, texts: Texts, pairs: Sequence[str] | None = None, mask
 def attention_of(encoder: Any, row: EncodedText) -> Attention:
     """Returns what attends to what in a row that `read` gave with this encoder."""
     outputs = encoder(row.features, training=False, return_attention_probs=True)
-    return Attention(**vars(row), **_weights(encoder.config, outputs))
+    return Attention(**vars(row), **_stack_weights(encoder.config, outputs))
 
 
 def neurons(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> list[Neurons]:
@@ -95,8 +95,8 @@ def neurons(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks:
         outputs = encoder(row.features, training=False, return_attention_probs=True)
         layers = range(1, encoder.config.num_hidden_layers + 1)
         both = [encoder.queries_keys_values(outputs, layer)[:2] for layer in layers]
-        query, key = (_by_head(encoder.config, [each[k] for each in both]) for k in (0, 1))
-        found.append(Neurons(**vars(row), **_weights(encoder.config, outputs), query=query, key=key))
+        query, key = (_split_heads(encoder.config, [each[k] for each in both]) for k in (0, 1))
+        found.append(Neurons(**vars(row), **_stack_weights(encoder.config, outputs), query=query, key=key))
     return found
 
 
@@ -123,7 +123,7 @@ def check_place(layer: int, head: int, heads: np.ndarray):
         )
 
 
-def _weights(config, outputs):
+def _stack_weights(config, outputs):
     kept, weights = kept_heads(config), None
     for layer, probs in enumerate(outputs["attention_probs"]):
         probs = np.asarray(probs, np.float32)[0]
@@ -132,7 +132,7 @@ def _weights(config, outputs):
     return {"weights": weights, "heads": kept}
 
 
-def _by_head(config, layers):
+def _split_heads(config, layers):
     """Returns float32 [L, A, S, D] of L tensors [1, S, heads D]."""
     kept, D = kept_heads(config), config.hidden_size // config.num_attention_heads
     values = np.zeros([*kept.shape, layers[0].shape[1], D], np.float32)

@@ -41,7 +41,9 @@ def _answer(path, name, lines):
     return {name: values.numpy() for name, values in answer.items() if values.dtype == tf.float32}
 
 
-@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "choices" else pytest.mark.slow) for name in LINES]
+)
 def test_a_file_sets_ranges_for_every_task(tmp_path, name):
     write_trained(tmp_path, name)
     file = _file(tmp_path, LINES[name])

@@ -93,7 +93,7 @@ def server(explained):
         yield server
 
 
-def test_over_grpc(server, seen):
+def test_explanations_over_grpc(server, seen):
     with Client(f"localhost:{server.port}", "films") as client:
         why = client.predict({"text": TEXTS, "target": ["", ""]}, "attributions")
         looked = client.predict({"text": TEXTS, "layers": np.array([[0], [-1]], np.int32)}, "attention")
@@ -125,7 +125,7 @@ def _rest(server, signature, instances):
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def test_over_rest(server, seen):
+def test_explanations_over_rest(server, seen):
     why = _rest(server, "attributions", [{"text": text, "target": ""} for text in TEXTS])
     looked = _rest(server, "attention", [{"text": text, "layers": [-1]} for text in TEXTS])
     check(seen, why, looked)
@@ -135,7 +135,7 @@ def test_over_rest(server, seen):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["questions", "tagging", "regression"])
-def test_other_tasks(tmp_path, name):
+def test_taggers_and_readers_explain_themselves(tmp_path, name):
     write_trained(tmp_path, name)
     signatures = tf.saved_model.load(export_trained(str(tmp_path), form=Form(explanations=KINDS))).signatures
     texts = dict(zip(TASKS[name][1], (["is it good", "a"], TEXTS)[-len(TASKS[name][1]) :], strict=True))
@@ -157,7 +157,7 @@ def test_other_tasks(tmp_path, name):
         ("classification", ["attributions"], "bfloat16", "`export_dtype=float32`"),
     ],
 )
-def test_what_cannot_be_explained(tmp_path, name, kinds, dtype, message):
+def test_models_that_cannot_be_explained_are_refused(tmp_path, name, kinds, dtype, message):
     write_trained(tmp_path, name)
     with pytest.raises(ValueError, match=f"`export_explanations.* must come with {message}"):
         export_trained(str(tmp_path), str(tmp_path / "out"), Form(dtype, explanations=kinds))

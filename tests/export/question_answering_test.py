@@ -47,7 +47,7 @@ def _ask(signatures, questions, contexts):
         question=tf.constant(questions, tf.string), context=tf.constant(contexts, tf.string)).items()}  # fmt: skip
 
 
-def test_signatures(exported):
+def test_signatures_take_questions_and_contexts(exported):
     signatures = tf.saved_model.load(str(exported[0] / "1")).signatures
     assert set(signatures) == {"serving_default", "ids"}
     types = {name: (spec.dtype.name, spec.shape.rank) for name, spec in

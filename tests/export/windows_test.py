@@ -76,7 +76,7 @@ def test_ids_are_windows(exported):
 
 
 @pytest.mark.slow
-def test_pairs(tmp_path):
+def test_pairs_are_read_through_windows(tmp_path):
     signatures, job, tokenizer = _exported(str(tmp_path), "regression", ("text_a", "text_b"), 1)
     a, b = ["good film", STORY, "", STORY, ""], ["", 4 * STORY, 2 * STORY, "bad", ""]
     expected, _ = _script(job, tokenizer, a, b)

@@ -8,9 +8,9 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints.extractor import PieceFeatures
 from bert_tf.cli.extract_features import EXTRACT_FEATURES
-from bert_tf.inference.features import of_words
+from bert_tf.inference.features import average_words
 from tests import tiny
-from tests.scripts import run_named
+from tests.scripts import run_here
 
 LINES = ["good film ||| the people , see", "", "the naïve  film is goods and good,bad"]
 VOCAB = (*tiny.VOCAB, "na", "##ive")
@@ -52,9 +52,9 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def results(home):
-    """{case: {"status", "log"}} of all command lines, run one after the other in one process."""
+    """{case: {"status", "log"}} of all command lines, run one after the other."""
     every = {**CASES, **{name: arguments for name, (arguments, _) in BAD.items()}}
-    return run_named("extract_features", home, every)
+    return run_here("extract_features", home, every)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def _lines(path):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_runs(results, case):
+def test_each_command_line_ends_well(results, case):
     assert results[case]["status"] == 0, results[case]["log"]
 
 
@@ -110,7 +110,7 @@ def test_words_are_the_means_of_their_pieces(home, results, bert):
     assert [each["token"] for each in _lines(home / "short.jsonl")[2]["features"]] == ["the", "naïve", "film"]
 
 
-def test_arrays(home, results, bert):
+def test_arrays_hold_tokens_with_their_places_and_vectors(home, results, bert):
     arrays = np.load(home / "arrays.npz")
     rows = [_row(bert, *texts) for texts in (LINES[0].split(" ||| "), LINES[1:2], LINES[2:])]
     assert arrays["pieces"].tolist() == [piece for pieces, _ in rows for piece in pieces]
@@ -135,10 +135,10 @@ def test_a_vector_for_each_text(home, results, bert):
 def test_words_of_two_texts_and_of_none():
     values = np.arange(12, dtype=np.float32).reshape(6, 2)
     places = np.array([[0, 0, 2, 0, 1, 0], [0, 1, 4, 0, 2, 0], [-1, 0, 0, -1, 1, -1]], np.int32)
-    words = of_words(("a\u3000bc", " d"), PieceFeatures(list("<abc>d"), values, *places))
+    words = average_words(("a\u3000bc", " d"), PieceFeatures(list("<abc>d"), values, *places))
     assert words.pieces == ["a", "bc", "d"] and words.values.tolist() == [[2, 3], [4, 5], [8, 9]]
     assert (words.starts.tolist(), words.limits.tolist(), words.of_text.tolist()) == ([0, 2, 1], [1, 4, 2], [0, 0, 1])
-    nothing = of_words("", PieceFeatures(["<", ">"], values[:2], *places[:, [0, 5]]))
+    nothing = average_words("", PieceFeatures(["<", ">"], values[:2], *places[:, [0, 5]]))
     assert nothing.pieces == [] and nothing.values.shape == (0, 2) and nothing.starts.shape == (0,)
 
 

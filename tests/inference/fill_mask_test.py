@@ -15,9 +15,10 @@ from safetensors.numpy import save_file
 
 from bert_tf.checkpoints import name_maps
 from bert_tf.checkpoints.tf1 import write_tf1
+from bert_tf.cli import main
 from bert_tf.inference.filler import Filler, format_answer, read_masked_texts
 from bert_tf.models.pretraining_heads import Pretrainer
-from tests import parity, processes, tiny
+from tests import parity, tiny
 
 GOLDENS = parity.GOLDENS
 # Variable parts of two antibodies, trastuzumab and adalimumab: heavy and light chain of each.
@@ -96,21 +97,22 @@ def test_a_hugging_face_masked_lm_without_a_pooler_is_the_same(path, tmp_path):
     assert list(Filler(tmp_path)(text)) == list(filler(text))
 
 
-def test_the_program(path):
-    command = ["-m", "bert_tf", "fill_mask", "the [MASK] is [MASK] .", f"--model={path}", "--json"]
-    done = processes.run(*command, "--top_k=2", "--", "--[MASK]")
-    assert done.returncode == 0, done.stderr
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
+def test_fill_mask_prints_json(path, capsys):
+    words = ["the [MASK] is [MASK] .", f"--model={path}", "--json", "--top_k=2", "--", "--[MASK]"]
+    with pytest.raises(SystemExit) as end:
+        main.start_program("fill_mask", words)
+    assert not end.value.code
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert answers == list(Filler(path, top_k=2)(["the [MASK] is [MASK] .", "--[MASK]"]))
 
 
-def test_how_answers_look():
+def test_answers_are_formatted_for_reading():
     answer = {"text": "[MASK] [MASK]", "mask": 1, "token": ["a", "bc"], "probability": [0.75, 0.125]}
     assert format_answer(answer) == "[MASK] [MASK]   ([MASK] 2)\n  0.7500  a\n  0.1250  bc"
     assert format_answer({**answer, "text": "[MASK]", "mask": 0}).startswith("[MASK]\n")
 
 
-def test_where_texts_come_from(tmp_path, monkeypatch):
+def test_texts_come_from_arguments_a_file_or_standard_input(tmp_path, monkeypatch):
     file = tmp_path / "texts"
     file.write_bytes(b"one [MASK]\r\n\n  \ntwo \xff[MASK]\n")
     expected = ["one [MASK]", "two [MASK]"]

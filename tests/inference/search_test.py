@@ -7,10 +7,11 @@ import shutil
 import numpy as np
 import pytest
 
+from bert_tf.cli import main
 from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
 from bert_tf.inference.search import Embedder, Indexer, SearchIndex, make_index, read_queries
 from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder
-from tests import processes, tiny
+from tests import tiny
 
 TEXTS = ["good film", "", "a warm story of people — 音楽", "good film", "it is dull , cold and empty ."]
 
@@ -92,17 +93,18 @@ def test_makers_go_to_other_processes_and_say_what_decides(model):
     assert Embedder(model).identity != embedder.identity
 
 
-def test_queries():
+def test_blank_queries_are_refused():
     assert read_queries(["a", "\udcffb"]) == ["a", "b"]
     for words in ([], ["a", " "]):
         with pytest.raises(ValueError, match="There must be a query"):
             read_queries(words)
 
 
-def test_the_program(path):
-    done = processes.run("-m", "bert_tf", "search", f"--index_dir={path}", "good film", "--json", "--top_k=1")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {
+def test_search_prints_json(path, capsys):
+    with pytest.raises(SystemExit) as end:
+        main.start_program("search", [f"--index_dir={path}", "good film", "--json", "--top_k=1"])
+    assert not end.value.code
+    assert json.loads(capsys.readouterr().out) == {
         "query": "good film",
         "results": [{"id": 0, "score": pytest.approx(1, abs=1e-5), "text": "good film"}],
     }

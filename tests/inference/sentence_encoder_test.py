@@ -12,7 +12,7 @@ import bert_tf
 from bert_tf.cli import embed
 from bert_tf.inference.sentence_encoder import EncodeOptions, SentenceEncoder, identity_of
 from bert_tf.utils.settings import Settings
-from tests import processes, tiny
+from tests import run_cases, tiny
 from tests.fake_pandas import DataFrame, Series
 from tests.sentence_folders import PLAIN, write
 
@@ -70,14 +70,14 @@ def test_every_module(plain, bert, tmp_path):
         SentenceEncoder(path, pooling="mean")(TEXTS)
 
 
-def test_what_is_wanted_otherwise(plain, bert):
+def test_options_override_the_folder(plain, bert):
     encoder = SentenceEncoder(plain, layers="second_to_last", pooling=["cls", "mean"], normalize=True, max_seq_length=4)
     options = {"layers": "second_to_last", "max_seq_length": 4}
     expected = [bert.features(TEXTS, pooling=pooling, **options) for pooling in ("cls", "mean")]
     np.testing.assert_allclose(encoder(TEXTS), normalized(np.concatenate(expected, -1)), atol=1e-5)
 
 
-def test_prompts(plain, bert, tmp_path):
+def test_prompts_stand_before_every_text(plain, bert, tmp_path):
     prompts = {"prompts": {"query": "see it : ", "document": "story "}, "default_prompt_name": "document"}
     path = changed(plain, tmp_path, config_sentence_transformers=prompts)
     given = {options: SentenceEncoder(path, **dict([options])).prompt for options in
@@ -101,7 +101,7 @@ def test_a_prompt_that_is_not_pooled(plain, bert, tmp_path):
     np.testing.assert_allclose(vectors[0], np.concatenate(by_hand), atol=1e-5)
 
 
-def test_what_decides_the_vectors(plain, tmp_path):
+def test_the_identity_is_of_the_files_and_the_recipe(plain, tmp_path):
     one = identity_of(str(plain), EncodeOptions())
     assert one == json.loads(json.dumps(one)) and one != identity_of(str(plain), EncodeOptions(pooling="max"))
     assert one == identity_of(str(plain), EncodeOptions(prompt="x"))
@@ -129,23 +129,23 @@ def test_activations_that_we_do_not_have(plain, tmp_path):
         SentenceEncoder(path)
 
 
-def test_unknown_choices(plain):
+def test_unknown_poolings_and_layers_are_refused(plain):
     with pytest.raises(ValueError, match="`pooling` must be one of .*Received: 'median'"):
         SentenceEncoder(plain, pooling="median")
     with pytest.raises(ValueError, match="`layers` must be one of .*Received: 'top'"):
         SentenceEncoder(plain, layers="top")
 
 
-def test_the_program(plain, bert, tmp_path):
+def test_embed_writes_the_vectors(plain, bert, tmp_path):
     (tmp_path / "texts.txt").write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
-    command = ["-m", "bert_tf", "embed", f"--model={plain}", f"--input_file={tmp_path}/texts.txt"]
-    done = processes.run(*command, f"--output_file={tmp_path}/out.npz", "--prompt=see ")
-    assert done.returncode == 0, done.stderr
+    words = [f"--model={plain}", f"--input_file={tmp_path}/texts.txt", f"--output_file={tmp_path}/out.npz"]
+    done = run_cases.run_here("embed", [*words, "--prompt=see "])
+    assert done["status"] == 0, done["log"]
     expected = bert.features([f"see {text}" for text in TEXTS])
     np.testing.assert_allclose(np.load(tmp_path / "out.npz")["embeddings"], expected, atol=1e-6)
 
 
-def test_where_vectors_go():
+def test_vectors_go_to_a_file_or_to_an_index():
     for given, received in (({}, "neither"), ({"output_file": "a.npz", "index_dir": "b"}, "both")):
         settings = Settings({flag.name: flag.default for flag in embed.FLAGS} | given, given)
         with pytest.raises(ValueError, match=f"to `output_file` or to `index_dir`. Received {received}"):

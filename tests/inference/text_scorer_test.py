@@ -11,7 +11,7 @@ import pytest
 from bert_tf.inference.text_scorer import ScoreMaker, TextScorer, perplexity
 from tests import real_models, tiny
 from tests.inference.fill_mask_test import antiberty, pretrained  # noqa: F401  (a fixture)
-from tests.scripts import run_programs
+from tests.scripts import run_here
 
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
 MODELS = {"bert": ("pretraining", {}), "electra": ("families/electra-generator", {}),
@@ -86,7 +86,7 @@ def test_pairs_are_refused(scorer):
         scorer([("a", "b")])
 
 
-def test_perplexity():
+def test_perplexity_is_e_to_the_mean_loss():
     assert perplexity(-3 * np.log(8), 3) == pytest.approx(8) and np.isnan(perplexity(0.0, 0))
 
 
@@ -126,12 +126,10 @@ BAD = {
 @pytest.fixture(scope="module")
 def said(path, home):
     every = {**CASES, "arguments": ARGUMENTS, **{name: arguments for name, (arguments, _) in BAD.items()}}
-    given = [[f"--model={path}", *arguments] for arguments in every.values()]
-    given = [[argument.replace("HOME", str(home)) for argument in arguments] for arguments in given]
-    return dict(zip(every, run_programs("score_text", given), strict=True))
+    return run_here("score_text", home, {name: [f"--model={path}", *words] for name, words in every.items()})
 
 
-def test_files(scorer, home, said):
+def test_every_format_holds_the_scores(scorer, home, said):
     scores = scorer(TEXTS)
     totals, numbers = [score.total for score in scores], [len(score.pieces) for score in scores]
     corpus = f"Pseudo-perplexity {perplexity(sum(totals), sum(numbers)):.5g}, over 17 pieces of 4 texts."
@@ -151,11 +149,11 @@ def test_files(scorer, home, said):
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input(case, home, said):
+def test_bad_input_gets_one_clear_message(case, home, said):
     assert said[case]["status"] == 1 and BAD[case][1].replace("HOME", str(home)) in said[case]["log"], said[case]["log"]
 
 
-def test_arguments(scorer, said):
+def test_scores_of_arguments_are_printed(scorer, said):
     assert said["arguments"]["status"] == 0, said["arguments"]["log"]
     log, (score, _) = said["arguments"]["log"], scorer(TEXTS[:2])
     assert "--header has no effect beside arguments." in log and ", over 7 pieces of 2 texts." in log

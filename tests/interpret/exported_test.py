@@ -8,8 +8,8 @@ import tensorflow as tf
 from bert_tf import inspect
 from bert_tf.checkpoints.loading import Bert
 from bert_tf.interpret import exported
-from bert_tf.interpret.choices import head_in
 from bert_tf.interpret.exported import attention_in_graph, attributions_in_graph, encoder_in
+from bert_tf.interpret.targets import head_in
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.embedding import EmbeddingTask
 from bert_tf.tasks.multiple_choice import MultipleChoiceTask
@@ -36,16 +36,20 @@ class Explained:
         self.task, self.model, self.tokenizer = task, task.build_model(), Tokenizer(tiny.VOCAB)
         self.encoder = encoder_in(self.model)
         randomize(self.encoder)
-        self.head = head_in(self.model, task)
+        self.head, self.graph = head_in(self.model, task), None
         layer, spans = self.head.head, "cls" in self.head.head.variables[0].path
         others = {each.path: each.numpy() for each in layer.variables} if spans else {}
         self.bert = Bert(task.config, self.tokenizer, self.encoder, None if spans else layer, task.labels, others)
 
     def explain(self, *texts, target=None):
         """Returns the answer of the signature as arrays."""
-        asked = tf.constant([""] * len(texts[0]) if target is None else target)
-        parts = self.encoder, self.head, self.tokenizer, self.task.read, list(map(tf.constant, texts)), asked
-        return {name: values.numpy() for name, values in attributions_in_graph(*parts, LENGTH).items()}
+        asked = [""] * len(texts[0]) if target is None else target
+        if self.graph is None:  # one for all requests, as an export has it
+            parts = self.encoder, self.head, self.tokenizer, self.task.read
+            specs = [tf.TensorSpec([None], tf.string)] * (1 + len(texts))
+            self.graph = tf.function(lambda *given: attributions_in_graph(*parts, given[:-1], given[-1], LENGTH), specs)
+        found = self.graph(*(tf.constant(each, tf.string) for each in (*texts, asked)))
+        return {name: values.numpy() for name, values in found.items()}
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +83,7 @@ def check(got, k, why):
 
 
 @pytest.mark.slow
-def test_labels(classifier):
+def test_labels_are_explained_in_a_graph_as_inspect_does(classifier):
     got = classifier.explain(TEXTS)
     for k, why in enumerate(inspect.attributions(classifier.bert, TEXTS)):
         check(got, k, why)
@@ -100,7 +104,7 @@ def test_values_of_pairs():
     assert got["target"].tolist() == [b"0"] * 2
 
 
-def test_tags(tagger):
+def test_tags_are_explained_in_a_graph_as_inspect_does(tagger):
     texts = [TEXTS[0], "", "people"]
     got = tagger.explain(texts)
     check(got, 2, inspect.attributions(tagger.bert, texts[2:])[0])
@@ -123,7 +127,7 @@ def test_tags_beyond_the_first_row(tagger):
     np.testing.assert_allclose(got["attribution"][0, : len(why)], why.values, atol=1e-5)
 
 
-def test_answers(reader):
+def test_answers_are_explained_in_a_graph_as_inspect_does(reader):
     questions, contexts = ["is it good", "a"], [TEXTS[0], "music and people"]
     got = reader.explain(questions, contexts)
     for k, why in enumerate(inspect.attributions(reader.bert, questions, pairs=contexts)):
@@ -160,12 +164,12 @@ def _asked(explained, *texts):
         ("reader", [["a"], ["film"]], ["4:6"], r"Received a place where nothing is"),
     ],
 )
-def test_targets_that_are_not_there(request, which, texts, target, message):
+def test_targets_that_do_not_exist_are_refused(request, which, texts, target, message):
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         request.getfixturevalue(which).explain(*texts, target=target)
 
 
-def test_attention():
+def test_attention_in_a_graph_is_that_of_inspect():
     bert = with_words(num_hidden_layers=2, num_attention_heads=4, pruned_heads={0: (1, 2)})
     layers = tf.constant([[1, 0], [-1, -2]])
     got = attention_in_graph(bert.encoder, bert.tokenizer, [tf.constant(TEXTS)], layers, LENGTH)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bert_tf import inspect
-from bert_tf.interpret.attribution import _explained
-from bert_tf.interpret.targets import TokenTarget, head_of
+from bert_tf.interpret.attribution import _explain_row
+from bert_tf.interpret.targets import TokenHead, head_of
 from tests import other_envs, parity
 from tests.interpret.models import CASES, golden
 
@@ -39,7 +39,7 @@ def _logits(model, row):
     head, features = head_of(model), row.features
     outputs = model.encoder(features, training=False)
     if model.head is not None:
-        return head.head(outputs["sequence_output" if isinstance(head, TokenTarget) else "pooled_output"]).numpy()[0]
+        return head.head(outputs["sequence_output" if isinstance(head, TokenHead) else "pooled_output"]).numpy()[0]
     logits = head.head(outputs["sequence_output"], features["input_mask"])
     return np.stack([logits["start_logits"][0], logits["end_logits"][0]], -1)
 
@@ -50,9 +50,10 @@ def _check_attributions(bert, row, true):
     row = dataclasses.replace(row, of_text=np.where(kept, -1, 0), starts=np.arange(len(row)),
                               limits=np.arange(len(row)) + 1, word_of_piece=np.where(kept, -1, np.arange(len(row)) - 1),
                               words=[None] * (len(row) - 2))  # fmt: skip
-    row = inspect.Row(**{field.name: getattr(row, field.name) for field in dataclasses.fields(inspect.Row)})
+    names = [field.name for field in dataclasses.fields(inspect.EncodedText)]
+    row = inspect.EncodedText(**{name: getattr(row, name) for name in names})
     wanted = {0: (PIECE - 1, PIECE + 1), 1: LABEL, 2: (PIECE - 1, LABEL)}[bert.head is not None and true["logits"].ndim]
-    found = _explained(bert.encoder, head_of(bert), row, wanted, STEPS, int(true["baseline_ids"][1]))
+    found = _explain_row(bert.encoder, head_of(bert), row, wanted, STEPS, int(true["baseline_ids"][1]))
     np.testing.assert_allclose(found.values, true["values"], atol=1e-5, rtol=1e-4)
     assert found.steps == STEPS and found.gap < 0.01
     assert found.values.sum() == pytest.approx(found.score - found.baseline_score, rel=0.01)

@@ -33,7 +33,7 @@ def _others(layer, config):
     return {each.path: rng.standard_normal(each.shape).astype(np.float32) for each in layer.variables}
 
 
-def test_a_row(bert):
+def test_attention_of_a_pair_comes_with_tokens_and_words(bert):
     [row] = inspect.attention(bert, [(TEXT, "is good")])
     assert row.pieces == ["[CLS]", "the", "film", "##s", ",", "a", "story", "[SEP]", "is", "good", "[SEP]"]
     assert [word.text for word in row.words] == ["The", "films", ",", "a", "story", "is", "good"]
@@ -57,7 +57,7 @@ def test_a_row(bert):
         ("", []),
     ],
 )
-def test_words(text, expected):
+def test_texts_are_split_into_words(text, expected):
     starts = np.flatnonzero([not char.isspace() for char in text])
     words, of_piece = words_of(text, starts, starts + 1)
     assert [word.text for word in words] == expected
@@ -211,10 +211,10 @@ def test_a_left_to_right_model_does_not_look_ahead():
         ),
     ],
 )
-def test_what_is_refused(bert, call, message):
+def test_wrong_arguments_are_refused(bert, call, message):
     with pytest.raises(ValueError, match=message):
         call(bert)
 
 
-def test_the_public_name():
+def test_inspect_is_public():
     assert bert_tf.inspect is inspect

@@ -23,10 +23,6 @@ from bert_tf.utils.files import atomic_open
 # Files out of archives of the package index, pinned by version and SHA-256, in folders that know their own hashes.
 
 
-# === Weights and reviews ===
-# What the demo trains from and on: the weights of a small BERT, and film snippets that people have rated.
-
-
 STAMP = ".stamp.json"
 
 
@@ -85,12 +81,13 @@ def members(archive: pathlib.Path | bytes, pattern: str) -> Iterator[tuple[str, 
     """
     source = io.BytesIO(archive if isinstance(archive, bytes) else archive.read_bytes())
     hit = False
-    for name, read in _files(source):
+    for name, read in _iterate_files(source):
         if fnmatch.fnmatchcase(name, pattern):
             hit = True
             yield name, read()
     if not hit:
-        raise ValueError(f"An archive must hold files named {pattern!r}. Received one without: {_named(archive)}.")
+        name = f"{len(archive)} bytes" if isinstance(archive, bytes) else archive
+        raise ValueError(f"An archive must hold files named {pattern!r}. Received one without: {name}.")
 
 
 def ensure(folder: pathlib.Path, recipe: dict, build: Callable[[pathlib.Path], None]) -> bool:
@@ -100,7 +97,7 @@ def ensure(folder: pathlib.Path, recipe: dict, build: Callable[[pathlib.Path], N
 
     Args:
         folder: what shall be there.
-        recipe: JSON values on which the contents depend; a change makes the folder anew.
+        recipe: JSON values on which the contents depend; a change makes the folder again.
         build: writes the files into the empty directory that it is given.
 
     Returns:
@@ -125,7 +122,7 @@ def is_intact(folder: pathlib.Path, recipe: dict) -> bool:
     """Tells whether `ensure` made `folder` by this recipe and no file that it made has changed or gone."""
     try:
         stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # never made, or not by us: it is made anew
+    except (OSError, ValueError):  # never made, or not by us: it is made again
         return False
     if not isinstance(stamp, dict) or stamp.get("recipe") != recipe:
         return False
@@ -144,7 +141,7 @@ def _hashes(folder):
     return {path.relative_to(folder).as_posix(): sha256(path) for path in files}
 
 
-def _files(source):
+def _iterate_files(source):
     """Yields the name of each plain file in the archive, and a function that reads it."""
     if zipfile.is_zipfile(source):
         with zipfile.ZipFile(source) as archive:
@@ -159,10 +156,6 @@ def _files(source):
                     yield member.name, archive.extractfile(member).read
 
 
-def _named(archive):
-    return f"{len(archive)} bytes" if isinstance(archive, bytes) else archive
-
-
 def _tail(text):
     """Returns the end of what pip said, on one line and without its colours."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
@@ -170,7 +163,8 @@ def _tail(text):
     return " / ".join(lines)[-1000:]
 
 
-# === Data ===
+# === Weights and reviews ===
+# What the demo trains from and on: the weights of a small BERT, and film snippets that people have rated.
 
 
 # all-MiniLM-L6-v2: 6 layers, 384 wide, uncased, pretrained as a BERT and then on sentence similarity; Apache-2.0.

@@ -27,10 +27,6 @@ from bert_tf.utils.subprocesses import display_path, execute_command
 # How the demo trains on this machine: in which precision, and how long, so that it ends within a few minutes.
 
 
-# === Training ===
-# The demo's training: run_classifier is started only where its inputs have changed.
-
-
 SENTENCES = 8058  # in train.tsv
 MOST, LEAST = 2.0, 1.0  # passes over them: more gains little, fewer are not enough for what the demo promises
 _STEP = 0.25
@@ -45,7 +41,7 @@ _SECONDS = 0.5  # so long
 
 @dataclasses.dataclass(frozen=True)
 class DemoPlan:
-    """How to train.
+    """Precision and length of the demo's training.
 
     Attributes:
         precision: "float32" or "mixed_bfloat16", or what the user gave.
@@ -133,7 +129,7 @@ def ask_models(models: pathlib.Path, sentences: Sequence[str], log: pathlib.Path
     with open(log, "wb") as file:
         server = subprocess.Popen([sys.executable, *server_command], stdout=file, stderr=subprocess.STDOUT)
     try:
-        _wait(server, rest_port, log)
+        _wait_until_ready(server, rest_port, log)
         print(f"$ {shlex.join([python, *client_command, *sentences])}", flush=True)
         client = subprocess.run([sys.executable, *client_command, "--", *sentences], capture_output=True, text=True)
         if client.returncode:
@@ -146,7 +142,7 @@ def ask_models(models: pathlib.Path, sentences: Sequence[str], log: pathlib.Path
         server.wait()
 
 
-def _wait(server, rest_port, log):
+def _wait_until_ready(server, rest_port, log):
     """Returns when the server says that its model is loaded."""
     end = time.monotonic() + _SERVE_PATIENCE
     while time.monotonic() < end:
@@ -177,7 +173,8 @@ def _free_ports(count):
     return ports
 
 
-# === Run ===
+# === Training ===
+# The demo's training: run_classifier is started only where its inputs have changed.
 
 
 _PACKAGE = pathlib.Path(bert_tf.__file__).resolve().parent
@@ -185,41 +182,23 @@ STATE = "demo.json"  # in the demo's folder: what was trained, from what
 PROGRAM = ("-m", "bert_tf", "run_classifier")  # what Python is started with
 
 
-@dataclasses.dataclass(frozen=True)
 class DemoRun:
-    """Where the demo's things lie, and how it trains."""
+    """Paths of the demo's things, and the settings of its training.
 
-    folder: pathlib.Path
-    precision: str
-    epochs: float
-    seed: int
+    Args:
+        folder: of the demo.
+        precision, epochs: as of `DemoPlan`.
+        seed: of the training.
+    """
 
-    @property
-    def weights(self) -> pathlib.Path:
-        return self.folder / "weights" / "minilm"
-
-    @property
-    def data(self) -> pathlib.Path:
-        return self.folder / "data"
-
-    @property
-    def output(self) -> pathlib.Path:
-        return self.folder / "output"
-
-    @property
-    def models(self) -> pathlib.Path:
-        return self.folder / "models" / MODEL_NAME
-
-    @property
-    def state(self) -> pathlib.Path:
-        return self.folder / STATE
+    def __init__(self, folder: pathlib.Path, precision: str, epochs: float, seed: int):
+        self.folder, self.precision, self.epochs, self.seed = folder, precision, epochs, seed
+        self.weights, self.data, self.output = folder / "weights" / "minilm", folder / "data", folder / "output"
+        self.models, self.state = folder / "models" / MODEL_NAME, folder / STATE
 
     def training_command(self) -> list[str]:
         """Returns the command that fine-tunes, scores and exports."""
-        return [display_path(sys.executable), *PROGRAM, *command_line(self._flags())]
-
-    def _flags(self):
-        return {
+        flags = {
             "train_file": self.data / "train.tsv",
             "eval_file": self.data / "test.tsv",
             "text_column": "text",
@@ -239,6 +218,7 @@ class DemoRun:
             "save_checkpoints_steps": 100,  # of about 500: an interruption costs less than a minute
             "keep_checkpoints": 1,
         }
+        return [display_path(sys.executable), *PROGRAM, *command_line(flags)]
 
 
 def train_demo(run: DemoRun) -> bool:
@@ -249,7 +229,8 @@ def train_demo(run: DemoRun) -> bool:
     Raises:
         ValueError: run_classifier failed, or output/ is not the demo's own.
     """
-    wanted, state = _digest(_inputs(run)), _read_state(run.state)
+    inputs = json.dumps(_collect_inputs(run), sort_keys=True)
+    wanted, state = hashlib.sha256(inputs.encode()).hexdigest(), _read_state(run.state)
     is_complete = (run.output / "eval_results.txt").exists() and run.models.exists()
     if state.get("training") == wanted and state.get("trained") and is_complete:
         return False
@@ -282,23 +263,19 @@ def make_plan(state: pathlib.Path, given: Mapping[str, Any]) -> DemoPlan:
     return plan
 
 
-def _inputs(run):
+def _collect_inputs(run):
     """Returns all that the training result depends on: what is run, the files that it reads, and our own code."""
     code = [path for path in _PACKAGE.rglob("*.py") if path.parent != pathlib.Path(__file__).resolve().parent]
     return {
         "command": run.training_command()[1:],
-        "weights": _stamp(run.weights),
-        "data": _stamp(run.data),
+        "weights": _read_stamp(run.weights),
+        "data": _read_stamp(run.data),
         "code": {str(path.relative_to(_PACKAGE)): data.sha256(path) for path in sorted(code)},
     }
 
 
-def _stamp(folder):
+def _read_stamp(folder):
     return (folder / data.STAMP).read_text(encoding="utf-8")
-
-
-def _digest(value):
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def _read_state(path):

@@ -4,25 +4,23 @@ import dataclasses
 import json
 import os
 import pathlib
-from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from bert_tf.evaluation import significance
 from bert_tf.evaluation.metrics import only_answer_in
 from bert_tf.evaluation.results import read_results
 from bert_tf.evaluation.significance import Permuted, permutation_test
+from bert_tf.experiments.comparison import compare_runs
 from bert_tf.experiments.glue import runs as glue_runs
 from bert_tf.experiments.glue.report import SettingScores, Spread, best_setting, summarize_results
+from bert_tf.experiments.runs import FINISHED_FILE
 from bert_tf.utils.files import read_text
 
 # === Runs ===
 # Two runs, or the best runs of two grids, held against each other on the dev examples that both answered.
 
 
-_ANSWERS = "eval_predictions"  # and for further dev files eval_predictions_<name>; .tsv: id, label, prediction
-_HEADER = ["id", "label", "prediction"]
+_ANSWERS = "eval_predictions"  # and for further dev files eval_predictions_<name>; .tsv
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +63,7 @@ class MetricComparison:
 
 @dataclasses.dataclass(frozen=True)
 class LeftOut:
-    """What was not compared, for too few runs have learned anything.
+    """A comparison that was left out, for too few runs have learned anything.
 
     Attributes:
         what: would have been compared.
@@ -115,20 +113,20 @@ def compare_grids(here: str | os.PathLike, there: str | os.PathLike) -> list[Met
     common = [task for task in ours if task in theirs and task is not None]
     if not common:
         raise ValueError(
-            f"`compare` must name runs on a task that is here too. Received {there}, which has {_named(theirs)}, and "
-            f"{here}, which has {_named(ours)}; name the folder of one run, as `output_dir` as well."
+            f"`compare` must name runs on a task that is here too. Received {there}, which has {_name_runs(theirs)}, "
+            f"and {here}, which has {_name_runs(ours)}; name the folder of one run, as `output_dir` as well."
         )
     return [compared for task in common for compared in _compare_runs(task, ours[task], theirs[task])]
 
 
-def _named(runs):
+def _name_runs(runs):
     return ", ".join(task or "one run on what it does not say" for task in runs)
 
 
 def best_runs(path) -> dict[str | None, pathlib.Path]:
     """Returns task -> folder of its best run; the task is None for one that run_glue did not make."""
     if is_run(path):
-        note = pathlib.Path(path, glue_runs.FINISHED_FILE)
+        note = pathlib.Path(path, FINISHED_FILE)
         return {json.loads(read_text(note))["task"] if note.exists() else None: pathlib.Path(path)}
     runs = {task: best.folder for task, best in glue_runs.best(glue_runs.all_finished(path)).items()}
     if not runs:
@@ -147,94 +145,17 @@ def _compare_runs(what, here, there):
             f"Two runs must have a metric in common. Received {here} with {sorted(scores[0])} and {there} with "
             f"{sorted(scores[1])}; score both with `do_eval`."
         )
-    for folder in (here, there):
-        if _has_several_labels(folder):
-            raise ValueError(
-                f"Runs that are compared must give one label, or a score, to each example. Received {folder}, which "
-                "gives several; compare their eval_results.txt over several seeds instead."
-            )
     nothing = [int(only_answer_in(folder) is not None) for folder in (here, there)]
     if any(nothing):
         yield LeftOut(f"{what}, best run against best run", *((count, 1) for count in nothing))
         return
+    of_file = {each.file: each for each in compare_runs(os.fspath(there), os.fspath(here))}
     for key in common:
         metric, _, file = key.removeprefix("eval_").partition("_")
         name = f"{_ANSWERS}_{file}.tsv" if file else f"{_ANSWERS}.tsv"
-        is_number = metric in significance.CORRELATIONS
-        arrays = _arrays(here / name, there / name, is_number)
-        yield MetricComparison(what, key, here, there, significance.paired_bootstrap(metric, *arrays))
-
-
-def _arrays(here, there, are_numbers):
-    """Returns labels, our and their answers as arrays [n] of numbers.
-
-    Raises:
-        ValueError: they are not about the same examples.
-    """
-    (ids, labels, ours), (their_ids, their_labels, theirs) = map(read_answers, (here, there))
-    if ids != their_ids and sorted(ids) == sorted(their_ids):  # one of them is sorted, by `sort_predictions`
-        places = {name: i for i, name in enumerate(their_ids)}
-        their_ids, their_labels, theirs = (
-            [column[places[name]] for name in ids] for column in (their_ids, their_labels, theirs)
-        )
-    if are_numbers:
-        labels, ours, their_labels, theirs = (
-            _as_floats(path, column)
-            for path, column in ((here, labels), (here, ours), (there, their_labels), (there, theirs))
-        )
-    if ids != their_ids or list(labels) != list(their_labels):
-        pairs = zip(zip(ids, labels, strict=True), zip(their_ids, their_labels, strict=True), strict=False)
-        first = next((i for i, (one, other) in enumerate(pairs) if one != other), min(len(ids), len(their_ids)))
-        raise ValueError(
-            f"{here} and {there} must be about the same dev examples in the same order. Received {len(ids)} and "
-            f"{len(their_ids)} examples that differ from line {first + 2} on; score both runs on the same file."
-        )
-    if are_numbers:
-        return labels, ours, theirs
-    names = sorted({*_known_labels(here.parent), *labels, *ours, *theirs})  # as ids are given: sorted as strings
-    place = {name: i for i, name in enumerate(names)}
-    return tuple(np.array([place[name] for name in column]) for column in (labels, ours, theirs))
-
-
-def read_answers(path: pathlib.Path) -> tuple[list[str], list[str], list[str]]:
-    """Returns the columns of a file of answers: ids, labels, predictions, as text.
-
-    Raises:
-        ValueError: there is no such file, or it is not one of answers.
-    """
-    rows = [line.split("\t") for line in read_text(path).split("\n")]
-    rows = rows[:-1] if rows[-1] == [""] else rows
-    for number, row in enumerate(rows, 1):
-        if len(row) != len(rows[0]) or (number == 1 and row[:3] != _HEADER):
-            raise ValueError(
-                f"{path}:{number}: a file of answers must have the columns {', '.join(_HEADER)} first, and as many "
-                f"columns in every line. Received: {row[:5]}; "
-                "write it again, by run_classifier with `do_eval`."
-            )
-    if len(rows) < 2:
-        raise ValueError(f"{path} must hold answers. Received none; write it again, by run_classifier with `do_eval`.")
-    columns = zip(*rows[1:], strict=True)
-    return tuple(list(column) for column, _ in zip(columns, _HEADER, strict=False))
-
-
-def _as_floats(path, column: Sequence[str]):
-    try:
-        return np.array(column, np.float64)
-    except ValueError as error:
-        raise ValueError(f"{path} must hold numbers, for a correlation. Received: {error}.") from error
-
-
-def _has_several_labels(folder):
-    from bert_tf.tasks.classification_outputs import PROBLEMS
-
-    path = folder / "task.json"
-    problem = json.loads(read_text(path)).get("problem") if path.exists() else None
-    return problem in PROBLEMS and PROBLEMS[problem].has_several_labels
-
-
-def _known_labels(folder):
-    path = folder / "labels.txt"
-    return read_text(path).split("\n")[:-1] if path.exists() else []
+        if name not in of_file:
+            raise ValueError(f"Runs with {key} must have {name}. Received {here} and {there}; score both again.")
+        yield MetricComparison(what, key, here, there, of_file[name].scores[metric])
 
 
 # === Seeds ===
@@ -291,16 +212,16 @@ class ComparedSeeds:
 def compare_seeds(here: str | os.PathLike, there: str | os.PathLike) -> list[ComparedSeeds | LeftOut]:
     """Compares the tasks of which both folders of run_glue have a setting with two seeds at least; others are left out.
 
-    A task's score is its one number (`runs.GlueResult.score`). Runs that give one answer to all examples are left out;
+    A task's score is its one number (`GlueResult.score`). Runs that give one answer to all examples are left out;
     a task of which too few others are there is a `LeftOut`. Where a folder is that of one run, there is nothing to do.
     """
     if is_run(here) or is_run(there):
         return []
-    ours, theirs = _rows_of_several(here), _rows_of_several(there)
-    return [_compare(task, ours[task], theirs[task]) for task in ours if task in theirs]
+    ours, theirs = _list_repeated_settings(here), _list_repeated_settings(there)
+    return [_compare_task_seeds(task, ours[task], theirs[task]) for task in ours if task in theirs]
 
 
-def _compare(task, ours, theirs):
+def _compare_task_seeds(task, ours, theirs):
     learned = [[row for row in rows if len(row.learned) > 1] for rows in (ours, theirs)]
     if not all(learned):
         counts = [(sum(row.one_answers for row in rows), sum(len(row.values) for row in rows))
@@ -310,7 +231,7 @@ def _compare(task, ours, theirs):
     return ComparedSeeds(task, here, there, permutation_test(here.learned, there.learned))
 
 
-def _rows_of_several(folder) -> dict[str, list[SettingScores]]:
+def _list_repeated_settings(folder) -> dict[str, list[SettingScores]]:
     """Returns task -> its rows of two runs at least."""
     rows = summarize_results(glue_runs.all_finished(folder))
     several = {task: [row for row in group if len(row.values) > 1] for task, group in rows.items()}

@@ -1,11 +1,9 @@
 """Runs a grid over GLUE's tasks, and writes the test predictions in the leaderboard's format."""
 
-import dataclasses
 import os
 import pathlib
-import time
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from absl import logging
 
@@ -15,17 +13,12 @@ from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
 from bert_tf.experiments.glue.report import ScoreTable
 from bert_tf.experiments.glue.runs import GlueResult, GlueRun
+from bert_tf.experiments.runs import FINISHED_FILE, ChildRun, ChildRuns
 from bert_tf.utils import subprocesses
 from bert_tf.utils.files import atomic_open
-from bert_tf.utils.progress import clock
 
 # === Submission ===
 # What GLUE's server wants: a file of answers for every test set, in one zip (gluebenchmark.com, FAQ).
-
-
-# === Grid ===
-# A grid of runs is made: trained one after the other, the best of them asked, all of them reported.
-
 
 FILES = tuple(LEADERBOARD)
 
@@ -61,7 +54,7 @@ def write_submission(folders: Sequence[str | os.PathLike], path: str | os.PathLi
             f"A submission must have answers. Received {list(map(os.fspath, folders))}, none of which holds one of "
             f"{', '.join(FILES)}; write them by run_classifier with `task_name` and `do_predict`."
         )
-    contents = {name: _checked(paths[name]) for name in FILES if name in paths}
+    contents = {name: _read_answers_file(paths[name]) for name in FILES if name in paths}
     with atomic_open(path, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in contents.items():
             archive.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
@@ -71,7 +64,7 @@ def write_submission(folders: Sequence[str | os.PathLike], path: str | os.PathLi
     return missing
 
 
-def _checked(path):
+def _read_answers_file(path):
     """Returns the file's text, after a look at its layout."""
     with open(path, encoding="utf-8", newline="") as file:
         text = file.read()
@@ -91,39 +84,43 @@ SUBMISSION_FILE = "submission.zip"
 _FILES = ("train_file", "eval_file")  # of a table
 
 
-@dataclasses.dataclass
-class Grid:
-    """Runs below one folder. What fails is told and noted in `failed`; the rest goes on.
+class Grid(ChildRuns):
+    """Runs of run_classifier below one folder.
 
-    Attributes:
+    Args:
         output_dir: where all of it lies.
         glue_dir: GLUE's folders, or None where all runs are on tables.
         init_checkpoint: what every run starts from.
         others: further flags of run_classifier.
         runs: those that are wanted; others may be there from earlier commands.
-        keep_all: whether the weights of all runs stay, not only those of each task's best.
-        claim: of `folder_lock.alone_in`.
+        keep_all, claim: as of `ChildRuns`.
         tables: of the user's own, by name.
     """
 
-    output_dir: str
-    glue_dir: str | None
-    init_checkpoint: str
-    others: Sequence[str]
-    runs: Sequence[GlueRun]
-    keep_all: bool
-    claim: int
-    tables: dict[str, ScoreTable] = dataclasses.field(default_factory=dict)
+    _examples = "dev examples"
 
-    def __post_init__(self):
-        self.failed = []
+    def __init__(
+        self,
+        output_dir: str,
+        glue_dir: str | None,
+        init_checkpoint: str,
+        others: Sequence[str],
+        runs: Sequence[GlueRun],
+        keep_all: bool,
+        claim: int,
+        tables: dict[str, ScoreTable] | None = None,
+    ):
+        super().__init__("run_classifier", claim, keep_all)
+        self.output_dir, self.glue_dir, self.init_checkpoint = output_dir, glue_dir, init_checkpoint
+        self.others, self.runs, self.tables = others, runs, tables or {}
         self.made_with = {"glue_dir": os.path.realpath(self.glue_dir)} if self.glue_dir else {}
         self.made_with |= {
             "init_checkpoint": os.path.realpath(self.init_checkpoint),
             "flags": " ".join(self.others),
             **subprocesses.contents(self._read()),
         }
-        glue_runs.check_same_grid(self.output_dir, self.made_with)
+        path, more = os.path.join(self.output_dir, glue_runs.GRID_FILE), "; `compare` sets the two side by side"
+        subprocesses.check_manifest(path, self.made_with, more)
         for result in self.results():
             table = self.tables.get(result.run.task)
             if table and table.to_dict() != result.table:
@@ -134,48 +131,40 @@ class Grid:
 
     def train(self):
         """Makes the runs that are not finished, and the page after each."""
-        there = {result.run for result in self.results()}
-        left = [run for run in self.runs if run not in there]
-        logging.info("%d runs, %d of them finished already.", len(self.runs), len(self.runs) - len(left))
-        sizes = {run: self._training_size(run.task) * run.settings.num_train_epochs for run in left}
-        begin, progress = time.monotonic(), 0.0
-        for place, run in enumerate(left):
-            spent, to_do = time.monotonic() - begin, sum(sizes[r] for r in left[place:])
-            remaining = f"; {clock(spent / progress * to_do)} left" if progress else ""
-            logging.info("Run %d of %d: %s%s", len(self.runs) - len(left) + place + 1, len(self.runs), run, remaining)
-            self._make(run)
-            progress += sizes[run]
-            self.report()
+        self.make(list(map(self._child, self.runs)))
 
-    def _make(self, run):
-        folder, start = run.folder(self.output_dir), time.monotonic()
-        table = self.tables.get(run.task)
+    def _child(self, run):
+        folder, table = run.folder(self.output_dir), self.tables.get(run.task)
         data = table.flags if table else {"task_name": run.task, "data_dir": self._data_dir(run.task)}
-        flags = glue_runs.training(run, folder, data, self.init_checkpoint, self.others)
-        if not glue_runs.execute_classifier(flags, folder, self.claim):
-            self.failed.append(run)
-            return
-        seconds = time.monotonic() - start
-        glue_runs.mark_finished(folder, run, seconds, table and table.to_dict())
-        result = glue_runs.finished(folder)
-        if result is None:  # scores that cannot be read back are none
-            self.failed.append(run)
-            return
-        shown = ", ".join(f"{name.removeprefix('eval_')} {100 * value:.2f}" for name, value in result.scores.items())
-        logging.info("    %s, in %s", shown, clock(seconds))
-        if result.one_answer is not None:
-            logging.warning("    It answers %r to all dev examples: it has learned nothing.", result.one_answer)
-        if not self.keep_all:
-            glue_runs.drop_models(self.output_dir, run.task)
+        size = table.training_size if table else glue_runs.training_size(run.task, self.glue_dir)
+        return ChildRun(
+            run,
+            folder,
+            glue_runs.training(run, folder, data, self.init_checkpoint, self.others),
+            glue_runs.note_of(run, 0.0, table and table.to_dict()),
+            f"Run {{number}} of {{count}}: {run}",
+            size * run.settings.num_train_epochs,
+        )
+
+    def result(self, run):
+        result = glue_runs.finished(run.folder(self.output_dir))
+        return result if result and result.run == run else None
+
+    def rivals(self, run):
+        results = [result for result in self.results() if result.run.task == run.task]
+        return results, glue_runs.best(results)[run.task]
+
+    def format_scores(self, result):
+        return ", ".join(f"{name.removeprefix('eval_')} {100 * value:.2f}" for name, value in result.scores.items())
 
     def answer(self):
         """Lets each task's best run answer the test file, and packs the answers for GLUE's server."""
         asked = answerers(glue_runs.best(self.results()), self.glue_dir) if self.glue_dir else []
         for task, result in asked:
-            if not _answered(task, result.folder):
+            if not _has_answers(task, result.folder):
                 logging.info("Answering %s by %s", glue.TASKS[task].directory, result.run)
                 flags = glue_runs.answering(task, result.folder, self._data_dir(task), self.others)
-                if not glue_runs.execute_classifier(flags, result.folder, self.claim):
+                if not subprocesses.execute_resumable(self.program, flags, result.folder, self.claim):
                     self.failed.append(f"the answers of {task}")
         folders = list(dict.fromkeys(result.folder for _, result in asked))
         if not folders:
@@ -188,7 +177,7 @@ class Grid:
         logging.info("For GLUE's leaderboard: %s", path)
 
     def report(self, compared: Sequence = ()):
-        """Writes the results and the page; `compared` is as `glue_report.write` takes it."""
+        """Writes the results and the page; `compared` is as `write_glue_report` takes it."""
         results = self.results()
         there = {result.run for result in results}
         missing = {run: "failed" if run in self.failed else "not yet" for run in self.runs if run not in there}
@@ -204,10 +193,6 @@ class Grid:
         files = [self.tables[task].flags.get(name) for task in tasks if task in self.tables for name in _FILES]
         return [*filter(None, files), *(self._data_dir(task) for task in tasks if task not in self.tables)]
 
-    def _training_size(self, task):
-        table = self.tables.get(task)
-        return table.training_size if table else glue_runs.training_size(task, self.glue_dir)
-
     def _data_dir(self, task):
         return os.path.join(self.glue_dir, glue.TASKS[task].directory)
 
@@ -218,22 +203,21 @@ def answerers(best: dict[str, GlueResult], glue_dir: str | os.PathLike) -> list[
     A task without training examples, a diagnostic, is answered by a run on a task of GLUE with the same labels, and
     first: the run's folder then keeps the other predictions of its own task.
     """
-    asked = []
+    asked, alike = [], {}
+    for result in best.values():
+        task = glue.TASKS.get(result.run.task)
+        if task and task.leaderboard_files:
+            alike.setdefault(task.labels, result)
     for name, row in glue.TASKS.items():
         tests = [pathlib.Path(glue_dir, row.directory, row.splits[split].file) for split in row.like("test")]
-        by = best.get(name) if row.like("train") else _with_labels(row.labels, best.values())
+        by = best.get(name) if row.like("train") else alike.get(row.labels)
         if by and row.leaderboard_files and all(path.is_file() for path in tests):
             asked.append((name, by))
     return sorted(asked, key=lambda pair: pair[0] == pair[1].run.task)
 
 
-def _with_labels(labels, results: Iterable[GlueResult]):
-    tasks = ((glue.TASKS[result.run.task], result) for result in results if result.run.task in glue.TASKS)
-    return next((result for task, result in tasks if task.leaderboard_files and task.labels == labels), None)
-
-
-def _answered(task, folder):
+def _has_answers(task, folder):
     """Whether all answers are there, made after the run was finished."""
-    since = (folder / glue_runs.FINISHED_FILE).stat().st_mtime
+    since = (folder / FINISHED_FILE).stat().st_mtime
     files = [folder / name for name in glue.TASKS[task].leaderboard_files]
     return all(file.exists() and file.stat().st_mtime >= since for file in files)

@@ -1,4 +1,4 @@
-"""What a grid of runs came to: results.json, results.tsv and report.html."""
+"""The results of a grid of runs: results.json, results.tsv and report.html."""
 
 import collections
 import dataclasses
@@ -19,7 +19,7 @@ from bert_tf.utils.progress import clock
 from bert_tf.utils.report import ACCENT, FILL, Page
 
 # === Tables ===
-# Tables of the user's own beside GLUE's tasks: what the JSON file of `tables` says of each.
+# Tables of the user's own next to GLUE's tasks: what the JSON file of `tables` says of each.
 
 
 # What a table's score is made of where it does not say so.
@@ -73,10 +73,10 @@ def read_score_tables(path: str | os.PathLike) -> dict[str, ScoreTable]:
     tables = read_object(path, "tables", "give an object: each table's name, and its train_file and eval_file")
     if not tables:
         raise ValueError(f"`tables={path}` must name a table. Received an empty object; leave the flag out.")
-    return {name: _table(os.fspath(path), name, values) for name, values in tables.items()}
+    return {name: _parse_table(os.fspath(path), name, values) for name, values in tables.items()}
 
 
-def _table(path, name, values):
+def _parse_table(path, name, values):
     if not re.fullmatch(r"[\w-][\w.-]*", name, re.ASCII) or name in glue.TASKS:
         raise ValueError(
             f"{path}: a table's name must be of letters, digits, `_`, `-` and `.`, and none of GLUE's tasks. "
@@ -84,12 +84,12 @@ def _table(path, name, values):
         )
     if not isinstance(values, dict) or any(key not in values for key in _FILES):
         raise ValueError(f"{path}: a table must have train_file and eval_file. Received of {name!r}: {values!r:.200}.")
-    flags = {key: _value(path, name, key, value) for key, value in values.items() if key != "metrics"}
+    flags = {key: _parse_value(path, name, key, value) for key, value in values.items() if key != "metrics"}
     problem = flags.get("problem_type", "single_label")
-    return ScoreTable(name, flags, _metrics(path, name, values.get("metrics", list(_METRICS[problem]))))
+    return ScoreTable(name, flags, _parse_metrics(path, name, values.get("metrics", list(_METRICS[problem]))))
 
 
-def _value(path, name, key, value):
+def _parse_value(path, name, key, value):
     """Returns a flag's value, as run_classifier takes it."""
     kinds, must = _KEYS.get(key, ((), ""))
     if key not in _KEYS:
@@ -107,7 +107,7 @@ def _value(path, name, key, value):
     return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
-def _metrics(path, name, metrics):
+def _parse_metrics(path, name, metrics):
     if not isinstance(metrics, list) or not metrics or any(metric not in METRICS for metric in metrics):
         raise ValueError(
             f"{path}: metrics of a table must be a list of some of {', '.join(METRICS)}. Received of {name!r}: "
@@ -158,7 +158,7 @@ class SettingScores:
 
     @property
     def one_answers(self) -> int:
-        """How many runs give one answer to all examples."""
+        """The number of runs that give one answer to all examples."""
         return len(self.values) - len(self.learned)
 
 
@@ -211,7 +211,7 @@ def write_glue_report(
         results: the finished runs.
         missing: the others of the grid -> why they are.
         made_with: what all runs have alike, {name: value}.
-        compared: what `comparison.compare_runs` and `seeds.compare_seeds` found.
+        compared: what `comparison.compare_grids` and `compare_seeds` found.
 
     Raises:
         OSError: one cannot be written; it is unchanged.
@@ -282,46 +282,47 @@ def build_glue_page(results, missing, made_with, compared, title) -> str:
         "over seeds. What was chosen on dev is better there than elsewhere. A run that gives one answer to all "
         "examples has learned nothing: it counts in the means, and is left out of comparisons."
     )
-    document.table("So far", _overview(results, missing, rows))
+    document.table("So far", _list_overview(results, missing, rows))
     if compared:
         document.table("Against the other", [each.row() for each in compared])
     chosen = best(results)
     for task, group in rows.items():
-        document.table(task, [_setting(row, best_setting(group)) for row in group])
-        document.text(f"Best run: {_named(chosen[task])}.")
+        document.table(task, [_describe_setting(row, best_setting(group)) for row in group])
+        document.text(f"Best run: {_name_run(chosen[task])}.")
         if none := [result for result in results if result.run.task == task and result.one_answer is not None]:
-            document.text(f"Learned nothing, by giving one answer to all dev examples: {'; '.join(map(_told, none))}.")
+            shown = "; ".join(f"{_name_run(result)} (always {result.one_answer!r})" for result in none)
+            document.text(f"Learned nothing, by giving one answer to all dev examples: {shown}.")
         if len(group) > 1 or len(group[0].values) > 1:
-            document.figure(f"{task}: a dot for each seed", _strips(group), height=1 + 0.25 * len(group))
+            document.figure(f"{task}: a dot for each seed", _make_strips(group), height=1 + 0.25 * len(group))
     if missing:
         document.table("Not finished", [(run, why) for run, why in missing.items()])
     document.table("What all runs have alike", made_with.items())
     return document.html()
 
 
-def _overview(results, missing, rows):
+def _list_overview(results, missing, rows):
     seconds = sum(result.seconds for result in results)
     lines = [("runs", f"{len(results)} of {len(results) + len(missing)}", f"{clock(seconds)} of computing")]
     for task, group in rows.items():
         row = best_setting(group)
-        lines.append((task, str(row.score), f"{row.settings}; {_seeds(row)}"))
+        lines.append((task, str(row.score), f"{row.settings}; {_count_seeds(row)}"))
     if average := glue_average(rows):
         mean, here, missing_tasks = average
         without = f", without {', '.join(missing_tasks)}" if missing_tasks else ""
-        remark = f"of GLUE's tasks, at their best means{without}{_of_nothing(rows, here)}"
+        remark = f"of GLUE's tasks, at their best means{without}{_count_constant_runs(rows, here)}"
         lines.append((f"average of {len(here)}", f"{100 * mean:.2f}", remark))
     return lines
 
 
-def _of_nothing(rows, tasks):
+def _count_constant_runs(rows, tasks):
     """Returns of which of these tasks the best setting has runs that learned nothing, "" for none."""
     counts = {task: best_setting(rows[task]).one_answers for task in tasks}
     shown = ", ".join(f"{count} of {task}" for task, count in counts.items() if count)
     return f"; with runs that learned nothing: {shown}" if shown else ""
 
 
-def _setting(row, chosen):
-    remarks = [f"best {100 * row.score.best:.2f}", _seeds(row)]
+def _describe_setting(row, chosen):
+    remarks = [f"best {100 * row.score.best:.2f}", _count_seeds(row)]
     if len(row.metrics) > 1:
         remarks += [f"{name.removeprefix('eval_')} {spread}" for name, spread in row.metrics.items()]
     if row is chosen:
@@ -329,21 +330,17 @@ def _setting(row, chosen):
     return row.settings, row.score, "; ".join(remarks)
 
 
-def _seeds(row):
+def _count_seeds(row):
     """Returns how many seeds there are, and how many of them learned nothing."""
     nothing = f", {row.one_answers} of which learned nothing (one answer to all)" if row.one_answers else ""
     return number_of(row.score.seeds, "seed") + nothing
 
 
-def _named(result):
+def _name_run(result):
     return f"{result.run.settings}, seed {result.run.seed}"
 
 
-def _told(result):
-    return f"{_named(result)} (always {result.one_answer!r})"
-
-
-def _strips(group):
+def _make_strips(group):
     """Returns what draws a line of dots for each setting, the first on top, with a stroke at the mean."""
 
     def draw(axes):

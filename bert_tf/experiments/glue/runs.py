@@ -1,28 +1,20 @@
 """A grid of GLUE runs: which there are, where they lie, how far they are, what they scored; each a child process."""
 
 import dataclasses
-import functools
 import itertools
-import json
 import os
 import pathlib
 import statistics
 from collections.abc import Iterable, Sequence
 
-from absl import logging
-
 from bert_tf.data import glue
-from bert_tf.evaluation.metrics import only_answer_in
-from bert_tf.evaluation.results import read_results
+from bert_tf.experiments.runs import FINISHED_FILE, read_finished, training_flags
 from bert_tf.utils import subprocesses
-from bert_tf.utils.files import write_text
-from bert_tf.utils.json_files import json_text
 from bert_tf.utils.names import OF_TRAINING
 from bert_tf.utils.settings import command_line
-from bert_tf.utils.subprocesses import UNLESS_GIVEN, name_of_flag
+from bert_tf.utils.subprocesses import name_of_flag
 
-FINISHED_FILE = "finished.json"  # written when a run has ended well: what it was, and how long it took
-_GRID_FILE = "grid.json"
+GRID_FILE = "grid.json"  # the manifest of a grid
 # "paper": what Devlin et al. 2018, appendix A.3, search on every task.
 AXES = {
     "single": {"train_batch_size": ["32"], "learning_rate": ["5e-5"], "num_train_epochs": ["3"]},
@@ -52,7 +44,7 @@ class Point:
 
 @dataclasses.dataclass(frozen=True, order=True)
 class GlueRun:
-    """One fine-tuning: a task of `glue_tasks.TASKS`, settings, a seed."""
+    """One fine-tuning: a task of `glue.TASKS`, settings, a seed."""
 
     task: str
     settings: Point
@@ -74,7 +66,7 @@ class GlueResult:
         folder: where it lies.
         scores: official metrics on every dev file, as eval_results.txt names them, from -1.0 to 1.0.
         seconds: that it took.
-        table: what a table of the user's own was (`tables.Table.to_dict`); None: it is a task of GLUE.
+        table: what a table of the user's own was (`ScoreTable.to_dict`); None: it is a task of GLUE.
         one_answer: what the model answers to every dev example, so that it has learned nothing; None: it does not.
     """
 
@@ -116,7 +108,7 @@ def grid(tasks: Iterable[str], seeds: Iterable[int], batches, rates, epochs) -> 
 
 
 def find_tasks(names: Sequence[str] | None, glue_dir: str | None, tables: Iterable[str] = ()) -> list[str]:
-    """Returns the names of the tasks as in `glue_tasks.TASKS`; without `names`, all whose training examples are there.
+    """Returns the names of the tasks as in `glue.TASKS`; without `names`, all whose training examples are there.
 
     Args:
         names: those that are wanted, or None.
@@ -165,32 +157,15 @@ def training_size(task: str, glue_dir: str) -> int:
 
 
 def finished(folder: str | os.PathLike) -> GlueResult | None:
-    """Returns the result of the run in `folder`, or None where it has not ended well.
+    """Returns the result of the run in `folder`, or None where it has not ended well, as `read_finished` says."""
+    folder = pathlib.Path(folder)
 
-    A run whose files are damaged, or cannot be read, counts as one that has not ended, and the log says so: the others
-    go on.
-    """
-    try:
-        return _read_finished(pathlib.Path(folder))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        _warn_of_damage(os.fspath(folder), str(error) or type(error).__name__)
-        return None
+    def build(note, scores, one_answer):
+        run, table = GlueRun(note["task"], Point(**note["settings"]), note["seed"]), note.get("table")
+        metrics = table["metrics"] if table else glue.TASKS[run.task].metrics
+        return GlueResult(run, folder, official(scores, metrics), note["seconds"], table, one_answer)
 
-
-@functools.lru_cache(maxsize=1024)
-def _warn_of_damage(folder, problem):  # once, though runs are read after each run
-    logging.warning("The run in %s counts as not finished: its %s or scores are damaged: %s", folder, FINISHED_FILE,
-                    problem)  # fmt: skip
-
-
-def _read_finished(folder):
-    note, scores = folder / FINISHED_FILE, read_results(folder)
-    if not note.exists() or scores is None:
-        return None
-    values = json.loads(note.read_text(encoding="utf-8"))
-    run, table = GlueRun(values["task"], Point(**values["settings"]), values["seed"]), values.get("table")
-    metrics = table["metrics"] if table else glue.TASKS[run.task].metrics
-    return GlueResult(run, folder, official(scores, metrics), values["seconds"], table, only_answer_in(folder))
+    return read_finished(folder, build)
 
 
 def all_finished(output_dir: str | os.PathLike) -> list[GlueResult]:
@@ -205,11 +180,9 @@ def all_finished(output_dir: str | os.PathLike) -> list[GlueResult]:
     return sorted(filter(None, results), key=place)
 
 
-def mark_finished(folder: pathlib.Path, run: GlueRun, seconds: float, table: dict | None = None):
-    """Notes that the run ended well; `table` is as of `GlueResult`."""
-    values = {**dataclasses.asdict(run), "seconds": round(seconds, 1)} | ({"table": table} if table else {})
-    text = json_text(values, indent=2)
-    write_text(folder / FINISHED_FILE, text + "\n")
+def note_of(run: GlueRun, seconds: float, table: dict | None = None) -> dict:
+    """Returns what FINISHED_FILE says of a run, JSON values."""
+    return {**dataclasses.asdict(run), "seconds": round(seconds, 1)} | ({"table": table} if table else {})
 
 
 def official(scores: dict[str, float], metrics: Iterable[str]) -> dict[str, float]:
@@ -233,25 +206,6 @@ def best(results: Iterable[GlueResult]) -> dict[str, GlueResult]:
 
 def _rank(result):
     return result.one_answer is None, result.score
-
-
-def drop_models(output_dir: str | os.PathLike, task: str):
-    """Removes the checkpoints of all finished runs of a task but the best, which no later run can bring back."""
-    results = [result for result in all_finished(output_dir) if result.run.task == task]
-    winners = best(results)
-    for result in results:
-        if result != winners[task]:
-            subprocesses.drop_checkpoints(result.folder)
-
-
-def read_grid_manifest(output_dir: str | os.PathLike) -> dict:
-    """Returns what `check_same_grid` noted, or {}."""
-    return subprocesses.read_manifest(pathlib.Path(output_dir, _GRID_FILE))
-
-
-def check_same_grid(output_dir: str | os.PathLike, now: dict):
-    """Does what `child_runs.check_same` does, with the note of a grid."""
-    subprocesses.check_manifest(pathlib.Path(output_dir, _GRID_FILE), now, "; `compare` sets the two side by side")
 
 
 # === One run in a child process ===
@@ -289,7 +243,6 @@ def training(run: GlueRun, folder: pathlib.Path, data: dict, init_checkpoint: st
         init_checkpoint: what it starts from.
         others: further flags.
     """
-    given = {name_of_flag(flag) for flag in others}
     values = {
         **data,
         "output_dir": folder,
@@ -300,9 +253,8 @@ def training(run: GlueRun, folder: pathlib.Path, data: dict, init_checkpoint: st
         "learning_rate": f"{run.settings.learning_rate:g}",
         "num_train_epochs": f"{run.settings.num_train_epochs:g}",
         "seed": run.seed,
-        **{name: value for name, value in UNLESS_GIVEN.items() if name not in given},
     }
-    return [*command_line(values), *others]
+    return training_flags(values, others)
 
 
 def answering(task: str, folder: pathlib.Path, data_dir, others: Sequence[str]) -> list[str]:
@@ -310,8 +262,3 @@ def answering(task: str, folder: pathlib.Path, data_dir, others: Sequence[str]) 
     values = {"task_name": task, "data_dir": data_dir, "output_dir": folder, "do_predict": True}
     rest = [flag for flag in others if name_of_flag(flag).removeprefix("no") not in _NOT_IN_PREDICTION]
     return [*command_line(values), *rest]
-
-
-def execute_classifier(flags: Sequence[str], folder: pathlib.Path, claim: int) -> bool:
-    """Runs run_classifier to its end, as `subprocesses.execute_resumable` does; returns whether it ended well."""
-    return subprocesses.execute_resumable("run_classifier", flags, folder, claim)

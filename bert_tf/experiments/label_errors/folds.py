@@ -23,13 +23,9 @@ from bert_tf.utils.progress import Countdown
 # is next to nothing, and by the threshold alone a large part of the other examples would count as it. No TensorFlow.
 
 
-# === Folds ===
-# A training file in k parts, each of which models trained on the others answer: which part a row is in, and files.
-
-
 @dataclasses.dataclass(frozen=True)
 class Suspicion:
-    """What is said of n labels.
+    """The verdict on n labels.
 
     Attributes:
         thresholds: float [L], t_j.
@@ -90,6 +86,7 @@ def suspect(probabilities: np.ndarray, labels: np.ndarray) -> Suspicion:
 
 
 # === Folds ===
+# A training file in k parts, each of which models trained on the others answer: which part a row is in, and files.
 
 
 TRAIN_FILE, HELD_OUT_FILE, ANSWERS_FILE = "train.jsonl", "held_out.jsonl", "held_out.npy"
@@ -187,13 +184,13 @@ _ROUNDS = 1000
 
 
 def vectors(texts: Sequence, settings) -> np.ndarray:
-    """Returns each text's features, their mean and those of its first piece side by side, float32 [n, D].
+    """Returns each text's features, their mean and those of its first token side by side, float32 [n, D].
 
-    Of a model that reads from left to right those of its last piece stand in their place.
+    Of a model that reads from left to right those of its last token stand in their place.
 
     Args:
         texts: n texts, or pairs.
-        settings: `init_checkpoint`, `features`, `max_seq_length` and what `model_files.load` takes.
+        settings: `init_checkpoint`, `features`, `max_seq_length` and what `bert_tf.load` takes.
     """
     bert = load(settings.init_checkpoint, settings.do_lower_case, settings.bert_config_file, settings.vocab_file)
     pooling = _LEFT_TO_RIGHT if bert.config.is_decoder else _POOLING
@@ -231,7 +228,7 @@ def held_out(features: np.ndarray, texts: Sequence[str], labels: np.ndarray, fol
         means = 0
         for values, model in (
             (features, make_pipeline(StandardScaler(), LogisticRegression(C=_OF_VECTORS, max_iter=_ROUNDS))),
-            (texts, make_pipeline(_counter(len(labels)), LogisticRegression(C=_OF_WORDS, max_iter=_ROUNDS))),
+            (texts, make_pipeline(_make_vectorizer(len(labels)), LogisticRegression(C=_OF_WORDS, max_iter=_ROUNDS))),
         ):
             model.fit(values[train], labels[train])
             means = means + model.predict_log_proba(values[test]) / 2
@@ -240,7 +237,7 @@ def held_out(features: np.ndarray, texts: Sequence[str], labels: np.ndarray, fol
     return probabilities
 
 
-def _counter(n):
+def _make_vectorizer(n):
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     return TfidfVectorizer(

@@ -36,7 +36,7 @@ _ON_PAGE = 200  # rows
 
 @dataclasses.dataclass(frozen=True)
 class Findings:
-    """What is known of a training file of n examples.
+    """The likely wrong labels and near-duplicates of a training file of n examples.
 
     Attributes:
         examples: the file's.
@@ -96,11 +96,13 @@ def write_findings(directory: str, findings: Findings):
     Raises:
         OSError: one cannot be written; it is as it was before.
     """
+    pairs = zip(findings.examples.lines, findings.given, findings.probabilities, strict=True)
+    probabilities = ((line, findings.labels[given], *(f"{p:.6f}" for p in row)) for line, given, row in pairs)
     tables = {
         ERRORS_FILE: (("rank", "line", "label", "likely_label", "probability", "likely_probability",
                        "near_duplicates", "text"), _error_rows(findings)),
         DUPLICATES_FILE: (("group", "line", "label", "same_label", "text"), _duplicate_rows(findings)),
-        PROBABILITIES_FILE: (("line", "label", *findings.labels), _probability_rows(findings)),
+        PROBABILITIES_FILE: (("line", "label", *findings.labels), probabilities),
     }  # fmt: skip
     for name, (header, rows) in tables.items():
         with atomic_open(os.path.join(directory, name)) as file:
@@ -144,7 +146,7 @@ def build_label_errors_page(findings: Findings) -> str:
     columns = ("line", "group", "label", "text")
     document.table(f"Near-duplicates with several labels: {len(two):,} groups", rows, columns)
     columns = ("label", "likely", "examples", "of those with the label that count as one of the labels")
-    document.table("Labelled so, and likely another", _pairs(findings), columns)
+    document.table("Labelled so, and likely another", _count_pairs(findings), columns)
     return document.html()
 
 
@@ -163,7 +165,7 @@ def change(findings: Findings, i: int) -> str:
     )
 
 
-def _pairs(findings):
+def _count_pairs(findings):
     """Returns rows: two labels, how often the first was given where the second is likely, and of how many."""
     joint, names = findings.suspicion.joint, findings.labels
     pairs = [(joint[a, b], a, b) for a, b in zip(*np.nonzero(joint), strict=True) if a != b]
@@ -188,11 +190,6 @@ def _duplicate_rows(findings):
             yield number, findings.examples.lines[i], label, same, findings.text(i)
 
 
-def _probability_rows(findings):
-    for line, given, row in zip(findings.examples.lines, findings.given, findings.probabilities, strict=True):
-        yield (line, findings.labels[given], *(f"{value:.6f}" for value in row))
-
-
 # === Near duplicates ===
 # Texts that are nearly the same: found by MinHash (Broder 1997), and then compared. No TensorFlow.
 
@@ -215,14 +212,15 @@ def groups(texts: Sequence[str], least: float = LEAST) -> np.ndarray:
         texts: n of them.
         least: the share of windows of five characters that two texts must have in common, of those of either.
     """
-    plain = [_plain(text) for text in texts]
+    normalized = (_SPACE.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip() for text in texts)
+    plain = [short or text for short, text in zip(normalized, texts, strict=True)]
     first = {}
     for i, text in enumerate(plain):
         first.setdefault(text, i)
     places = np.array(list(first.values()), int)  # of each text that is different from those before
     leader = np.arange(len(places))
-    windows = [_windows(text) for text in first]
-    for a, b in _candidates(windows):
+    windows = [_hash_windows(text) for text in first]
+    for a, b in _find_candidates(windows):
         a, b = _find(leader, a), _find(leader, b)
         if a != b and _jaccard(windows[a], windows[b]) >= least:
             leader[max(a, b)] = min(a, b)
@@ -230,47 +228,43 @@ def groups(texts: Sequence[str], least: float = LEAST) -> np.ndarray:
     return np.array([places[_find(leader, number[text])] for text in plain], int)
 
 
-def _plain(text):
-    return _SPACE.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip() or text
-
-
-def _windows(text):
+def _hash_windows(text):
     """Returns the different windows of a text as numbers, uint64 ascending; a short text is one window."""
     points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
     width = max(1, min(_WINDOW, len(points)))
     hashed = np.zeros(max(1, len(points) - width + 1), np.uint64)
     for k in range(width if len(points) else 0):
         hashed = hashed * _PRIME + points[k : k + len(hashed)]
-    return np.unique(_mixed(hashed))
+    return np.unique(_mix_bits(hashed))
 
 
-def _mixed(x):
+def _mix_bits(x):
     """A number with its bits mixed (the end of SplitMix64), uint64."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
-def _candidates(windows) -> Iterator[tuple[int, int]]:
+def _find_candidates(windows) -> Iterator[tuple[int, int]]:
     """Yields pairs of texts that share a band of least hashes; of many that share one, each and the one before it."""
-    signatures = [_signature(windows[start : start + _CHUNK]) for start in range(0, len(windows), _CHUNK)]
+    signatures = [_compute_signatures(windows[start : start + _CHUNK]) for start in range(0, len(windows), _CHUNK)]
     signatures = np.concatenate(signatures) if signatures else np.zeros([0, _BANDS * _ROWS], np.uint64)
     for band in range(_BANDS):
         keys = np.zeros(len(signatures), np.uint64)
         for row in range(_ROWS):
-            keys = _mixed(keys * _PRIME + signatures[:, band * _ROWS + row])
+            keys = _mix_bits(keys * _PRIME + signatures[:, band * _ROWS + row])
         order = np.argsort(keys, kind="stable")
         for a, b in itertools.pairwise(order.tolist()):
             if keys[a] == keys[b]:
                 yield a, b
 
 
-def _signature(windows):
+def _compute_signatures(windows):
     """Returns uint64 [len(windows), hashes]: the least of all windows' values under each of several hashes."""
     flat = np.concatenate(windows)
     starts = np.cumsum([0, *map(len, windows)])[:-1]
-    seeds = _mixed(np.arange(1, _BANDS * _ROWS + 1, dtype=np.uint64))
-    return np.stack([np.minimum.reduceat(_mixed(flat ^ seed), starts) for seed in seeds], 1)
+    seeds = _mix_bits(np.arange(1, _BANDS * _ROWS + 1, dtype=np.uint64))
+    return np.stack([np.minimum.reduceat(_mix_bits(flat ^ seed), starts) for seed in seeds], 1)
 
 
 def _jaccard(a, b):
@@ -366,7 +360,7 @@ def start_search(
         folds: how many.
         seed: of who is in which.
         identity: what else decides the answers, JSON values.
-        anew: remove what an earlier search left there.
+        again: remove what an earlier search left there.
 
     Raises:
         ValueError: what lies there was made with something else; there is only one label, or too few examples.
@@ -379,25 +373,17 @@ def start_search(
         )
     given = np.array(tables.check_labels(examples, labels))
     folder = pathlib.Path(directory)
-    if anew:
-        _remove(folder)
+    if anew and (folder / _FILE).exists():
+        shutil.rmtree(folder / _FOLDS, ignore_errors=True)
+        (folder / _FILE).unlink()
     folder.mkdir(parents=True, exist_ok=True)
     texts = ["\n".join(folding.texts_of(examples, i)) for i in range(len(examples))]
-    made_with = {**identity, "folds": folds, "seed": seed, "examples": _digest(texts, examples.labels)}
+    content = "\0".join((*texts, *examples.labels)).encode("utf-8", "surrogatepass")
+    made_with = {**identity, "folds": folds, "seed": seed, "examples": hashlib.sha256(content).hexdigest()}
     check_manifest(folder / _FILE, made_with, ", or start over with `overwrite_output_dir`")
     _warn_of_rare(labels, given, folds)
     alike = groups(texts)
     return Search(folder, examples, labels, given, alike, folding.assign(given, alike, folds, seed))
-
-
-def _remove(folder):
-    if (folder / _FILE).exists():
-        shutil.rmtree(folder / _FOLDS, ignore_errors=True)
-        (folder / _FILE).unlink()
-
-
-def _digest(texts, labels):
-    return hashlib.sha256("\0".join((*texts, *labels)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _warn_of_rare(labels, given, folds):

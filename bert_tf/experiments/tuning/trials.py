@@ -2,9 +2,7 @@
 
 import dataclasses
 import difflib
-import functools
 import itertools
-import json
 import math
 import os
 import pathlib
@@ -12,21 +10,13 @@ import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from absl import logging
-
-from bert_tf.evaluation.metrics import higher_is_better, only_answer_in
-from bert_tf.evaluation.results import RESULTS_FILE, read_results
-from bert_tf.utils.files import read_text, write_text
-from bert_tf.utils.json_files import json_text
+from bert_tf.evaluation.metrics import higher_is_better
+from bert_tf.evaluation.results import RESULTS_FILE
+from bert_tf.experiments.runs import read_finished
 from bert_tf.utils.settings import Flag
-from bert_tf.utils.subprocesses import drop_checkpoints
 
 # === Search ===
 # What a search tries: values of flags, all combinations of them or some, drawn at random.
-
-
-# === Trials ===
-# The trials of a search: where they lie, how far they are, what they scored, and which of them go on.
 
 
 _NUMBERS = ("integer", "float")
@@ -58,7 +48,7 @@ class Axis:
 
     @property
     def size(self) -> float:
-        """How many different values there are."""
+        """The number of different values."""
         return len(self.values) or (self.high - self.low + 1 if self.whole else math.inf)
 
     def draw(self, rng: random.Random) -> str:
@@ -94,13 +84,13 @@ def parse_axes(text: str, flags: Iterable[Flag]) -> list[Axis]:
             )
         if name in {axis.name for axis in axes}:
             raise ValueError(f"`search` must name a flag once. Received {name} twice; put its values together.")
-        axes.append(_axis(_find(name, known), values))
+        axes.append(_parse_axis(_find_flag(name, known), values))
     if not axes:
         raise ValueError("`search` must name a flag and its values. Received nothing; name one.")
     return axes
 
 
-def _find(name: str, known: Mapping[str, Flag]) -> Flag:
+def _find_flag(name: str, known: Mapping[str, Flag]) -> Flag:
     if name in known and known[name].kind != "list":
         return known[name]
     if name in known:
@@ -110,7 +100,7 @@ def _find(name: str, known: Mapping[str, Flag]) -> Flag:
     raise ValueError(f"`search` must name flags that may differ from trial to trial. Received {name!r}; {remedy}")
 
 
-def _axis(flag: Flag, values: Sequence[str]) -> Axis:
+def _parse_axis(flag: Flag, values: Sequence[str]) -> Axis:
     ends = _RANGE.fullmatch(values[0]) if len(values) == 1 and flag.kind in _NUMBERS else None
     if not ends:
         return Axis(flag.name, tuple(dict.fromkeys(values)))
@@ -138,7 +128,7 @@ def combinations(axes: Sequence[Axis]) -> list[dict[str, str]]:
                 f"A `search` with a range must come with `trials`. Received a range of {axis.name} alone; say how "
                 "many are drawn."
             )
-    return [_point(axes, values) for values in itertools.product(*(axis.values for axis in axes))]
+    return [_make_point(axes, values) for values in itertools.product(*(axis.values for axis in axes))]
 
 
 def draw_trials(axes: Sequence[Axis], count: int, seed: int) -> list[dict[str, str]]:
@@ -153,18 +143,16 @@ def draw_trials(axes: Sequence[Axis], count: int, seed: int) -> list[dict[str, s
     count = min(count, math.prod(axis.size for axis in axes))
     while len(points) < count:
         values = tuple(axis.draw(rng) for axis in axes)
-        points.setdefault(values, _point(axes, values))
+        points.setdefault(values, _make_point(axes, values))
     return list(points.values())
 
 
-def _point(axes, values):
+def _make_point(axes, values):
     return dict(zip((axis.name for axis in axes), values, strict=True))
 
 
 # === Trials ===
-
-
-FINISHED_FILE = "finished.json"  # written when a trial has ended well
+# The trials of a search: where they lie, how far they are, what they scored, and which of them go on.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -219,7 +207,7 @@ class TrialResult:
 class SuccessiveHalving:
     """Successive halving (Jamieson and Talwalkar 2016, arXiv 1502.07943): cheap looks at all, dear ones at the best.
 
-    Every stage trains anew, with a schedule of its own that ends at rate 0: a run that is cut short would be judged in
+    Every stage trains again, with a schedule of its own that ends at rate 0: a run that is cut short would be judged in
     the midst of its schedule.
 
     Attributes:
@@ -240,7 +228,7 @@ class SuccessiveHalving:
 
 
 class Folder:
-    """What lies below the folder of a search.
+    """The folder of a search, with its trials and their results.
 
     Args:
         path: the folder.
@@ -274,31 +262,24 @@ class Folder:
             ValueError: it was not scored by the metric.
         """
         folder = self.of(trial, stage)
-        note, scores = folder / FINISHED_FILE, read_results(folder)
-        if not note.exists() or scores is None:
-            return None
-        if self.metric not in scores:
+
+        def build(note, scores, one_answer):
+            score, seconds = scores.get(self.metric), float(note["seconds"])
+            return TrialResult(trial, stage, folder, score, scores, seconds, one_answer)
+
+        result = read_finished(folder, build)
+        if result and result.score is None:
             raise ValueError(
                 f"`tuning_metric` must be a score of {folder / RESULTS_FILE}. Received {self.metric!r}, and there are "
-                f"{', '.join(sorted(scores))}; name one of them."
+                f"{', '.join(sorted(result.scores))}; name one of them."
             )
-        try:
-            seconds = float(json.loads(read_text(note))["seconds"])
-        except (OSError, ValueError, KeyError, TypeError) as error:  # which must not end the other trials
-            _warn_of_damage(os.fspath(note), str(error) or type(error).__name__)
-            return None
-        return TrialResult(trial, stage, folder, scores[self.metric], scores, seconds, only_answer_in(folder))
+        return result
 
     def results(self, trials: Iterable[Trial]) -> list[TrialResult]:
         """Returns what trials came to, in all stages that they have been through: by stage, then as they come."""
         trials = list(trials)
         found = [self.result(trial, stage) for stage in range(1, self.stages.count + 1) for trial in trials]
         return [result for result in found if result]
-
-    def mark_finished(self, trial: Trial, stage: int, seconds: float):
-        """Notes that a trial ended well."""
-        values = {"trial": trial.number, "stage": stage, "values": dict(trial.values), "seconds": round(seconds, 1)}
-        write_text(self.of(trial, stage) / FINISHED_FILE, json_text(values, indent=2) + "\n")
 
     def ranked(self, results: Iterable[TrialResult]) -> list[TrialResult]:
         """Returns results from the best to the worst; of equal ones the first comes first.
@@ -320,22 +301,11 @@ class Folder:
         return next(iter(self.ranked(r for r in results if r.stage == furthest)), None)
 
     def as_good(self, results: Iterable[TrialResult]) -> list[TrialResult]:
-        """Returns the results beside the best one that have its score at its stage: it is named for coming first."""
+        """Returns the results next to the best one that have its score at its stage: it is named for coming first."""
         results = list(results)
         best = self.best(results)
         equal = [r for r in results if best and r != best and (r.stage, r.score) == (best.stage, best.score)]
         return [r for r in equal if r.is_of_use == best.is_of_use]
-
-    def drop_models(self, results: Iterable[TrialResult], keep: TrialResult | None):
-        """Removes the checkpoints of finished trials but for one."""
-        for result in results:
-            if result != keep:
-                drop_checkpoints(result.folder)
-
-
-@functools.lru_cache(maxsize=1024)
-def _warn_of_damage(note, problem):  # once, though trials are read after each trial
-    logging.warning("A trial counts as not finished: its %s is damaged: %s", note, problem)
 
 
 def format_trial_numbers(trials: Iterable[Trial]) -> str:

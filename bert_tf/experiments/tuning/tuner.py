@@ -1,28 +1,19 @@
 """Runs a hyperparameter search, and writes its report."""
 
-import dataclasses
 import math
 import shlex
 import statistics
-import time
 from collections.abc import Sequence
 
-from absl import logging
-
+from bert_tf.experiments.runs import ChildRun, ChildRuns, training_flags
 from bert_tf.experiments.tuning.trials import Folder, Trial, TrialResult, format_trial_numbers
-from bert_tf.utils import subprocesses
 from bert_tf.utils.files import write_text
 from bert_tf.utils.progress import clock
 from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Page
-from bert_tf.utils.settings import command_line
-from bert_tf.utils.subprocesses import UNLESS_GIVEN, name_of_flag
+from bert_tf.utils.subprocesses import name_of_flag
 
 # === Report ===
 # What a search came to: trials.tsv and report.html.
-
-
-# === Tuner ===
-# A search is made: its trials trained one after the other, the best of each stage once more, all of them reported.
 
 
 TABLE_FILE, PAGE_FILE = "trials.tsv", "report.html"
@@ -79,7 +70,7 @@ def build_tuning_page(folder, trials, results, failed, best, command) -> str:
         "chosen by it looks better there than elsewhere: quote a score on a file that chose nothing."
     )
     equal = folder.as_good(results)
-    document.table("So far", _overview(folder, trials, results, failed, best))
+    document.table("So far", _list_overview(folder, trials, results, failed, best))
     if equal:
         tied = format_trial_numbers(result.trial for result in (best, *equal))
         document.text(f"Tied for the best: {tied}. The first is taken; {folder.metric} is the same.")
@@ -90,22 +81,20 @@ def build_tuning_page(folder, trials, results, failed, best, command) -> str:
         here = folder.ranked(result for result in results if result.stage == stage)
         if not here:
             continue
-        name = f"Stage {stage}, {_share(stages.epochs(1.0, stage))} of the epochs" if stages.count > 1 else "Trials"
+        share = stages.epochs(1.0, stage)
+        share = "all" if share == 1 else f"1/{1 / share:g}"
+        name = f"Stage {stage}, {share} of the epochs" if stages.count > 1 else "Trials"
         finite = [result for result in here if not math.isnan(result.score)]
         if len(finite) > 1:
-            document.figure(f"{name}: scores by flag", _parallel(finite, folder.metric), height=3.0)
-        document.table(name, [_line(result, best, equal) for result in here])
-    document.table("By flag", _by_flag(folder, results))
+            document.figure(f"{name}: scores by flag", _make_parallel_plot(finite, folder.metric), height=3.0)
+        document.table(name, [_describe_result(result, best, equal) for result in here])
+    document.table("By flag", _average_by_flag(folder, results))
     if failed:
         document.table("Failed", [(f"trial {t.number}", t.shown(), str(folder.of(t, stage))) for t, stage in failed])
     return document.html()
 
 
-def _share(number):
-    return "all" if number == 1 else f"1/{1 / number:g}"
-
-
-def _overview(folder, trials, results, failed, best):
+def _list_overview(folder, trials, results, failed, best):
     seconds = sum(result.seconds for result in results)
     first = [result for result in results if result.stage == 1]
     lines = [("trials", f"{len(first)} of {len(trials)}", f"{clock(seconds)} of computing")]
@@ -123,7 +112,7 @@ def _overview(folder, trials, results, failed, best):
     return lines
 
 
-def _line(result, best, equal):
+def _describe_result(result, best, equal):
     rank = "; the best" if result == best else "; as good as the best" if result in equal else ""
     remarks = clock(result.seconds) + rank
     if result.one_answer is not None:
@@ -131,7 +120,7 @@ def _line(result, best, equal):
     return f"trial {result.trial.number}", f"{result.score:.5g}", result.trial.shown(), remarks
 
 
-def _by_flag(folder, results):
+def _average_by_flag(folder, results):
     """Returns a row for each value that several trials of the first stage had, or could have had."""
     first = [result for result in results if result.stage == 1 and result.is_of_use]
     groups = {}
@@ -141,11 +130,11 @@ def _by_flag(folder, results):
     best = max if folder.higher else min
     return [
         (f"{name} {value}", f"{statistics.fmean(scores):.5g}", f"mean of {len(scores)}; best {best(scores):.5g}")
-        for (name, value), scores in sorted(groups.items(), key=lambda item: (item[0][0], _order(item[0][1])))
+        for (name, value), scores in sorted(groups.items(), key=lambda item: (item[0][0], _sort_key(item[0][1])))
     ]
 
 
-def _order(value):
+def _sort_key(value):
     """Returns what sorts values: numbers by size, before words."""
     try:
         return 0, float(value), ""
@@ -153,7 +142,7 @@ def _order(value):
         return 1, 0.0, value
 
 
-def _parallel(ranked: Sequence[TrialResult], metric: str):
+def _make_parallel_plot(ranked: Sequence[TrialResult], metric: str):
     """Returns what draws a line for each trial through its values and its score; the best one stands out.
 
     Args:
@@ -161,13 +150,13 @@ def _parallel(ranked: Sequence[TrialResult], metric: str):
         metric: what the score is.
     """
     names = [name for name, _ in ranked[0].trial.values]
-    columns = [sorted({dict(result.trial.values)[name] for result in ranked}, key=_order) for name in names]
+    columns = [sorted({dict(result.trial.values)[name] for result in ranked}, key=_sort_key) for name in names]
     scores = [result.score for result in ranked]
     low, high = min(scores), max(scores)
 
     def place(result):
         values = dict(result.trial.values)
-        places = [_place(column, values[name]) for name, column in zip(names, columns, strict=True)]
+        places = [_place_on_axis(column, values[name]) for name, column in zip(names, columns, strict=True)]
         return [*places, (result.score - low) / (high - low) if high > low else 0.5]
 
     def draw(axes):
@@ -177,7 +166,9 @@ def _parallel(ranked: Sequence[TrialResult], metric: str):
         for x, column in enumerate(columns):
             axes.axvline(x, color=PALE, linewidth=1, zorder=0)
             for value in column if len(column) <= 6 else (column[0], column[-1]):
-                axes.text(x, _place(column, value), f" {value}", fontsize=7, color=INK, verticalalignment="center")
+                axes.text(
+                    x, _place_on_axis(column, value), f" {value}", fontsize=7, color=INK, verticalalignment="center"
+                )
         axes.axvline(len(names), color=PALE, linewidth=1, zorder=0)
         for value, y in {low: 0.0 if high > low else 0.5, high: 1.0 if high > low else 0.5}.items():
             axes.text(len(names), y, f" {value:.4g}", fontsize=7, color=INK, verticalalignment="center")
@@ -189,12 +180,13 @@ def _parallel(ranked: Sequence[TrialResult], metric: str):
     return draw
 
 
-def _place(column, value):
+def _place_on_axis(column, value):
     """Returns where on its axis, from 0 to 1, a value stands: in their order, evenly."""
     return column.index(value) / (len(column) - 1) if len(column) > 1 else 0.5
 
 
 # === Tuner ===
+# A search is made: its trials trained one after the other, the best of each stage once more, all of them reported.
 
 
 # What a search sets for each trial, or leaves to the best one's command.
@@ -205,32 +197,32 @@ OURS = (
 _READ = ("train_file", "eval_file", "data_dir", "init_checkpoint", "bert_config_file", "vocab_file")
 
 
-@dataclasses.dataclass
-class Tuner:
-    """Trials below one folder. What fails is told and noted in `failed`; the rest goes on, unless all share the error.
+class Tuner(ChildRuns):
+    """Trials below one folder; a run is a trial and its stage. Where all trials share an error, the search ends.
 
-    Attributes:
+    Args:
         program: that makes each trial, as `bert-tf` knows it.
         others: its flags that all trials have alike.
         epochs: of a trial, where they are not searched.
         trials: that are wanted.
         folder: where they lie, and by what they are judged.
-        keep_all: whether the weights of all trials stay, not only those of the best.
-        claim: of `folder_lock.alone_in`.
+        keep_all, claim: as of `ChildRuns`.
     """
 
-    program: str
-    others: Sequence[str]
-    epochs: float
-    trials: Sequence[Trial]
-    folder: Folder
-    keep_all: bool
-    claim: int
+    _noun = "trials"
 
-    def __post_init__(self):
-        self.failed = []
-        self._errors = {}  # trial -> what it told, of the first ones of this command, until one ended well
-        self._one_ended_well = False
+    def __init__(
+        self,
+        program: str,
+        others: Sequence[str],
+        epochs: float,
+        trials: Sequence[Trial],
+        folder: Folder,
+        keep_all: bool,
+        claim: int,
+    ):
+        super().__init__(program, claim, keep_all)
+        self.others, self.epochs, self.trials, self.folder = others, epochs, trials, folder
 
     def run(self):
         """Makes the trials that are not finished, stage by stage, and the page after each.
@@ -241,57 +233,36 @@ class Tuner:
         """
         stages, trials = self.folder.stages, list(self.trials)
         for stage in range(1, stages.count + 1):
-            self._run_stage(stage, trials)
+            title, left_in = (f"Stage {stage} of {stages.count}: ", " in this stage") if stages.count > 1 else ("", "")
+            self.make([self._child(trial, stage) for trial in trials], title, left_in)
             done = self.folder.ranked(filter(None, (self.folder.result(trial, stage) for trial in trials)))
             best = [result.trial for result in done if not math.isnan(result.score)]
             trials = best[: stages.trials(len(self.trials), stage + 1)]
 
-    def _run_stage(self, stage, trials):
-        stages = self.folder.stages
-        left = [trial for trial in trials if not self.folder.result(trial, stage)]
-        which = f"Stage {stage} of {stages.count}: " if stages.count > 1 else ""
-        logging.info("%s%d trials, %d of them finished already.", which, len(trials), len(trials) - len(left))
-        begin = time.monotonic()
-        for place, trial in enumerate(left):
-            per_trial = (time.monotonic() - begin) / place if place else 0.0
-            more = f"; {clock(per_trial * (len(left) - place))} left{' in this stage' * bool(which)}" if place else ""
-            logging.info("%s (%d of %d)%s", trial, len(trials) - len(left) + place + 1, len(trials), more)
-            self._make(trial, stage)
-            self.report()
-            self._check_errors()
+    def _child(self, trial, stage):
+        note = {"trial": trial.number, "stage": stage, "values": dict(trial.values), "seconds": 0.0}
+        title = str(trial).replace("{", "{{").replace("}", "}}") + " ({number} of {count})"
+        return ChildRun((trial, stage), self.folder.of(trial, stage), self.flags(trial, stage), note, title)
 
-    def _make(self, trial, stage):
-        start, folder = time.monotonic(), self.folder.of(trial, stage)
-        logged = subprocesses.log_size(folder)
-        if not subprocesses.execute_resumable(self.program, self.flags(trial, stage), folder, self.claim):
-            self.failed.append((trial, stage))
-            if not self._one_ended_well:
-                self._errors[trial] = subprocesses.error_told(folder, logged)
-            return
-        self._one_ended_well = True
-        seconds = time.monotonic() - start
-        self.folder.mark_finished(trial, stage, seconds)
-        result = self.folder.result(trial, stage)
-        if result is None:  # a note that cannot be read back is none
-            self.failed.append((trial, stage))
-            return
-        logging.info("    %s = %.5g, in %s", self.folder.metric, result.score, clock(seconds))
-        if result.one_answer is not None:
-            logging.warning("    It answers %r to all examples: it has learned nothing.", result.one_answer)
+    def result(self, run):
+        return self.folder.result(*run)
+
+    def rivals(self, run):
         results = self.folder.results(self.trials)
-        if not self.keep_all:
-            self.folder.drop_models(results, self.folder.best(results))
+        return results, self.folder.best(results)
 
-    def _check_errors(self):
-        """Raises ValueError where what failed shows that the trials to come would fail alike."""
-        if self._one_ended_well or not self._errors or None in self._errors.values():
+    def format_scores(self, result):
+        return f"{self.folder.metric} = {result.score:.5g}"
+
+    def check_errors(self):
+        if self.one_succeeded or not self.errors or None in self.errors.values():
             return
-        last, told = list(self._errors.items())[-1]
-        is_same = len(self._errors) > 1 and len(set(self._errors.values())) == 1
+        (last, _), told = list(self.errors.items())[-1]
+        is_same = len(self.errors) > 1 and len(set(self.errors.values())) == 1
         if is_same or self._is_about_what_all_read(told, last):
             raise ValueError(
                 f"Trials must be able to run. Received an error that all of them share, from "
-                f"{format_trial_numbers(self._errors)}: "
+                f"{format_trial_numbers(trial for trial, _ in self.errors)}: "
                 f"{told}\nCorrect it, and give the same command again."
             )
 
@@ -308,9 +279,7 @@ class Tuner:
             epochs = stages.epochs(float(values.get("num_train_epochs", self.epochs)), stage)
             values["num_train_epochs"] = f"{epochs:g}"
             others = [flag for flag in others if name_of_flag(flag) != "num_train_epochs"]
-        given = {*map(name_of_flag, others), *values}
-        values |= {name: value for name, value in UNLESS_GIVEN.items() if name not in given}
-        return [*command_line(values), *others]
+        return training_flags(values, others)
 
     def command(self, result: TrialResult) -> str:
         """Returns the command that made a trial, or makes it again elsewhere, as one would type it."""

@@ -20,31 +20,27 @@ from bert_tf.utils.files import check_free, whole_directory
 # Text Tasks"). The names of inputs are TF Hub's here and in `encoder.py`, and nowhere else.
 
 
-# === Export ===
-# From a checkpoint of any kind to TF Hub's pair of SavedModels.
-
-
 INPUTS = {"input_ids": "input_word_ids", "input_mask": "input_mask", "segment_ids": "input_type_ids"}  # ours -> theirs
 _ASSETS = {UnigramTokenizer.KIND: "sp_model_file"}  # kind of tokenizer -> TF Hub's name of its file
 _TEXTS = (tf.TensorSpec([None], tf.string),)
 
 
 class Preprocessor(tf.Module):
-    """What `tf.saved_model.save` writes as a preprocessor.
+    """TF Hub's preprocessor of a tokenizer, for `tf.saved_model.save`.
 
         preprocessor(texts)                                  strings [n] -> the encoder's inputs, int32 [n, S]
         preprocessor.tokenize(texts)                         -> ids
         preprocessor.tokenize_with_offsets(texts)            -> [ids, starts, limits]
-        preprocessor.tokenize.get_special_tokens_dict()      -> ids of special pieces, and how many pieces there are
+        preprocessor.tokenize.get_special_tokens_dict()      -> ids of special tokens, and how many tokens there are
         preprocessor.bert_pack_inputs([a], seq_length=64)    ids -> the encoder's inputs; also [a, b]
 
     The inputs are a dict of `input_word_ids`, `input_mask` and `input_type_ids`. ids are RaggedTensors of int32
-    [n, (words), (pieces)], or [n, (pieces)] where the tokenizer has no words. starts and limits, int64 of the same
+    [n, (words), (tokens)], or [n, (tokens)] where the tokenizer has no words. starts and limits, int64 of the same
     shape, count bytes of the text, as tensorflow-text's do.
 
     Args:
         tokenizer: a `BaseTokenizer`.
-        default_seq_length: S, pieces in a row unless `bert_pack_inputs` is told another number.
+        default_seq_length: S, tokens in a row unless `bert_pack_inputs` is given another number.
     """
 
     def __init__(self, tokenizer: BaseTokenizer, default_seq_length: int = 128):
@@ -69,7 +65,7 @@ def add_vocabulary(module: tf.Module, tokenizer: BaseTokenizer):
 
 
 class _Tokenize(tf.Module):
-    """A function of texts that also knows the special pieces."""
+    """A function of texts that also knows the special tokens."""
 
     def __init__(self, function, special):
         super().__init__()
@@ -85,7 +81,7 @@ class _BertPackInputs(tf.Module):
     """Ids of one or two texts an example to the encoder's inputs.
 
     A SavedModel holds one graph for each kind of arguments: one text or two, each with its words or without. A row that
-    is too long loses pieces where tensorflow-text's RoundRobinTrimmer takes them.
+    is too long loses tokens where tensorflow-text's RoundRobinTrimmer takes them.
     """
 
     def __init__(self, tokenizer, default_seq_length):
@@ -141,7 +137,7 @@ def _with_byte_offsets(tokenizer, texts):
 
         begin, until = starts.flat_values, limits.flat_values
         limit = bytes_at(tf.maximum(until - 1, 0), ends)
-        start = tf.where(begin < until, bytes_at(begin, begins.flat_values), limit)  # a piece without extent
+        start = tf.where(begin < until, bytes_at(begin, begins.flat_values), limit)  # a token without extent
     return [ids, ids.with_flat_values(start), ids.with_flat_values(limit)]
 
 
@@ -177,7 +173,7 @@ class _Trainable(tf.Module):
 
 
 class HubEncoder(_Trainable):
-    """What `tf.saved_model.save` writes as an encoder.
+    """TF Hub's encoder with its variables, for `tf.saved_model.save`.
 
         encoder({"input_word_ids", "input_mask", "input_type_ids"}, training=False)
 
@@ -199,7 +195,11 @@ class HubEncoder(_Trainable):
     """
 
     def __init__(self, encoder: Encoder, tokenizer: BaseTokenizer, head: MaskedLMHead | None = None):
-        super().__init__("encoder", encoder.variables, lambda x, t: _with_default(_encode(encoder, x, t)), _INPUTS)
+        def encode(inputs, training):
+            outputs = _encode(encoder, inputs, training)
+            return outputs | {"default": outputs["pooled_output"]}
+
+        super().__init__("encoder", encoder.variables, encode, _INPUTS)
         self.do_lower_case = tf.Variable(tokenizer.do_lower_case, trainable=False, name="do_lower_case")
         add_vocabulary(self, tokenizer)
         if head:
@@ -215,10 +215,6 @@ def _encode(encoder, inputs, training):
     return {name: outputs[name] for name in ("pooled_output", "sequence_output", "encoder_outputs")}
 
 
-def _with_default(outputs):
-    return outputs | {"default": outputs["pooled_output"]}
-
-
 def _fill(encoder, head, inputs, training):
     outputs = _encode(encoder, inputs, training)
     table = encoder.embeddings.word_embeddings
@@ -227,6 +223,7 @@ def _fill(encoder, head, inputs, training):
 
 
 # === Export ===
+# From a checkpoint of any kind to TF Hub's pair of SavedModels.
 
 
 PREPROCESSOR, ENCODER = "preprocessor", "encoder"  # the folders of an export
@@ -242,7 +239,7 @@ def export_hub(
     Args:
         path: a checkpoint, as `bert_tf.load` takes it; of a trained model the encoder is exported.
         export_dir: a directory that is not there yet, or empty.
-        default_seq_length: pieces in a row that the preprocessor makes; None: 128, or as many as the model has
+        default_seq_length: tokens in a row that the preprocessor makes; None: 128, or as many as the model has
             positions.
 
     Raises:

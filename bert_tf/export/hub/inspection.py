@@ -1,4 +1,4 @@
-"""What a SavedModel would do, told from its graph alone: nothing of it is loaded or run."""
+"""Inspects what a SavedModel would do, from its graph alone: nothing of it is loaded or run."""
 
 import dataclasses
 import os
@@ -33,7 +33,7 @@ _RESTORES = _TF1 | {"Restore", "RestoreV2"}  # the values of variables, from the
 
 @dataclasses.dataclass(frozen=True)
 class Inspection:
-    """What was found.
+    """Findings about a SavedModel or a .keras file.
 
     Attributes:
         signatures: lines of what a server offers: name, inputs, outputs.

@@ -32,29 +32,29 @@ def symbol_of(output):
     return keras.KerasTensor(spec.shape, spec.dtype.name)
 
 
-def written(symbols) -> str:
+def structure_to_json(symbols) -> str:
     """Returns a structure of KerasTensors as JSON; the same for the same shapes and types."""
-    return json.dumps(_plain(symbols), sort_keys=True)
+    return json.dumps(_to_plain(symbols), sort_keys=True)
 
 
 def parse_structure(text: str):
     """Returns the structure that `written` wrote."""
-    return _symbols(json.loads(text))
+    return _to_symbols(json.loads(text))
 
 
-def _plain(symbols):
+def _to_plain(symbols):
     if isinstance(symbols, Mapping):
-        return {"dict": {name: _plain(value) for name, value in symbols.items()}}
+        return {"dict": {name: _to_plain(value) for name, value in symbols.items()}}
     if isinstance(symbols, (list, tuple)):
-        return {"list": [_plain(value) for value in symbols]}
+        return {"list": [_to_plain(value) for value in symbols]}
     return {"shape": list(symbols.shape), "dtype": symbols.dtype, "ragged_rank": symbols.ragged_rank}
 
 
-def _symbols(plain):
+def _to_symbols(plain):
     if "dict" in plain:
-        return {name: _symbols(value) for name, value in plain["dict"].items()}
+        return {name: _to_symbols(value) for name, value in plain["dict"].items()}
     if "list" in plain:
-        return [_symbols(value) for value in plain["list"]]
+        return [_to_symbols(value) for value in plain["list"]]
     rank = plain["ragged_rank"]
     return keras.KerasTensor(plain["shape"], plain["dtype"], ragged=rank is not None, ragged_rank=rank)
 
@@ -64,7 +64,7 @@ def _symbols(plain):
 
 
 class Variable(NamedTuple):
-    """What a SavedModel's graph says of a variable.
+    """A variable as a SavedModel's graph describes it.
 
     Attributes:
         node: where it hangs: "root.trainable_variables.0".
@@ -86,8 +86,8 @@ def described_variables(graph, part: str | None) -> list[Variable]:
     Which of them train, the root says in its list `trainable_variables`, or the `part` of it; else they do themselves.
     """
     nodes, variables = graph.object_graph_def.nodes, []
-    trains = _listed(nodes, part)
-    for node_id, place in _places(nodes).items():
+    trains = _trainable_nodes(nodes, part)
+    for node_id, place in _node_paths(nodes).items():
         if nodes[node_id].WhichOneof("kind") == "variable":
             said = nodes[node_id].variable
             shape = [dimension.size for dimension in said.shape.dim]
@@ -98,9 +98,9 @@ def described_variables(graph, part: str | None) -> list[Variable]:
     return variables
 
 
-def made(layer: str, variables: Sequence[Variable]) -> list[keras.Variable]:
+def make_variables(layer: str, variables: Sequence[Variable]) -> list[keras.Variable]:
     """Returns variables of Keras below the name of a layer, full of zeros."""
-    return [_made(layer, variable) for variable in variables]
+    return [_make_variable(layer, variable) for variable in variables]
 
 
 def load_saved_model(folder: str, variables: Sequence[Variable], values: Sequence[keras.Variable], with_values: bool):
@@ -114,7 +114,7 @@ def load_saved_model(folder: str, variables: Sequence[Variable], values: Sequenc
     return tf.__internal__.saved_model.load_partial(folder, {"root": None, **nodes}, options=options)["root"]
 
 
-def _places(nodes):
+def _node_paths(nodes):
     """Returns node -> where it hangs, the shortest way first."""
     places, open_ = {0: "root"}, [0]
     for node_id in open_:
@@ -125,7 +125,7 @@ def _places(nodes):
     return places
 
 
-def _listed(nodes, part):
+def _trainable_nodes(nodes, part):
     """Returns the nodes of the list of trainable variables; None where there is none."""
     node = nodes[0]
     for name in [*([part] if part else []), "trainable_variables"]:
@@ -136,7 +136,7 @@ def _listed(nodes, part):
     return {child.node_id for child in node.children}
 
 
-def _made(layer, variable):
+def _make_variable(layer, variable):
     *scopes, name = [part for part in variable.path.split("/") if part]
     with contextlib.ExitStack() as stack:
         for scope in (layer, *scopes):
@@ -204,7 +204,7 @@ class HubLayer(keras.layers.Layer):
         self.part, self.arguments = part, dict(arguments or {})
         self.supports_jit = False  # neither strings nor what others wrote
         self._fingerprint, self._described, self._outputs = fingerprint, tuple(described), dict(outputs)
-        self._made = made(self.name, described)
+        self._made = make_variables(self.name, described)
         self._files = self._loaded = self._function = None
         self.built = True
         # As `add_weight` would: Keras has noted which ones can be trained, and a model around this asks each of them.
@@ -234,12 +234,12 @@ class HubLayer(keras.layers.Layer):
         return self._function(inputs, **training, **self.arguments)
 
     def compute_output_spec(self, inputs, training=None):
-        key = written(inputs)
+        key = structure_to_json(inputs)
         if key not in self._outputs:
             specs = keras.tree.map_structure(tensor_spec, inputs)  # Keras would take ragged tensors for dense ones
             traced = tf.function(lambda x: self._run(x, False), autograph=False).get_concrete_function(specs)
             outputs = keras.tree.map_structure(symbol_of, traced.structured_outputs)
-            self._outputs[key] = written(outputs)
+            self._outputs[key] = structure_to_json(outputs)
         return parse_structure(self._outputs[key])
 
     def get_config(self):

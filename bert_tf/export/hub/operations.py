@@ -1,4 +1,4 @@
-"""What a graph may do that only computes: names of TensorFlow's and tensorflow-text's operations.
+"""Operations of graphs that only compute: names of TensorFlow's and tensorflow-text's operations.
 
 None of them reads or writes a file, but for a table's vocabulary, which `safety` looks at by itself; none reaches the
 network, runs Python or waits for others. What our exports, Google's published models for text and Keras's layers need

@@ -1,4 +1,4 @@
-"""What a SavedModel from somebody else's file must not do: read or write files, reach the network, run Python.
+"""Refuses SavedModels of other people that do more than compute: files, the network, Python, out-of-bounds sizes.
 
 A `.keras` file is opened without a second thought, as Keras promises that it runs nobody's code; so this is looked at
 before the graph inside is.

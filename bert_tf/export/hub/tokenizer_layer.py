@@ -111,7 +111,7 @@ class TokenizerLayer(keras.layers.Layer):
 
     Args:
         tokenizer: a `BaseTokenizer`, such as `bert_tf.load(path).tokenizer`; or the directory of a model.
-        max_seq_length: pieces in a row at most, special tokens included; what is longer is cut.
+        max_seq_length: tokens in a row at most, special tokens included; what is longer is cut.
         fixed_length: whether S is max_seq_length.
 
     Raises:
@@ -135,7 +135,7 @@ class TokenizerLayer(keras.layers.Layer):
                 "kind": tokenizer.KIND,
                 "template": dataclasses.asdict(tokenizer.template),
                 "settings": tokenizer.settings,
-                "fingerprint": _saved(tokenizer, folder).fingerprint,
+                "fingerprint": _save_files(tokenizer, folder).fingerprint,
             }
         remember(_key(self._said), tokenizer)
 
@@ -231,7 +231,7 @@ def _is_tensor(texts):
     return tf.is_tensor(texts) or isinstance(texts, keras.KerasTensor)
 
 
-def _saved(tokenizer, folder):
+def _save_files(tokenizer, folder):
     """Returns the files that the tokenizer writes into a folder."""
     tokenizer.save(folder)
     return _files_in(folder)

@@ -323,7 +323,7 @@ def format_of(output_file: str, quote_formulas: bool = True) -> Format:
 
     Args:
         output_file: the name.
-        quote_formulas: as of `csv_files.Csv`.
+        quote_formulas: as of `Csv`.
 
     Raises:
         ValueError: it tells none.

@@ -21,10 +21,10 @@ from bert_tf.serving.verification import SAVED_MODEL, find_export, open_export
 
 
 class Predictor:
-    """Answers with `id` and the signature's outputs, by their names; entities as `serving.answers` has them.
+    """Answers with `id` and the signature's outputs, by their names; entities as `serving.client.results` has them.
 
     Args:
-        exported: an `exported.ExportedModel`.
+        exported: an `ExportedModel`.
 
     Raises:
         ValueError: the model cannot be loaded.
@@ -36,13 +36,17 @@ class Predictor:
         self._outputs = self._model.signatures[exported.signature].outputs
 
     def __call__(self, rows):
-        """Returns the columns for `table_job.Rows`."""
+        """Returns the columns for `TableRows`."""
         batches = [(chosen, self._answer(rows, chosen)) for chosen in self._batches(rows.texts)]
         order = np.argsort(np.concatenate([chosen for chosen, _ in batches]), kind="stable")
-        columns = {name: _column([outputs[name] for _, outputs in batches], order, self._is_fixed(name))
-                   for name in sorted(self._outputs, key=results.output_order)}  # fmt: skip
+        definitions = self._model.signatures[self._exported.signature].definition.outputs
+        columns = {}
+        for name in sorted(self._outputs, key=results.output_order):
+            shape = definitions[name].tensor_shape
+            has_one_shape = not shape.unknown_rank and all(dim.size >= 0 for dim in shape.dim[1:])
+            columns[name] = _join_batches([outputs[name] for _, outputs in batches], order, has_one_shape)
         if {*results.ENTITIES, "entity_count"} <= set(columns):
-            padded = [_lists(columns.pop(name)) for name in results.ENTITIES]
+            padded = [_to_lists(columns.pop(name)) for name in results.ENTITIES]
             columns["entities"] = results.entities(columns.pop("entity_count").tolist(), padded)
         return {"id": rows.ids, **columns}
 
@@ -50,7 +54,8 @@ class Predictor:
         """Yields indices of rows: with lists of one length, and texts of like lengths; the longest first."""
         several = [column for column, each in zip(texts, self._exported.inputs, strict=True) if each.several]
         counts = [tuple(map(len, each)) for each in zip(*several, strict=True)] or [()] * len(texts[0])
-        lengths = [sum(map(_length, each)) for each in zip(*texts, strict=True)]
+        lengths = [sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in each)
+                   for each in zip(*texts, strict=True)]  # fmt: skip
         order = sorted(range(len(lengths)), key=lambda row: (counts[row], -lengths[row], row))
         start = 0
         while start < len(order):
@@ -61,7 +66,7 @@ class Predictor:
 
     def _answer(self, rows, chosen):
         """Returns {output: array [len(chosen), ...]}."""
-        feeds = {each.tensor: _feed([column[row] for row in chosen], each)
+        feeds = {each.tensor: _make_feed([column[row] for row in chosen], each)
                  for column, each in zip(rows.texts, self._exported.inputs, strict=True)}  # fmt: skip
         try:
             arrays = self._model.run(feeds, [output.tensor for output in self._outputs.values()])
@@ -79,17 +84,8 @@ class Predictor:
                 )
         return outputs
 
-    def _is_fixed(self, name):
-        """Returns whether every row of an output has the same shape, by the signature's word."""
-        shape = self._model.signatures[self._exported.signature].definition.outputs[name].tensor_shape
-        return not shape.unknown_rank and all(dim.size >= 0 for dim in shape.dim[1:])
 
-
-def _length(text):
-    return sum(map(len, text)) if isinstance(text, list) else len(text)
-
-
-def _feed(texts, given):
+def _make_feed(texts, given):
     """Returns strings [n], [n, 1] or [n, k], as the session takes them."""
     if given.several:
         return np.array([[each.encode() for each in text] for text in texts], object)
@@ -108,9 +104,9 @@ def _numbers_or_text(array):
     return text
 
 
-def _column(arrays, order, fixed):
+def _join_batches(arrays, order, has_one_shape):
     """Returns the rows of all batches in the table's order: an array, or a `Ragged` where rows differ in length."""
-    if fixed:
+    if has_one_shape:
         return np.concatenate(arrays)[order]
     if len({array.shape[2:] for array in arrays}) == 1:
         rows = [row for array in arrays for row in array]
@@ -120,7 +116,7 @@ def _column(arrays, order, fixed):
     return [lists[n] for n in order]
 
 
-def _lists(column):
+def _to_lists(column):
     """Returns the rows of a column as lists."""
     if isinstance(column, Ragged):
         return [results.to_nested_lists(row) for row in column.rows()]
@@ -173,7 +169,6 @@ class ExportedModel:
                 "batch_size": self.batch_size}  # fmt: skip
 
     def __call__(self):
-
         return Predictor(self)
 
 
@@ -189,13 +184,13 @@ def find_model(model: str, signature: str = "serving_default", batch_size: int =
         ValueError: there is no SavedModel, or no such signature, or it takes anything but texts.
     """
     path = find_export(model)
-    definitions = _signatures(path)
+    definitions = _read_signatures(path)
     if signature not in definitions:
         raise ValueError(
             f"`signature` must be one of those of {path}: {', '.join(sorted(definitions)) or 'there is none'}. "
             f"Received: {signature!r}; name one of them."
         )
-    return ExportedModel(path, signature, _inputs(path, signature, definitions[signature]), batch_size)
+    return ExportedModel(path, signature, _read_inputs(path, signature, definitions[signature]), batch_size)
 
 
 def match_columns(inputs: Sequence[str], columns: Sequence[str]) -> dict[str, str]:
@@ -238,7 +233,7 @@ def match_columns(inputs: Sequence[str], columns: Sequence[str]) -> dict[str, st
     return {name: found[name] for name in inputs}
 
 
-def _signatures(path):
+def _read_signatures(path):
     """Returns {name: SignatureDef}, but for those of TensorFlow's own."""
     from google.protobuf.message import DecodeError
     from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
@@ -255,9 +250,7 @@ def _signatures(path):
     return {name: each for name, each in graphs[0].signature_def.items() if not name.startswith("__")}
 
 
-def _inputs(path, name, definition):
-    import tensorflow as tf
-
+def _read_inputs(path, name, definition):
     if definition.method_name.endswith(("/classify", "/regress")):
         raise ValueError(
             f"`signature` must be one that takes texts. Received {name!r} of {path}, which takes tf.Examples; name "

@@ -42,7 +42,7 @@ class TableRows(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What is known of a table once it was read.
+    """Counts and digest of a table that was read once.
 
     Attributes:
         count: of its rows.
@@ -57,25 +57,24 @@ class Summary(NamedTuple):
     lines: tuple[int, ...]
 
 
-def _texts(value):
+def _read_texts(value):
     good = isinstance(value, list) and value and all(isinstance(each, str) for each in value)
     return list(map(without_surrogates, value)) if good else None
 
 
-def _lacks_text(value):
-    return is_missing_cell(value) or (isinstance(value, list) and any(map(is_missing_cell, value)))
-
-
-def _or_missing(kind):
+def _in_tuple_or_missing(kind):
     """Returns a kind of cell that is kept in a tuple, as (None,) where it lacks a text."""
-    return ColumnType(kind.must, lambda value: (None,) if _lacks_text(value) else _in_tuple(kind.read(value)))
+
+    def read(value):
+        if is_missing_cell(value) or (isinstance(value, list) and any(map(is_missing_cell, value))):
+            return (None,)
+        found = kind.read(value)
+        return None if found is None else (found,)
+
+    return ColumnType(kind.must, read)
 
 
-def _in_tuple(value):
-    return None if value is None else (value,)
-
-
-TEXTS = ColumnType("the texts must be a list of strings, one at least", _texts)
+TEXTS = ColumnType("the texts must be a list of strings, one at least", _read_texts)
 _ANY = ColumnType("anything may stand here", lambda value: (value,))  # in a tuple, for None says that it may not
 
 
@@ -160,7 +159,7 @@ class InputTable:
 
     def _rows(self):
         """Yields the line of each row, and [id, texts ..., what is passed on ...]; a text that is missing is None."""
-        kinds = [(Column(name, "text_column"), _or_missing(TEXTS if name in self.list_columns else TEXT))
+        kinds = [(Column(name, "text_column"), _in_tuple_or_missing(TEXTS if name in self.list_columns else TEXT))
                  for name in self.text_columns]  # fmt: skip
         kinds += [(Column(name, "keep_columns"), _ANY) for name in self.keep_columns]
         kinds += [(Column(self.id_column, "id_column"), NAME)] if self.id_column is not None else []
@@ -219,7 +218,7 @@ class PartWriter:
         """Answers for the rows of a part, writes what came, and returns how many there are."""
         answers = self._answer(rows)
         _warn_of_not_finite(number, answers)
-        columns = _beside(rows.kept, answers)
+        columns = _join_columns(rows.kept, answers)
         for name, values in columns.items():
             found = len(values.lengths) if isinstance(values, Ragged) else len(values)
             assert found == len(rows.ids), (name, found, len(rows.ids))
@@ -242,7 +241,7 @@ def _warn_of_not_finite(number, answers):
             )
 
 
-def _beside(kept, answers):
+def _join_columns(kept, answers):
     """Returns the answers with what is passed on between the ids, where there are some, and the rest."""
     twice = sorted(kept.keys() & answers.keys())
     if twice:

@@ -3,7 +3,7 @@
     rows --cut--> parts of some rows --answer--> a file for each part --join--> the output, or its shards
 
 A part is answered by itself, so its answers are the same whoever makes them: this process, one of several, or a runner
-of Apache Beam. Parts lie in a folder beside the output until all of them are there, and a run that was killed goes on
+of Apache Beam. Parts lie in a folder next to the output until all of them are there, and a run that was killed goes on
 after those that it finds.
 """
 
@@ -24,7 +24,7 @@ from bert_tf.data.tables import format_lines
 from bert_tf.inference.batch_prediction.formats import Csv, format_of
 from bert_tf.inference.batch_prediction.table import InputTable, PartWriter, TableRows, join_parts
 from bert_tf.utils import shards
-from bert_tf.utils.files import brief, is_temporary, write_text
+from bert_tf.utils.files import brief, is_temporary, read_text, write_text
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.names import number_of, word_for
 from bert_tf.utils.progress import Countdown
@@ -32,7 +32,7 @@ from bert_tf.utils.resources import cores
 from bert_tf.utils.workers import Workers
 
 # === Work folder ===
-# The folder beside an output file in which the parts of an unfinished job wait.
+# The folder next to an output file in which the parts of an unfinished job wait.
 
 
 _MANIFEST = "manifest.json"
@@ -87,7 +87,7 @@ class WorkFolder:
                     f"{self.path} must be free for the parts of this job. Received a folder that holds "
                     f"{min(strangers)} and no {_MANIFEST}; name another `output_file`."
                 )
-        elif difference := _difference(before := _read(path), self._manifest):
+        elif difference := _difference(before := json.loads(read_text(path)), self._manifest):
             if self._parts() and not self._overwrite:
                 same_rows = before.get("input_file") == self._manifest.get("input_file")
                 remedy = "give that command again" if same_rows else "bring the rows of `input_file` back"
@@ -102,7 +102,7 @@ class WorkFolder:
         write_text(path, json.dumps(self._manifest, indent=1))
 
     def _strangers(self):
-        """Returns what is there beside what a run leaves that is killed before it has a manifest."""
+        """Returns what is there next to what a run leaves that is killed before it has a manifest."""
         return [name for name in os.listdir(self.path) if not is_temporary(name, _MANIFEST)]
 
     def _parts(self):
@@ -113,11 +113,6 @@ class WorkFolder:
         names = sorted(os.listdir(self.path), key=lambda name: name == _MANIFEST)
         for name in names:
             os.remove(os.path.join(self.path, name))
-
-
-def _read(path):
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
 
 
 def _difference(there, ours, name=""):
@@ -139,7 +134,7 @@ Answer = Callable[[TableRows], Columns]
 
 
 class Maker(Protocol):
-    """Makes the function that answers, in each process anew; so it can be pickled: paths and settings, no model.
+    """Makes the function that answers, in each process again; so it can be pickled: paths and settings, no model.
 
     Attributes:
         identity: what decides the answers, such as the model and the pooling; JSON values. A run goes on with the
@@ -153,7 +148,7 @@ class Maker(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class TableJob:
-    """What is to be made of what.
+    """A batch prediction: its input, its output, and the model that answers.
 
     Attributes:
         input_file: .tsv, .csv, .jsonl or .parquet, or any other name: a text a line; .gz too.
@@ -163,11 +158,11 @@ class TableJob:
         header: whether line 1 of a .tsv or .csv file names the columns.
         list_columns: those of text_columns that hold lists of texts.
         id_column: of the rows' names; None: they are numbered from "0".
-        keep_columns: of the table, by name or index, that are written beside the answers as they are.
+        keep_columns: of the table, by name or index, that are written next to the answers as they are.
         num_shards: how many files share the rows, as evenly as can be and in order; None: one of just this name.
         rows_per_part: that are answered and written together.
         num_workers: processes.
-        overwrite: throw away what an unfinished run of another job left beside output_file.
+        overwrite: throw away what an unfinished run of another job left next to output_file.
         quote_formulas: in .csv, put an apostrophe before texts that a spreadsheet would take for a formula.
     """
 
@@ -198,7 +193,7 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
         The paths of the files written.
 
     Raises:
-        ValueError: a file is not as described, or work of another job lies beside output_file.
+        ValueError: a file is not as described, or work of another job lies next to output_file.
         OSError: something cannot be written, for example because the disk is full; the parts that are written stay.
     """
     outputs = shards.output_files([job.output_file], job.num_shards)
@@ -206,7 +201,7 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
     table = InputTable(job.input_file, job.text_columns, job.list_columns, job.id_column, job.header, job.keep_columns)
     found = table.summary()
     count = found.count
-    _tell_of_missing(table, found, form)
+    _check_missing(table, found, form)
     if len(outputs) > count:
         raise ValueError(f"`num_shards` must be {count} at most, the number of rows. Received: {job.num_shards}.")
     inputs = {"rows": count, "sha256": found.digest} | ({"kept": list(job.keep_columns)} if job.keep_columns else {})
@@ -216,7 +211,7 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
     with WorkFolder(job.output_file, manifest, job.overwrite) as folder:
         writer = PartWriter(job.maker, form, folder.path)
         if runner:
-            _pipeline()(writer, table, count, job.rows_per_part, runner, beam_options)
+            _import_beam_writer()(writer, table, count, job.rows_per_part, runner, beam_options)
         else:
             _write_parts(job, writer, table, count)
         join_parts(writer, count, job.rows_per_part, outputs)
@@ -226,7 +221,7 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
     return outputs
 
 
-def _tell_of_missing(table, found, form):
+def _check_missing(table, found, form):
     """Logs which rows have no text; raises ValueError where the format cannot say so."""
     if not found.missing:
         return
@@ -242,7 +237,7 @@ def _tell_of_missing(table, found, form):
                     *(table.path, found.missing, number_of(found.count, "row"), where))  # fmt: skip
 
 
-def _pipeline():
+def _import_beam_writer():
     try:
         from bert_tf.inference.batch_prediction.beam import write_parts
     except ModuleNotFoundError as error:

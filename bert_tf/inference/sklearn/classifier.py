@@ -198,7 +198,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
         learning_rate: the peak of Adam's rate.
         num_train_epochs: passes over the texts.
         train_batch_size: texts a step.
-        max_seq_length: longest row in pieces; what is longer is cut.
+        max_seq_length: longest row in tokens; what is longer is cut.
         warmup_proportion: share of the steps in which the rate rises.
         class_weights: how much the texts of each class weigh in the loss: None, 1 each; "balanced"; or {class: weight}.
         label_smoothing: share of the target that is spread over all classes.

@@ -7,7 +7,6 @@ import os
 import random
 from collections.abc import Iterable, Sequence
 
-import keras
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
@@ -17,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from bert_tf.checkpoints.extractor import Extractor
 from bert_tf.checkpoints.loading import load
 from bert_tf.data.tables import LabeledTexts
+from bert_tf.export.precision import dtype_policy
 from bert_tf.utils.names import PRECISIONS
 from bert_tf.utils.text_lists import text_list
 
@@ -24,21 +24,11 @@ from bert_tf.utils.text_lists import text_list
 # What a program sets once for its whole process, here for a block: precision, and the seed of new weights.
 
 
-@contextlib.contextmanager
 def precision_of(name: str):
-    """Has the layers that are made inside compute in `name`, one of `names.PRECISIONS`; weights are float32.
-
-    Raises:
-        ValueError: there is no such precision.
-    """
+    """Returns `dtype_policy` for one of `names.PRECISIONS`; raises ValueError where there is no such precision."""
     if name not in PRECISIONS:
         raise ValueError(f"`precision` must be one of {', '.join(PRECISIONS)}. Received: {name!r}; choose one.")
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(name)
-    try:
-        yield
-    finally:
-        keras.config.set_dtype_policy(before)
+    return dtype_policy(name)
 
 
 @contextlib.contextmanager
@@ -155,7 +145,7 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         layers: one of `names.LAYERS`, or indices of layers from -1, the last, down, put side by side.
         pooling: one of `names.POOLINGS`: what stands for a whole text.
         normalize: divide each vector by its length.
-        max_seq_length: longest row in pieces; what is longer is cut. None: as many as the model can take.
+        max_seq_length: longest row in tokens; what is longer is cut. None: as many as the model can take.
         precision: what the encoder computes in; vectors are float32 in any case.
 
     A fitted one pickles as its settings and the folder's path: the folder must be there where it is loaded.

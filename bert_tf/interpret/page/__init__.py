@@ -1,10 +1,129 @@
-"""The inside of a model as one page: what `bert_tf.inspect` gives, drawn in a browser that asks for nothing else.
+"""The inside of a model as one HTML file: what `bert_tf.inspect` gives, drawn in a browser that asks for nothing else.
 
     see(bert, "The cat sat on the mat.")        # in a notebook; `.page` is the file
 
-See docs/see.md.
+Style and script are files in the folder `assets`, joined with the arrays of `gathering` into one file. Each view is one
+file of plain JavaScript; `base.js` stands before them and `start.js` behind them. What a view declares is its own: its
+file stands in a block. A policy in the page lets a browser run nothing but this script and ask for nothing at all. See
+docs/see.md.
 """
 
-from bert_tf.interpret.page.page import Seen, see
+import base64
+import functools
+import hashlib
+import html
+import json
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bert_tf.interpret.page.gathering import VIEWS, PageContents, PageOptions, gather, shown_name
 
 __all__ = ["Seen", "see"]
+
+_BEFORE, _BEHIND = ("base", "parts"), ("start",)
+
+
+def build_html(found: PageContents, model: str) -> str:
+    """Returns the page as HTML.
+
+    Args:
+        found: what `gather` gave.
+        model: its name.
+    """
+    style, code = _read_asset("page.css"), script([view["name"] for view in found.facts["views"]])
+    arrays = {name: {"shape": each.shape, "parts": each.parts} for name, each in found.arrays.items()}
+    policy = (
+        f"default-src 'none'; script-src '{_digest(code)}'; style-src '{_digest(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    data = "\n".join(_embed_arrays(found))
+    facts = {"model": model, **found.facts, "arrays": arrays}
+    facts = json.dumps(facts, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    values = {
+        "policy": policy, "title": html.escape(model), "style": style, "script": code, "data": data,
+        "facts": facts.replace("<", "\\u003c"),
+    }  # fmt: skip
+    parts = _read_asset("page.html").split("@")  # text, name, text, name, ..., text
+    return "".join(values[part] if n % 2 else part for n, part in enumerate(parts))
+
+
+def script(views: list[str]) -> str:
+    """Returns the whole script of a page with these views."""
+    assert set(views) <= set(VIEWS), views
+    blocks = [f"{{\n{_read_asset(f'{name}.js')}}}\n" for name in views]
+    before, behind = ([_read_asset(f"{name}.js") for name in names] for names in (_BEFORE, _BEHIND))
+    return "".join(['"use strict";\n', *before, *blocks, *behind])
+
+
+def _embed_arrays(found) -> Iterator[str]:
+    for name, packed in found.arrays.items():
+        for n, text in enumerate(packed.texts):
+            yield f'<script type="text/plain" id="{name}-{n}">{text}</script>'
+
+
+def _digest(text):
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}"
+
+
+@functools.cache
+def _read_asset(name):
+    return (pathlib.Path(__file__).parent / "assets" / name).read_text(encoding="utf-8")
+
+
+# === Widget ===
+# The page from Python: to be kept as a file, or shown in a notebook where it stands.
+
+
+_HEIGHT = 760  # of a notebook's cell, in the browser's pixels
+
+
+class Seen:
+    """The inside of a model and a text as a page; a notebook shows it as the value of a cell.
+
+    Args:
+        page: HTML, the whole file.
+    """
+
+    def __init__(self, page: str):
+        self.page = page
+
+    def _repr_html_(self) -> str:
+        """Returns the page in a frame, where it reaches nothing of the notebook, for IPython."""
+        return (
+            f'<iframe title="The inside of a model" sandbox="allow-scripts" width="100%" height="{_HEIGHT}" '
+            f'style="border: 0" srcdoc="{html.escape(self.page)}"></iframe>'
+        )
+
+
+def see(
+    model: Any,
+    *texts: str,
+    views: Sequence[str] | None = None,
+    layers: Sequence[int] | None = None,
+    target: Any = None,
+    top_k: int = 5,
+) -> Seen:
+    """Returns the inside of a model and a text, or a pair, as a page: heads, neurons, inputs, layers, attributions.
+
+        from bert_tf.interpret.page import see
+        see(bert_tf.load("uncased_L-12_H-768_A-12"), "The cat sat on the mat.")
+
+    Args:
+        model: what `bert_tf.load` gave.
+        texts: one, or two for a pair. The tokenizer's mask in it, "[MASK]", is a blank.
+        views: which views the page has, names among `gathering.VIEWS`, each of which the model must have; None: all
+            that it has.
+        layers: whose attention is shown, from 0, negative ones from the end; None: all.
+        target: whose score is explained, as `target_of` reads it; None: the model's own answer.
+        top_k: how many tokens for a masked word.
+
+    Raises:
+        ValueError: there are no texts, or more than two; a text is longer than the model's positions; the model has no
+            such view, layer or target.
+    """
+    if not 1 <= len(texts) <= 2:
+        raise ValueError(f"There must be a text, or two for a pair. Received {len(texts)}; give one or two.")
+    if wrong := [each for each in texts if not isinstance(each, str)]:
+        raise ValueError(f"`texts` must be strings. Received: {wrong[0]!r}; give a text, or two for a pair.")
+    return Seen(build_html(gather(model, texts, PageOptions(views, layers, target, top_k)), shown_name(model.path)))

@@ -1,4 +1,4 @@
-"""What a page shows of a model and a text: facts for JSON, and arrays."""
+"""The contents of a page about a model and a text: facts for JSON, and arrays."""
 
 import base64
 import dataclasses
@@ -13,13 +13,13 @@ from absl import logging
 
 from bert_tf import inspect
 from bert_tf.interpret.rows import EncodedText
-from bert_tf.interpret.targets import SpanTarget, TokenTarget, head_of, trained_of
+from bert_tf.interpret.targets import SpanHead, TokenHead, head_of, trained_of
 
 # === Packing ===
 # Arrays as text in a page: bytes, packed by zlib, in base64; a part of its own for all that is seen at a time.
 
 
-HALF, ROOT, LINEAR = "half", "root", "linear"  # how a part's bytes become numbers; page/base.js has the same names
+HALF, ROOT, LINEAR = "half", "root", "linear"  # how a part's bytes become numbers; assets/base.js has the same names
 
 _MANY = 2_000_000  # numbers of an array from which on a byte each has to do
 _LEVELS = 255
@@ -53,29 +53,28 @@ def pack_array(values: np.ndarray, kind: str = LINEAR, bits: float = 5.0) -> Pac
     if values.size <= _MANY:
         parts = [({"kind": HALF, "scales": []}, part.astype("<f2")) for part in values]
     else:
-        parts = [_as_bytes(part.reshape(len(part), -1), kind, bits) for part in values]
+        parts, to_bytes = [], _root if kind == ROOT else _linear
+        for part in values:
+            runs = [to_bytes(run, bits) for run in part.reshape(len(part), -1)]
+            scales, data = [scale for scale, _ in runs], [data for _, data in runs]
+            parts.append(({"kind": kind, "scales": scales}, np.concatenate(data)))
     texts = [_text(data, about["kind"]) for about, data in parts]
     return Packed(list(values.shape[1:]), [about for about, _ in parts], texts)
 
 
-def _as_bytes(part, kind, bits):
-    runs = [_root(run, bits) if kind == ROOT else _linear(run, bits) for run in part]
-    return {"kind": kind, "scales": [scale for scale, _ in runs]}, np.concatenate([data for _, data in runs])
-
-
 def _root(run, bits):
     most = float(run.max())
-    levels, data = _rounded(np.sqrt(run / most) if most > 0 else run, _LEVELS, np.uint8, bits)
+    levels, data = _round_to_bits(np.sqrt(run / most) if most > 0 else run, _LEVELS, np.uint8, bits)
     return most / levels**2, data
 
 
 def _linear(run, bits):
     most = float(np.abs(run).max())
-    levels, data = _rounded(run / most if most > 0 else run, _LEVELS // 2, np.int8, bits)
+    levels, data = _round_to_bits(run / most if most > 0 else run, _LEVELS // 2, np.int8, bits)
     return most / levels, data
 
 
-def _rounded(shares, levels, dtype, bits):
+def _round_to_bits(shares, levels, dtype, bits):
     """Returns as many levels as fit into the bits, and shares of 1 as such levels."""
     data = np.rint(levels * shares).astype(dtype)
     while (over := _entropy(data.view(np.uint8)) - bits) > 0:
@@ -123,9 +122,9 @@ def target_of(model: Any, row: EncodedText, text: Any) -> Any:
     if not isinstance(text, str):
         return text
     head = head_of(model)
-    if isinstance(head, SpanTarget):
-        return _span(row.texts[-1], text)
-    if isinstance(head, TokenTarget):
+    if isinstance(head, SpanHead):
+        return _parse_span(row.texts[-1], text)
+    if isinstance(head, TokenHead):
         if not (match := _WORD.fullmatch(text)):
             raise ValueError(
                 "`target` must be the place of a word from 0, or that and a tag, such as 3:B-PER. Received: "
@@ -135,7 +134,7 @@ def target_of(model: Any, row: EncodedText, text: Any) -> Any:
     return int(text) if text.isascii() and text.isdecimal() and text not in head.labels else text
 
 
-def _span(context, text):
+def _parse_span(context, text):
     if text and text in context:
         start = context.index(text)
         return start, start + len(text)
@@ -153,19 +152,19 @@ def _span(context, text):
 VIEWS = ("heads", "model", "neurons", "inputs", "masked_words", "layers", "attribution")
 
 _OF_ATTENTION = frozenset({"heads", "model", "neurons"})
-_ROOM, _BITS = 1.3e8, 3.5  # bits for all weights together, and at least for each: 38 million in BERT-base's 512 pieces
+_ROOM, _BITS = 1.3e8, 3.5  # bits for all weights together, and at least for each: 38 million in BERT-base's 512 tokens
 _SIDE = 48  # numbers in a row of a thumbnail
 
 
 @dataclasses.dataclass(frozen=True)
 class PageOptions:
-    """What the page is to show.
+    """The views, layers and target that a page shows.
 
     Attributes:
         views: names among VIEWS, each of which the model must have; None: all that it has.
         layers: whose attention is shown, from 0, negative ones from the end; None: all.
-        target: whose score is explained, as `targets.target_of` reads it; None: the model's own answer.
-        top_k: how many pieces for a masked word.
+        target: whose score is explained, as `target_of` reads it; None: the model's own answer.
+        top_k: how many tokens for a masked word.
 
     Raises:
         ValueError: top_k is below 1.
@@ -183,7 +182,7 @@ class PageOptions:
 
 @dataclasses.dataclass
 class PageContents:
-    """What was found.
+    """Facts and arrays of a page.
 
     Attributes:
         facts: for JSON.
@@ -206,13 +205,17 @@ def gather(model: Any, texts: Sequence[str], choices: PageOptions = PageOptions(
         ValueError: a view was named that the model cannot have; there is no such view, layer or target; the text is
             longer than the model's positions.
     """
-    wanted = _wanted(choices)
+    wanted = _choose_views(choices)
     config, trained = model.config, trained_of(model)
     layers = _layers(choices.layers, config.num_hidden_layers)
     given = [texts[0]] if len(texts) == 1 else [tuple(texts)]
     [row] = inspect.layers(model, given, masks=True)
-    found = PageContents({**_of_row(row), "layers": layers, "heads": config.num_attention_heads,
-                   "all_layers": config.num_hidden_layers, "views": [], "notes": _notes(trained, row)})  # fmt: skip
+    found = PageContents(
+        {
+            **_row_facts(row), "layers": layers, "heads": config.num_attention_heads,
+            "all_layers": config.num_hidden_layers, "views": [], "notes": _list_notes(trained, row),
+        }
+    )  # fmt: skip
     if _OF_ATTENTION & set(wanted):
         _add_attention(found, model, given, layers, wanted)
     if "layers" in wanted:
@@ -231,7 +234,7 @@ def gather(model: Any, texts: Sequence[str], choices: PageOptions = PageOptions(
     return found
 
 
-def _wanted(choices):
+def _choose_views(choices):
     views = VIEWS if choices.views is None else choices.views
     views = [views] if isinstance(views, str) else views
     wrong = [name for name in views if name not in VIEWS]
@@ -266,7 +269,7 @@ def shown_name(path: str | None) -> str:
     return os.path.basename(whole if os.path.isdir(whole) else os.path.dirname(whole))
 
 
-def _notes(trained, row) -> list[str]:
+def _list_notes(trained, row) -> list[str]:
     """Returns in what the text is another one than those that the model answers for, of which the log warns too."""
     notes = []
     if not row.words:
@@ -302,7 +305,7 @@ def _try(add: Callable, model: Any, must: bool) -> str | None:
     return None
 
 
-def _of_row(row: EncodedText):
+def _row_facts(row: EncodedText):
     return {
         "texts": list(row.texts), "pieces": row.pieces, "of_text": row.of_text.tolist(),
         "segments": row.segments.tolist(), "words": [word._asdict() for word in row.words],
@@ -320,7 +323,7 @@ def _add_attention(found, model, given, layers, wanted):
         means = weights.mean(2)
         found.facts["most"] = means.argmax(-1).tolist()
         found.facts["most_share"] = np.round(means.max(-1).astype(float), 4).tolist()
-        found.arrays["thumbnails"] = pack_array(_small(weights)[np.newaxis])
+        found.arrays["thumbnails"] = pack_array(_shrink(weights)[np.newaxis])
     if "neurons" in wanted:
         found.facts["causal"] = bool(model.config.is_decoder)
         found.arrays["query"], found.arrays["key"] = pack_array(row.query[layers]), pack_array(row.key[layers])
@@ -331,7 +334,7 @@ def pack_weights(weights: np.ndarray) -> Packed:
     return pack_array(weights, ROOT, max(_BITS, _ROOM / weights.size))
 
 
-def _small(weights):
+def _shrink(weights):
     """Returns float32 [L, A, T, T]: the greatest weight of each of at most _SIDE x _SIDE fields."""
     length = weights.shape[-1]
     starts = np.unique(np.linspace(0, length, min(length, _SIDE), endpoint=False).astype(int))
@@ -360,20 +363,16 @@ def _add_masked_words(found, model, given, top_k):
     found.arrays["masked_own"] = pack_array(row.own_probabilities[np.newaxis])
 
 
-def _may_be_several(trained):
-    problem = getattr(trained and trained.task, "problem", None)
-    return bool(problem and problem.has_several_labels)
-
-
 def _add_attribution(found, model, given, row, target, trained):
     wanted = None if target is None else target_of(model, row, target)
     [why] = inspect.attributions(model, given, [wanted], masks=True)
     labels, logits = (model.labels or []), why.logits.tolist() if why.logits.ndim == 1 else []
+    problem = getattr(trained and trained.task, "problem", None)
     found.facts["attribution"] = {
         "target": why.target, "places": why.places, "chosen": target is not None, "values": why.values.tolist(),
         "word_values": why.word_values.tolist(), "score": why.score, "baseline_score": why.baseline_score,
         "gap": why.gap if np.isfinite(why.gap) else None, "steps": why.steps, "logits": logits,
         "probabilities": None if why.probabilities is None else why.probabilities.tolist(),
-        "several": _may_be_several(trained),
+        "several": bool(problem and problem.has_several_labels),
         "labels": list(labels) if len(labels) == len(logits) else list(map(str, range(len(logits)))),
     }  # fmt: skip

@@ -1,1 +1,1 @@
-"""What each layer of a frozen encoder knows: linear probes with a control task, and what each head attends to."""
+"""Linear probes of each layer of a frozen encoder with a control task, and measures of what each head attends to."""

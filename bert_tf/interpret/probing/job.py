@@ -1,4 +1,4 @@
-"""A whole probing of one model and one file: what is right by each layer, beside its control."""
+"""A whole probing of one model and one file: accuracy of each layer's probe, and of its control."""
 
 import dataclasses
 import math
@@ -45,7 +45,7 @@ class Labelled:
 
     @property
     def count(self) -> int:
-        """How many labelled words, or texts."""
+        """The number of labelled words, or texts."""
         return sum(map(len, self.types))
 
     def take(self, chosen: Sequence[int]) -> "Labelled":
@@ -74,7 +74,7 @@ class Labelled:
 
 
 def read_tagged_words(path: str, text_column: int = 0, tag_column: int | None = -1) -> Labelled:
-    """Reads words with tags of any kind, as `tasks.tagging.columns.read_columns` does; tag_column None: without."""
+    """Reads words with tags of any kind, as `tagging_columns.read_columns` does; tag_column None: without."""
     examples = read_columns(path, text_column, tag_column, None)
     texts, spans = zip(*map(text_of, examples.words), strict=True)
     return Labelled(list(texts), list(spans), examples.words, examples.tags, path)
@@ -102,10 +102,10 @@ _SHARE = 0.5  # of the free memory may be features; more go into a file
 
 
 class Features(NamedTuple):
-    """What probes learn from: n words or texts.
+    """Vectors and labels of n words or texts, from which probes learn.
 
     Attributes:
-        values: float32 [n, L + 1, H]; [:, 0] is what the first layer reads. Of a word the mean of its pieces.
+        values: float32 [n, L + 1, H]; [:, 0] is what the first layer reads. Of a word the mean of its tokens.
         types: n names, as of `Labelled`.
         labels: n.
     """
@@ -133,18 +133,18 @@ def compute(bert: Any, examples: Labelled, max_seq_length: int, folder: str) -> 
     Args:
         bert: what `bert_tf.load` gave.
         examples: with labels.
-        max_seq_length: longest row in pieces.
+        max_seq_length: longest row in tokens.
         folder: where a file without a name holds the features that memory does not.
     """
     layers = range(bert.config.num_hidden_layers + 1)
     encoder = _WithEmbeddings(bert.encoder)
     extract = Extractor(encoder, bert.tokenizer, tuple(layers), "mean", max_seq_length=max_seq_length)
-    values = _storage((examples.count, len(layers), bert.config.hidden_size), folder)
+    values = _allocate((examples.count, len(layers), bert.config.hidden_size), folder)
     place, types, labels = 0, [], []
     with Countdown("Reading with the frozen encoder", "texts", len(examples)) as countdown:
         for start in range(0, len(examples), _CHUNK):
             part = examples.take(range(start, min(start + _CHUNK, len(examples))))
-            for i, chosen, vectors in _vectors(extract, part):
+            for i, chosen, vectors in _compute_vectors(extract, part):
                 values[place : place + len(chosen)] = vectors.reshape(len(chosen), *values.shape[1:])
                 place += len(chosen)
                 types += [part.types[i][k] for k in chosen]
@@ -158,7 +158,7 @@ def compute(bert: Any, examples: Labelled, max_seq_length: int, folder: str) -> 
     return Features(values[:place], types, labels)
 
 
-def _storage(shape, folder):
+def _allocate(shape, folder):
     """Returns an array for the features: in memory, or in a file that is gone with the process."""
     size = 4 * int(np.prod(shape))
     free = min([free_memory(), *group_limits()])
@@ -169,7 +169,7 @@ def _storage(shape, folder):
         return np.memmap(file, np.float32, "w+", shape=shape)
 
 
-def _vectors(extract, examples: Labelled) -> Iterator[tuple[int, list[int], np.ndarray]]:
+def _compute_vectors(extract, examples: Labelled) -> Iterator[tuple[int, list[int], np.ndarray]]:
     """Yields (number of a text, which of its words, their features [words, D]); of a text all are its own."""
     if examples.words is None:
         for i, vector in enumerate(extract(examples.texts)):
@@ -192,10 +192,10 @@ _FEW = 2  # labels that can be told apart
 
 @dataclasses.dataclass(frozen=True)
 class ProbeOptions:
-    """How features are computed and probes trained.
+    """Settings of the features and of the training of probes.
 
     Attributes:
-        max_seq_length: longest row in pieces.
+        max_seq_length: longest row in tokens.
         seed: of the control's labels and of the order of training.
         epochs: None: as `probe.probe` chooses.
         folder: where features are kept that memory does not hold.
@@ -227,7 +227,7 @@ def run_probing(bert: Any, train: Labelled, test: Labelled, options: ProbeOption
             f"{train.path}: there must be two labels to tell apart. Received {brief(labels)}; choose another column."
         )
     seen, held = (compute(bert, each, options.max_seq_length, options.folder) for each in (train, test))
-    held = _known(held, labels, test.path)
+    held = _keep_known_labels(held, labels, test.path)
     ids = {label: i for i, label in enumerate(labels)}
     targets, held_targets = (np.array([ids[label] for label in each.labels], np.int32) for each in (seen, held))
     random, held_random = (
@@ -241,7 +241,7 @@ def run_probing(bert: Any, train: Labelled, test: Labelled, options: ProbeOption
     return _results(found, labels, counts, probe.baselines(seen.types, targets, held.types, held_targets))
 
 
-def _known(held, labels, path):
+def _keep_known_labels(held, labels, path):
     """Returns the features whose label training has: of another no probe can be right."""
     there = np.array([label in set(labels) for label in held.labels])
     if there.all():

@@ -1,4 +1,4 @@
-"""What was found, for people: lines of a log, and pages."""
+"""Results of probes and of heads as lines of a log and as pages."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -50,18 +50,18 @@ def probe_page(results: Mapping) -> str:
         ("right by each word's commonest label", percent(base["word"], 2)),
         ("words that training has seen", percent(base["seen"], 2)),
     ])  # fmt: skip
-    page.figure("Right, by layer", lambda axes: _curves(axes, results), 2.9,
+    page.figure("Right, by layer", lambda axes: _draw_curves(axes, results), 2.9,
                 "Accuracy of the probe and of its control for each layer, and for the mix")  # fmt: skip
     error = max(each["standard_error"] for each in results["layers"])
     page.text(f"The standard error of an accuracy is {100 * error:.2f} points at most.")
     rows = [(name, *(BarCell(percent(each, 2), each) for each in shares)) for name, *shares in table(results)]
     page.table("Right, as numbers", rows, ("", "probe", "control", "selectivity"))
-    page.figure("What the mix is made of", lambda axes: _weights(axes, results["mix"]["weights"]), 1.8,
+    page.figure("What the mix is made of", lambda axes: _draw_weights(axes, results["mix"]["weights"]), 1.8,
                 "The weight of each layer in the learned mix")  # fmt: skip
     return page.html()
 
 
-def _curves(axes, results):
+def _draw_curves(axes, results):
     layers, mix, base = results["layers"], results["mix"], results["baselines"]
     places = [each["layer"] for each in layers]
     for key, colour, name, mark in (("accuracy", FILL, "probe", "o"), ("control", ACCENT, "control", "s")):
@@ -74,7 +74,7 @@ def _curves(axes, results):
     axes.legend(fontsize=7, ncols=2)
 
 
-def _weights(axes, weights):
+def _draw_weights(axes, weights):
     axes.bar(range(len(weights)), [100 * each for each in weights], color=FILL)
     axes.axhline(100 / len(weights), color=PALE, linewidth=1)
     axes.set_xticks(range(len(weights)))
@@ -89,11 +89,6 @@ def format_measure(name: str, value: float) -> str:
     return f"{value:.2f}" if name in _IN_PIECES else percent(value)
 
 
-def _shade(name, value, most):
-    """A cell of a table of heads, the darker the nearer to the most; its unit stands above."""
-    return Shade(format_measure(name, value).removesuffix(" %"), 0.0 if np.isnan(value) else value / most)
-
-
 def heads_lines(measures: Mapping[str, np.ndarray]) -> Iterator[str]:
     """Yields, for each measure, the heads that have most of it."""
     for name, values in measures.items():
@@ -105,7 +100,7 @@ def heads_lines(measures: Mapping[str, np.ndarray]) -> Iterator[str]:
 
 
 def heads_page(measures: Mapping[str, np.ndarray], read: Sequence[tuple]) -> str:
-    """Returns the measures of `heads.measure` as one HTML file; `read`: rows of a table that say of what."""
+    """Returns the measures of `measure_heads` as one HTML file; `read`: rows of a table that say of what."""
     page = Page("What the heads look at")
     page.text(
         "Means over all pieces of words. Layers and heads count from 0. Shares do not sum to 100 %: the rest is on "
@@ -114,7 +109,14 @@ def heads_page(measures: Mapping[str, np.ndarray], read: Sequence[tuple]) -> str
     page.table("Read", read)
     for name, values in measures.items():
         most = max(float(np.nanmax(values)), 1e-12)
-        rows = [(f"layer {n}", *(_shade(name, each, most) for each in row)) for n, row in enumerate(values)]
+        rows = [
+            (
+                f"layer {n}",
+                *(Shade(format_measure(name, each).removesuffix(" %"), 0.0 if np.isnan(each) else each / most)
+                  for each in row),
+            )
+            for n, row in enumerate(values)
+        ]  # fmt: skip
         about = MEASURES[name] if name in _IN_PIECES else f"{MEASURES[name]}, in %"
         page.heading(name.capitalize())
         page.text(f"{about[0].upper()}{about[1:]}.")

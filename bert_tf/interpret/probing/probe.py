@@ -20,10 +20,6 @@ from bert_tf.utils.progress import Countdown
 # as well has learned words by heart (Hewitt and Liang 2019, arXiv 1909.03368).
 
 
-# === Probes ===
-# Linear probes of all layers and of a learned mix of them, trained together: each is as if it were alone.
-
-
 def control_labels(train_types: Sequence[str], types: Sequence[str], labels: np.ndarray, seed: int) -> np.ndarray:
     """Returns int32 [n]: the control's label of each of n words.
 
@@ -51,7 +47,7 @@ def baselines(train_types: Sequence[str], train: np.ndarray, types: Sequence[str
 
     Args:
         train_types, train: words and labels of training.
-        types, labels: those that are to be told.
+        types, labels: those that are to be predicted.
 
     Returns:
         majority: by the commonest label; word: by the commonest label of the word in training, or of all words, where
@@ -86,7 +82,7 @@ MEASURES = {
 
 
 def measure_heads(bert: Any, texts: Sequence[str] | Sequence[tuple[str, str]]) -> dict[str, np.ndarray]:
-    """Returns float64 [L, A] for each of MEASURES: means over all pieces of words of all texts; nan for pruned heads.
+    """Returns float64 [L, A] for each of MEASURES: means over all tokens of words of all texts; nan for pruned heads.
 
     Args:
         bert: what `bert_tf.load` gave.
@@ -110,7 +106,7 @@ def measure_heads(bert: Any, texts: Sequence[str] | Sequence[tuple[str, str]]) -
 
 
 def _sums(row: Attention, before: int) -> tuple[np.ndarray, int]:
-    """Returns float64 [measures + 1, L, A], sums over the pieces of words, and how many these are."""
+    """Returns float64 [measures + 1, L, A], sums over the tokens of words, and how many these are."""
     word, special = row.word_of_piece, row.of_text < 0
     own = np.flatnonzero(word >= 0)
     weights = row.weights[:, :, own].astype(np.float64)  # [L, A, own, S]
@@ -126,7 +122,8 @@ def _sums(row: Attention, before: int) -> tuple[np.ndarray, int]:
     return np.stack([entropy, distance, *shares, (weights * among).sum((-2, -1))]), len(own)
 
 
-# === Probe ===
+# === Probes ===
+# Linear probes of all layers and of a learned mix of them, trained together: each is as if it were alone.
 
 
 _BATCH = 64
@@ -136,7 +133,7 @@ _SMALL = 1e-6
 
 
 class Probed(NamedTuple):
-    """How often K tasks' probes are right, float64; L layers, and before them what the first layer reads.
+    """Accuracies of K tasks' probes, float64; L layers, and before them what the first layer reads.
 
     Attributes:
         layers: [K, L + 1].

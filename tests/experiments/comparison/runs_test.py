@@ -249,7 +249,7 @@ def test_scores_of_another_file_are_those_of_its_own_results(tmp_path):
     assert read_prediction_tables(str(folder))["_mismatched"].scores["pearson"] == 0.4
 
 
-def test_the_text_and_the_page(tmp_path):
+def test_lines_and_page_show_scores_and_changed_examples(tmp_path):
     one, other = classified(tmp_path / "one", "bbab"), classified(tmp_path / "other", "aabb")
     found = compare_runs(one, other, samples=200)
     text = list(comparison_lines(found, one, other, most=1))
@@ -273,7 +273,7 @@ def test_a_run_that_learned_nothing_is_named_and_not_tested(tmp_path):
     assert both[0].one_answers == ("b", "a")
 
 
-def test_the_program(tmp_path, capsys, monkeypatch):
+def test_compare_prints_and_writes_a_page(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["bert-tf"])
     one, other = classified(tmp_path / "o<n>e", "bbbb"), classified(tmp_path / "other", "aabb")
     with pytest.raises(SystemExit) as end:

@@ -58,8 +58,8 @@ def test_two_runs_that_run_glue_did_not_make(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (_RIGHT[:-1], "Received 16 and 15 examples that differ from line 17 on"),
-        ([("1", "1"), *_RIGHT[1:]], "must be about the same dev examples .*16 examples that differ from line 2 on"),
+        (_RIGHT[:-1], r"\(15 examples\) and .* \(16 examples\), which differ from example 16 on"),
+        ([("1", "1"), *_RIGHT[1:]], "must be scored on the same examples. Received .*which differ from example 1 on"),
     ],
 )
 def test_other_examples_are_not_compared(tmp_path, rows, message):
@@ -78,27 +78,20 @@ def test_a_file_may_have_more_columns_and_another_order(tmp_path):
     assert compared.comparison.difference == 0 and compared.comparison.b == 1
 
 
-def test_what_cannot_be_compared(tmp_path, grid):
+def test_grids_without_a_task_in_common_are_refused(tmp_path, grid):
     other = finish(tmp_path / "b", GlueRun("rte", ONE, 1), accuracy=1.0, answers=_RIGHT)
     with pytest.raises(ValueError, match="a task that is here too. Received .*, which has rte, and .* cola, mrpc"):
         glue_compare.compare_grids(grid, other)
-    path = other / "eval_predictions.tsv"
-    for text, message in (
-        ("id\tlabel\n0\t1\n", ":1: a file of answers must have the columns id, label, prediction"),
-        ("id\tlabel\tprediction\n0\t1\t1\n\n", ":3: a file of answers"),
-        ("id\tlabel\tprediction\n", "must hold answers. Received none"),
-    ):
-        path.write_text(text)
-        with pytest.raises(ValueError, match=message):
-            glue_compare.read_answers(path)
 
 
-def test_runs_of_several_labels_are_not_compared(tmp_path):
-    for name in ("one", "two"):
+def test_runs_of_several_labels_are_compared_as_decisions(tmp_path):
+    for name, given in (("one", "music,sport"), ("two", "music")):
         folder = tmp_path / name
         folder.mkdir()
-        write_results(str(folder), {"accuracy": 0.5, "loss": 1.0}, 9)
-        write_answers(folder / "eval_predictions.tsv", [("music,sport", "music"), ("", "sport")])
-        (folder / "task.json").write_text('{"problem": "multi_label"}', encoding="utf-8")
-    with pytest.raises(ValueError, match="must give one label, or a score, to each example. Received .*one, which"):
-        glue_compare.compare_grids(tmp_path / "one", tmp_path / "two")
+        write_results(str(folder), {"accuracy": 0.5, "f1": 0.5, "loss": 1.0}, 9)
+        write_answers(folder / "eval_predictions.tsv", [("music,sport", given), ("", "sport"), ("sport", "sport")])
+        (folder / "labels.txt").write_text("music\nsport\n")
+        (folder / "task.json").write_text('{"task": "classification", "problem": "multi_label"}', encoding="utf-8")
+    found = {each.metric: each.comparison for each in glue_compare.compare_grids(tmp_path / "one", tmp_path / "two")}
+    assert (found["eval_accuracy"].a, found["eval_accuracy"].b) == pytest.approx((5 / 6, 4 / 6))
+    assert (found["eval_f1"].a, found["eval_f1"].b) == pytest.approx((6 / 7, 2 / 3))

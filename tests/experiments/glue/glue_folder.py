@@ -2,13 +2,12 @@
 
 import pathlib
 import subprocess
-import sys
 
 from bert_tf.evaluation.results import write_results
 from bert_tf.experiments.glue import runs as glue_runs
 from bert_tf.experiments.glue.runs import GlueRun, Point
-from tests import tiny
-from tests.conftest import ROOT
+from bert_tf.experiments.runs import write_finished
+from tests import run_cases, tiny
 
 LIMIT_S = 600  # after which a grid hangs
 ONE, OTHER = Point(16, 5e-5, 2.0), Point(32, 2e-5, 3.0)
@@ -47,7 +46,7 @@ def finish(folder, run, seconds=60.0, answers=None, **scores) -> pathlib.Path:
     (path / "checkpoint").write_text("")
     if answers:
         write_answers(path / "eval_predictions.tsv", answers)
-    glue_runs.mark_finished(path, run, seconds)
+    write_finished(path, glue_runs.note_of(run, seconds))
     return path
 
 
@@ -64,7 +63,7 @@ def five_runs(folder) -> pathlib.Path:
     return folder
 
 
-def program(*arguments, **settings):
-    """Runs run_glue to its end; returns what subprocess says."""
-    return subprocess.run([sys.executable, "-m", "bert_tf", "run_glue", *arguments], cwd=ROOT, text=True,
-                          capture_output=True, check=False, timeout=LIMIT_S, **settings)  # fmt: skip
+def program(*arguments):
+    """Runs run_glue to its end; its runs are processes of their own. Returns what subprocess would say."""
+    done = run_cases.run_here("run_glue", arguments)
+    return subprocess.CompletedProcess(arguments, done["status"], done["log"], done["log"])

@@ -12,6 +12,7 @@ from bert_tf.experiments.glue import grid as glue_grid
 from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
 from bert_tf.experiments.glue.runs import GlueRun
+from bert_tf.experiments.runs import FINISHED_FILE, drop_models
 from tests.experiments.glue.glue_folder import ONE, OTHER, TASKS, finish, five_runs, program, write_glue
 
 
@@ -42,7 +43,7 @@ def test_the_paper_s_grid():
 
 
 @pytest.mark.parametrize("values", [["x"], ["0"], ["-1"], ["nan"], ["inf"], [], ["1e-5", ""]])
-def test_what_is_no_rate(values):
+def test_rates_that_are_no_positive_numbers_are_refused(values):
     with pytest.raises(ValueError, match="`learning_rate` must be numbers above 0 with commas.*Received: "):
         glue_runs.axis("learning_rate", values)
 
@@ -80,7 +81,7 @@ def test_a_run_is_finished_with_its_note_and_its_scores(tmp_path):
     result = glue_runs.finished(folder)
     assert result.run == run and result.scores == {"eval_accuracy": 0.8, "eval_f1": 0.9}
     assert result.score == pytest.approx(0.85) and result.seconds == 60
-    for name in (glue_runs.FINISHED_FILE, "eval_results.txt"):  # as a kill between the two leaves it
+    for name in (FINISHED_FILE, "eval_results.txt"):  # as a kill between the two leaves it
         kept = (folder / name).read_text()
         (folder / name).unlink()
         assert glue_runs.finished(folder) is None and glue_runs.all_finished(tmp_path) == []
@@ -94,23 +95,27 @@ def test_two_dev_files_are_one_task(tmp_path):
 
 
 def test_weights_of_all_but_the_best_go(grid):
-    glue_runs.drop_models(grid, "cola")
+    results = [result for result in glue_runs.all_finished(grid) if result.run.task == "cola"]
+    drop_models(results, glue_runs.best(results)["cola"])
     kept = sorted(str(path.parent.relative_to(grid)) for path in grid.glob("*/*/*/model.ckpt-*"))
     assert kept == [f"cola/{ONE.folder}/seed-2", f"mrpc/{ONE.folder}/seed-1"]
     assert len(list(grid.glob("*/*/*/checkpoint"))) == 2 and len(glue_runs.all_finished(grid)) == 5
 
 
-def test_one_folder_is_of_one_set_of_flags(tmp_path):
-    glue_runs.check_same_grid(tmp_path, {"flags": "--precision=float32", "glue_dir": "/a"})
-    glue_runs.check_same_grid(tmp_path, {"flags": "--precision=float32", "glue_dir": "/a"})
-    with pytest.raises(ValueError, match="Received flags: '--precision=float32' then, '' now.*another `output_dir`"):
-        glue_runs.check_same_grid(tmp_path, {"flags": "", "glue_dir": "/a"})
+def test_one_folder_is_of_one_set_of_flags(grid):
+    def begin(*others):
+        return glue_grid.Grid(str(grid), None, str(grid), others, [], False, None)
+
+    begin("--precision=float32")
+    assert begin("--precision=float32").made_with["flags"] == "--precision=float32"
+    with pytest.raises(ValueError, match="Received flags: '--precision=float32' then, '' now.*another `output_dir`; `"):
+        begin()
 
 
 # What is run.
 
 
-def test_flags_of_a_run():
+def test_a_run_gets_the_flags_of_its_point_and_those_of_all_runs():
     run, others = GlueRun("rte", ONE, 7), ["--precision=mixed_bfloat16", "--keep_checkpoints=3"]
     data = {"task_name": "rte", "data_dir": "glue/RTE"}
     flags = glue_runs.training(run, pathlib.Path("o"), data, "bert", others)
@@ -135,7 +140,7 @@ def test_what_the_grid_decides_is_not_for_the_runs(flag):
         glue_runs.check_classifier_flags(["--precision=float32", flag])
 
 
-def test_what_is_no_flag():
+def test_words_that_are_no_flags_are_refused():
     with pytest.raises(ValueError, match="every flag must be one word, --name=value. Received: 'float32'"):
         glue_runs.check_classifier_flags(["--precision", "float32"])
 
@@ -178,7 +183,7 @@ def test_errors_come_before_anything_is_made(tmp_path):
 # What they came to.
 
 
-def test_mean_and_deviation(grid):
+def test_a_setting_is_summarized_by_mean_and_deviation(grid):
     rows = glue_report.summarize_results(glue_runs.all_finished(grid))
     one, other = rows["cola"]
     assert (one.settings, one.values, other.settings) == (ONE, (0.5, 0.6), OTHER)
@@ -197,7 +202,7 @@ def test_the_average_counts_a_task_once(grid):
     assert glue_report.glue_average({}) is None
 
 
-def test_the_files(grid):
+def test_results_are_written_as_tables_and_a_page(grid):
     results = glue_runs.all_finished(grid)
     missing = {GlueRun("rte", ONE, 1): "failed", GlueRun("rte", ONE, 2): "not yet"}
     glue_report.write_glue_report(grid, results, missing, {"flags": "--precision=<b>"})
@@ -218,7 +223,7 @@ def test_the_files(grid):
     assert (grid / "report.html").read_text() == page
 
 
-def test_who_answers_what(grid):
+def test_a_diagnostic_is_answered_by_the_task_with_its_labels(grid):
     folder = grid / "glue"
     finish(grid, GlueRun("mnli", ONE, 1), accuracy=0.8, accuracy_mismatched=0.7)
     for name in ("cola", "mnli", "ax", "rte"):

@@ -11,7 +11,7 @@ ALL = ("CoLA.tsv", "SST-2.tsv", "MRPC.tsv", "STS-B.tsv", "QQP.tsv", "MNLI-m.tsv"
        "WNLI.tsv", "AX.tsv")  # fmt: skip
 
 
-def test_these_are_the_files():
+def test_a_submission_has_the_leaderboards_files():
     assert grid.FILES == ALL
 
 
@@ -47,7 +47,7 @@ def test_what_is_missing_is_named(tmp_path, caplog):
     assert "a.zip has no WNLI.tsv, AX.tsv: GLUE's server wants all files." in caplog.text
 
 
-def test_submissions_that_cannot_be(tmp_path):
+def test_malformed_submissions_are_refused(tmp_path):
     folders = _folders(tmp_path, ("AX.tsv", "AX.tsv", "QQP.tsv"))
     with pytest.raises(
         ValueError, match=r"must have one AX\.tsv\. Received .*run0/AX\.tsv and .*run1/AX\.tsv; name one"

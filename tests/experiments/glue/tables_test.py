@@ -9,6 +9,7 @@ from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
 from bert_tf.experiments.glue.grid import Grid
 from bert_tf.experiments.glue.report import read_score_tables
+from bert_tf.utils import subprocesses
 from tests.experiments.glue.glue_folder import ONE, TASKS, finish, program, write_glue
 
 
@@ -24,7 +25,7 @@ def _write(folder, **tables):
 FILES = {"train_file": "train.tsv", "eval_file": "dev.tsv"}
 
 
-def test_what_a_table_says(tmp_path):
+def test_tables_are_read_as_flags_and_metrics(tmp_path):
     pairs = {**FILES, "text_column": ["a", 1], "label_column": 2, "header": False, "problem_type": "regression"}
     path = _write(tmp_path, reviews=FILES, pairs=pairs, mine={**FILES, "metrics": ["matthews", "f1"]})
     reviews, pairs, mine = read_score_tables(path).values()
@@ -52,7 +53,7 @@ def test_what_a_table_says(tmp_path):
         ({"x": {**FILES, "metrics": ["bleu"]}}, "metrics of a table must be a list of some of .*'x': ..bleu"),
     ],
 )
-def test_what_is_no_table(tmp_path, tables, message):
+def test_malformed_tables_are_refused(tmp_path, tables, message):
     with pytest.raises(ValueError, match=message):
         read_score_tables(_write(tmp_path, **tables))
 
@@ -71,13 +72,13 @@ def _grid(folder, tables, monkeypatch):
     """Returns a grid whose runs end at once, with the same scores, and what each was told."""
     told = []
 
-    def execute(flags, run_folder, claim):
+    def execute(program, flags, run_folder, claim):
         told.append(flags)
         run_folder.mkdir(parents=True, exist_ok=True)
         write_results(str(run_folder), {"accuracy": 0.75, "f1": 0.5, "loss": 0.5}, 10)
         return True
 
-    monkeypatch.setattr(glue_runs, "execute_classifier", execute)
+    monkeypatch.setattr(subprocesses, "execute_resumable", execute)
     runs = glue_runs.grid(tables, [1, 2], [16], [5e-5], [2.0])
     return Grid(str(folder), None, str(folder), [], runs, False, None, tables), told
 

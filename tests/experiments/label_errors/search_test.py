@@ -110,7 +110,7 @@ def test_a_label_that_a_fold_did_not_see_has_no_probability(tmp_path):
         folding.answers_of(tmp_path, ["a", "b", "c"], 2)
 
 
-def test_what_is_written(tmp_path):
+def test_likely_errors_and_near_duplicates_are_written_as_tables_and_a_page(tmp_path):
     rows = [*_noisy(), ("A <b>warm</b> story, indeed a story", "good"), ("a <b>warm</b> story indeed a story", "bad")]
     found = _start(tmp_path, rows)
     findings = found.findings(found.answer_folds(_oracle([])))

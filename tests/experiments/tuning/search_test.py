@@ -34,7 +34,7 @@ def test_values_and_ranges():
         ("learning_rate=1e-5..nan", r"must be low\.\.high"),
     ],
 )
-def test_what_is_no_search(text, message):
+def test_malformed_searches_are_refused(text, message):
     with pytest.raises(ValueError, match=message):
         _parse(text)
 

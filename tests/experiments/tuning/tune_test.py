@@ -12,8 +12,8 @@ import pytest
 from bert_tf.cli import tune
 from bert_tf.cli.app import parse_flags
 from bert_tf.evaluation.results import read_results, write_results
+from bert_tf.experiments.runs import FINISHED_FILE
 from bert_tf.experiments.tuning import tuner
-from bert_tf.experiments.tuning.trials import FINISHED_FILE
 from bert_tf.utils import subprocesses
 from bert_tf.utils.settings import Settings
 from tests import tiny

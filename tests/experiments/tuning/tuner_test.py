@@ -232,7 +232,7 @@ def test_a_score_that_trials_do_not_have_ends_the_search(tmp_path, monkeypatch):
     assert children.made == ["trial-1", "trial-2", "trial-3", "trial-4"]
 
 
-def test_the_table_and_the_page(tmp_path, monkeypatch):
+def test_all_trials_are_written_as_a_table_and_a_page(tmp_path, monkeypatch):
     write = tuner_module.write_tuning_report
     Children(monkeypatch, {**SCORES, 3: None, 4: math.nan})
     tuner = _tuner(tmp_path)

@@ -69,7 +69,7 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_it_is_refused(attack, tmp_path):
+def test_graphs_out_of_proportion_are_refused(attack, tmp_path):
     change, words = ATTACKS[attack]
     folder = hostile.save(Table(), tmp_path / "hub")
     safety.check_saved_model(str(folder))

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.export.hub.export import INPUTS, HubEncoder
-from tests import scripts, tiny
+from tests import run_cases, tiny
 from tests.export.hub import models
 
 TEXTS = ["The film is göod.", "", "people see the music, a bad story of people " * 3]
@@ -35,7 +35,7 @@ def program(checkpoint, tmp_path_factory):
         "frozen": [*common, elsewhere, "--export_for=cpu"],
         "alone": [common[0], elsewhere, "--default_seq_length=8"],
     }
-    return folder, dict(zip(cases, scripts.run_programs("export", cases.values()), strict=True))
+    return folder, {name: run_cases.run_here("export", words) for name, words in cases.items()}
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_offsets_are_in_bytes(preprocessor):
     assert cut[1:] == [[b"a", "中".encode(), b"film"], []]
 
 
-def test_special_tokens(preprocessor):
+def test_special_tokens_are_known(preprocessor):
     expected = {"vocab_size": 28, "padding_id": 0, "start_of_sequence_id": 2, "end_of_segment_id": 3, "mask_id": 4}
     for part in (preprocessor.tokenize, preprocessor.tokenize_with_offsets):
         assert {name: int(value) for name, value in part.get_special_tokens_dict().items()} == expected
@@ -168,7 +168,7 @@ def test_dropout_draws_anew_in_training_alone(tokenizer, preprocessor):
     np.testing.assert_array_equal(drawn[2], drawn[3])
 
 
-def test_attributes(encoder):
+def test_attributes_are_those_of_the_api(encoder):
     assert len(encoder.variables) == len(encoder.trainable_variables) == 23
     assert encoder.variables[0].name == "bert/embeddings/word_embeddings:0"
     assert list(encoder.regularization_losses) == []
@@ -177,7 +177,7 @@ def test_attributes(encoder):
     assert len(encoder.mlm.trainable_variables) == 28
 
 
-def test_masked_words(encoder, checkpoint, preprocessor):
+def test_the_mlm_head_gives_the_logits_of_masked_positions(encoder, checkpoint, preprocessor):
     inputs = preprocessor(tf.constant(TEXTS))
     positions = tf.constant([[1, 3], [0, 0], [5, 0]])
     outputs = encoder.mlm({**inputs, "masked_lm_positions": positions})

@@ -72,7 +72,7 @@ def served(tmp_path):
     return tmp_path / "served"
 
 
-def test_signatures(served):
+def test_signatures_are_listed_with_their_tensors(served):
     found = _one(served)
     assert found.signatures == ["serving_default: x float [?, 3] -> y float [?, 3]"] and not found.faults
     assert found.layers == [] and "RestoreV2" not in found.operations, "what loads the weights is TensorFlow's"
@@ -213,7 +213,7 @@ def test_a_part_that_says_it_is_too_large_is_not_unpacked(tmp_path, monkeypatch)
         inspect_model(str(path))
 
 
-def test_the_command(tmp_path, capsys):
+def test_verify_inspect_prints_the_findings(tmp_path, capsys):
     target = tmp_path / "written"
     hostile.save(hostile.writes(target), tmp_path / "bad" / "1")
     hostile.save(models.LookAlike(), tmp_path / "good" / "1")

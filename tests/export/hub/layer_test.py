@@ -55,7 +55,7 @@ def test_outputs_are_those_of_the_saved_model(folder):
         np.testing.assert_array_equal(given["pooled_output"], outputs["pooled_output"])
 
 
-def test_symbolic_shapes(folder):
+def test_symbolic_shapes_are_those_of_the_outputs(folder):
     outputs = HubLayer(folder)({"input_word_ids": keras.Input((7,), dtype="int32")})
     assert outputs["sequence_output"].shape == (None, 7, 3) and outputs["pooled_output"].shape == (None, 3)
 
@@ -170,7 +170,7 @@ def test_without_its_files_it_says_where_they_are(folder, tmp_path):
         layer.save_assets(str(tmp_path))
 
 
-def test_parts(folder):
+def test_parts_of_a_saved_model_are_layers_too(folder):
     layer = HubLayer(folder, part="mlm")
     loaded = tf.saved_model.load(str(folder))
     inputs = {"input_word_ids": tf.constant(IDS)}

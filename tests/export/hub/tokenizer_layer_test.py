@@ -25,7 +25,7 @@ def tokenizer():
     return Tokenizer(tiny.VOCAB)
 
 
-def test_rows(tokenizer):
+def test_texts_and_pairs_become_the_encoders_inputs(tokenizer):
     layer = TokenizerLayer(tokenizer, 6)
     ours = tokenizer.pad(tokenizer.pack(tokenizer.tokenize(TEXTS), max_seq_length=6))
     for name, value in layer(tf.constant(TEXTS)).items():
@@ -55,7 +55,7 @@ def test_rows(tokenizer):
         ({"text": ["a"]}, r"Received a dict of text; choose one of them"),
     ],
 )
-def test_what_are_no_texts(tokenizer, texts, told):
+def test_inputs_that_are_no_texts_are_refused(tokenizer, texts, told):
     with pytest.raises(ValueError, match=told):
         TokenizerLayer(tokenizer)(texts)
 

@@ -9,8 +9,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.inference.batch_prediction.prediction import find_model
-from tests import processes
-from tests.scripts import Cases
+from tests import processes, run_cases
 from tests.serving import models
 
 
@@ -76,19 +75,18 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def predict(home):
-    """Runs the program in a process of its own; returns the rows that it writes, and what it says."""
+    """Runs the program; returns the rows that it writes, and what it says."""
     output = home / "out.jsonl"
 
     def run(name, **flags):
         output.unlink(missing_ok=True)
         arguments = [f"--{flag}={value}" for flag, value in flags.items()]
-        done = program.run([f"--input_file={home / name}", f"--output_file={output}", *arguments])
+        done = run_cases.run_here("predict", [f"--input_file={home / name}", f"--output_file={output}", *arguments])
         rows = [json.loads(line) for line in output.read_text("utf-8").splitlines()] if output.exists() else []
         assert (done["status"] == 0) == bool(rows) and "Traceback" not in done["log"], done["log"]
         return rows, done["log"]
 
-    with Cases("predict") as program:
-        yield run
+    return run
 
 
 def test_the_newest_version_answers_line_by_line(home, predict):
@@ -174,7 +172,7 @@ def test_outputs_of_unequal_lengths(home, predict):
     assert [len(row["entities"]) for row in rows] == [3, 0, 1, 5]
 
 
-def test_what_is_refused(home, predict):
+def test_bad_models_signatures_and_columns_are_refused(home, predict):
     (home / "torn").mkdir(exist_ok=True)
     (home / "torn" / "saved_model.pb").write_bytes(b"torn")
     (home / "empty").mkdir(exist_ok=True)

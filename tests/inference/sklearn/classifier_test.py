@@ -146,7 +146,7 @@ def test_ctrl_c_ends_the_fit_alone(folder, monkeypatch):
         ({"precision": "half"}, ["a", "b"], [0, 1], "`precision` must be one of"),
     ],
 )
-def test_what_cannot_be(folder, options, texts, labels, message):
+def test_bad_texts_labels_and_parameters_are_refused(folder, options, texts, labels, message):
     with pytest.raises(ValueError, match=message):
         BertClassifier(folder, **{"max_seq_length": 16, **options}).fit(texts, labels)
 

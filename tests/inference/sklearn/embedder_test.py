@@ -62,7 +62,7 @@ def test_a_search_over_a_pipeline(folder):
         ({"model": "nowhere"}, ["film"], "nowhere"),
     ],
 )
-def test_what_cannot_be(folder, options, texts, message):
+def test_bad_texts_and_parameters_are_refused(folder, options, texts, message):
     with pytest.raises(ValueError, match=message):
         bert_tf.sklearn.BertEmbedder(**{"model": folder, **options}).fit(texts)
 

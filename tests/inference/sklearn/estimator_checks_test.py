@@ -75,12 +75,12 @@ def test_of_texts_little_is_asked(folder):
 
 
 @pytest.mark.slow
-def test_the_embedder(folder):
+def test_the_embedder_passes_scikit_learns_checks(folder):
     faults, passed = results(NumberEmbedder(folder))
     assert not faults and passed > 40, faults
 
 
 @pytest.mark.slow
-def test_the_classifier(folder):
+def test_the_classifier_passes_scikit_learns_checks(folder):
     faults, passed = results(NumberClassifier(folder, max_seq_length=32, learning_rate=3e-3, num_train_epochs=6))
     assert not faults and passed > 40, faults

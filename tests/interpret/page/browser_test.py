@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bert_tf import inspect
+from bert_tf.interpret.page import build_html
 from bert_tf.interpret.page.gathering import VIEWS, PageOptions, gather, pack_array, pack_weights
-from bert_tf.interpret.page.page import build_html
 from tests import tiny
 from tests.interpret.models import with_words
 from tests.interpret.page.models import PAIR, with_all_heads

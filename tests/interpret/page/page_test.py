@@ -16,18 +16,25 @@ from bert_tf import inspect
 from bert_tf.checkpoints.loading import save_description
 from bert_tf.checkpoints.tf1 import write_tf1
 from bert_tf.cli.see import SEE
-from bert_tf.interpret.page import gathering, see
+from bert_tf.interpret import attribution
+from bert_tf.interpret.page import build_html, gathering, see
 from bert_tf.interpret.page.gathering import VIEWS, PageOptions, gather, target_of
-from bert_tf.interpret.page.page import build_html
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.registry import save_task
 from bert_tf.tokenization.wordpiece import Tokenizer
-from tests import tiny
+from tests import run_cases, tiny
 from tests.interpret.models import with_words
 from tests.interpret.page.models import PAIR, unpack, weights_of, with_all_heads
-from tests.scripts import run_programs
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_steps():
+    """Takes 32 steps for every attribution: how near they come is tested elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(attribution, "_MOST", attribution._FIRST)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -233,7 +240,7 @@ def test_targets_as_words(bert):
         target_of(reader, row, "dogs")
 
 
-def test_the_program(tmp_path):
+def test_see_writes_a_page_or_says_what_is_wrong(tmp_path):
     model, page = tiny.checkpoint(tmp_path / "model"), tmp_path / "page.html"
     start, end = [f"--model={model}", "a film"], [f"--output={page}"]
     wrong = {
@@ -244,7 +251,9 @@ def test_the_program(tmp_path):
         "--top_k=3 --views=heads": r"--top_k must come with the view masked_words",
     }
     cases = [[*start, *(word.split() if word[0] == "-" else [word]), *end] for word in wrong]
-    *refused, three, done = run_programs("see", [*cases, [*start, "b", "c", *end], [*start, *end]])
+    *refused, three, done = (
+        run_cases.run_here("see", words) for words in [*cases, [*start, "b", "c", *end], [*start, *end]]
+    )
     assert three["status"] == 1 and "There must be a text, or two for a pair. Received 3" in three["log"]
     for each, message in zip(refused, wrong.values(), strict=True):
         assert each["status"] == 1 and re.search(message, each["log"]), each["log"]

@@ -9,9 +9,8 @@ from bert_tf.interpret.probing import probe
 from bert_tf.interpret.probing.job import Labelled, compute, read_labelled_texts, read_tagged_words
 from bert_tf.interpret.probing.probe import baselines, control_labels, train_probe
 from bert_tf.interpret.weights import Attention
-from tests import tiny
+from tests import run_cases, tiny
 from tests.interpret.models import with_words
-from tests.scripts import run_programs
 
 SENTENCES = [("the film is good .", "D N V A ."), ("a bad story is dull", "D A N V A"), ("people see music", "N V N")]
 
@@ -68,7 +67,7 @@ def test_features_are_means_of_a_words_pieces_in_all_layers(bert):
     assert cut.types == ["films"]
 
 
-def test_reading(tmp_path):
+def test_words_and_texts_are_read_with_their_labels(tmp_path):
     words = read_tagged_words(_columns(tmp_path / "pos.txt", 1), tag_column=2)
     assert words.labels[0] == ["D", "N", "V", "A", "."] and words.count == 13 and words.words[2][1] == (7, 10)
     some = words.draw(5, seed=0)
@@ -105,7 +104,7 @@ def test_heads_are_measured_as_they_look(bert, monkeypatch):
     np.testing.assert_allclose(found["distance"][2:], [2 / 3, 8 / 9], atol=1e-6)
 
 
-def test_the_program(tmp_path):
+def test_probe_writes_results_and_pages(tmp_path):
     tiny.checkpoint(tmp_path / "model")
     _columns(tmp_path / "pos.txt")
     _columns(tmp_path / "dev.txt", 2)
@@ -121,7 +120,7 @@ def test_the_program(tmp_path):
         "a name": [*model, *words, "--text_column=word"],
         "heads of labels": [*model, *words, "--heads"],
     }
-    done = dict(zip(cases, run_programs("probe", cases.values()), strict=True))
+    done = {name: run_cases.run_here("probe", words) for name, words in cases.items()}
     assert [done[name]["status"] for name in ("words", "heads")] == [0, 0], done
     found = json.loads((tmp_path / "out" / "probe.json").read_text(encoding="utf-8"))
     assert found["examples"] == {"train": 156, "eval": 26} and found["labels"] == [".", "A", "D", "N", "V"]
@@ -144,7 +143,7 @@ def test_the_program(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_program_on_texts(tmp_path):
+def test_probe_reads_texts_and_pairs(tmp_path):
     tiny.checkpoint(tmp_path / "model")
     rows = [(text, text[::-1], label) for text, label in tiny.texts(30)]
     tiny.write_tsv(tmp_path / "texts.tsv", [row[::2] for row in rows])
@@ -156,7 +155,7 @@ def test_the_program_on_texts(tmp_path):
     }
     for name, more in cases.items():
         words = [*common, f"--train_file={tmp_path}/{name}.tsv", f"--output_dir={tmp_path}/{name}", *more]
-        (done,) = run_programs("probe", [words])
+        done = run_cases.run_here("probe", words)
         assert done["status"] == 0, done["log"]
         found = json.loads((tmp_path / name / "probe.json").read_text(encoding="utf-8"))
         assert found["examples"] == {"train": 24, "eval": 6} and found["unit"] == "text"

@@ -1,0 +1,37 @@
+"""Keras's dtype policy for a block, and a task's model built and filled from a checkpoint under it."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+
+from bert_tf.checkpoints import convert, heads
+
+
+@contextlib.contextmanager
+def dtype_policy(name: str) -> Iterator[None]:
+    """Has the layers that are made inside hold weights and compute as Keras's policy of that name says."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(name)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
+def build_with_weights(task: Any, checkpoint: Any, dtype: str = "float32") -> tuple[keras.Model, Any]:
+    """Returns a task's model with a checkpoint's weights, and the report of `convert.assign_weights`.
+
+    Args:
+        task: with `build_model` and a configuration, as of `tasks/base.py`.
+        checkpoint: opened.
+        dtype: of weights and computation.
+
+    Raises:
+        ValueError: the weights are not those of the task's configuration.
+    """
+    convert.check_shapes(checkpoint, task.config)
+    with dtype_policy(dtype):
+        model = task.build_model()
+    return model, convert.assign_weights(checkpoint, model.variables, excuse=heads.unused(task))
