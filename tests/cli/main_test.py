@@ -155,7 +155,7 @@ def start_program(statement, environment=None, path=ROOT):
         f"    {statement}\n"
         "program = types.SimpleNamespace(__doc__='It is mine.', FLAGS=(), main=of_mine)\n"
         "main.importlib.import_module = lambda name: program\n"
-        "main.start('split', [])\n"
+        "main.start_program('split', [])\n"
     )
     return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, env=environment)
 

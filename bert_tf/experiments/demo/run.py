@@ -18,7 +18,7 @@ from typing import Any
 import bert_tf
 from bert_tf.experiments.demo import data
 from bert_tf.utils import resources
-from bert_tf.utils.files import write_text
+from bert_tf.utils.files import sha256, write_text
 from bert_tf.utils.progress import clock
 from bert_tf.utils.settings import command_line
 from bert_tf.utils.subprocesses import display_path, execute_command
@@ -270,7 +270,7 @@ def _collect_inputs(run):
         "command": run.training_command()[1:],
         "weights": _read_stamp(run.weights),
         "data": _read_stamp(run.data),
-        "code": {str(path.relative_to(_PACKAGE)): data.sha256(path) for path in sorted(code)},
+        "code": {str(path.relative_to(_PACKAGE)): sha256(path) for path in sorted(code)},
     }
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
 from bert_tf.models.pretraining_heads import MaskedLMHead, NextSentenceHead, ReplacedTokenHead, build_in_cls
 from bert_tf.models.recurrent import GATES, BiLSTMHead
+from bert_tf.utils.files import sha256
 
 # === Samples ===
 # Texts that hold every kind of token that a tokenizer has, by which two tokenizers are told apart.
@@ -264,7 +264,7 @@ def prove(directory: str, model: ModelArrays, written: Written, given_up: tuple[
     arrays = {path: checkpoint.get(path) for path in checkpoint.names}
     after = run_model(description.config, arrays, description.tokenizer, text)
     differences = _differences(before, after, allowed=bool(given_up))
-    hashes = {name: _sha256(os.path.join(directory, name)) for name in written.weights}
+    hashes = {name: sha256(os.path.join(directory, name)) for name in written.weights}
     unknown = int((before["input_ids"] == model.tokenizer.unk_id).sum())
     return {"matched": len(held), "not_held": written.not_held, "settings": settings, "text": text, "unknown": unknown,
             "differences": differences, "hashes": hashes, "remarks": written.remarks}  # fmt: skip
@@ -328,8 +328,3 @@ def _failure(why):
         f"What was converted must be, read again, what it was before. Received a difference: {why}; nothing was kept. "
         "Take another format, or report this."
     )
-
-
-def _sha256(path):
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
