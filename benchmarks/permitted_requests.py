@@ -76,7 +76,7 @@ def export_model(name: str, folder: pathlib.Path) -> pathlib.Path:
 
     from bert_tf.checkpoints import tf1
     from bert_tf.checkpoints.loading import save_description
-    from bert_tf.export.form import Form
+    from bert_tf.export.form import ExportOptions
     from bert_tf.export.trained import export_trained
     from bert_tf.models.config import EncoderConfig
     from bert_tf.tasks.base import TrainedTask
@@ -93,7 +93,9 @@ def export_model(name: str, folder: pathlib.Path) -> pathlib.Path:
     save_task(folder, TrainedTask(task, ("text",), _POSITIONS))
     keras.utils.set_random_seed(0)
     tf1.write_tf1(str(folder / "model.ckpt-1"), task.build_model().variables)
-    return pathlib.Path(export_trained(str(folder), form=Form(explanations=("attention", "attributions")))).parent
+    return pathlib.Path(
+        export_trained(str(folder), form=ExportOptions(explanations=("attention", "attributions")))
+    ).parent
 
 
 def kinds(layers: int) -> list[Kind]:
@@ -105,8 +107,11 @@ def kinds(layers: int) -> list[Kind]:
     return [
         Kind("{} texts of one byte", lambda n: predict(text=np.array([b"."] * n, object)), rows),
         Kind("{} texts of 510 bytes", lambda n: predict(text=np.array([_ROW.encode()] * n, object)), rows),
-        Kind(f"{{}} texts of {text_bytes / 2**20:g} MiB", lambda n: predict(text=np.array([b"." * text_bytes] * n,
-             object)), all_bytes // text_bytes),  # fmt: skip
+        Kind(
+            f"{{}} texts of {text_bytes / 2**20:g} MiB",
+            lambda n: predict(text=np.array([b"." * text_bytes] * n, object)),
+            all_bytes // text_bytes,
+        ),  # fmt: skip
         Kind("`ids` [{}, 512]", lambda n: predict("ids", **ids(n, _POSITIONS)), rows),
         Kind("`ids` [1, {}]", lambda n: predict("ids", **ids(1, n)), _LIMIT["max_tensor_elements"]),
         Kind("Classify, {} examples of 510 bytes", examples, rows, "Classify"),
@@ -114,11 +119,23 @@ def kinds(layers: int) -> list[Kind]:
         Kind("`attributions`, {} texts", lambda n: explain(n, 0), rows),
         Kind("JSON, `ids` [{}, 512]", json_ids, rows, ""),
         Kind("JSON of 64 MiB in small values (refused)", lambda n: small_values(body_bytes), 1, "", (), False),
-        Kind("gzip that unpacks to 64 MiB (refused)", lambda n: packed(small_values(_LIMIT["max_inflated_bytes"])), 1,
-             "", gzip, False),  # fmt: skip
+        Kind(
+            "gzip that unpacks to 64 MiB (refused)",
+            lambda n: packed(small_values(_LIMIT["max_inflated_bytes"])),
+            1,
+            "",
+            gzip,
+            False,
+        ),  # fmt: skip
         Kind("gzip of 8 MiB of empty members (refused)", lambda n: packed(b"") * (2**23 // 20), 1, "", gzip, False),
-        Kind("gRPC message of 63 MiB (refused)", lambda n: predict(text=np.array([b"." * (63 * 2**20)], object)), 1,
-             "Predict", (), False),  # fmt: skip
+        Kind(
+            "gRPC message of 63 MiB (refused)",
+            lambda n: predict(text=np.array([b"." * (63 * 2**20)], object)),
+            1,
+            "Predict",
+            (),
+            False,
+        ),  # fmt: skip
     ]
 
 

@@ -498,3 +498,20 @@ def _adam_config(settings, optimizer):
             )
         del values["bias_correction"]
     return AdamConfig(**values)
+
+
+def make_export_options(settings: Settings):
+    """Returns the `ExportOptions` that the flags describe.
+
+    Raises:
+        ValueError: the options contradict each other, or there are examples to set ranges by where none are taken.
+    """
+    from bert_tf.export.form import ExportOptions
+
+    form = ExportOptions(settings.export_dtype, settings.export_for, tuple(settings.get("export_explanations") or ()))
+    if settings.get("calibration_file") is not None and not form.takes_ranges:
+        raise ValueError(
+            "`calibration_file` must come with `export_dtype=int8` and `export_for=cpu`, whose ranges its texts "
+            f"set. Received `export_dtype={form.dtype}` and `export_for={form.export_for}`; leave it out."
+        )
+    return form

@@ -35,12 +35,12 @@ def main(settings):
         return _export_hub(settings)
     if "default_seq_length" in settings.given:
         raise ValueError("--default_seq_length must come with --hub. Received it without.")
+    from bert_tf.cli.common_flags import make_export_options
     from bert_tf.cli.reporting import tell_next_of_export
-    from bert_tf.export.form import Form
     from bert_tf.export.trained import export_trained
 
     calibration = settings.calibration_file
-    export_trained(settings.model, settings.export_dir, Form.of(settings), calibration=calibration)
+    export_trained(settings.model, settings.export_dir, make_export_options(settings), calibration=calibration)
     tell_next_of_export(settings)
 
 

@@ -17,14 +17,15 @@ TAKES_TEXTS = True
 
 def main(settings, texts):
     """Prints an answer for each [MASK], or exports the model."""
-    from bert_tf.export.form import DEFAULT, Form
+    from bert_tf.cli.common_flags import make_export_options
+    from bert_tf.export.form import DEFAULT
     from bert_tf.inference.filler import Filler, format_answer, read_masked_texts
 
     exports = settings.export_dir is not None
     if exports and (texts or settings.input_file):
         raise ValueError("--export_dir must come without texts. Received both; ask in a run of its own.")
     tokenizing = settings.vocab_file, settings.do_lower_case, settings.max_seq_length
-    form = Form.of(settings) if exports else DEFAULT
+    form = make_export_options(settings) if exports else DEFAULT
     if exports:
         form.check_folder(settings.export_dir)  # before the model is read
     filler = Filler(settings.model, settings.top_k, *tokenizing, form.variable_dtype)

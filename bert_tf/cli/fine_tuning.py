@@ -13,13 +13,13 @@ from bert_tf.checkpoints.loading import Description, save_description
 from bert_tf.cli.app import in_flags
 from bert_tf.cli.app import prepare_process as prepare_devices
 from bert_tf.cli.checkpoints import check_formats, describe_model, save_formats, task_paths
-from bert_tf.cli.common_flags import make_run_config, options_of
+from bert_tf.cli.common_flags import make_export_options, make_run_config, options_of
 from bert_tf.cli.data_checks import DataChecks
 from bert_tf.cli.reporting import check_showing, show_answers, show_scored, tell_next_of_task, warn_of_teacher
 from bert_tf.evaluation.metrics import largest_fall
 from bert_tf.evaluation.results import write_results
 from bert_tf.export.calibration import BATCH_SIZE, MOST_EXAMPLES, read_calibration_texts
-from bert_tf.export.form import Form
+from bert_tf.export.form import ExportOptions
 from bert_tf.export.served import check_explanations
 from bert_tf.export.trained import export_trained
 from bert_tf.models.lora import Lora
@@ -59,7 +59,7 @@ def check_calibration(settings: Settings, trained: TrainedTask):
     read_calibration_texts(path, trained.task, trained.text_inputs)
 
 
-def calibration_of(settings: Settings, form: Form, batching: BatchSettings, rows: dict[str, Any]):
+def calibration_of(settings: Settings, form: ExportOptions, batching: BatchSettings, rows: dict[str, Any]):
     """Returns the examples as `export_trained` takes them; None: there are none, or the form needs none.
 
     Args:
@@ -144,7 +144,7 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
     checks = DataChecks(kind, data, options, settings)
     task = kind.create(model, data, options, before, use_xla)
     task.options = options
-    form = Form.of(settings)
+    form = make_export_options(settings)
     as_asked = TrainedTask(task, data.text_inputs, settings.max_seq_length)
     as_trained = dataclasses.replace(trained, task=task) if trained else as_asked
     _check_export(settings, form, as_trained)  # before the long work
@@ -282,7 +282,7 @@ class FineTuning:
         paths = [self.data.examples[split].path for split in self.rows if _kind_of(split) == kind]
         return scored_files(self.settings.output_dir, paths, self.job.global_step) if paths else None
 
-    def export(self, form: Form):
+    def export(self, form: ExportOptions):
         """Exports the result; in int8 only if that scores well enough, where there is a file to score on."""
         settings = self.settings
         score = self.score_in_int8 if settings.do_eval else None

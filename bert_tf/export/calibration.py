@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-from bert_tf.export.form import Form
+from bert_tf.export.form import ExportOptions
 from bert_tf.models.fused_int8 import found_ranges
 from bert_tf.models.graph_forms import (
     FLAT_ROWS,
@@ -30,7 +30,7 @@ _MOST_BYTES = 2**31 - 2**26  # a SavedModel's graph is one protocol buffer, and 
 Forward = Callable[[Mapping[str, tf.Tensor]], Any]
 
 
-def in_form(forward: Forward, form: Form, ranges: Mapping[str, np.ndarray] | None = None) -> Forward:
+def in_form(forward: Forward, form: ExportOptions, ranges: Mapping[str, np.ndarray] | None = None) -> Forward:
     """Returns a function that computes the same in the ways that suit the form of the export.
 
     Args:

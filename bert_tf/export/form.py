@@ -11,7 +11,7 @@ _FILES = "saved_model.pb", "model.tflite"  # of a version for servers, and for L
 
 
 @dataclasses.dataclass(frozen=True)
-class Form:
+class ExportOptions:
     """The choices that an export leaves.
 
     Attributes:
@@ -132,20 +132,5 @@ class Form:
         """The dtype of the variables of the model that is exported."""
         return self.dtype if self.dtype == "bfloat16" else "float32"
 
-    @classmethod
-    def of(cls, settings: Any) -> "Form":
-        """Returns what the flags of a program say.
 
-        Raises:
-            ValueError: as the form itself, or there are examples to set ranges by and the form takes none.
-        """
-        form = cls(settings.export_dtype, settings.export_for, tuple(settings.get("export_explanations") or ()))
-        if settings.get("calibration_file") is not None and not form.takes_ranges:
-            raise ValueError(
-                "`calibration_file` must come with `export_dtype=int8` and `export_for=cpu`, whose ranges its texts "
-                f"set. Received `export_dtype={form.dtype}` and `export_for={form.export_for}`; leave it out."
-            )
-        return form
-
-
-DEFAULT = Form()
+DEFAULT = ExportOptions()

@@ -12,7 +12,7 @@ from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export import litert
 from bert_tf.export.calibration import Forward, batches_of_texts, in_form, input_ranges, read_calibration_texts
 from bert_tf.export.card import read_run
-from bert_tf.export.form import DEFAULT, Form
+from bert_tf.export.form import DEFAULT, ExportOptions
 from bert_tf.export.precision import build_with_weights
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServingModule
@@ -23,7 +23,7 @@ from bert_tf.tasks.registry import task_of
 def export_trained(
     directory: str,
     export_dir: str | None = None,
-    form: Form = DEFAULT,
+    form: ExportOptions = DEFAULT,
     trained: TrainedTask | None = None,
     score: Callable[[Forward], dict[str, float]] | None = None,
     calibration: str | os.PathLike | Iterable[Mapping[str, tf.Tensor]] | None = None,

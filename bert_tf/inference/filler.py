@@ -10,7 +10,7 @@ from absl import logging
 from bert_tf.checkpoints.loading import Description, directory_of, load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.card import read_run
-from bert_tf.export.form import DEFAULT, Form
+from bert_tf.export.form import DEFAULT, ExportOptions
 from bert_tf.export.precision import build_with_weights
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServingModule
@@ -141,7 +141,7 @@ class Filler:
             )
         warn_of_unknown(ids.flat_values.numpy(), len(texts), self.tokenizer)
 
-    def export(self, export_dir: str, form: Form = DEFAULT) -> str:
+    def export(self, export_dir: str, form: ExportOptions = DEFAULT) -> str:
         """Writes a SavedModel that answers for the first [MASK] of each text, and returns its path.
 
         Args:

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.export import calibration
-from bert_tf.export.form import Form
+from bert_tf.export.form import ExportOptions
 from bert_tf.export.trained import export_trained
 from bert_tf.models.encoder import Encoder
 from tests import tiny
@@ -47,7 +47,7 @@ def _answer(path, name, lines):
 def test_a_file_sets_ranges_for_every_task(tmp_path, name):
     write_trained(tmp_path, name)
     file = _file(tmp_path, LINES[name])
-    path = export_trained(str(tmp_path), str(tmp_path / "int8"), Form("int8", "cpu"), calibration=file)
+    path = export_trained(str(tmp_path), str(tmp_path / "int8"), ExportOptions("int8", "cpu"), calibration=file)
     assert b"_QuantizedMatMul" in (tmp_path / "int8" / "1" / "saved_model.pb").read_bytes()
     exact = _answer(export_trained(str(tmp_path), str(tmp_path / "exact")), name, LINES[name])
     answers = _answer(path, name, LINES[name])

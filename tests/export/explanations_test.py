@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 import bert_tf
-from bert_tf.export.form import Form
+from bert_tf.export.form import ExportOptions
 from bert_tf.export.trained import export_trained
 from bert_tf.serving import verification
 from bert_tf.serving.client.client import Client
@@ -34,7 +34,7 @@ def directory(tmp_path_factory):
 @pytest.fixture(scope="module")
 def explained(directory):
     """Its export."""
-    return pathlib.Path(export_trained(directory, form=Form(explanations=KINDS)))
+    return pathlib.Path(export_trained(directory, form=ExportOptions(explanations=KINDS)))
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,7 @@ def test_explanations_over_rest(server, seen):
 @pytest.mark.parametrize("name", ["questions", "tagging", "regression"])
 def test_taggers_and_readers_explain_themselves(tmp_path, name):
     write_trained(tmp_path, name)
-    signatures = tf.saved_model.load(export_trained(str(tmp_path), form=Form(explanations=KINDS))).signatures
+    signatures = tf.saved_model.load(export_trained(str(tmp_path), form=ExportOptions(explanations=KINDS))).signatures
     texts = dict(zip(TASKS[name][1], (["is it good", "a"], TEXTS)[-len(TASKS[name][1]) :], strict=True))
     got = signatures["attributions"](**{k: tf.constant(v) for k, v in texts.items()}, target=tf.constant(["", ""]))
     columns = list(zip(*texts.values(), strict=True))
@@ -160,10 +160,10 @@ def test_taggers_and_readers_explain_themselves(tmp_path, name):
 def test_models_that_cannot_be_explained_are_refused(tmp_path, name, kinds, dtype, message):
     write_trained(tmp_path, name)
     with pytest.raises(ValueError, match=f"`export_explanations.* must come with {message}"):
-        export_trained(str(tmp_path), str(tmp_path / "out"), Form(dtype, explanations=kinds))
+        export_trained(str(tmp_path), str(tmp_path / "out"), ExportOptions(dtype, explanations=kinds))
     assert not (tmp_path / "out").exists()
 
 
 def test_constants_cannot_be_explained():
     with pytest.raises(ValueError, match="must come with weights that are variables. Received `export_for=cpu` and"):
-        Form("bfloat16", "cpu", ("attention",))
+        ExportOptions("bfloat16", "cpu", ("attention",))

@@ -9,7 +9,7 @@ import pytest
 from bert_tf.cli.fine_tuning import run_task
 from bert_tf.cli.run_classifier import FLAGS
 from bert_tf.evaluation.results import read_results
-from bert_tf.export.form import Form
+from bert_tf.export.form import ExportOptions
 from bert_tf.export.trained import export_trained
 from bert_tf.models import fused_int8
 from bert_tf.serving.verification import open_export, verify
@@ -97,7 +97,7 @@ def _problems(path, tolerance):
 )
 def test_a_file_of_other_texts_is_refused(trained, tmp_path, content, message):
     (tmp_path / "texts.txt").write_text(content, encoding="utf-8")
-    form, file = Form("int8", "cpu"), str(tmp_path / "texts.txt")
+    form, file = ExportOptions("int8", "cpu"), str(tmp_path / "texts.txt")
     with pytest.raises(ValueError, match=message):
         export_trained(trained["output_dir"], str(tmp_path / "export"), form, calibration=file)
     assert not (tmp_path / "export").exists()
@@ -116,4 +116,4 @@ def test_too_low_a_score_is_not_exported(trained, tmp_path, monkeypatch):
 def test_without_onednn_it_is_refused(monkeypatch):
     monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
     with pytest.raises(ValueError, match=r"must come with oneDNN.*Received TF_ENABLE_ONEDNN_OPTS=0 in the environment"):
-        Form("int8")
+        ExportOptions("int8")

@@ -20,7 +20,7 @@ from bert_tf.cli.fine_tuning import run_task
 from bert_tf.cli.run_classifier import FLAGS
 from bert_tf.evaluation.results import read_results
 from bert_tf.export import litert
-from bert_tf.export.form import Form
+from bert_tf.export.form import ExportOptions
 from bert_tf.export.trained import export_trained
 from bert_tf.serving.verification import open_export
 from bert_tf.tasks.classification import ClassificationTask
@@ -34,7 +34,7 @@ REFUSED = {"windows": "have several", "choices": "have several", "lstm": "with a
 ONE_ROW = [name for name in TASKS if name not in REFUSED]
 TOLERANCES = {"float32": 1e-5, "float16": 1e-3, "int8": 5e-2}
 
-LITERT = Form(export_for="litert")
+LITERT = ExportOptions(export_for="litert")
 
 
 def interpreter_of(path):
@@ -74,7 +74,9 @@ def difference(answers, wanted):
 def test_it_answers_as_the_saved_model(tmp_path, monkeypatch, name):
     monkeypatch.setattr(litert, "_SHORTEST", 8)
     write_trained(tmp_path, name)
-    served, small = (export_trained(str(tmp_path), str(tmp_path / str(i)), f) for i, f in enumerate((Form(), LITERT)))
+    served, small = (
+        export_trained(str(tmp_path), str(tmp_path / str(i)), f) for i, f in enumerate((ExportOptions(), LITERT))
+    )
     interpreter = interpreter_of(small)
     assert set(interpreter.get_signature_list()) == {"ids", "ids_8"}
     for signature, length in (("ids", LENGTH), ("ids_8", 8)):
@@ -163,7 +165,7 @@ def test_rows_are_scored_without_their_padding(tmp_path):
         found.update({name: values.numpy() for name, values in forward(feeds).items()})
         return {}
 
-    export_trained(str(tmp_path), form=Form("int8", "litert"), score=score)
+    export_trained(str(tmp_path), form=ExportOptions("int8", "litert"), score=score)
     wanted = answers_of_saved_model(export_trained(str(tmp_path)), feeds)
     assert found["start_logits"].shape == (3, 11) and 0 < difference(found, wanted) < TOLERANCES["int8"]
 
@@ -174,9 +176,9 @@ def test_what_litert_cannot_have_is_refused(trained, tmp_path):
         ({"explanations": ("attention",)}, "`export_explanations` must come with a SavedModel."),
     ):
         with pytest.raises(ValueError, match=re.escape(told)):
-            Form(export_for="litert", **given)
+            ExportOptions(export_for="litert", **given)
     with pytest.raises(ValueError, match=r"must be bfloat16\. Received float16; take bfloat16"):
-        Form("float16")
+        ExportOptions("float16")
     for name, told in REFUSED.items():
         write_trained(tmp_path / name, name)
         with pytest.raises(ValueError, match=f"must come with a model that reads an example in one row.* {told}"):
@@ -205,7 +207,7 @@ def test_a_version_is_not_written_into_a_version_nor_beside_one_of_another_kind(
     for folder, file in (("served/7", "saved_model.pb"), ("phones/7", "model.tflite")):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / file).write_bytes(b"")
-    for form, mine, other in ((Form(), "served", "phones"), (LITERT, "phones", "served")):
+    for form, mine, other in ((ExportOptions(), "served", "phones"), (LITERT, "phones", "served")):
         form.check_folder(tmp_path / mine)
         form.check_folder(tmp_path / "new")
         with pytest.raises(ValueError, match=f"{mine}/7, which is a version itself.*; name the folder above, "):
@@ -213,7 +215,7 @@ def test_a_version_is_not_written_into_a_version_nor_beside_one_of_another_kind(
         with pytest.raises(ValueError, match="must hold versions of one kind, .* whose version 7 has a"):
             form.check_folder(tmp_path / other)
     with pytest.raises(ValueError, match="saved_model.pb, where .*saved_model.pb is no folder"):
-        Form().check_folder(tmp_path / "served" / "7" / "saved_model.pb")
+        ExportOptions().check_folder(tmp_path / "served" / "7" / "saved_model.pb")
 
 
 def test_the_folder_is_checked_before_the_model_is_read(tmp_path):

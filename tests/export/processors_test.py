@@ -11,7 +11,7 @@ from tensorflow.core.protobuf import config_pb2
 
 from bert_tf.checkpoints import tf1
 from bert_tf.export import calibration
-from bert_tf.export.form import Form
+from bert_tf.export.form import ExportOptions
 from bert_tf.export.trained import export_trained
 from bert_tf.serving import verification
 from bert_tf.serving.verification import open_export
@@ -30,7 +30,7 @@ SLOW = [(name, dtype) for name in TASKS for dtype in TOLERANCES if (name, dtype)
 def test_it_answers_as_the_portable_export(tmp_path, name, dtype):
     write_trained(tmp_path, name)
     kinds = ("portable", "cpu")
-    portable, cpu = (export_trained(str(tmp_path), str(tmp_path / each), Form(dtype, each)) for each in kinds)
+    portable, cpu = (export_trained(str(tmp_path), str(tmp_path / each), ExportOptions(dtype, each)) for each in kinds)
     model = open_export(cpu)
     asked, answer = verification.read_goldens(portable), verification.local_answer(model)
     verdicts = verification.judge(asked, answer, TOLERANCES[dtype])
@@ -51,7 +51,7 @@ def test_grappler_makes_one_operation_of_what_belongs_together(tmp_path, dtype):
     model = task.build_model()
     randomize(model)
     tf1.write_tf1(str(tmp_path / "model.ckpt-8"), model.variables)
-    loaded = open_export(export_trained(str(tmp_path), str(tmp_path / "export"), Form(dtype, "cpu")))
+    loaded = open_export(export_trained(str(tmp_path), str(tmp_path / "export"), ExportOptions(dtype, "cpu")))
     assert loaded._has_parts  # so a server has several threads compute a text alone
     kinds = _computed(loaded, loaded.signatures["ids"])
     loaded.close()
@@ -77,7 +77,9 @@ INT8 = [pytest.param(name, marks=() if name == "questions" else pytest.mark.slow
 @pytest.mark.parametrize("name", INT8)
 def test_int8_answers_nearly_as_float32(tmp_path, name):
     write_trained(tmp_path, name)
-    exact, int8 = (export_trained(str(tmp_path), str(tmp_path / each), Form(each)) for each in ("float32", "int8"))
+    exact, int8 = (
+        export_trained(str(tmp_path), str(tmp_path / each), ExportOptions(each)) for each in ("float32", "int8")
+    )
     model = open_export(int8)
     verdicts = verification.judge(verification.read_goldens(exact), verification.local_answer(model), 0.05)
     model.close()

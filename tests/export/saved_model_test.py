@@ -15,7 +15,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 import bert_tf
 from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.loading import save_description
-from bert_tf.export.form import DEFAULT, Form
+from bert_tf.export.form import DEFAULT, ExportOptions
 from bert_tf.export.saved_model import export, list_versions
 from bert_tf.export.served import ServingModule, cut
 from bert_tf.export.trained import export_trained
@@ -148,7 +148,7 @@ def test_values_that_the_model_has_not_are_refused(exported, name, value, most):
 
 def test_a_mask_takes_no_more_memory_than_it_has_numbers(tmp_path):
     trained(tmp_path)
-    answer = tf.saved_model.load(export_trained(tmp_path, form=Form(export_for="cpu"))).signatures["ids"]
+    answer = tf.saved_model.load(export_trained(tmp_path, form=ExportOptions(export_for="cpu"))).signatures["ids"]
     ids = tf.constant([[2, 5, 3, 0, 0, 0, 0, 0]] * 2)
     mask = [[1, 1, 1] + [0] * 5, [1, 10**9, 1] + [0] * 4 + [-(10**9)]]  # most is padding: texts are laid out anew
     with pytest.raises(tf.errors.InvalidArgumentError, match="`input_mask` must be from 0 to 1"):
@@ -210,7 +210,10 @@ def test_versions_rise_and_bfloat16_halves(tmp_path, caplog):
     (out / "7").mkdir(parents=True)
     (out / "notes").mkdir()
     (out / "tmp-export-old").mkdir()
-    whole, half = export_trained(str(tmp_path), str(out)), export_trained(str(tmp_path), str(out), Form("bfloat16"))
+    whole, half = (
+        export_trained(str(tmp_path), str(out)),
+        export_trained(str(tmp_path), str(out), ExportOptions("bfloat16")),
+    )
     assert f"{out / 'tmp-export-old'} is another export that is being made, or was stopped" in caplog.text
     assert list_versions(str(out)) == [7, 8, 9] and [whole, half] == [str(out / "8"), str(out / "9")]
     data = "variables/variables.data-00000-of-00001"

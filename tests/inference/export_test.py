@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data.features import ENCODER_INPUTS
-from bert_tf.export.form import Form
+from bert_tf.export.form import ExportOptions
 from bert_tf.export.litert import interpreter_class
 from bert_tf.inference.filler import Filler
 from bert_tf.serving.client.client import Client
@@ -88,7 +88,7 @@ def test_litert_fills_in_the_same(filler, exported, tmp_path):
     reader = filler.reader
     rows = reader.pad(reader.pack(reader.tokenize(TEXTS[:1]), max_seq_length=16))
     wanted = tf.saved_model.load(exported).signatures["ids"](**rows)
-    file = pathlib.Path(filler.export(str(tmp_path), Form(export_for="litert")), "model.tflite")
+    file = pathlib.Path(filler.export(str(tmp_path), ExportOptions(export_for="litert")), "model.tflite")
     fill = interpreter_class()(model_content=file.read_bytes()).get_signature_runner("ids_16")
     feeds = {name: np.pad(rows[name], [(0, 0), (0, 16 - rows[name].shape[1])]) for name in ENCODER_INPUTS}
     answers = fill(**feeds, masked_lm_positions=rows["masked_lm_positions"][:, :1].numpy())

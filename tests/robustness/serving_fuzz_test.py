@@ -15,7 +15,7 @@ import sys
 
 import pytest
 
-from bert_tf.export.form import Form
+from bert_tf.export.form import ExportOptions
 from bert_tf.export.trained import export_trained
 from bert_tf.serving.client.client import Client
 from tests.conftest import ROOT
@@ -34,10 +34,10 @@ LOG_LINES = 1000  # however many requests; each version that is published may ha
 LINES_OF_VERSION = 20
 FLAGS = ("--file_system_poll_wait_seconds=0.5", "--load_retry_interval_micros=5000000")
 TASKS = {
-    "reviews": ("classification", Form(explanations=("attention",))),
-    "choose": ("choices", Form()),
-    "rate": ("regression", Form()),
-    "squad": ("questions", Form()),
+    "reviews": ("classification", ExportOptions(explanations=("attention",))),
+    "choose": ("choices", ExportOptions()),
+    "rate": ("regression", ExportOptions()),
+    "squad": ("questions", ExportOptions()),
 }
 
 

@@ -7,7 +7,7 @@ import urllib.parse
 import numpy as np
 import pytest
 
-from bert_tf.export.form import Form
+from bert_tf.export.form import ExportOptions
 from bert_tf.export.trained import export_trained
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
@@ -27,7 +27,7 @@ def serving(folder, task):
     """Gives a server of a tiny model of a task that explains itself."""
     write_trained(folder, task)
     out = str(folder / "out")
-    export_trained(str(folder), out, Form(explanations=("attention", "attributions")))
+    export_trained(str(folder), out, ExportOptions(explanations=("attention", "attributions")))
     with serve(out, "tiny", poll_seconds=0, ui=True) as server:
         yield server
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.export.form import Form
+from bert_tf.export.form import ExportOptions
 from bert_tf.export.hub.export import HubEncoder, Preprocessor
 from bert_tf.export.hub.inspection import inspect_model
 from bert_tf.export.hub.layer import HubLayer
@@ -31,8 +31,8 @@ FAMILIES = {
     "roberta-prelayernorm": {"type_vocab_size": 1},
     "distilbert": {},
 }
-FORMS = [Form(dtype, kind) for dtype in ("float32", "bfloat16", "int8") for kind in ("portable", "cpu")]
-FAST = {("questions", Form("bfloat16", "cpu"))}
+FORMS = [ExportOptions(dtype, kind) for dtype in ("float32", "bfloat16", "int8") for kind in ("portable", "cpu")]
+FAST = {("questions", ExportOptions("bfloat16", "cpu"))}
 CASES = [pytest.param(name, form, id=f"{name}-{form.dtype}-{form.export_for}",
                       marks=() if (name, form) in FAST else pytest.mark.slow)
          for name in TASKS for form in FORMS]  # fmt: skip
@@ -54,13 +54,18 @@ def test_every_task_s_export_only_computes(name, form, tmp_path):
 @pytest.mark.slow
 def test_exports_that_explain_only_compute(tmp_path):
     write_trained(tmp_path, "classification")
-    _only_computes(export_trained(str(tmp_path), form=Form(explanations=tuple(EXPLANATIONS))))
+    _only_computes(export_trained(str(tmp_path), form=ExportOptions(explanations=tuple(EXPLANATIONS))))
 
 
 @pytest.mark.slow
 def test_exports_that_fill_in_only_compute(tmp_path):
     filler = Filler(models.pretrained(tmp_path / "model"))
-    _only_computes(*(filler.export(str(tmp_path / form.dtype), form) for form in (Form(), Form("bfloat16", "cpu"))))
+    _only_computes(
+        *(
+            filler.export(str(tmp_path / form.dtype), form)
+            for form in (ExportOptions(), ExportOptions("bfloat16", "cpu"))
+        )
+    )
 
 
 @pytest.mark.slow
