@@ -48,7 +48,7 @@ class Builds:
         files = [root / "BUILD", *(file for folder in _FOLDERS for file in sorted((root / folder).rglob("BUILD")))]
         self.packages = {file.parent for file in files}
         for file in files:
-            if file.exists() and "stubs" not in file.parts:
+            if file.exists():
                 _Package(self, file.parent).run(file)
 
     def closure(self, label: str) -> set[str]:
