@@ -93,6 +93,7 @@ def server(explained):
         yield server
 
 
+@pytest.mark.slow
 def test_explanations_over_grpc(server, seen):
     with Client(f"localhost:{server.port}", "films") as client:
         why = client.predict({"text": TEXTS, "target": ["", ""]}, "attributions")

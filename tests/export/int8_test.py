@@ -36,6 +36,7 @@ def trained(tmp_path_factory):
     return given
 
 
+@pytest.mark.slow
 def test_both_scores_are_told(trained, caplog):
     with caplog.at_level(logging.INFO, logger="absl"):
         _run(**trained, export_for="cpu")

@@ -127,6 +127,7 @@ def run(**given):
     run_task(ClassificationTask, Settings({flag.name: flag.default for flag in FLAGS} | given, given))
 
 
+@pytest.mark.slow
 def test_a_program_exports_what_it_trained_in_every_number(trained):
     folder = pathlib.Path(trained["output_dir"])
     for dtype in ("float16", "int8"):

@@ -176,7 +176,7 @@ def test_a_long_text_has_the_answer_of_its_beginning(exported):
     np.testing.assert_allclose(answer["probabilities"], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("text_inputs", [("text",), ("text_a", "text_b")])
+@pytest.mark.parametrize("text_inputs", [pytest.param(("text",), marks=pytest.mark.slow), ("text_a", "text_b")])
 def test_a_cut_text_has_the_answer_of_all_of_it(tmp_path, text_inputs):
     """Behind any white space, in characters of several bytes, one of them halved by the cut, and in pairs."""
     task, model, tokenizer = trained(str(tmp_path), text_inputs=text_inputs)

@@ -58,6 +58,7 @@ def test_it_is_the_tokenizer_of_a_keras_model(folder, expected, tmp_path):
         assert row[: len(ids) + 2].tolist() == [2, *ids, 3]
 
 
+@pytest.mark.slow
 def test_the_assets_of_a_hub_module_are_what_its_readers_know(folder, expected, tmp_path):
     module = Preprocessor(Tokenizer.from_directory(folder), 16)
     tf.saved_model.save(module, str(tmp_path / "hub"), signatures={})
@@ -68,6 +69,7 @@ def test_the_assets_of_a_hub_module_are_what_its_readers_know(folder, expected, 
     assert loaded.tokenize(tf.constant(TEXTS)).merge_dims(1, 2).to_list() == expected
 
 
+@pytest.mark.slow
 def test_the_asset_of_a_unigram_tokenizer_is_its_model(tmp_path):
     albert = families.family("albert")
     tokenizer = read_tokenizer(WHOLE / "5/albert", albert, albert.template)

@@ -127,6 +127,7 @@ def test_tags_beyond_the_first_row(tagger):
     np.testing.assert_allclose(got["attribution"][0, : len(why)], why.values, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_answers_are_explained_in_a_graph_as_inspect_does(reader):
     questions, contexts = ["is it good", "a"], [TEXTS[0], "music and people"]
     got = reader.explain(questions, contexts)

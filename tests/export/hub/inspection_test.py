@@ -213,6 +213,7 @@ def test_a_part_that_says_it_is_too_large_is_not_unpacked(tmp_path, monkeypatch)
         inspect_model(str(path))
 
 
+@pytest.mark.slow
 def test_verify_inspect_prints_the_findings(tmp_path, capsys):
     target = tmp_path / "written"
     hostile.save(hostile.writes(target), tmp_path / "bad" / "1")
