@@ -3,15 +3,10 @@
 import gc
 import os
 import pathlib
-import signal
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before anything imports TensorFlow
 
 import pytest
-
-# A shell without job control starts what runs in its background deaf to Ctrl-C, and children inherit that.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 

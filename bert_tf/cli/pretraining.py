@@ -405,8 +405,7 @@ class Pretraining:
         settings, plan, tokenizer = self.settings, self.plan, self.model.tokenizer
         identity = {"objective": settings.objective, "input_file": {path: os.path.getsize(path) for path in plan.paths}}
         identity |= {"phases": settings.phases} if settings.phases else {}
-        starts = {name: getattr(settings, name) for name in ("start_embeddings", "start_positions")}
-        identity |= {name: start for name, start in starts.items() if start != "random"}
+        identity |= {name: getattr(settings, name) for name in ("start_embeddings", "start_positions")}
         if self._trained_config() != self.model.config:
             identity["dropout_prob"] = settings.dropout_prob
         identity |= self.objective.identity(self.model.config) | self._written().config.to_dict()

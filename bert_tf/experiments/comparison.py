@@ -472,7 +472,7 @@ def _align(kind: Kind, first: PredictionTable, second: PredictionTable) -> Predi
     same = ("id", *kind.gold)
     rows = [list(zip(*(table.columns[name] for name in same), own, strict=True))
             for table, own in zip((first, second), texts, strict=True)]  # fmt: skip
-    if not any(texts[0]) or not any(texts[1]):  # written before tables had texts
+    if not any(texts[0]) or not any(texts[1]):  # a table may lack the texts
         rows = [[row[:-1] for row in side] for side in rows]
     if rows[0] != rows[1]:
         raise _examples_error(first, second, rows)

@@ -351,7 +351,7 @@ class ClassificationTask(Abstaining):
         return self.problem.has_labels
 
     def to_dict(self) -> dict:
-        options = {"class_weights": None, "label_smoothing": 0.0, "temperature": 1.0}  # old files have none of them
+        options = {"class_weights": None, "label_smoothing": 0.0, "temperature": 1.0}
         changed = {name: getattr(self, name) for name, usual in options.items() if getattr(self, name) != usual}
         if self.windows is not None:
             changed["windows"] = dataclasses.asdict(self.windows)

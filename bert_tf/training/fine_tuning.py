@@ -15,7 +15,7 @@ import numpy as np
 from absl import logging
 
 from bert_tf.checkpoints.store import CheckpointManager
-from bert_tf.data.dataset import MOST_POOL_BATCHES, usual_pool
+from bert_tf.data.dataset import usual_pool
 from bert_tf.training import cluster, history
 from bert_tf.training.history import RangeTest
 from bert_tf.training.learning_rate import ExponentialRise, LayerRates
@@ -74,7 +74,7 @@ def fine_tuning_config(
         _check_range_test(train is not None, config.unfreeze_epochs, steps)
     settings = {"bucket_by_length": batching.by_length, "train_examples": fingerprint, **run.settings}
     pool = batching.pool_batches or usual_pool(num_examples, run.train_batch_size)
-    if train is not None and batching.by_length and pool != MOST_POOL_BATCHES:  # older runs wrote down none
+    if train is not None and batching.by_length:
         settings["bucket_batches"] = pool
     if run.step.pack_examples:
         settings["pack_examples"] = True

@@ -180,10 +180,6 @@ class WordRate:
     def __post_init__(self):
         assert 0 <= self.embedding_lr_factor <= 1
 
-    def identity(self) -> dict:
-        """Returns what a run that is continued must have alike."""
-        return dataclasses.asdict(self)
-
     @property
     def is_default(self) -> bool:
         """Whether they move as all else does."""
@@ -263,11 +259,6 @@ class LayerRates:
                     f"`{name}` must have a layer that is not frozen. Received it with `freeze_layers={frozen}`; "
                     "pass one of the two."
                 )
-
-    def identity(self) -> dict:
-        """Returns what a run that is continued must have alike, by the names that earlier runs wrote down."""
-        names = {"freeze_layers": "freeze", "layerwise_lr_decay": "decay"}
-        return {names.get(name, name): value for name, value in dataclasses.asdict(self).items()}
 
     @property
     def is_default(self) -> bool:

@@ -276,27 +276,26 @@ class RunConfig:
 
     def identity(self) -> dict:
         """Returns what must be equal for a run to be continued: all that changes what a step computes."""
-        names = ("train_batch_size", "num_train_steps", "num_warmup_steps", "learning_rate")
-        step = {"seed": self.step.seed, "gradient_accumulation_steps": self.step.accumulation}
-        # Named only where they are not the default, so that older runs can be continued.
-        new = {
-            "optimizer": self.optimizer,
+        rates = None if self.layer_rates is None or self.layer_rates.is_default else self.layer_rates
+        return {
+            "train_batch_size": self.train_batch_size,
+            "num_train_steps": self.num_train_steps,
+            "num_warmup_steps": self.num_warmup_steps,
+            "learning_rate": self.learning_rate,
             "schedule": self.schedule,
-            **self.adam.identity(),
-            "clip_norm": self.step.clip_norm,
-            "fixed_shapes": self.step.fixed_shapes,
-            "guard": self.step.guard,
-            "rollback": self.rollback,
-            "layer_rates": self.layer_rates and not self.layer_rates.is_default and self.layer_rates.identity() or None,
+            "optimizer": self.optimizer,
+            **dataclasses.asdict(self.adam),
+            "layer_rates": rates and dataclasses.asdict(rates),
             "reinit_layers": self.reinit_layers,
             "average_weights": self.average_weights,
+            "seed": self.step.seed,
+            "gradient_accumulation_steps": self.step.accumulation,
+            "clip_norm": self.step.clip_norm,
+            "fixed_shapes": self.step.fixed_shapes,
+            "guard": self.step.guard and dataclasses.asdict(self.step.guard),
+            "rollback": self.rollback and dataclasses.asdict(self.rollback),
+            **self.settings,
         }
-        defaults = {"optimizer": "adamw", "schedule": "linear", "fixed_shapes": False, "reinit_layers": 0}
-        defaults["clip_norm"] = StepConfig.clip_norm
-        defaults["average_weights"] = 0.0
-        new = {name: value for name, value in new.items() if value != defaults.get(name)}
-        new = {name: dataclasses.asdict(v) if dataclasses.is_dataclass(v) else v for name, v in new.items()}
-        return {name: getattr(self, name) for name in names} | step | new | self.settings
 
 
 def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (), on_begin: Callable | None = None):

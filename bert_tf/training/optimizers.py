@@ -314,10 +314,6 @@ class AdamConfig:
         if not self.weight_decay_rate >= 0:
             raise ValueError(f"`weight_decay_rate` must not be below 0. Received: {self.weight_decay_rate}.")
 
-    def identity(self) -> dict:
-        """Returns those that are not the default, {name: value}: older runs wrote down none."""
-        return {name: value for name, value in dataclasses.asdict(self).items() if value != getattr(AdamConfig, name)}
-
 
 def make_optimizer(name: str, rate, config: AdamConfig, layer_rules=()) -> AdamW:
     """Returns an optimizer that is not built yet.

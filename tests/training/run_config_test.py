@@ -14,10 +14,13 @@ from bert_tf.utils.settings import Settings
 from tests import tiny
 
 DEFAULTS = {flag.name: flag.default for flag in (*MODEL, *RUN, *LAYERS)} | {"output_dir": "out"}
-# The identity of a run that gives nothing of it: what runs wrote down before these could be given.
+# The identity of a run that gives nothing of it.
 PLAIN = {
-    "train_batch_size": 32, "num_train_steps": 10, "num_warmup_steps": 2, "learning_rate": 5e-5, "seed": 0,
-    "gradient_accumulation_steps": 1, "precision": "float32", "init_checkpoint": None,
+    "train_batch_size": 32, "num_train_steps": 10, "num_warmup_steps": 2, "learning_rate": 5e-5, "optimizer": "adamw",
+    "schedule": "linear", "reinit_layers": 0, "average_weights": 0.0, "seed": 0, "gradient_accumulation_steps": 1,
+    "clip_norm": 1.0, "fixed_shapes": False, "guard": None, "rollback": None, "weight_decay_rate": 0.01,
+    "adam_beta1": 0.9, "adam_beta2": 0.999, "adam_epsilon": 1e-6, "bias_correction": False, "layer_rates": None,
+    "precision": "float32", "init_checkpoint": None,
 }  # fmt: skip
 NUMBERS = {"weight_decay_rate": 0.0, "adam_beta1": 0.8, "adam_beta2": 0.98, "adam_epsilon": 1e-8}
 
@@ -30,7 +33,7 @@ def _config(**given):
     return make_run_config(_settings(**given), 10, 2, False, {})
 
 
-def test_defaults_are_google_s_and_older_runs_go_on():
+def test_defaults_are_google_s():
     config = _config()
     assert config.adam == AdamConfig() and config.step.clip_norm == 1.0 and config.schedule == "linear"
     assert config.identity() == PLAIN
@@ -104,7 +107,7 @@ def test_how_batches_are_made_belongs_to_the_run():
     batches = {"bucket_by_length", "bucket_batches", "pack_examples"}
     for given, wanted in (
         ({}, {"bucket_by_length": True, "bucket_batches": 4}),
-        ({"bucket_batches": 50}, {"bucket_by_length": True}),  # as older runs wrote it down
+        ({"bucket_batches": 50}, {"bucket_by_length": True, "bucket_batches": 50}),
         ({"bucket_batches": 1, "pack_examples": True},
          {"bucket_by_length": True, "bucket_batches": 1, "pack_examples": True}),
         ({"bucket_by_length": False}, {"bucket_by_length": False}),

@@ -15,6 +15,17 @@ BOTH = [(signal.SIGTERM, signal.SIGINT), (signal.SIGINT, signal.SIGTERM)]
 STATUS = {signal.SIGTERM: 143, signal.SIGINT: 130}
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """Lets the tests and their children hear signals that nohup, or a shell's background, has had ignored."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGHUP)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 def _end(*numbers):
     """Sends the signals into a block of `orderly_end`, whose tidying up counts; returns (what ended it, tidied)."""
     tidied = 0

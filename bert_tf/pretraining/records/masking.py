@@ -210,15 +210,14 @@ def masks_for(masking: Masking, phrase_file: str | None, tokenizer, several: lis
 
 
 def masks_identity(masking: Masking, phrase_file: str | None) -> dict:
-    """Returns the options that decide which masks are drawn, as JSON values, without shares that are the usual."""
+    """Returns the options that decide which masks are drawn, as JSON values."""
     identity = {
         "masking": masking.kind,
         "masked_lm_prob": masking.prob,
         "max_predictions_per_seq": masking.max_predictions,
+        "mask_token_prob": masking.mask_token_prob,
+        "random_token_prob": masking.random_token_prob,
     }
-    for name in ("mask_token_prob", "random_token_prob"):
-        if getattr(masking, name) != getattr(Masking, name):
-            identity[name] = getattr(masking, name)
     if phrase_file is not None:
         phrases = "\n".join(read_phrases(phrase_file)).encode()
         identity["phrases"] = hashlib.sha256(phrases).hexdigest()[:16]

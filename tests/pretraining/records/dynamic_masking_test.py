@@ -106,8 +106,9 @@ def test_a_vocabulary_without_a_mask_is_refused_at_once():
         masking.masker(Masking(), pieces, 1)
 
 
-def test_what_decides_the_masks_is_told_and_defaults_are_as_they_were(tmp_path):
-    usual = {"masking": "token", "masked_lm_prob": 0.15, "max_predictions_per_seq": M}
+def test_the_identity_holds_what_decides_the_masks(tmp_path):
+    usual = {"masking": "token", "masked_lm_prob": 0.15, "max_predictions_per_seq": M, "mask_token_prob": 0.8,
+             "random_token_prob": 0.1}  # fmt: skip
     assert masking.masks_identity(Masking(max_predictions=M), None) == usual
     shares = {"mask_token_prob": 0.7, "random_token_prob": 0.0}
     assert masking.masks_identity(Masking(max_predictions=M, **shares), None) == usual | shares
