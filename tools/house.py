@@ -65,10 +65,14 @@ def class_names(files: dict[str, tuple[str, ast.Module]]) -> collections.Counter
 
 
 def flags(files: dict[str, tuple[str, ast.Module]]) -> set[str]:
-    """Returns the names in `Flag("name", ...)`."""
-    calls = (node for _, tree in files.values() for node in ast.walk(tree) if isinstance(node, ast.Call))
-    named = (call for call in calls if getattr(call.func, "id", getattr(call.func, "attr", "")) == "Flag" and call.args)
-    return {call.args[0].value for call in named if isinstance(call.args[0], ast.Constant)}
+    """Returns the names in `Flag("name", ...)` and in fields `name: kind = option(...)`."""
+    names = set()
+    for node in (node for _, tree in files.values() for node in ast.walk(tree)):
+        if isinstance(node, ast.AnnAssign) and getattr(getattr(node.value, "func", None), "id", "") == "option":
+            names.add(node.target.id)
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "Flag":
+            names |= {argument.value for argument in node.args[:1] if isinstance(argument, ast.Constant)}
+    return names
 
 
 def measure(root: pathlib.Path) -> dict[str, int | float | str]:
