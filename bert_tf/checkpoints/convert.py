@@ -1,4 +1,4 @@
-"""Brings weights into a model, loudly: what is missing here and what is left over there is said on both sides."""
+"""Assigns a checkpoint's weights to a model, and reports missing and unused ones."""
 
 import dataclasses
 import os

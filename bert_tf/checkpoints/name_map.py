@@ -1,4 +1,4 @@
-"""What leads from an array as a file has it to ours, and back: never a computation, so that no number changes."""
+"""Tables that map the weight names and array layouts of a file to ours, and back; no number changes on the way."""
 
 import dataclasses
 import functools

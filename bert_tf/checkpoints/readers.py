@@ -1,4 +1,4 @@
-"""One face for every checkpoint that is read: `open_checkpoint(path)`, then arrays by our variables' paths."""
+"""Opens a checkpoint of any format and reads its weights by our variable names: `open_checkpoint(path)`."""
 
 import os
 
@@ -160,7 +160,7 @@ class Checkpoint:
         format: a key of OPENERS: "safetensors", "torch_bin", "sharded ...", "tf1", "keras_hub", "keras_hub_object".
         names: our path -> the file's name.
         left_out: names of what is no weight (a buffer, a counter, an optimizer's state), or second names of weights.
-        twins: those of left_out that are second names: the file's name -> names.table.Twin.
+        twins: those of left_out that are second names: the file's name -> `name_map.Twin`.
         unknown: names that the table of names does not know.
 
     Args:

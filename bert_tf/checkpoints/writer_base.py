@@ -27,7 +27,7 @@ class ModelArrays:
         tokenizer: has `save(directory)`, `vocab`, `do_lower_case`, `special_tokens`, `added_tokens`, `pad_id` and
             `vocab_file`.
         labels: of the classifier, in the order of its outputs; None: they have no names.
-        architectures: names of classes, as `architectures.architecture_of` takes them.
+        architectures: names of classes, as `architecture_of` takes them.
         optimizer: name in a TF1 checkpoint -> array: what was saved beside the weights, and shall be written too.
         beside: the directory that the model comes from, of which some formats take files over; None: there is none.
         recipe: how the model makes a vector of a text, where it was trained to; None: that is not said.

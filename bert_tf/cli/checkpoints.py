@@ -20,7 +20,7 @@ def model_paths(settings: Settings) -> list[str | None]:
 
 
 def describe_model(settings: Settings):
-    """Returns the `model_files.Description` of the model.
+    """Returns the `loading.Description` of the model.
 
     Raises:
         ValueError: there is none, or its parts do not fit together.
@@ -79,7 +79,7 @@ def check_formats(settings: Settings, model, built, task=None):
 
     Args:
         settings: the flags.
-        model: the `model_files.Description` of what is trained.
+        model: the `loading.Description` of what is trained.
         built: the Keras model.
         task: a `tasks.task.FineTuned`, or None.
 

@@ -121,7 +121,7 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
 
     Args:
         kind: the task.
-        settings: the flags of `flags.fine_tuning`, and the task's own.
+        settings: the flags of fine-tuning, and the task's own.
 
     Raises:
         ValueError: settings, files or checkpoints are not as they must be.

@@ -47,7 +47,7 @@ def largest_step(pretraining, config: EncoderConfig, parameters: int) -> StepSha
     """Returns the step of the phase that needs the most memory.
 
     Args:
-        pretraining: a `programs.pretraining.Pretraining`, with its teacher if it has one.
+        pretraining: a `Pretraining`, with its teacher if it has one.
         config: of the encoder that is built.
         parameters: how many numbers the built model has.
     """

@@ -54,7 +54,7 @@ RECIPES = {
     },
 }
 
-# Of `bert-tf pretrain_small`; `small.recipe.Recipe` says what each name means. A phase is (pieces of a row, share of
+# Of `bert-tf pretrain_small`; `SizeRecipe` says what each name means. A phase is (pieces of a row, share of
 # the steps, rows of a step).
 SMALL = {
     "phases": ((32, 0.6, 64), (64, 0.4, 64)),

@@ -73,7 +73,7 @@ def read_table(
         text_columns: one or two columns, each by name or by index from 0 (an int, or digits).
         label_column: likewise; None leaves `labels` None.
         id_column: likewise; None numbers the examples from "0".
-        label: what a label is, from `cells`: a name, several, or a number.
+        label: the kind of a label, of `data.columns`: a name, several, or a number.
         remedy: advice that ends errors about columns; by default it names the parameters.
         only: a column and a value: the rows that do not have it there are none of the examples.
         skip_short: leave rows out that have too few columns, where they are a few in a thousand, and count them in

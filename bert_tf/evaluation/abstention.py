@@ -132,7 +132,7 @@ _MARKS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)  # coverages in the table
 
 
 def add_abstention(page: Page, curve: RiskCoverageCurve, abstention: Abstention | None, share: float):
-    """Adds the curve, and what the threshold that was chosen does.
+    """Adds the curve, and the results at the chosen threshold.
 
     Args:
         page: to add to.

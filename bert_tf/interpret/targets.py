@@ -1,4 +1,4 @@
-"""Heads whose answers can be explained: a label's, tag's or span's score, of one row, or of many rows in a graph."""
+"""The scores that attributions explain: a label's, a tag's or an answer span's."""
 
 import os
 from collections.abc import Callable, Sequence

@@ -14,10 +14,6 @@ from bert_tf.models.graph_forms import FLAT_ROWS, FUSED_INT8, is_wanted, notes
 # tokens are of one row.
 
 
-# === Packing ===
-# Short texts without padding: as many in a row as fit, each attending to itself only, and back again.
-
-
 _BATCH = "batch"  # among the notes: B and S
 _LEAST_STEP = 8  # tokens
 

@@ -118,7 +118,7 @@ class ServableTask(BaseTask, Protocol):
         return model
 
     def card_limitations(self, max_seq_length: int) -> list[str]:
-        """Returns what the served model does not do though one might expect it, a sentence each, for its model card."""
+        """Returns the limitations of the served model for its model card, one sentence each."""
         return [
             f"What lies beyond {max_seq_length} word pieces of an example, special ones included, is cut off and not "
             "read."
@@ -212,7 +212,7 @@ class SplitPredictions(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class TrainedTask:
-    """A task as task.json beside a trained model describes it.
+    """A task as described by the task.json of a trained model.
 
     Attributes:
         task: with the options that it was trained with.
@@ -278,7 +278,7 @@ class FineTuningTask(TrainableTask, ServableTask):
         """Returns the task of a run.
 
         Args:
-            model: the `model_files.Description` of what it starts from.
+            model: the `loading.Description` of what it starts from.
             data: of `read_data`.
             options: of the run.
             before: the existing model, also one that this run trained earlier and continues; None: there is none.
@@ -299,11 +299,11 @@ class FineTuningTask(TrainableTask, ServableTask):
 
     @classmethod
     def with_foreign_defaults(cls, options: RunOptions, model: Any) -> RunOptions:
-        """Returns likewise the options that the files of a model say which others trained.
+        """Returns the options that are given in the files of a model trained with other software.
 
         Args:
             options: of a run that does not train.
-            model: its `model_files.Description`; there is no task.json beside it.
+            model: its `loading.Description`; there is no task.json beside it.
 
         Raises:
             ValueError: the user gave others than the files say.
@@ -312,11 +312,11 @@ class FineTuningTask(TrainableTask, ServableTask):
 
     @classmethod
     def from_foreign_model(cls, directory: str, model: Any) -> TrainedTask | None:
-        """Returns the task of a model that others trained, as files beside it say; None: they say nothing of this task.
+        """Returns the task of a model trained with other software, read from its files; None: they do not name it.
 
         Args:
             directory: of the model.
-            model: its `model_files.Description`.
+            model: its `loading.Description`.
 
         Raises:
             ValueError: it is for this task, in a way that is not served here.
@@ -392,10 +392,10 @@ class FineTuningTask(TrainableTask, ServableTask):
         return None
 
     def extra_report_sections(self, page: Page, outcomes: Sequence[SplitPredictions]):
-        """Adds to the page of the run what is to be seen of all scored files beside `error_report`; here, nothing."""
+        """Adds sections on all scored files to the page of the run, in addition to `error_report`; here, none."""
 
     def write_scored(self, directory: str, outcomes: Sequence[SplitPredictions], suffix: str = ""):
-        """Writes, beside eval_results.txt and eval_predictions.tsv, what else there is to the scored examples.
+        """Writes further files on the scored examples, in addition to eval_results.txt and eval_predictions.tsv.
 
         The names of files end in `suffix` before the extension, as theirs do.
         """

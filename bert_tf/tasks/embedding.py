@@ -147,7 +147,7 @@ class TextGroups:
 
 
 def evaluates_by_score(options: EmbeddingOptions) -> bool:
-    """Returns whether cosines are held against scores; otherwise it is counted how often texts find each other."""
+    """Returns whether evaluation correlates cosines with scores; otherwise it measures retrieval of matching texts."""
     return LOSS_FUNCTIONS[options.loss].scores if options.eval_by == "auto" else options.eval_by == "spearman"
 
 

@@ -1,4 +1,4 @@
-"""Fill in the blank: what a pretrained model puts where a text says [MASK]. `tasks/pretraining/` trains the head."""
+"""Masked-token prediction with a pretrained model. `pretraining/objectives/` trains the head."""
 
 import keras
 import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Parts of tasks with labels: losses, class weights, distances to a teacher, the BiLSTM option, abstention."""
+"""Shared by the tasks: losses, class weights, distillation, packing, the BiLSTM option, abstention."""
 
 import abc
 import dataclasses
@@ -245,7 +245,7 @@ _FEW = 30  # answers, too few to say how many of the next ones will be right
 
 
 class Abstaining(FineTuningTask):
-    """A task that may be sure of an answer or not.
+    """A task that can mark each answer as confident or not.
 
     Attributes:
         abstention: which answers it is sure of; None: that was not asked.

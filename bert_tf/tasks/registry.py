@@ -65,7 +65,7 @@ def task_of(directory: str, model: Any) -> TrainedTask:
 
     Args:
         directory: of the model.
-        model: its `model_files.Description`.
+        model: its `loading.Description`.
 
     Raises:
         ValueError: as `read_task`, or what the files say cannot be served.

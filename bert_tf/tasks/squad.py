@@ -217,7 +217,7 @@ class QuestionAnsweringTask(FineTuningTask):
         return question_rows(tokenizer, examples, *lengths, with_answers=with_targets)
 
     def example_losses(self, outputs, batch):
-        """The mean of the cross-entropies of start and end over the row, in which 0 is the place of no answer."""
+        """The mean of the cross-entropies of start and end over the sequence; position 0 means no answer."""
         both = [
             tf.nn.sparse_softmax_cross_entropy_with_logits(batch[f"{side}_positions"], outputs[f"{side}_logits"])
             for side in ("start", "end")

@@ -138,7 +138,7 @@ _SENTENCES = 1_000  # whose entities are gathered at a time
 
 
 class TaggingTask(FineTuningTask):
-    """The encoder with a head on every piece; see `tasks/base.py` for what the methods mean.
+    """The encoder with a head on every token; see `tasks/base.py` for what the methods mean.
 
     The head is a `ClassificationHead`, or with `lstm_units` a `BiLSTMHead` of one layer, and the encoder is trained
     with it; or, with `layers`, the paper's feature-based approach (section 5.3): the encoder is frozen, and the head is

@@ -1,4 +1,4 @@
-"""Several machines that train as one: who they are, which of them writes, and what they tell each other."""
+"""Training on several machines: joining the cluster, the worker that writes, and sums over all workers."""
 
 import functools
 import json

@@ -1,4 +1,4 @@
-"""A loss that turns NaN or leaps: the run ends there, or its step is skipped and a run that does not recover goes back.
+"""Handles steps with a NaN or spiking loss: ends the run, or skips them and rolls back to a checkpoint.
 
 `first_broken` says in the graph of a step whether its numbers are finite. Without a `Rollback` the first step whose
 numbers are not ends the run (`FiniteSteps`). With one, a `Guard` skips such steps, and those whose loss leaps.

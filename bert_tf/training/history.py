@@ -353,7 +353,7 @@ class History:
         self.write_page()
 
     def show(self, name: str, make: Callable[[], str]):
-        """Puts a part into the page, in the place of the one of that name, when it is next drawn.
+        """Adds a section to the page when it is next drawn, replacing any section of that name.
 
         It stays when the run goes on, in this process or in another. With it the page is drawn also where no training
         was started in this process. If it cannot be made, the log says why.
@@ -368,7 +368,7 @@ class History:
             logging.exception("%s lacks its part %r, which could not be drawn.", self._page_path, name)
 
     def write_page(self):
-        """Draws the page now. If that fails, the log says why: a run of days does not end for want of a picture."""
+        """Draws the page now. If that fails, the error is logged and the run continues."""
         if not self._lines and not self._shown:
             return
         begin = time.monotonic()

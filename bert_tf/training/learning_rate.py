@@ -32,7 +32,7 @@ class _Warmup(keras.optimizers.schedules.LearningRateSchedule):
         return tf.where(step < self.num_warmup_steps, rising, self.decayed(step))
 
     def decayed(self, step):
-        """Returns the rate, float32 [], at a step, float32 [], behind the warm-up."""
+        """Returns the rate, float32 [], at a step, float32 [], after the warm-up."""
         raise NotImplementedError
 
     def since_warmup(self, step):

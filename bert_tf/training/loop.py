@@ -140,7 +140,7 @@ class Interruption:
 
 
 class WeightAverage:
-    """A mean in which the weights after a step count the more the later the step is.
+    """A running mean of the weights in which later steps count more.
 
         mean += k / (t + k - 1) * (weights - mean)        after step t = 1, 2, ...
 

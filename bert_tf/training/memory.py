@@ -1,4 +1,4 @@
-"""Will it fit? The memory of one training step, by counting the tensors that it keeps."""
+"""Estimates the memory of one training step by counting the tensors that it keeps."""
 
 import dataclasses
 import resource

@@ -11,10 +11,6 @@ import tensorflow as tf
 # BERT's own Adam (google-research/bert optimization.py, AdamWeightDecayOptimizer).
 
 
-# === By name ===
-# The optimizers by name, and the numbers that they take.
-
-
 # Pattern of the variable's path -> is it decayed? The first that matches decides, and one must: a pattern that matches
 # nothing, or a variable that nothing matches, is how weight decay goes wrong unnoticed.
 DECAY_RULES = (

@@ -66,7 +66,7 @@ class RunRecord:
         self._files = {split: list(paths) for split, paths in files.items()}
 
     def check(self, output_dir: str | os.PathLike, step: int):
-        """Holds the files of the data against the record of the start before, where the run goes on after `step`.
+        """Compares the data files with the record of the previous start, if the run continues after `step`.
 
         A file may join or leave, as one to be scored on does; one that stays must be as it was, or the steps and scores
         before and after would be of different things. A run that has made all its steps may be scored on anything.

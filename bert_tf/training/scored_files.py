@@ -1,4 +1,4 @@
-"""On which files a model in a folder was scored, and the names that keep the scores of one from those of another.
+"""Records which files a model was scored on, and chooses each one's result suffix (eval_results_test.txt).
 
 The first file's scores are in eval_results.txt, its answers in eval_predictions.tsv and so on; those of another file,
 test.tsv, in eval_results_test.txt and eval_predictions_test.tsv. To score a file again replaces what there was of it,
@@ -85,7 +85,7 @@ def scored_files(directory: str | os.PathLike, paths: Sequence[str | os.PathLike
 
 
 def precision_of_scores(directory: str | os.PathLike) -> str | None:
-    """Returns in which precision the model was scored that eval_results.txt is of; None: nothing says so.
+    """Returns the precision in which the scores in eval_results.txt were computed; None: unknown.
 
     Raises:
         ValueError: the note of the scores is not as it was written.

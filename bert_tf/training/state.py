@@ -127,7 +127,7 @@ def begin(
     anew: bool = False,
     reinit_layers: int = 0,
 ) -> int:
-    """Decides where a run starts, and returns its step: the first rung that holds.
+    """Decides where a run starts, and returns its step: the first of these that applies.
 
     1. This run's own newest whole checkpoint, unless it shall begin `anew`: it was interrupted, or is finished.
     2. `init_checkpoint`: another model's weights, but for the top `reinit_layers`; optimizer and step are new.

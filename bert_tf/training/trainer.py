@@ -221,7 +221,7 @@ class ScoreCheckpoints:
             self.history.evaluated(step, scores)
 
     def take(self, step, scores, state):
-        """Makes of the scores what is to be made of them: here, a line in the log."""
+        """Processes the scores; here, writes a line to the log."""
         logging.info("step %d  held out: %s", step, "  ".join(f"{name} {value:.4f}" for name, value in scores.items()))
 
 
@@ -309,7 +309,7 @@ class Trainer:
         keep_best: str | None = None,
         early_stopping: int = 0,
     ):
-        """Trains to the end of the run, from wherever the ladder of `state.begin` says.
+        """Trains to the end of the run, from the starting point that `state.begin` finds.
 
         Args:
             batches: as `loop.fit` takes it.

@@ -1,4 +1,4 @@
-"""Names that several rooms share, and counts in messages."""
+"""Allowed option values and special tokens that several packages share; plurals for messages."""
 
 
 # === Names ===

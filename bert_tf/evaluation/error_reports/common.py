@@ -175,7 +175,7 @@ _LETTERS = 18  # of a name next to a plot
 
 
 def draw_calibration(axes, bins: Bins):
-    """The share of right answers in each bin as a bar, its mean probability as a dot, and the line of honesty."""
+    """The share of right answers in each bin as a bar, its mean probability as a dot, and the diagonal."""
     edges = np.linspace(0, 1, len(bins.counts) + 1)
     there, width = bins.counts > 0, edges[1]
     axes.bar(edges[:-1][there] + width / 2, bins.right[there], 0.9 * width, color=FILL, label="right")
@@ -339,7 +339,7 @@ def _as_figure(page, noun, names, matrix):
 
 
 def add_calibration(page: Page, confidence: np.ndarray, right: np.ndarray, noun: str, remark: str = ""):
-    """Adds how honest probabilities are.
+    """Adds how well calibrated the probabilities are.
 
     Args:
         page: to add to.

@@ -59,7 +59,7 @@ def choose_plan(
 
     Args:
         speed: of `matrix_speed`.
-        best_precision: as `processor.best_precision`.
+        best_precision: as `resources.best_precision`.
         precision, epochs: what the user gave, which is kept; None: nothing.
     """
     precision = precision or best_precision

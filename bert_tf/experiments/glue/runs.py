@@ -1,4 +1,4 @@
-"""A grid of GLUE runs: which there are, where they lie, how far they are, what they scored; each a child process."""
+"""A grid of GLUE runs, each a child process: their settings, folders, progress and scores."""
 
 import dataclasses
 import itertools

@@ -205,7 +205,7 @@ class TrialResult:
 
 @dataclasses.dataclass(frozen=True)
 class SuccessiveHalving:
-    """Successive halving (Jamieson and Talwalkar 2016, arXiv 1502.07943): cheap looks at all, dear ones at the best.
+    """Successive halving (Jamieson and Talwalkar 2016, arXiv 1502.07943): short runs of all, longer runs of the best.
 
     Every stage trains again, with a schedule of its own that ends at rate 0: a run that is cut short would be judged in
     the midst of its schedule.
@@ -256,7 +256,7 @@ class Folder:
         return parent / f"trial-{trial.number}"
 
     def result(self, trial: Trial, stage: int) -> TrialResult | None:
-        """Returns what a trial came to; None: it has not ended well, or the note that it did is damaged.
+        """Returns the result of a trial; None: it has not finished successfully, or the record of it is damaged.
 
         Raises:
             ValueError: it was not scored by the metric.
@@ -301,7 +301,7 @@ class Folder:
         return next(iter(self.ranked(r for r in results if r.stage == furthest)), None)
 
     def as_good(self, results: Iterable[TrialResult]) -> list[TrialResult]:
-        """Returns the results next to the best one that have its score at its stage: it is named for coming first."""
+        """Returns the other results with the same score and stage as the best one, which is only listed first."""
         results = list(results)
         best = self.best(results)
         equal = [r for r in results if best and r != best and (r.stage, r.score) == (best.stage, best.score)]

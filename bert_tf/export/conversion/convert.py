@@ -25,10 +25,6 @@ from bert_tf.utils.files import check_free, whole_directory
 # What need not come along in a conversion: weights, and settings, by patterns of their names.
 
 
-# === Conversion ===
-# From one format to another: a checkpoint is read, written in the other form, read again and compared.
-
-
 class LeaveOut:
     """What shall stay behind, by patterns of which each must mean something."""
 

@@ -25,10 +25,6 @@ from bert_tf.utils.files import sha256
 # Texts that hold every kind of token that a tokenizer has, by which two tokenizers are told apart.
 
 
-# === Proof ===
-# The proof that a conversion lost nothing: what was written is read again and held against what was to be written.
-
-
 PLAIN = "Unaffable as ever, Zoë paid 3.50 € for a café crème in 東京 -- didn't she?"
 
 

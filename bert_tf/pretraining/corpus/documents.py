@@ -169,7 +169,7 @@ def locate_sentences(documents: Documents) -> SentencePositions:
 
 
 def hash_sentences(documents: Documents) -> np.ndarray:
-    """Returns uint64 [all sentences]: equal where all tokens are, and else but for a rare chance different."""
+    """Returns uint64 [all sentences]: equal for equal tokens, and otherwise different except for rare collisions."""
     starts = documents.sentence_starts
     lengths = np.diff(starts)
     index = np.arange(len(documents.tokens.flat)) - np.repeat(starts[:-1], lengths)

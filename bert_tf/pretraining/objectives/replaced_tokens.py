@@ -1,4 +1,4 @@
-"""Replaced-token detection (ELECTRA, Clark et al. 2020): which tokens of a row did a small network fill in?"""
+"""Replaced-token detection (ELECTRA, Clark et al. 2020): detects the tokens that a small network filled in."""
 
 import dataclasses
 
