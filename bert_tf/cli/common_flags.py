@@ -489,15 +489,15 @@ def make_run_config(settings: Settings, steps: int, warmup: int, use_xla: bool, 
 def _adam_config(settings, optimizer):
     from bert_tf.training.optimizers import AdamConfig, always_corrects
 
-    values = {field.name: getattr(settings, field.name) for field in dataclasses.fields(AdamConfig)}
+    config = options_of(AdamConfig, settings)
     if always_corrects(optimizer):
         if settings.where_given("bias_correction") is False:
             raise ValueError(
                 f"`bias_correction=false` must come without `optimizer={optimizer}`, which always corrects. Received "
                 "both; leave one of them out."
             )
-        del values["bias_correction"]
-    return AdamConfig(**values)
+        config = dataclasses.replace(config, bias_correction=AdamConfig.bias_correction)
+    return config
 
 
 def make_export_options(settings: Settings):

@@ -6,11 +6,9 @@ A sentence-transformers directory needs no further flags: its modules, pooling, 
 All flags: --help; docs/embed.md.
 """
 
-import dataclasses
-
 from absl import logging
 
-from bert_tf.cli.common_flags import EMBED
+from bert_tf.cli.common_flags import EMBED, options_of
 
 FLAGS = EMBED
 
@@ -24,7 +22,7 @@ def main(settings):
     if bool(settings.output_file) == bool(settings.index_dir):
         received = "both" if settings.output_file else "neither"
         raise ValueError(f"Vectors must go to `output_file` or to `index_dir`. Received {received}; give one of them.")
-    options = EncodeOptions(**{field.name: settings.get(field.name) for field in dataclasses.fields(EncodeOptions)})
+    options = options_of(EncodeOptions, settings)
     make = Embedder if settings.output_file else Indexer
     maker = make(settings.model, options)
     if len(settings.text_column) != 1:

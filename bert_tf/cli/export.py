@@ -8,7 +8,7 @@ run_multiple_choice or run_embedder left in --output_dir, or a sentence-transfor
 The second writes bert_hub/preprocessor and bert_hub/encoder: docs/hub.md.
 """
 
-from bert_tf.cli.common_flags import EXPORT_ALONE
+from bert_tf.cli.common_flags import EXPORT_ALONE, make_export_options
 from bert_tf.utils.settings import Flag
 
 # === Hub ===
@@ -35,7 +35,6 @@ def main(settings):
         return _export_hub(settings)
     if "default_seq_length" in settings.given:
         raise ValueError("--default_seq_length must come with --hub. Received it without.")
-    from bert_tf.cli.common_flags import make_export_options
     from bert_tf.cli.reporting import tell_next_of_export
     from bert_tf.export.trained import export_trained
 

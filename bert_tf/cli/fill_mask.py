@@ -8,7 +8,7 @@ as a SavedModel that answers the same way.
 
 from absl import logging
 
-from bert_tf.cli.common_flags import FILL_MASK
+from bert_tf.cli.common_flags import FILL_MASK, make_export_options
 from bert_tf.utils.json_files import json_text
 
 FLAGS = FILL_MASK
@@ -17,7 +17,6 @@ TAKES_TEXTS = True
 
 def main(settings, texts):
     """Prints an answer for each [MASK], or exports the model."""
-    from bert_tf.cli.common_flags import make_export_options
     from bert_tf.export.form import DEFAULT
     from bert_tf.inference.filler import Filler, format_answer, read_masked_texts
 

@@ -398,9 +398,7 @@ def plan_training(settings: Settings, num_layers: int, train, identity: dict, us
             "`pack_examples` out."
         )
     run = make_run_config(settings, 0, 0, use_xla, identity)
-    config = FineTuningConfig(
-        **{each.name: getattr(settings, each.name) for each in dataclasses.fields(FineTuningConfig)}
-    )
+    config = options_of(FineTuningConfig, settings)
     return fine_tuning_config(run, config, num_layers, train, batch_settings(settings, use_xla))
 
 
