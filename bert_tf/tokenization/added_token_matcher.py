@@ -13,10 +13,9 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.tokenization.added_tokens import AddedToken
-from bert_tf.tokenization.bpe import WHITE
+from bert_tf.tokenization.characters import CODE_POINTS, WHITE
 from bert_tf.utils.files import brief
 
-_CODE_POINTS = 0x110000
 _MARK = b"\xff"  # stands around what was found: no text holds this byte, which is none of UTF-8
 _END = 0  # stands for the end of a text where it was normalized
 _JOINERS = (0x200C, 0x200D)
@@ -259,8 +258,8 @@ def _literal(content):
 @functools.cache
 def _word_characters(apart) -> np.ndarray:
     r"""bool [code points]: what \w is in Unicode, but for what stands `apart`."""
-    word = np.zeros(_CODE_POINTS, bool)
-    for code in range(_CODE_POINTS):
+    word = np.zeros(CODE_POINTS, bool)
+    for code in range(CODE_POINTS):
         category = unicodedata.category(chr(code))
         word[code] = category[0] in "LM" or category in ("Nd", "Nl", "Pc")
     word[list(_JOINERS)] = True

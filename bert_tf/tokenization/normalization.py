@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.tokenization.bpe import WHITE, shift, utf8_lengths
+from bert_tf.tokenization.characters import CODE_POINTS, WHITE, shift, utf8_lengths
 
-_CODE_POINTS, _PAGE = 0x110000, 128
+_PAGE = 128
 _PAIR = 1 << 21  # more than there are code points
 _QUOTES, _DOUBLE = (0x60, 0x27), 0x22
 MARKER = "\u2581"  # stands for the space before a word
@@ -51,7 +51,7 @@ class Replacements(tf.Module):
     def __init__(self, replacements: Mapping[int, str]):
         super().__init__()
         texts = {text: n for n, text in enumerate(dict.fromkeys(replacements.values()), 1)}
-        rows = np.zeros(_PAGE + max([_CODE_POINTS, *replacements]) // _PAGE * _PAGE, np.int32)
+        rows = np.zeros(_PAGE + max([CODE_POINTS, *replacements]) // _PAGE * _PAGE, np.int32)
         rows[list(replacements)] = [texts[text] for text in replacements.values()]
         pages = rows.reshape(-1, _PAGE)
         indices: dict[bytes, int] = {}  # most pages are alike
@@ -95,7 +95,7 @@ class Normalizer(tf.Module):
         short = {key: text for key, text in mapping.items() if len(key.encode("utf-8")) < _LONGEST_CLUSTER}
         pairs = [key for key in short if len(key) == 2 and key[0] not in mapping]
         singles = {ord(key): text for key, text in mapping.items() if len(key) == 1}
-        codes = {key: _CODE_POINTS + n for n, key in enumerate(pairs)}  # a pair is looked up like a character
+        codes = {key: CODE_POINTS + n for n, key in enumerate(pairs)}  # a pair is looked up like a character
         self._mapping = Replacements(singles | {codes[key]: mapping[key] for key in pairs})
         keys = [-1, *(ord(a) * _PAIR + ord(b) for a, b in pairs)]  # a table must not be empty
         with tf.init_scope(), tf.device("CPU:0"):
@@ -156,8 +156,8 @@ _MARK, _JOINER, _CONTROL = 1, 2, 3
 @functools.cache
 def _joins() -> np.ndarray:
     """uint8 [code points]: a mark, another joiner, a control character that nothing joins, or 0."""
-    kinds = np.zeros(_CODE_POINTS, np.uint8)
-    for code in range(_CODE_POINTS):
+    kinds = np.zeros(CODE_POINTS, np.uint8)
+    for code in range(CODE_POINTS):
         category = unicodedata.category(chr(code))
         if category[0] == "M":
             kinds[code] = _MARK
@@ -173,7 +173,7 @@ def _fold_characters(do_lower_case: bool, strip: bool) -> dict[int, str]:
     folded = {}
     if not (do_lower_case or strip):
         return folded
-    for code in range(_CODE_POINTS):
+    for code in range(CODE_POINTS):
         char = chr(code)
         category = unicodedata.category(char)
         if category in ("Cn", "Co", "Cs") or strip and category[0] == "M":

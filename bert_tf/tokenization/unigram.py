@@ -17,7 +17,7 @@ from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_token_matcher import Normalized
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base import BaseTokenizer, TokenList
-from bert_tf.tokenization.bpe import shift, utf8_lengths
+from bert_tf.tokenization.characters import shift, utf8_lengths
 from bert_tf.tokenization.normalization import MARKER, Normalizer
 from bert_tf.tokenization.settings import check_tokenizer_config
 from bert_tf.utils.files import atomic_open

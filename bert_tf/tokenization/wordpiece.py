@@ -14,7 +14,7 @@ from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_token_matcher import Normalized
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base import BaseTokenizer
-from bert_tf.tokenization.bpe import utf8_lengths
+from bert_tf.tokenization.characters import utf8_lengths
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.utils.names import CLS, MASK, PAD, SEP, UNKNOWN
 
