@@ -7,8 +7,8 @@ from absl import logging
 
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.cli.common_flags import options_of
-from bert_tf.data.checks import Lengths, check_samples, check_truncation
-from bert_tf.data.samples import DataFinding
+from bert_tf.data.example_checks import Lengths, check_samples, check_truncation
+from bert_tf.data.lint_sample import DataFinding
 from bert_tf.data.table_checks import UNKNOWN, count_labels
 from bert_tf.tasks.base import FineTuningTask, TaskData
 from bert_tf.tasks.options import ACTIONS, RunOptions

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 import numpy as np
 
 from bert_tf.data import columns as cells
-from bert_tf.data.samples import LintSample
+from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.table_reader import Column, extension_of, read_rows
 from bert_tf.data.tables import LabeledTexts, read_table, read_values
 from bert_tf.utils import files

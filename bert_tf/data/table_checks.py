@@ -7,8 +7,8 @@ import shlex
 import unicodedata
 from collections.abc import Iterator
 
-from bert_tf.data import columns, samples
-from bert_tf.data.samples import DataFinding, LintSample, first_lines, format_share
+from bert_tf.data import columns, lint_sample
+from bert_tf.data.lint_sample import DataFinding, LintSample, first_lines, format_share
 from bert_tf.data.table_reader import Column, excerpt, extension_of, names_in
 from bert_tf.utils import files
 from bert_tf.utils.names import number_of, word_for
@@ -210,7 +210,7 @@ def _encoding(path, text, lost):
             f"before, as in {next(iter(damaged.values()))!r}",
             "export the text again, as UTF-8 throughout",
             first_lines(damaged),
-            len(damaged) >= samples.DAMAGED * count,
+            len(damaged) >= lint_sample.DAMAGED * count,
         )
 
 

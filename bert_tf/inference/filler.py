@@ -15,7 +15,7 @@ from bert_tf.export.precision import build_with_weights
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServingModule
 from bert_tf.tasks.fill_mask import FillMaskTask
-from bert_tf.tokenization.base import BaseTokenizer
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.mask_reader import MaskReader
 from bert_tf.utils import names
 from bert_tf.utils.files import read_text

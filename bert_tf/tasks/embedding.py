@@ -14,7 +14,7 @@ from bert_tf.data import glue, tables
 from bert_tf.data.columns import number
 from bert_tf.data.dataset import count_truncated
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
-from bert_tf.data.samples import LintSample, TableLayout
+from bert_tf.data.lint_sample import LintSample, TableLayout
 from bert_tf.data.table_reader import line_position
 from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.error_reports.common import Shown

@@ -16,12 +16,12 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.models.families import InputTemplate
-from bert_tf.tokenization import precedence, tokenizer_json_writer
+from bert_tf.tokenization import file_precedence, tokenizer_json_writer
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
-from bert_tf.tokenization.base import BaseTokenizer, TokenList
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer, TokenList
 from bert_tf.tokenization.characters import CODE_POINTS, WHITE, shift, utf8_lengths
-from bert_tf.tokenization.settings import check_tokenizer_config
+from bert_tf.tokenization.tokenizer_config import check_tokenizer_config
 from bert_tf.tokenization.tokenizer_json import WHOLE_FILE, check_vocab
 from bert_tf.utils.files import brief, read_text, write_text
 from bert_tf.utils.json_files import read_object
@@ -279,8 +279,8 @@ class ByteBpeTokenizer(BaseTokenizer):
         if os.path.isfile(path):
             beside = check_vocab(read_object(path, "a vocabulary in JSON", _REMEDY, _LARGEST), path)
             tokens = sorted(beside, key=beside.get)
-            precedence.warn_of_vocabulary(whole.path, whole.tokens[: whole.own], path, tokens)
-        return cls(vocab, merges, template, precedence.prefix_space(whole, directory), whole.path)
+            file_precedence.warn_of_vocabulary(whole.path, whole.tokens[: whole.own], path, tokens)
+        return cls(vocab, merges, template, file_precedence.prefix_space(whole, directory), whole.path)
 
     @property
     def written_pieces(self) -> list[str]:

@@ -1,7 +1,7 @@
 """Reads tokenizer.json of Hugging Face's tokenizers, as far as ours follow it; what they would not follow is refused.
 
 Every section that decides ids is read: the model, the normalizer, the pre-tokenizer, the post-processor, and the ids of
-added tokens. `precedence.py` says what counts where the files next to it say something else;
+added tokens. `file_precedence.py` says what counts where the files next to it say something else;
 `tokenizer_json_writer.py` writes the file.
 """
 

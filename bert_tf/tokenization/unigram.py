@@ -11,15 +11,15 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from bert_tf.models.families import InputTemplate
-from bert_tf.tokenization import precedence, tokenizer_json_writer
+from bert_tf.tokenization import file_precedence, tokenizer_json_writer
 from bert_tf.tokenization import sentencepiece_model as models
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_token_matcher import Normalized
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
-from bert_tf.tokenization.base import BaseTokenizer, TokenList
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer, TokenList
 from bert_tf.tokenization.characters import shift, utf8_lengths
 from bert_tf.tokenization.normalization import MARKER, Normalizer
-from bert_tf.tokenization.settings import check_tokenizer_config
+from bert_tf.tokenization.tokenizer_config import check_tokenizer_config
 from bert_tf.utils.files import atomic_open
 
 _CLASS = "AlbertTokenizer"  # what Transformers calls a tokenizer of all families but those whose row says otherwise
@@ -133,7 +133,7 @@ class UnigramTokenizer(BaseTokenizer):
     @classmethod
     def _from_tokenizer_json(cls, whole, directory, do_lower_case, template, settings):
         """Builds the tokenizer, and its SentencePiece model: the family's, as far as it can be."""
-        settings |= precedence.unigram_settings(whole, directory, do_lower_case)
+        settings |= file_precedence.unigram_settings(whole, directory, do_lower_case)
         scores, unknown = whole.model["vocab"], whole.model.get("unk_id")
         tokens = whole.vocabulary(template)
         if type(unknown) is not int or tokens[unknown : unknown + 1] != [template.unknown]:
@@ -161,7 +161,7 @@ class UnigramTokenizer(BaseTokenizer):
         if os.path.isfile(path):
             beside = [piece.piece for piece in models.read_model(path)[0].pieces if piece.type in (0, models.NORMAL)]
             there = {*beside}
-            precedence.warn_of_vocabulary(whole.path, [p for p in tokens[: whole.own] if p in there], path, beside)
+            file_precedence.warn_of_vocabulary(whole.path, [p for p in tokens[: whole.own] if p in there], path, beside)
         return tokenizer
 
     @property

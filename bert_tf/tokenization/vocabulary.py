@@ -14,7 +14,7 @@ from absl import logging
 
 from bert_tf.models.families import InputTemplate
 from bert_tf.tokenization import tokenizer_json
-from bert_tf.tokenization.settings import check_tokenizer_config
+from bert_tf.tokenization.tokenizer_config import check_tokenizer_config
 from bert_tf.utils.files import brief, read_text, write_text
 from bert_tf.utils.json_files import read_object
 from bert_tf.utils.names import CLS, PAD, SEP, UNKNOWN

@@ -9,11 +9,11 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from bert_tf.models.families import InputTemplate
-from bert_tf.tokenization import characters, precedence, tokenizer_json_writer
+from bert_tf.tokenization import characters, file_precedence, tokenizer_json_writer
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_token_matcher import Normalized
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
-from bert_tf.tokenization.base import BaseTokenizer
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.characters import utf8_lengths
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.utils.names import CLS, MASK, PAD, SEP, UNKNOWN
@@ -264,13 +264,13 @@ class Tokenizer(BaseTokenizer):
 
     @classmethod
     def _from_tokenizer_json(cls, whole, directory, do_lower_case, template, settings):
-        lower, strip_accents = precedence.case_and_accents(whole, directory, do_lower_case)
+        lower, strip_accents = file_precedence.case_and_accents(whole, directory, do_lower_case)
         vocabulary = Vocabulary.of_whole(whole, template)
         path = cls.file_in(os.path.dirname(whole.path))
         if os.path.isfile(path):
             beside = Vocabulary.read(path)
             lines = [token if beside.id_of(token) == i else "" for i, token in enumerate(beside.pieces)]
-            precedence.warn_of_vocabulary(whole.path, vocabulary.pieces[: whole.own], path, lines)
+            file_precedence.warn_of_vocabulary(whole.path, vocabulary.pieces[: whole.own], path, lines)
         tokenizer = cls(vocabulary, lower, template, strip_accents)
         tokenizer.vocab_file = whole.path
         return tokenizer

@@ -14,7 +14,7 @@ from bert_tf.models.families import InputTemplate
 from bert_tf.pretraining.records.groups import MaskingVocabulary as PretrainingPieces
 from bert_tf.tokenization import sentencepiece_model
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
-from bert_tf.tokenization.kinds import read_tokenizer
+from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny

@@ -13,7 +13,7 @@ from collections import Counter
 import pytest
 
 from bert_tf.tokenization.added_tokens import FLAGS
-from bert_tf.tokenization.kinds import TOKENIZERS
+from bert_tf.tokenization.registry import TOKENIZERS
 from tests.other_envs import run, torch_python
 from tests.tokenization.added_tokens_test import NAMES, folded, plain, with_tokens
 from tests.tokenization.rust import differences

@@ -12,7 +12,7 @@ import pytest
 from bert_tf.models import families
 from bert_tf.tokenization import tokenizer_json
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
-from bert_tf.tokenization.kinds import read_tokenizer, tokenizer_in
+from bert_tf.tokenization.registry import read_tokenizer, tokenizer_in
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 

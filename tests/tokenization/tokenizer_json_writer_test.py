@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from bert_tf.models import families
-from bert_tf.tokenization.kinds import read_tokenizer
+from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import other_envs, tiny
 from tests.tokenization.tokenizer_json_test import LITERALS, WHOLE

@@ -94,7 +94,7 @@ def format_share(count: int, of: int, what: str, verb: tuple[str, str] | None = 
 
 
 _ODD = np.int64(6364136223846793005)  # mixes the hashes of two texts, so that it matters which is the first
-SAMPLES_EMPTY = hash("")
+EMPTY_TEXT_HASH = hash("")
 
 
 @dataclasses.dataclass(frozen=True)

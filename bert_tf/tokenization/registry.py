@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from bert_tf.models.families import Family, InputTemplate
 from bert_tf.tokenization import tokenizer_json
-from bert_tf.tokenization.base import BaseTokenizer
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer

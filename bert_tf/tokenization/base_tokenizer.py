@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.models import config_files, families
 from bert_tf.models.families import Family, InputTemplate
-from bert_tf.tokenization import packing, precedence, tokenizer_json, tokenizer_json_writer
+from bert_tf.tokenization import file_precedence, packing, tokenizer_json, tokenizer_json_writer
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_token_matcher import AddedTokenMatcher, Normalized
 from bert_tf.tokenization.added_tokens import (
@@ -20,7 +20,7 @@ from bert_tf.tokenization.added_tokens import (
     read_added_tokens,
     write_added_tokens,
 )
-from bert_tf.tokenization.settings import with_special_tokens
+from bert_tf.tokenization.tokenizer_config import with_special_tokens
 from bert_tf.tokenization.tokenizer_json import WholeFile
 from bert_tf.utils.text_lists import text_list
 
@@ -117,7 +117,7 @@ class BaseTokenizer(tf.Module):
 
         Args:
             path: directory with `tokenizer.json` or one of FILES, and perhaps `tokenizer_config.json`.
-            do_lower_case: None: what the files say, see `precedence`, else what is usual for the family.
+            do_lower_case: None: what the files say, see `file_precedence`, else what is usual for the family.
             vocab_file: another vocabulary than the directory's, or another tokenizer.json.
             template: None: the family's.
             family: None: that of the directory's configuration.
@@ -126,13 +126,13 @@ class BaseTokenizer(tf.Module):
             ValueError: a file is missing or is not what its name says; a letter case that contradicts the directory's
                 file or name; a setting in `tokenizer_config.json` or `tokenizer.json` that this kind does not have.
         """
-        directory, family = precedence.settings_directory(path, vocab_file), family or cls.family_of(path)
+        directory, family = file_precedence.settings_directory(path, vocab_file), family or cls.family_of(path)
         config = vocabularies.read_config(directory)
         settings = cls._check_settings(directory, config, do_lower_case, family)
         template = with_special_tokens(directory, config, cls.KIND, family, template)
         if file := tokenizer_json.find_tokenizer_json(directory, vocab_file):
             whole, source = tokenizer_json.read_whole(file, cls.KIND), os.path.dirname(file)
-            whole.check_template(template, precedence.counts_alone(config))
+            whole.check_template(template, file_precedence.counts_alone(config))
             tokenizer = cls._from_tokenizer_json(whole, directory, do_lower_case, template, settings)
         else:
             source = os.path.dirname(vocab_file) if vocab_file else directory

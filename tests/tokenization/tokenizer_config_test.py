@@ -8,7 +8,7 @@ import pytest
 from bert_tf.models.config import EncoderConfig, template_for
 from bert_tf.models.families import family
 from bert_tf.tokenization import settings
-from bert_tf.tokenization.kinds import read_tokenizer
+from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from bert_tf.data import samples, table_checks
+from bert_tf.data import lint_sample, table_checks
 from bert_tf.data.dataset import Cut
-from bert_tf.data.samples import SAMPLES_EMPTY, DataFinding, LintSample, format_share, places_of
+from bert_tf.data.lint_sample import EMPTY_TEXT_HASH, DataFinding, LintSample, format_share, places_of
 from bert_tf.data.table_reader import excerpt, line_position
 from bert_tf.data.tables import is_empty
 from bert_tf.utils.names import word_for
@@ -40,7 +40,7 @@ def find_truncated_texts(sample: LintSample, cut: Cut | None, has_windows_to_off
         f"{format_share(cut.lost, cut.total, 'word pieces', ('is', 'are'))} lost; "
         f"{fits}{most:,} for all",
         f"raise `{cut.parameter}`{windows}",
-        samples.CUT,
+        lint_sample.CUT,
     )
 
 
@@ -92,7 +92,7 @@ def find_empty_texts(sample: LintSample) -> Iterator[DataFinding]:
     for name, texts in sample.texts.items():
         if name in sample.optional:
             continue
-        indices = [i for i in np.flatnonzero(sample.hashes[name] == SAMPLES_EMPTY) if not texts[i].strip()]
+        indices = [i for i in np.flatnonzero(sample.hashes[name] == EMPTY_TEXT_HASH) if not texts[i].strip()]
         if not indices:
             continue
         them = word_for(len(indices), "it", "them")
@@ -101,7 +101,7 @@ def find_empty_texts(sample: LintSample) -> Iterator[DataFinding]:
             indices,
             f"{format_share(len(indices), len(sample), 'examples', ('has', 'have'))} an empty {name}",
             f"take {them} out, or fill {them} in",
-            samples.EMPTY,
+            lint_sample.EMPTY,
         )
 
 
@@ -124,7 +124,7 @@ def find_repeated_texts(sample: LintSample) -> Iterator[DataFinding]:
             again,
             f"{format_share(len(again), len(sample), 'examples', ('repeats', 'repeat'))} an earlier one",
             f"take {them} out, or leave {them} if texts recur where they come from",
-            samples.DUPLICATES,
+            lint_sample.DUPLICATES,
         )
     if contrary:
         yield _contradictions(sample, sorted(i for group, _ in contrary for i in group), contrary[0][1])
@@ -142,7 +142,7 @@ def find_overlap(train: LintSample, held_out: LintSample) -> Iterator[DataFindin
             f"{format_share(len(indices), len(held_out), 'examples', ('is', 'are'))} in {train.path} too, which makes "
             "scores better than they are",
             f"take {word_for(len(indices), 'it', 'them')} out of one of the two files",
-            samples.OVERLAP,
+            lint_sample.OVERLAP,
         )
 
 
@@ -165,7 +165,7 @@ def _contradictions(sample, indices, first):
         f"{format_share(len(indices), len(sample), 'examples')} have the text of another one, and not its "
         f"{sample.target}: {text[:60]!r} has {one!r:.40} in {here} and {other!r:.40} in {there}",
         "decide for one, or take both out",
-        samples.CONTRADICTIONS,
+        lint_sample.CONTRADICTIONS,
     )
 
 

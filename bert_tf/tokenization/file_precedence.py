@@ -14,7 +14,7 @@ from typing import Any
 from absl import logging
 
 from bert_tf.tokenization import vocabulary as vocabularies
-from bert_tf.tokenization.settings import check_tokenizer_config
+from bert_tf.tokenization.tokenizer_config import check_tokenizer_config
 from bert_tf.tokenization.tokenizer_json import WholeFile, is_tokenizer_json, read_whole
 
 _OF_NO_MODEL = ("PreTrainedTokenizerFast", "TokenizersBackend")  # tokenizer_class
