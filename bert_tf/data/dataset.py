@@ -87,8 +87,8 @@ class Tokenized:
         input_ids    101 7592 102 101 2748 102       splits   0 3 6       two examples of three tokens
 
     Attributes:
-        pieces: {name: int32 [all tokens]} of what each token has: `input_ids`, `segment_ids`, and what is aimed at with
-            each, such as `tag_ids`.
+        features: {name: int32 [all tokens]}, what each token has: `input_ids`, `segment_ids`, and targets of tokens,
+            such as `tag_ids`.
         splits: int64 [n + 1], where each example's tokens begin and end.
         targets: {name: [n, ...]} of what is aimed at with each example, such as `label_ids`; of choices one value, or
             one for each. Empty when there is nothing to aim at, or only with tokens.
@@ -97,7 +97,7 @@ class Tokenized:
         cut: what was truncated; None: nothing ever is.
     """
 
-    pieces: dict
+    features: dict
     splits: np.ndarray
     targets: dict
     pad_id: int = 0
@@ -110,7 +110,7 @@ class Tokenized:
     def fingerprint(self) -> str:
         """Returns a short hash of all that training sees: tokens, segments, targets and their order."""
         digest = hashlib.sha256()
-        for name, values in sorted({**self.pieces, **self.targets, "splits": self.splits}.items()):
+        for name, values in sorted({**self.features, **self.targets, "splits": self.splits}.items()):
             digest.update(name.encode() + np.ascontiguousarray(values).tobytes())
         return digest.hexdigest()[:16]
 
@@ -131,7 +131,7 @@ class Tokenized:
 
     def input_specs(self, batch_size: int) -> dict[str, tf.TensorSpec]:
         """Returns {name: TensorSpec} of what `inputs` returns, of any width."""
-        return {name: tf.TensorSpec([batch_size, None], tf.int32) for name in (*self.pieces, "input_mask")}
+        return {name: tf.TensorSpec([batch_size, None], tf.int32) for name in (*self.features, "input_mask")}
 
     def inputs(self, chosen: np.ndarray, width) -> dict[str, np.ndarray]:
         """Returns a batch's inputs, int32 [B, S].
@@ -149,7 +149,7 @@ class Tokenized:
         indices = np.where(there, self.splits[:-1][chosen][:, None] + columns, 0)
         inputs = {
             name: np.where(there, flat[indices], FEATURES[name].padding_of(self.pad_id)).astype(np.int32)
-            for name, flat in self.pieces.items()
+            for name, flat in self.features.items()
         }
         return {**inputs, "input_mask": mask.astype(np.int32)}
 

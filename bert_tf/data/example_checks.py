@@ -37,7 +37,7 @@ def find_truncated_texts(sample: LintSample, cut: Cut | None, has_windows_to_off
         indices,
         f"{format_share(len(indices), len(sample), 'examples', ('does', 'do'))} not fit `{cut.parameter}={cut.limit}` "
         f"and {word_for(len(indices), 'is', 'are')} cut: "
-        f"{format_share(cut.lost, cut.total, 'word pieces', ('is', 'are'))} lost; "
+        f"{format_share(cut.lost, cut.total, 'tokens', ('is', 'are'))} lost; "
         f"{fits}{most:,} for all",
         f"raise `{cut.parameter}`{windows}",
         lint_sample.CUT,

@@ -31,7 +31,7 @@ class Windowing:
         """Raises ValueError where tokens would fall between two windows of `room` tokens."""
         if self.stride > room:
             raise ValueError(
-                f"Windows must overlap or touch: `doc_stride` is at most {room}, the pieces of a text that a row of "
+                f"Windows must overlap or touch: `doc_stride` is at most {room}, the tokens of a text that a row of "
                 f"`max_seq_length` has room for. Received: {self.stride}; lower `doc_stride`, or leave it out."
             )
 
@@ -184,7 +184,7 @@ def tokenize_windows(
     lengths, counts, cut = map(np.concatenate, (lengths, counts, cut))
     logging.info(
         "%s: %d examples in %d windows, %d of them in more than one; %d have more than `max_windows=%d`, and lost "
-        "%d pieces.",
+        "%d tokens.",
         *(path, len(counts), counts.sum(), (counts > 1).sum(), (cut > 0).sum(), windows.max_windows, cut.sum()),
     )
     needed = counts + -(-cut // windows.stride)

@@ -97,7 +97,7 @@ class Filler:
         self.max_seq_length = longest_row(description, max_seq_length)
         self.tokenizer = description.tokenizer
         self.reader = MaskReader(self.tokenizer)
-        self.task = FillMaskTask(description.config, self.tokenizer.written_pieces, top_k)
+        self.task = FillMaskTask(description.config, self.tokenizer.written_tokens, top_k)
         self.model, report = build_with_weights(self.task, checkpoint, dtype)
         logging.info("%s", report)
         self._source = directory_of(path), checkpoint.path

@@ -51,7 +51,7 @@ class AddedToken:
 
 def order_added_tokens(
     tokens: Iterable[AddedToken],
-    pieces: Sequence[str],
+    vocab: Sequence[str],
     id_of: Callable[[str], int | None],
     sources: Mapping[str, str] | None = None,
 ) -> tuple[AddedToken, ...]:
@@ -59,7 +59,7 @@ def order_added_tokens(
 
     Args:
         tokens: them.
-        pieces: of the vocabulary, in the order of their ids.
+        vocab: the tokens of the vocabulary, in the order of their ids.
         id_of: the id of a token of the vocabulary, or None.
         sources: content -> where it was read, for messages; None: the argument `added_tokens`.
 
@@ -68,7 +68,7 @@ def order_added_tokens(
             or lies behind the vocabulary with a gap before it.
     """
     tokens = tuple(sorted(tokens, key=lambda token: token.id))
-    following, seen = len(pieces), set()
+    following, seen = len(vocab), set()
     for token in tokens:
         source = (sources or {}).get(token.content, "`added_tokens`")
         if not _is_text(token.content):
@@ -83,20 +83,20 @@ def order_added_tokens(
             )
         seen.add(token.content)
         right = following if id_of(token.content) is None else id_of(token.content)
-        inside = 0 <= token.id < len(pieces) and pieces[token.id] == token.content
+        inside = 0 <= token.id < len(vocab) and vocab[token.id] == token.content
         if not inside and token.id != right:
             raise ValueError(
                 f"{source}: the id of an added token must be its line's in the vocabulary, or the next one behind the "
-                f"vocabulary of {len(pieces)} tokens. Received {brief(token.content)} with the id {token.id}, where "
+                f"vocabulary of {len(vocab)} tokens. Received {brief(token.content)} with the id {token.id}, where "
                 f"{right} was expected; correct the file, or take those of one model."
             )
         following += token.id == following
     return tokens
 
 
-def names_with_added(pieces: Sequence[str], tokens: Iterable[AddedToken]) -> list[str]:
+def names_with_added(vocab: Sequence[str], tokens: Iterable[AddedToken]) -> list[str]:
     """Returns the tokens of a vocabulary and those added tokens that stand behind it, in the order of their ids."""
-    return [*pieces, *(token.content for token in tokens if token.id >= len(pieces))]
+    return [*vocab, *(token.content for token in tokens if token.id >= len(vocab))]
 
 
 def _is_text(content):
@@ -158,7 +158,7 @@ class _Found:
 
 
 def read_added_tokens(
-    directory: str, pieces: Sequence[str], id_of: Callable[[str], int | None], special: Iterable[str]
+    directory: str, vocab: Sequence[str], id_of: Callable[[str], int | None], special: Iterable[str]
 ) -> tuple[AddedToken, ...]:
     """Returns the added tokens of a directory in the order of their ids, with the flags that Transformers gives them.
 
@@ -168,7 +168,7 @@ def read_added_tokens(
 
     Args:
         directory: of the tokenizer's files.
-        pieces: of the vocabulary, in the order of their ids.
+        vocab: the tokens of the vocabulary, in the order of their ids.
         id_of: the id of a token of the vocabulary, or None.
         special: the special tokens of the model's rows: their ids are checked, but they are not among what is returned,
             unless they lie behind the vocabulary.
@@ -190,10 +190,10 @@ def read_added_tokens(
     else:
         for token in by_file:
             found.take(token, os.path.join(directory, ADDED_FILE), replace=False)
-    _take_lists(found, lists, len(pieces), id_of)
-    tokens = order_added_tokens(found.tokens.values(), pieces, id_of, found.sources)
+    _take_lists(found, lists, len(vocab), id_of)
+    tokens = order_added_tokens(found.tokens.values(), vocab, id_of, found.sources)
     special = set(special)
-    return tuple(token for token in tokens if token.content not in special or token.id >= len(pieces))
+    return tuple(token for token in tokens if token.content not in special or token.id >= len(vocab))
 
 
 def _of_whole_file(path):

@@ -30,25 +30,25 @@ _ADDED = "added_tokens"  # the argument of constructors, and its key in `setting
 class TokenList(NamedTuple):
     """The tokens of a vocabulary in the order of their ids, all different."""
 
-    pieces: list[str]
+    tokens: list[str]
     ids: Mapping[str, int]
 
-    def id_of(self, piece: str) -> int | None:
+    def id_of(self, token: str) -> int | None:
         """Returns the id of a token, None if there is none."""
-        return self.ids.get(piece)
+        return self.ids.get(token)
 
 
 class _Extended(NamedTuple):
-    """A vocabulary with added tokens behind it: all `pieces`, the vocabulary, and content -> id of what is behind."""
+    """A vocabulary with added tokens behind it: all `tokens`, the vocabulary, and content -> id of what is behind."""
 
-    pieces: list[str]
+    tokens: list[str]
     own: Any
     behind: Mapping[str, int]
 
-    def id_of(self, piece: str) -> int | None:
+    def id_of(self, token: str) -> int | None:
         """Returns the id of a token, None if there is none."""
-        number = self.own.id_of(piece)
-        return self.behind.get(piece) if number is None else number
+        number = self.own.id_of(token)
+        return self.behind.get(token) if number is None else number
 
 
 class BaseTokenizer(tf.Module):
@@ -81,7 +81,7 @@ class BaseTokenizer(tf.Module):
         """Takes what the subclass has read.
 
         Args:
-            vocabulary: has `pieces` and `id_of`.
+            vocabulary: has `tokens` and `id_of`.
             vocab_file: its file.
             template: None: BERT's.
             special: the tokens for padding, for what is unknown, and for a blank.
@@ -100,8 +100,8 @@ class BaseTokenizer(tf.Module):
         missing = [token for token in needed if vocabulary.id_of(token) is None]
         if missing:
             raise ValueError(
-                f"The vocabulary must hold the special pieces of its model, {' '.join(dict.fromkeys(needed))}. "
-                f"Received {self.vocab_size} pieces without {missing[0]}: is it another model's vocabulary?"
+                f"The vocabulary must hold the special tokens of its model, {' '.join(dict.fromkeys(needed))}. "
+                f"Received {self.vocab_size} tokens without {missing[0]}: is it another model's vocabulary?"
             )
 
     @classmethod
@@ -139,7 +139,7 @@ class BaseTokenizer(tf.Module):
             vocab_file = os.fspath(vocab_file or cls.file_in(directory))
             tokenizer = cls._from_vocabulary(vocab_file, directory, do_lower_case, template, settings)
         own = tokenizer._vocabulary
-        tokenizer._take_added_tokens(read_added_tokens(source, own.pieces, own.id_of, tokenizer._special()))
+        tokenizer._take_added_tokens(read_added_tokens(source, own.tokens, own.id_of, tokenizer._special()))
         return tokenizer
 
     @classmethod
@@ -171,7 +171,7 @@ class BaseTokenizer(tf.Module):
 
     @property
     def vocab(self) -> list[str]:
-        return self._all.pieces
+        return self._all.tokens
 
     @functools.cached_property
     def asset_file(self) -> str | None:
@@ -187,19 +187,19 @@ class BaseTokenizer(tf.Module):
 
     @property
     def vocab_size(self) -> int:
-        return len(self._all.pieces)
+        return len(self._all.tokens)
 
     @property
     def file_size(self) -> int:
         """Number of tokens in the vocabulary's own file; added tokens may stand behind them."""
-        return len(self._vocabulary.pieces)
+        return len(self._vocabulary.tokens)
 
-    def id_of(self, piece: str) -> int | None:
+    def id_of(self, token: str) -> int | None:
         """Returns the id of a token, None if there is none."""
-        return self._all.id_of(piece)
+        return self._all.id_of(token)
 
     @property
-    def written_pieces(self) -> list[str]:
+    def written_tokens(self) -> list[str]:
         """The tokens as a reader would write them; `vocab` has them as the vocabulary's file does."""
         return self.vocab
 
@@ -239,9 +239,9 @@ class BaseTokenizer(tf.Module):
         if not tokens:
             return
         own = self._vocabulary
-        self.added_tokens = order_added_tokens(tokens, own.pieces, own.id_of)
-        behind = {token.content: token.id for token in self.added_tokens if token.id >= len(own.pieces)}
-        self._all = _Extended(names_with_added(own.pieces, self.added_tokens), own, behind)
+        self.added_tokens = order_added_tokens(tokens, own.tokens, own.id_of)
+        behind = {token.content: token.id for token in self.added_tokens if token.id >= len(own.tokens)}
+        self._all = _Extended(names_with_added(own.tokens, self.added_tokens), own, behind)
         self.mask_id = self._all.id_of(self.mask)
         matched = [token for token in self.added_tokens if token.content not in self._special()]
         if matched:
@@ -250,7 +250,7 @@ class BaseTokenizer(tf.Module):
 
     def _special(self) -> set[str]:
         """Returns the template's special tokens, which are not matched in text."""
-        return {*self.template.pieces(2), self._all.pieces[self.pad_id], self._all.pieces[self.unk_id], self.mask}
+        return {*self.template.pieces(2), self._all.tokens[self.pad_id], self._all.tokens[self.unk_id], self.mask}
 
     def save(self, directory: str | os.PathLike):
         """Writes the vocabulary, `tokenizer.json`, `tokenizer_config.json` and `added_tokens.json`.

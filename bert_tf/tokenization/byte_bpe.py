@@ -283,16 +283,16 @@ class ByteBpeTokenizer(BaseTokenizer):
         return cls(vocab, merges, template, file_precedence.prefix_space(whole, directory), whole.path)
 
     @property
-    def written_pieces(self) -> list[str]:
+    def written_tokens(self) -> list[str]:
         byte_of = {symbol: byte for byte, symbol in enumerate(byte_symbols())}
         special = self._special() | {token.content for token in self.added_tokens}
 
-        def written(piece):
-            if piece in special or not byte_of.keys() >= set(piece):
-                return piece
-            return bytes(byte_of[symbol] for symbol in piece).decode("utf-8", "replace")
+        def written(token):
+            if token in special or not byte_of.keys() >= set(token):
+                return token
+            return bytes(byte_of[symbol] for symbol in token).decode("utf-8", "replace")
 
-        return [written(piece) for piece in self.vocab]
+        return [written(token) for token in self.vocab]
 
     @property
     def settings(self) -> dict[str, bool]:
@@ -303,7 +303,7 @@ class ByteBpeTokenizer(BaseTokenizer):
         return cls._from_vocabulary(cls.file_in(directory), directory, None, template, cls._arguments(settings))
 
     def _write_vocabulary(self, directory):
-        ids = {token: i for i, token in enumerate(self._vocabulary.pieces)}
+        ids = {token: i for i, token in enumerate(self._vocabulary.tokens)}
         write_text(os.path.join(directory, VOCAB_FILE), json.dumps(ids, ensure_ascii=False) + "\n")
         lines = [f"{_HEAD}: 0.2", *(" ".join(merge) for merge in self._merges)]
         write_text(os.path.join(directory, MERGES_FILE), "".join(f"{line}\n" for line in lines))
@@ -367,11 +367,11 @@ def _read_pair(vocab_file):
 def _checked_merge(merge, vocab, where):
     pair = tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) if isinstance(merge, list) else ()
     if len(pair) != 2 or not all(isinstance(token, str) and token for token in pair):
-        raise ValueError(f"{where}: a merge must be two pieces with a space between. Received: {brief(merge)}.")
+        raise ValueError(f"{where}: a merge must be two tokens with a space between. Received: {brief(merge)}.")
     lacking = [token for token in (*pair, "".join(pair)) if token not in vocab]
     if lacking:
         raise ValueError(
-            f"{where}: the pieces of a merge, and what it makes, must be in the vocabulary. Received {brief(merge)} "
+            f"{where}: the tokens of a merge, and what it makes, must be in the vocabulary. Received {brief(merge)} "
             f"without {brief(lacking[0])} there; take both files from one model."
         )
     return pair

@@ -36,7 +36,7 @@ class MaskReader(tf.Module):
         if tokenizer.mask_id is None:
             raise ValueError(
                 f"The vocabulary of a model that fills in blanks must hold {tokenizer.mask}. Received: "
-                f"{tokenizer.vocab_size} pieces from {tokenizer.vocab_file}, none of them {tokenizer.mask}; "
+                f"{tokenizer.vocab_size} tokens from {tokenizer.vocab_file}, none of them {tokenizer.mask}; "
                 "name the model's own `vocab_file`."
             )
         self.tokenizer, self.most = tokenizer, most

@@ -89,8 +89,8 @@ def pack_texts(
         keep_a, keep_b = pair_lengths(ids_a.row_lengths(), ids_b.row_lengths(), room)
         first, second = [first_of_each(ids_a, keep_a)], [first_of_each(ids_b, keep_b)]
 
-    def constant(pieces):
-        ids = tf.constant([id_of(token) for token in pieces], ids_a.dtype, [1, len(pieces)])
+    def constant(tokens):
+        ids = tf.constant([id_of(token) for token in tokens], ids_a.dtype, [1, len(tokens)])
         return tf.repeat(ids, ids_a.nrows(), axis=0)
 
     behind = template.between if second else template.after
@@ -116,7 +116,7 @@ def room_for(texts: int, max_seq_length, template: InputTemplate):
     """
     special = template.special(texts)
     told = (
-        f"max_seq_length must have room for the special pieces, {' '.join(template.pieces(texts))}: at least "
+        f"max_seq_length must have room for the special tokens, {' '.join(template.pieces(texts))}: at least "
         f"{special} here."
     )
     if tf.is_tensor(max_seq_length):
@@ -225,7 +225,7 @@ def check_question_lengths(template: InputTemplate, max_seq_length: int, max_que
     if not 1 <= doc_stride <= room:
         raise ValueError(
             f"`doc_stride` must be from 1 to `max_seq_length` - `max_query_length` - {special}, what a row holds of "
-            f"the context beside the longest question: {room} here. Received: {doc_stride}; with a greater one, pieces "
+            f"the context beside the longest question: {room} here. Received: {doc_stride}; with a greater one, tokens "
             "would fall between two rows."
         )
 

@@ -126,14 +126,14 @@ def _check_pieces(pieces):
     unknown = [kind for _, _, kind in pieces].count(UNKNOWN)
     if unknown != 1:
         raise ValueError(f"{len(pieces)} pieces, {unknown} of them for what is unknown, where one must be")
-    for place, (text, score, kind) in enumerate(pieces):
+    for index, (text, score, kind) in enumerate(pieces):
         # protobuf gives bytes for what is no UTF-8
         if not isinstance(text, str) or not text or "\0" in text or len(text) > _LONGEST_PIECE:
-            raise ValueError(f"piece {place} with the text {text!r:.80}")
+            raise ValueError(f"piece {index} with the text {text!r:.80}")
         if kind not in (0, NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED):
-            raise ValueError(f"piece {place} of type {kind}")
+            raise ValueError(f"piece {index} of type {kind}")
         if not (math.isfinite(score) and abs(score) <= _LARGEST_SCORE):
-            raise ValueError(f"piece {place} with the score {score}")
+            raise ValueError(f"piece {index} with the score {score}")
     texts = {text for text, _, _ in pieces}
     if len(texts) < len(pieces):
         raise ValueError(f"{len(pieces) - len(texts)} pieces that stand there twice")

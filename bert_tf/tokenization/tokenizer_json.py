@@ -231,12 +231,12 @@ def check_vocab(vocab, path) -> dict[str, int]:
     """Returns `vocab`, which must be token -> id; it was read from `path`."""
     if not isinstance(vocab, dict) or not all(type(i) is int and i >= 0 for i in vocab.values()):
         raise ValueError(
-            f"{path} must hold a JSON object with an id from 0 up for each piece. Received: {brief(vocab)}; take the "
+            f"{path} must hold a JSON object with an id from 0 up for each token. Received: {brief(vocab)}; take the "
             "files of one model."
         )
     if broken := next((token for token in vocab if _SURROGATE.search(token)), None):
         raise ValueError(
-            f"{path}: a piece must be whole text. Received half a character in {brief(broken)}; take the files of one "
+            f"{path}: a token must be whole text. Received half a character in {brief(broken)}; take the files of one "
             "model."
         )
     return vocab

@@ -88,9 +88,9 @@ class UnigramTokenizer(BaseTokenizer):
                 piece.score -= _PENALTY
         first = models.first_ordinary(model) if front else 0
         scores = [(piece.piece, piece.score) for piece in model.pieces[first:]]
-        scores = [(piece, 0.0) for piece in front] + scores + [(piece, 0.0) for piece in behind]
-        tokens = [piece for piece, _ in scores]
-        vocabulary = TokenList(tokens, {piece: i for i, piece in reversed(list(enumerate(tokens)))})
+        scores = [(token, 0.0) for token in front] + scores + [(token, 0.0) for token in behind]
+        tokens = [token for token, _ in scores]
+        vocabulary = TokenList(tokens, {token: i for i, token in reversed(list(enumerate(tokens)))})
         super().__init__(vocabulary, vocab_file, template, (template.pad, template.unknown, template.mask))
         self.do_lower_case, self.keep_accents = bool(do_lower_case), bool(keep_accents)
         self.straight_quotes, self._tokenizer_class = bool(straight_quotes), tokenizer_class
@@ -149,25 +149,27 @@ class UnigramTokenizer(BaseTokenizer):
         if front and tuple(tokens[: len(front)]) == front and tuple(tokens[end : whole.own]) == behind:
             settings["behind"] = tuple(tokens[end:])
             control = [template.unknown, template.before[0], template.after[-1]]
-            entries = [*((piece, 0.0, kinds[piece]) for piece in control)]
+            entries = [(token, 0.0, kinds[token]) for token in control]
             entries += [(*scores[i], models.NORMAL) for i in range(len(front), end)]
         else:
             settings["front"] = settings["behind"] = ()
             entries = [(*entry, kinds.get(entry[0], models.NORMAL)) for entry in scores]
-            entries += [(piece, 0.0, models.CONTROL) for piece in tokens[whole.own :]]
+            entries += [(token, 0.0, models.CONTROL) for token in tokens[whole.own :]]
         data = models.model_bytes(entries, whole.character_map)
         tokenizer = cls(whole.path, template, **settings, model_data=data)
         path = cls.file_in(os.path.dirname(whole.path))
         if os.path.isfile(path):
             beside = [piece.piece for piece in models.read_model(path)[0].pieces if piece.type in (0, models.NORMAL)]
             there = {*beside}
-            file_precedence.warn_of_vocabulary(whole.path, [p for p in tokens[: whole.own] if p in there], path, beside)
+            file_precedence.warn_of_vocabulary(
+                whole.path, [token for token in tokens[: whole.own] if token in there], path, beside
+            )
         return tokenizer
 
     @property
-    def written_pieces(self) -> list[str]:
+    def written_tokens(self) -> list[str]:
         added = {token.content for token in self.added_tokens}
-        return [piece if piece in added else piece.replace(MARKER, " ") for piece in self.vocab]
+        return [token if token in added else token.replace(MARKER, " ") for token in self.vocab]
 
     @property
     def settings(self) -> dict[str, Any]:

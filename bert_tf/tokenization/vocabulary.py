@@ -19,7 +19,7 @@ from bert_tf.utils.files import brief, read_text, write_text
 from bert_tf.utils.json_files import read_object
 from bert_tf.utils.names import CLS, PAD, SEP, UNKNOWN
 
-_LARGEST, _MOST_PIECES = 32 * 2**20, 1_000_000  # bytes of a file; the largest vocabularies have half a million tokens
+_LARGEST, _MOST_TOKENS = 32 * 2**20, 1_000_000  # bytes of a file; the largest vocabularies have half a million tokens
 _MOST_BEGINNINGS = 4_000_000  # of tokens: each takes the op 300 bytes and a microsecond
 _LONGEST = 256  # bytes of a token, without ##, that FastWordpieceTokenizer takes
 LONGEST_WORD = 200  # characters; google-research/bert's max_input_chars_per_word: a longer word is one [UNK]
@@ -36,12 +36,12 @@ class Vocabulary:
     """Tokens in the order of their ids; of equal tokens the last one's id counts, as in google-research/bert.
 
     Attributes:
-        pieces: them; "" where an id has none.
+        tokens: them; "" where an id has none.
         source: for messages: the file's path, or "the list".
         longest_word: characters of a word at most; a longer one is unknown.
     """
 
-    pieces: list[str]
+    tokens: list[str]
     source: str
     longest_word: int = LONGEST_WORD
 
@@ -49,20 +49,20 @@ class Vocabulary:
         missing = [token for token in _NEEDED if token not in self._ids]
         if missing:
             raise ValueError(
-                f"A BERT vocabulary must hold {', '.join(_NEEDED)}, one piece a line. {self.source} has "
-                f"{len(self.pieces)} lines, none of them {', '.join(missing)}: is it another family's vocabulary?"
+                f"A BERT vocabulary must hold {', '.join(_NEEDED)}, one token a line. {self.source} has "
+                f"{len(self.tokens)} lines, none of them {', '.join(missing)}: is it another family's vocabulary?"
             )
-        if repeated := [i for i, token in enumerate(self.pieces) if self._ids[token] != i and token]:
+        if repeated := [i for i, token in enumerate(self.tokens) if self._ids[token] != i and token]:
             warnings.warn(
-                f"{self.source}: {len(repeated)} lines hold a piece that a later line holds again; the later line's "
+                f"{self.source}: {len(repeated)} lines hold a token that a later line holds again; the later line's "
                 f"id counts, as in google-research/bert. The first of them, line {repeated[0] + 1}: "
-                f"{self.pieces[repeated[0]]!r}.",
+                f"{self.tokens[repeated[0]]!r}.",
                 stacklevel=4,
             )
 
-    def id_of(self, piece: str) -> int | None:
+    def id_of(self, token: str) -> int | None:
         """Returns the id of a token, None if there is none."""
-        return self._ids.get(piece)
+        return self._ids.get(token)
 
     def matchable(self) -> list[str]:
         """Returns the tokens with those replaced that no word can hold, so that all differ and none is empty.
@@ -76,30 +76,30 @@ class Vocabulary:
         """
         tokens = [
             token if token and self._ids[token] == i and self._fits(i, token) else f" {i}"
-            for i, token in enumerate(self.pieces)
+            for i, token in enumerate(self.tokens)
         ]
         if sum(map(len, tokens)) > _MOST_BEGINNINGS and (count := _count_beginnings(tokens)) > _MOST_BEGINNINGS:
             raise ValueError(
-                f"The pieces of a vocabulary must share their beginnings, as words do: {_MOST_BEGINNINGS:,} different "
+                f"The tokens of a vocabulary must share their beginnings, as words do: {_MOST_BEGINNINGS:,} different "
                 f"ones, of one character and more, at most. Received {self.source} with {count:,}: is it one?"
             )
         return tokens
 
-    def _fits(self, i, piece):
+    def _fits(self, i, token):
         """Returns whether a word can hold a token."""
-        bare = piece.removeprefix("##")
-        if re.search(r"[\0\s]", piece) or len(bare) > self.longest_word:
-            return piece == UNKNOWN  # for which the op asks, though no word holds it
+        bare = token.removeprefix("##")
+        if re.search(r"[\0\s]", token) or len(bare) > self.longest_word:
+            return token == UNKNOWN  # for which the op asks, though no word holds it
         if len(bare.encode("utf-8")) > _LONGEST:
             raise ValueError(
-                f"A piece must have at most {_LONGEST} bytes, which is what tensorflow-text looks up. Received, in "
-                f"line {i + 1} of {self.source}, one of {len(bare.encode('utf-8'))}: {brief(piece)}; take it out."
+                f"A token must have at most {_LONGEST} bytes, which is what tensorflow-text looks up. Received, in "
+                f"line {i + 1} of {self.source}, one of {len(bare.encode('utf-8'))}: {brief(token)}; take it out."
             )
         return True
 
     @functools.cached_property
     def _ids(self):
-        return {token: i for i, token in enumerate(self.pieces)}
+        return {token: i for i, token in enumerate(self.tokens)}
 
     @classmethod
     def read(cls, vocab: str | os.PathLike | Iterable[str]) -> "Vocabulary":
@@ -119,7 +119,7 @@ class Vocabulary:
         path = os.fspath(vocab)
         if not os.path.isfile(path):
             raise ValueError(
-                f"The vocabulary must be a file, one piece a line, or {tokenizer_json.WHOLE_FILE}. There is none at "
+                f"The vocabulary must be a file, one token a line, or {tokenizer_json.WHOLE_FILE}. There is none at "
                 f"{path}; put it there, or correct `vocab_file`."
             )
         if tokenizer_json.is_tokenizer_json(path):
@@ -127,13 +127,13 @@ class Vocabulary:
         if os.path.getsize(path) > _LARGEST:
             raise ValueError(
                 f"A vocabulary must have at most {_LARGEST:,} bytes. Received {path} of {os.path.getsize(path):,}: is "
-                "it one, with a piece a line?"
+                "it one, with a token a line?"
             )
         text = read_text(path).rstrip()  # which keeps U+2028 and "\r", and drops a byte-order mark
-        if text.count("\n") >= _MOST_PIECES:
+        if text.count("\n") >= _MOST_TOKENS:
             raise ValueError(
-                f"A vocabulary must have at most {_MOST_PIECES:,} pieces. Received {path} of "
-                f"{text.count(chr(10)) + 1:,} lines: is it one, with a piece a line?"
+                f"A vocabulary must have at most {_MOST_TOKENS:,} tokens. Received {path} of "
+                f"{text.count(chr(10)) + 1:,} lines: is it one, with a token a line?"
             )
         return cls([line.strip() for line in text.split("\n")] if text else [], path)
 
@@ -141,22 +141,22 @@ class Vocabulary:
     def of_whole(cls, whole: tokenizer_json.WholeFile, template: InputTemplate | None = None) -> "Vocabulary":
         """Returns the vocabulary of a tokenizer.json; a token that a line of vocab.txt could not hold is left out."""
         tokens = whole.vocabulary(template or InputTemplate())
-        pieces = [token if token == token.strip() and "\n" not in token else "" for token in tokens]
-        return cls(pieces, whole.path, whole.model.get("max_input_chars_per_word", tokenizer_json.USUAL_LONGEST_WORD))
+        single = [token if token == token.strip() and "\n" not in token else "" for token in tokens]
+        return cls(single, whole.path, whole.model.get("max_input_chars_per_word", tokenizer_json.USUAL_LONGEST_WORD))
 
     @property
     def text(self) -> str:
         """One token a line, as its file has them."""
-        return "".join(f"{token}\n" for token in self.pieces)
+        return "".join(f"{token}\n" for token in self.tokens)
 
     def save(self, path: str):
         """Writes `text`, aside and then renamed."""
         write_text(path, self.text)
 
 
-def _count_beginnings(pieces):
+def _count_beginnings(tokens):
     """Returns how many different texts tokens begin with: the size of the tree that the op makes of them."""
-    ordered = sorted(pieces)
+    ordered = sorted(tokens)
     shared = sum(len(os.path.commonprefix(pair)) for pair in itertools.pairwise(ordered))
     return sum(map(len, ordered)) - shared
 
@@ -221,13 +221,13 @@ def case_setting(path: str, config, do_lower_case: bool | None, default: bool) -
     return next(value for value in (do_lower_case, stored, default) if value is not None)
 
 
-def warn_of_capitals(pieces: Iterable[str], path: str):
+def warn_of_capitals(tokens: Iterable[str], path: str):
     """Warns where text is lowercased for want of a setting, although the vocabulary is one of a cased model."""
-    words = [token for token in pieces if not token.startswith("[")]
+    words = [token for token in tokens if not token.startswith("[")]
     capitals = sum(token != token.lower() for token in words)
     if capitals > len(words) / 10:
         logging.warning(
-            "%d of %d pieces in %s have capital letters, and text is lowercased, as nothing says otherwise: give "
+            "%d of %d tokens in %s have capital letters, and text is lowercased, as nothing says otherwise: give "
             "do_lower_case=false if the model is cased.",
             *(capitals, len(words), path),
         )

@@ -245,7 +245,7 @@ class Tokenizer(BaseTokenizer):
         self.cls_id, self.sep_id = vocabulary.id_of(CLS), vocabulary.id_of(SEP)
         self._splitter = WordSplitter(self.do_lower_case, self.strip_accents)
         with tf.init_scope(), tf.device("CPU:0"):
-            self._pieces = tf_text.FastWordpieceTokenizer(
+            self._subwords = tf_text.FastWordpieceTokenizer(
                 vocab=self._vocabulary.matchable(),
                 unknown_token=UNKNOWN,
                 max_bytes_per_word=_MOST_BYTES * self.max_input_chars_per_word,
@@ -269,8 +269,8 @@ class Tokenizer(BaseTokenizer):
         path = cls.file_in(os.path.dirname(whole.path))
         if os.path.isfile(path):
             beside = Vocabulary.read(path)
-            lines = [token if beside.id_of(token) == i else "" for i, token in enumerate(beside.pieces)]
-            file_precedence.warn_of_vocabulary(whole.path, vocabulary.pieces[: whole.own], path, lines)
+            lines = [token if beside.id_of(token) == i else "" for i, token in enumerate(beside.tokens)]
+            file_precedence.warn_of_vocabulary(whole.path, vocabulary.tokens[: whole.own], path, lines)
         tokenizer = cls(vocabulary, lower, template, strip_accents)
         tokenizer.vocab_file = whole.path
         return tokenizer
@@ -299,27 +299,27 @@ class Tokenizer(BaseTokenizer):
         return "BertTokenizer", settings
 
     def _ids_and_offsets(self, texts):
-        words, ids, starts, limits = self._pieces_of_words(texts)
-        row_of_piece = tf.gather(words.rows, ids.value_rowids())
+        words, ids, starts, limits = self._tokens_of_words(texts)
+        row_of_token = tf.gather(words.rows, ids.value_rowids())
         rows = tf.RaggedTensor.from_value_rowids(
-            ids.flat_values, row_of_piece, nrows=tf.size(texts, tf.int64), validate=False
+            ids.flat_values, row_of_token, nrows=tf.size(texts, tf.int64), validate=False
         )
         return rows, rows.with_flat_values(starts), rows.with_flat_values(limits)
 
     def _by_words(self, texts):
-        words, ids, starts, limits = self._pieces_of_words(texts)
+        words, ids, starts, limits = self._tokens_of_words(texts)
         rows = tf.RaggedTensor.from_value_rowids(ids, words.rows, nrows=tf.size(texts, tf.int64), validate=False)
         return rows, rows.with_flat_values(starts), rows.with_flat_values(limits)
 
     def _normalized(self, texts):
         return self._splitter.normalized(texts)
 
-    def _pieces_of_words(self, texts):
+    def _tokens_of_words(self, texts):
         """Returns the words, ids [words, (tokens)], and int32 [tokens] twice: where tokens begin and end."""
         words = self._splitter(texts)
         strings = tf.strings.unicode_encode(words.chars, "UTF-8")
         too_long = words.chars.row_lengths() > self.max_input_chars_per_word
-        ids, starts, ends = self._pieces.tokenize_with_offsets(tf.where(too_long, " ", strings))
+        ids, starts, ends = self._subwords.tokenize_with_offsets(tf.where(too_long, " ", strings))
         return words, ids, *_to_characters(words, ids, starts.flat_values, ends.flat_values, self.unk_id)
 
 

@@ -92,7 +92,7 @@ def test_width_is_the_next_multiple_or_the_longest_allowed(longest, width):
 
 def test_targets_of_tokens_are_padded_as_their_feature_says():
     examples = _three()
-    examples.pieces["tag_ids"], examples.pad_id = np.arange(10, dtype=np.int32), 5
+    examples.features["tag_ids"], examples.pad_id = np.arange(10, dtype=np.int32), 5
     (batch,) = dataset.build_batches(examples, np.array([[2, 0, -1]]), max_seq_length=4, by_length=False)
     drawn = _drawn(batch)
     assert drawn["tag_ids"] == [[8, 9, -1, -1], [0, 1, 2, -1], [-1] * 4]
@@ -143,7 +143,7 @@ def test_targets_may_be_several_numbers_an_example():
 def test_the_fingerprint_depends_on_tokens_targets_and_order():
     def changed(name, i, value):
         examples = _three()
-        {**examples.pieces, **examples.targets}[name][i] = value
+        {**examples.features, **examples.targets}[name][i] = value
         return examples.fingerprint()
 
     prints = [_three().fingerprint(), changed("input_ids", 1, 8), changed("segment_ids", 6, 0)]

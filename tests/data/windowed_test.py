@@ -147,7 +147,7 @@ def test_logs_how_much_was_cut(tokenizer, caplog):
     with caplog.at_level(logging.INFO, logger="absl"):
         windowed.tokenize_windows(tokenizer, [[_text(*range(9)), _text(1)]], 6, Windowing(2, 2), {}, "x.tsv")
     assert "x.tsv: 2 examples in 3 windows, 1 of them in more than one; 1 have more than `max_windows=2`" in caplog.text
-    assert "lost 3 pieces" in caplog.text
+    assert "lost 3 tokens" in caplog.text
 
 
 def test_many_texts_are_tokenized_in_parts(tokenizer, monkeypatch):

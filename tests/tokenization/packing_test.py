@@ -113,13 +113,13 @@ def test_another_template():
     assert lists(two) == {"input_ids": [[A, CLS, 11, 12, SEP, SEP, 21, 22, SEP, B]], "segment_ids": [[0] * 10]}
     bare = Tokenizer(vocab, template=InputTemplate((), (), ()))
     assert lists(bare.pack(ragged([[11]]), ragged([[21]]), 2)) == {"input_ids": [[11, 21]], "segment_ids": [[0, 1]]}
-    message = r"room for the special pieces, a \[CLS\] \[SEP\] b: at least 4 here. Received: 3; raise"
+    message = r"room for the special tokens, a \[CLS\] \[SEP\] b: at least 4 here. Received: 3; raise"
     with pytest.raises(ValueError, match=message):
         tokenizer.pack(ragged([[11]]), max_seq_length=3)
 
 
 def test_what_a_template_needs(tokenizer):
-    with pytest.raises(ValueError, match="the special pieces of its model, <s> .* 6 pieces without <s>: is it"):
+    with pytest.raises(ValueError, match="the special tokens of its model, <s> .* 6 tokens without <s>: is it"):
         Tokenizer(tokenizer.vocab, template=InputTemplate(before=("<s>",)))
     single = Tokenizer(tokenizer.vocab, template=InputTemplate(segments=1))
     assert lists(single.pack(ragged([[11]]), max_seq_length=3))["segment_ids"] == [[0, 0, 0]]

@@ -1,7 +1,9 @@
 """Folders with tokenizer.json and tokenizer_config.json alone, as Transformers writes them: ids and refusals."""
 
+import functools
 import json
 import logging
+import operator
 import os
 import pathlib
 import re
@@ -255,7 +257,7 @@ BERTS = r"\[CLS\] \$A \[SEP\] and \[CLS\] \$A \[SEP\] \$B:1 \[SEP\]:1. Received:
          r"post_processor.cls must be a token of the vocabulary and its id. Received: \['\[CLS\]', 3\]"),
         ("5/bert", {"added_tokens__0__id": 3}, r"added_tokens\[0\].id must be 0, as in model.vocab. Received: 3"),
         ("5/bert", {"model__vocab__more": 7}, r"the id 7 must be that of one token. Received: \['ship', 'more'\]"),
-        ("5/bert", {"model__vocab__more": -1}, "an id from 0 up for each piece"),
+        ("5/bert", {"model__vocab__more": -1}, "an id from 0 up for each token"),
         ("5/roberta", {"model__ignore_merges": True}, "model.ignore_merges must be false. Received: True"),
         ("5/roberta", {"model__dropout": 0.1}, "model.dropout must be null or 0 or 0.0. Received: 0.1"),
         ("5/roberta", {"pre_tokenizer__use_regex": False}, "pre_tokenizer.use_regex must be true. Received: False"),
@@ -411,17 +413,17 @@ _OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("5/bert", "5/
 
 @pytest.mark.parametrize("name", ["5/albert", *_OTHERS])
 def test_any_json_value_anywhere_is_read_or_refused(name, tmp_path):
-    good = (WHOLE / name / "tokenizer.json").read_text(encoding="utf-8")
+    values = json.loads((WHOLE / name / "tokenizer.json").read_text(encoding="utf-8"))
+    if name == "5/albert":
+        del values["model"]["vocab"][40:]  # the first of them are enough, and quick to write
     path, kind = tmp_path / "tokenizer.json", tokenizer_json.tokenizer_kind(WHOLE / name / "tokenizer.json")
     template = families.family(_model_type(name)).template
     ended = {"read": 0, "refused": 0}
-    for way in list(_paths(json.loads(good)))[1:]:
+    for *way, last in list(_paths(values))[1:]:
+        inner = functools.reduce(operator.getitem, way, values)
+        good = inner[last]
         for junk in JUNK:
-            values = json.loads(good)
-            inner = values
-            for key in way[:-1]:
-                inner = inner[key]
-            inner[way[-1]] = junk
+            inner[last] = junk
             path.write_text(json.dumps(values), encoding="utf-8")
             try:
                 tokenizer_json.read_whole(path, kind).check_template(template, True)
@@ -429,4 +431,5 @@ def test_any_json_value_anywhere_is_read_or_refused(name, tmp_path):
             except ValueError as error:
                 assert str(error).startswith(str(path))
                 ended["refused"] += 1
+        inner[last] = good
     assert ended["refused"] > 500 and ended["read"] > 100  # of decoders, names and flags that make no difference here

@@ -105,7 +105,7 @@ def test_a_cased_vocabulary_is_not_lowercased_without_a_word(tmp_path, caplog):
         Tokenizer.from_directory(path, do_lower_case=True)
         assert not caplog.records
         Tokenizer.from_directory(path)
-    assert "pieces in " in caplog.text and "give do_lower_case=false if the model is cased" in caplog.text
+    assert "tokens in " in caplog.text and "give do_lower_case=false if the model is cased" in caplog.text
 
 
 def test_another_vocabulary_and_broken_files(tmp_path):

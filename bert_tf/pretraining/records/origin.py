@@ -165,8 +165,8 @@ def find_vocabulary(path: str, origin: RecordMetadata) -> str | None:
     there = glob.glob(os.path.join(glob.escape(os.path.dirname(path)), f"*{VOCABULARY}", VOCAB_FILE))
     for candidate in sorted(there, key=lambda candidate: (candidate != own, candidate)):
         vocabulary = Vocabulary.read(candidate)
-        parts = os.path.dirname(candidate), vocabulary.pieces, vocabulary.id_of, SPECIAL_PIECES
-        if vocabulary_fingerprint(names_with_added(vocabulary.pieces, read_added_tokens(*parts))) == origin.vocabulary:
+        parts = os.path.dirname(candidate), vocabulary.tokens, vocabulary.id_of, SPECIAL_PIECES
+        if vocabulary_fingerprint(names_with_added(vocabulary.tokens, read_added_tokens(*parts))) == origin.vocabulary:
             return candidate
     return None
 

@@ -1,4 +1,4 @@
-"""The tokenizers of BERT's children against Hugging Face's: a committed golden of ordinary and of hostile texts."""
+"""Byte-level BPE and unigram tokenizers against Hugging Face's: a committed golden of ordinary and of hostile texts."""
 
 import functools
 import json
@@ -100,8 +100,8 @@ def test_pairs_have_the_special_tokens_of_their_family(make):
 
 def test_written_tokens_are_readable_text(make):
     bpe, unigram = make("byte_bpe"), make("unigram")
-    assert bpe.written_pieces[bpe.vocab.index("\u0120the")] == " the" and "<mask>" in bpe.written_pieces
-    assert unigram.written_pieces[unigram.vocab.index("\u2581the")] == " the"
+    assert bpe.written_tokens[bpe.vocab.index("\u0120the")] == " the" and "<mask>" in bpe.written_tokens
+    assert unigram.written_tokens[unigram.vocab.index("\u2581the")] == " the"
 
 
 @pytest.mark.parametrize("name, mask", [("byte_bpe", "<mask>"), ("unigram", "[MASK]")])

@@ -76,11 +76,11 @@ def test_tokenizer_json_alone_is_enough_for_byte_bpe(tmp_path, bpe):
 
 @pytest.mark.parametrize(
     "name, text, words",
-    [("merges.txt", "#version: 0.2\nt h\nt\n", r"merges.txt, line 3: a merge must be two pieces .* Received: 't'"),
-     ("merges.txt", "t h\nq q\n", r"merges.txt, line 2: the pieces of a merge, .* Received 'q q' without 'qq' there"),
+    [("merges.txt", "#version: 0.2\nt h\nt\n", r"merges.txt, line 3: a merge must be two tokens .* Received: 't'"),
+     ("merges.txt", "t h\nq q\n", r"merges.txt, line 2: the tokens of a merge, .* Received 'q q' without 'qq' there"),
      ("vocab.json", "{", r"vocab.json must be a vocabulary in JSON. Received: Expecting property name"),
      ("vocab.json", "[1]", r"vocab.json must be .* Received: a list in place of an object"),
-     ("vocab.json", '{"<s>": 0, "a": 2}', r"merges.txt, line 2: the pieces of a merge"),
+     ("vocab.json", '{"<s>": 0, "a": 2}', r"merges.txt, line 2: the tokens of a merge"),
      ("tokenizer_config.json", '{"add_prefix_space": 1}', r"add_prefix_space must be true or false. Received: 1"),
      ("tokenizer_config.json", '{"do_lower_case": true}', r"`do_lower_case` must be false for .* byte-level BPE")],
 )  # fmt: skip
@@ -103,7 +103,7 @@ def test_refuses_byte_vocabularies_with_gaps_or_without_merges(bpe):
     strange = dataclasses.replace(ROBERTA, template=InputTemplate())
     shutil.copy(GOLDENS / "byte_bpe" / "merges.txt", bpe)
     shutil.copy(GOLDENS / "byte_bpe" / "vocab.json", bpe)
-    with pytest.raises(ValueError, match=r"special pieces of its model, \[CLS\].* without \[CLS\]"):
+    with pytest.raises(ValueError, match=r"special tokens of its model, \[CLS\].* without \[CLS\]"):
         ByteBpeTokenizer.from_directory(bpe, family=strange)
 
 
