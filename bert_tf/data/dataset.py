@@ -24,12 +24,12 @@ def without_autotune(dataset: tf.data.Dataset) -> tf.data.Dataset:
     return dataset.with_options(options)
 
 
-# === Cut ===
+# === Truncation ===
 # Counts of truncated tokens.
 
 
 @dataclasses.dataclass(frozen=True)
-class Cut:
+class Truncation:
     """Counts of the tokens that were truncated in n examples.
 
     Attributes:
@@ -54,7 +54,7 @@ class Cut:
 
 def count_truncated(
     lengths: np.ndarray, max_seq_length: int, of: np.ndarray | None = None, n: int | None = None
-) -> Cut:
+) -> Truncation:
     """Returns how much was truncated to `max_seq_length`.
 
     Args:
@@ -68,7 +68,7 @@ def count_truncated(
         needed = np.zeros(n, np.int64)
         np.maximum.at(needed, of, lengths)
     lost = np.maximum(lengths - max_seq_length, 0)
-    return Cut("max_seq_length", max_seq_length, needed, int(lost.sum()), int(lengths.sum()))
+    return Truncation("max_seq_length", max_seq_length, needed, int(lost.sum()), int(lengths.sum()))
 
 
 # === Dataset ===
@@ -94,7 +94,7 @@ class Tokenized:
             one for each. Empty when there is nothing to aim at, or only with tokens.
         pad_id: id of [PAD], with which sequences are filled up.
         origin: what the task needs in addition to decode outputs: where the tokens come from.
-        cut: what was truncated; None: nothing ever is.
+        truncation: what was truncated; None: nothing ever is.
     """
 
     features: dict
@@ -102,7 +102,7 @@ class Tokenized:
     targets: dict
     pad_id: int = 0
     origin: Any = None
-    cut: Cut | None = None
+    truncation: Truncation | None = None
 
     def __len__(self):
         return len(self.splits) - 1

@@ -8,38 +8,39 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from bert_tf.data import lint_sample, table_checks
-from bert_tf.data.dataset import Cut
+from bert_tf.data.dataset import Truncation
 from bert_tf.data.lint_sample import EMPTY_TEXT_HASH, DataFinding, LintSample, format_share, places_of
 from bert_tf.data.table_reader import excerpt, line_position
 from bert_tf.data.tables import is_empty
 from bert_tf.utils.names import word_for
 
-# === Too short ===
-# Finds truncated examples.
+# === Truncation ===
 
 
-def find_truncated_texts(sample: LintSample, cut: Cut | None, has_windows_to_offer: bool) -> Iterator[DataFinding]:
+def find_truncated_texts(
+    sample: LintSample, truncation: Truncation | None, has_windows_to_offer: bool
+) -> Iterator[DataFinding]:
     """Yields the examples of which something was cut off.
 
     Args:
         sample: n examples.
-        cut: what was truncated; None: nothing ever is.
+        truncation: what was truncated; None: nothing ever is.
         has_windows_to_offer: there is `long_text=window`, which is not used.
     """
-    if cut is None or not len(indices := cut.examples):
+    if truncation is None or not len(indices := truncation.examples):
         return
-    most = int(cut.needed.max())
-    nearly = int(np.quantile(cut.needed, 0.95, method="higher"))
-    fits = f"{nearly:,} would do for 95 % of them, " if cut.limit < nearly < most else ""
+    most = int(truncation.needed.max())
+    nearly = int(np.quantile(truncation.needed, 0.95, method="higher"))
+    fits = f"{nearly:,} would do for 95 % of them, " if truncation.limit < nearly < most else ""
     windows = ", or read them through windows with `long_text=window`" if has_windows_to_offer else ""
     yield sample.finding(
         "cut_texts",
         indices,
-        f"{format_share(len(indices), len(sample), 'examples', ('does', 'do'))} not fit `{cut.parameter}={cut.limit}` "
-        f"and {word_for(len(indices), 'is', 'are')} cut: "
-        f"{format_share(cut.lost, cut.total, 'tokens', ('is', 'are'))} lost; "
+        f"{format_share(len(indices), len(sample), 'examples', ('does', 'do'))} not fit "
+        f"`{truncation.parameter}={truncation.limit}` and {word_for(len(indices), 'is', 'are')} cut: "
+        f"{format_share(truncation.lost, truncation.total, 'tokens', ('is', 'are'))} lost; "
         f"{fits}{most:,} for all",
-        f"raise `{cut.parameter}`{windows}",
+        f"raise `{truncation.parameter}`{windows}",
         lint_sample.CUT,
     )
 
@@ -58,7 +59,7 @@ class Lengths:
         return cls(*(int(np.quantile(needed, q, method="higher")) for q in (0.5, 0.95, 1)))
 
 
-# === Left out ===
+# === Unreadable rows ===
 # Rows that could not be examples: without a text, or without a label that can be read.
 
 
@@ -178,8 +179,8 @@ def _difference(one, other):
     return one, other
 
 
-# === Look ===
-# All checks of the files of a run.
+# === All checks ===
+# Of the files of a run.
 
 
 def check_samples(samples: Mapping[str, LintSample]) -> list[DataFinding]:
@@ -207,14 +208,14 @@ def check_samples(samples: Mapping[str, LintSample]) -> list[DataFinding]:
 
 
 def check_truncation(
-    samples: Mapping[str, LintSample], cuts: Mapping[str, Cut | None], has_windows_to_offer: bool = False
+    samples: Mapping[str, LintSample], truncations: Mapping[str, Truncation | None], has_windows_to_offer: bool = False
 ) -> list[DataFinding]:
     """Returns what was truncated when the examples were tokenized.
 
     Args:
         samples: as in `check_samples`.
-        cuts: split -> what was truncated.
+        truncations: split -> what was truncated.
         has_windows_to_offer: as in `find_truncated_texts`.
     """
-    several = ((samples[split], cut) for split, cut in cuts.items() if split in samples)
-    return [finding for sample, cut in several for finding in find_truncated_texts(sample, cut, has_windows_to_offer)]
+    several = ((samples[split], truncation) for split, truncation in truncations.items() if split in samples)
+    return [finding for each in several for finding in find_truncated_texts(*each, has_windows_to_offer)]

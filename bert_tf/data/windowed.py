@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data.dataset import Cut, Tokenized
+from bert_tf.data.dataset import Tokenized, Truncation
 from bert_tf.data.features import splits_of
 from bert_tf.tokenization.packing import find_windows, first_of_each, pair_lengths, room_for
 
@@ -100,14 +100,14 @@ class Windowed:
         rows: the windows of all examples, end to end; without targets.
         splits: int64 [n + 1], where each example's windows begin and end in `rows`.
         targets: {name: [n]}.
-        origin, cut: as of `dataset.Tokenized`.
+        origin, truncation: as of `dataset.Tokenized`.
     """
 
     rows: Tokenized
     splits: np.ndarray
     targets: dict
     origin: Any = None
-    cut: Cut | None = None
+    truncation: Truncation | None = None
 
     def __len__(self):
         return len(self.splits) - 1
@@ -188,6 +188,6 @@ def tokenize_windows(
         *(path, len(counts), counts.sum(), (counts > 1).sum(), (cut > 0).sum(), windows.max_windows, cut.sum()),
     )
     needed = counts + -(-cut // windows.stride)
-    cut = Cut("max_windows", windows.max_windows, needed, int(cut.sum()), int(lengths.sum() + cut.sum()))
+    truncation = Truncation("max_windows", windows.max_windows, needed, int(cut.sum()), int(lengths.sum() + cut.sum()))
     rows = Tokenized(flat, splits_of(lengths), {}, tokenizer.pad_id)
-    return Windowed(rows, splits_of(counts), targets, cut=cut)
+    return Windowed(rows, splits_of(counts), targets, truncation=truncation)

@@ -284,7 +284,7 @@ def group_rows(
         "%s: %d examples of %d texts, %.1f pieces a text; %d do not fit max_seq_length=%d and were cut.",
         *(path, len(texts[0]), len(texts), rows.lengths.mean(), len(cut.examples), max_seq_length),
     )
-    return Windowed(rows, np.arange(0, len(ordered) + 1, len(texts)), dict(targets), cut=cut)
+    return Windowed(rows, np.arange(0, len(ordered) + 1, len(texts)), dict(targets), truncation=cut)
 
 
 # === Task ===

@@ -223,7 +223,7 @@ def choice_rows(tokenizer, examples: ChoiceExamples, max_seq_length: int) -> Win
         *(examples.path, len(examples), counts.mean(), rows.lengths.mean(), len(cut.examples), max_seq_length),
     )
     targets = {} if examples.labels is None else {"label_ids": np.array(examples.labels, np.int32)}
-    return Windowed(rows, splits_of(counts), targets, cut=cut)
+    return Windowed(rows, splits_of(counts), targets, truncation=cut)
 
 
 def served_rows(tokenizer, contexts, choices, max_seq_length: int) -> dict[str, tf.Tensor]:

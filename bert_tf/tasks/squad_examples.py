@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data.dataset import Cut, Tokenized
+from bert_tf.data.dataset import Tokenized, Truncation
 from bert_tf.data.features import Ragged
 from bert_tf.data.table_reader import excerpt
 from bert_tf.evaluation.squad import Golds, field, iterate_questions, question_position
@@ -193,7 +193,7 @@ def _cut(questions, max_query_length):
     """Returns what questions lost; contexts lose nothing."""
     lengths = questions.row_lengths().numpy()
     lost = np.maximum(lengths - max_query_length, 0)
-    return Cut("max_query_length", max_query_length, lengths, int(lost.sum()), int(lengths.sum()))
+    return Truncation("max_query_length", max_query_length, lengths, int(lost.sum()), int(lengths.sum()))
 
 
 def _in_parts(tokenize, texts):

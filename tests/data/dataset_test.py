@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import dataset
-from bert_tf.data.dataset import Cut, Tokenized, build_batches, count_truncated
+from bert_tf.data.dataset import Tokenized, Truncation, build_batches, count_truncated
 from bert_tf.pretraining.records.batches import Records
 from tests.data.tfrecords_test import rows, written
 
@@ -168,7 +168,7 @@ def test_counts_truncated_examples_by_their_longest_sequence():
 
 
 def test_a_sequence_that_fits_exactly_is_not_truncated():
-    assert not len(Cut("max_windows", 2, np.array([1, 2]), 0, 10).examples)
+    assert not len(Truncation("max_windows", 2, np.array([1, 2]), 0, 10).examples)
 
 
 # === Iteration ===

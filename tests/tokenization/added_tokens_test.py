@@ -197,7 +197,8 @@ def test_saving_and_reading_gives_the_same_tokenizer(name, tmp_path):
         assert again.tokenize(golden()["texts"]).to_list() == tokenizer.tokenize(golden()["texts"]).to_list()
 
 
-@pytest.mark.parametrize("name", [pytest.param("byte_bpe", marks=pytest.mark.slow), "unigram"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["byte_bpe", "unigram"])
 def test_tf_data_finds_them(name):
     tokenizer, texts = make(name), golden()["texts"]
     batches = tf.data.Dataset.from_tensor_slices(texts).batch(64).map(tokenizer.tokenize)

@@ -90,20 +90,10 @@ def test_pieces_that_no_word_can_hold_and_repeated_pieces():
 
 
 @pytest.mark.parametrize("pair", [True], ids=["uncased"], indirect=True)
-def test_the_same_in_tf_data_and_in_a_saved_model(pair, tmp_path):
+def test_the_same_in_tf_data(pair):
     tokenizer, reference = pair
-    texts = material.TRICKY
-    want = [reference.ids(text) for text in texts]
-    batches = tf.data.Dataset.from_tensor_slices(texts).batch(7).map(tokenizer.tokenize)
-    assert [ids for batch in batches for ids in batch.to_list()] == want
-
-    module = tf.Module()
-    module.tokenizer = tokenizer
-    signature = [tf.TensorSpec([None], tf.string)]
-    module.serve = tf.function(lambda x: tokenizer.tokenize_with_offsets(x)[0].to_tensor(-1), input_signature=signature)
-    tf.saved_model.save(module, str(tmp_path))
-    served = tf.saved_model.load(str(tmp_path)).serve(tf.constant(texts)).numpy()
-    assert [[i for i in row if i >= 0] for row in served] == want
+    batches = tf.data.Dataset.from_tensor_slices(material.TRICKY).batch(7).map(tokenizer.tokenize)
+    assert [ids for batch in batches for ids in batch.to_list()] == [reference.ids(text) for text in material.TRICKY]
 
 
 @pytest.mark.parametrize("pair", [True], ids=["uncased"], indirect=True)
