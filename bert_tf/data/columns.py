@@ -31,13 +31,13 @@ def several(separator: str) -> ColumnType:
     """Returns the kind that is kept as a tuple of names, each once; an empty field and an empty list hold none.
 
     Args:
-        separator: what stands between the names of a field; a list of .jsonl or .parquet needs none.
+        separator: what separates the names of a field; a list of .jsonl or .parquet needs none.
 
     Raises:
         ValueError: the separator is empty.
     """
     if not separator:
-        raise ValueError("`label_separator` must not be empty. Received ''; give what stands between two labels.")
+        raise ValueError("`label_separator` must not be empty. Received ''; give what separates two labels.")
     must = f"the labels must be names with {separator!r} between them, or a list of names in .jsonl and .parquet"
     return ColumnType(must, lambda value: _several(value, separator))
 

@@ -161,7 +161,7 @@ def usual_pool(num_examples: int, batch_size: int) -> int:
 
 
 def training_order(lengths, batch_size, num_steps, seed, by_length=True, pool_batches=None):
-    """Decides which examples make up each step: a pure function of its arguments, so a resumed run finds its place.
+    """Decides which examples make up each step: a pure function of its arguments, so that runs can be resumed.
 
     The examples come in a new random order each epoch, one epoch after the other without a gap. With `by_length` every
     pool of batches (one epoch where that is less) is sorted by length, cut into batches, and these are shuffled.
@@ -184,7 +184,7 @@ def training_order(lengths, batch_size, num_steps, seed, by_length=True, pool_ba
     if not by_length:
         return order
     pool_batches = pool_batches or usual_pool(n, batch_size)
-    size = min(pool_batches, max(1, n // batch_size))  # an epoch at most, lest an example meet itself in a batch
+    size = min(pool_batches, max(1, n // batch_size))  # an epoch at most, so that no example is in a batch twice
     pools = []
     for pool, start in enumerate(range(0, num_steps, size)):
         examples = order[start : start + size].reshape(-1)

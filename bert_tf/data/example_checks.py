@@ -9,7 +9,7 @@ import numpy as np
 
 from bert_tf.data import lint_sample, table_checks
 from bert_tf.data.dataset import Truncation
-from bert_tf.data.lint_sample import EMPTY_TEXT_HASH, DataFinding, LintSample, format_share, places_of
+from bert_tf.data.lint_sample import EMPTY_TEXT_HASH, DataFinding, LintSample, format_positions, format_share
 from bert_tf.data.table_reader import excerpt, line_position
 from bert_tf.data.tables import is_empty
 from bert_tf.utils.names import word_for
@@ -78,7 +78,7 @@ def _unreadable(sample, noun, bad, nothing, parameter):
 def _finding(sample, kind, lines, what, remedy):
     count = len(sample) + len(sample.bad_labels) + len(sample.bad_texts)
     rows = format_share(len(lines), count, "rows", ("has", "have"))
-    indices = places_of(sample.path, functools.partial(line_position, sample.path), lines)
+    indices = format_positions(sample.path, functools.partial(line_position, sample.path), lines)
     return DataFinding(
         kind, sample.path, len(lines), f"{rows} {what}, with which training does not start", remedy, indices
     )
@@ -107,7 +107,7 @@ def find_empty_texts(sample: LintSample) -> Iterator[DataFinding]:
 
 
 def find_repeated_texts(sample: LintSample) -> Iterator[DataFinding]:
-    """Yields examples that stand there again: with the same target, or with another one."""
+    """Yields examples that occur again: with the same target, or with another one."""
     again, contrary = [], []
     for group in sorted(_groups(*sample.fingerprints)):
         first = {}
@@ -134,8 +134,8 @@ def find_repeated_texts(sample: LintSample) -> Iterator[DataFinding]:
 def find_overlap(train: LintSample, held_out: LintSample) -> Iterator[DataFinding]:
     """Yields the examples of a file to score on whose texts are in the one to learn from."""
     known, (hashes, examples) = train.fingerprints[0], held_out.fingerprints
-    places = np.searchsorted(known, hashes)
-    indices = np.sort(examples[known[np.minimum(places, len(known) - 1)] == hashes]) if len(known) else []
+    at = np.searchsorted(known, hashes)
+    indices = np.sort(examples[known[np.minimum(at, len(known) - 1)] == hashes]) if len(known) else []
     if len(indices):
         yield held_out.finding(
             "overlap",
@@ -157,7 +157,7 @@ def _groups(hashes, examples):
 
 def _contradictions(sample, indices, first):
     (one, i), (other, k) = list(first.items())[:2]
-    here, there = sample.places([i, k])
+    here, there = sample.positions([i, k])
     one, other = _difference(one, other)
     text = " / ".join(texts[i] for texts in sample.texts.values())
     return sample.finding(

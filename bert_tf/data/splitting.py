@@ -23,9 +23,9 @@ from bert_tf.utils import files
 def group_by_texts(sample: LintSample) -> np.ndarray:
     """Returns int64 [n]: for each of the n examples the first one that has the same texts.
 
-    The same are those that `checks.find_overlap` finds in two files: case and outer spaces do not count.
+    The same are those that `example_checks.find_overlap` finds in two files: case and outer spaces do not count.
     """
-    hashes, examples = sample.fingerprints  # ascending hashes; of the same ones the earlier example stands first
+    hashes, examples = sample.fingerprints  # ascending hashes; of the same ones the earlier example comes first
     begins = np.concatenate([[True], hashes[1:] != hashes[:-1]])
     first = np.empty(len(sample), np.int64)
     first[examples] = examples[begins][np.cumsum(begins) - 1]
@@ -280,7 +280,7 @@ class Columns:
         group: rows with the same value here stay together; None: no such column.
         header: whether line 1 of .tsv and .csv names the columns.
         problem: what a label is, one of `names.PROBLEMS`.
-        separator: what stands between several labels.
+        separator: what separates several labels.
     """
 
     text: Sequence[str | int] = ("text",)

@@ -51,7 +51,7 @@ def check_evaluation_labels(sample: LintSample, train: LintSample) -> Iterator[D
         f"{number_of(len(unknown), sample.label)} that {train.path} does not have: {_list_counts(unknown)}"
         + (f", of which, if spaces and letter case are ignored, {', '.join(alike[:_SHOWN])}" if alike else ""),
         f"correct {them}, or train on examples of {them} too",
-        _places(sample, unknown),
+        _positions_of(sample, unknown),
     )
 
 
@@ -85,7 +85,7 @@ def _spellings(sample, counts):
         f"{' and 1.0 is 1' if any(map(is_number, rarer)) else ''}: {alike}"
         + (", ..." if len(several) > _SHOWN else ""),
         "give each one spelling",
-        _places(sample, rarer),
+        _positions_of(sample, rarer),
     )
 
 
@@ -130,12 +130,12 @@ def _rare(sample, counts):
             len(rare),
             f"{len(rare)} of {len(counts)} {sample.label}s with {_RARE} examples or fewer: {_list_counts(rare)}",
             "add examples, or put such labels together, for nothing is learned of them",
-            _places(sample, rare),
+            _positions_of(sample, rare),
         )
 
 
-def _places(sample, names):
-    return sample.places(i for i in range(len(sample)) if any(name in names for name in sample.names(i)))
+def _positions_of(sample, names):
+    return sample.positions(i for i in range(len(sample)) if any(name in names for name in sample.names(i)))
 
 
 def _list_counts(counts):
@@ -164,7 +164,6 @@ _NAMES = {
     "gold_label", "score", "rating", "intent", "topic", "tag", "y", "quality",
 }  # fmt: skip
 _LONG = 4  # words: no name of a column has so many
-_RAW_FEW_ROWS = 10
 
 
 def check_raw_file(sample: LintSample) -> Iterator[DataFinding]:
@@ -259,7 +258,7 @@ def _uneven_rows(sample, text, extension):
             f"{format_share(len(wide), len(widths), 'rows', ('has', 'have'))} more columns than most, which have "
             f"{usual}: a text may end at its first {'comma' if is_csv else 'tab'}",
             "put fields that hold commas into double quotes" if is_csv else "take the stray tabs out",
-            sample.places(wide),
+            sample.positions(wide),
         )
 
 
@@ -279,13 +278,13 @@ def _header_as_row(sample):
             1,
             f"the first row, {shown}, seems to name the columns",
             "take `header=false` out",
-            sample.places([0]),
+            sample.positions([0]),
         )
 
 
 def _stands_out(texts, label, others):
     """Returns whether the first row is of two single words, over texts of several and labels that all occur again."""
-    if label is None or len(texts) < _RAW_FEW_ROWS or len(label.split()) > 1 or len(texts[0].split()) > 1:
+    if label is None or len(texts) < _FEW_ROWS or len(label.split()) > 1 or len(texts[0].split()) > 1:
         return False
     words = sorted(len(text.split()) for text in texts[1:])
     return words[len(words) // 2] >= _LONG and min(others.values(), default=0) > 1

@@ -1,7 +1,7 @@
 """Finds added tokens in texts, in the graph, as huggingface/tokenizers does (added_vocabulary.rs).
 
 Those that are not `normalized` are found first, in the text as it came, the others in what lies between, in normalized
-text. Of several that fit, the first counts, and of those that begin in one place the longest.
+text. Of several that fit, the first counts, and of those that begin at one position the longest.
 """
 
 import functools
@@ -117,8 +117,8 @@ class Sections(NamedTuple):
         return tuple(tf.RaggedTensor.from_row_splits(each, of_texts, validate=False) for each in flat)
 
 
-def _stitch(places, values):
-    return tf.dynamic_stitch([tf.cast(each, tf.int32) for each in places], values)
+def _stitch(positions, values):
+    return tf.dynamic_stitch([tf.cast(each, tf.int32) for each in positions], values)
 
 
 def _between(splits, found):

@@ -30,7 +30,7 @@ class AddedToken:
         content: the text that is matched.
         id: its row in the embedding table.
         lstrip, rstrip: whether white space before or after it belongs to it.
-        single_word: whether it matches only where no word character stands directly before or after it.
+        single_word: whether it matches only where no word character is directly before or after it.
         normalized: whether it is matched in normalized text (in lower case, without accents) rather than in the text
             as it came.
         special: whether decoding leaves it out; it makes no difference to ids.
@@ -95,7 +95,7 @@ def order_added_tokens(
 
 
 def names_with_added(vocab: Sequence[str], tokens: Iterable[AddedToken]) -> list[str]:
-    """Returns the tokens of a vocabulary and those added tokens that stand behind it, in the order of their ids."""
+    """Returns the tokens of a vocabulary and those added tokens that follow it, in the order of their ids."""
     return [*vocab, *(token.content for token in tokens if token.id >= len(vocab))]
 
 
@@ -164,7 +164,7 @@ def read_added_tokens(
 
     Read are `added_tokens` of tokenizer.json; `added_tokens_decoder` of tokenizer_config.json, whose flags count, or
     where that is not there added_tokens.json and special_tokens_map.json; and the lists of special tokens, whose new
-    ones stand behind all others.
+    ones follow all others.
 
     Args:
         directory: of the tokenizer's files.
@@ -272,7 +272,7 @@ def _content_and_flags(path, key, value):
 
 
 def _take_lists(found, lists, size, id_of):
-    """Adds the special tokens of the lists; those that have no id yet stand behind all others, in their order."""
+    """Adds the special tokens of the lists; those that have no id yet follow all others, in their order."""
     for content, flags, path in lists:
         if content in found.tokens:
             known = dataclasses.replace(found.tokens[content], special=True)

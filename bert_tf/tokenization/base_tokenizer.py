@@ -52,7 +52,7 @@ class _Extended(NamedTuple):
 
 
 class BaseTokenizer(tf.Module):
-    """Turns text into token ids and these into the inputs of a model; eager, in tf.data and in a SavedModel alike.
+    """Turns text into token ids and these into the inputs of a model; eager, in tf.data and in a SavedModel.
 
     A subclass reads its files, and turns texts into ids and offsets in `_ids_and_offsets`. Special tokens of the
     template that are written in a text stay text; added tokens are found in it, before anything else looks at it.
@@ -67,7 +67,7 @@ class BaseTokenizer(tf.Module):
         do_lower_case: whether text is lowercased.
         pad_id, unk_id, mask_id: ids of the special tokens; mask_id may be None.
         mask: the token that stands for a blank.
-        template: what stands around the texts of a sequence, a `families.InputTemplate`.
+        template: what is around the texts of a sequence, a `families.InputTemplate`.
         added_tokens: the `AddedToken`s in the order of their ids; all but special tokens of the template are matched.
     """
 
@@ -191,7 +191,7 @@ class BaseTokenizer(tf.Module):
 
     @property
     def file_size(self) -> int:
-        """Number of tokens in the vocabulary's own file; added tokens may stand behind them."""
+        """Number of tokens in the vocabulary's own file; added tokens may follow."""
         return len(self._vocabulary.tokens)
 
     def id_of(self, token: str) -> int | None:

@@ -84,7 +84,7 @@ class BytePairs(tf.Module):
         pairs = np.array([[vocab[a], vocab[b], vocab[a + b]] for a, b in merges], np.int64).reshape(-1, 3)
         pairs = pairs if len(pairs) else np.array([[-1, 0, 0]])  # a table must not be empty
         keys, values = pairs[:, 0] * self._width + pairs[:, 1], np.arange(len(pairs)) * self._width + pairs[:, 2]
-        _, first = np.unique(keys, return_index=True)  # of a merge that stands twice the first counts
+        _, first = np.unique(keys, return_index=True)  # of a merge that occurs twice the first counts
         with tf.init_scope(), tf.device("CPU:0"):
             self._bytes, self._kinds = tf.constant(bytes_, tf.int32), tf.constant(_classes())
             rows = tf.lookup.KeyValueTensorInitializer(tf.constant(keys[first]), tf.constant(values[first]))
@@ -128,7 +128,7 @@ class BytePairs(tf.Module):
         return (begins | short | behind) & ~inside
 
     def _contractions(self, codes, first, before, after_blank):
-        """bool [characters] thrice: an apostrophe that begins 's or the like, the rest of it, and what follows it."""
+        """Returns apostrophes that begin 's or the like, the rest of these, and what follows: bool [characters] each."""
         can = (codes == _APOSTROPHE) & (first | ((before != _OTHER) & ~after_blank))
         inner = tf.where(first, 0, codes)  # 0: no letter, another text begins
         after = shift(inner, -1), tf.where(shift(inner, -1) == 0, 0, shift(inner, -2))
@@ -177,10 +177,10 @@ class BytePairs(tf.Module):
         return starts, tf.where(empty, last + 1, tf.gather(at, until - 1 + tf.cast(empty, tf.int32)) + 1)
 
 
-def _latest(places):
+def _latest(positions):
     """int32 [n]: the last of the positions so far that is not 0; where there is none, 0."""
-    there = places > 0
-    return tf.gather(tf.concat([[0], tf.boolean_mask(places, there)], 0), tf.cumsum(tf.cast(there, tf.int32)))
+    there = positions > 0
+    return tf.gather(tf.concat([[0], tf.boolean_mask(positions, there)], 0), tf.cumsum(tf.cast(there, tf.int32)))
 
 
 # === Tokenizer ===
@@ -277,8 +277,8 @@ class ByteBpeTokenizer(BaseTokenizer):
         merges = [_checked_merge(merge, vocab, f"{whole.path}, merge {n}") for n, merge in enumerate(merges, 1)]
         path = cls.file_in(os.path.dirname(whole.path))
         if os.path.isfile(path):
-            beside = check_vocab(read_object(path, "a vocabulary in JSON", _REMEDY, _LARGEST), path)
-            tokens = sorted(beside, key=beside.get)
+            other = check_vocab(read_object(path, "a vocabulary in JSON", _REMEDY, _LARGEST), path)
+            tokens = sorted(other, key=other.get)
             file_precedence.warn_of_vocabulary(whole.path, whole.tokens[: whole.own], path, tokens)
         return cls(vocab, merges, template, file_precedence.prefix_space(whole, directory), whole.path)
 
@@ -340,14 +340,14 @@ def _read_pair(vocab_file):
     """Returns the vocabulary and merges of vocab.json and of the merges.txt next to it."""
     if not os.path.isfile(vocab_file):
         raise ValueError(
-            f"A vocabulary of byte-level BPE must be {VOCAB_FILE} with {MERGES_FILE} beside it, or {WHOLE_FILE}. There "
-            f"is none at {vocab_file}; correct `vocab_file`."
+            f"A vocabulary of byte-level BPE must be {VOCAB_FILE} with {MERGES_FILE} next to it, or {WHOLE_FILE}. "
+            f"There is none at {vocab_file}; correct `vocab_file`."
         )
     vocab = check_vocab(read_object(vocab_file, "a vocabulary in JSON", _REMEDY, _LARGEST), vocab_file)
     path = os.path.join(os.path.dirname(vocab_file), MERGES_FILE)
     if not os.path.isfile(path):
         raise ValueError(
-            f"{MERGES_FILE} must lie beside {vocab_file}. There is none at {path}; copy it there from where the "
+            f"{MERGES_FILE} must be next to {vocab_file}. There is none at {path}; copy it there from where the "
             "vocabulary came."
         )
     if os.path.getsize(path) > _LARGEST:

@@ -24,7 +24,7 @@ COMBINING_CLASS = 1 << 8  # times the canonical combining class: bits 8 to 15
 
 PAGE = 128  # characters in one page of the tables
 LONGEST = 4  # characters in the longest lowercased canonical decomposition
-NOTHING = 1 << 30  # in CharacterTable.deltas: no character in this place
+NOTHING = 1 << 30  # in CharacterTable.deltas: no character here
 
 CODE_POINTS = 0x110000  # how many there are
 # White space of Unicode.

@@ -1,6 +1,6 @@
 """Decides which file counts where tokenizer.json and the files next to it differ: the one Transformers follows.
 
-Transformers, 4 and 5 alike, takes the vocabulary of tokenizer.json whatever lies next to it. Its BertTokenizer and
+Transformers takes, in versions 4 and 5, the vocabulary of tokenizer.json whatever is next to it. Its BertTokenizer and
 RobertaTokenizer take letter case, accents and the space in front from tokenizer_config.json, or their own defaults
 where it is silent. Its AlbertTokenizer takes what tokenizer_config.json says from version 5 on; where that is silent,
 tokenizer.json counts here, as in version 4. The classes that stand for no model follow tokenizer.json alone.
@@ -25,9 +25,11 @@ def settings_directory(directory: str | os.PathLike, vocab_file: str | os.PathLi
 
     A tokenizer.json that is named instead of the directory's vocabulary brings its own, if there is one next to it.
     """
-    beside = os.path.dirname(os.fspath(vocab_file)) if vocab_file and is_tokenizer_json(vocab_file) else None
-    there = beside is not None and os.path.isfile(os.path.join(beside, vocabularies.CONFIG_FILE))
-    return beside if there else os.fspath(directory)
+    if vocab_file and is_tokenizer_json(vocab_file):
+        folder = os.path.dirname(os.fspath(vocab_file))
+        if os.path.isfile(os.path.join(folder, vocabularies.CONFIG_FILE)):
+            return folder
+    return os.fspath(directory)
 
 
 def counts_alone(config: Mapping[str, Any]) -> bool:
@@ -138,8 +140,8 @@ def _warn(whole, ours, theirs, counting, other=None):
     differing = {key: theirs[key] for key in ours if key in theirs and theirs[key] != ours[key]}
     if differing:
         used = {key: ours[key] for key in differing}
-        beside = os.path.join(os.path.dirname(whole.path), other) if other else whole.path
+        path = os.path.join(os.path.dirname(whole.path), other) if other else whole.path
         logging.warning(
             "%s says %s, and %s says %s. The latter counts, as in Transformers.",
-            *(beside, json.dumps(differing), counting, json.dumps(used)),
+            *(path, json.dumps(differing), counting, json.dumps(used)),
         )

@@ -39,8 +39,8 @@ def find_windows(lengths, room, stride: int) -> Windows:
     Args:
         lengths: int [n], tokens of each text; an empty text has one empty window.
         room: int [] or [n], tokens of a window at most; 0 for empty texts only.
-        stride: tokens from one window's start to the next; at most `room`, lest tokens fall between two windows: where
-            a text has less room, its stride is its room.
+        stride: tokens from one window's start to the next; at most `room`, or tokens would fall between two windows;
+            where a text has less room, its stride is its room.
 
     Returns:
         The `Windows`.
@@ -71,7 +71,7 @@ def pack_texts(
     Args:
         ids_a, ids_b: RaggedTensors of int32 [n, (tokens)]; ids_b may be None.
         max_seq_length: tokens in a sequence at most, special ones included; also an int32 scalar.
-        template: what stands around the texts.
+        template: what is around the texts.
         id_of: from a special token to its id.
 
     Returns:
@@ -109,22 +109,22 @@ def room_for(texts: int, max_seq_length, template: InputTemplate):
     Args:
         texts: how many.
         max_seq_length: int, or an int32 scalar, which makes the result an int64 scalar.
-        template: what stands around the texts.
+        template: what is around the texts.
 
     Raises:
         ValueError: there is no room for the special tokens; tf.errors.InvalidArgumentError where a graph finds it out.
     """
     special = template.special(texts)
-    told = (
+    needed = (
         f"max_seq_length must have room for the special tokens, {' '.join(template.pieces(texts))}: at least "
         f"{special} here."
     )
     if tf.is_tensor(max_seq_length):
-        fits = tf.debugging.assert_greater_equal(max_seq_length, special, f"{told} Received less; raise it.")
+        fits = tf.debugging.assert_greater_equal(max_seq_length, special, f"{needed} Received less; raise it.")
         with tf.control_dependencies([] if fits is None else [fits]):  # None: eager, checked already
             return tf.cast(max_seq_length, tf.int64) - special
     if max_seq_length < special:
-        raise ValueError(f"{told} Received: {max_seq_length}; raise `max_seq_length`.")
+        raise ValueError(f"{needed} Received: {max_seq_length}; raise `max_seq_length`.")
     return max_seq_length - special
 
 
@@ -149,7 +149,7 @@ def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: i
     ids, segments = packed["input_ids"], packed["segment_ids"]
     lengths = ids.row_lengths()
     if seq_length is not None:
-        message = f"seq_length must hold the longest row. Received: {seq_length}; pack with that max_seq_length."
+        message = f"seq_length must hold the longest sequence. Received: {seq_length}; pack with that max_seq_length."
         fits = tf.debugging.assert_less_equal(lengths, tf.cast(seq_length, tf.int64), message)
         with tf.control_dependencies([] if fits is None else [fits]):  # None: eager, checked already
             lengths = tf.identity(lengths)
@@ -187,7 +187,7 @@ def first_of_each(ids, lengths):
 
 
 # === Questions ===
-# Questions with windows of their contexts, for a question-answering model; eager and in a SavedModel alike.
+# Questions with windows of their contexts, for a question-answering model; eager and in a SavedModel.
 
 
 class QuestionWindows(NamedTuple):
@@ -224,9 +224,9 @@ def check_question_lengths(template: InputTemplate, max_seq_length: int, max_que
         )
     if not 1 <= doc_stride <= room:
         raise ValueError(
-            f"`doc_stride` must be from 1 to `max_seq_length` - `max_query_length` - {special}, what a row holds of "
-            f"the context beside the longest question: {room} here. Received: {doc_stride}; with a greater one, tokens "
-            "would fall between two rows."
+            f"`doc_stride` must be from 1 to `max_seq_length` - `max_query_length` - {special}, what a sequence holds "
+            f"of the context with the longest question: {room} here. Received: {doc_stride}; with a greater one, "
+            "tokens would fall between two windows."
         )
 
 

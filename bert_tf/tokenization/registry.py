@@ -27,7 +27,7 @@ def read_tokenizer(
     Args:
         directory: where the files of the model lie.
         family: the model's row.
-        template: what stands around the texts of a row.
+        template: what is around the texts of a sequence.
         do_lower_case: None: what the directory's files say, else what is usual.
         vocab_file: another vocabulary than the directory's.
 

@@ -45,7 +45,7 @@ ONLY: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "clean_text": ((None, True), "control characters are taken out"),
     "split_special_tokens": ((None, False), "added tokens are matched as a whole"),
     "truncation_side": ((None, "right"), "the end of a long text is cut off"),
-    "padding_side": ((None, "right"), "padding stands behind a text"),
+    "padding_side": ((None, "right"), "padding follows a text"),
     "add_bos_token": ((None, False), "a text has the special tokens of its family and no more"),
     "add_eos_token": ((None, False), "a text has the special tokens of its family and no more"),
     "special_tokens_pattern": ((None, "cls_sep"), "a text has the special tokens of its family and no more"),
@@ -114,7 +114,7 @@ def check_tokenizer_config(path: str, config: Mapping[str, Any], kind: str, own_
             )
     if kind == "unigram" and config.get("add_prefix_space") not in (None, True):
         raise ValueError(
-            f"{path}: add_prefix_space must be true or absent, for here a space stands before the first word. "
+            f"{path}: add_prefix_space must be true or absent, for here a space is put before the first word. "
             f"Received: {brief(config['add_prefix_space'])}; take another model."
         )
     known = FOLLOWED.union(ADDED, ONLY, *HARMLESS.values())
@@ -131,7 +131,7 @@ def _check_class(path, config, kind, own_class):
     classes = (own_class,) if own_class else CLASSES[kind]
     if not isinstance(name, str) or name.removesuffix("Fast") not in classes:
         raise ValueError(
-            f"{where}: tokenizer_class must be {' or '.join(classes)}, as which the vocabulary beside it is read. "
+            f"{where}: tokenizer_class must be {' or '.join(classes)}, as which the vocabulary next to it is read. "
             f"Received: {brief(name)}, which may split texts in another way; take another model, or correct the key if "
             "it does not."
         )

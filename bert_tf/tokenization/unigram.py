@@ -72,7 +72,7 @@ class UnigramTokenizer(BaseTokenizer):
             trailing_space: what becomes of a space at the end of a text or before an added token. "dropped": nothing,
                 as in SentencePiece; "kept": a token "▁" of its own; "kept_inside": the same, but only before an added
                 token that is matched in normalized text. tokenizer.json says which, by its pre_tokenizer.
-            front: tokens that take the places of the control tokens with which the model begins; () leaves them.
+            front: tokens in place of the control tokens with which the model begins; () leaves them.
             behind: tokens behind the model's.
             tokenizer_class: Hugging Face's name of all that.
             model_data: the bytes of the model, where `vocab_file` is the tokenizer.json from which it was made.
@@ -159,10 +159,10 @@ class UnigramTokenizer(BaseTokenizer):
         tokenizer = cls(whole.path, template, **settings, model_data=data)
         path = cls.file_in(os.path.dirname(whole.path))
         if os.path.isfile(path):
-            beside = [piece.piece for piece in models.read_model(path)[0].pieces if piece.type in (0, models.NORMAL)]
-            there = {*beside}
+            other = [piece.piece for piece in models.read_model(path)[0].pieces if piece.type in (0, models.NORMAL)]
+            there = {*other}
             file_precedence.warn_of_vocabulary(
-                whole.path, [token for token in tokens[: whole.own] if token in there], path, beside
+                whole.path, [token for token in tokens[: whole.own] if token in there], path, other
             )
         return tokenizer
 

@@ -268,8 +268,8 @@ class Tokenizer(BaseTokenizer):
         vocabulary = Vocabulary.of_whole(whole, template)
         path = cls.file_in(os.path.dirname(whole.path))
         if os.path.isfile(path):
-            beside = Vocabulary.read(path)
-            lines = [token if beside.id_of(token) == i else "" for i, token in enumerate(beside.tokens)]
+            other = Vocabulary.read(path)
+            lines = [token if other.id_of(token) == i else "" for i, token in enumerate(other.tokens)]
             file_precedence.warn_of_vocabulary(whole.path, vocabulary.tokens[: whole.own], path, lines)
         tokenizer = cls(vocabulary, lower, template, strip_accents)
         tokenizer.vocab_file = whole.path

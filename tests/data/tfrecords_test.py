@@ -260,7 +260,7 @@ def test_files_made_for_different_lengths_are_refused(tmp_path):
         read_records(paths)
     assert str(error.value) == (
         f"{paths[2]} must hold what {paths[0]} holds. Received input_ids as 32 int64 in the one and as 16 int64 in the "
-        "other, records made for another length or with other options; read them apart, or make them anew."
+        "other, records made for another length or with other options; read them apart, or make them again."
     )
     lacks = written(tmp_path / "d", rows(names=PRETRAINING[:-1]))
     with pytest.raises(ValueError, match="next_sentence_labels as nothing in the one and as 1 int64 in the other"):
@@ -276,7 +276,7 @@ def test_refuses_records_without_the_expected_features(tmp_path):
         (("input_ids",), {"masked_lm_ids": 20}, r"as 20 int64. .* 3 int64; .* `max_predictions_per_seq=20`"),
         (("input_ids",), {"sentence_ids": None}, r"must hold sentence_ids. Received records with input_ids, "),
         (("sentence_ids",), None, r"must hold sentence_ids. Received records with"),
-        (("label_ids",), None, r"must hold label_ids as 1 int64. Received 2 int64; make the records anew, or"),
+        (("label_ids",), None, r"must hold label_ids as 1 int64. Received 2 int64; make the records again, or"),
     ):
         with pytest.raises(ValueError, match=message):
             read_records([path], names=names, expect=expect)
@@ -287,7 +287,7 @@ def test_refuses_features_of_another_type_and_unknown_ones(tmp_path):
     with pytest.raises(ValueError, match="must hold input_ids as int64. Received 3 float32"):
         read_records([path])
     path = written(tmp_path / "b", {"unique_ids": np.ones((2, 1), np.int32)})
-    with pytest.raises(ValueError, match="must hold input_ids. Received records with unique_ids; make them anew"):
+    with pytest.raises(ValueError, match="must hold input_ids. Received records with unique_ids; make them again"):
         read_records([path])
 
 

@@ -65,7 +65,9 @@ def test_padding(tokenizer):
 
 
 def test_padding_never_cuts(tokenizer):
-    with pytest.raises(tf.errors.InvalidArgumentError, match="must hold the longest row. Received: 4; pack with that"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="must hold the longest sequence. Received: 4; pack with that"
+    ):
         tokenizer.pad(tokenizer.pack(ragged([[11, 12, 13]]), max_seq_length=5), 4)
 
 
@@ -227,5 +229,5 @@ def test_lengths_count_the_template():
     check_question_lengths(QUESTIONS, 8, 2, 1)
     with pytest.raises(ValueError, match=r"greater than `max_query_length` \+ 5, for the question, \[CLS\] .* 7 and 2"):
         check_question_lengths(QUESTIONS, 7, 2, 1)
-    with pytest.raises(ValueError, match=r"`max_query_length` - 5, what a row holds .*: 1 here. Received: 2"):
+    with pytest.raises(ValueError, match=r"`max_query_length` - 5, what a sequence holds .*: 1 here. Received: 2"):
         check_question_lengths(QUESTIONS, 8, 2, 2)

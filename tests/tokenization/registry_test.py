@@ -96,7 +96,7 @@ def test_refuses_byte_vocabularies_with_gaps_or_without_merges(bpe):
     with pytest.raises(ValueError, match=r"vocab.json: ids must be 0, 1, 2 .*Received 9999 for 'more', where 601"):
         ByteBpeTokenizer.from_directory(bpe)
     (bpe / "merges.txt").unlink()
-    with pytest.raises(ValueError, match=r"merges.txt must lie beside .*vocab.json. There is none at .*merges.txt"):
+    with pytest.raises(ValueError, match=r"merges.txt must be next to .*vocab.json. There is none at .*merges.txt"):
         ByteBpeTokenizer.from_directory(bpe)
     with pytest.raises(ValueError, match=r"There is none at .*gone.json; correct `vocab_file`"):
         ByteBpeTokenizer.from_directory(bpe, vocab_file=bpe / "gone.json")
@@ -114,7 +114,7 @@ def test_models_of_sentencepiece_that_are_refused(unigram):
         (b"", "Received: 0 pieces, 0 of them for what is unknown, .*; is the file whole"),
         (b"not a model at all", "must be a SentencePiece model. Received: Error parsing"),
         (data[: len(data) // 2], "must be a SentencePiece model"),
-        (data + b"\x0a\x03\x0a\x01a", "1 pieces that stand there twice"),
+        (data + b"\x0a\x03\x0a\x01a", "1 pieces that occur twice"),
         (data + b"\x12\x02\x18\x02", "must be a unigram model .* Received model_type 2"),
         (data + b"\x12\x03\x98\x02\x01", "byte_fallback True"),
         (data + b"\x1a\x05\x12\x03abc", "precompiled_charsmap must hold a trie. Received 3 bytes"),
