@@ -128,7 +128,7 @@ class BytePairs(tf.Module):
         return (begins | short | behind) & ~inside
 
     def _contractions(self, codes, first, before, after_blank):
-        """Returns apostrophes that begin 's or the like, the rest of these, and what follows: bool [characters] each."""
+        """Returns apostrophes that begin 's or the like, the rest of these, and what follows: all bool [characters]."""
         can = (codes == _APOSTROPHE) & (first | ((before != _OTHER) & ~after_blank))
         inner = tf.where(first, 0, codes)  # 0: no letter, another text begins
         after = shift(inner, -1), tf.where(shift(inner, -1) == 0, 0, shift(inner, -2))
