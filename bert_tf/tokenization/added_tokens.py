@@ -12,7 +12,7 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, read_config
 from bert_tf.tokenization.tokenizer_json import WHOLE_FILE
 from bert_tf.utils.files import brief, write_text
 from bert_tf.utils.json_files import read_object
@@ -177,8 +177,8 @@ def read_added_tokens(
         ValueError: a file is damaged, two files or a file and the vocabulary contradict each other, or a row of the
             embedding table between the vocabulary and an added token has no token.
     """
-    config_path = os.path.join(directory, vocabularies.CONFIG_FILE)
-    config, found = vocabularies.read_config(directory), _Found()
+    config_path = os.path.join(directory, CONFIG_FILE)
+    config, found = read_config(directory), _Found()
     for token in _of_whole_file(os.path.join(directory, WHOLE_FILE)):
         found.take(token, os.path.join(directory, WHOLE_FILE), replace=True)
     lists = _special_lists(directory, config)
@@ -248,7 +248,7 @@ def _of_added_file(path, special) -> list[AddedToken]:
 
 def _special_lists(directory: str, config: Mapping[str, Any]) -> list[tuple[str, dict, str]]:
     """Returns (content, flags, file) of the special tokens that the files list in addition to the template's."""
-    said = [(os.path.join(directory, vocabularies.CONFIG_FILE), config)]
+    said = [(os.path.join(directory, CONFIG_FILE), config)]
     path = os.path.join(directory, _MAP_FILE)
     if DECODER not in config and os.path.exists(path):
         said.append((path, read_object(path, "special tokens in JSON", _REMEDY)))
@@ -289,5 +289,5 @@ def _warn_of_ignored(directory, by_file, found):
         logging.warning(
             "%s lists %s, which %s of %s lacks: as in Transformers, the latter counts, and such text is split.",
             *(os.path.join(directory, ADDED_FILE), ", ".join(map(brief, ignored[:10])), DECODER),
-            vocabularies.CONFIG_FILE,
+            CONFIG_FILE,
         )

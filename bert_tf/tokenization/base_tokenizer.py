@@ -11,7 +11,6 @@ import tensorflow as tf
 from bert_tf.models import config_files, families
 from bert_tf.models.families import Family, InputTemplate
 from bert_tf.tokenization import file_precedence, packing, tokenizer_json, tokenizer_json_writer
-from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_token_matcher import AddedTokenMatcher, Normalized
 from bert_tf.tokenization.added_tokens import (
     AddedToken,
@@ -20,7 +19,7 @@ from bert_tf.tokenization.added_tokens import (
     read_added_tokens,
     write_added_tokens,
 )
-from bert_tf.tokenization.tokenizer_config import with_special_tokens
+from bert_tf.tokenization.tokenizer_config import read_config, with_special_tokens, write_config
 from bert_tf.tokenization.tokenizer_json import WholeFile
 from bert_tf.utils.text_lists import text_list
 
@@ -127,7 +126,7 @@ class BaseTokenizer(tf.Module):
                 file or name; a setting in `tokenizer_config.json` or `tokenizer.json` that this kind does not have.
         """
         directory, family = file_precedence.settings_directory(path, vocab_file), family or cls.family_of(path)
-        config = vocabularies.read_config(directory)
+        config = read_config(directory)
         settings = cls._check_settings(directory, config, do_lower_case, family)
         template = with_special_tokens(directory, config, cls.KIND, family, template)
         if file := tokenizer_json.find_tokenizer_json(directory, vocab_file):
@@ -261,7 +260,7 @@ class BaseTokenizer(tf.Module):
         os.makedirs(directory, exist_ok=True)
         self._write_vocabulary(directory)
         tokenizer_json_writer.write_tokenizer_json(directory, self._tokenizer_json())
-        vocabularies.write_config(directory, *self._tokenizer_config())
+        write_config(directory, *self._tokenizer_config())
         write_added_tokens(directory, self.added_tokens)
 
     def _write_vocabulary(self, directory: str):

@@ -17,11 +17,10 @@ import tensorflow as tf
 
 from bert_tf.models.families import InputTemplate
 from bert_tf.tokenization import file_precedence, tokenizer_json_writer
-from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer, TokenList
 from bert_tf.tokenization.characters import CODE_POINTS, WHITE, shift, utf8_lengths
-from bert_tf.tokenization.tokenizer_config import check_tokenizer_config
+from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, case_setting, check_tokenizer_config
 from bert_tf.tokenization.tokenizer_json import WHOLE_FILE, check_vocab
 from bert_tf.utils.files import brief, read_text, write_text
 from bert_tf.utils.json_files import read_object
@@ -244,9 +243,9 @@ class ByteBpeTokenizer(BaseTokenizer):
 
     @classmethod
     def _check_settings(cls, directory, config, do_lower_case, family):
-        config_path = os.path.join(directory, vocabularies.CONFIG_FILE)
+        config_path = os.path.join(directory, CONFIG_FILE)
         check_tokenizer_config(config_path, config, cls.KIND)
-        if vocabularies.case_setting(config_path, config, do_lower_case, False):
+        if case_setting(config_path, config, do_lower_case, False):
             raise ValueError(
                 "`do_lower_case` must be false for a model with byte-level BPE, whose vocabulary tells letter case "
                 "apart. Received: true; leave `do_lower_case` out."

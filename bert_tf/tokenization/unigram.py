@@ -13,13 +13,12 @@ import tensorflow_text as tf_text
 from bert_tf.models.families import InputTemplate
 from bert_tf.tokenization import file_precedence, tokenizer_json_writer
 from bert_tf.tokenization import sentencepiece_model as models
-from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_token_matcher import Normalized
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer, TokenList
 from bert_tf.tokenization.characters import shift, utf8_lengths
 from bert_tf.tokenization.normalization import MARKER, Normalizer
-from bert_tf.tokenization.tokenizer_config import check_tokenizer_config
+from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, case_setting, check_tokenizer_config
 from bert_tf.utils.files import atomic_open
 
 _CLASS = "AlbertTokenizer"  # what Transformers calls a tokenizer of all families but those whose row says otherwise
@@ -114,12 +113,12 @@ class UnigramTokenizer(BaseTokenizer):
 
     @classmethod
     def _check_settings(cls, directory, config, do_lower_case, family):
-        config_path = os.path.join(directory, vocabularies.CONFIG_FILE)
+        config_path = os.path.join(directory, CONFIG_FILE)
         settings = dict(family.tokenizing_by(cls.KIND))
         own_class = settings.get("tokenizer_class", _CLASS) if settings else None
         check_tokenizer_config(config_path, config, cls.KIND, own_class)
         usual = settings.get("do_lower_case", False)
-        settings["do_lower_case"] = vocabularies.case_setting(config_path, config, do_lower_case, usual)
+        settings["do_lower_case"] = case_setting(config_path, config, do_lower_case, usual)
         settings["keep_accents"] = config.get("keep_accents", settings.get("keep_accents", True))
         known = (("keep_accents", (True, False)), ("remove_space", (None, True)), ("add_prefix_space", (None, True)))
         for key, values in known:

@@ -1,34 +1,26 @@
-"""A WordPiece vocabulary, and letter case as the files next to it have it."""
+"""A WordPiece vocabulary: read from vocab.txt or tokenizer.json, checked, and written."""
 
 import dataclasses
 import functools
 import itertools
-import json
 import os
 import re
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from absl import logging
 
 from bert_tf.models.families import InputTemplate
 from bert_tf.tokenization import tokenizer_json
-from bert_tf.tokenization.tokenizer_config import check_tokenizer_config
 from bert_tf.utils.files import brief, read_text, write_text
-from bert_tf.utils.json_files import read_object
 from bert_tf.utils.names import CLS, PAD, SEP, UNKNOWN
 
 _LARGEST, _MOST_TOKENS = 32 * 2**20, 1_000_000  # bytes of a file; the largest vocabularies have half a million tokens
 _MOST_BEGINNINGS = 4_000_000  # of tokens: each takes the op 300 bytes and a microsecond
 _LONGEST = 256  # bytes of a token, without ##, that FastWordpieceTokenizer takes
 LONGEST_WORD = 200  # characters; google-research/bert's max_input_chars_per_word: a longer word is one [UNK]
-VOCAB_FILE, CONFIG_FILE = "vocab.txt", "tokenizer_config.json"
+VOCAB_FILE = "vocab.txt"
 _NEEDED = (PAD, UNKNOWN, CLS, SEP)
-
-# Names of Google's releases, as directories are called after unpacking.
-_LOWER_NAMES = re.compile(r"(wwm_)?uncased_L-.*|(multilingual|chinese)_L-12_H-768_A-12")
-_CASED_NAMES = re.compile(r"(wwm_|multi_)?cased_L-.*")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,61 +158,6 @@ def vocabulary_in(directory: str | os.PathLike) -> str:
     return tokenizer_json.find_tokenizer_json(directory) or os.path.join(os.fspath(directory), VOCAB_FILE)
 
 
-def check_case(init_checkpoint: str | os.PathLike | None, do_lower_case: bool):
-    """Refuses a letter case which contradicts the name of a release of google-research/bert.
-
-    Args:
-        init_checkpoint: a checkpoint's directory or prefix, such as ".../cased_L-12_H-768_A-12/bert_model.ckpt"; names
-            that are no release's, and None, pass.
-        do_lower_case: what the user asks for.
-
-    Raises:
-        ValueError: they disagree.
-    """
-    parts = os.path.normpath(os.fspath(init_checkpoint)).split(os.sep)[-2:] if init_checkpoint else []
-    for name in parts:
-        lower, cased = _LOWER_NAMES.fullmatch(name), _CASED_NAMES.fullmatch(name)
-        if (lower and not do_lower_case) or (cased and do_lower_case):
-            raise ValueError(
-                f"`do_lower_case` must fit the checkpoint. {name} was trained on {'lower-case' if lower else 'cased'} "
-                f"text; received {json.dumps(do_lower_case)}: pass `do_lower_case={json.dumps(bool(lower))}`."
-            )
-
-
-def resolve_case_and_accents(directory: str, do_lower_case: bool | None) -> tuple[bool, bool]:
-    """Returns do_lower_case as asked, else as `tokenizer_config.json` of the directory says, else True; and whether
-    accents are stripped: where text is lowercased, unless `tokenizer_config.json` says that they stay.
-
-    Raises:
-        ValueError: file and request contradict each other, or the file asks for what Google's algorithm does not do.
-    """
-    path = os.path.join(directory, CONFIG_FILE)
-    config = read_config(directory)
-    chosen = case_setting(path, config, do_lower_case, True)
-    strip = config.get("strip_accents")
-    _refuse_foreign_settings(path, config, chosen)
-    check_tokenizer_config(path, config, "wordpiece")
-    check_case(directory, chosen)
-    return chosen, chosen and strip is not False
-
-
-def case_setting(path: str, config, do_lower_case: bool | None, default: bool) -> bool:
-    """Returns do_lower_case as asked, else as `config`, which was read from `path`, says, else `default`.
-
-    Raises:
-        ValueError: the two contradict each other.
-    """
-    stored = config.get("do_lower_case")
-    if stored is not None and not isinstance(stored, bool):
-        raise ValueError(f"{path}: do_lower_case must be true or false. Received: {brief(stored)}.")
-    if None not in (stored, do_lower_case) and stored != do_lower_case:
-        raise ValueError(
-            f"`do_lower_case` must fit the checkpoint. {path} says {json.dumps(stored)}. Received: "
-            f"{json.dumps(do_lower_case)}; leave `do_lower_case` out."
-        )
-    return next(value for value in (do_lower_case, stored, default) if value is not None)
-
-
 def warn_of_capitals(tokens: Iterable[str], path: str):
     """Warns where text is lowercased for want of a setting, although the vocabulary is one of a cased model."""
     words = [token for token in tokens if not token.startswith("[")]
@@ -231,43 +168,3 @@ def warn_of_capitals(tokens: Iterable[str], path: str):
             "do_lower_case=false if the model is cased.",
             *(capitals, len(words), path),
         )
-
-
-def write_config(directory: str, tokenizer_class: str, settings: Mapping[str, Any]):
-    """Writes `tokenizer_config.json`, aside and then renamed; `tokenizer_class` is Hugging Face's name."""
-    write_text(os.path.join(directory, CONFIG_FILE), config_text(tokenizer_class, settings))
-
-
-def config_text(tokenizer_class: str, settings: Mapping[str, Any]) -> str:
-    """Returns what `write_config` writes."""
-    return json.dumps({**settings, "tokenizer_class": tokenizer_class}, indent=2) + "\n"
-
-
-def case_settings(do_lower_case: bool, strip_accents: bool) -> dict[str, bool]:
-    """Returns the settings from which `resolve_case_and_accents` reads these two again."""
-    accents = {} if strip_accents == do_lower_case else {"strip_accents": strip_accents}
-    return {"do_lower_case": do_lower_case} | accents
-
-
-def _refuse_foreign_settings(path, config, do_lower_case):
-    """Other ids than those which the model was trained on would be silent; so would ignoring the key be."""
-    ours = {"tokenize_chinese_chars": True, "do_basic_tokenize": True}
-    ours |= {} if do_lower_case else {"strip_accents": False}  # what only lowercases is a model of another language
-    for key, value in ours.items():
-        if config.get(key) not in (None, value):
-            raise ValueError(
-                f"{path}: {key} must be {json.dumps(value)} or absent with do_lower_case {json.dumps(do_lower_case)}, "
-                f"as in google-research/bert's algorithm. Received: {json.dumps(config[key]):.200}; "
-                "remove the key to use Google's algorithm nevertheless."
-            )
-
-
-def read_config(directory: str) -> dict[str, Any]:
-    """Returns what `tokenizer_config.json` of a directory says, {} where there is none.
-
-    Raises:
-        ValueError: it does not hold a JSON object.
-    """
-    path = os.path.join(directory, CONFIG_FILE)
-    remedy = "correct the file, or remove it"
-    return read_object(path, "the settings of a tokenizer in JSON", remedy) if os.path.exists(path) else {}

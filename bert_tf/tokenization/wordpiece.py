@@ -10,12 +10,12 @@ import tensorflow_text as tf_text
 
 from bert_tf.models.families import InputTemplate
 from bert_tf.tokenization import characters, file_precedence, tokenizer_json_writer
-from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_token_matcher import Normalized
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.characters import utf8_lengths
-from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.tokenizer_config import case_settings, read_config, resolve_case_and_accents
+from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary, warn_of_capitals
 from bert_tf.utils.names import CLS, MASK, PAD, SEP, UNKNOWN
 
 # === Words ===
@@ -205,7 +205,7 @@ class Tokenizer(BaseTokenizer):
     """
 
     KIND: ClassVar = "wordpiece"
-    FILES: ClassVar = (vocabularies.VOCAB_FILE,)
+    FILES: ClassVar = (VOCAB_FILE,)
     SPACES: ClassVar = r"[ \t\n\r\p{Zs}]{32,}"
     _APART: ClassVar = characters.CJK
 
@@ -256,10 +256,10 @@ class Tokenizer(BaseTokenizer):
 
     @classmethod
     def _from_vocabulary(cls, vocab_file, directory, do_lower_case, template, settings):
-        lower, strip_accents = vocabularies.resolve_case_and_accents(directory, do_lower_case)
+        lower, strip_accents = resolve_case_and_accents(directory, do_lower_case)
         tokenizer = cls(vocab_file, lower, template, strip_accents)
-        if do_lower_case is None and "do_lower_case" not in vocabularies.read_config(directory):
-            vocabularies.warn_of_capitals(tokenizer.vocab, tokenizer.vocab_file)
+        if do_lower_case is None and "do_lower_case" not in read_config(directory):
+            warn_of_capitals(tokenizer.vocab, tokenizer.vocab_file)
         return tokenizer
 
     @classmethod
@@ -286,13 +286,13 @@ class Tokenizer(BaseTokenizer):
         return self._with_added({name: getattr(self, name) for name in names})
 
     def _write_vocabulary(self, directory):
-        self._vocabulary.save(os.path.join(directory, vocabularies.VOCAB_FILE))
+        self._vocabulary.save(os.path.join(directory, VOCAB_FILE))
 
     def _tokenizer_json(self):
         return tokenizer_json_writer.wordpiece_json(self)
 
     def _tokenizer_config(self):
-        settings = vocabularies.case_settings(self.do_lower_case, self.strip_accents)
+        settings = case_settings(self.do_lower_case, self.strip_accents)
         settings |= added_tokens_config(self.added_tokens)
         if self.template.pieces(2) != InputTemplate().pieces(2):
             settings |= {name: self.special_tokens[name] for name in ("cls_token", "sep_token")}

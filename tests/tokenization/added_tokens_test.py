@@ -38,7 +38,7 @@ def with_tokens(tokenizer, tokens):
     added = [AddedToken(id=tokenizer.vocab_size + n, **token) for n, token in enumerate(tokens)]
     options = {"template": tokenizer.template, "added_tokens": added} | tokenizer.settings
     if isinstance(tokenizer, ByteBpeTokenizer):
-        vocab = {piece: n for n, piece in enumerate(tokenizer.vocab)}
+        vocab = {token: n for n, token in enumerate(tokenizer.vocab)}
         return ByteBpeTokenizer(vocab, tokenizer._merges, vocab_file=tokenizer.vocab_file, **options)
     source = tokenizer.vocab_file if isinstance(tokenizer, UnigramTokenizer) else tokenizer.vocab
     return type(tokenizer)(source, **options)
@@ -69,7 +69,7 @@ def words(*more, **options):
 
 
 def read(tokenizer, text):
-    """Returns the pieces of a text, and the parts of it that they came from."""
+    """Returns the tokens of a text, and the parts of it that they came from."""
     ids, starts, limits = (each.to_list()[0] for each in tokenizer.tokenize_with_offsets([text]))
     return [tokenizer.vocab[i] for i in ids], [text[a:b] for a, b in zip(starts, limits, strict=True)]
 

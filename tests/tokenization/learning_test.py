@@ -30,7 +30,7 @@ def test_by_hand(tokenizer):
     assert fit.unknown == [("cat", 1)]
 
 
-def test_words_give_the_pieces_that_sentences_give(tokenizer):
+def test_words_give_the_tokens_that_sentences_give(tokenizer):
     sentences = ["The walks, the WALKED.", "Walkeds? Thé cat"]
     fit = learning.measure_vocabulary(tokenizer, learning.count_words([sentences], True))
     ids = tokenizer.tokenize(sentences).flat_values

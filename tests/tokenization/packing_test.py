@@ -44,7 +44,7 @@ def test_two_texts(tokenizer):
     packed = tokenizer.pack(ragged([[11, 12, 13, 14], [11], []]), ragged([[21, 22, 23], [21, 22, 23, 24, 25], []]), 8)
     assert lists(packed) == {
         "input_ids": [
-            [CLS, 11, 12, 13, SEP, 21, 22, SEP],  # both longer than their half: the first keeps the odd piece
+            [CLS, 11, 12, 13, SEP, 21, 22, SEP],  # both longer than their half: the first keeps the odd token
             [CLS, 11, SEP, 21, 22, 23, 24, SEP],  # the first gives away what it does not need
             [CLS, SEP, SEP],
         ],
@@ -161,7 +161,7 @@ def test_each_text_may_have_its_own_room_and_then_strides_no_longer_than_it():
 
 
 @pytest.mark.parametrize("room, stride", [(1, 1), (5, 1), (5, 3), (6, 6), (50, 25)])
-def test_every_piece_is_in_a_window_and_the_last_ends_where_the_text_ends(room, stride):
+def test_every_token_is_in_a_window_and_the_last_ends_where_the_text_ends(room, stride):
     lengths = np.arange(60)
     for length, spans in zip(lengths, _spans(lengths, room, stride), strict=True):
         assert {i for start, end in spans for i in range(start, end)} == set(range(length))
@@ -170,7 +170,7 @@ def test_every_piece_is_in_a_window_and_the_last_ends_where_the_text_ends(room, 
         assert spans[-1][1] == length and (len(spans) == 1 or spans[-2][1] < length)  # none says nothing new
 
 
-def test_take_gives_each_window_its_pieces_in_the_graph_too():
+def test_take_gives_each_window_its_tokens_in_the_graph_too():
     texts = tf.ragged.constant([[1, 2, 3, 4, 5], [], [6, 7]])
 
     @tf.function(input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)])
@@ -190,7 +190,7 @@ QUESTIONS = InputTemplate(("[CLS]",), ("[SEP]", "[SEP]"), ("[SEP]", "[CLS]"), se
 
 
 @pytest.mark.usefixtures("run_eagerly")
-def test_rows_and_where_their_pieces_came_from():
+def test_rows_and_where_their_tokens_came_from():
     tokenizer = Tokenizer(tiny.VOCAB, template=QUESTIONS)
     laid = encode_questions(tokenizer, tf.constant(["is it"]), tf.constant(["the film is good"]), 9, 1, 2)
     rows = [[tiny.VOCAB[i] for i in row] for row in laid.packed["input_ids"].to_list()]
@@ -210,17 +210,17 @@ def test_rows_of_other_tokenizers(kind):
     tokenizer = read_tokenizer(path, family, family.template)
     context = "  The caf\u00e9 ``and''  the se\u0301a "
     laid = encode_questions(tokenizer, tf.constant(["the sea"]), tf.constant([context]), 18, 4, 3)
-    template, pieces = tokenizer.template, tokenizer.tokenize([context]).to_list()[0]
+    template, tokens = tokenizer.template, tokenizer.tokenize([context]).to_list()[0]
     rows = laid.packed["input_ids"].to_list()
     assert len(rows) > 1
     question = tokenizer.tokenize(["the sea"]).to_list()[0][:3]
-    between = [tokenizer.vocab.index(piece) for piece in template.between]
+    between = [tokenizer.vocab.index(token) for token in template.between]
     covered = set()
     for row, starts, limits in zip(rows, laid.starts.to_list(), laid.limits.to_list(), strict=True):
         head = [tokenizer.vocab.index(template.before[0]), *question, *between]
         assert row[: len(head)] == head and starts[: len(head)] == [-1] * len(head) and starts[-1] == -1
         inside = row[len(head) : -1]
-        assert any(inside == pieces[i : i + len(inside)] for i in range(len(pieces)))
+        assert any(inside == tokens[i : i + len(inside)] for i in range(len(tokens)))
         covered |= {n for a, b in zip(starts, limits, strict=True) if a >= 0 for n in range(a, b)}
     assert {i for i, char in enumerate(context) if char != " "} == covered  # every letter, and no space
 

@@ -11,7 +11,7 @@ import pytest
 
 from bert_tf.models import families
 from bert_tf.models.families import InputTemplate
-from bert_tf.pretraining.records.groups import MaskingVocabulary as PretrainingPieces
+from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.tokenization import sentencepiece_model
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.registry import read_tokenizer
@@ -161,4 +161,4 @@ def test_lowercase_with_accents(tmp_path):
 def test_pretraining_data_need_wordpiece(bpe):
     tokenizer = ByteBpeTokenizer.from_directory(bpe)
     with pytest.raises(ValueError, match=r"with a WordPiece vocabulary, with \[CLS\]. Received one of 601 pieces"):
-        PretrainingPieces.of(tokenizer.vocab)
+        MaskingVocabulary.of(tokenizer.vocab)

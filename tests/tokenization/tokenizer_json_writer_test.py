@@ -54,7 +54,7 @@ def _steps(normalizer):
     return normalizer.get("normalizers", [normalizer]) if normalizer else None
 
 
-def test_of_equal_pieces_the_last_one_is_written(tmp_path):
+def test_of_equal_tokens_the_last_one_is_written(tmp_path):
     with pytest.warns(UserWarning, match="hold a token that a later line holds again"):
         tokenizer = Tokenizer([*tiny.VOCAB, "twice", "", "twice"])
     tokenizer.save(tmp_path)

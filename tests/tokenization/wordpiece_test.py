@@ -81,7 +81,7 @@ def test_many_words_and_no_texts_at_all(pair):
     assert [t.to_list() for t in tokenizer.tokenize_with_offsets([])] == [[], [], []]
 
 
-def test_pieces_that_no_word_can_hold_and_repeated_pieces():
+def test_tokens_that_no_word_can_hold_and_repeated_tokens():
     vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "", "a b", "\0", "a", "##a", "##", "##a", "b", ""]
     with pytest.warns(UserWarning, match=r"2 lines hold a token .* line 5: 'a'"):
         tokenizer = Tokenizer(vocab)
