@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from bert_tf.data import columns as cells
+from bert_tf.data.columns import NAME, number, several
 from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.table_reader import Column, extension_of, read_rows
 from bert_tf.data.tables import LabeledTexts, read_table, read_values
@@ -60,7 +60,7 @@ def _find(leader, i):
     return i
 
 
-# === Choice ===
+# === Assignment ===
 # Assigns rows to parts of the sizes asked for, in which every label is as frequent as in the whole (stratified).
 
 
@@ -262,11 +262,11 @@ def _write_parquet(path, parts, opened):
 
 
 _PARTS = ("train", "eval", "test")
-# What a label is -> the kind of its cell, by what separates several.
+# What a label is -> the type of its column, by what separates several.
 _KINDS = {
-    "single_label": lambda _: cells.NAME,
-    "multi_label": cells.several,
-    "regression": lambda _: cells.number(),
+    "single_label": lambda _: NAME,
+    "multi_label": several,
+    "regression": lambda _: number(),
 }
 
 
@@ -402,7 +402,7 @@ def _read(path, columns) -> LabeledTexts:
 def _groups(path, columns):
     column = Column(columns.group, "group_column")
     rows = read_rows(path, [column], columns.header)
-    return [read_values(path, line, [(column, cells.NAME)], values)[0] for line, values in rows]
+    return [read_values(path, line, [(column, NAME)], values)[0] for line, values in rows]
 
 
 def _labels(examples):

@@ -1,15 +1,18 @@
 """Checks of tables: labels, columns and raw cells that are probably a mistake."""
 
 import collections
+import csv
+import io
+import itertools
 import os
 import re
 import shlex
 import unicodedata
 from collections.abc import Iterator
 
-from bert_tf.data import columns, lint_sample
+from bert_tf.data import lint_sample
 from bert_tf.data.lint_sample import DataFinding, LintSample, first_lines, format_share
-from bert_tf.data.table_reader import Column, excerpt, extension_of, names_in
+from bert_tf.data.table_reader import SEPARATOR_NAMES, Column, excerpt, extension_of, names_in
 from bert_tf.utils import files
 from bert_tf.utils.names import number_of, word_for
 
@@ -149,8 +152,57 @@ def _plain(name):
     return plain.rstrip("0").rstrip(".") if "." in plain and is_number(plain) else plain
 
 
-# === Raw ===
-# Checks of the raw file: its encoding, its separators, and which of its lines are rows.
+# === Separators ===
+# The separator of a text table, guessed from how even its rows are.
+
+
+_SEPARATORS = {".tsv": "\t", ".csv": ","}
+_LOOKED_AT = 1000  # rows whose columns are counted
+_EVEN, _UNEVEN = 0.95, 0.8  # share of rows with as many columns as most: a separator that fits, one that does not
+
+
+def _likely_separator(text: str, extension: str) -> str | None:
+    """Returns what seems to separate the columns, where that is not what the extension says: a key of SEPARATOR_NAMES.
+
+    Args:
+        text: of the file.
+        extension: ".tsv" or ".csv".
+    """
+    own = _SEPARATORS[extension]
+    if _evenness(text, extension, own) >= _UNEVEN:
+        return None
+    others = {each: _evenness(text, extension, each) for each in SEPARATOR_NAMES if each != own}
+    best = max(others, key=others.get)
+    return best if others[best] >= _EVEN else None
+
+
+def _widths(text: str, extension: str, separator: str | None = None) -> Iterator[int]:
+    """Yields how many columns each row has, blank ones left out; it ends at what is no CSV.
+
+    Args:
+        text, extension: as in `_likely_separator`.
+        separator: None: what the extension says.
+    """
+    separator = separator or _SEPARATORS[extension]
+    if separator == "\t" or extension == ".tsv":
+        yield from (line.count(separator) + 1 for line in text.split("\n") if line and line != "\r")
+        return
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    try:
+        yield from (len(row) for row in reader if row)
+    except csv.Error:
+        return
+
+
+def _evenness(text, extension, separator):
+    """Returns the share of rows with as many columns as most, of which there are two at least."""
+    counts = collections.Counter(itertools.islice(_widths(text, extension, separator), _LOOKED_AT))
+    width, rows = max(counts.items(), key=lambda item: item[1], default=(1, 0))
+    return rows / counts.total() if width > 1 else 0.0
+
+
+# === Raw file ===
+# Its encoding, its separators, and which of its lines are rows.
 
 
 # UTF-8 that was read as Windows-1252 and written as UTF-8 again: an é has become Ã©, a ’ has become â€™.
@@ -173,7 +225,7 @@ def check_raw_file(sample: LintSample) -> Iterator[DataFinding]:
         return
     text, lost = files.read_with_losses(sample.path)
     yield from _encoding(sample.path, text, lost)
-    if sample.table is None or extension not in columns.OF_EXTENSION:
+    if sample.table is None or extension not in _SEPARATORS:
         return
     yield from _separators(sample, text, extension)
     if sample.table.header:
@@ -233,24 +285,24 @@ def _damaged_lines(text):
 
 
 def _separators(sample, text, extension):
-    if other := columns.likely_separator(text, extension):
-        own = columns.NAMES[columns.OF_EXTENSION[extension]]
+    if other := _likely_separator(text, extension):
+        own = SEPARATOR_NAMES[_SEPARATORS[extension]]
         yield DataFinding(
             "separator",
             sample.path,
             1,
-            f"the columns seem to be separated by {columns.NAMES[other]}, and {own} are expected",
+            f"the columns seem to be separated by {SEPARATOR_NAMES[other]}, and {own} are expected",
             "write the file with commas and name it .csv, or with tabs and name it .tsv",
         )
 
 
 def _uneven_rows(sample, text, extension):
     """Yields the rows that have more columns than most, where a text may have been cut in two."""
-    widths = list(columns.widths(text, extension))
+    widths = list(_widths(text, extension))
     usual = collections.Counter(widths).most_common(1)[0][0]
     wide = [i for i, width in enumerate(widths) if width > usual]
     if wide and len(widths) == len(sample):
-        is_csv = columns.OF_EXTENSION[extension] == ","
+        is_csv = _SEPARATORS[extension] == ","
         yield DataFinding(
             "uneven_rows",
             sample.path,
