@@ -238,8 +238,8 @@ def _read_blocks(path, begins) -> Iterator[bytes]:
     """Yields the lines before the first row, then those of each row; blank lines at the end are left out."""
     block, rest = [], iter(begins)
     begin = next(rest)
-    for number, line in enumerate(files.read_byte_lines(path), 1):
-        if number == begin:
+    for line_number, line in enumerate(files.read_byte_lines(path), 1):
+        if line_number == begin:
             yield b"".join(block)
             block, begin = [], next(rest, None)
         block.append(line)
