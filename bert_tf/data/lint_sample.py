@@ -36,7 +36,7 @@ class DataFinding:
         count: how many examples, labels or lines it is about.
         what: what was found, without the file's name.
         remedy: what to do.
-        positions: where the first of them are: "line 3", or as the file counts.
+        places: where the first of them are: "line 3", or as the file counts; bert-tf check_data --json names it so.
         is_warning: False: a note, since there are too few to do harm.
     """
 
@@ -45,7 +45,7 @@ class DataFinding:
     count: int
     what: str
     remedy: str
-    positions: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
     is_warning: bool = True
 
     def __str__(self):
@@ -58,9 +58,9 @@ class DataFinding:
 
     def text_with(self, source: str | None = None) -> str:
         """Returns `text`; where it has not room for all positions it says which source has them."""
-        shown = ", ".join(self.positions[:_SHOWN])
-        if len(self.positions) > _SHOWN:
-            kept = "all" if len(self.positions) < _KEPT else f"the first {_KEPT:,}"
+        shown = ", ".join(self.places[:_SHOWN])
+        if len(self.places) > _SHOWN:
+            kept = "all" if len(self.places) < _KEPT else f"the first {_KEPT:,}"
             shown += ", ..." + (f"; {kept}: {source}" if source else "")
         return f"{self.what}{f' ({shown})' if shown else ''}; {self.remedy}."
 

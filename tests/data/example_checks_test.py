@@ -57,7 +57,7 @@ def test_labels_that_differ_in_spaces_and_case_alone(tmp_path):
     start = "8 labels, but only 4 if spaces and letter case are ignored: 'balance' 10 and ' Balance' 3, 'card' 10 and"
     assert str(found).startswith(f"{tmp_path}/a.tsv: {start}")
     assert str(found).endswith("(line 42, line 43, line 44, line 45, line 46, ...); give each one spelling.")
-    assert len(found.positions) == 12
+    assert len(found.places) == 12
 
 
 @pytest.mark.parametrize("header", [("text", "label"), ("Review", "stars"), ("Satz", "Thema")])
@@ -71,7 +71,7 @@ def test_warns_of_a_header_read_as_an_example(tmp_path, header):
 
 def test_warns_of_an_example_read_as_the_header(tmp_path):
     (found,) = kinds(sample(write(tmp_path / "a.csv", ROWS, ","), True, (0,), 1)).values()
-    assert (found.kind, found.positions) == ("row_as_header", ("line 1",))
+    assert (found.kind, found.places) == ("row_as_header", ("line 1",))
     assert str(found).endswith("as the names of the columns (line 1); say `header=false`.")
     rows = [(text, str(i % 4)) for i, text in enumerate(["late", "lost", *WORDS])]
     assert set(kinds(sample(write(tmp_path / "short.csv", rows, ","), True, (0,), 1))) == {"row_as_header"}
@@ -110,29 +110,29 @@ def test_labels_with_hardly_an_example(tmp_path):
     rows = [HEADER, *ROWS, ("where is it", "shipping"), ("is it there", "shipping"), ("good day", "greeting")]
     (found,) = kinds(sample(write(tmp_path / "a.tsv", rows))).values()
     assert (found.kind, found.count) == ("rare_labels", 2)
-    assert found.positions == ("line 42", "line 43", "line 44")
+    assert found.places == ("line 42", "line 43", "line 44")
     assert "2 of 6 labels with 2 examples or fewer: 'greeting' 1, 'shipping' 2 (" in str(found)
 
 
 def test_finds_empty_texts(tmp_path):
     rows = [HEADER, *ROWS[:20], ("", "card"), *ROWS[20:], (" \u3000 ", "limit")]
     found = kinds(sample(write(tmp_path / "a.tsv", rows)))
-    assert found["empty_texts"].positions == ("line 22", "line 43") and found["empty_texts"].is_warning
+    assert found["empty_texts"].places == ("line 22", "line 43") and found["empty_texts"].is_warning
     assert "2 of 42 examples (4.8 %) have an empty text_a (" in str(found["empty_texts"])
 
 
 def test_pairs_have_two_texts_that_may_be_empty(tmp_path):
     rows = [("one", "other", "label"), *((text, text.upper(), label) for text, label in ROWS), ("a", "", "card")]
     (found,) = kinds(sample(write(tmp_path / "a.tsv", rows), columns=("one", "other"))).values()
-    assert (found.kind, found.positions) == ("empty_texts", ("line 42",)) and "an empty text_b" in str(found)
+    assert (found.kind, found.places) == ("empty_texts", ("line 42",)) and "an empty text_b" in str(found)
 
 
 def test_duplicates_are_noted_and_warned_of_where_they_are_many(tmp_path):
     rows = [HEADER, *ROWS, (f"  {ROWS[3][0].title().replace(' ', '  ', 1)} ", ROWS[3][1])]
     (few,) = kinds(sample(write(tmp_path / "a.tsv", rows))).values()
-    assert (few.kind, few.count, few.positions, few.is_warning) == ("duplicates", 1, ("line 42",), False)
+    assert (few.kind, few.count, few.places, few.is_warning) == ("duplicates", 1, ("line 42",), False)
     (many,) = kinds(sample(write(tmp_path / "b.tsv", [*rows, ROWS[0], ROWS[0]]))).values()
-    assert (many.kind, many.count, many.positions, many.is_warning) == (
+    assert (many.kind, many.count, many.places, many.is_warning) == (
         "duplicates", 3, ("line 42", "line 43", "line 44"), True)  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def test_the_order_of_a_pair_matters(tmp_path):
 
 def test_one_text_with_two_labels(tmp_path):
     (found,) = kinds(sample(write(tmp_path / "a.tsv", [HEADER, *ROWS, (ROWS[1][0], "limit")]))).values()
-    assert (found.kind, found.count, found.positions) == ("contradictions", 2, ("line 3", "line 42"))
+    assert (found.kind, found.count, found.places) == ("contradictions", 2, ("line 3", "line 42"))
     assert found.is_warning
     assert f"{ROWS[1][0]!r} has 'card' in line 3 and 'limit' in line 42 (" in str(found)
 
@@ -159,7 +159,7 @@ def test_texts_to_train_and_to_score_on(tmp_path):
     train = sample(write(tmp_path / "train.tsv", [HEADER, *ROWS[:30]]))
     dev = sample(write(tmp_path / "dev.tsv", [HEADER, (ROWS[7][0].upper(), "limit"), *ROWS[30:]]))
     (found,) = kinds(train, dev).values()
-    assert (found.kind, found.path, found.positions) == ("overlap", dev.path, ("line 2",)) and found.is_warning
+    assert (found.kind, found.path, found.places) == ("overlap", dev.path, ("line 2",)) and found.is_warning
     assert f"1 of 11 examples (9.1 %) is in {train.path} too" in str(found)
 
 
@@ -167,7 +167,7 @@ def test_labels_that_training_does_not_have(tmp_path):
     train = sample(write(tmp_path / "train.tsv", [HEADER, *ROWS[:30]]))
     dev = sample(write(tmp_path / "dev.tsv", [HEADER, *ROWS[30:], ("new", "other"), ("newer", "Card ")]))
     (found,) = kinds(train, dev).values()
-    assert (found.kind, found.count, found.positions) == ("unknown_labels", 2, ("line 12", "line 13"))
+    assert (found.kind, found.count, found.places) == ("unknown_labels", 2, ("line 12", "line 13"))
     alike = "of which, if spaces and letter case are ignored, 'Card ' is 'card' there ("
     assert f"'Card ' 1, 'other' 1, {alike}" in str(found)
 
@@ -194,14 +194,14 @@ def test_commas_in_texts_are_no_separators(tmp_path):
 def test_commas_that_cut_texts_off(tmp_path):
     rows = [(label, text if i % 8 else f"{text}, and so on") for i, (text, label) in enumerate(ROWS)]
     (found,) = kinds(sample(write(tmp_path / "a.csv", rows, ","), False, (1,), 0)).values()
-    assert (found.kind, found.count, found.positions[:2]) == ("uneven_rows", 5, ("line 1", "line 9"))
+    assert (found.kind, found.count, found.places[:2]) == ("uneven_rows", 5, ("line 1", "line 9"))
     assert str(found).endswith("put fields that hold commas into double quotes.")
 
 
 def test_a_wrong_encoding(tmp_path):
     rows = [HEADER, *ROWS, ("où est ma carte", "card"), ("réglé", "limit")]
     (found,) = kinds(sample(write(tmp_path / "a.tsv", rows, encoding="cp1252"))).values()
-    assert (found.kind, found.count, found.positions) == ("encoding", 2, ("line 42", "line 43"))
+    assert (found.kind, found.count, found.places) == ("encoding", 2, ("line 42", "line 43"))
     assert "3 bytes that are not UTF-8, in 2 lines" in str(found)
     assert f"iconv -f WINDOWS-1252 -t UTF-8 {tmp_path}/a.tsv > {tmp_path}/a-utf8.tsv (" in str(found)
     assert not kinds(sample(write(tmp_path / "b.tsv", rows)))
@@ -214,7 +214,7 @@ def test_a_bad_byte_in_a_file_that_is_utf8_otherwise(tmp_path):
     path = write(tmp_path / "a.tsv", [HEADER, *ROWS, ("où est ma carte", "card")])
     path.write_bytes(path.read_bytes() + "réglé\tlimit\n".encode("cp1252"))
     (found,) = kinds(sample(path)).values()
-    assert (found.kind, found.positions) == ("encoding", ("line 43",))
+    assert (found.kind, found.places) == ("encoding", ("line 43",))
     assert "2 bytes that are not UTF-8, in 1 line: " in str(found)
     assert "correct this line by hand" in str(found) and "iconv" not in str(found)
 
@@ -228,7 +228,7 @@ def test_two_bytes_a_letter_are_refused(tmp_path, encoding):
 def test_letters_that_were_encoded_twice(tmp_path):
     damaged = "où est l’été".encode().decode("cp1252")
     (found,) = kinds(sample(write(tmp_path / "a.tsv", [HEADER, *ROWS, (damaged, "card")]))).values()
-    assert (found.kind, found.positions, found.is_warning) == ("damaged_letters", ("line 42",), True)
+    assert (found.kind, found.places, found.is_warning) == ("damaged_letters", ("line 42",), True)
     assert "1 of 42 lines (2.4 %)" in str(found)
     found = kinds(sample(write(tmp_path / "b.tsv", [HEADER, *ROWS, ("São ÂNGELA, NÃO “é” à Â", "card")])))
     assert not found
@@ -241,12 +241,12 @@ def test_jsonl_has_lines_and_parquet_rows(tmp_path):
     columns = {"text": [text for text, _ in ROWS] + [""], "label": [label for _, label in ROWS] + ["card"]}
     parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
     (found,) = kinds(sample(tmp_path / "a.parquet")).values()
-    assert (found.kind, found.positions) == ("empty_texts", ("row 41",))
+    assert (found.kind, found.places) == ("empty_texts", ("row 41",))
 
 
 def test_the_findings_do_not_hang_on_how_large_files_are(tmp_path):
     """The hashes of 64 bits keep apart what differs, and group what does not, in any order of the rows."""
     rows = [(f"text number {i % 9000}", NAMES[i % 9000 % 4]) for i in range(12000)]
     (found,) = kinds(sample(write(tmp_path / "a.tsv", [HEADER, *rows]))).values()
-    assert (found.kind, found.count, found.positions[0]) == ("duplicates", 3000, f"line {9002}")
-    assert len(found.positions) == 1000 and os.fspath(tmp_path) not in found.text
+    assert (found.kind, found.count, found.places[0]) == ("duplicates", 3000, f"line {9002}")
+    assert len(found.places) == 1000 and os.fspath(tmp_path) not in found.text
