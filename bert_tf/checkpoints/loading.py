@@ -19,8 +19,8 @@ from bert_tf.models.config import EncoderConfig, template_for
 from bert_tf.models.config_files import CONFIG_FILES, is_decoder_in
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
-from bert_tf.tokenization.base import BaseTokenizer
-from bert_tf.tokenization.kinds import read_tokenizer, tokenizer_in
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer
+from bert_tf.tokenization.registry import read_tokenizer, tokenizer_in
 from bert_tf.utils.files import brief, files_below, read_text
 
 _HEAD = "classifier/output_weights"

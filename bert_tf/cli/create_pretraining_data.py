@@ -86,7 +86,7 @@ def _job(settings):
     """Returns what the flags ask for: a `CorpusJob`, and its vocabulary."""
     from bert_tf.pretraining.corpus.job import CorpusJob
     from bert_tf.tokenization.added_tokens import read_added_tokens
-    from bert_tf.tokenization.precedence import case_of_vocabulary
+    from bert_tf.tokenization.file_precedence import case_of_vocabulary
     from bert_tf.utils import text_files
     from bert_tf.utils.resources import cores
     from bert_tf.utils.shards import output_files
@@ -98,7 +98,7 @@ def _job(settings):
     if settings.work_dir and not os.path.isdir(settings.work_dir):
         raise ValueError(f"--work_dir must be a folder. Received {settings.work_dir}, which is none; make it first.")
     folder = os.path.dirname(os.path.abspath(settings.vocab_file))
-    added_tokens = read_added_tokens(folder, vocabulary.pieces, vocabulary.id_of, SPECIAL_PIECES)
+    added_tokens = read_added_tokens(folder, vocabulary.tokens, vocabulary.id_of, SPECIAL_PIECES)
     do_lower_case, strip_accents = case_of_vocabulary(settings.vocab_file, settings.do_lower_case)
     job = CorpusJob(
         paths,
@@ -114,7 +114,7 @@ def _job(settings):
     )
     logging.info(
         "Vocabulary: %d pieces and %d added tokens, --do_lower_case=%s.",
-        *(len(vocabulary.pieces), len(added_tokens), str(job.do_lower_case).lower()),
+        *(len(vocabulary.tokens), len(added_tokens), str(job.do_lower_case).lower()),
     )
     return job, vocabulary
 
@@ -126,7 +126,7 @@ def _pieces(job, vocabulary):
     from bert_tf.tokenization.added_tokens import names_with_added
 
     if job.options.phrase_file is None:
-        return MaskingVocabulary.of(names_with_added(vocabulary.pieces, job.added_tokens))
+        return MaskingVocabulary.of(names_with_added(vocabulary.tokens, job.added_tokens))
     pieces = MaskingVocabulary.of_tokenizer(job.make_tokenizer(), job.options.phrase_file)
     known, unknown = pieces.phrases.number, pieces.phrases.unknown
     logging.info("Phrases: %d; %d more hold pieces that the vocabulary lacks, and are left out.", known, unknown)

@@ -7,8 +7,8 @@ from absl import logging
 
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.cli.common_flags import options_of
-from bert_tf.data.checks import Lengths, check_samples, check_truncation
-from bert_tf.data.samples import DataFinding
+from bert_tf.data.example_checks import Lengths, check_samples, check_truncation
+from bert_tf.data.lint_sample import DataFinding
 from bert_tf.data.table_checks import UNKNOWN, count_labels
 from bert_tf.tasks.base import FineTuningTask, TaskData
 from bert_tf.tasks.options import ACTIONS, RunOptions
@@ -40,7 +40,7 @@ class DataChecks:
         Args:
             rows: split -> `dataset.Tokenized`, or what has its face.
         """
-        cuts = {split: getattr(each, "cut", None) for split, each in rows.items()}
+        cuts = {split: getattr(each, "truncation", None) for split, each in rows.items()}
         offers_windows = self._settings.get("long_text", "window") != "window"
         self._add(check_truncation(self.samples, cuts, offers_windows))
 
@@ -171,7 +171,7 @@ def _cuts(kind, data, options, settings, splits):
     made, cuts = kind.create(model, data, options, None), {}
     for split in splits:
         rows = made.encode_examples(model.tokenizer, data.examples[split], length, split != "test")
-        cuts[split] = getattr(rows, "cut", None)
+        cuts[split] = getattr(rows, "truncation", None)
     return cuts
 
 

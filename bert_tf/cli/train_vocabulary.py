@@ -34,7 +34,8 @@ FLAGS = (
 def main(settings):
     """Writes the vocabulary and the report."""
     from bert_tf.tokenization import learning
-    from bert_tf.tokenization.vocabulary import CONFIG_FILE, Vocabulary, resolve_case_and_accents, write_config
+    from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, resolve_case_and_accents, write_config
+    from bert_tf.tokenization.vocabulary import Vocabulary
     from bert_tf.utils.files import write_text
 
     check_writable(settings.output_file)
@@ -73,7 +74,7 @@ def check_writable(path: str):
 
 def _compared(vocab_file, do_lower_case):
     """Returns the tokenizer of the vocabulary to compare with by its file's name; its own letter case comes first."""
-    from bert_tf.tokenization.vocabulary import CONFIG_FILE
+    from bert_tf.tokenization.tokenizer_config import CONFIG_FILE
     from bert_tf.tokenization.wordpiece import Tokenizer
 
     if not vocab_file:

@@ -15,7 +15,7 @@ from bert_tf.export.precision import build_with_weights
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServingModule
 from bert_tf.tasks.fill_mask import FillMaskTask
-from bert_tf.tokenization.base import BaseTokenizer
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.mask_reader import MaskReader
 from bert_tf.utils import names
 from bert_tf.utils.files import read_text
@@ -97,7 +97,7 @@ class Filler:
         self.max_seq_length = longest_row(description, max_seq_length)
         self.tokenizer = description.tokenizer
         self.reader = MaskReader(self.tokenizer)
-        self.task = FillMaskTask(description.config, self.tokenizer.written_pieces, top_k)
+        self.task = FillMaskTask(description.config, self.tokenizer.written_tokens, top_k)
         self.model, report = build_with_weights(self.task, checkpoint, dtype)
         logging.info("%s", report)
         self._source = directory_of(path), checkpoint.path

@@ -189,7 +189,7 @@ def masked_lm_head(model: Any) -> MaskedLMHead:
 
 
 def _fill_masks(encoder, head, row, tokenizer, top_k):
-    pieces = np.array([*tokenizer.written_pieces, ""])  # [-1] is for what was not asked
+    pieces = np.array([*tokenizer.written_tokens, ""])  # [-1] is for what was not asked
     found = [
         _find_likeliest(head, encoder, each, row, len(pieces) - 1, top_k) for each in _normalize_layers(encoder, row)
     ]

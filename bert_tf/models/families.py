@@ -189,7 +189,7 @@ class Family:
 
     Attributes:
         name_map: key of `checkpoints.names.NAME_MAPS`, the names of its weights in Hugging Face's files.
-        tokenizer: key of `tokenization.kinds.TOKENIZERS`; a model whose directory has the files of another kind only
+        tokenizer: key of `tokenization.registry.TOKENIZERS`; a model whose directory has the files of another kind only
             is read with that one.
         tokenizing: settings of that tokenizer, as its constructor names them, where tokenizer_config.json says nothing.
         template: what stands around the texts of a row.

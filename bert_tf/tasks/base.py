@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.dataset import Tokenized
-from bert_tf.data.samples import LintSample
+from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.error_reports.common import ErrorReport
 from bert_tf.evaluation.metrics import mean_loss
@@ -333,7 +333,7 @@ class FineTuningTask(TrainableTask, ServableTask):
 
     @classmethod
     def lint_sample(cls, examples: Examples, data: TaskData, options: RunOptions) -> LintSample | None:
-        """Returns what is checked of the examples of a file (`data/checks`), one of `data`; None: nothing is."""
+        """Returns what is checked of the examples of a file (`example_checks`), one of `data`; None: nothing is."""
         return None
 
     # From examples to rows, and from outputs to scores and files.

@@ -12,7 +12,7 @@ from absl import logging
 from bert_tf.data import glue, windowed
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.data.glue import LEADERBOARD_HEADER
-from bert_tf.data.samples import LintSample, TableLayout
+from bert_tf.data.lint_sample import LintSample, TableLayout
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.data.windowed import Windowing
 from bert_tf.evaluation import calibration

@@ -263,4 +263,4 @@ def tokenize_examples(
         "%s: %d examples, %.1f pieces each; %d do not fit max_seq_length=%d and were cut.",
         *(examples.path, len(examples), rows.lengths.mean(), len(cut.examples), max_seq_length),
     )
-    return dataclasses.replace(rows, targets=aims, cut=cut)
+    return dataclasses.replace(rows, targets=aims, truncation=cut)

@@ -14,7 +14,7 @@ from bert_tf.data import glue, tables
 from bert_tf.data.columns import number
 from bert_tf.data.dataset import count_truncated
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
-from bert_tf.data.samples import LintSample, TableLayout
+from bert_tf.data.lint_sample import LintSample, TableLayout
 from bert_tf.data.table_reader import line_position
 from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.error_reports.common import Shown
@@ -284,7 +284,7 @@ def group_rows(
         "%s: %d examples of %d texts, %.1f pieces a text; %d do not fit max_seq_length=%d and were cut.",
         *(path, len(texts[0]), len(texts), rows.lengths.mean(), len(cut.examples), max_seq_length),
     )
-    return Windowed(rows, np.arange(0, len(ordered) + 1, len(texts)), dict(targets), cut=cut)
+    return Windowed(rows, np.arange(0, len(ordered) + 1, len(texts)), dict(targets), truncation=cut)
 
 
 # === Task ===

@@ -12,7 +12,7 @@ from absl import logging
 from bert_tf.data.columns import NAME, TEXT, without_surrogates
 from bert_tf.data.dataset import count_truncated
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
-from bert_tf.data.samples import LintSample
+from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.table_reader import Column, excerpt, line_position, names_in, read_rows
 from bert_tf.data.tables import check_ids, refuse_missing
 from bert_tf.data.windowed import Windowed
@@ -223,7 +223,7 @@ def choice_rows(tokenizer, examples: ChoiceExamples, max_seq_length: int) -> Win
         *(examples.path, len(examples), counts.mean(), rows.lengths.mean(), len(cut.examples), max_seq_length),
     )
     targets = {} if examples.labels is None else {"label_ids": np.array(examples.labels, np.int32)}
-    return Windowed(rows, splits_of(counts), targets, cut=cut)
+    return Windowed(rows, splits_of(counts), targets, truncation=cut)
 
 
 def served_rows(tokenizer, contexts, choices, max_seq_length: int) -> dict[str, tf.Tensor]:

@@ -9,7 +9,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
-from bert_tf.data.samples import LintSample
+from bert_tf.data.lint_sample import LintSample
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import QuestionAnsweringHead, span_logits
@@ -20,7 +20,7 @@ from bert_tf.tasks.labels import RECURRENT_HEAD, at_least_one, divergence, lstm_
 from bert_tf.tasks.options import SquadOptions
 from bert_tf.tasks.squad_answers import PREDICTIONS_FILES, QuestionAnswers, merge_windows, write_squad_predictions
 from bert_tf.tasks.squad_examples import question_rows, read_squad
-from bert_tf.tokenization.questions import encode_questions
+from bert_tf.tokenization.packing import encode_questions
 
 # === Spans ===
 # The best spans of a row: of all pairs of a first and a last piece, those of greatest sum of logits. In the graph.

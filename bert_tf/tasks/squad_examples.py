@@ -8,11 +8,11 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data.dataset import Cut, Tokenized
+from bert_tf.data.dataset import Tokenized, Truncation
 from bert_tf.data.features import Ragged
 from bert_tf.data.table_reader import excerpt
 from bert_tf.evaluation.squad import Golds, field, iterate_questions, question_position
-from bert_tf.tokenization.questions import check_lengths, encode_tokenized_questions
+from bert_tf.tokenization.packing import check_question_lengths, encode_tokenized_questions
 from bert_tf.utils.names import number_of
 
 
@@ -168,7 +168,7 @@ def question_rows(
     Raises:
         ValueError: the lengths leave no room for the context, or gaps in it.
     """
-    check_lengths(tokenizer.template, max_seq_length, max_query_length, doc_stride)  # before the long work
+    check_question_lengths(tokenizer.template, max_seq_length, max_query_length, doc_stride)  # before the long work
     distinct = {context: i for i, context in enumerate(dict.fromkeys(examples.contexts))}
     context_of = np.array([distinct[context] for context in examples.contexts], np.int64)
     contexts = _in_parts(tokenizer.tokenize_with_offsets, list(distinct))
@@ -193,7 +193,7 @@ def _cut(questions, max_query_length):
     """Returns what questions lost; contexts lose nothing."""
     lengths = questions.row_lengths().numpy()
     lost = np.maximum(lengths - max_query_length, 0)
-    return Cut("max_query_length", max_query_length, lengths, int(lost.sum()), int(lengths.sum()))
+    return Truncation("max_query_length", max_query_length, lengths, int(lost.sum()), int(lengths.sum()))
 
 
 def _in_parts(tokenize, texts):

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
-from bert_tf.data.samples import LintSample
+from bert_tf.data.lint_sample import LintSample
 from bert_tf.evaluation import entities
 from bert_tf.evaluation.entities import parse_entities, tags_of
 from bert_tf.evaluation.error_reports.common import Shown

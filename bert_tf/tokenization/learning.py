@@ -179,7 +179,7 @@ class Fit:
         vocab_size: tokens in the vocabulary.
         words, distinct_words: how many there are.
         share_whole: words that are one token and known ("coverage").
-        pieces_per_word: [UNK] counts as one.
+        tokens_per_word: [UNK] counts as one.
         share_unknown: words that are [UNK].
         share_characters_unknown: characters that lie in such words.
         split: the most frequent words of several tokens: (word, count, tokens).
@@ -190,7 +190,7 @@ class Fit:
     words: int
     distinct_words: int
     share_whole: float
-    pieces_per_word: float
+    tokens_per_word: float
     share_unknown: float
     share_characters_unknown: float
     split: list
@@ -220,7 +220,7 @@ def measure_vocabulary(tokenizer: Tokenizer, counts: Counter) -> Fit:
         words=int(total),
         distinct_words=len(words),
         share_whole=float(numbers[(tokens == 1) & ~unknown].sum() / total),
-        pieces_per_word=float((numbers * tokens).sum() / total),
+        tokens_per_word=float((numbers * tokens).sum() / total),
         share_unknown=float(numbers[unknown].sum() / total),
         share_characters_unknown=float(characters[unknown].sum() / characters.sum()),
         split=[(words[i], int(numbers[i]), token_names(tokenizer, ids[i])) for i in split],
@@ -248,11 +248,11 @@ def format_fits(fits: dict[str, Fit], about: str) -> str:
     """
     rows = [
         ("", lambda fit: None),
-        ("pieces in the vocabulary", lambda fit: f"{fit.vocab_size:,}"),
+        ("tokens in the vocabulary", lambda fit: f"{fit.vocab_size:,}"),
         ("words", lambda fit: f"{fit.words:,}"),
         ("different words", lambda fit: f"{fit.distinct_words:,}"),
-        ("words that are one whole piece", lambda fit: f"{fit.share_whole:.2%}"),
-        ("pieces per word", lambda fit: f"{fit.pieces_per_word:.3f}"),
+        ("words that are one whole token", lambda fit: f"{fit.share_whole:.2%}"),
+        ("tokens per word", lambda fit: f"{fit.tokens_per_word:.3f}"),
         ("words that are [UNK]", lambda fit: f"{fit.share_unknown:.3%}"),
         ("characters lost to [UNK]", lambda fit: f"{fit.share_characters_unknown:.3%}"),
     ]
@@ -306,7 +306,7 @@ def learn_vocabulary(
     Args:
         counts: word -> how often it occurs, words as `WordCounter` makes them.
         vocab_size: how many tokens, special ones included.
-        unused_pieces: rows to keep free, [unused0] and on.
+        unused_pieces: tokens to keep free, [unused0] and on.
         min_count: how often a token must occur at least.
         max_words: only the most frequent words are looked at; the learner keeps every substring of each in memory, some
             4 kB a word, and takes some 0.1 ms a word and try.
@@ -321,7 +321,7 @@ def learn_vocabulary(
     room = vocab_size - len(basis)
     if room < 0:
         raise ValueError(
-            f"`vocab_size` must have room for {unused_pieces + 5} special pieces and {len(alphabet)} characters, most "
+            f"`vocab_size` must have room for {unused_pieces + 5} special tokens and {len(alphabet)} characters, most "
             f"of them twice (a, ##a): {len(basis)} at least. Received: {vocab_size}; raise it, or lower "
             "`max_characters`."
         )
@@ -329,7 +329,7 @@ def learn_vocabulary(
     tokens = [p for p in _search_threshold(words, room, known, min_count) if p not in known] if room else []
     if len(tokens) < room:
         logging.warning(
-            "The text gives only %d pieces that occur %d times or more, fewer than the %d asked for: put this number "
+            "The text gives only %d tokens that occur %d times or more, fewer than the %d asked for: put this number "
             "into the model's bert_config.json, give more text or lower `min_count`.",
             *(len(basis) + len(tokens), min_count, vocab_size),
         )
@@ -374,7 +374,7 @@ def _search_threshold(words, room, known, min_count):
         tokens = learner.learn(words, len(known) + room, [], threshold, threshold, max_unique_chars=len(known))
         size = sum(token not in known for token in tokens)
         logging.info(
-            "Pieces that occur %d times or more: %d, wanted %d (%.0f s).",
+            "Tokens that occur %d times or more: %d, wanted %d (%.0f s).",
             *(threshold, size, room, time.monotonic() - begin),
         )
         if size >= room:

@@ -15,7 +15,7 @@ from bert_tf.export.conversion.proof import outputs
 from bert_tf.models import config, families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.classification_outputs import PROBLEMS, problem_of
-from bert_tf.tokenization import settings
+from bert_tf.tokenization.tokenizer_config import ADDED, FOLLOWED, HARMLESS, ONLY
 from tests import other_envs
 from tests.harness import relative_error
 
@@ -46,7 +46,7 @@ def test_every_key_is_followed_refused_or_known_to_change_nothing(version):
         own = fields.union(row.keys, row.switches.values(), row.fixed)
         tables = [own, config.READ, config.COMPUTED, *config.WITHOUT_EFFECT.values()]
         assert {key: 1 for key in read} == {key: sum(key in table for table in tables) for key in read}, model_type
-    tables = [settings.FOLLOWED, settings.ADDED, settings.ONLY, *settings.HARMLESS.values()]
+    tables = [FOLLOWED, ADDED, ONLY, *HARMLESS.values()]
     for name, read in keys["tokenizers"].items():
         assert {key: 1 for key in read} == {key: sum(key in table for table in tables) for key in read}, name
     assert keys["configurations"].keys() == families.FAMILIES.keys() and len(keys["tokenizers"]) > 5

@@ -116,7 +116,7 @@ def test_a_piece_occurs_min_count_times(caplog):
     counts = Counter({"aaa": 5, "bbb": 4, "ccc": 1})
     pieces = learning.learn_vocabulary(counts, 100, min_count=4)
     assert pieces[11:] == ["aaa", "bbb"]
-    assert "gives only 13 pieces that occur 4 times or more, fewer than the 100 asked for" in caplog.text
+    assert "gives only 13 tokens that occur 4 times or more, fewer than the 100 asked for" in caplog.text
 
 
 def test_rare_characters_are_left_out(caplog):
@@ -127,7 +127,7 @@ def test_rare_characters_are_left_out(caplog):
 
 def test_a_size_below_the_characters(counts):
     with pytest.raises(
-        ValueError, match=r"`vocab_size` must have room for 5 special pieces and \d+ characters.* at le"
+        ValueError, match=r"`vocab_size` must have room for 5 special tokens and \d+ characters.* at le"
     ):
         learning.learn_vocabulary(counts, 30)
 

@@ -49,7 +49,7 @@ def test_both_files_tell_one_entity_around_a_word_without_pieces(shared_cases):
     tokenizer = Tokenizer([*tiny.VOCAB, "jon", "holt", "here"])
     rows = sentence_rows(tokenizer, examples, labels, 16, 8, with_tags=True)
     outputs = {"tag": np.full((1, 16), labels.index("O")), "probability": np.ones((1, 16), np.float32)}
-    tags = rows.pieces["tag_ids"]
+    tags = rows.features["tag_ids"]
     outputs["tag"][0, : len(tags)] = np.where(tags < 0, labels.index("O"), tags)  # a model that is right
     task = TaggingTask(tiny.config(), labels)
     (written,), (found,) = task.decode(SplitPredictions("test", examples, rows, outputs, None))

@@ -16,7 +16,7 @@ from bert_tf.export.conversion.convert import convert_model
 from bert_tf.export.hub.export import Preprocessor
 from bert_tf.export.hub.tokenizer_layer import TokenizerLayer
 from bert_tf.models import families
-from bert_tf.tokenization.kinds import read_tokenizer
+from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import scripts, tiny

@@ -43,7 +43,7 @@ def runs(tmp_path_factory):
 
 
 def _logits(model):
-    pieces = {name: EXAMPLES.pieces[name][:8][np.newaxis] for name in ("input_ids", "segment_ids")}
+    pieces = {name: EXAMPLES.features[name][:8][np.newaxis] for name in ("input_ids", "segment_ids")}
     return model(pieces | {"input_mask": np.ones_like(pieces["input_ids"])}).numpy()
 
 

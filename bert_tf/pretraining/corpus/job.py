@@ -16,8 +16,8 @@ from collections import Counter
 
 from absl import logging
 
-from bert_tf.data import records
-from bert_tf.data.records import compression_of
+from bert_tf.data import tfrecords
+from bert_tf.data.tfrecords import compression_of
 from bert_tf.pretraining.corpus import external_sort
 from bert_tf.pretraining.corpus.documents import (
     Documents,
@@ -170,7 +170,7 @@ class CorpusStages:
         bounds = external_sort.bounds(number, of)
         _, columns, order = external_sort.read_unsorted(self._runs("records"), ["records"], *bounds)
         stamp = record_metadata(self._job).stamp() if first else b""
-        records.write_records(path, columns["records"], compression, durable=False, order=order, stamp=stamp)
+        tfrecords.write_records(path, columns["records"], compression, durable=False, order=order, stamp=stamp)
         return len(order)
 
     @functools.cached_property

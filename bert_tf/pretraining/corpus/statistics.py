@@ -15,7 +15,8 @@ from bert_tf.pretraining.corpus.examples import FORCED_ACTUAL, CorpusOptions
 from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.pretraining.records.origin import DESCRIPTION, VOCABULARY, RecordMetadata, vocabulary_fingerprint
 from bert_tf.tokenization.added_tokens import added_tokens_config, names_with_added
-from bert_tf.tokenization.vocabulary import CONFIG_FILE, VOCAB_FILE, Vocabulary, case_settings, config_text
+from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, case_settings, config_text
+from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.shards import set_name
 
@@ -154,7 +155,7 @@ _READ_BYTES = 1 << 22
 
 def record_metadata(job) -> RecordMetadata:
     """Returns the metadata of a `job.CorpusJob`, which stands in the first record of each of its files."""
-    names = names_with_added(Vocabulary.read(job.vocab_file).pieces, job.added_tokens)
+    names = names_with_added(Vocabulary.read(job.vocab_file).tokens, job.added_tokens)
     masking = None if job.options.dynamic_masking else job.options.masking
     return RecordMetadata(
         vocabulary_fingerprint(names), job.do_lower_case, job.strips_accents, job.options.sentence_objective, masking
@@ -193,7 +194,7 @@ def describe_corpus(job, sizes: dict[str, int], statistics: Statistics, sources:
     vocabulary, origin, options = Vocabulary.read(job.vocab_file), record_metadata(job), dataclasses.asdict(job.options)
     text = options.pop("text")
     case = case_settings(job.do_lower_case, job.strips_accents)
-    tokens = len(names_with_added(vocabulary.pieces, job.added_tokens))
+    tokens = len(names_with_added(vocabulary.tokens, job.added_tokens))
     values = {
         "rows": statistics.rows,
         "examples": statistics.examples,

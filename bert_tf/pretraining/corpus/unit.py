@@ -7,7 +7,7 @@ it depends on the seed, the pass and the number of the range alone: not on who d
 import numpy as np
 
 from bert_tf.data.features import NOTHING, Ragged, concatenate_features
-from bert_tf.data.records import serialize
+from bert_tf.data.tfrecords import serialize
 from bert_tf.pretraining.corpus import examples as ex
 from bert_tf.pretraining.corpus.documents import Documents
 from bert_tf.pretraining.corpus.examples import CorpusOptions

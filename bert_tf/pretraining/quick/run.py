@@ -165,7 +165,7 @@ class _Run:
         for name, command in steps.before_training().items():
             self._do(name, command)
         if steps.recipe.config is not None:
-            size = len(Vocabulary.read(steps.vocab_file).pieces)
+            size = len(Vocabulary.read(steps.vocab_file).tokens)
             commands.check_vocabulary_size(size, steps.vocab_file, steps.recipe.config["hidden_size"])
             EncoderConfig(vocab_size=size, **steps.recipe.config).save(steps.config_file)
         commands.check_rows(steps.rows(), steps.recipe)

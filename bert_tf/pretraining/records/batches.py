@@ -8,9 +8,9 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data import records
+from bert_tf.data import tfrecords
 from bert_tf.data.dataset import without_autotune
-from bert_tf.data.records import MADE_WITH, compression_of, describe_records, read_stamp
+from bert_tf.data.tfrecords import MADE_WITH, compression_of, describe_records, read_stamp
 from bert_tf.pretraining.records import origin
 from bert_tf.pretraining.records.origin import RecordMetadata
 from bert_tf.pretraining.records.packing import to_packed_rows, unpack_dataset
@@ -70,7 +70,8 @@ def find_wrong_record(paths: list[str], parse, limits: dict[str, int]) -> ValueE
 
     Args:
         paths: of the files.
-        parse: from serialized records (string [B]) to {name: tensor [B, ...]}, as of `records.parser` with `stamps`.
+        parse: from serialized records (string [B]) to {name: tensor [B, ...]}, as `tfrecords.build_parser` makes it
+            with `stamps`.
         limits: as in `check_ranges`.
 
     Returns:
@@ -211,9 +212,9 @@ class Batches:
 
 def shuffle_records(paths: list[str], seed: int) -> tf.data.Dataset:
     """Returns the serialized records of all files; each time they are gone through in another order."""
-    files = records.list_record_files(paths).shuffle(len(paths), seed, reshuffle_each_iteration=True)
+    files = tfrecords.list_record_files(paths).shuffle(len(paths), seed, reshuffle_each_iteration=True)
     # One thread: with more of them a row costs ten times as much, which a resumed run that passes over many would feel.
-    rows = files.interleave(records.read_record_file, cycle_length=min(len(paths), _FILES_AT_ONCE), block_length=1)
+    rows = files.interleave(tfrecords.read_record_file, cycle_length=min(len(paths), _FILES_AT_ONCE), block_length=1)
     return rows.shuffle(_SHUFFLED, seed, reshuffle_each_iteration=True)
 
 
@@ -289,7 +290,7 @@ class Records:
         if "next_sentence_labels" in held:
             packed = "sentence_ids" in held
             expect |= dict.fromkeys(_SENTENCES if packed else _SENTENCES[:1], packed and lengths[_SENTENCES[0]] or 1)
-        records.build_parser(paths, tuple(lengths), expect)
+        tfrecords.build_parser(paths, tuple(lengths), expect)
         origin.check_whole(paths)
         return cls(paths, lengths, origins={path: RecordMetadata.of(path) for path in paths})
 
@@ -370,7 +371,7 @@ class Records:
             as `batches`, but that they end.
         """
         packed = self.packed if packed is None else packed
-        rows = records.read_serialized(self.paths).batch(batch_size, drop_remainder=packed or not self.packed)
+        rows = tfrecords.read_serialized(self.paths).batch(batch_size, drop_remainder=packed or not self.packed)
         batches = self._prepared(rows, 0, masks)
         if packed and not self.packed:
             batches = batches.map(to_packed_rows)
@@ -381,7 +382,7 @@ class Records:
     def sample(self, path: str, rows: int) -> dict[str, tf.Tensor]:
         """Returns the first rows of one of the files, so many or all that it has; it raises what `batches` does."""
         one = dataclasses.replace(self, paths=[path])
-        return next(iter(one._prepared(records.read_serialized([path]).batch(rows).take(1), 0, None)))
+        return next(iter(one._prepared(tfrecords.read_serialized([path]).batch(rows).take(1), 0, None)))
 
     def _prepared(self, rows, start, masks):
         """Makes batches of serialized records, of which the first is number `start`."""
@@ -390,7 +391,7 @@ class Records:
                 "Records must have no masks where masks are to be drawn anew each epoch. Received records that are "
                 f"masked already, such as {self.paths[0]}; make them by create_pretraining_data with `dynamic_masking`."
             )
-        parse, limits = records.build_parser(self.paths, tuple(self.lengths), stamps=True), self._limits()
+        parse, limits = tfrecords.build_parser(self.paths, tuple(self.lengths), stamps=True), self._limits()
         stamps = sorted({read_stamp(path) or b"" for path in self.paths} | {b""})
 
         def prepare(number, serialized):

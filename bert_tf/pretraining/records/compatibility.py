@@ -5,7 +5,7 @@ from absl import logging
 
 from bert_tf.pretraining.records.batches import Records
 from bert_tf.pretraining.records.origin import RecordMetadata, find_vocabulary, vocabulary_fingerprint
-from bert_tf.tokenization.base import BaseTokenizer
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 
 _ROWS, _FILES = 256, 16  # that are looked at, of files that do not say how they were made
 _CASE = ("do_lower_case", "strip_accents")

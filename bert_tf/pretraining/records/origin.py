@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from bert_tf.data import records
+from bert_tf.data import tfrecords
 from bert_tf.tokenization.added_tokens import names_with_added, read_added_tokens
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
 from bert_tf.utils.files import brief, files_below
@@ -47,7 +47,7 @@ class RecordMetadata:
         Raises:
             ValueError: the file is none of records, or what it says cannot be understood.
         """
-        data = records.read_stamp(path)
+        data = tfrecords.read_stamp(path)
         return None if data is None else cls.of_stamp(path, data)
 
     @classmethod
@@ -56,12 +56,12 @@ class RecordMetadata:
         return cls(**_read(os.fspath(path), data))
 
     def stamp(self) -> bytes:
-        """Returns what `records.write_records` takes as `stamp`."""
+        """Returns what `tfrecords.write_records` takes as `stamp`."""
         import tensorflow as tf  # here, so that a program which only reads what lies next to records need not wait
 
         data = json.dumps(dataclasses.asdict(self), sort_keys=True, separators=(",", ":")).encode()
         feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[data]))
-        features = tf.train.Features(feature={records.MADE_WITH: feature})
+        features = tf.train.Features(feature={tfrecords.MADE_WITH: feature})
         return tf.train.Example(features=features).SerializeToString(deterministic=True)
 
 
@@ -78,7 +78,7 @@ def _read(path: str, data: bytes) -> dict[str, Any]:
         values = None
     if not isinstance(values, dict) or any(not isinstance(values.get(name), kind) for name, kind in _TYPES.items()):
         raise ValueError(
-            f"{path} must say in {records.MADE_WITH}, a feature of its first record, how it was made. Received "
+            f"{path} must say in {tfrecords.MADE_WITH}, a feature of its first record, how it was made. Received "
             f"{brief(data[:200])}; make the records anew."
         )
     return {name: values[name] for name in _TYPES}
@@ -165,8 +165,8 @@ def find_vocabulary(path: str, origin: RecordMetadata) -> str | None:
     there = glob.glob(os.path.join(glob.escape(os.path.dirname(path)), f"*{VOCABULARY}", VOCAB_FILE))
     for candidate in sorted(there, key=lambda candidate: (candidate != own, candidate)):
         vocabulary = Vocabulary.read(candidate)
-        parts = os.path.dirname(candidate), vocabulary.pieces, vocabulary.id_of, SPECIAL_PIECES
-        if vocabulary_fingerprint(names_with_added(vocabulary.pieces, read_added_tokens(*parts))) == origin.vocabulary:
+        parts = os.path.dirname(candidate), vocabulary.tokens, vocabulary.id_of, SPECIAL_PIECES
+        if vocabulary_fingerprint(names_with_added(vocabulary.tokens, read_added_tokens(*parts))) == origin.vocabulary:
             return candidate
     return None
 

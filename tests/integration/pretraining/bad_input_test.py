@@ -24,12 +24,12 @@ BAD = {
     "an empty glob of held-out files": (["--eval_file=HOME/nothing-*"], r"Received '?HOME/nothing-\*'?, which matche"),
     "records for another length": (
         ["--max_seq_length=16"],
-        rf"train\.tfrecord must hold input_ids as 16 int64\. Received {LENGTH} int64; make the records anew with "
+        rf"train\.tfrecord must hold input_ids as 16 int64\. Received {LENGTH} int64; make the records again with "
         rf"--max_seq_length=16, or give --max_seq_length={LENGTH} here",
     ),
     "records with fewer predictions": (
         ["--max_predictions_per_seq=9"],
-        rf"train\.tfrecord must hold masked_lm_\w+ as 9 int64\. Received {PREDICTIONS} int64; make the records anew "
+        rf"train\.tfrecord must hold masked_lm_\w+ as 9 int64\. Received {PREDICTIONS} int64; make the records again "
         rf"with --max_predictions_per_seq=9, or give --max_predictions_per_seq={PREDICTIONS} here",
     ),
     "records of two lengths": (

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from bert_tf.data import records
+from bert_tf.data import tfrecords
 from bert_tf.pretraining.corpus import job as jobs
 from bert_tf.pretraining.corpus import unit
 from bert_tf.pretraining.corpus.examples import CorpusOptions
@@ -34,7 +34,7 @@ def small(monkeypatch):
 
 def test_google_s_features_with_google_s_shapes(corpus, tmp_path):
     jobs.create_pretraining_data(support.job(corpus, [tmp_path / "a.tfrecord"]))
-    assert {name: length for name, (_, length) in records.describe_records(str(tmp_path / "a.tfrecord")).items()} == {
+    assert {name: length for name, (_, length) in tfrecords.describe_records(str(tmp_path / "a.tfrecord")).items()} == {
         "input_ids": 48, "input_mask": 48, "segment_ids": 48, "next_sentence_labels": 1,
         "masked_lm_positions": 8, "masked_lm_ids": 8, "masked_lm_weights": 8,
     }  # fmt: skip
@@ -118,7 +118,7 @@ def test_an_error_midway_leaves_nothing_and_keeps_the_old_files(corpus, tmp_path
     def fail(*_, **__):
         raise OSError(28, "No space left on device", "records")
 
-    monkeypatch.setattr(jobs.records, "write_records", fail)
+    monkeypatch.setattr(jobs.tfrecords, "write_records", fail)
     with pytest.raises(OSError, match="No space left"):
         jobs.create_pretraining_data(support.job(corpus, [tmp_path / "a.tfrecord", tmp_path / "b.tfrecord"]))
     assert [p.name for p in tmp_path.iterdir()] == ["a.tfrecord"] and (tmp_path / "a.tfrecord").read_bytes() == b"old"
@@ -134,7 +134,7 @@ def test_one_document_is_not_enough_for_next_sentences(corpus, tmp_path):
     jobs.create_pretraining_data(
         dataclasses.replace(job, options=CorpusOptions(sentence_objective="sop", max_seq_length=8))
     )
-    assert records.describe_records(str(tmp_path / "a"))["input_ids"][1] == 8
+    assert tfrecords.describe_records(str(tmp_path / "a"))["input_ids"][1] == 8
 
 
 def test_text_without_a_sentence(corpus, tmp_path):

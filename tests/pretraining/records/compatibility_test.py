@@ -6,7 +6,7 @@ import logging
 import numpy as np
 import pytest
 
-from bert_tf.data import records
+from bert_tf.data import tfrecords
 from bert_tf.pretraining.records import compatibility
 from bert_tf.pretraining.records.batches import Records
 from bert_tf.pretraining.records.origin import RecordMetadata, vocabulary_fingerprint
@@ -42,7 +42,7 @@ def _features(cls=CLS, sep=SEP, mask=MASK, masked=True):
 
 
 def _records(path, origin=None, **made):
-    records.write_records(str(path), records.serialize(_features(**made)), stamp=origin.stamp() if origin else b"")
+    tfrecords.write_records(str(path), tfrecords.serialize(_features(**made)), stamp=origin.stamp() if origin else b"")
     return Records.of([str(path)])
 
 

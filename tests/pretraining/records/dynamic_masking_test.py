@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from bert_tf.data import records
+from bert_tf.data import tfrecords
 from bert_tf.pretraining.corpus import job as jobs
 from bert_tf.pretraining.records import masking
 from bert_tf.pretraining.records.batches import Records
@@ -95,7 +95,7 @@ def test_records_with_masks_are_refused(tmp_path):
     ids, path = np.full((4, 8), 7), str(tmp_path / "masked.tfrecord")
     features = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), ids)
     features |= dict.fromkeys(("masked_lm_positions", "masked_lm_ids"), ids[:, :2])
-    records.write_records(path, records.serialize(features | {"masked_lm_weights": np.ones((4, 2), np.float32)}))
+    tfrecords.write_records(path, tfrecords.serialize(features | {"masked_lm_weights": np.ones((4, 2), np.float32)}))
     with pytest.raises(ValueError, match="Records must have no masks .* masked already, such as .*masked.tfrecord"):
         Records.of([path]).batches(2, 0, masks=_masker())
 

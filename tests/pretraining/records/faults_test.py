@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data import records
+from bert_tf.data import tfrecords
 from bert_tf.pretraining.records.batches import Records
 from bert_tf.pretraining.records.origin import RecordMetadata
 
@@ -29,7 +29,7 @@ def _features(rows=ROWS, length=S):
 
 
 def _write(path, features):
-    records.write_records(path, records.serialize(features))
+    tfrecords.write_records(path, tfrecords.serialize(features))
     return pathlib.Path(path)
 
 
@@ -144,7 +144,7 @@ def test_a_file_that_was_put_together_of_two_that_were_made_otherwise(path):
     """As `cat` does it: of how it was made a file speaks in its first record alone."""
     one, two = (path.with_name(f"{name}{''.join(path.suffixes)}") for name in ("one", "two"))
     for part, origin in ((one, _origin("0")), (two, _origin("1", "span"))):
-        records.write_records(part, records.serialize(_features(30)), stamp=origin.stamp())
+        tfrecords.write_records(part, tfrecords.serialize(_features(30)), stamp=origin.stamp())
     path.write_bytes(one.read_bytes() + two.read_bytes())
     two.unlink()
     received = "made with vocabulary 1{16}, masking span, and a first one with vocabulary 0{16}, masking token"

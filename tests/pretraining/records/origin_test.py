@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data import records
+from bert_tf.data import tfrecords
 from bert_tf.pretraining.corpus import job as jobs
 from bert_tf.pretraining.records import origin as record_origin
 from bert_tf.pretraining.records.batches import Records
@@ -22,7 +22,7 @@ ROWS = {"input_ids": np.arange(6).reshape(3, 2), "masked_lm_weights": np.ones((3
 
 
 def _write(path, stamp):
-    records.write_records(path, records.serialize(ROWS), stamp=stamp)
+    tfrecords.write_records(path, tfrecords.serialize(ROWS), stamp=stamp)
     return str(path)
 
 
@@ -30,7 +30,7 @@ def _write(path, stamp):
 def test_a_file_says_how_it_was_made_and_its_rows_are_as_without(tmp_path, name):
     path = _write(tmp_path / name, ORIGIN.stamp())
     assert RecordMetadata.of(path) == ORIGIN
-    assert records.describe_records(path) == {"input_ids": ("int64", 2), "masked_lm_weights": ("float32", 1)}
+    assert tfrecords.describe_records(path) == {"input_ids": ("int64", 2), "masked_lm_weights": ("float32", 1)}
     (batch,) = read_records([path, _write(tmp_path / f"other-{name}", b"")], batch_size=6)
     assert batch.keys() == ROWS.keys()
     np.testing.assert_array_equal(batch["input_ids"], np.concatenate([ROWS["input_ids"]] * 2))

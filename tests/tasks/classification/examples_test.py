@@ -22,7 +22,7 @@ def _examples(*rows, labels=None):
 
 
 def _rows(tokenized, name="input_ids"):
-    return [r.tolist() for r in np.split(tokenized.pieces[name], tokenized.splits[1:-1])]
+    return [r.tolist() for r in np.split(tokenized.features[name], tokenized.splits[1:-1])]
 
 
 def _ids(*pieces):

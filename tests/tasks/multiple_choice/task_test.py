@@ -31,13 +31,13 @@ def examples(questions):
 
 def test_a_choice_is_a_pair_of_context_and_choice(tokenizer):
     rows = choice_rows(tokenizer, examples([("a film", ["is good", "bad"], 1), ("it", ["the story"] * 3, 0)]), 16)
-    pieces = [tiny.VOCAB[i] for i in rows.rows.pieces["input_ids"]]
+    pieces = [tiny.VOCAB[i] for i in rows.rows.features["input_ids"]]
     bounds = zip(rows.rows.splits, rows.rows.splits[1:], strict=False)
     assert [" ".join(pieces[first:limit]) for first, limit in bounds] == [
         "[CLS] a film [SEP] is good [SEP]", "[CLS] a film [SEP] bad [SEP]", *["[CLS] it [SEP] the story [SEP]"] * 3
     ]  # fmt: skip
     assert rows.splits.tolist() == [0, 2, 5] and rows.targets["label_ids"].tolist() == [1, 0]
-    assert rows.rows.pieces["segment_ids"][:7].tolist() == [0, 0, 0, 0, 1, 1, 1]
+    assert rows.rows.features["segment_ids"][:7].tolist() == [0, 0, 0, 0, 1, 1, 1]
 
 
 def test_what_is_too_long_is_cut_as_pairs_are(tokenizer):
@@ -45,7 +45,7 @@ def test_what_is_too_long_is_cut_as_pairs_are(tokenizer):
     for i, choice in enumerate(["good " * 20, "bad"]):
         expected = tokenizer(["film " * 20], [choice], 9)["input_ids"].numpy()[0]
         start, limit = rows.rows.splits[i : i + 2]
-        np.testing.assert_array_equal(rows.rows.pieces["input_ids"][start:limit], expected)
+        np.testing.assert_array_equal(rows.rows.features["input_ids"][start:limit], expected)
 
 
 def test_the_loss_is_that_of_a_softmax_over_the_choices_there_are(tokenizer, model):

@@ -39,7 +39,7 @@ def examples(*rows) -> SquadExamples:
 
 def pieces_of(rows, row):
     a, b = rows.splits[row : row + 2]
-    return " ".join(tiny.VOCAB[i] for i in rows.pieces["input_ids"][a:b])
+    return " ".join(tiny.VOCAB[i] for i in rows.features["input_ids"][a:b])
 
 
 def test_windows_picture(tokenizer):
@@ -51,7 +51,7 @@ def test_windows_picture(tokenizer):
         "[CLS] good [SEP] a story [SEP]",
     ]
     assert rows.origin.example.tolist() == [0, 0, 1] and rows.origin.example.dtype == np.int64
-    segments = np.split(rows.pieces["segment_ids"], rows.splits[1:-1])
+    segments = np.split(rows.features["segment_ids"], rows.splits[1:-1])
     assert [s.tolist() for s in segments] == [[0] * 5 + [1] * 6] * 2 + [[0, 0, 0, 1, 1, 1]]
     assert rows.origin.starts.take([1]).flat.tolist() == [-1] * 5 + [7, 11, 17, 20, 24, -1]
     assert rows.origin.limits.take([1]).flat.tolist() == [-1] * 5 + [10, 16, 19, 23, 30, -1]
@@ -120,7 +120,7 @@ def test_rows_and_targets_one_at_a_time(tokenizer):
             window = slice(first, first + room)
             whole = [2, *question, 3, *ids[window], 3]
             own = slice(*rows.splits[row : row + 2])
-            assert rows.pieces["input_ids"][own].tolist() == whole and rows.origin.example[row] == i
+            assert rows.features["input_ids"][own].tolist() == whole and rows.origin.example[row] == i
             inside = slice(own.start + len(question) + 2, own.stop - 1)
             assert rows.origin.starts.flat[inside].tolist() == starts[window].tolist()
             assert rows.origin.limits.flat[inside].tolist() == limits[window].tolist()

@@ -131,7 +131,8 @@ def test_a_tiny_model_learns_and_what_is_kept_does_not_depend_on_the_batches(tmp
     there = np.isfinite(kept["score"])
     sums = kept["start_logit"] + kept["end_logit"]
     np.testing.assert_allclose(kept["score"][there], sums[there], atol=1e-5)
-    first = np.array([segment.argmax() for segment in np.split(examples.pieces["segment_ids"], examples.splits[1:-1])])
+    segments = np.split(examples.features["segment_ids"], examples.splits[1:-1])
+    first = np.array([segment.argmax() for segment in segments])
     assert (kept["start"] >= first[:, None])[there].all()  # neither the question
     assert (kept["end"] < examples.lengths[:, None] - 1)[there].all()  # nor the last [SEP]
 

@@ -66,10 +66,10 @@ def test_each_type_has_both_of_its_tags():
 def test_the_tag_stands_on_a_words_first_piece(tokenizer):
     sentence = [("goods", "B-QUAL"), ("film", "O"), ("\u200b", "B-FLAW"), ("bad", "B-FLAW"), ("bad,bad", "I-FLAW")]
     rows = sentence_rows(tokenizer, examples([sentence]), LABELS, 16, 4, True)
-    pieces = [tiny.VOCAB[i] for i in rows.pieces["input_ids"]]
+    pieces = [tiny.VOCAB[i] for i in rows.features["input_ids"]]
     assert pieces == ["[CLS]", "good", "##s", "film", "bad", "bad", ",", "bad", "[SEP]"]
-    assert rows.pieces["tag_ids"].tolist() == [-1, 1, -1, 4, 0, 2, -1, -1, -1]
-    assert rows.origin.take(rows.pieces["input_ids"][np.newaxis], "none") == [
+    assert rows.features["tag_ids"].tolist() == [-1, 1, -1, 4, 0, 2, -1, -1, -1]
+    assert rows.origin.take(rows.features["input_ids"][np.newaxis], "none") == [
         [tiny.VOCAB.index("good"), tiny.VOCAB.index("film"), "none", tiny.VOCAB.index("bad"), tiny.VOCAB.index("bad")]
     ]
 
@@ -78,7 +78,7 @@ def test_each_word_has_its_tag_once_however_many_windows_there_are(tokenizer):
     given = examples(support.sentences(40, seed=5))
     for length in (5, 8, 16, 32):
         rows = sentence_rows(tokenizer, given, LABELS, length, max(1, length // 2 - 2), True)
-        tags = rows.pieces["tag_ids"]
+        tags = rows.features["tag_ids"]
         assert (tags >= 0).sum() == sum(map(len, given.words)) and rows.lengths.max() <= length
         flat = np.full((len(rows), length), -1)
         for i, (first, limit) in enumerate(zip(rows.splits[:-1], rows.splits[1:], strict=True)):
@@ -88,7 +88,7 @@ def test_each_word_has_its_tag_once_however_many_windows_there_are(tokenizer):
 
 def test_a_word_with_white_space_inside_is_tagged_by_its_first_part(tokenizer):
     rows = sentence_rows(tokenizer, examples([[("good film", "B-QUAL"), ("a\u00a0story", "O")]]), LABELS, 16, 4, True)
-    assert rows.pieces["tag_ids"].tolist() == [-1, 1, -1, 4, -1, -1]
+    assert rows.features["tag_ids"].tolist() == [-1, 1, -1, 4, -1, -1]
 
 
 def _decoded(tokenizer, words, given):

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from bert_tf.models import families
 from bert_tf.tasks.tagging_words import word_rows
-from bert_tf.tokenization.kinds import read_tokenizer
+from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 

@@ -11,10 +11,10 @@ import pytest
 
 from bert_tf.models import families
 from bert_tf.models.families import InputTemplate
-from bert_tf.pretraining.records.groups import MaskingVocabulary as PretrainingPieces
+from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.tokenization import sentencepiece_model
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
-from bert_tf.tokenization.kinds import read_tokenizer
+from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
@@ -76,11 +76,11 @@ def test_tokenizer_json_alone_is_enough_for_byte_bpe(tmp_path, bpe):
 
 @pytest.mark.parametrize(
     "name, text, words",
-    [("merges.txt", "#version: 0.2\nt h\nt\n", r"merges.txt, line 3: a merge must be two pieces .* Received: 't'"),
-     ("merges.txt", "t h\nq q\n", r"merges.txt, line 2: the pieces of a merge, .* Received 'q q' without 'qq' there"),
+    [("merges.txt", "#version: 0.2\nt h\nt\n", r"merges.txt, line 3: a merge must be two tokens .* Received: 't'"),
+     ("merges.txt", "t h\nq q\n", r"merges.txt, line 2: the tokens of a merge, .* Received 'q q' without 'qq' there"),
      ("vocab.json", "{", r"vocab.json must be a vocabulary in JSON. Received: Expecting property name"),
      ("vocab.json", "[1]", r"vocab.json must be .* Received: a list in place of an object"),
-     ("vocab.json", '{"<s>": 0, "a": 2}', r"merges.txt, line 2: the pieces of a merge"),
+     ("vocab.json", '{"<s>": 0, "a": 2}', r"merges.txt, line 2: the tokens of a merge"),
      ("tokenizer_config.json", '{"add_prefix_space": 1}', r"add_prefix_space must be true or false. Received: 1"),
      ("tokenizer_config.json", '{"do_lower_case": true}', r"`do_lower_case` must be false for .* byte-level BPE")],
 )  # fmt: skip
@@ -96,14 +96,14 @@ def test_refuses_byte_vocabularies_with_gaps_or_without_merges(bpe):
     with pytest.raises(ValueError, match=r"vocab.json: ids must be 0, 1, 2 .*Received 9999 for 'more', where 601"):
         ByteBpeTokenizer.from_directory(bpe)
     (bpe / "merges.txt").unlink()
-    with pytest.raises(ValueError, match=r"merges.txt must lie beside .*vocab.json. There is none at .*merges.txt"):
+    with pytest.raises(ValueError, match=r"merges.txt must be next to .*vocab.json. There is none at .*merges.txt"):
         ByteBpeTokenizer.from_directory(bpe)
     with pytest.raises(ValueError, match=r"There is none at .*gone.json; correct `vocab_file`"):
         ByteBpeTokenizer.from_directory(bpe, vocab_file=bpe / "gone.json")
     strange = dataclasses.replace(ROBERTA, template=InputTemplate())
     shutil.copy(GOLDENS / "byte_bpe" / "merges.txt", bpe)
     shutil.copy(GOLDENS / "byte_bpe" / "vocab.json", bpe)
-    with pytest.raises(ValueError, match=r"special pieces of its model, \[CLS\].* without \[CLS\]"):
+    with pytest.raises(ValueError, match=r"special tokens of its model, \[CLS\].* without \[CLS\]"):
         ByteBpeTokenizer.from_directory(bpe, family=strange)
 
 
@@ -114,7 +114,7 @@ def test_models_of_sentencepiece_that_are_refused(unigram):
         (b"", "Received: 0 pieces, 0 of them for what is unknown, .*; is the file whole"),
         (b"not a model at all", "must be a SentencePiece model. Received: Error parsing"),
         (data[: len(data) // 2], "must be a SentencePiece model"),
-        (data + b"\x0a\x03\x0a\x01a", "1 pieces that stand there twice"),
+        (data + b"\x0a\x03\x0a\x01a", "1 pieces that occur twice"),
         (data + b"\x12\x02\x18\x02", "must be a unigram model .* Received model_type 2"),
         (data + b"\x12\x03\x98\x02\x01", "byte_fallback True"),
         (data + b"\x1a\x05\x12\x03abc", "precompiled_charsmap must hold a trie. Received 3 bytes"),
@@ -161,4 +161,4 @@ def test_lowercase_with_accents(tmp_path):
 def test_pretraining_data_need_wordpiece(bpe):
     tokenizer = ByteBpeTokenizer.from_directory(bpe)
     with pytest.raises(ValueError, match=r"with a WordPiece vocabulary, with \[CLS\]. Received one of 601 pieces"):
-        PretrainingPieces.of(tokenizer.vocab)
+        MaskingVocabulary.of(tokenizer.vocab)

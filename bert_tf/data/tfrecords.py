@@ -1,7 +1,7 @@
 """Writes features as TFRecord files of tf.train.Example messages, and reads them back in batches.
 
-    {"input_ids": [n, S], ...} --serialize--> bytes --write--> train.tfrecord.gz
-    train.tfrecord.gz --serialized--> string [B] --parser--> {"input_ids": [B, S], ...}
+    {"input_ids": [n, S], ...} --serialize--> bytes --write_records--> train.tfrecord.gz
+    train.tfrecord.gz --read_serialized--> string [B] --build_parser--> {"input_ids": [B, S], ...}
 
 A file whose name ends in .gz is gzip-compressed, any other is not. Several gzip files end to end are one such file, and
 several plain ones are one plain file, so a big file can be put together from parts.
@@ -210,20 +210,20 @@ def _first_record(path):
         with gzip.open(path) if by_name else open(path, "rb") as file:
             header, record = _read_record(file)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise _no_records(path, "one that is cut off or damaged in its first record; copy or make it anew") from error
+        raise _no_records(path, "one that is cut off or damaged in its first record; copy or make it again") from error
     except OSError as error:
         raise ValueError(f"{path} must be a file that can be read. Received: {error.strerror}.") from error
     if record is not None:
         return record
     if not header:
-        raise _no_records(path, "a file without a record; leave it out, or make it anew")
+        raise _no_records(path, "a file without a record; leave it out, or make it again")
     if packed and not by_name:
         raise _no_records(path, "a gzip file; add .gz to its name")
     raise _no_records(path, "something else; make records with python -m bert_tf create_pretraining_data")
 
 
 def _read_record(file):
-    """Returns what stands before the first record, and the record, or None where there is none."""
+    """Returns what is before the first record, and the record, or None where there is none."""
     header = file.read(12)  # its length, 8 bytes, and their checksum
     if len(header) < 12 or _checksum(header[:8]) != int.from_bytes(header[8:], "little"):
         return header, None
@@ -322,7 +322,8 @@ def build_parser(paths: list, names: tuple[str, ...] | None = None, expect: dict
         stamps: return string [B] under MADE_WITH too: what a record says of how it was made, empty in most.
 
     Raises:
-        ValueError: a file is not as `describe` needs it, not as `names` and `expect` say, or not like the others.
+        ValueError: a file is not as `describe_records` needs it, not as `names` and `expect` say, or not like the
+            others.
     """
     assert paths
     paths = [os.fspath(path) for path in paths]
@@ -352,7 +353,7 @@ def _check_same(first_path, first, path, features):
             here, there = (_describe(held.get(name)) for held in (features, first))
             raise ValueError(
                 f"{path} must hold what {first_path} holds. Received {name} as {here} in the one and as {there} in the "
-                "other, records made for another length or with other options; read them apart, or make them anew."
+                "other, records made for another length or with other options; read them apart, or make them again."
             )
 
 
@@ -363,7 +364,7 @@ def _check(path, held, expect):
         length = 1 if feature.per == "example" else length
         needed = _FILE_DTYPES[feature.dtype], length
         if name not in held:
-            raise ValueError(f"{path} must hold {name}. Received records with {', '.join(held)}; make them anew.")
+            raise ValueError(f"{path} must hold {name}. Received records with {', '.join(held)}; make them again.")
         if held[name][0] != needed[0] or length not in (None, held[name][1]):
             remedy = ", or ask for what they hold"
             if feature.per in _LENGTHS and length not in (None, held[name][1]):
@@ -371,7 +372,7 @@ def _check(path, held, expect):
                 remedy = f" with `{called}={length}`, or give `{called}={held[name][1]}` here"
             raise ValueError(
                 f"{path} must hold {name} as {_describe(needed)}. Received {_describe(held[name])}; "
-                f"make the records anew{remedy}."
+                f"make the records again{remedy}."
             )
 
 

@@ -36,7 +36,7 @@ class DataFinding:
         count: how many examples, labels or lines it is about.
         what: what was found, without the file's name.
         remedy: what to do.
-        places: where the first of them are: "line 3", or as the file counts.
+        places: where the first of them are: "line 3", or as the file counts; bert-tf check_data --json names it so.
         is_warning: False: a note, since there are too few to do harm.
     """
 
@@ -57,7 +57,7 @@ class DataFinding:
         return self.text_with()
 
     def text_with(self, source: str | None = None) -> str:
-        """Returns `text`; behind positions that are too many for it stands which source has them all."""
+        """Returns `text`; where it has not room for all positions it says which source has them."""
         shown = ", ".join(self.places[:_SHOWN])
         if len(self.places) > _SHOWN:
             kept = "all" if len(self.places) < _KEPT else f"the first {_KEPT:,}"
@@ -65,7 +65,7 @@ class DataFinding:
         return f"{self.what}{f' ({shown})' if shown else ''}; {self.remedy}."
 
 
-def places_of(path: str, where: Callable[[int], str], indices: Iterable[int]) -> tuple[str, ...]:
+def format_positions(path: str, where: Callable[[int], str], indices: Iterable[int]) -> tuple[str, ...]:
     """Returns where the first 1,000 of these examples are, without the file's name.
 
     Args:
@@ -94,7 +94,7 @@ def format_share(count: int, of: int, what: str, verb: tuple[str, str] | None = 
 
 
 _ODD = np.int64(6364136223846793005)  # mixes the hashes of two texts, so that it matters which is the first
-SAMPLES_EMPTY = hash("")
+EMPTY_TEXT_HASH = hash("")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,16 +141,16 @@ class LintSample:
     def __len__(self) -> int:
         return len(next(iter(self.texts.values())))
 
-    def places(self, indices: Iterable[int]) -> tuple[str, ...]:
+    def positions(self, indices: Iterable[int]) -> tuple[str, ...]:
         """Returns where the first 1,000 of these examples are."""
-        return places_of(self.path, self.where, indices)
+        return format_positions(self.path, self.where, indices)
 
     def finding(
         self, kind: str, indices: Collection[int], what: str, remedy: str, warn_from: float = 0.0
     ) -> DataFinding:
         """Returns what was found in some examples: a warning where they are this share of all, else a note."""
         is_warning = len(indices) >= warn_from * len(self)
-        return DataFinding(kind, self.path, len(indices), what, remedy, self.places(indices), is_warning)
+        return DataFinding(kind, self.path, len(indices), what, remedy, self.positions(indices), is_warning)
 
     def names(self, index: int) -> Sequence[str]:
         """Returns the names of an example's labels."""
@@ -171,7 +171,7 @@ class LintSample:
     def fingerprints(self) -> tuple[np.ndarray, np.ndarray]:
         """int64 [k], ascending, the same for examples of the same texts; and the examples they are of, int64 [k].
 
-        These are all n, or those that are compared; of the same texts the earlier one stands first.
+        These are all n, or those that are compared; of the same texts the earlier one comes first.
         """
         combined = functools.reduce(lambda one, other: one * _ODD + other, self.hashes.values())
         order = np.argsort(combined, kind="stable")

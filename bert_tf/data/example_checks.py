@@ -7,40 +7,41 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from bert_tf.data import samples, table_checks
-from bert_tf.data.dataset import Cut
-from bert_tf.data.samples import SAMPLES_EMPTY, DataFinding, LintSample, format_share, places_of
+from bert_tf.data import lint_sample, table_checks
+from bert_tf.data.dataset import Truncation
+from bert_tf.data.lint_sample import EMPTY_TEXT_HASH, DataFinding, LintSample, format_positions, format_share
 from bert_tf.data.table_reader import excerpt, line_position
 from bert_tf.data.tables import is_empty
 from bert_tf.utils.names import word_for
 
-# === Too short ===
-# Finds truncated examples.
+# === Truncation ===
 
 
-def find_truncated_texts(sample: LintSample, cut: Cut | None, has_windows_to_offer: bool) -> Iterator[DataFinding]:
+def find_truncated_texts(
+    sample: LintSample, truncation: Truncation | None, has_windows_to_offer: bool
+) -> Iterator[DataFinding]:
     """Yields the examples of which something was cut off.
 
     Args:
         sample: n examples.
-        cut: what was truncated; None: nothing ever is.
+        truncation: what was truncated; None: nothing ever is.
         has_windows_to_offer: there is `long_text=window`, which is not used.
     """
-    if cut is None or not len(indices := cut.examples):
+    if truncation is None or not len(indices := truncation.examples):
         return
-    most = int(cut.needed.max())
-    nearly = int(np.quantile(cut.needed, 0.95, method="higher"))
-    fits = f"{nearly:,} would do for 95 % of them, " if cut.limit < nearly < most else ""
+    most = int(truncation.needed.max())
+    nearly = int(np.quantile(truncation.needed, 0.95, method="higher"))
+    fits = f"{nearly:,} would do for 95 % of them, " if truncation.limit < nearly < most else ""
     windows = ", or read them through windows with `long_text=window`" if has_windows_to_offer else ""
     yield sample.finding(
         "cut_texts",
         indices,
-        f"{format_share(len(indices), len(sample), 'examples', ('does', 'do'))} not fit `{cut.parameter}={cut.limit}` "
-        f"and {word_for(len(indices), 'is', 'are')} cut: "
-        f"{format_share(cut.lost, cut.total, 'word pieces', ('is', 'are'))} lost; "
+        f"{format_share(len(indices), len(sample), 'examples', ('does', 'do'))} not fit "
+        f"`{truncation.parameter}={truncation.limit}` and {word_for(len(indices), 'is', 'are')} cut: "
+        f"{format_share(truncation.lost, truncation.total, 'tokens', ('is', 'are'))} lost; "
         f"{fits}{most:,} for all",
-        f"raise `{cut.parameter}`{windows}",
-        samples.CUT,
+        f"raise `{truncation.parameter}`{windows}",
+        lint_sample.CUT,
     )
 
 
@@ -58,7 +59,7 @@ class Lengths:
         return cls(*(int(np.quantile(needed, q, method="higher")) for q in (0.5, 0.95, 1)))
 
 
-# === Left out ===
+# === Unreadable rows ===
 # Rows that could not be examples: without a text, or without a label that can be read.
 
 
@@ -77,7 +78,7 @@ def _unreadable(sample, noun, bad, nothing, parameter):
 def _finding(sample, kind, lines, what, remedy):
     count = len(sample) + len(sample.bad_labels) + len(sample.bad_texts)
     rows = format_share(len(lines), count, "rows", ("has", "have"))
-    indices = places_of(sample.path, functools.partial(line_position, sample.path), lines)
+    indices = format_positions(sample.path, functools.partial(line_position, sample.path), lines)
     return DataFinding(
         kind, sample.path, len(lines), f"{rows} {what}, with which training does not start", remedy, indices
     )
@@ -92,7 +93,7 @@ def find_empty_texts(sample: LintSample) -> Iterator[DataFinding]:
     for name, texts in sample.texts.items():
         if name in sample.optional:
             continue
-        indices = [i for i in np.flatnonzero(sample.hashes[name] == SAMPLES_EMPTY) if not texts[i].strip()]
+        indices = [i for i in np.flatnonzero(sample.hashes[name] == EMPTY_TEXT_HASH) if not texts[i].strip()]
         if not indices:
             continue
         them = word_for(len(indices), "it", "them")
@@ -101,12 +102,12 @@ def find_empty_texts(sample: LintSample) -> Iterator[DataFinding]:
             indices,
             f"{format_share(len(indices), len(sample), 'examples', ('has', 'have'))} an empty {name}",
             f"take {them} out, or fill {them} in",
-            samples.EMPTY,
+            lint_sample.EMPTY,
         )
 
 
 def find_repeated_texts(sample: LintSample) -> Iterator[DataFinding]:
-    """Yields examples that stand there again: with the same target, or with another one."""
+    """Yields examples that occur again: with the same target, or with another one."""
     again, contrary = [], []
     for group in sorted(_groups(*sample.fingerprints)):
         first = {}
@@ -124,7 +125,7 @@ def find_repeated_texts(sample: LintSample) -> Iterator[DataFinding]:
             again,
             f"{format_share(len(again), len(sample), 'examples', ('repeats', 'repeat'))} an earlier one",
             f"take {them} out, or leave {them} if texts recur where they come from",
-            samples.DUPLICATES,
+            lint_sample.DUPLICATES,
         )
     if contrary:
         yield _contradictions(sample, sorted(i for group, _ in contrary for i in group), contrary[0][1])
@@ -133,8 +134,8 @@ def find_repeated_texts(sample: LintSample) -> Iterator[DataFinding]:
 def find_overlap(train: LintSample, held_out: LintSample) -> Iterator[DataFinding]:
     """Yields the examples of a file to score on whose texts are in the one to learn from."""
     known, (hashes, examples) = train.fingerprints[0], held_out.fingerprints
-    places = np.searchsorted(known, hashes)
-    indices = np.sort(examples[known[np.minimum(places, len(known) - 1)] == hashes]) if len(known) else []
+    at = np.searchsorted(known, hashes)
+    indices = np.sort(examples[known[np.minimum(at, len(known) - 1)] == hashes]) if len(known) else []
     if len(indices):
         yield held_out.finding(
             "overlap",
@@ -142,7 +143,7 @@ def find_overlap(train: LintSample, held_out: LintSample) -> Iterator[DataFindin
             f"{format_share(len(indices), len(held_out), 'examples', ('is', 'are'))} in {train.path} too, which makes "
             "scores better than they are",
             f"take {word_for(len(indices), 'it', 'them')} out of one of the two files",
-            samples.OVERLAP,
+            lint_sample.OVERLAP,
         )
 
 
@@ -156,7 +157,7 @@ def _groups(hashes, examples):
 
 def _contradictions(sample, indices, first):
     (one, i), (other, k) = list(first.items())[:2]
-    here, there = sample.places([i, k])
+    here, there = sample.positions([i, k])
     one, other = _difference(one, other)
     text = " / ".join(texts[i] for texts in sample.texts.values())
     return sample.finding(
@@ -165,7 +166,7 @@ def _contradictions(sample, indices, first):
         f"{format_share(len(indices), len(sample), 'examples')} have the text of another one, and not its "
         f"{sample.target}: {text[:60]!r} has {one!r:.40} in {here} and {other!r:.40} in {there}",
         "decide for one, or take both out",
-        samples.CONTRADICTIONS,
+        lint_sample.CONTRADICTIONS,
     )
 
 
@@ -178,8 +179,8 @@ def _difference(one, other):
     return one, other
 
 
-# === Look ===
-# All checks of the files of a run.
+# === All checks ===
+# Of the files of a run.
 
 
 def check_samples(samples: Mapping[str, LintSample]) -> list[DataFinding]:
@@ -207,14 +208,14 @@ def check_samples(samples: Mapping[str, LintSample]) -> list[DataFinding]:
 
 
 def check_truncation(
-    samples: Mapping[str, LintSample], cuts: Mapping[str, Cut | None], has_windows_to_offer: bool = False
+    samples: Mapping[str, LintSample], truncations: Mapping[str, Truncation | None], has_windows_to_offer: bool = False
 ) -> list[DataFinding]:
     """Returns what was truncated when the examples were tokenized.
 
     Args:
         samples: as in `check_samples`.
-        cuts: split -> what was truncated.
+        truncations: split -> what was truncated.
         has_windows_to_offer: as in `find_truncated_texts`.
     """
-    several = ((samples[split], cut) for split, cut in cuts.items() if split in samples)
-    return [finding for sample, cut in several for finding in find_truncated_texts(sample, cut, has_windows_to_offer)]
+    several = ((samples[split], truncation) for split, truncation in truncations.items() if split in samples)
+    return [finding for each in several for finding in find_truncated_texts(*each, has_windows_to_offer)]

@@ -10,8 +10,7 @@ import tensorflow as tf
 
 from bert_tf.models import config_files, families
 from bert_tf.models.families import Family, InputTemplate
-from bert_tf.tokenization import packing, precedence, tokenizer_json, tokenizer_json_writer
-from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization import file_precedence, packing, tokenizer_json, tokenizer_json_writer
 from bert_tf.tokenization.added_token_matcher import AddedTokenMatcher, Normalized
 from bert_tf.tokenization.added_tokens import (
     AddedToken,
@@ -20,7 +19,7 @@ from bert_tf.tokenization.added_tokens import (
     read_added_tokens,
     write_added_tokens,
 )
-from bert_tf.tokenization.settings import with_special_tokens
+from bert_tf.tokenization.tokenizer_config import read_config, with_special_tokens, write_config
 from bert_tf.tokenization.tokenizer_json import WholeFile
 from bert_tf.utils.text_lists import text_list
 
@@ -30,29 +29,29 @@ _ADDED = "added_tokens"  # the argument of constructors, and its key in `setting
 class TokenList(NamedTuple):
     """The tokens of a vocabulary in the order of their ids, all different."""
 
-    pieces: list[str]
+    tokens: list[str]
     ids: Mapping[str, int]
 
-    def id_of(self, piece: str) -> int | None:
+    def id_of(self, token: str) -> int | None:
         """Returns the id of a token, None if there is none."""
-        return self.ids.get(piece)
+        return self.ids.get(token)
 
 
 class _Extended(NamedTuple):
-    """A vocabulary with added tokens behind it: all `pieces`, the vocabulary, and content -> id of what is behind."""
+    """A vocabulary with added tokens behind it: all `tokens`, the vocabulary, and content -> id of what is behind."""
 
-    pieces: list[str]
+    tokens: list[str]
     own: Any
     behind: Mapping[str, int]
 
-    def id_of(self, piece: str) -> int | None:
+    def id_of(self, token: str) -> int | None:
         """Returns the id of a token, None if there is none."""
-        number = self.own.id_of(piece)
-        return self.behind.get(piece) if number is None else number
+        number = self.own.id_of(token)
+        return self.behind.get(token) if number is None else number
 
 
 class BaseTokenizer(tf.Module):
-    """Turns text into token ids and these into the inputs of a model; eager, in tf.data and in a SavedModel alike.
+    """Turns text into token ids and these into the inputs of a model; eager, in tf.data and in a SavedModel.
 
     A subclass reads its files, and turns texts into ids and offsets in `_ids_and_offsets`. Special tokens of the
     template that are written in a text stay text; added tokens are found in it, before anything else looks at it.
@@ -67,7 +66,7 @@ class BaseTokenizer(tf.Module):
         do_lower_case: whether text is lowercased.
         pad_id, unk_id, mask_id: ids of the special tokens; mask_id may be None.
         mask: the token that stands for a blank.
-        template: what stands around the texts of a sequence, a `families.InputTemplate`.
+        template: what is around the texts of a sequence, a `families.InputTemplate`.
         added_tokens: the `AddedToken`s in the order of their ids; all but special tokens of the template are matched.
     """
 
@@ -81,7 +80,7 @@ class BaseTokenizer(tf.Module):
         """Takes what the subclass has read.
 
         Args:
-            vocabulary: has `pieces` and `id_of`.
+            vocabulary: has `tokens` and `id_of`.
             vocab_file: its file.
             template: None: BERT's.
             special: the tokens for padding, for what is unknown, and for a blank.
@@ -100,8 +99,8 @@ class BaseTokenizer(tf.Module):
         missing = [token for token in needed if vocabulary.id_of(token) is None]
         if missing:
             raise ValueError(
-                f"The vocabulary must hold the special pieces of its model, {' '.join(dict.fromkeys(needed))}. "
-                f"Received {self.vocab_size} pieces without {missing[0]}: is it another model's vocabulary?"
+                f"The vocabulary must hold the special tokens of its model, {' '.join(dict.fromkeys(needed))}. "
+                f"Received {self.vocab_size} tokens without {missing[0]}: is it another model's vocabulary?"
             )
 
     @classmethod
@@ -117,7 +116,7 @@ class BaseTokenizer(tf.Module):
 
         Args:
             path: directory with `tokenizer.json` or one of FILES, and perhaps `tokenizer_config.json`.
-            do_lower_case: None: what the files say, see `precedence`, else what is usual for the family.
+            do_lower_case: None: what the files say, see `file_precedence`, else what is usual for the family.
             vocab_file: another vocabulary than the directory's, or another tokenizer.json.
             template: None: the family's.
             family: None: that of the directory's configuration.
@@ -126,20 +125,20 @@ class BaseTokenizer(tf.Module):
             ValueError: a file is missing or is not what its name says; a letter case that contradicts the directory's
                 file or name; a setting in `tokenizer_config.json` or `tokenizer.json` that this kind does not have.
         """
-        directory, family = precedence.settings_directory(path, vocab_file), family or cls.family_of(path)
-        config = vocabularies.read_config(directory)
+        directory, family = file_precedence.settings_directory(path, vocab_file), family or cls.family_of(path)
+        config = read_config(directory)
         settings = cls._check_settings(directory, config, do_lower_case, family)
         template = with_special_tokens(directory, config, cls.KIND, family, template)
         if file := tokenizer_json.find_tokenizer_json(directory, vocab_file):
             whole, source = tokenizer_json.read_whole(file, cls.KIND), os.path.dirname(file)
-            whole.check_template(template, precedence.counts_alone(config))
+            whole.check_template(template, file_precedence.counts_alone(config))
             tokenizer = cls._from_tokenizer_json(whole, directory, do_lower_case, template, settings)
         else:
             source = os.path.dirname(vocab_file) if vocab_file else directory
             vocab_file = os.fspath(vocab_file or cls.file_in(directory))
             tokenizer = cls._from_vocabulary(vocab_file, directory, do_lower_case, template, settings)
         own = tokenizer._vocabulary
-        tokenizer._take_added_tokens(read_added_tokens(source, own.pieces, own.id_of, tokenizer._special()))
+        tokenizer._take_added_tokens(read_added_tokens(source, own.tokens, own.id_of, tokenizer._special()))
         return tokenizer
 
     @classmethod
@@ -171,7 +170,7 @@ class BaseTokenizer(tf.Module):
 
     @property
     def vocab(self) -> list[str]:
-        return self._all.pieces
+        return self._all.tokens
 
     @functools.cached_property
     def asset_file(self) -> str | None:
@@ -187,19 +186,19 @@ class BaseTokenizer(tf.Module):
 
     @property
     def vocab_size(self) -> int:
-        return len(self._all.pieces)
+        return len(self._all.tokens)
 
     @property
     def file_size(self) -> int:
-        """Number of tokens in the vocabulary's own file; added tokens may stand behind them."""
-        return len(self._vocabulary.pieces)
+        """Number of tokens in the vocabulary's own file; added tokens may follow."""
+        return len(self._vocabulary.tokens)
 
-    def id_of(self, piece: str) -> int | None:
+    def id_of(self, token: str) -> int | None:
         """Returns the id of a token, None if there is none."""
-        return self._all.id_of(piece)
+        return self._all.id_of(token)
 
     @property
-    def written_pieces(self) -> list[str]:
+    def written_tokens(self) -> list[str]:
         """The tokens as a reader would write them; `vocab` has them as the vocabulary's file does."""
         return self.vocab
 
@@ -239,9 +238,9 @@ class BaseTokenizer(tf.Module):
         if not tokens:
             return
         own = self._vocabulary
-        self.added_tokens = order_added_tokens(tokens, own.pieces, own.id_of)
-        behind = {token.content: token.id for token in self.added_tokens if token.id >= len(own.pieces)}
-        self._all = _Extended(names_with_added(own.pieces, self.added_tokens), own, behind)
+        self.added_tokens = order_added_tokens(tokens, own.tokens, own.id_of)
+        behind = {token.content: token.id for token in self.added_tokens if token.id >= len(own.tokens)}
+        self._all = _Extended(names_with_added(own.tokens, self.added_tokens), own, behind)
         self.mask_id = self._all.id_of(self.mask)
         matched = [token for token in self.added_tokens if token.content not in self._special()]
         if matched:
@@ -250,7 +249,7 @@ class BaseTokenizer(tf.Module):
 
     def _special(self) -> set[str]:
         """Returns the template's special tokens, which are not matched in text."""
-        return {*self.template.pieces(2), self._all.pieces[self.pad_id], self._all.pieces[self.unk_id], self.mask}
+        return {*self.template.pieces(2), self._all.tokens[self.pad_id], self._all.tokens[self.unk_id], self.mask}
 
     def save(self, directory: str | os.PathLike):
         """Writes the vocabulary, `tokenizer.json`, `tokenizer_config.json` and `added_tokens.json`.
@@ -261,7 +260,7 @@ class BaseTokenizer(tf.Module):
         os.makedirs(directory, exist_ok=True)
         self._write_vocabulary(directory)
         tokenizer_json_writer.write_tokenizer_json(directory, self._tokenizer_json())
-        vocabularies.write_config(directory, *self._tokenizer_config())
+        write_config(directory, *self._tokenizer_config())
         write_added_tokens(directory, self.added_tokens)
 
     def _write_vocabulary(self, directory: str):

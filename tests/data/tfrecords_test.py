@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data import features, records
-from bert_tf.data.records import serialize
+from bert_tf.data import features, tfrecords
+from bert_tf.data.tfrecords import serialize
 from tests.fake_batches import fake_batch
 from tests.record_files import read_records
 
@@ -60,7 +60,7 @@ def test_negative_numbers_are_those_of_protobuf():
 
 def test_random_features_are_parsed_by_protobuf():
     rng = np.random.default_rng(0)
-    n = records._ROWS + 76  # more than are laid out at a time
+    n = tfrecords._ROWS + 76  # more than are laid out at a time
     features = {
         "weights": rng.normal(size=(n, 3)).astype(np.float32),
         "ids": (2 ** (rng.random((n, 40)) * 62)).astype(np.int64),  # of all lengths, so that lengths of lengths differ
@@ -124,7 +124,7 @@ def rows(n=10, seq_length=16, seed=0, names=PRETRAINING):
 
 def written(path, batch, compression=None):
     batch = {name: v[:, None] if v.ndim == 1 else v for name, v in batch.items()}
-    records.write_records(path, records.serialize(batch), compression)
+    tfrecords.write_records(path, tfrecords.serialize(batch), compression)
     return path
 
 
@@ -170,7 +170,7 @@ def test_files_come_in_their_order_compressed_or_not(tmp_path):
 @pytest.mark.parametrize("name", ["whole", "whole.gz"])
 def test_parts_end_to_end_are_one_file(tmp_path, name):
     parts = [rows(n=3, seed=seed) for seed in range(2)]
-    compression = records.compression_of(name)
+    compression = tfrecords.compression_of(name)
     paths = [written(tmp_path / f"part-{seed}", part, compression) for seed, part in enumerate(parts)]
     (tmp_path / name).write_bytes(b"".join(path.read_bytes() for path in paths))
     expected = {name: np.concatenate([part[name] for part in parts]) for name in PRETRAINING}
@@ -181,7 +181,7 @@ def test_the_names_of_model_garden_are_read_as_ours(tmp_path):
     batch = rows()
     theirs = {{"input_ids": "input_word_ids", "segment_ids": "input_type_ids"}.get(n, n): v for n, v in batch.items()}
     path = written(tmp_path / "v2", theirs)
-    found = records.describe_records(path)
+    found = tfrecords.describe_records(path)
     assert found["input_ids"] == ("int64", 16) and "input_word_ids" not in found
     assert_same(all_rows(read_records([path], batch_size=4)), batch)
     one = all_rows(read_records([path], names=("segment_ids",), batch_size=4))
@@ -191,10 +191,10 @@ def test_the_names_of_model_garden_are_read_as_ours(tmp_path):
 def test_a_description_names_types_and_lengths(tmp_path):
     path = written(tmp_path / "a", rows(names=("input_ids", "masked_lm_weights", "next_sentence_labels")))
     expected = {"input_ids": ("int64", 16), "masked_lm_weights": ("float32", 3), "next_sentence_labels": ("int64", 1)}
-    assert records.describe_records(path) == expected
+    assert tfrecords.describe_records(path) == expected
     text = tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"a", b"b"]))
     example = tf.train.Example(features=tf.train.Features(feature={"text": text, "unset": tf.train.Feature()}))
-    assert records.describe_records(_file(tmp_path / "b", [example.SerializeToString()])) == {"text": ("bytes", 2)}
+    assert tfrecords.describe_records(_file(tmp_path / "b", [example.SerializeToString()])) == {"text": ("bytes", 2)}
 
 
 def test_features_that_are_not_ours_are_left_out(tmp_path):
@@ -204,7 +204,7 @@ def test_features_that_are_not_ours_are_left_out(tmp_path):
 
 def _file(path, messages):
     flat = np.frombuffer(b"".join(messages), np.uint8)
-    records.write_records(path, features.Ragged.of_lengths(flat, [len(m) for m in messages]))
+    tfrecords.write_records(path, features.Ragged.of_lengths(flat, [len(m) for m in messages]))
     return path
 
 
@@ -237,7 +237,7 @@ def test_refuses_files_that_hold_no_records(tmp_path, name, content, message):
         content = source.read_bytes()[:length]
     if content is not None:
         path.write_bytes(content)
-    for use in (lambda: records.describe_records(path), lambda: read_records([path])):
+    for use in (lambda: tfrecords.describe_records(path), lambda: read_records([path])):
         with pytest.raises(ValueError, match=message) as error:
             use()
         assert str(error.value).startswith(f"{path} must be ")
@@ -246,12 +246,12 @@ def test_refuses_files_that_hold_no_records(tmp_path, name, content, message):
 @pytest.mark.parametrize("message", [b"no protocol buffer", b"", tf.train.Example().SerializeToString()])
 def test_refuses_records_that_hold_no_example(tmp_path, message):
     with pytest.raises(ValueError, match="Received records of another kind"):
-        records.describe_records(_file(tmp_path / "a", [message]))
+        tfrecords.describe_records(_file(tmp_path / "a", [message]))
 
 
 def test_a_folder_is_refused(tmp_path):
     with pytest.raises(ValueError, match="must be a file that can be read. Received: Is a directory"):
-        records.describe_records(tmp_path)
+        tfrecords.describe_records(tmp_path)
 
 
 def test_files_made_for_different_lengths_are_refused(tmp_path):
@@ -260,7 +260,7 @@ def test_files_made_for_different_lengths_are_refused(tmp_path):
         read_records(paths)
     assert str(error.value) == (
         f"{paths[2]} must hold what {paths[0]} holds. Received input_ids as 32 int64 in the one and as 16 int64 in the "
-        "other, records made for another length or with other options; read them apart, or make them anew."
+        "other, records made for another length or with other options; read them apart, or make them again."
     )
     lacks = written(tmp_path / "d", rows(names=PRETRAINING[:-1]))
     with pytest.raises(ValueError, match="next_sentence_labels as nothing in the one and as 1 int64 in the other"):
@@ -276,7 +276,7 @@ def test_refuses_records_without_the_expected_features(tmp_path):
         (("input_ids",), {"masked_lm_ids": 20}, r"as 20 int64. .* 3 int64; .* `max_predictions_per_seq=20`"),
         (("input_ids",), {"sentence_ids": None}, r"must hold sentence_ids. Received records with input_ids, "),
         (("sentence_ids",), None, r"must hold sentence_ids. Received records with"),
-        (("label_ids",), None, r"must hold label_ids as 1 int64. Received 2 int64; make the records anew, or"),
+        (("label_ids",), None, r"must hold label_ids as 1 int64. Received 2 int64; make the records again, or"),
     ):
         with pytest.raises(ValueError, match=message):
             read_records([path], names=names, expect=expect)
@@ -287,7 +287,7 @@ def test_refuses_features_of_another_type_and_unknown_ones(tmp_path):
     with pytest.raises(ValueError, match="must hold input_ids as int64. Received 3 float32"):
         read_records([path])
     path = written(tmp_path / "b", {"unique_ids": np.ones((2, 1), np.int32)})
-    with pytest.raises(ValueError, match="must hold input_ids. Received records with unique_ids; make them anew"):
+    with pytest.raises(ValueError, match="must hold input_ids. Received records with unique_ids; make them again"):
         read_records([path])
 
 
@@ -308,14 +308,14 @@ def test_a_full_disk_is_an_os_error_that_names_the_file(tmp_path, name, left_out
     noise = np.random.default_rng(0).integers(0, 256, 9000).astype(np.uint8)
     many = features.Ragged.of_lengths(noise, [90] * 100)
     path = tmp_path / name
-    records.write_records(path, many)
+    tfrecords.write_records(path, many)
     size = path.stat().st_size
     path.write_bytes(b"old")
     with pytest.raises(OSError, match="File too large") as error, _full_disk(size - left_out):
-        records.write_records(path, many)
+        tfrecords.write_records(path, many)
     assert str(path) in str(error.value)
     assert path.read_bytes() == b"old" and os.listdir(tmp_path) == [name]
-    records.write_records(path, many)
+    tfrecords.write_records(path, many)
     assert path.stat().st_size == size
 
 
@@ -325,5 +325,5 @@ def test_writing_into_a_missing_folder_is_an_os_error(tmp_path):
 
 
 def test_compression_by_name():
-    found = [records.compression_of(path) for path in ("a.gz", "b/a.tfrecord.GZ", "a.tfrecord", "gz", "a.gz.tmp")]
+    found = [tfrecords.compression_of(path) for path in ("a.gz", "b/a.tfrecord.GZ", "a.tfrecord", "gz", "a.gz.tmp")]
     assert found == ["GZIP", "GZIP", "", "", ""]

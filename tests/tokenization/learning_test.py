@@ -1,4 +1,4 @@
-"""The report's numbers, counted by hand."""
+"""The report on a vocabulary: its numbers, counted by hand."""
 
 from collections import Counter
 
@@ -6,6 +6,8 @@ import pytest
 
 from bert_tf.tokenization import learning
 from bert_tf.tokenization.wordpiece import Tokenizer
+
+pytestmark = pytest.mark.usefixtures("run_eagerly")
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "walk", "##s", "##ed", "."]
 
@@ -21,18 +23,18 @@ def test_by_hand(tokenizer):
     fit = learning.measure_vocabulary(tokenizer, counts)
     assert (fit.vocab_size, fit.words, fit.distinct_words) == (9, 10, 5)
     assert fit.share_whole == 0.6
-    assert fit.pieces_per_word == pytest.approx((4 + 2 + 2 * 2 + 3 + 1) / 10)
+    assert fit.tokens_per_word == pytest.approx((4 + 2 + 2 * 2 + 3 + 1) / 10)
     assert fit.share_unknown == 0.1
     assert fit.share_characters_unknown == pytest.approx(3 / (12 + 2 + 10 + 7 + 3))
     assert fit.split == [("walks", 2, ["walk", "##s"]), ("walkeds", 1, ["walk", "##ed", "##s"])]
     assert fit.unknown == [("cat", 1)]
 
 
-def test_words_give_the_pieces_that_sentences_give(tokenizer):
+def test_words_give_the_tokens_that_sentences_give(tokenizer):
     sentences = ["The walks, the WALKED.", "Walkeds? Thé cat"]
     fit = learning.measure_vocabulary(tokenizer, learning.count_words([sentences], True))
     ids = tokenizer.tokenize(sentences).flat_values
-    assert fit.words * fit.pieces_per_word == pytest.approx(len(ids))
+    assert fit.words * fit.tokens_per_word == pytest.approx(len(ids))
     assert fit.words * fit.share_unknown == pytest.approx(int((ids.numpy() == tokenizer.unk_id).sum()))
 
 
@@ -56,11 +58,11 @@ def test_as_text(tokenizer):
     table = [[cell for cell in line.split("  ") if cell] for line in lines[2:10]]
     assert [[cell.strip() for cell in row] for row in table] == [
         ["mine", "other.txt"],
-        ["pieces in the vocabulary", "9", "10"],
+        ["tokens in the vocabulary", "9", "10"],
         ["words", "4", "4"],
         ["different words", "2", "2"],
-        ["words that are one whole piece", "75.00%", "100.00%"],
-        ["pieces per word", "1.250", "1.000"],
+        ["words that are one whole token", "75.00%", "100.00%"],
+        ["tokens per word", "1.250", "1.000"],
         ["words that are [UNK]", "0.000%", "0.000%"],
         ["characters lost to [UNK]", "0.000%", "0.000%"],
     ]

@@ -7,8 +7,8 @@ import pytest
 
 from bert_tf.models.config import EncoderConfig, template_for
 from bert_tf.models.families import family
-from bert_tf.tokenization import settings
-from bert_tf.tokenization.kinds import read_tokenizer
+from bert_tf.tokenization.registry import read_tokenizer
+from bert_tf.tokenization.tokenizer_config import ADDED, FOLLOWED, HARMLESS, ONLY
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 
@@ -29,7 +29,7 @@ def _read(folder):
 
 
 def test_every_key_is_in_one_table():
-    tables = [settings.FOLLOWED, settings.ADDED, set(settings.ONLY), *settings.HARMLESS.values()]
+    tables = [FOLLOWED, ADDED, set(ONLY), *HARMLESS.values()]
     assert len(set().union(*tables)) == sum(map(len, tables))
 
 

@@ -7,9 +7,9 @@ import os
 import pytest
 
 from bert_tf.data import table_checks, tables
-from bert_tf.data.checks import check_samples
 from bert_tf.data.columns import NAME, number
-from bert_tf.data.samples import LintSample, TableLayout
+from bert_tf.data.example_checks import check_samples
+from bert_tf.data.lint_sample import LintSample, TableLayout
 
 NAMES = ("balance", "card", "refund", "limit")
 # Sentences that all differ, and say nothing.

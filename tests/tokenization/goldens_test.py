@@ -1,4 +1,4 @@
-"""The tokenizers of BERT's children against Hugging Face's: a committed golden of ordinary and of hostile texts."""
+"""Byte-level BPE and unigram tokenizers against Hugging Face's: a committed golden of ordinary and of hostile texts."""
 
 import functools
 import json
@@ -16,7 +16,7 @@ from tests.tokenization.rust import differences
 pytestmark = pytest.mark.usefixtures("run_eagerly")
 
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
-IN_FRONT = families.family("xlm-roberta")  # its pieces stand in front of the SentencePiece model's
+IN_FRONT = families.family("xlm-roberta")  # its tokens stand in front of the SentencePiece model's
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +78,9 @@ def test_saving_and_reading_gives_the_same_tokenizer(name, rust, make, tmp_path)
 
 
 def _on_purpose(tokenizer, difference):
-    """Special pieces in a text stay text; and offsets do not slip where characters go (theirs do)."""
+    """Special tokens in a text stay text; and offsets do not slip where characters go (theirs do)."""
     if difference.of_ids:
-        special = {i for i, piece in enumerate(tokenizer.vocab) if piece in LITERALS}
+        special = {i for i, token in enumerate(tokenizer.vocab) if token in LITERALS}
         return not special & {*difference.ours[0]} and bool(special & {*difference.theirs[0]})
     return any(text in difference.text for text in SLIPS)
 
@@ -88,20 +88,20 @@ def _on_purpose(tokenizer, difference):
 def test_pairs_have_the_special_tokens_of_their_family(make):
     bpe, unigram = make("byte_bpe"), make("unigram")
     rows = bpe(["the ship"], ["rain"], 16)
-    pieces = "".join(bpe.vocab[i] for i in rows["input_ids"].numpy()[0])
-    assert pieces.startswith("<s>the") and "</s></s>" in pieces and pieces.endswith("<pad>")
+    tokens = "".join(bpe.vocab[i] for i in rows["input_ids"].numpy()[0])
+    assert tokens.startswith("<s>the") and "</s></s>" in tokens and tokens.endswith("<pad>")
     assert not rows["segment_ids"].numpy().any()
     rows = unigram(["the ship"], ["rain"], 24)
-    pieces = [unigram.vocab[i] for i in rows["input_ids"].numpy()[0]]
-    assert pieces[0] == "[CLS]" and pieces.count("[SEP]") == 2 and pieces[-1] == "<pad>"
+    tokens = [unigram.vocab[i] for i in rows["input_ids"].numpy()[0]]
+    assert tokens[0] == "[CLS]" and tokens.count("[SEP]") == 2 and tokens[-1] == "<pad>"
     assert rows["segment_ids"].numpy().max() == 1 and (unigram.unk_id, unigram.pad_id) == (1, 0)
     assert unigram.mask == "[MASK]" and bpe.mask == "<mask>" and bpe.vocab[bpe.mask_id] == "<mask>"
 
 
 def test_written_tokens_are_readable_text(make):
     bpe, unigram = make("byte_bpe"), make("unigram")
-    assert bpe.written_pieces[bpe.vocab.index("\u0120the")] == " the" and "<mask>" in bpe.written_pieces
-    assert unigram.written_pieces[unigram.vocab.index("\u2581the")] == " the"
+    assert bpe.written_tokens[bpe.vocab.index("\u0120the")] == " the" and "<mask>" in bpe.written_tokens
+    assert unigram.written_tokens[unigram.vocab.index("\u2581the")] == " the"
 
 
 @pytest.mark.parametrize("name, mask", [("byte_bpe", "<mask>"), ("unigram", "[MASK]")])

@@ -1,4 +1,4 @@
-"""Checks settings of Transformers' tokenizers: some are followed, some are refused, some change no id.
+"""tokenizer_config.json of Transformers: which settings are followed and which refused; letter case; special tokens.
 
 Every key that a tokenizer of Transformers reads from tokenizer_config.json is in exactly one of the tables below; a
 key that is in none of them is named by one line of the log.
@@ -6,7 +6,9 @@ key that is in none of them is named by one line of the log.
 
 import dataclasses
 import functools
+import json
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,11 +16,11 @@ from absl import logging
 
 from bert_tf.models import config_files, families
 from bert_tf.models.families import Family, InputTemplate
-from bert_tf.utils.files import brief
+from bert_tf.utils.files import brief, write_text
 from bert_tf.utils.json_files import read_object
 from bert_tf.utils.names import MASK, PAD, UNKNOWN
 
-SPECIAL_FILE = "special_tokens_map.json"
+CONFIG_FILE, SPECIAL_FILE = "tokenizer_config.json", "special_tokens_map.json"
 ROLES = ("cls_token", "sep_token", "pad_token", "unk_token", "mask_token")
 # Keys that are read here, or where text becomes ids; some of them for one kind of tokenizer alone.
 FOLLOWED = frozenset(
@@ -45,7 +47,7 @@ ONLY: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "clean_text": ((None, True), "control characters are taken out"),
     "split_special_tokens": ((None, False), "added tokens are matched as a whole"),
     "truncation_side": ((None, "right"), "the end of a long text is cut off"),
-    "padding_side": ((None, "right"), "padding stands behind a text"),
+    "padding_side": ((None, "right"), "padding follows a text"),
     "add_bos_token": ((None, False), "a text has the special tokens of its family and no more"),
     "add_eos_token": ((None, False), "a text has the special tokens of its family and no more"),
     "special_tokens_pattern": ((None, "cls_sep"), "a text has the special tokens of its family and no more"),
@@ -93,6 +95,27 @@ CLASSES: Mapping[str, tuple[str, ...]] = {
 _OF_WORDPIECE = {"pad_token": PAD, "unk_token": UNKNOWN, "mask_token": MASK}
 
 
+def read_config(directory: str) -> dict[str, Any]:
+    """Returns what `tokenizer_config.json` of a directory says, {} where there is none.
+
+    Raises:
+        ValueError: it does not hold a JSON object.
+    """
+    path = os.path.join(directory, CONFIG_FILE)
+    remedy = "correct the file, or remove it"
+    return read_object(path, "the settings of a tokenizer in JSON", remedy) if os.path.exists(path) else {}
+
+
+def write_config(directory: str, tokenizer_class: str, settings: Mapping[str, Any]):
+    """Writes `tokenizer_config.json`, aside and then renamed; `tokenizer_class` is Hugging Face's name."""
+    write_text(os.path.join(directory, CONFIG_FILE), config_text(tokenizer_class, settings))
+
+
+def config_text(tokenizer_class: str, settings: Mapping[str, Any]) -> str:
+    """Returns what `write_config` writes."""
+    return json.dumps({**settings, "tokenizer_class": tokenizer_class}, indent=2) + "\n"
+
+
 def check_tokenizer_config(path: str, config: Mapping[str, Any], kind: str, own_class: str | None = None):
     """Holds what a tokenizer's file says against what a kind of tokenizer computes.
 
@@ -114,7 +137,7 @@ def check_tokenizer_config(path: str, config: Mapping[str, Any], kind: str, own_
             )
     if kind == "unigram" and config.get("add_prefix_space") not in (None, True):
         raise ValueError(
-            f"{path}: add_prefix_space must be true or absent, for here a space stands before the first word. "
+            f"{path}: add_prefix_space must be true or absent, for here a space is put before the first word. "
             f"Received: {brief(config['add_prefix_space'])}; take another model."
         )
     known = FOLLOWED.union(ADDED, ONLY, *HARMLESS.values())
@@ -131,7 +154,7 @@ def _check_class(path, config, kind, own_class):
     classes = (own_class,) if own_class else CLASSES[kind]
     if not isinstance(name, str) or name.removesuffix("Fast") not in classes:
         raise ValueError(
-            f"{where}: tokenizer_class must be {' or '.join(classes)}, as which the vocabulary beside it is read. "
+            f"{where}: tokenizer_class must be {' or '.join(classes)}, as which the vocabulary next to it is read. "
             f"Received: {brief(name)}, which may split texts in another way; take another model, or correct the key if "
             "it does not."
         )
@@ -148,6 +171,91 @@ def _equal(value, other):
 
 def _text(value):
     return {True: "true", False: "false"}[value] if isinstance(value, bool) else brief(value)
+
+
+# === Letter case ===
+
+
+# Names of Google's releases, as directories are called after unpacking.
+_LOWER_NAMES = re.compile(r"(wwm_)?uncased_L-.*|(multilingual|chinese)_L-12_H-768_A-12")
+_CASED_NAMES = re.compile(r"(wwm_|multi_)?cased_L-.*")
+
+
+def check_case(init_checkpoint: str | os.PathLike | None, do_lower_case: bool):
+    """Refuses a letter case which contradicts the name of a release of google-research/bert.
+
+    Args:
+        init_checkpoint: a checkpoint's directory or prefix, such as ".../cased_L-12_H-768_A-12/bert_model.ckpt"; names
+            that are no release's, and None, pass.
+        do_lower_case: what the user asks for.
+
+    Raises:
+        ValueError: they disagree.
+    """
+    parts = os.path.normpath(os.fspath(init_checkpoint)).split(os.sep)[-2:] if init_checkpoint else []
+    for name in parts:
+        lower, cased = _LOWER_NAMES.fullmatch(name), _CASED_NAMES.fullmatch(name)
+        if (lower and not do_lower_case) or (cased and do_lower_case):
+            raise ValueError(
+                f"`do_lower_case` must fit the checkpoint. {name} was trained on {'lower-case' if lower else 'cased'} "
+                f"text; received {json.dumps(do_lower_case)}: pass `do_lower_case={json.dumps(bool(lower))}`."
+            )
+
+
+def resolve_case_and_accents(directory: str, do_lower_case: bool | None) -> tuple[bool, bool]:
+    """Returns do_lower_case as asked, else as `tokenizer_config.json` of the directory says, else True; and whether
+    accents are stripped: where text is lowercased, unless `tokenizer_config.json` says that they stay.
+
+    Raises:
+        ValueError: file and request contradict each other, or the file asks for what Google's algorithm does not do.
+    """
+    path = os.path.join(directory, CONFIG_FILE)
+    config = read_config(directory)
+    chosen = case_setting(path, config, do_lower_case, True)
+    strip = config.get("strip_accents")
+    _refuse_foreign_settings(path, config, chosen)
+    check_tokenizer_config(path, config, "wordpiece")
+    check_case(directory, chosen)
+    return chosen, chosen and strip is not False
+
+
+def case_setting(path: str, config, do_lower_case: bool | None, default: bool) -> bool:
+    """Returns do_lower_case as asked, else as `config`, which was read from `path`, says, else `default`.
+
+    Raises:
+        ValueError: the two contradict each other.
+    """
+    stored = config.get("do_lower_case")
+    if stored is not None and not isinstance(stored, bool):
+        raise ValueError(f"{path}: do_lower_case must be true or false. Received: {brief(stored)}.")
+    if None not in (stored, do_lower_case) and stored != do_lower_case:
+        raise ValueError(
+            f"`do_lower_case` must fit the checkpoint. {path} says {json.dumps(stored)}. Received: "
+            f"{json.dumps(do_lower_case)}; leave `do_lower_case` out."
+        )
+    return next(value for value in (do_lower_case, stored, default) if value is not None)
+
+
+def case_settings(do_lower_case: bool, strip_accents: bool) -> dict[str, bool]:
+    """Returns the settings from which `resolve_case_and_accents` reads these two again."""
+    accents = {} if strip_accents == do_lower_case else {"strip_accents": strip_accents}
+    return {"do_lower_case": do_lower_case} | accents
+
+
+def _refuse_foreign_settings(path, config, do_lower_case):
+    """Other ids than those which the model was trained on would be silent; so would ignoring the key be."""
+    ours = {"tokenize_chinese_chars": True, "do_basic_tokenize": True}
+    ours |= {} if do_lower_case else {"strip_accents": False}  # what only lowercases is a model of another language
+    for key, value in ours.items():
+        if config.get(key) not in (None, value):
+            raise ValueError(
+                f"{path}: {key} must be {json.dumps(value)} or absent with do_lower_case {json.dumps(do_lower_case)}, "
+                f"as in google-research/bert's algorithm. Received: {json.dumps(config[key]):.200}; "
+                "remove the key to use Google's algorithm nevertheless."
+            )
+
+
+# === Special tokens ===
 
 
 def with_special_tokens(

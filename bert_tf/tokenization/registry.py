@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from bert_tf.models.families import Family, InputTemplate
 from bert_tf.tokenization import tokenizer_json
-from bert_tf.tokenization.base import BaseTokenizer
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -27,7 +27,7 @@ def read_tokenizer(
     Args:
         directory: where the files of the model lie.
         family: the model's row.
-        template: what stands around the texts of a row.
+        template: what is around the texts of a sequence.
         do_lower_case: None: what the directory's files say, else what is usual.
         vocab_file: another vocabulary than the directory's.
 
