@@ -21,7 +21,7 @@ from tests.serving.server_process import wait_for
 
 MIB = 2**20
 EMPTY = gzip.compress(b"", mtime=0)  # 20 bytes
-TINY = Limits(max_body_bytes=MIB, max_inflated_bytes=MIB)
+TINY = Limits(max_body_bytes=MIB)
 
 
 def held(limits=TINY):
@@ -141,8 +141,7 @@ def test_a_request_whose_caller_left_while_it_waited_for_its_turn_is_not_read(fi
 @pytest.fixture(scope="module")
 def tiny(film_path):
     """A server that holds four bodies of a megabyte."""
-    limits = Limits(max_body_bytes=MIB, max_inflated_bytes=MIB)
-    with serve(str(film_path), "film", poll_seconds=0, limits=limits) as server:
+    with serve(str(film_path), "film", poll_seconds=0, limits=TINY) as server:
         yield server
 
 

@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError, Message
 
 from bert_tf.serving import wire
 from bert_tf.serving.client.channel import MAX_ANSWER_BYTES
-from bert_tf.serving.limits import Limits, ServingError
+from bert_tf.serving.limits import ServingError
 
 PAIR = ("text_a", "text_b")  # the inputs of a model that compares two texts
 CHOICES = ("context", "choices")  # and of one that chooses among several
@@ -158,8 +158,7 @@ def parse_answer(data: bytes, kind: type[Message], max_bytes: int) -> Message:
         ValueError: it is none, or has so many fields that they would take far more memory than its bytes.
     """
     try:
-        limits = Limits(max_message_fields=max_bytes // _BYTES_OF_FIELD, max_tensor_elements=max_bytes // 16)
-        wire.check_message(data, kind.DESCRIPTOR, limits)
+        wire.check_message(data, kind.DESCRIPTOR, max_bytes // _BYTES_OF_FIELD, max_bytes // 4)
         return kind.FromString(data)
     except (DecodeError, ServingError) as error:
         reason = str(error).partition("\n")[0]

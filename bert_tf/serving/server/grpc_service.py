@@ -407,7 +407,8 @@ class GrpcServer:
         call.check()
         with call.work.begun(call, len(data)):
             call.check()  # who had to wait for the turn may have left
-            wire.check_message(data, method.request.DESCRIPTOR, call.limits)
+            limits = call.limits
+            wire.check_message(data, method.request.DESCRIPTOR, limits.max_message_fields, limits.max_message_numbers)
             try:
                 request = method.request.FromString(data)
             except DecodeError as error:

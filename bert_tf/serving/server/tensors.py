@@ -133,7 +133,7 @@ def _listed(sizes):
 
 _MOST_REPEATS = 2**16  # elements of a tensor that does not hold them all
 _IDS = (types_pb2.DT_INT32, types_pb2.DT_INT64)
-_OF_ANSWERS = Limits(max_tensor_elements=2**31, max_batch_size=2**31, max_text_bytes=2**31, max_input_text_bytes=2**31)
+_OF_ANSWERS = Limits(max_message_bytes=2**35, max_batch_size=2**31)
 _BFLOAT16 = tf.bfloat16.as_numpy_dtype
 
 
@@ -158,7 +158,8 @@ def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIM
     extent = elements or math.prod(max(size, 1) for size in sizes)
     if extent > limits.max_tensor_elements:
         what = f"{elements} elements" if elements else f"the shape {sizes}, for {extent} elements"
-        raise invalid(f"{fault.message} has {what}, of which {limits.max_tensor_elements} are allowed")
+        most = limits.max_tensor_elements
+        raise invalid(f"{fault.message} has {what}, of which {most} are allowed; send it in parts")
     limits.check_rows(count_rows(proto.dtype, sizes))
     if proto.tensor_content:
         if field == "string_val" or len(proto.tensor_content) != elements * tf.as_dtype(proto.dtype).size:
