@@ -21,13 +21,13 @@ from tensorflow_serving.apis import (
     predict_pb2,
 )
 
-from bert_tf.serving import wire
+from bert_tf.serving import messages
 from bert_tf.serving.limits import Limits, ServingError
-from bert_tf.serving.server import grpc_service, predict, workload
+from bert_tf.serving.server import grpc_service, predict, scheduling
 from bert_tf.serving.server.predict import Call
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.server import serve
-from bert_tf.serving.server.tensors import check_tensor, proto_to_array
+from bert_tf.serving.server.signatures import check_tensor, proto_to_array
 from tests.serving.grpc_test import Code, check, examples_request, predict_request, proto
 
 _PREDICT = "/tensorflow.serving.PredictionService/Predict"
@@ -179,7 +179,7 @@ def test_an_internal_error_is_logged_and_not_sent_over_grpc(film, stubs, monkeyp
     def fail(*arguments, **keywords):
         raise LookupError("/home/somebody/secret.py")
 
-    monkeypatch.setattr("bert_tf.serving.server.catalog.get_model_status_pb2.GetModelStatusResponse", fail)
+    monkeypatch.setattr("bert_tf.serving.server.model_registry.get_model_status_pb2.GetModelStatusResponse", fail)
     request = grpc_service.METHODS[grpc_service.MODEL]["GetModelStatus"].request()
     request.model_spec.name = "film"
     for _ in range(20):
@@ -257,11 +257,11 @@ def test_more_large_messages_than_memory_is_meant_for_are_refused(film_path, mon
 @pytest.fixture
 def held(film_path, monkeypatch):
     """(A server that holds answers of 8 elements, `elements()` that it holds now, those that it held as it wrote.)"""
-    monkeypatch.setattr(workload, "_SMALL_ANSWER", 2)
+    monkeypatch.setattr(scheduling, "_SMALL_ANSWER", 2)
     writing, fill = [], predict.fill_proto
     with serve(str(film_path), "film", poll_seconds=0, limits=Limits(max_output_elements=16)) as server:
-        with server._catalog.lease(model_pb2.ModelSpec(name="film")) as version:
-            load = version.workload
+        with server._registry.lease(model_pb2.ModelSpec(name="film")) as version:
+            load = version.scheduler
         monkeypatch.setattr(load.answers, "most", 8)
 
         def noted(*args):
@@ -328,7 +328,7 @@ def until(condition):
 
 def test_a_large_answer_to_a_warm_up_holds_nobody_up(held):
     server, elements, _ = held
-    with server._catalog.lease(model_pb2.ModelSpec(name="film")) as version:
+    with server._registry.lease(model_pb2.ModelSpec(name="film")) as version:
         echo = version.model.signatures["echo"]
         predict.run_predict(version, echo, {"image_bytes": np.array([b""] * 5000, object)}, call=Call(limits=Limits()))
     late = Call(deadline=time.monotonic() + 5)
@@ -376,7 +376,7 @@ WASTE = {
 def test_messages_that_would_grow_when_parsed_are_refused_unparsed(what):
     kind, data, words = WASTE[what]
     with pytest.raises(ServingError, match=f"A message may have {words} and has more"):
-        wire.check_message(data, kind.DESCRIPTOR, 1000, 4000)
+        messages.check_message(data, kind.DESCRIPTOR, 1000, 4000)
 
 
 def test_the_scan_lets_pass_what_is_right_and_what_the_parser_will_refuse():
@@ -384,6 +384,6 @@ def test_the_scan_lets_pass_what_is_right_and_what_the_parser_will_refuse():
     right = predict_request(ids=tensor, text=["x" * 300] * 400, more=proto(np.zeros(900, bool)))
     right.inputs["ids"].ClearField("tensor_content")
     right.inputs["ids"].int_val.extend(range(3000))
-    wire.check_message(right.SerializeToString(), right.DESCRIPTOR, 500, 4000)
+    messages.check_message(right.SerializeToString(), right.DESCRIPTOR, 500, 4000)
     for wrong in (b"\xff" * 70000, b"\x42\xff\xff\xff\x7f" + b"x" * 70000, b"\x0b" * 70000):
-        wire.check_message(wrong, right.DESCRIPTOR, 500, 4000)
+        messages.check_message(wrong, right.DESCRIPTOR, 500, 4000)

@@ -16,7 +16,7 @@ from bert_tf.serving.server.batching import Batcher, group_of, lengths_of
 from bert_tf.serving.server.options import BatchingLimits, read_parameters
 from bert_tf.serving.server.predict import INTERNAL, Call
 from bert_tf.serving.server.server import serve
-from bert_tf.serving.server.tensors import Endpoint, Signature
+from bert_tf.serving.server.signatures import Endpoint, Signature
 
 TEXT = Endpoint("text:0", tf.string, (None,))
 

@@ -14,7 +14,7 @@ import grpc
 import numpy as np
 import pytest
 
-from bert_tf.serving import AsyncClient, Client, Retry, wire
+from bert_tf.serving import AsyncClient, Client, Retry, messages
 from bert_tf.serving.client import load_test, results
 from bert_tf.serving.client import requests as client_requests
 from bert_tf.serving.client.requests import clean, join_names
@@ -112,9 +112,9 @@ def test_any_bytes_are_an_answer_or_a_value_error():
     ]
     for data in (mutated(answer, rng) for answer in answers_given for _ in range(500)):
         for kind, take in (
-            (wire.PredictResponse, lambda found: results.split_answer(client_requests.read_outputs(found), 1)),
-            (wire.MetadataResponse, client_requests.read_signatures),
-            (wire.StatusResponse, client_requests.read_status),
+            (messages.PredictResponse, lambda found: results.split_answer(client_requests.read_outputs(found), 1)),
+            (messages.MetadataResponse, client_requests.read_signatures),
+            (messages.StatusResponse, client_requests.read_status),
         ):
             with contextlib.suppress(ValueError):
                 take(client_requests.parse_answer(data, kind, 2**27))
@@ -192,8 +192,8 @@ def test_vectors_of_several_lengths(server):
 
 @pytest.mark.parametrize("size", [2**62, 2**63 - 1])
 def test_vectors_that_are_said_to_be_endless(server, size):
-    response = wire.MetadataResponse.FromString(hostile.signatures_of({"text": STRING}, {"embedding": FLOAT}))
-    found = wire.Signatures.FromString(response.metadata[0].value.value)
+    response = messages.MetadataResponse.FromString(hostile.signatures_of({"text": STRING}, {"embedding": FLOAT}))
+    found = messages.Signatures.FromString(response.metadata[0].value.value)
     found.signature_def[0].value.outputs[0].value.tensor_shape.dim[0].size = size
     response.metadata[0].value.value = found.SerializeToString()
     server.answers[METADATA] = response.SerializeToString()
@@ -289,12 +289,12 @@ def test_numbers_are_as_short_as_they_can_be_wherever_they_stand():
 
 
 def test_a_sender_may_leave_out_a_few():
-    tensor = wire.PredictResponse().outputs.add().value
+    tensor = messages.PredictResponse().outputs.add().value
     claim(FLOAT, [1025], float_val=[0.5])(tensor)
-    wire.check_missing([tensor])
-    assert wire.wire_to_array(tensor).tolist() == [0.5] * 1025
+    messages.check_missing([tensor])
+    assert messages.wire_to_array(tensor).tolist() == [0.5] * 1025
     with pytest.raises(ValueError, match="Received one without 2048 of them"):
-        wire.check_missing([tensor, tensor])
+        messages.check_missing([tensor, tensor])
 
 
 # REST, which load tests ask

@@ -67,7 +67,7 @@ def test_health_of_an_unknown_model_or_without_the_option_is_an_error(watched, f
 
 
 class Models:
-    """A catalog whose models come and go."""
+    """A registry whose models come and go."""
 
     def __init__(self, **states):
         self.all = states

@@ -13,7 +13,7 @@ from bert_tf.serving.server import http_server, server
 from bert_tf.serving.server.server import serve
 from bert_tf.utils import report
 from tests.serving import browser
-from tests.serving.page_test import catalog
+from tests.serving.page_test import registry
 
 pytestmark = [
     pytest.mark.slow,
@@ -57,7 +57,7 @@ class Hostile(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         path = urllib.parse.unquote(self.path)
-        if found := server.pages(catalog(**{f"{kind} {HARM[2]}": {1: "AVAILABLE"} for kind in ANSWERS})).get(path):
+        if found := server.pages(registry(**{f"{kind} {HARM[2]}": {1: "AVAILABLE"} for kind in ANSWERS})).get(path):
             reply = found()
             return self._reply(reply.kind, reply.data, reply.headers)
         kind = re.match(r"/v1/models/(\w+)", path)[1]

@@ -19,7 +19,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import version_folders, versions
-from bert_tf.serving.server.catalog import Catalog
+from bert_tf.serving.server.model_registry import ModelRegistry
 from bert_tf.serving.server.options import BatchingLimits
 from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.saved_model import SavedModel
@@ -210,7 +210,7 @@ def test_no_version_at_all(tmp_path):
     served.poll()
     with pytest.raises(ServingError, match=r"Servable not found for request: Latest\(film\)"):
         ask(served)
-    assert Catalog([served]).states("film") == {}
+    assert ModelRegistry([served]).states("film") == {}
 
 
 def _resident_megabytes():
@@ -286,13 +286,14 @@ def test_no_request_is_lost_in_twenty_swaps_and_no_memory(base):
 
 @pytest.fixture
 def two(base, film_path):
-    """A catalog of "bad" with version 3 under `base`, and "good" with version 3 and room for more."""
+    """A registry of "bad" with version 3 under `base`, and "good" with version 3 and room for more."""
     good = base.parent / "good"
     shutil.copytree(film_path / "3", good / "3")
-    catalog = Catalog([ServedModel(name, str(path), loading=QUICK) for name, path in (("bad", base), ("good", good))])
-    catalog.poll()
-    yield catalog
-    catalog.close()
+    models = [ServedModel(name, str(path), loading=QUICK) for name, path in (("bad", base), ("good", good))]
+    registry = ModelRegistry(models)
+    registry.poll()
+    yield registry
+    registry.close()
 
 
 def _link_to_itself(folder):

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from bert_tf.serving.limits import LIMITS, Limits, ServingError, invalid, unimplemented
 from bert_tf.serving.server.predict import check_input, wrong_count
-from bert_tf.serving.server.tensors import count_rows, type_name
+from bert_tf.serving.server.signatures import count_rows, type_name
 
 # === Values ===
 # JSON values to arrays.

@@ -25,9 +25,9 @@ from bert_tf.serving.server.json_requests import json_to_array as json_array
 from bert_tf.serving.server.json_requests import parse_body, predict_inputs
 from bert_tf.serving.server.predict import Call, _inputs, predict, read_input
 from bert_tf.serving.server.saved_model import SavedModel
-from bert_tf.serving.server.tensors import Endpoint, Signature, count_rows, fill_proto, read_signature
+from bert_tf.serving.server.scheduling import Scheduler
+from bert_tf.serving.server.signatures import Endpoint, Signature, count_rows, fill_proto, read_signature
 from bert_tf.serving.server.versions import Version, direct
-from bert_tf.serving.server.workload import Workload
 from tests.serving.models import example
 from tests.serving.server_process import running
 
@@ -70,8 +70,8 @@ def refused(call, *arguments):
 
 def version_of(path):
     model = SavedModel(str(path))
-    workload = Workload()
-    return Version("film", 3, model, direct(model, workload), workload)
+    scheduler = Scheduler()
+    return Version("film", 3, model, direct(model, scheduler), scheduler)
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +186,8 @@ def nested(value, depth):
 JSON = {
     "inputs of 31 axes": ({"inputs": nested("x", 31)}, WANTS + ONES),
     "inputs of 32 axes": (
-        {"inputs": nested("x", 32)}, "JSON Parse error: Lists and objects may nest 32 deep and nest deeper",
+        {"inputs": nested("x", 32)},
+        "JSON Parse error: Lists and objects may nest 32 deep and nest deeper",
     ),
     "another width": (
         {"signature_name": "numbers", "inputs": {"x": [[1, 2]], "scale": [1]}},
@@ -331,7 +332,7 @@ def test_examples_are_held_to_the_input_that_takes_them(film_version):
     class Model:
         signatures = {"wrong": wrong, "number": number}
 
-    version = Version("film", 3, Model(), None, Workload())
+    version = Version("film", 3, Model(), None, Scheduler())
     for name, message in (
         ("wrong", "The input inputs must have the shape [2] and has [1]"),
         ("number", "Expects arg[0] to be float but string is provided"),
