@@ -6,8 +6,6 @@ import gzip
 import json
 import random
 import re
-import subprocess
-import sys
 import time
 
 import grpc
@@ -20,6 +18,7 @@ from bert_tf.serving.client import requests as client_requests
 from bert_tf.serving.client.requests import clean, join_names
 from tests.serving import hostile_answers as hostile
 from tests.serving.hostile_answers import FLOAT, METADATA, PREDICT, STATUS, STRING, claim, outputs_of
+from tests.serving.programs import run_program
 
 ONE = np.ones([1, 1], np.float32)
 
@@ -253,11 +252,6 @@ def test_a_server_s_words_are_one_line_that_no_terminal_obeys(server):
     )
 
 
-def run(program, *arguments):
-    command = [sys.executable, "-m", "bert_tf", program, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
-
-
 @pytest.mark.parametrize(
     "method, answer, message",
     [
@@ -268,14 +262,14 @@ def run(program, *arguments):
 )
 def test_the_program_says_it_in_one_line(method, answer, message):
     with hostile.HostileServer({method: answer}) as server:
-        done = run("ask", f"--server=localhost:{server.port}", "a")
+        done = run_program("ask", f"--server=localhost:{server.port}", "a")
     assert done.returncode == 1 and message in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 def test_lines_have_nothing_that_a_terminal_obeys():
     answer = outputs_of(x=np.array(["\x9b31m\x1b[31m\x7fé"], object))
     with hostile.HostileServer({PREDICT: answer}) as server:
-        done = run("ask", f"--server=localhost:{server.port}", "a")
+        done = run_program("ask", f"--server=localhost:{server.port}", "a")
     assert done.stdout == '{"text": "a", "x": "\\u009b31m\\u001b[31m\\u007fé"}\n'
     assert json.loads(done.stdout)["x"] == "\x9b31m\x1b[31m\x7fé"
 

@@ -27,6 +27,7 @@ from bert_tf.serving.client.results import (
     to_dataclass,
 )
 from bert_tf.serving.server.saved_model import SavedModel
+from tests.serving.programs import run_program
 
 GOOD = {"label": "good", "probabilities": {"bad": 0.25, "good": 0.75}}
 BAD = {"label": "bad", "probabilities": {"bad": 0.75, "good": 0.25}}
@@ -203,8 +204,7 @@ def test_left_out_repetitions_are_filled_in():
 
 
 def run(film, *arguments, text="", program="ask"):
-    command = [sys.executable, "-m", "bert_tf", program, f"--server=localhost:{film.port}", *arguments]
-    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=60)
+    return run_program(program, f"--server=localhost:{film.port}", *arguments, text=text)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from bert_tf.serving.limits import Limits, ServingError
 from bert_tf.serving.server import http_body, predict
 from bert_tf.serving.server.http_body import BodyMemory, HeldBody, HttpError, gunzip
 from bert_tf.serving.server.predict import INTERNAL, Call
-from bert_tf.serving.server.server import serve
 from tests.serving.grpc_test import predict_request
 from tests.serving.http_test import MODEL, post, send, sized
+from tests.serving.models import serve_quickly
 from tests.serving.rest_test import GOOD
 from tests.serving.server_process import wait_for
 
@@ -141,7 +141,7 @@ def test_a_request_whose_caller_left_while_it_waited_for_its_turn_is_not_read(fi
 @pytest.fixture(scope="module")
 def tiny(film_path):
     """A server that holds four bodies of a megabyte."""
-    with serve(str(film_path), "film", poll_seconds=0, limits=TINY) as server:
+    with serve_quickly(film_path, limits=TINY) as server:
         yield server
 
 

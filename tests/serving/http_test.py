@@ -11,7 +11,7 @@ import time
 import pytest
 
 from bert_tf.serving.limits import Limits
-from bert_tf.serving.server.server import serve
+from tests.serving.models import serve_quickly
 from tests.serving.rest_test import GOOD
 
 MODEL = "/v1/models/film"
@@ -21,7 +21,7 @@ LIMITS = Limits(max_message_bytes=2**14, max_body_bytes=2**14, max_batch_size=8)
 @pytest.fixture(scope="module")
 def strict(film_path):
     """A server of small limits, which gives a request one second."""
-    with serve(str(film_path), "film", poll_seconds=0, limits=LIMITS, rest_api_timeout_ms=1000) as server:
+    with serve_quickly(film_path, limits=LIMITS, rest_api_timeout_ms=1000) as server:
         yield server
 
 
@@ -232,7 +232,7 @@ def test_more_requests_than_threads_are_refused(film_path, monkeypatch):
         assert leave.wait(60)
         return run(self, feeds, fetches)
 
-    with serve(str(film_path), "film", poll_seconds=0, rest_api_num_threads=2) as server:
+    with serve_quickly(film_path, rest_api_num_threads=2) as server:
         monkeypatch.setattr(SavedModel, "run", slow)
         waiting = [http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=60) for _ in range(2)]
         for connection in waiting:
@@ -258,7 +258,7 @@ def test_a_request_is_answered_in_its_time(film_path, monkeypatch):
         time.sleep(1)
         return run(self, feeds, fetches)
 
-    with serve(str(film_path), "film", poll_seconds=0, rest_api_timeout_ms=100) as server:
+    with serve_quickly(film_path, rest_api_timeout_ms=100) as server:
         monkeypatch.setattr(SavedModel, "run", slow)
         assert send(server, post("Content-Length: 23"))[0] == 504
 
@@ -266,7 +266,7 @@ def test_a_request_is_answered_in_its_time(film_path, monkeypatch):
 def test_pages_from_elsewhere_may_ask_where_that_is_wanted(film_path, film):
     question = b"OPTIONS /v1/models/film:predict HTTP/1.1\r\nHost: localhost\r\nOrigin: http://y\r\n\r\n"
     assert send(film, question)[0] == 403
-    with serve(str(film_path), "film", poll_seconds=0, rest_api_enable_cors_support=True) as server:
+    with serve_quickly(film_path, rest_api_enable_cors_support=True) as server:
         for data in (question, post("Content-Length: 23")):
             status, headers, _ = send(server, data)
             assert (status, headers["access-control-allow-origin"]) == (200, "*")

@@ -8,9 +8,8 @@ from tensorflow_serving.apis import inference_pb2, prediction_log_pb2, predictio
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server.classify import CLASSIFY, REGRESS, multi_inference
 from bert_tf.serving.server.options import BatchingLimits
-from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import ServedModel
-from tests.serving.models import example
+from tests.serving.models import example, serve_quickly
 
 
 def write(folder):
@@ -96,7 +95,7 @@ def test_each_input_tensor_is_fed_the_same_examples(version):
 def test_a_model_of_saved_model_save_answers_all_its_signatures_in_batches_too(film_path):
     tasks = ("regress", REGRESS, "film"), ("classify", CLASSIFY, "film")
     with (
-        serve(str(film_path), "film", poll_seconds=0, batching=BatchingLimits()) as server,
+        serve_quickly(film_path, batching=BatchingLimits()) as server,
         grpc.insecure_channel(f"localhost:{server.port}") as channel,
     ):
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)

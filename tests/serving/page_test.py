@@ -16,9 +16,9 @@ import urllib.request
 import pytest
 
 from bert_tf.serving.server import server
-from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import State
 from tests.serving import browser
+from tests.serving.models import serve_quickly
 
 SCRIPTS = ("page", "answers", "elements", "explanations")
 PATHS = ("/", "/ui/page.css", *(f"/ui/{name}.js" for name in SCRIPTS))
@@ -73,7 +73,7 @@ def test_nothing_else_is_the_pages():
 @pytest.fixture(scope="module")
 def shown(film_path):
     """A server of the model `Film` that has the page."""
-    with serve(str(film_path), "film", poll_seconds=0, ui=True) as server:
+    with serve_quickly(film_path, ui=True) as server:
         yield f"http://localhost:{server.rest_port}"
 
 
