@@ -28,7 +28,7 @@ from bert_tf.serving.server.predict import Call
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.signatures import check_tensor, proto_to_array
-from tests.serving.grpc_test import Code, check, examples_request, predict_request, proto
+from tests.serving.requests import Code, check, examples_request, predict_request, proto
 
 _PREDICT = "/tensorflow.serving.PredictionService/Predict"
 

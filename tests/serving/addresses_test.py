@@ -10,9 +10,8 @@ import pytest
 
 from bert_tf.serving import AsyncClient, Client, addresses
 from bert_tf.serving.client.load_test import inputs_over_rest
-from tests.serving.http_test import MODEL
 from tests.serving.models import serve_quickly
-from tests.serving.rest_test import GOOD
+from tests.serving.requests import GOOD, MODEL
 from tests.serving.server_process import running
 
 

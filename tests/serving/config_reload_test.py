@@ -19,7 +19,7 @@ from bert_tf.serving.server.model_registry import ModelRegistry, ReloadRules, re
 from bert_tf.serving.server.predict import Call
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import State
-from tests.serving.models import QUICK, export
+from tests.serving.models import QUICK, export, serve_quickly
 
 
 @pytest.fixture(scope="module")
@@ -271,12 +271,12 @@ def _ask(server, asked, timeout=60):
 
 def test_a_server_of_one_model_offers_it_only_by_its_flag(folder, log):
     asked = request(entry("films", folder / "films"), entry("others", folder / "others"))
-    with serve(str(folder / "films"), "films", poll_seconds=0, rest_api_port=None) as server:
+    with serve_quickly(folder / "films", "films", rest_api_port=None) as server:
         code, message = _ask(server, asked)
         assert code == grpc.StatusCode.PERMISSION_DENIED and "`enable_model_config_reload`" in message
     assert any(line.startswith("Refused to reload the config for ipv") for line in log)
     options = {"enable_model_config_reload": True, "model_config_reload_base_paths": (str(folder),)}
-    with serve(str(folder / "films"), "films", poll_seconds=0, rest_api_port=None, **options) as server:
+    with serve_quickly(folder / "films", "films", rest_api_port=None, **options) as server:
         assert _ask(server, asked) == (0, "")
         assert _ask(server, asked, timeout=None) == (0, "")
         assert any(line.startswith("Reload of the config from ipv") and "'others'" in line for line in log)
@@ -287,8 +287,8 @@ def test_a_server_with_a_config_file_offers_it_unless_that_is_turned_off(folder,
     path.write_text(f"model_config_list {{ {entry('films', folder / 'films')} }}")
     asked = request(entry("films", folder / "films"))
     for given, code in ((None, 0), (False, grpc.StatusCode.PERMISSION_DENIED)):
-        options = {"model_config_file": str(path), "enable_model_config_reload": given, "poll_seconds": 0}
-        with serve(rest_api_port=None, **options) as server:
+        options = {"model_config_file": str(path), "enable_model_config_reload": given, "bundle": QUICK.bundle}
+        with serve(rest_api_port=None, poll_seconds=0, **options) as server:
             assert _ask(server, asked)[0] == code
 
 
@@ -296,7 +296,7 @@ def test_a_base_path_of_processes_and_one_with_a_pipe_are_answered_soon_and_pred
     (tmp_path / "pipe" / "1").mkdir(parents=True)
     os.mkfifo(tmp_path / "pipe" / "1" / "saved_model.pb")
     options = {"enable_model_config_reload": True, "model_config_reload_base_paths": ("/",)}
-    with serve(str(folder / "films"), "films", poll_seconds=0, rest_api_port=None, **options) as server:
+    with serve_quickly(folder / "films", "films", rest_api_port=None, **options) as server:
         for path in ("/proc", tmp_path / "pipe"):
             asked = request(entry("films", folder / "films"), entry("strange", path))
             began = time.monotonic()

@@ -13,10 +13,9 @@ from bert_tf.serving.limits import Limits, ServingError
 from bert_tf.serving.server import http_body, predict
 from bert_tf.serving.server.http_body import BodyMemory, HeldBody, HttpError, gunzip
 from bert_tf.serving.server.predict import INTERNAL, Call
-from tests.serving.grpc_test import predict_request
-from tests.serving.http_test import MODEL, post, send, sized
+from tests.serving.http_test import post, send, sized
 from tests.serving.models import serve_quickly
-from tests.serving.rest_test import GOOD
+from tests.serving.requests import GOOD, MODEL, predict_request
 from tests.serving.server_process import wait_for
 
 MIB = 2**20

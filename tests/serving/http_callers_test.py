@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tests.serving.http_test import MODEL, send
+from tests.serving.http_test import send
 from tests.serving.models import serve_quickly
-from tests.serving.rest_test import GOOD
+from tests.serving.requests import GOOD, MODEL
 
 BODY = b'{"instances": ["fine"]}'
 EVIL = "http://evil.example"

@@ -5,16 +5,17 @@ import gzip
 import http.client
 import json
 import re
+import shutil
 import socket
+import subprocess
 import time
 
 import pytest
 
 from bert_tf.serving.limits import Limits
 from tests.serving.models import serve_quickly
-from tests.serving.rest_test import GOOD
+from tests.serving.requests import GOOD, MODEL
 
-MODEL = "/v1/models/film"
 LIMITS = Limits(max_message_bytes=2**14, max_body_bytes=2**14, max_batch_size=8)
 
 
@@ -270,3 +271,33 @@ def test_pages_from_elsewhere_may_ask_where_that_is_wanted(film_path, film):
         for data in (question, post("Content-Length: 23")):
             status, headers, _ = send(server, data)
             assert (status, headers["access-control-allow-origin"]) == (200, "*")
+
+
+def test_a_connection_serves_chunked_and_gzipped_bodies_and_survives_errors(film):
+    body = json.dumps({"instances": ["fine"]}).encode()
+    connection = http.client.HTTPConnection("localhost", film.rest_port, timeout=60)
+    for data, headers, status in (
+        (iter([body[:5], body[5:]]), {}, 200),  # sent in chunks
+        (b"{", {}, 400),
+        (gzip.compress(body), {"Content-Encoding": "gzip"}, 200),
+    ):
+        connection.request("POST", f"{MODEL}:predict", data, headers)
+        response = connection.getresponse()
+        assert response.getheader("Content-Type") == "application/json"
+        answer = json.loads(response.read())
+        assert response.status == status, answer
+    assert answer == {"predictions": [GOOD]}
+    connection.request("POST", f"{MODEL}:predict", b"no gzip", {"Content-Encoding": "gzip"})
+    response = connection.getresponse()
+    assert response.status == 400 and response.getheader("Connection") == "close"
+    connection.close()
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")
+def test_curl(film):
+    url = f"http://localhost:{film.rest_port}{MODEL}:predict"
+    big = json.dumps({"instances": ["fine " * 300000]})  # over 1 MiB, for which curl asks whether to go on
+    for body in ('{"instances": ["fine"]}', big):
+        command = ["curl", "--silent", "--fail", "--data-binary", "@-", url]
+        done = subprocess.run(command, input=body, capture_output=True, text=True, check=True, timeout=60)
+        assert json.loads(done.stdout) == {"predictions": [GOOD]}

@@ -13,7 +13,7 @@ from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server.http_server import answer
 from bert_tf.serving.server.json_requests import fill_examples, json_to_array, parse_body, predict_inputs, quoted
 from bert_tf.serving.server.signatures import Endpoint, Signature
-from tests.serving.rest_test import GOOD, b64
+from tests.serving.requests import GOOD, b64
 
 TYPES = (tf.string, tf.int32, tf.int64, tf.float32, tf.float64, tf.bool, tf.uint8, tf.bfloat16)
 

@@ -328,7 +328,7 @@ def test_a_server_of_several_models_over_both_faces(folders, tmp_path):
     labels = 'model_version_policy { all {} } version_labels { key: "stable" value: 4 }'
     path = tmp_path / "models.config"
     path.write_text(models(entry("films", folders / "films", labels), entry("others", folders / "others")))
-    with serve(model_config_file=str(path), poll_seconds=0) as server:
+    with serve(model_config_file=str(path), poll_seconds=0, bundle=QUICK.bundle) as server:
         url = f"http://localhost:{server.rest_port}/v1/models"
         body = {"instances": ["fine"]}
         _, answer = ask_rest(f"{url}/films/labels/stable:predict", body)
