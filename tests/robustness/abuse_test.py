@@ -105,27 +105,6 @@ def test_numbers_that_a_tensor_does_not_hold_are_few():
         check_tensor(many, "ids")
 
 
-@pytest.mark.parametrize(
-    ("signature", "inputs", "message"),
-    [
-        ("", {"text": text(b"x", shape=[1, 4096])}, "The input text must have the shape [?] and has [1, 4096]"),
-        ("", {"text": text(b"x", shape=[1] * 32)},
-         "The input text must have the shape [?] and has [1, 1, 1, 1, 1, 1, 1, 1, ...]"),
-        ("", {"text": text(b"x", shape=[1] * 33)}, PARSING),  # at which TensorFlow ends the process
-        ("", {"text": text(b"x", shape=[64, 65])}, "A request may have 4096 rows and has 4160; send it in parts"),
-        ("numbers", {"x": proto([[1.0, 2.0]]), "scale": proto([1])},
-         "The input x must have the shape [?, 3] and has [1, 2]"),
-        ("numbers", {"x": proto([[1.0, 2.0, 3.0]]), "scale": proto([[1]])},
-         "The input scale must have the shape [?] and has [1, 1]"),
-        ("numbers", {"x": text(b"x", shape=[1, 3]), "scale": proto([1])},
-         "Expects arg[1] to be float but string is provided"),
-    ],
-    ids=["rows on another axis", "rank 32", "rank 33", "rows on two axes", "another width", "an axis more", "a type"],
-)  # fmt: skip
-def test_the_signature_bounds_what_is_made_of_a_request(stubs, signature, inputs, message):
-    check(stubs[0].Predict, predict_request(signature, **inputs), Code.INVALID_ARGUMENT, message)
-
-
 def test_a_tensor_of_33_axes_is_refused_where_it_meets_the_graph(film_path):
     """Golden and warm-up requests, which come with a model, take no other way."""
     model = SavedModel(str(film_path / "3"))

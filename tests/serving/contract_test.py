@@ -182,7 +182,9 @@ def test_status_and_metadata(stubs, rest):
     assert status == 200 and answer["model_spec"] == {"name": "film", "signature_name": "", "version": "3"}
     signature = answer["metadata"]["signature_def"]["signature_def"]["serving_default"]
     assert signature["inputs"]["text"]["dtype"] == "DT_STRING"
-    assert signature["inputs"]["text"]["tensor_shape"]["dim"] == [{"size": "-1", "name": ""}]
+    shape = {"dim": [{"size": "-1", "name": ""}], "unknown_rank": False}
+    assert signature["inputs"]["text"]["tensor_shape"] == shape
+    assert signature["method_name"] == "tensorflow/serving/predict" and signature["defaults"] == {}
 
 
 def test_sixteen_mebibytes_pass_both_ways(model_server):
@@ -326,6 +328,9 @@ GRPC = {
     "classify another input": ("Classify", examples_request(_CLASSES, "echo", ["x"]), "..."),
     "classify without the feature": ("Classify", _without_feature(_CLASSES, "classify"), "..."),
     "regress without the feature": ("Regress", _without_feature(_VALUES, "regress"), "..."),
+    "inference of nothing": (
+        "MultiInference", inference_pb2.MultiInferenceRequest(), "ModelSpec has no name specified.",
+    ),
     "metadata without spec": ("GetModelMetadata", _METADATA(), "Missing ModelSpec"),
     "metadata of nothing": (
         "GetModelMetadata", _about(_METADATA), "GetModelMetadataRequest must specify at least one metadata_field",

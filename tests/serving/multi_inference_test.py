@@ -139,16 +139,3 @@ def test_wrong_tasks_are_refused_in_tensorflow_serving_s_words(version, case):
     with pytest.raises(ServingError) as caught:
         multi_inference(version, asked)
     assert caught.value.code.name == code and caught.value.message.startswith(message)
-
-
-def test_over_grpc(film):
-    with grpc.insecure_channel(f"localhost:{film.port}") as channel:
-        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        answer = stub.MultiInference(request(("classify", CLASSIFY, "film"), texts=("fine",)))
-        assert answer.results[0].classification_result.classifications[0].classes[1].score == 0.75
-        with pytest.raises(grpc.RpcError) as caught:
-            stub.MultiInference(inference_pb2.MultiInferenceRequest())
-        assert caught.value.details() == "ModelSpec has no name specified."
-        with pytest.raises(grpc.RpcError) as caught:
-            stub.MultiInference(request(("classify", "foo", "film")))
-        assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED

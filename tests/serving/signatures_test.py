@@ -127,6 +127,7 @@ WRONG = {
     "two axes": (text(1, 2, values=[b""]), f"{WANTS}[1, 2]"),
     "rows on the second axis": (text(1, 16384, values=[b""]),
                                 "A request may have 4096 rows and has 16384; send it in parts"),
+    "rows on two axes": (text(64, 65), "A request may have 4096 rows and has 4160; send it in parts"),
     "nothing and much": (text(0, 2**40, values=()), MANY),
     "a size below 0": (text(-1), PARSING),
     "unknown rank": (
@@ -158,6 +159,8 @@ NUMBERS = {
     "32 axes": (tensor(FLOAT, [1] * 32, float_val=[1]), X + ONES),
     "64 axes": (tensor(FLOAT, [1] * 64, float_val=[1]), "tensor parsing error: x"),
     "another width": (tensor(FLOAT, [2, 4], float_val=range(8)), f"{X}[2, 4]"),
+    "an axis more": (tensor(FLOAT, [1, 3, 1], float_val=range(3)), f"{X}[1, 3, 1]"),
+    "text": (text(1, 3), "Expects arg[1] to be float but string is provided"),
     "none of another width": (tensor(FLOAT, [0, 4]), f"{X}[0, 4]"),
     "65,536 of one": (tensor(FLOAT, [65536], float_val=[1]),
                       "A request may have 4096 rows and has 65536; send it in parts"),
