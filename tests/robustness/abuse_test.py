@@ -41,51 +41,6 @@ def text(*values, shape, **fields):
     return tensor
 
 
-def rankless():
-    tensor = text(b"x", shape=[])
-    tensor.tensor_shape.unknown_rank = True
-    return tensor
-
-
-def numbers(dtype, content, *shape):
-    tensor = tensor_pb2.TensorProto(dtype=dtype, tensor_content=content)
-    for size in shape:
-        tensor.tensor_shape.dim.add(size=size)
-    return tensor
-
-
-PARSING = "tensor parsing error: text"
-MOST = "4194304 are allowed; send it in parts"
-TENSORS = {
-    "sixty million of one": (text(b"x", shape=[60000000]), f" has 60000000 elements, of which {MOST}"),
-    "overflow": (text(b"x", shape=[2**62, 4]), f" has {2**64} elements, of which {MOST}"),
-    "overflow to nothing": (text(b"x", shape=[2**32, 2**32]), f" has {2**64} elements, of which {MOST}"),
-    "a negative size": (text(b"x", shape=[-1]), ""),
-    "two of them": (text(b"x", shape=[-1, -1]), ""),
-    "no rank": (rankless(), ""),
-    "255 dimensions": (text(b"x", shape=[1] * 255), ""),
-    "65 dimensions": (text(b"x", shape=[1] * 65), ""),
-    "many of one": (text(b"", shape=[4096, 17]), None),
-    "none of many": (text(shape=[3]), ""),
-    "more than its shape": (text(b"x", b"y", shape=[1]), ""),
-    "strings as content": (text(shape=[1], tensor_content=b"\1x"), ""),
-    "half a number": (numbers(tf.float32.as_datatype_enum, b"123", 1), ""),
-    "content beyond the shape": (numbers(tf.float32.as_datatype_enum, b"12345678", 1), ""),
-    "an unknown type": (numbers(9999, b"1", 1), ""),
-    "no type": (numbers(0, b"1", 1), ""),
-    "a resource": (numbers(tf.resource.as_datatype_enum, b"1", 1), ""),
-}
-
-
-@pytest.mark.parametrize("what", TENSORS)
-def test_tensors_that_lie_are_refused_before_they_are_made(stubs, what):
-    tensor, words = TENSORS[what]
-    words = "A request may have 4096 rows and has 69632; send it in parts" if words is None else PARSING + words
-    began = time.monotonic()
-    check(stubs[0].Predict, predict_request(text=tensor), Code.INVALID_ARGUMENT, words)
-    assert time.monotonic() - began < 5
-
-
 def test_rows_and_texts_are_bounded(stubs):
     few = "A request may have 4096 rows and has 4097; send it in parts"
     check(stubs[0].Predict, predict_request(text=["x"] * 4097), Code.INVALID_ARGUMENT, few)

@@ -119,16 +119,31 @@ def shape_of(*sizes):
 PARSING = "tensor parsing error: text"
 WANTS = "The input text must have the shape [?] and has "
 ONES = "[1, 1, 1, 1, 1, 1, 1, 1, ...]"
-MANY = f"{PARSING} has the shape [0, {2**40}], for {2**40} elements, of which 4194304 are allowed; send it in parts"
+MOST = "of which 4194304 are allowed; send it in parts"
 WRONG = {
     "32 axes of strings": (text(*[1] * 32), WANTS + ONES),
     "33 axes of strings": (text(*[1] * 33), PARSING),
     "65 axes of strings": (text(*[1] * 65), PARSING),
+    "255 axes of strings": (text(*[1] * 255), PARSING),
     "two axes": (text(1, 2, values=[b""]), f"{WANTS}[1, 2]"),
     "rows on the second axis": (text(1, 16384, values=[b""]),
                                 "A request may have 4096 rows and has 16384; send it in parts"),
     "rows on two axes": (text(64, 65), "A request may have 4096 rows and has 4160; send it in parts"),
-    "nothing and much": (text(0, 2**40, values=()), MANY),
+    "many of one": (text(4096, 17, values=[b""]), "A request may have 4096 rows and has 69632; send it in parts"),
+    "nothing and much": (
+        text(0, 2**40, values=()), f"{PARSING} has the shape [0, {2**40}], for {2**40} elements, {MOST}",
+    ),
+    "sixty million of one": (text(60_000_000), f"{PARSING} has 60000000 elements, {MOST}"),
+    "overflow": (text(2**62, 4), f"{PARSING} has {2**64} elements, {MOST}"),
+    "overflow to nothing": (text(2**32, 2**32), f"{PARSING} has {2**64} elements, {MOST}"),
+    "none of many": (text(3, values=()), PARSING),
+    "more than its shape": (text(1, values=[b"x", b"y"]), PARSING),
+    "strings as content": (tensor(STRING, [1], tensor_content=b"\1x"), PARSING),
+    "half a number": (tensor(FLOAT, [1], tensor_content=b"123"), PARSING),
+    "content beyond the shape": (tensor(FLOAT, [1], tensor_content=b"12345678"), PARSING),
+    "an unknown type": (tensor(9999, [1], tensor_content=b"1"), PARSING),
+    "no type": (tensor(0, [1], tensor_content=b"1"), PARSING),
+    "two sizes below 0": (text(-1, -1), PARSING),
     "a size below 0": (text(-1), PARSING),
     "unknown rank": (
         tensor_pb2.TensorProto(dtype=STRING, tensor_shape={"unknown_rank": True}, string_val=[b"x"]),
