@@ -14,9 +14,9 @@ from tensorflow_serving.apis import prediction_log_pb2
 from bert_tf.export.trained import export_trained
 from bert_tf.serving import verification
 from bert_tf.serving.server import versions
+from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import Version, direct
-from bert_tf.serving.server.workload import Workload
 from bert_tf.serving.verification import open_export
 from tests.export.models import LENGTH, TASKS, write_trained
 from tests.scripts import Cases
@@ -74,8 +74,8 @@ def test_every_signature_of_every_task_is_warmed_up_and_golden(export, name):
     assert {"serving_default", "ids"} <= names
     logs = _logs(path, "tf_serving_warmup_requests")
     assert {each: [_signatures(log) for log in logs].count(each) for each in names} == dict.fromkeys(names, 3)
-    workload = Workload()
-    version = Version("default", 1, model, direct(model, workload), workload)
+    scheduler = Scheduler()
+    version = Version("default", 1, model, direct(model, scheduler), scheduler)
     assert versions.replay(version, path) == len(logs)
     verdicts = verification.judge(verification.read_goldens(path), verification.local_answer(model), 1e-4)
     model.close()

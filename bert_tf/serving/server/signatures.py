@@ -1,4 +1,4 @@
-"""TensorProto to numpy and back, as TensorFlow Serving reads and writes it."""
+"""Signatures of a SavedModel and the tensors that fit them: checks, and TensorProto to numpy and back."""
 
 import dataclasses
 import functools
@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2, types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from bert_tf.serving import wire
+from bert_tf.serving import messages
 from bert_tf.serving.limits import LIMITS, Limits, ServingError, invalid
 
 # === Signatures ===
@@ -133,7 +133,7 @@ def _listed(sizes):
 
 _MOST_REPEATS = 2**16  # elements of a tensor that does not hold them all
 _IDS = (types_pb2.DT_INT32, types_pb2.DT_INT64)
-_OF_ANSWERS = Limits(max_tensor_elements=2**31, max_batch_size=2**31, max_text_bytes=2**31, max_input_text_bytes=2**31)
+_OF_ANSWERS = Limits(max_message_bytes=2**35, max_batch_size=2**31)
 _BFLOAT16 = tf.bfloat16.as_numpy_dtype
 
 
@@ -149,7 +149,7 @@ def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIM
         limits: what a request may cost.
     """
     fault = invalid(f"tensor parsing error: {alias}")
-    field = wire.FIELDS.get(proto.dtype)
+    field = messages.FIELDS.get(proto.dtype)
     sizes = [dim.size for dim in proto.tensor_shape.dim[: MAX_AXES + 1]]
     if field is None or proto.tensor_shape.unknown_rank or len(sizes) > MAX_AXES or min(sizes, default=0) < 0:
         raise fault
@@ -158,7 +158,8 @@ def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIM
     extent = elements or math.prod(max(size, 1) for size in sizes)
     if extent > limits.max_tensor_elements:
         what = f"{elements} elements" if elements else f"the shape {sizes}, for {extent} elements"
-        raise invalid(f"{fault.message} has {what}, of which {limits.max_tensor_elements} are allowed")
+        most = limits.max_tensor_elements
+        raise invalid(f"{fault.message} has {what}, of which {most} are allowed; send it in parts")
     limits.check_rows(count_rows(proto.dtype, sizes))
     if proto.tensor_content:
         if field == "string_val" or len(proto.tensor_content) != elements * tf.as_dtype(proto.dtype).size:
@@ -203,7 +204,7 @@ def read_answer(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
     try:
         if proto.dtype != types_pb2.DT_STRING or not proto.tensor_content:
             check_tensor(proto, alias, _OF_ANSWERS)
-        return wire.wire_to_array(proto, bfloat16=_BFLOAT16)
+        return messages.wire_to_array(proto, bfloat16=_BFLOAT16)
     except (ServingError, ValueError) as error:
         raise ValueError(f"Output {alias} must be a tensor whose values fit its shape. Received: {error}.") from error
 
@@ -215,7 +216,7 @@ def proto_to_array(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
         ServingError: its values do not fit its shape; `alias` says which input it was.
     """
     try:
-        return wire.wire_to_array(proto, is_checked=True, bfloat16=_BFLOAT16)
+        return messages.wire_to_array(proto, is_checked=True, bfloat16=_BFLOAT16)
     except ValueError as error:
         raise invalid(f"tensor parsing error: {alias}") from error
 
@@ -226,8 +227,8 @@ def fill_proto(proto: tensor_pb2.TensorProto, array: np.ndarray, dtype: tf.DType
     That is what TensorFlow Serving sends unless it was asked for raw bytes, `as_content`.
     """
     array = np.asarray(array, object if dtype == tf.string else None)
-    if as_content or dtype.as_datatype_enum in wire.FIELDS:
-        wire.write_array(proto, array, dtype.as_datatype_enum, as_content)
+    if as_content or dtype.as_datatype_enum in messages.FIELDS:
+        messages.write_array(proto, array, dtype.as_datatype_enum, as_content)
     else:
         proto.CopyFrom(tf.make_tensor_proto(array, dtype))
 

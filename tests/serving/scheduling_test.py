@@ -13,9 +13,9 @@ import tensorflow as tf
 
 from bert_tf.serving.limits import Limits, ServingError
 from bert_tf.serving.server.predict import INTERNAL, Call, Work
-from bert_tf.serving.server.tensors import Endpoint, Signature
+from bert_tf.serving.server.scheduling import Scheduler, Sequences
+from bert_tf.serving.server.signatures import Endpoint, Signature
 from bert_tf.serving.server.versions import direct
-from bert_tf.serving.server.workload import Sequences, Workload
 
 
 def texts(*sizes):
@@ -186,7 +186,7 @@ class Model:
 def test_parts_are_put_together_again():
     model = Model()
     inputs = texts(*np.random.default_rng(1).permutation(np.arange(2000, 2100)).tolist())
-    answer = direct(model, Workload())(BY_TEXT, inputs, ["y"], INTERNAL)
+    answer = direct(model, Scheduler())(BY_TEXT, inputs, ["y"], INTERNAL)
     assert len(model.asked) > 2 and sum(model.asked) == 100
     np.testing.assert_array_equal(answer["y"][:, 0], [len(text) for text in inputs["text"]])
 
@@ -195,14 +195,14 @@ def test_a_request_that_nobody_waits_for_ends_between_two_parts():
     model = Model()
     gone = Call(is_gone=lambda: len(model.asked) >= 2)
     with pytest.raises(ServingError, match="The caller is gone"):
-        direct(model, Workload())(BY_TEXT, texts(*[2040] * 200), ["y"], gone)
+        direct(model, Scheduler())(BY_TEXT, texts(*[2040] * 200), ["y"], gone)
     assert model.asked == [8, 8]
 
 
 def test_two_requests_in_parts_run_at_a_time():
-    model, workload = Model(), Workload(max_concurrent_runs=8)
-    compute = direct(model, workload)
-    with workload.begun(INTERNAL), workload.begun(INTERNAL):
+    model, scheduler = Model(), Scheduler(max_concurrent_runs=8)
+    compute = direct(model, scheduler)
+    with scheduler.begun(INTERNAL), scheduler.begun(INTERNAL):
         with pytest.raises(ServingError, match="The deadline passed"):
             compute(BY_TEXT, texts(*[2040] * 200), ["y"], soon())
         compute(BY_TEXT, texts(2040), ["y"], INTERNAL)
@@ -211,7 +211,7 @@ def test_two_requests_in_parts_run_at_a_time():
 
 def test_no_more_graphs_run_at_once_than_may():
     model = Model()
-    compute = direct(model, Workload(max_concurrent_runs=2))
+    compute = direct(model, Scheduler(max_concurrent_runs=2))
     threads = [threading.Thread(target=compute, args=(BY_TEXT, texts(4), ["y"], INTERNAL)) for _ in range(12)]
     for thread in threads:
         thread.start()
@@ -221,15 +221,15 @@ def test_no_more_graphs_run_at_once_than_may():
 
 
 def test_of_large_runs_without_parts_one_is_computed_at_a_time():
-    workload = Workload(max_concurrent_runs=3)
+    scheduler = Scheduler(max_concurrent_runs=3)
     large = Sequences().plan(BY_IDS, {"input_ids": np.zeros([257, 128], np.int32)}).weight
-    with workload.turn(INTERNAL, large):
-        with workload.turn(INTERNAL, 1), workload.turn(INTERNAL, large - 128):  # others go by
+    with scheduler.turn(INTERNAL, large):
+        with scheduler.turn(INTERNAL, 1), scheduler.turn(INTERNAL, large - 128):  # others go by
             pass
         passed = pytest.raises(ServingError, match="The deadline passed before the model was asked")
-        with passed, workload.turn(soon(), large):
+        with passed, scheduler.turn(soon(), large):
             pytest.fail("two at once")
-    with workload.turn(INTERNAL, large):
+    with scheduler.turn(INTERNAL, large):
         pass
 
 
@@ -238,21 +238,21 @@ def soon():
 
 
 def test_there_is_always_room_for_a_short_run():
-    workload = Workload(max_concurrent_runs=3)
-    with workload.turn(INTERNAL, 2**12), workload.turn(INTERNAL, 2**12):
-        with pytest.raises(ServingError, match="The deadline passed"), workload.turn(soon(), 2**12):
+    scheduler = Scheduler(max_concurrent_runs=3)
+    with scheduler.turn(INTERNAL, 2**12), scheduler.turn(INTERNAL, 2**12):
+        with pytest.raises(ServingError, match="The deadline passed"), scheduler.turn(soon(), 2**12):
             pytest.fail("the last place is taken")
-        with workload.turn(INTERNAL, 2**9):
+        with scheduler.turn(INTERNAL, 2**9):
             pass
-    with Workload(max_concurrent_runs=1).turn(INTERNAL, 2**12):  # where there is one place, all may have it
+    with Scheduler(max_concurrent_runs=1).turn(INTERNAL, 2**12):  # where there is one place, all may have it
         pass
 
 
 def test_an_explanation_is_a_large_run():
-    model, workload = Model(), Workload()
-    compute = direct(model, workload)
+    model, scheduler = Model(), Scheduler()
+    compute = direct(model, scheduler)
     explains = dataclasses.replace(BY_TEXT, explains=True)
-    with workload.turn(INTERNAL, math.inf):
+    with scheduler.turn(INTERNAL, math.inf):
         compute(BY_TEXT, texts(4), ["y"], INTERNAL)
         with pytest.raises(ServingError, match="The deadline passed"):
             compute(explains, texts(4), ["y"], soon())
@@ -260,63 +260,63 @@ def test_an_explanation_is_a_large_run():
 
 
 def test_all_answers_that_are_being_sent_have_a_bound_in_elements():
-    workload = Workload(max_pending_elements=100_000)
+    scheduler = Scheduler(max_pending_elements=100_000)
     with contextlib.ExitStack() as sent:
-        sent.enter_context(workload.answers.take(90_000))
+        sent.enter_context(scheduler.answers.take(90_000))
         refused = pytest.raises(ServingError, match="answers of 90000 elements, and holds 100000 at a time")
-        with refused as caught, workload.answers.take(20_000):
+        with refused as caught, scheduler.answers.take(20_000):
             pytest.fail("it is too much")
         assert caught.value.http_status == 503
-        sent.enter_context(workload.answers.take(2**14))  # a small one is always sent
-    with workload.answers.take(1_000_000):  # alone it is sent: its own limit is another one
+        sent.enter_context(scheduler.answers.take(2**14))  # a small one is always sent
+    with scheduler.answers.take(1_000_000):  # alone it is sent: its own limit is another one
         pass
 
 
 def test_turns_come_in_order_and_those_who_leave_lose_theirs():
-    workload, order = Workload(max_concurrent_runs=1), []
+    scheduler, order = Scheduler(max_concurrent_runs=1), []
 
     def wait(number, call=INTERNAL):
         try:
-            with workload.turn(call, 1):
+            with scheduler.turn(call, 1):
                 order.append(number)
         except ServingError as error:
             order.append(error.code)
 
-    with workload.turn(INTERNAL, 1):
+    with scheduler.turn(INTERNAL, 1):
         threads = []
         for number in range(4):
             call = Call(is_gone=lambda: True) if number == 1 else INTERNAL
             threads.append(threading.Thread(target=wait, args=(number, call)))
             threads[-1].start()
-            while workload._runs.waiting + len(order) <= number:
+            while scheduler._runs.waiting + len(order) <= number:
                 time.sleep(0.001)
         threads[1].join()  # without its turn
     for thread in threads:
         thread.join()
     assert order == [grpc.StatusCode.CANCELLED, 0, 2, 3]
-    with workload.turn(INTERNAL, 1):  # it is free again
+    with scheduler.turn(INTERNAL, 1):  # it is free again
         pass
 
 
 def test_a_deadline_that_passes_while_waiting_is_told():
-    workload = Workload(max_concurrent_runs=1)
+    scheduler = Scheduler(max_concurrent_runs=1)
     passed = pytest.raises(ServingError, match="The deadline passed before the model was asked")
-    with workload.turn(INTERNAL, 1), passed, workload.turn(soon(), 1):
+    with scheduler.turn(INTERNAL, 1), passed, scheduler.turn(soon(), 1):
         pytest.fail("two at once")
-    with workload.turn(INTERNAL, 1):
+    with scheduler.turn(INTERNAL, 1):
         pass
 
 
 def test_all_requests_together_have_a_bound_in_tokens():
-    workload = Workload(max_pending_tokens=100)
-    with workload.requests.take(60):
-        with workload.requests.take(40):
+    scheduler = Scheduler(max_pending_tokens=100)
+    with scheduler.requests.take(60):
+        with scheduler.requests.take(40):
             pass
         refused = pytest.raises(ServingError, match="requests of 60 tokens to answer, and takes 100 at a time")
-        with refused as caught, workload.requests.take(41):
+        with refused as caught, scheduler.requests.take(41):
             pytest.fail("it is too much")
         assert caught.value.http_status == 503
-    with workload.requests.take(1000):  # alone it is let in: its own limit is another one
+    with scheduler.requests.take(1000):  # alone it is let in: its own limit is another one
         pass
 
 

@@ -6,10 +6,10 @@ import pytest
 from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import predict_pb2
 
-from bert_tf.serving import wire
+from bert_tf.serving import messages
 from bert_tf.serving.client.requests import read_outputs
-from bert_tf.serving.server.tensors import read_answer
-from tests.serving.tensors_test import FLOAT, MIB, STRING, tensor, text
+from bert_tf.serving.server.signatures import read_answer
+from tests.serving.signatures_test import FLOAT, MIB, STRING, tensor, text
 
 ANSWERS = {
     "as many as a message does not hold": tensor(FLOAT, [2**33], float_val=[1]),
@@ -37,7 +37,7 @@ def test_an_answer_is_no_larger_than_its_message(what):
 def test_a_client_makes_nothing_larger_of_an_answer_than_its_message(what):
     response = predict_pb2.PredictResponse()
     response.outputs["x"].CopyFrom(ANSWERS[what])
-    response = wire.PredictResponse.FromString(response.SerializeToString())
+    response = messages.PredictResponse.FromString(response.SerializeToString())
     tracemalloc.start()
     with pytest.raises(ValueError, match="^An answer must "):
         read_outputs(response)
@@ -48,5 +48,5 @@ def test_a_client_makes_nothing_larger_of_an_answer_than_its_message(what):
 
 def test_an_answer_of_strings_may_have_64_axes():
     for proto in (text(*[1] * 64), tensor(STRING, [1] * 64, tensor_content=b"\1x")):
-        found = wire.wire_to_array(proto)
+        found = messages.wire_to_array(proto)
         assert (found.shape, found.ravel().tolist()) == ((1,) * 64, [b"x"])

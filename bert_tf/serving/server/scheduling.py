@@ -11,7 +11,7 @@ import numpy as np
 from bert_tf.serving.limits import invalid, unavailable
 from bert_tf.serving.server.batching import BYTES_PER_TOKEN, SPECIAL_TOKENS, group_of, lengths_of
 from bert_tf.serving.server.predict import Call, Turns
-from bert_tf.serving.server.tensors import Signature
+from bert_tf.serving.server.signatures import Signature
 from bert_tf.utils import resources
 
 # === Sequences ===
@@ -153,7 +153,7 @@ def _check_same(what, found):
         raise invalid(f"The inputs {', '.join(found)} must have one {what}. Received {values}")
 
 
-# === Workload ===
+# === Scheduler ===
 
 
 _SHORT_TOKENS = 2**9  # of a run for which there is always room: a sequence
@@ -196,7 +196,7 @@ class Budget:
                 self.held -= amount
 
 
-class Workload:
+class Scheduler:
     """Turns of a server's requests to be computed, for all of its models together.
 
     Args:

@@ -10,7 +10,7 @@ from typing import Any
 
 import grpc
 
-from bert_tf.serving import wire
+from bert_tf.serving import messages
 from bert_tf.serving.client.channel import GONE, Retry
 from bert_tf.serving.client.requests import (
     DEFAULT,
@@ -368,11 +368,11 @@ class ClientCore:
         return found[name]
 
     def signatures(self) -> Question:
-        request = wire.MetadataRequest(metadata_field=["signature_def"])
+        request = messages.MetadataRequest(metadata_field=["signature_def"])
         return read_signatures((yield from self._call("GetModelMetadata", request)))
 
     def status(self) -> Question:
-        return read_status((yield from self._call("GetModelStatus", wire.StatusRequest())))
+        return read_status((yield from self._call("GetModelStatus", messages.StatusRequest())))
 
     def _call(self, method, request) -> Question:
         self.target.fill(request.model_spec)

@@ -71,14 +71,14 @@ class ReloadRules:
                 )
 
 
-def reload(catalog, request, call: Call):
-    """Answers a ReloadConfigRequest: the catalog has the models of its config, or those it had.
+def reload(registry, request, call: Call):
+    """Answers a ReloadConfigRequest: the registry has the models of its config, or those it had.
 
     Raises:
         ServingError: it is not offered, the config cannot be served, or the caller's deadline passes; nothing has
             changed.
     """
-    rules = catalog.reload_rules
+    rules = registry.reload_rules
     if not rules.offered:
         logging.log_every_n_seconds(logging.WARNING, "Refused to reload the config for %s: not offered.", 10, call.peer)
         raise denied(
@@ -96,7 +96,7 @@ def reload(catalog, request, call: Call):
         raise unavailable(f"The server takes {_MOST} new configs already; try again later")
     try:
         before = {name: metrics.count_of(name) for name in request.metric_names}
-        _apply(catalog, request.config, call)
+        _apply(registry, request.config, call)
     finally:
         rules.turns.release()
     response = model_management_pb2.ReloadConfigResponse()
@@ -106,12 +106,13 @@ def reload(catalog, request, call: Call):
     return response
 
 
-def _apply(catalog, config, call):
+def _apply(registry, config, call):
     try:
         configs = read_configs(config)
-        logging.info("Reload of the config from %s: %s.", call.peer, _changes(catalog.base_paths(), configs)[:_LONGEST])
-        catalog.reload_rules.check(configs)
-        catalog.apply(configs, call=call)
+        changes = _changes(registry.base_paths(), configs)[:_LONGEST]
+        logging.info("Reload of the config from %s: %s.", call.peer, changes)
+        registry.reload_rules.check(configs)
+        registry.apply(configs, call=call)
     except ServingError as error:
         logging.warning("Reload of the config from %s changed nothing: %s", call.peer, error.message[:_LONGEST])
         raise
@@ -128,11 +129,11 @@ def _changes(before, configs):
     return "; ".join(f"{verb} {', '.join(names)}" for verb, names in parts.items() if names) or "it lists no model"
 
 
-# === Catalog ===
+# === Registry ===
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class CatalogState:
+class RegistryState:
     """The served models and labels at one moment; never changed, only exchanged.
 
     Attributes:
@@ -162,7 +163,7 @@ class CatalogState:
         return self.models[spec.name], number
 
 
-class Catalog:
+class ModelRegistry:
     """The served models; `lease` is the one way from a request to a version.
 
     Any number of threads may call its methods, also while others load versions: the one lock is held only while what
@@ -182,7 +183,7 @@ class Catalog:
         allow_labels_for_unavailable: bool = False,
         reload_rules: ReloadRules | None = None,
     ):
-        self._served = CatalogState({model.name: model for model in models}, {})
+        self._served = RegistryState({model.name: model for model in models}, {})
         self._loading = loading
         self._allow = allow_labels_for_unavailable
         self.reload_rules = reload_rules or ReloadRules()
@@ -274,7 +275,7 @@ class Catalog:
             call.check()
             for config in configs:
                 self._check_labels(config, wanted[config.name] or models[config.name].available())
-            self._served = CatalogState(models, {config.name: config.labels for config in configs})
+            self._served = RegistryState(models, {config.name: config.labels for config in configs})
             for config in configs:
                 models[config.name].settle(config.policy, wanted[config.name])
 
@@ -329,7 +330,7 @@ class Catalog:
 # GetModelStatus and GetModelMetadata, and whether all models are ready.
 
 
-def model_status(catalog, request: get_model_status_pb2.GetModelStatusRequest):
+def model_status(registry, request: get_model_status_pb2.GetModelStatusRequest):
     """Returns the GetModelStatusResponse: the state of one version, or of all of them, newest first.
 
     Raises:
@@ -337,7 +338,7 @@ def model_status(catalog, request: get_model_status_pb2.GetModelStatusRequest):
     """
     require_spec(request)
     spec = request.model_spec
-    states = catalog.states(spec.name)
+    states = registry.states(spec.name)
     if spec.HasField("version"):
         if spec.version.value not in states:
             raise not_found(f"Could not find version {spec.version.value} of model {spec.name}")
@@ -354,7 +355,7 @@ def model_status(catalog, request: get_model_status_pb2.GetModelStatusRequest):
     return response
 
 
-def model_metadata(catalog, request: get_model_metadata_pb2.GetModelMetadataRequest):
+def model_metadata(registry, request: get_model_metadata_pb2.GetModelMetadataRequest):
     """Returns the GetModelMetadataResponse with all signatures of a version.
 
     Raises:
@@ -368,7 +369,7 @@ def model_metadata(catalog, request: get_model_metadata_pb2.GetModelMetadataRequ
             raise invalid(f"Metadata field {field} is not supported")
     signatures = get_model_metadata_pb2.SignatureDefMap()
     response = get_model_metadata_pb2.GetModelMetadataResponse()
-    with catalog.lease(request.model_spec) as version:
+    with registry.lease(request.model_spec) as version:
         for name, signature in version.model.signatures.items():
             signatures.signature_def[name].CopyFrom(signature.definition)
         response.model_spec.name = version.name
@@ -388,6 +389,7 @@ def is_ready(models: dict[str, bool]) -> bool:
     return bool(models) and all(models.values())
 
 
-def ready(catalog) -> dict[str, bool]:
+def ready(registry) -> dict[str, bool]:
     """Returns {name of a model: whether a version of it is available}."""
-    return {name: any(state.name == "AVAILABLE" for state in catalog.states(name).values()) for name in catalog.names()}
+    states = {name: registry.states(name).values() for name in registry.names()}
+    return {name: any(state.name == "AVAILABLE" for state in found) for name, found in states.items()}

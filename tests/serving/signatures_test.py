@@ -25,9 +25,9 @@ from bert_tf.serving.server.json_requests import json_to_array as json_array
 from bert_tf.serving.server.json_requests import parse_body, predict_inputs
 from bert_tf.serving.server.predict import Call, _inputs, predict, read_input
 from bert_tf.serving.server.saved_model import SavedModel
-from bert_tf.serving.server.tensors import Endpoint, Signature, count_rows, fill_proto, read_signature
+from bert_tf.serving.server.scheduling import Scheduler
+from bert_tf.serving.server.signatures import Endpoint, Signature, count_rows, fill_proto, read_signature
 from bert_tf.serving.server.versions import Version, direct
-from bert_tf.serving.server.workload import Workload
 from tests.serving.models import example
 from tests.serving.server_process import running
 
@@ -70,8 +70,8 @@ def refused(call, *arguments):
 
 def version_of(path):
     model = SavedModel(str(path))
-    workload = Workload()
-    return Version("film", 3, model, direct(model, workload), workload)
+    scheduler = Scheduler()
+    return Version("film", 3, model, direct(model, scheduler), scheduler)
 
 
 @pytest.fixture(scope="module")
@@ -119,15 +119,31 @@ def shape_of(*sizes):
 PARSING = "tensor parsing error: text"
 WANTS = "The input text must have the shape [?] and has "
 ONES = "[1, 1, 1, 1, 1, 1, 1, 1, ...]"
-MANY = f"{PARSING} has the shape [0, {2**40}], for {2**40} elements, of which 4194304 are allowed"
+MOST = "of which 4194304 are allowed; send it in parts"
 WRONG = {
     "32 axes of strings": (text(*[1] * 32), WANTS + ONES),
     "33 axes of strings": (text(*[1] * 33), PARSING),
     "65 axes of strings": (text(*[1] * 65), PARSING),
+    "255 axes of strings": (text(*[1] * 255), PARSING),
     "two axes": (text(1, 2, values=[b""]), f"{WANTS}[1, 2]"),
     "rows on the second axis": (text(1, 16384, values=[b""]),
                                 "A request may have 4096 rows and has 16384; send it in parts"),
-    "nothing and much": (text(0, 2**40, values=()), MANY),
+    "rows on two axes": (text(64, 65), "A request may have 4096 rows and has 4160; send it in parts"),
+    "many of one": (text(4096, 17, values=[b""]), "A request may have 4096 rows and has 69632; send it in parts"),
+    "nothing and much": (
+        text(0, 2**40, values=()), f"{PARSING} has the shape [0, {2**40}], for {2**40} elements, {MOST}",
+    ),
+    "sixty million of one": (text(60_000_000), f"{PARSING} has 60000000 elements, {MOST}"),
+    "overflow": (text(2**62, 4), f"{PARSING} has {2**64} elements, {MOST}"),
+    "overflow to nothing": (text(2**32, 2**32), f"{PARSING} has {2**64} elements, {MOST}"),
+    "none of many": (text(3, values=()), PARSING),
+    "more than its shape": (text(1, values=[b"x", b"y"]), PARSING),
+    "strings as content": (tensor(STRING, [1], tensor_content=b"\1x"), PARSING),
+    "half a number": (tensor(FLOAT, [1], tensor_content=b"123"), PARSING),
+    "content beyond the shape": (tensor(FLOAT, [1], tensor_content=b"12345678"), PARSING),
+    "an unknown type": (tensor(9999, [1], tensor_content=b"1"), PARSING),
+    "no type": (tensor(0, [1], tensor_content=b"1"), PARSING),
+    "two sizes below 0": (text(-1, -1), PARSING),
     "a size below 0": (text(-1), PARSING),
     "unknown rank": (
         tensor_pb2.TensorProto(dtype=STRING, tensor_shape={"unknown_rank": True}, string_val=[b"x"]),
@@ -158,6 +174,8 @@ NUMBERS = {
     "32 axes": (tensor(FLOAT, [1] * 32, float_val=[1]), X + ONES),
     "64 axes": (tensor(FLOAT, [1] * 64, float_val=[1]), "tensor parsing error: x"),
     "another width": (tensor(FLOAT, [2, 4], float_val=range(8)), f"{X}[2, 4]"),
+    "an axis more": (tensor(FLOAT, [1, 3, 1], float_val=range(3)), f"{X}[1, 3, 1]"),
+    "text": (text(1, 3), "Expects arg[1] to be float but string is provided"),
     "none of another width": (tensor(FLOAT, [0, 4]), f"{X}[0, 4]"),
     "65,536 of one": (tensor(FLOAT, [65536], float_val=[1]),
                       "A request may have 4096 rows and has 65536; send it in parts"),
@@ -184,9 +202,15 @@ def nested(value, depth):
 
 
 JSON = {
-    "inputs of 32 axes": ({"inputs": nested("x", 32)}, WANTS + ONES),
-    "inputs of 33 axes": ({"inputs": nested("x", 33)}, "A tensor may have 32 axes and one has 33"),
-    "inputs of 200 axes": ({"inputs": nested("x", 200)}, "A tensor may have 32 axes and one has 200"),
+    "inputs of 31 axes": ({"inputs": nested("x", 31)}, WANTS + ONES),
+    "inputs of 32 axes": (
+        {"inputs": nested("x", 32)},
+        "JSON Parse error: Lists and objects may nest 32 deep and nest deeper",
+    ),
+    "another width": (
+        {"signature_name": "numbers", "inputs": {"x": [[1, 2]], "scale": [1]}},
+        "The input x must have the shape [?, 3] and has [1, 2]",
+    ),
     "two axes": ({"inputs": [["x", 7]]}, f"{WANTS}[1, 2]"),  # before it is seen that 7 is no string
     "rows on the second axis": (
         {"inputs": [[""] * 5000]},
@@ -201,16 +225,6 @@ JSON = {
         {"instances": [[""]] * 4000},
         f"Failed to process element: 0 of 'instances' list. Error: INVALID_ARGUMENT: {WANTS}[4000, 1]",
     ),
-    "instances of 33 axes": (
-        {"instances": [{"text": nested("x", 33)}]},
-        "Failed to process element: 0 key: text of 'instances' list. Error: INVALID_ARGUMENT: A tensor may have 32 "
-        "axes and one has 33",
-    ),
-    "a later instance": (
-        {"instances": ["x", nested("x", 100)]},
-        "Failed to process element: 1 of 'instances' list. Error: INVALID_ARGUMENT: A tensor may have 32 axes and one "
-        "has 100",
-    ),
     "columns": ({"inputs": ["x"] * 4097}, "A request may have 4096 rows and has 4097; send it in parts"),
 }
 
@@ -218,21 +232,15 @@ JSON = {
 @pytest.mark.parametrize("what", JSON)
 def test_wrong_json_for_an_input_is_refused(film_version, what):
     document, message = JSON[what]
-    limits, signature = Limits(max_nesting=1000), film_version.model.signatures["serving_default"]
-    document = parse_body(json.dumps(document).encode(), limits)
-    assert refused(predict_inputs, document, signature, limits) == (CODE.INVALID_ARGUMENT, message)
+    signature = film_version.model.signatures[document.get("signature_name", "serving_default")]
+    body = json.dumps(document).encode()
+    assert refused(lambda: predict_inputs(parse_body(body), signature)) == (CODE.INVALID_ARGUMENT, message)
 
 
 def test_elements_are_counted_before_they_are_read():
-    message = "A tensor may have 100 elements and one has 105"
-    assert refused(json_array, [["x"] * 15] * 7, tf.string, Limits(max_tensor_elements=100))[1] == message
-
-
-def test_lists_may_nest_no_deeper_than_they_can_be_read():
-    limits = Limits(max_nesting=10**6)
-    body = b'{"inputs": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"
-    with pytest.raises(ServingError, match="^JSON Parse error: Lists and objects nest deeper than can be read here$"):
-        parse_body(body, limits)
+    limits = Limits(max_message_bytes=1600, max_body_bytes=1600)
+    message = "A tensor may have 100 elements and one has 105; send it in parts"
+    assert refused(json_array, [["x"] * 15] * 7, tf.string, limits)[1] == message
 
 
 def test_strings_of_any_rank_have_32_axes_at_most_and_come_back_with_more(anything):
@@ -247,9 +255,6 @@ def test_strings_of_any_rank_have_32_axes_at_most_and_come_back_with_more(anythi
         assert answer.outputs["reshaped"].string_val == [b"a\0", b"b"]
     with pytest.raises(ServingError, match="maximum supported dimension for an ndarray is currently 64"):
         predict(anything, asked(text=text(1), shape=shape_of(*[1] * 65)))
-    signature = anything.model.signatures["serving_default"]
-    document = {"inputs": {"text": nested("x", 33), "shape": [1]}}
-    assert refused(predict_inputs, document, signature)[1] == "A tensor may have 32 axes and one has 33"
 
 
 def test_a_string_without_axes_keeps_its_zeros(anything):
@@ -345,7 +350,7 @@ def test_examples_are_held_to_the_input_that_takes_them(film_version):
     class Model:
         signatures = {"wrong": wrong, "number": number}
 
-    version = Version("film", 3, Model(), None, Workload())
+    version = Version("film", 3, Model(), None, Scheduler())
     for name, message in (
         ("wrong", "The input inputs must have the shape [2] and has [1]"),
         ("number", "Expects arg[0] to be float but string is provided"),
@@ -403,7 +408,7 @@ def test_a_server_outlives_a_message_of_163_bytes(film_path, tmp_path):
     good = asked(text=text(1, values=[b"a fine film"]))
     good.model_spec.name = "film"
     with (
-        running(film_path, tmp_path / "log", "--max_nesting=100") as server,
+        running(film_path, tmp_path / "log") as server,
         grpc.insecure_channel(f"localhost:{server.port}") as channel,
     ):
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from bert_tf.serving.limits import Limits, invalid
+from bert_tf.serving.limits import invalid
 from bert_tf.utils.message_classes import message_classes
 
 # === Messages ===
@@ -74,7 +74,6 @@ Signatures = _CLASSES["Signatures"]
 
 _SMALL = 2**16  # bytes that cannot become much
 _DEEPEST = 50
-_TENSORS = 4  # of the largest size, in one message: what BERT takes at most
 _VARINT, _EIGHT, _SIZED, _FOUR = 0, 1, 2, 5  # wire types
 _WIDTHS = {
     FieldDescriptor.CPPTYPE_DOUBLE: 8,
@@ -88,24 +87,23 @@ _WIDTHS = {
 }  # bytes of a packed number, 0 where that differs from number to number
 
 
-def check_message(data: bytes, message: Descriptor, limits: Limits):
-    """Raises ServingError where `data`, a message of that type, has too many fields or numbers.
+def check_message(data: bytes, message: Descriptor, max_fields: int, max_numbers: int):
+    """Raises ServingError where `data`, a message of that type, has more fields or numbers than that.
 
     What is no such message passes: the parser has words for that.
     """
     if len(data) > _SMALL:
         try:
-            _Scan(data, limits).walk(0, len(data), message, 0)
+            _Scan(data, max_fields, max_numbers).walk(0, len(data), message, 0)
         except IndexError:
             return  # it ends in the middle of something
 
 
 class _Scan:
-    def __init__(self, data, limits):
+    def __init__(self, data, max_fields, max_numbers):
         self._data = data
-        self._limits = limits
-        self._fields = limits.max_message_fields
-        self._numbers = _TENSORS * limits.max_tensor_elements
+        self._fields = self._max_fields = max_fields
+        self._numbers = self._max_numbers = max_numbers
 
     def walk(self, position, end, message, depth):
         """Counts the fields of a message that lies between `position` and `end`, and of all in it."""
@@ -113,7 +111,7 @@ class _Scan:
         while position < end:
             self._fields -= 1
             if self._fields < 0:
-                raise invalid(f"A message may have {self._limits.max_message_fields} fields and has more")
+                raise invalid(f"A message may have {self._max_fields} fields and has more; send it in parts")
             tag, position = self._varint(position)
             kind = tag & 7
             if kind == _SIZED:
@@ -140,8 +138,7 @@ class _Scan:
         else:
             self._numbers -= int((np.frombuffer(self._data, np.uint8, size, position) < 128).sum()) if size else 0
         if self._numbers < 0:
-            most = _TENSORS * self._limits.max_tensor_elements
-            raise invalid(f"A message may have {most} numbers and has more")
+            raise invalid(f"A message may have {self._max_numbers} numbers and has more; send it in parts")
 
     def _varint(self, position):
         """Returns (value, position behind it)."""
