@@ -29,6 +29,7 @@ from bert_tf.tasks.distillation import TeacherOptions, check_teacher, with_teach
 from bert_tf.tasks.options import ACTIONS
 from bert_tf.tasks.registry import TASKS, find_task, save_task
 from bert_tf.training.cluster import by_chief, is_chief
+from bert_tf.training.dry_run import try_training
 from bert_tf.training.fine_tuning import FineTuningConfig, fine_tuning_config, with_tested_rate
 from bert_tf.training.learning_rate import ALL
 from bert_tf.training.loop import RunConfig
@@ -39,7 +40,6 @@ from bert_tf.training.scoring import BatchSettings, Scorer
 from bert_tf.training.tracking import check_tracking, make_history, tracked
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.trainer import prepare_directory as prepare_output
-from bert_tf.training.trial import try_training
 from bert_tf.utils.settings import Settings
 
 # === Calibration ===

@@ -28,10 +28,10 @@ from bert_tf.pretraining.records.phases import Phase, Phases, check_sentences, f
 from bert_tf.pretraining.start_weights import start_weights
 from bert_tf.tasks.distillation import check_temperature
 from bert_tf.training.cluster import by_chief
-from bert_tf.training.guard import GuardConfig, Rollback, order_seed
 from bert_tf.training.history import History
 from bert_tf.training.learning_rate import WordRate
 from bert_tf.training.loop import RunConfig
+from bert_tf.training.loss_spike_guard import GuardConfig, Rollback, order_seed
 from bert_tf.training.memory import StepShape, TeacherShape, available_memory, estimate, warn_if_too_large
 from bert_tf.training.run_record import RunRecord, recorded_settings
 from bert_tf.training.step import check_batch_size

@@ -16,8 +16,8 @@ from absl import logging
 
 from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.training import cluster, step
-from bert_tf.training.guard import FiniteSteps, Rollback
 from bert_tf.training.learning_rate import SCHEDULES, LayerRates, WordRate
+from bert_tf.training.loss_spike_guard import FiniteSteps, Rollback
 from bert_tf.training.optimizers import AdamConfig, make_optimizer
 from bert_tf.training.state import TrainingState, begin, check_model
 from bert_tf.training.step import StepConfig, TrainStep, first_step
@@ -311,7 +311,7 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
         run: the run.
         batches: takes the step at which to begin and returns the batches from there on, dicts of tensors [B, ...].
             With `run.rollback` it also takes how often the run went back: another number must give another order, such
-            as by `guard.order_seed`.
+            as by `loss_spike_guard.order_seed`.
         on_begin: called as on_begin(start, state) once the weights to start from and the first batch are loaded and
             found good: before it, nothing is written. Called again where the run goes back.
         actions: each is called as action(step, results, state) after every step; `trainer.py` has some. One of them,

@@ -9,7 +9,7 @@ from absl import logging
 from bert_tf.models.graph_forms import ROW_PACKING, graph_forms
 from bert_tf.models.layers import seed_scope
 from bert_tf.training import cluster
-from bert_tf.training.guard import Guard, GuardConfig, first_broken
+from bert_tf.training.loss_spike_guard import Guard, GuardConfig, first_broken
 from bert_tf.utils.names import STRATEGIES
 
 # === Distribution ===
@@ -251,7 +251,8 @@ class TrainStep:
     Calling it with a batch (a dict of tensors [B, ...], for all replicas together) returns float32 scalars: `loss`, its
     parts by their names where the task has some, `gradient_norm` before clipping, `skipped` (1 where nothing moved:
     gradients overflowed, or the guard found the step bad), and with a guard `skipped_in_a_row` (its count); and int32
-    scalars: `examples` and `tokens` of the batch, padding not counted, and `broken`, what `guard.first_broken` gives.
+    scalars: `examples` and `tokens` of the batch, padding not counted, and `broken`, what
+    `loss_spike_guard.first_broken` gives.
     """
 
     def __init__(self, task, model, optimizer, config: StepConfig, average=None):

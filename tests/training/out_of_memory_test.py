@@ -14,8 +14,8 @@ import tensorflow as tf
 from bert_tf.checkpoints.tf1 import read_tensors
 from bert_tf.data import dataset
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training.guard import GuardConfig
 from bert_tf.training.loop import RunConfig, fit
+from bert_tf.training.loss_spike_guard import GuardConfig
 from bert_tf.training.step import StepConfig, first_step, micro_batches
 from tests import tiny
 

@@ -211,7 +211,7 @@ def write_glue_report(
         results: the finished runs.
         missing: the others of the grid -> why they are.
         made_with: what all runs have alike, {name: value}.
-        compared: what `comparison.compare_grids` and `compare_seeds` found.
+        compared: what `grid_comparison.compare_grids` and `compare_seeds` found.
 
     Raises:
         OSError: one cannot be written; it is unchanged.

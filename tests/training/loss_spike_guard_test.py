@@ -11,9 +11,9 @@ from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.checkpoints.tf1 import read_tensors
 from bert_tf.data import dataset
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training.guard import Guard, GuardConfig, Rollback, first_broken, order_seed
 from bert_tf.training.learning_rate import WarmupLinearDecay
 from bert_tf.training.loop import RunConfig, fit
+from bert_tf.training.loss_spike_guard import Guard, GuardConfig, Rollback, first_broken, order_seed
 from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import tiny
