@@ -12,8 +12,9 @@ import os
 from absl import logging
 
 from bert_tf.utils.folder_lock import alone_in
+from bert_tf.utils.manifest import read_manifest
 from bert_tf.utils.settings import Flag
-from bert_tf.utils.subprocesses import read_manifest, resumable
+from bert_tf.utils.subprocesses import resumable
 
 # === Glue ===
 # Flags of many runs over GLUE: which tasks, seeds and settings.

@@ -13,15 +13,15 @@ from bert_tf.checkpoints.readers import check_finite, open_checkpoint
 from bert_tf.models.lora import is_adapter
 from bert_tf.training.learning_rate import top_layers
 from bert_tf.training.memory import available_memory, check_weights
+from bert_tf.utils.manifest import check_same
 from bert_tf.utils.progress import Stopwatch
-from bert_tf.utils.settings import list_differences
 
 _SETTINGS = "training/settings"
 _BESIDE_MEAN = "training/unaveraged/"  # before the name of a weight whose mean has the name itself
 _UNREPORTED = "training/unreported"  # JSON: what the steps returned that no line of the history is of yet
 _ENDED = "training/ended"  # is there where the run has ended, and what only more steps would need is gone
 _SLOTS = ("/adam_m", "/adam_v")
-
+_REMEDY = "Name another `output_dir`, or pass `overwrite_output_dir` to start over."
 
 END = {_ENDED: np.int64(1)}
 
@@ -80,9 +80,12 @@ class TrainingState:
         Raises:
             ValueError: the run had other settings, or another model, or a number of it is not finite.
         """
-        then = json.loads(saved[_SETTINGS]) if _SETTINGS in saved else None
-        if then != self.settings:
-            raise ValueError(_changed(path, then, self.settings))
+        if _SETTINGS not in saved:
+            raise ValueError(
+                f"A run continues only from a checkpoint that it wrote itself. Received {path}, which holds no "
+                "settings of a run; name another `output_dir`, or pass `overwrite_output_dir`."
+            )
+        check_same(path, json.loads(saved[_SETTINGS]), self.settings, _REMEDY)
         beside = {_SETTINGS, _UNREPORTED, _ENDED}
         here = {name: variable for name, variable in self.tensors(_ENDED in saved).items() if name not in beside}
         if missing := sorted(here.keys() - saved.keys()):
@@ -104,19 +107,6 @@ class TrainingState:
 def is_of_model(name: str) -> bool:
     """Says whether a run that has ended still needs what its checkpoints have under this name."""
     return not name.endswith(_SLOTS) and not name.startswith(_BESIDE_MEAN)
-
-
-def _changed(path, then, now):
-    if then is None:
-        return (
-            f"A run continues only from a checkpoint that it wrote itself. Received {path}, which holds no settings of "
-            "a run; name another `output_dir`, or pass `overwrite_output_dir`."
-        )
-    return (
-        f"A run continues only with the settings that it began with ({path}). Received "
-        f"{'; '.join(list_differences(then, now))}. Name another `output_dir`, or pass `overwrite_output_dir` to "
-        "begin anew."
-    )
 
 
 def begin(

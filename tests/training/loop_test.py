@@ -134,7 +134,7 @@ def test_other_settings_are_refused_by_name(tmp_path):
     assert str(error.value) == (
         f"A run continues only with the settings that it began with ({tmp_path}/model.ckpt-4). Received "
         "learning_rate: 0.001 then, 0.002 now; train_examples: None then, 'abc' now. "
-        "Name another `output_dir`, or pass `overwrite_output_dir` to begin anew."
+        "Name another `output_dir`, or pass `overwrite_output_dir` to start over."
     )
     assert sorted(os.listdir(tmp_path)) == before
 

@@ -21,9 +21,9 @@ from bert_tf.data.tables import LabeledTexts
 from bert_tf.experiments.label_errors import folds as folding
 from bert_tf.experiments.label_errors.folds import Suspicion, suspect, texts_of
 from bert_tf.utils.files import atomic_open, write_text
+from bert_tf.utils.manifest import check_manifest
 from bert_tf.utils.names import percent
 from bert_tf.utils.report import Page
-from bert_tf.utils.subprocesses import check_manifest
 
 # === Listing ===
 # What is written of likely wrong labels: a table to correct the file by, all held-out probabilities, and a page.
@@ -380,7 +380,7 @@ def start_search(
     texts = ["\n".join(folding.texts_of(examples, i)) for i in range(len(examples))]
     content = "\0".join((*texts, *examples.labels)).encode("utf-8", "surrogatepass")
     made_with = {**identity, "folds": folds, "seed": seed, "examples": hashlib.sha256(content).hexdigest()}
-    check_manifest(folder / _FILE, made_with, ", or start over with `overwrite_output_dir`")
+    check_manifest(folder / _FILE, made_with, "Name another `output_dir`, or start over with `overwrite_output_dir`.")
     _warn_of_rare(labels, given, folds)
     alike = groups(texts)
     return Search(folder, examples, labels, given, alike, folding.assign(given, alike, folds, seed))
