@@ -311,20 +311,30 @@ class Search:
         """k."""
         return int(self.folds.max()) + 1
 
-    def answer_folds(self, answer: Callable[[pathlib.Path], pathlib.Path]) -> np.ndarray:
+    def answer_folds(self, answer: Callable[[pathlib.Path], pathlib.Path | None]) -> np.ndarray:
         """Returns float64 [n, L]: each example's probabilities by a model of the other folds.
 
         Args:
             answer: trains on the TRAIN_FILE of a fold's folder, answers HELD_OUT_FILE, and returns the folder of that
-                run, which is removed once its answers are kept.
+                run, which is removed once its answers are kept; None where it failed: the other folds go on.
 
         Raises:
-            ValueError: a run does not give what it should.
+            ValueError: a run failed, or it does not give what it should.
         """
-        probabilities = np.zeros([len(self.given), len(self.labels)])
+        probabilities, failed = np.zeros([len(self.given), len(self.labels)]), []
         for fold in range(self.count):
             is_held_out = self.folds == fold
-            probabilities[is_held_out] = self._answers(fold, is_held_out, answer)
+            answers = self._answers(fold, is_held_out, answer)
+            if answers is None:
+                failed.append(fold + 1)
+            else:
+                probabilities[is_held_out] = answers
+        if failed:
+            raise ValueError(
+                f"Every fold must be answered. Received {len(failed)} whose training failed: "
+                f"{', '.join(map(str, failed))}. Their logs, below {self.directory / _FOLDS}, say why; the same "
+                "command makes only them again."
+            )
         return probabilities
 
     def _answers(self, fold, is_held_out, answer):
@@ -336,7 +346,8 @@ class Search:
         folding.write_fold(folder, self.examples, is_held_out)
         logging.info("Fold %d of %d: training on %d examples, to answer %d.",
                      *(fold + 1, self.count, (~is_held_out).sum(), is_held_out.sum()))  # fmt: skip
-        run = answer(folder)
+        if (run := answer(folder)) is None:
+            return None
         answers = folding.answers_of(run, self.labels, int(is_held_out.sum()))
         with atomic_open(path, "wb") as file:
             np.save(file, answers)
