@@ -16,7 +16,7 @@ from absl import logging
 
 from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.training import cluster, step
-from bert_tf.training.learning_rate import SCHEDULES, LayerRates, WordRate
+from bert_tf.training.learning_rate import LayerRates, WordRate, run_schedule
 from bert_tf.training.loss_spike_guard import FiniteSteps, Rollback
 from bert_tf.training.optimizers import AdamConfig, make_optimizer
 from bert_tf.training.state import TrainingState, begin, check_model
@@ -360,11 +360,6 @@ def first_state(task, run: RunConfig, checkpoints: CheckpointManager) -> tuple[T
     if average and start == 0:
         average.begin()
     return state, start
-
-
-def run_schedule(run: RunConfig):
-    """Returns how the rate moves over the run."""
-    return SCHEDULES[run.schedule](run.learning_rate, run.num_train_steps, run.num_warmup_steps)
 
 
 def built_optimizer(run: RunConfig, model, schedule):

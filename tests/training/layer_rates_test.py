@@ -11,7 +11,7 @@ import tensorflow as tf
 from bert_tf.checkpoints import tf1
 from bert_tf.data import dataset
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training.learning_rate import WORDS, LayerRates, WordRate
+from bert_tf.training.learning_rate import WORDS, LayerRates, WordRate, word_rate
 from bert_tf.training.loop import RunConfig, fit
 from bert_tf.training.optimizers import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
@@ -275,3 +275,10 @@ def test_a_word_rate_says_what_it_does():
     assert WordRate().is_default and not WordRate().rules()
     assert WordRate(0).describe(10) == "Word embeddings: they stay as they begin."
     assert WordRate(0.5).describe(10) == "Word embeddings: rates times 0.5."
+
+
+def test_random_word_embeddings_must_move():
+    assert word_rate(1.0, is_random=True) is None
+    assert word_rate(0.0, is_random=False) == WordRate(0.0)
+    with pytest.raises(ValueError, match="`embedding_lr_factor=0` must come with `start_embeddings=neighbours` or"):
+        word_rate(0.0, is_random=True)

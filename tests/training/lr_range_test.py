@@ -11,7 +11,8 @@ from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training import fine_tuning, history
 from bert_tf.training.fine_tuning import with_tested_rate
-from bert_tf.training.history import History, RangeTest
+from bert_tf.training.history import History
+from bert_tf.training.learning_rate import RangeTest
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.trainer import Trainer
