@@ -367,7 +367,7 @@ class Pretraining:
         settings, model = self.settings, self._written()
         check_formats(settings, model, built)
         warn_if_too_large(largest_step(self, model.config, built.count_params()), available_memory())
-        prepare_directory(settings.output_dir, anew=settings.overwrite_output_dir, others=(_GENERATOR,))
+        prepare_directory(settings.output_dir, overwrite=settings.overwrite_output_dir, others=(_GENERATOR,))
         save_description(settings.output_dir, model.config, model.tokenizer)
 
     def save_generator(self):

@@ -126,7 +126,7 @@ def with_tested_rate(task, run: RunConfig, batches: Callable) -> tuple[RunConfig
         ValueError: the run that is to go on began with a rate that was given, or as `measure_lr_range`.
     """
     made_for = _digest(run)
-    kept = None if run.anew else _kept(run, made_for)
+    kept = None if run.overwrite else _kept(run, made_for)
     (is_kept,) = cluster.total([cluster.is_chief() and kept is not None])  # the history is the chief's
     if not is_kept:
         kept = {**measure_lr_range(task, run, batches).to_dict(), "made_for": made_for}

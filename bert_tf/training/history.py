@@ -283,7 +283,7 @@ class History:
         self._write("train", step, values)
 
     def evaluated(self, step: int, scores: dict):
-        """Writes the "eval" line of a step, in the place of an earlier one. Raises OSError if it cannot."""
+        """Writes the "eval" line of a step, instead of an earlier one. Raises OSError if it cannot."""
         self._write("eval", step, scores)
 
     def has(self, kind: str, step: int) -> bool:
@@ -336,9 +336,9 @@ class History:
             return
         finite = {name: float(value) if math.isfinite(value) else None for name, value in values.items()}
         line = _line(kind, step, finite)
-        place = self._find(kind, step)
-        if place is not None:
-            self._lines[place] = line
+        index = self._find(kind, step)
+        if index is not None:
+            self._lines[index] = line
             self._write_all()
             return
         self._lines.append(line)
@@ -350,8 +350,8 @@ class History:
             file.writelines(map(_as_text, self._lines))
 
     def _find(self, kind, step):
-        """Returns the place of a line, or None."""
-        found = (place for place, line in enumerate(self._lines) if (line["kind"], line["step"]) == (kind, step))
+        """Returns the index of a line, or None."""
+        found = (index for index, line in enumerate(self._lines) if (line["kind"], line["step"]) == (kind, step))
         return next(found, None)
 
 
@@ -368,7 +368,7 @@ def read_history(path: str | os.PathLike) -> list[dict]:
     return [_parse(text, f"{path}, line {number}") for number, text in enumerate(whole, 1)]
 
 
-def _parse(text, place):
+def _parse(text, where):
     try:
         line = json.loads(text)
         if isinstance(line, dict) and isinstance(line["step"], int) and line["kind"] in ("start", "train", "eval"):
@@ -377,7 +377,7 @@ def _parse(text, place):
     except (ValueError, KeyError) as error:
         problem = error
     raise ValueError(
-        f"{place} must be a JSON object with the kind and the step of a history. Received: {problem}; "
+        f"{where} must be a JSON object with the kind and the step of a history. Received: {problem}; "
         "delete the line, or the file to begin a new history."
     )
 

@@ -221,7 +221,7 @@ class RunConfig:
         save_checkpoints_steps: steps between two checkpoints.
         keep_checkpoints: how many of the last ones stay.
         keep_optimizer: once the run has ended, its result still has what only more steps would need.
-        anew: do not continue the run that lies in output_dir.
+        overwrite: do not continue the run that lies in output_dir.
         optimizer, schedule: names in `OPTIMIZERS` and `SCHEDULES`.
         adam: the optimizer's numbers.
         step: how a step is made.
@@ -245,7 +245,7 @@ class RunConfig:
     save_checkpoints_steps: int = 1000
     keep_checkpoints: int = 5
     keep_optimizer: bool = False
-    anew: bool = False
+    overwrite: bool = False
     optimizer: str = "adamw"
     schedule: str = "linear"
     adam: AdamConfig = AdamConfig()
@@ -347,12 +347,12 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
 
 def first_state(task, run: RunConfig, checkpoints: CheckpointManager) -> tuple[TrainingState, int]:
     """Returns the state that the run begins with, and its step; nothing is written. In the scope of a strategy."""
-    check_model(checkpoints, run.init_checkpoint, task, run.anew, run.reinit_layers)
+    check_model(checkpoints, run.init_checkpoint, task, run.overwrite, run.reinit_layers)
     model = task.build_model()
     optimizer = built_optimizer(run, model, run_schedule(run))
     average = WeightAverage(model.trainable_variables, run.average_weights) if run.average_weights else None
     state = TrainingState(model, optimizer, TrainStep(task, model, optimizer, run.step, average), run.identity())
-    start = begin(state, checkpoints, run.init_checkpoint, task, run.anew, run.reinit_layers)
+    start = begin(state, checkpoints, run.init_checkpoint, task, run.overwrite, run.reinit_layers)
     if run.first_weights and start == 0 and not run.init_checkpoint:
         weights = run.first_weights()
         for variable in (v for v in model.variables if v.path in weights):

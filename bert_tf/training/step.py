@@ -118,7 +118,7 @@ def collect(values):
 def _gathering(strategy):
     """Returns a tf.function of per-replica rows [b, ...] -> all rows [replicas * b, ...] in the order of the replicas.
 
-    A sum, in which each puts zeros in the others' places: TensorFlow does not promise in what order it gathers.
+    A sum, in which each has zeros at the others' indices: TensorFlow does not promise in what order it gathers.
     """
 
     def replica(values):
@@ -242,7 +242,7 @@ class TrainStep:
 
     Args:
         task: gives `loss_normalizers(batch)` and `loss(outputs, batch, normalizers)`, or `loss_weights` and
-            `loss_parts` in its place; see `tasks/base.py`.
+            `loss_parts` instead; see `tasks/base.py`.
         model: a Keras model that takes the batch's features, built in the strategy's scope.
         optimizer: one of `optimizers.OPTIMIZERS`, built in the strategy's scope.
         config: a `StepConfig`.
@@ -335,13 +335,13 @@ class TrainStep:
     def _accumulate(self, batch, denominators, context):
         """Returns the replica's share of the losses, by name, and of the gradients, summed over its micro-batches."""
         parts, step = self.config.accumulation, tf.cast(self.optimizer.iterations.value, tf.int32)
-        place = step * context.num_replicas_in_sync + context.replica_id_in_sync_group
+        replica_step = step * context.num_replicas_in_sync + context.replica_id_in_sync_group
         seed = self.config.seed
         seed = self.guard.dropout_seed(seed) if self.guard else tf.constant(seed, tf.int32)
 
         def micro(part, index):
             return self._micro_step(
-                part, denominators, tf.stack([seed, place * parts + index]), self.loss_scale.read_value()
+                part, denominators, tf.stack([seed, replica_step * parts + index]), self.loss_scale.read_value()
             )
 
         if parts == 1:

@@ -94,7 +94,7 @@ def resumable() -> Iterator[None]:
 # === Child runs ===
 # Programs in processes of their own, each with its log in its folder: what makes many runs below one folder.
 #
-# A process that is told to stop ends its child, which saves a checkpoint first. Where it was killed, the child works
+# A process that is asked to stop ends its child, which saves a checkpoint first. Where it was killed, the child works
 # on, and holds the folder's claim until it ends.
 
 
@@ -156,8 +156,8 @@ def execute_resumable(program: str, flags: Sequence[str], folder: pathlib.Path, 
     return not process.returncode
 
 
-def error_told(folder: pathlib.Path, start: int = 0) -> str | None:
-    """Returns the error of its user's with which a run ended, as its log told it; None: it ended otherwise.
+def logged_error(folder: pathlib.Path, start: int = 0) -> str | None:
+    """Returns the error of its user's with which a run ended, from its log; None: it ended otherwise.
 
     Args:
         folder: the run's.

@@ -153,9 +153,9 @@ def test_a_checkpoint_of_another_program_is_not_continued(tmp_path):
         _fit(_run(tmp_path))
 
 
-def test_begun_anew_an_earlier_run_does_not_count(tmp_path):
+def test_overwritten_an_earlier_run_does_not_count(tmp_path):
     _fit(_run(tmp_path, steps=4))
-    assert sorted(_fit(_run(tmp_path, steps=4, anew=True, learning_rate=2e-3))) == [1, 2, 3, 4]
+    assert sorted(_fit(_run(tmp_path, steps=4, overwrite=True, learning_rate=2e-3))) == [1, 2, 3, 4]
 
 
 @pytest.mark.slow

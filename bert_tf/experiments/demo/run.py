@@ -238,7 +238,7 @@ def train_demo(run: DemoRun) -> bool:
     if state.get("training") != wanted and run.output.exists():
         if not state:
             raise ValueError(f"{run.output} must be a folder of the demo's own. Received one that it did not make.")
-        print(f"Something changed since the last demo: {run.output} is made anew.")
+        print(f"Something changed since the last demo: {run.output} is made again.")
         shutil.rmtree(run.output)
     state = {"plan": {"precision": run.precision, "epochs": run.epochs}, "training": wanted}
     _write_state(run.state, state)

@@ -344,11 +344,11 @@ def _make_strips(group):
     """Returns what draws a line of dots for each setting, the first on top, with a stroke at the mean."""
 
     def draw(axes):
-        places = range(len(group))
-        for place, row in zip(places, group, strict=True):
-            axes.plot([100 * v for v in row.values], [place] * len(row.values), "o", color=FILL, alpha=0.6)
-            axes.plot([100 * row.score.mean], [place], "|", color=ACCENT, markersize=14, markeredgewidth=2)
-        axes.set_yticks(list(places), [str(row.settings) for row in group])
+        heights = range(len(group))
+        for height, row in zip(heights, group, strict=True):
+            axes.plot([100 * v for v in row.values], [height] * len(row.values), "o", color=FILL, alpha=0.6)
+            axes.plot([100 * row.score.mean], [height], "|", color=ACCENT, markersize=14, markeredgewidth=2)
+        axes.set_yticks(list(heights), [str(row.settings) for row in group])
         axes.set_ylim(len(group) - 0.5, -0.5)
         axes.set_xlabel("score on dev")
 

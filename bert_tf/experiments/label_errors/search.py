@@ -72,9 +72,9 @@ class Findings:
         several = [each for each in self._members.values() if len(each) > 1]
         return sorted(several, key=lambda each: (not self.has_several_labels(each), each[0]))
 
-    def has_several_labels(self, places: Sequence[int]) -> bool:
+    def has_several_labels(self, indices: Sequence[int]) -> bool:
         """Says whether these examples differ in their labels."""
-        return len(set(self.given[list(places)].tolist())) > 1
+        return len(set(self.given[list(indices)].tolist())) > 1
 
     def others(self, i: int) -> list[int]:
         """Returns the near-duplicates of an example, without itself."""
@@ -133,8 +133,8 @@ def build_label_errors_page(findings: Findings) -> str:
     for sentence in summarize_findings(findings):
         document.text(sentence)
     document.text(
-        "A model may be wrong where the label is right: look at each before you change it. The tables beside this page "
-        "have all of them."
+        "A model may be wrong where the label is right: look at each before you change it. The tables next to this "
+        "page have all of them."
     )
     suspects = findings.suspects
     rows = [_page_row(findings, i) for i in suspects[:_ON_PAGE]]
@@ -183,9 +183,9 @@ def _error_rows(findings):
 
 
 def _duplicate_rows(findings):
-    for number, places in enumerate(findings.duplicates(), 1):
-        same = "no" if findings.has_several_labels(places) else "yes"
-        for i in places:
+    for number, indices in enumerate(findings.duplicates(), 1):
+        same = "no" if findings.has_several_labels(indices) else "yes"
+        for i in indices:
             label = findings.labels[findings.given[i]]
             yield number, findings.examples.lines[i], label, same, findings.text(i)
 
@@ -203,7 +203,7 @@ _SPACE = re.compile(r"[\W_]+")
 
 
 def groups(texts: Sequence[str], least: float = LEAST) -> np.ndarray:
-    """Returns int [n]: the same number for texts that are nearly the same, the place of the first of them.
+    """Returns int [n]: the same number for texts that are nearly the same, the index of the first of them.
 
     Letter case, punctuation, white space and forms of a character do not count. Where a is near b, and b near c, all
     three are one group.
@@ -217,15 +217,15 @@ def groups(texts: Sequence[str], least: float = LEAST) -> np.ndarray:
     first = {}
     for i, text in enumerate(plain):
         first.setdefault(text, i)
-    places = np.array(list(first.values()), int)  # of each text that is different from those before
-    leader = np.arange(len(places))
+    indices = np.array(list(first.values()), int)  # of each text that is different from those before
+    leader = np.arange(len(indices))
     windows = [_hash_windows(text) for text in first]
     for a, b in _find_candidates(windows):
         a, b = _find(leader, a), _find(leader, b)
         if a != b and _jaccard(windows[a], windows[b]) >= least:
             leader[max(a, b)] = min(a, b)
     number = {text: i for i, text in enumerate(first)}
-    return np.array([places[_find(leader, number[text])] for text in plain], int)
+    return np.array([indices[_find(leader, number[text])] for text in plain], int)
 
 
 def _hash_windows(text):
@@ -361,7 +361,7 @@ class Search:
 
 
 def start_search(
-    directory: str, examples: LabeledTexts, folds: int, seed: int, identity: Mapping[str, Any], anew: bool
+    directory: str, examples: LabeledTexts, folds: int, seed: int, identity: Mapping[str, Any], overwrite: bool
 ) -> Search:
     """Returns the search in a directory, which it makes, or takes up where it was.
 
@@ -384,7 +384,7 @@ def start_search(
         )
     given = np.array(tables.check_labels(examples, labels))
     folder = pathlib.Path(directory)
-    if anew and (folder / _FILE).exists():
+    if overwrite and (folder / _FILE).exists():
         shutil.rmtree(folder / _FOLDS, ignore_errors=True)
         (folder / _FILE).unlink()
     folder.mkdir(parents=True, exist_ok=True)

@@ -27,8 +27,8 @@ def _noisy(n=40):
     return [(text, {"bad": "good", "good": "bad"}[label] if i < 2 else label) for i, (text, label) in enumerate(rows)]
 
 
-def _start(folder, rows, folds=4, anew=False, **identity):
-    return search.start_search(str(folder), _examples(rows), folds, 0, identity, anew)
+def _start(folder, rows, folds=4, overwrite=False, **identity):
+    return search.start_search(str(folder), _examples(rows), folds, 0, identity, overwrite)
 
 
 def _oracle(answered):
@@ -84,7 +84,7 @@ def test_other_examples_or_flags_start_over_or_are_refused(tmp_path):
         _start(tmp_path, rows, rate=2.0)
     with pytest.raises(ValueError, match="Received examples: '"):
         _start(tmp_path, rows[1:], rate=1.0)
-    _start(tmp_path, rows[1:], rate=1.0, anew=True).answer_folds(_oracle(answered))
+    _start(tmp_path, rows[1:], rate=1.0, overwrite=True).answer_folds(_oracle(answered))
     assert len(answered) == 8
 
 
