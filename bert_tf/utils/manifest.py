@@ -15,29 +15,12 @@ _LONG = 600  # characters of a value in a message: a command line fits
 
 
 def read_manifest(path: str | os.PathLike, remedy: str = "name another `output_dir`") -> dict[str, Any]:
-    """Returns the JSON values of a manifest by name, or {} where there is none yet.
-
-    Args:
-        path: the file.
-        remedy: for the message.
-
-    Raises:
-        ValueError: the file is no JSON object.
-    """
+    """Returns a manifest's JSON values by name, {} where there is no file; raises ValueError where it is no object."""
     return read_object(path, "a note of what decides the result", remedy) if os.path.exists(path) else {}
 
 
 def check_manifest(path: str | os.PathLike, now: Mapping[str, Any], remedy: str):
-    """Writes a manifest, or compares one that is there with these values. New names are added to it.
-
-    Args:
-        path: the file.
-        now: JSON values by name.
-        remedy: a sentence for the message.
-
-    Raises:
-        ValueError: the work was begun with other values.
-    """
+    """Writes a manifest, or compares the one that is there as `check_same` does. New names are added to it."""
     then = read_manifest(path)
     check_same(path, then, {name: now.get(name, value) for name, value in then.items()}, remedy)
     if now.keys() - then.keys():
@@ -47,16 +30,12 @@ def check_manifest(path: str | os.PathLike, now: Mapping[str, Any], remedy: str)
 def check_same(
     path: str | os.PathLike, then: Mapping[str, Any], now: Mapping[str, Any], remedy: str, what: str = "settings"
 ):
-    """Checks that work would be continued with what it was begun with.
+    """Raises ValueError where work would be continued with other values than it was begun with; it names each of them.
 
     Args:
         path: where that is written.
         then, now: values by name, JSON values or what becomes such.
-        remedy: a sentence for the message.
-        what: the values are, for the message.
-
-    Raises:
-        ValueError: values differ; the message has each with both values.
+        remedy: a sentence for the message; `what`, what the values are.
     """
     if differences := list_differences(then, json.loads(json.dumps(now))):
         raise ValueError(
