@@ -13,7 +13,7 @@ from absl import logging
 
 from bert_tf.cli.common_flags import CORPUS, MASKING, text_options
 from bert_tf.utils import names
-from bert_tf.utils.names import MASK, SPECIAL_PIECES, number_of
+from bert_tf.utils.names import MASK, SPECIAL_TOKENS, number_of
 from bert_tf.utils.settings import Flag
 from bert_tf.utils.signals import orderly_end
 
@@ -98,7 +98,7 @@ def _job(settings):
     if settings.work_dir and not os.path.isdir(settings.work_dir):
         raise ValueError(f"--work_dir must be a folder. Received {settings.work_dir}, which is none; make it first.")
     folder = os.path.dirname(os.path.abspath(settings.vocab_file))
-    added_tokens = read_added_tokens(folder, vocabulary.tokens, vocabulary.id_of, SPECIAL_PIECES)
+    added_tokens = read_added_tokens(folder, vocabulary.tokens, vocabulary.id_of, SPECIAL_TOKENS)
     do_lower_case, strip_accents = case_of_vocabulary(settings.vocab_file, settings.do_lower_case)
     job = CorpusJob(
         paths,

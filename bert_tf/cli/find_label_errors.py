@@ -7,7 +7,6 @@ was. See docs/find_label_errors.md.
 """
 
 import os
-import sys
 
 from absl import logging
 
@@ -73,7 +72,7 @@ def main(settings):
     _check(settings)
     examples = _examples(settings)
     os.makedirs(settings.output_dir, exist_ok=True)
-    with alone_in(settings.output_dir):  # what begins anew removes what another search may be at
+    with subprocesses.resumable(), alone_in(settings.output_dir):  # another search may be at what this one removes
         found = search.start_search(
             settings.output_dir, examples, settings.folds, settings.seed, _identity(settings),
             settings.overwrite_output_dir,
@@ -138,7 +137,7 @@ def _train(settings, folder, are_pairs):
     """Has run_classifier, in a process of its own, train on a fold's examples and answer those held out.
 
     Returns:
-        the folder of that run, which is taken up again where it was interrupted.
+        the folder of that run, which is taken up again where it was interrupted; None: it failed.
     """
     from bert_tf.experiments.label_errors import folds
     from bert_tf.utils.folder_lock import alone_in
@@ -156,7 +155,4 @@ def _train(settings, folder, are_pairs):
     }
     flags = command_line({name: ",".join(v) if isinstance(v, list) else v for name, v in values.items()})
     with alone_in(folder, wait=True) as claim:
-        if not subprocesses.execute_resumable("run_classifier", flags, run, claim):
-            logging.error("The same command goes on with this fold.")
-            sys.exit(1)
-    return run
+        return run if subprocesses.execute_resumable("run_classifier", flags, run, claim) else None

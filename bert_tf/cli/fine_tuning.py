@@ -29,6 +29,7 @@ from bert_tf.tasks.distillation import TeacherOptions, check_teacher, with_teach
 from bert_tf.tasks.options import ACTIONS
 from bert_tf.tasks.registry import TASKS, find_task, save_task
 from bert_tf.training.cluster import by_chief, is_chief
+from bert_tf.training.dry_run import try_training
 from bert_tf.training.fine_tuning import FineTuningConfig, fine_tuning_config, with_tested_rate
 from bert_tf.training.learning_rate import ALL
 from bert_tf.training.loop import RunConfig
@@ -39,7 +40,6 @@ from bert_tf.training.scoring import BatchSettings, Scorer
 from bert_tf.training.tracking import check_tracking, make_history, tracked
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.trainer import prepare_directory as prepare_output
-from bert_tf.training.trial import try_training
 from bert_tf.utils.settings import Settings
 
 # === Calibration ===
@@ -164,7 +164,10 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
         if settings.get("dry_run"):
             tell_what_it_takes(trainable, config, train, settings, use_xla)
             return
-        config, range_test = with_rate(trainable, config, train, settings, use_xla)
+        range_test = None
+        if config.learning_rate is None:
+            batches = batch_settings(settings, use_xla).training(train, config)
+            config, range_test = with_tested_rate(trainable, config, batches)
         read = {split: {"file": os.fspath(each.path), "rows": len(each)} for split, each in data.examples.items()}
         files = {split: [each["file"]] for split, each in read.items()}
         values, flags = settings.to_dict(), settings.given_values()
@@ -415,13 +418,6 @@ def batch_settings(settings: Settings, use_xla: bool) -> BatchSettings:
             "of them out."
         )
     return BatchSettings(settings.max_seq_length, by_length, use_xla, settings.get("bucket_batches"))
-
-
-def with_rate(task, config: RunConfig, train, settings: Settings, use_xla: bool) -> tuple[RunConfig, dict | None]:
-    """Returns the run with its learning rate, and what the history keeps of the test where one has found it."""
-    if config.learning_rate is not None:
-        return config, None
-    return with_tested_rate(task, config, batch_settings(settings, use_xla).training(train, config))
 
 
 def check_stopping(settings: Settings):

@@ -28,10 +28,10 @@ from bert_tf.pretraining.records.phases import Phase, Phases, check_sentences, f
 from bert_tf.pretraining.start_weights import start_weights
 from bert_tf.tasks.distillation import check_temperature
 from bert_tf.training.cluster import by_chief
-from bert_tf.training.guard import GuardConfig, Rollback, order_seed
 from bert_tf.training.history import History
-from bert_tf.training.learning_rate import WordRate
+from bert_tf.training.learning_rate import word_rate
 from bert_tf.training.loop import RunConfig
+from bert_tf.training.loss_spike_guard import GuardConfig, Rollback, order_seed
 from bert_tf.training.memory import StepShape, TeacherShape, available_memory, estimate, warn_if_too_large
 from bert_tf.training.run_record import RunRecord, recorded_settings
 from bert_tf.training.step import check_batch_size
@@ -217,21 +217,6 @@ def check_start(settings: Settings):
             )
 
 
-def word_rate(settings: Settings) -> WordRate | None:
-    """Returns how fast the word embeddings move; None: as all else.
-
-    Raises:
-        ValueError: they would stay what they are, but are random.
-    """
-    factor = settings.embedding_lr_factor
-    if not factor and not settings.init_checkpoint and settings.start_embeddings == "random":
-        raise ValueError(
-            "`embedding_lr_factor=0` must come with `start_embeddings=neighbours` or with `init_checkpoint`. Received "
-            "neither, so that the word embeddings would stay random."
-        )
-    return None if factor == 1 else WordRate(factor)
-
-
 # === Pretraining ===
 
 
@@ -360,7 +345,9 @@ class Pretraining:
         step = dataclasses.replace(run.step, fixed_shapes=fixed, guard=guard)
         of_weights = {
             "average_weights": settings.average_weights,
-            "layer_rates": word_rate(settings),
+            "layer_rates": word_rate(
+                settings.embedding_lr_factor, not settings.init_checkpoint and settings.start_embeddings == "random"
+            ),
             "first_weights": start_weights(
                 settings.start_embeddings, settings.start_positions, plan.phases[0].records, self.model, settings.seed
             ),
@@ -380,7 +367,7 @@ class Pretraining:
         settings, model = self.settings, self._written()
         check_formats(settings, model, built)
         warn_if_too_large(largest_step(self, model.config, built.count_params()), available_memory())
-        prepare_directory(settings.output_dir, anew=settings.overwrite_output_dir, others=(_GENERATOR,))
+        prepare_directory(settings.output_dir, overwrite=settings.overwrite_output_dir, others=(_GENERATOR,))
         save_description(settings.output_dir, model.config, model.tokenizer)
 
     def save_generator(self):

@@ -12,8 +12,9 @@ import os
 from absl import logging
 
 from bert_tf.utils.folder_lock import alone_in
+from bert_tf.utils.manifest import read_manifest
 from bert_tf.utils.settings import Flag
-from bert_tf.utils.subprocesses import read_manifest, resumable
+from bert_tf.utils.subprocesses import resumable
 
 # === Glue ===
 # Flags of many runs over GLUE: which tasks, seeds and settings.
@@ -111,7 +112,7 @@ def _make_grid(settings, others):
 
 def _plan(settings, others, tables):
     """Returns the runs of the grid, once all that can be checked before the first of them is."""
-    from bert_tf.experiments.glue import comparison
+    from bert_tf.experiments.glue import grid_comparison
     from bert_tf.experiments.glue import runs as glue_runs
 
     glue_runs.check_classifier_flags(others, {name for table in tables.values() for name in table.flags})
@@ -126,7 +127,7 @@ def _plan(settings, others, tables):
     tasks = glue_runs.find_tasks(settings.tasks, settings.glue_dir, tables)
     runs = glue_runs.grid(tasks, glue_runs.axis("seeds", settings.seeds, int), *_axes(settings))
     if settings.compare:
-        comparison.best_runs(settings.compare)  # what is wrong with it is said now, not in the morning
+        grid_comparison.best_runs(settings.compare)  # what is wrong with it is said now, not in the morning
     return runs
 
 
@@ -139,7 +140,7 @@ def _axes(settings):
 
 def _only_report(settings, others):
     """Makes the page of the runs that are there, or compares one run with another."""
-    from bert_tf.experiments.glue import comparison, report
+    from bert_tf.experiments.glue import grid_comparison, report
     from bert_tf.experiments.glue import runs as glue_runs
 
     out = settings.output_dir
@@ -147,7 +148,7 @@ def _only_report(settings, others):
         raise ValueError("Runs are made of --glue_dir or --tables. Received neither; give --glue_dir or --tables.")
     if not os.path.isdir(out):
         raise ValueError(f"--output_dir must hold runs. Received {out!r}, where nothing is; correct it.")
-    if comparison.is_run(out):  # one run: the report.html there is its own
+    if grid_comparison.is_run(out):  # one run: the report.html there is its own
         if not settings.compare:
             raise ValueError("--output_dir must hold many runs, without --glue_dir. Received one; give --compare.")
         _compared(settings)
@@ -163,12 +164,12 @@ def _only_report(settings, others):
 
 def _compared(settings):
     """Returns what --compare asks for, and logs it."""
-    from bert_tf.experiments.glue import comparison
+    from bert_tf.experiments.glue import grid_comparison
 
     if not settings.compare:
         return []
     sides = settings.output_dir, settings.compare
-    compared = [*comparison.compare_grids(*sides), *comparison.compare_seeds(*sides)]
+    compared = [*grid_comparison.compare_grids(*sides), *grid_comparison.compare_seeds(*sides)]
     for each in compared:
         logging.info("%s", each)
     return compared

@@ -15,8 +15,9 @@ from absl import logging
 
 from bert_tf.cli.app import parse_flags
 from bert_tf.utils.folder_lock import alone_in
+from bert_tf.utils.manifest import check_manifest, contents
 from bert_tf.utils.settings import Flag
-from bert_tf.utils.subprocesses import LOG_FILE, check_manifest, check_passed_flags, contents, resumable
+from bert_tf.utils.subprocesses import LOG_FILE, check_passed_flags, resumable
 
 # === Tuning ===
 # Flags of a search over the flags of another program.
@@ -113,7 +114,8 @@ def _search(settings, program, table, others):
     folder = Folder(out, stages, settings.tuning_metric)
     os.makedirs(out, exist_ok=True)
     with alone_in(out, wait=True) as claim:
-        check_manifest(os.path.join(out, _NOTE_FILE), _made_with(settings, program, others))
+        made_with = _made_with(settings, program, others)
+        check_manifest(os.path.join(out, _NOTE_FILE), made_with, "Name another `output_dir`.")
         tuner = Tuner(program, others, epochs, trials, folder, settings.keep_models == "all", claim)
         tuner.run()
         tuner.report()

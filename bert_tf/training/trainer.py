@@ -51,15 +51,15 @@ _OWN = (
 )
 
 
-def prepare_directory(directory: str, anew: bool = False, others: tuple[str, ...] = ()):
-    """Makes the directory, and with `anew` removes what an earlier run left there, the files `others` too.
+def prepare_directory(directory: str, overwrite: bool = False, others: tuple[str, ...] = ()):
+    """Makes the directory, and with `overwrite` removes what an earlier run left there, the files `others` too.
 
     Raises:
         OSError: it cannot be made.
     """
     os.makedirs(directory, exist_ok=True)
     paths = [path for pattern in (*_OWN, *others) for path in glob.glob(os.path.join(glob.escape(directory), pattern))]
-    if anew and paths:
+    if overwrite and paths:
         logging.info("`overwrite_output_dir`: removing %d files of an earlier run from %s", len(paths), directory)
         for path in paths:
             shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 NO_EFFECT = "No effect here"  # begins the help of a flag that is taken because Google's programs have it
-_LONG = 600  # characters of a value in a message: a command line fits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,12 +55,6 @@ def with_default(flags: Iterable[Flag], **defaults) -> tuple[Flag, ...]:
 def command_line(values: Mapping[str, Any]) -> list[str]:
     """Returns the words that give a program these values: {"do_train": True, "seed": 1} -> --do_train --seed=1."""
     return [f"--{name}" if value is True else f"--{name}={value}" for name, value in values.items()]
-
-
-def list_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Returns "seed: 0 then, 1 now" for each value that differs, by name; one that is missing counts as None."""
-    differing = (name for name in sorted({**then, **now}) if then.get(name) != now.get(name))
-    return [f"{name}: {then.get(name)!r:.{_LONG}} then, {now.get(name)!r:.{_LONG}} now" for name in differing]
 
 
 class Settings:

@@ -5,8 +5,8 @@ from absl import flags
 
 from bert_tf.cli import app, common_flags
 from bert_tf.cli.fine_tuning import check_stopping
-from bert_tf.training.fine_tuning import FineTuningConfig, layer_rates
-from bert_tf.training.learning_rate import LayerRates
+from bert_tf.training.fine_tuning import FineTuningConfig
+from bert_tf.training.learning_rate import LayerRates, layer_rates
 from bert_tf.training.loop import RunConfig
 from bert_tf.utils.settings import Settings
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.cli.pretraining import check_start, make_masking, make_objective, word_rate
+from bert_tf.cli.pretraining import check_start, make_masking, make_objective
 from bert_tf.cli.run_pretraining import FLAGS
 from bert_tf.pretraining.objectives.registry import Electra
 from bert_tf.pretraining.objectives.replaced_tokens import ReplacedTokenOptions
@@ -33,8 +33,8 @@ def test_the_flags_of_masks_have_the_defaults_of_masks():
     assert make_masking(_settings(**shares, max_predictions_per_seq=5)) == Masking(max_predictions=5, **shares)
 
 
-def _start(embeddings="neighbours", init_checkpoint=None, positions="random", factor=1.0):
-    given = {"start_embeddings": embeddings, "start_positions": positions, "embedding_lr_factor": factor}
+def _start(embeddings="neighbours", init_checkpoint=None, positions="random"):
+    given = {"start_embeddings": embeddings, "start_positions": positions}
     return _settings(**given, init_checkpoint=init_checkpoint)
 
 
@@ -44,11 +44,3 @@ def test_a_checkpoint_has_its_own_embeddings():
         check_start(_start("random", "somewhere", "sinusoidal"))
     with pytest.raises(ValueError, match="`start_embeddings=neighbours` must come without `init_checkpoint`, whose"):
         check_start(_start(init_checkpoint="somewhere"))
-
-
-def test_random_embeddings_must_move():
-    assert word_rate(_start("random")) is None
-    for settings in (_start(factor=0), _start("random", "somewhere", factor=0)):
-        assert word_rate(settings).embedding_lr_factor == 0
-    with pytest.raises(ValueError, match="`embedding_lr_factor=0` must come with `start_embeddings=neighbours` or"):
-        word_rate(_start("random", factor=0))

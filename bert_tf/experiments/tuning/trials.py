@@ -288,11 +288,11 @@ class Folder:
         """
         sign = -1 if self.higher else 1
 
-        def place(result):
+        def sort_key(result):
             is_none = math.isnan(result.score)
             return is_none, result.one_answer is not None, 0.0 if is_none else sign * result.score
 
-        return sorted(results, key=place)
+        return sorted(results, key=sort_key)
 
     def best(self, results: Iterable[TrialResult]) -> TrialResult | None:
         """Returns the best of those that came furthest; None: there is none whose score is a number."""

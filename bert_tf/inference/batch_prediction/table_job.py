@@ -24,8 +24,9 @@ from bert_tf.data.tables import format_lines
 from bert_tf.inference.batch_prediction.formats import Csv, format_of
 from bert_tf.inference.batch_prediction.table import InputTable, PartWriter, TableRows, join_parts
 from bert_tf.utils import shards
-from bert_tf.utils.files import brief, is_temporary, read_text, write_text
+from bert_tf.utils.files import is_temporary, write_text
 from bert_tf.utils.folder_lock import alone_in
+from bert_tf.utils.manifest import check_same, read_manifest
 from bert_tf.utils.names import number_of, word_for
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.resources import cores
@@ -36,6 +37,10 @@ from bert_tf.utils.workers import Workers
 
 
 _MANIFEST = "manifest.json"
+_REMEDY = (
+    "Give the command that began it again, with the same rows in `input_file`, or `overwrite=true` to throw its "
+    "unfinished work away."
+)
 
 
 class WorkFolder:
@@ -87,15 +92,12 @@ class WorkFolder:
                     f"{self.path} must be free for the parts of this job. Received a folder that holds "
                     f"{min(strangers)} and no {_MANIFEST}; name another `output_file`."
                 )
-        elif difference := _difference(before := json.loads(read_text(path)), self._manifest):
+        else:
+            before = read_manifest(path, "name another `output_file`")
             if self._parts() and not self._overwrite:
-                same_rows = before.get("input_file") == self._manifest.get("input_file")
-                remedy = "give that command again" if same_rows else "bring the rows of `input_file` back"
-                raise ValueError(
-                    f"`output_file` must have no unfinished work of another command beside it. Received {self.path}, "
-                    f"made with {difference}; {remedy}, or give `overwrite=true` to throw its work away."
-                )
-            self._clear()
+                check_same(path, before, self._manifest, _REMEDY)
+            elif before != self._manifest:
+                self._clear()
         for name in os.listdir(self.path):
             if is_temporary(name) or name.startswith("shard-"):  # half-made when the last run was killed
                 os.remove(os.path.join(self.path, name))
@@ -113,17 +115,6 @@ class WorkFolder:
         names = sorted(os.listdir(self.path), key=lambda name: name == _MANIFEST)
         for name in names:
             os.remove(os.path.join(self.path, name))
-
-
-def _difference(there, ours, name=""):
-    """Returns the first thing in which two manifests differ, in words; None where they are the same."""
-    if there == ours:
-        return None
-    if isinstance(there, dict) and isinstance(ours, dict):
-        for key in sorted({*there, *ours}):
-            if there.get(key) != ours.get(key):
-                return _difference(there.get(key), ours.get(key), f"{name} {key}")
-    return f"{name.strip()} {brief(there)}, which is now {brief(ours)}"
 
 
 # === Table job ===

@@ -34,7 +34,7 @@ from bert_tf.pretraining.corpus.unit import make_records, number_of_units
 from bert_tf.pretraining.records.groups import MaskingVocabulary
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.utils.documents import read_blocks, read_documents
-from bert_tf.utils.files import temporary_beside, write_text
+from bert_tf.utils.files import temporary_path, write_text
 from bert_tf.utils.names import number_of
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.workers import Workers
@@ -90,7 +90,7 @@ def scratch_folder(place: str, name: str):
 
     If the process is killed, the next one that makes such a folder in `place` removes what was left.
     """
-    with temporary_beside(os.path.join(place, name)) as directory:
+    with temporary_path(os.path.join(place, name)) as directory:
         os.mkdir(directory, 0o700)  # others can neither read the text nor put files there
         yield directory
 
@@ -322,12 +322,12 @@ def _publish(paths, parts, describe):
     try:
         with contextlib.ExitStack() as stack:
             for path, its_parts in zip(paths, parts, strict=True):
-                aside[path] = stack.enter_context(temporary_beside(path))
+                aside[path] = stack.enter_context(temporary_path(path))
                 _concatenate(aside[path], its_parts)
             for path, text in describe({path: os.path.getsize(aside[path]) for path in paths}).items():
                 folders.append(os.path.dirname(os.path.abspath(path)))
                 os.makedirs(folders[-1], exist_ok=True)
-                aside[path] = stack.enter_context(temporary_beside(path))
+                aside[path] = stack.enter_context(temporary_path(path))
                 write_text(aside[path], text)
             for path, its_aside in aside.items():
                 os.replace(its_aside, os.path.realpath(path))

@@ -18,9 +18,8 @@ from bert_tf.pretraining.quick.plan import SizeRecipe, TrainingPlan, measure_thr
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.utils.files import check_free, write_text
 from bert_tf.utils.folder_lock import alone_in
-from bert_tf.utils.json_files import read_object
+from bert_tf.utils.manifest import check_same, read_manifest
 from bert_tf.utils.resources import best_precision
-from bert_tf.utils.settings import list_differences
 from bert_tf.utils.subprocesses import execute_command
 
 # === Journal ===
@@ -60,13 +59,10 @@ class Journal:
         if not path.exists():
             check_free(folder)
             return cls(path, dict(run), {})
-        values = read_object(path, "the record of pretrain_small", "name another `output_dir`, or remove it all")
+        values = read_manifest(path, "name another `output_dir`, or remove it all")
         then = values.get("run", {})
-        if changed := list_differences(then, {**run, **{name: then.get(name) for name in open_}}):
-            raise ValueError(
-                f"`output_dir` must hold a run of the same settings, or none. Received {folder}, with "
-                f"{'; '.join(changed)}; name another, or remove it."
-            )
+        now = {**run, **{name: then.get(name) for name in open_}}
+        check_same(path, then, now, "Name another `output_dir`, or remove it all.")
         return cls(path, then, values.get("steps", {}))
 
     @property

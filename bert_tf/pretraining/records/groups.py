@@ -7,7 +7,7 @@ import numpy as np
 
 from bert_tf.data import features
 from bert_tf.pretraining.records.phrases import Phrases
-from bert_tf.utils.names import CLS, MASK, PAD, SEP, SPECIAL_PIECES
+from bert_tf.utils.names import CLS, MASK, PAD, SEP, SPECIAL_TOKENS
 
 # === Vocabulary ===
 # The ids of a vocabulary that examples and masks depend on, as plain arrays.
@@ -73,7 +73,7 @@ class MaskingVocabulary:
             ids[SEP],
             ids[PAD],
             ids.get(MASK),
-            np.isin(names, SPECIAL_PIECES),
+            np.isin(names, SPECIAL_TOKENS),
             np.array([name.startswith("##") for name in names]),
             names,
         )

@@ -13,7 +13,7 @@ from bert_tf.tokenization.added_tokens import names_with_added, read_added_token
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
 from bert_tf.utils.files import brief, files_below
 from bert_tf.utils.json_files import read_object
-from bert_tf.utils.names import SPECIAL_PIECES
+from bert_tf.utils.names import SPECIAL_TOKENS
 from bert_tf.utils.shards import set_name
 
 _LARGEST = 10_000  # bytes
@@ -165,7 +165,7 @@ def find_vocabulary(path: str, origin: RecordMetadata) -> str | None:
     there = glob.glob(os.path.join(glob.escape(os.path.dirname(path)), f"*{VOCABULARY}", VOCAB_FILE))
     for candidate in sorted(there, key=lambda candidate: (candidate != own, candidate)):
         vocabulary = Vocabulary.read(candidate)
-        parts = os.path.dirname(candidate), vocabulary.tokens, vocabulary.id_of, SPECIAL_PIECES
+        parts = os.path.dirname(candidate), vocabulary.tokens, vocabulary.id_of, SPECIAL_TOKENS
         if vocabulary_fingerprint(names_with_added(vocabulary.tokens, read_added_tokens(*parts))) == origin.vocabulary:
             return candidate
     return None

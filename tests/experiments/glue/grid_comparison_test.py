@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bert_tf.evaluation.results import write_results
-from bert_tf.experiments.glue import comparison as glue_compare
+from bert_tf.experiments.glue import grid_comparison
 from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
 from bert_tf.experiments.glue.runs import GlueRun
@@ -27,7 +27,7 @@ def test_best_against_best(grid, tmp_path):
     other = tmp_path / "other"
     there = finish(other, GlueRun("cola", OTHER, 1), matthews=0.5, answers=_WORSE)
     for place in (other, there):
-        (found,) = glue_compare.compare_grids(grid, place)
+        (found,) = grid_comparison.compare_grids(grid, place)
         assert (found.what, found.metric, found.there) == ("cola", "eval_matthews", there)
         assert found.comparison.a == pytest.approx(1) and 0 < found.comparison.difference < 1
     assert str(found).startswith("cola, matthews: 100.00 here, ")
@@ -47,7 +47,7 @@ def test_two_runs_that_run_glue_did_not_make(tmp_path):
             rows = [(f"{i / 2}", f"{i / 2 + shift * (i % 3):.3f}") for i in range(12)]
             write_answers(folder / f"eval_predictions{suffix}.tsv", rows)
         folders.append(folder)
-    found = glue_compare.compare_grids(*folders)
+    found = grid_comparison.compare_grids(*folders)
     assert [c.metric for c in found] == ["eval_pearson", "eval_pearson_b", "eval_spearman"]
     assert all(c.comparison.a == pytest.approx(1) and c.comparison.difference > 0 for c in found)
     done = program(f"--output_dir={folders[0]}", f"--compare={folders[1]}")
@@ -66,7 +66,7 @@ def test_other_examples_are_not_compared(tmp_path, rows, message):
     one = finish(tmp_path / "a", GlueRun("cola", ONE, 1), matthews=1.0, answers=_RIGHT)
     other = finish(tmp_path / "b", GlueRun("cola", ONE, 1), matthews=1.0, answers=rows)
     with pytest.raises(ValueError, match=message):
-        glue_compare.compare_grids(one, other)
+        grid_comparison.compare_grids(one, other)
 
 
 def test_a_file_may_have_more_columns_and_another_order(tmp_path):
@@ -74,14 +74,14 @@ def test_a_file_may_have_more_columns_and_another_order(tmp_path):
     other = finish(tmp_path / "b", GlueRun("cola", ONE, 1), matthews=1.0, answers=_RIGHT)
     rows = [(str(i), *row, "0.9", "a text") for i, row in enumerate(_RIGHT)]
     tiny.write_tsv(other / "eval_predictions.tsv", rows[::-1], "id\tlabel\tprediction\tprobability\ttext")
-    (compared,) = glue_compare.compare_grids(one, other)
+    (compared,) = grid_comparison.compare_grids(one, other)
     assert compared.comparison.difference == 0 and compared.comparison.b == 1
 
 
 def test_grids_without_a_task_in_common_are_refused(tmp_path, grid):
     other = finish(tmp_path / "b", GlueRun("rte", ONE, 1), accuracy=1.0, answers=_RIGHT)
     with pytest.raises(ValueError, match="a task that is here too. Received .*, which has rte, and .* cola, mrpc"):
-        glue_compare.compare_grids(grid, other)
+        grid_comparison.compare_grids(grid, other)
 
 
 def test_runs_of_several_labels_are_compared_as_decisions(tmp_path):
@@ -92,6 +92,6 @@ def test_runs_of_several_labels_are_compared_as_decisions(tmp_path):
         write_answers(folder / "eval_predictions.tsv", [("music,sport", given), ("", "sport"), ("sport", "sport")])
         (folder / "labels.txt").write_text("music\nsport\n")
         (folder / "task.json").write_text('{"task": "classification", "problem": "multi_label"}', encoding="utf-8")
-    found = {each.metric: each.comparison for each in glue_compare.compare_grids(tmp_path / "one", tmp_path / "two")}
+    found = {each.metric: each.comparison for each in grid_comparison.compare_grids(tmp_path / "one", tmp_path / "two")}
     assert (found["eval_accuracy"].a, found["eval_accuracy"].b) == pytest.approx((5 / 6, 4 / 6))
     assert (found["eval_f1"].a, found["eval_f1"].b) == pytest.approx((6 / 7, 2 / 3))

@@ -8,17 +8,15 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.store import CheckpointManager
-from bert_tf.checkpoints.tf1 import read_tensors
 from bert_tf.data import dataset
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training.guard import Guard, GuardConfig, Rollback, first_broken, order_seed
 from bert_tf.training.learning_rate import WarmupLinearDecay
 from bert_tf.training.loop import RunConfig, fit
+from bert_tf.training.loss_spike_guard import Guard, GuardConfig, Rollback, first_broken, order_seed
 from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import tiny
-
-EXAMPLES = tiny.tokenized(40)
+from tests.training.runs import EXAMPLES, Killed, assert_equal, batches, saved
 
 TEXTS = ("training/settings", "training/unreported")
 
@@ -53,12 +51,6 @@ def _all(step):
     return {name: v.numpy() for name, v in (moved | {"scale": step.loss_scale}).items()}
 
 
-def _assert_equal(one, other):
-    assert one.keys() == other.keys()
-    for name, value in one.items():
-        np.testing.assert_array_equal(value, other[name], err_msg=name)
-
-
 @pytest.mark.parametrize(
     "optimizer", [pytest.param(name, marks=pytest.mark.slow if name == "lamb" else ()) for name in OPTIMIZERS]
 )
@@ -70,7 +62,7 @@ def test_a_bad_batch_moves_nothing_and_is_counted(optimizer):
     for count, times in enumerate((np.nan, np.inf, 50, 1e30), 1):
         results = step(_batch(times))
         assert float(results["skipped"]) == 1 and float(results["skipped_in_a_row"]) == count
-    _assert_equal(_all(step), before)
+    assert_equal(_all(step), before)
     assert float(step.guard.mean_loss) == mean and int(step.guard.steps_seen) == 3
     results = step(_batch(1))
     assert float(results["skipped"]) == float(results["skipped_in_a_row"]) == 0
@@ -84,7 +76,7 @@ def test_a_guard_that_finds_nothing_changes_nothing_to_the_bit(accumulation):
         step = _make(StepConfig(guard=guard, accumulation=accumulation))
         losses = [float(step(_batch(1 + i % 2))["loss"]) for i in range(6)]
         ends.append(_all(step) | {"losses": losses})
-    _assert_equal(*ends)
+    assert_equal(*ends)
 
 
 def test_without_a_guard_every_step_is_made():
@@ -133,13 +125,12 @@ def _fit_until_bad(run, bad, task=SCALED):
     keras.utils.set_random_seed(0)
     seen = []
 
-    def batches(start):
-        order = dataset.training_order(EXAMPLES.lengths, 8, run.num_train_steps, 3)
-        for step, batch in enumerate(dataset.build_batches(EXAMPLES, order[start:], 16, by_length=False), start + 1):
+    def scaled(start):
+        for step, batch in enumerate(batches(run)(start), start + 1):
             yield batch | {"times": tf.fill([8], np.nan if step in bad else 1.0)}
 
     with pytest.raises(ValueError) as error:
-        fit(task, run, batches, [lambda step, results, state: seen.append(step)])
+        fit(task, run, scaled, [lambda step, results, state: seen.append(step)])
     return seen, str(error.value)
 
 
@@ -149,10 +140,8 @@ def test_without_rollback_the_first_bad_step_ends_the_run_and_no_checkpoint_has_
     seen, message = _fit_until_bad(run, {6})  # a single one: later losses are NaN for what it left in the weights
     assert seen == [1, 2, 3, 4, 5, 6, 7]
     assert "a loss of nan in step 6 of 200, with a learning rate of 0.000975 and precision float32; lower " in message
-    store = CheckpointManager(os.fspath(tmp_path))
-    assert store.steps() == [4]
-    saved = read_tensors(store.prefix(4))
-    assert all(np.isfinite(value).all() for name, value in saved.items() if name not in TEXTS)
+    assert CheckpointManager(os.fspath(tmp_path)).steps() == [4]
+    assert all(np.isfinite(value).all() for name, value in saved(tmp_path, 4).items() if name not in TEXTS)
 
 
 def test_a_checkpoint_out_of_turn_looks_first(tmp_path):
@@ -175,7 +164,7 @@ def test_in_float16_an_overflow_goes_on_and_a_loss_that_is_none_ends_the_run(tmp
         keras.config.set_dtype_policy("float32")
     assert seen == [1, 2, 3, 4, 5, 6, 7] and "a loss of nan in step 6 of 200" in message
     assert "precision mixed_float16; pass `precision=mixed_bfloat16` or `precision=float32`" in message
-    assert float(read_tensors(os.fspath(tmp_path / "model.ckpt-4"))["training/loss_scale"]) == 2.0**11
+    assert float(saved(tmp_path, 4)["training/loss_scale"]) == 2.0**11
 
 
 class Overflowing(Scaled):
@@ -211,7 +200,7 @@ def test_a_finite_loss_whose_gradients_are_not_finite_is_bad():
     step = _make(StepConfig(guard=GuardConfig()))  # in its warm-up no loss leaps
     before, results = _all(step), step(_batch(1e30))
     assert np.isfinite(float(results["loss"])) and float(results["skipped"]) == 1
-    _assert_equal(_all(step), before)
+    assert_equal(_all(step), before)
 
 
 def test_leaps_can_be_turned_off():
@@ -244,10 +233,6 @@ def test_settings_that_cannot_be_are_refused(make, values):
         make(**values)
 
 
-class Killed(Exception):
-    """Stands for SIGKILL."""
-
-
 def _run(folder, at_most=2):
     step = StepConfig(seed=3, guard=GuardConfig(warmup=3))
     return RunConfig(os.fspath(folder), 8, 16, 2, 1e-3, save_checkpoints_steps=4, keep_checkpoints=1, step=step,
@@ -264,7 +249,7 @@ def _fit(run, bad, kill_at=None):
     made, begun = [], []
     task = Scaled(tiny.config(dropout=0.2), 2)
 
-    def batches(start, rollbacks):
+    def scaled(start, rollbacks):
         begun.append((start, rollbacks))
         order = dataset.training_order(EXAMPLES.lengths, 8, run.num_train_steps, order_seed(3, rollbacks))
         rows = dataset.build_batches(EXAMPLES, order[start:], 16, by_length=False)
@@ -277,14 +262,14 @@ def _fit(run, bad, kill_at=None):
             raise Killed
 
     try:
-        fit(task, run, batches, [watch])
+        fit(task, run, scaled, [watch])
     except Killed:
         assert kill_at
     return made, begun
 
 
 def _end(folder):
-    return read_tensors(os.path.join(folder, "model.ckpt-16"))
+    return saved(folder, 16)
 
 
 def test_a_run_goes_back_and_ends_well(tmp_path, caplog):
@@ -335,7 +320,7 @@ def test_killed_anywhere_the_end_is_the_same_to_the_bit(tmp_path, whole, kill_at
     made, _ = _fit(_run(tmp_path), TWICE, kill_at)
     assert len(made) == kill_at
     _fit(_run(tmp_path), TWICE)
-    _assert_equal(whole, _end(tmp_path))
+    assert_equal(whole, _end(tmp_path))
 
 
 @pytest.mark.slow
@@ -354,7 +339,7 @@ def test_killed_while_going_back_the_end_is_the_same_to_the_bit(tmp_path, whole,
         _fit(_run(tmp_path), TWICE, kill_at="a rollback")
     assert kills == [4]
     _fit(_run(tmp_path), TWICE)
-    _assert_equal(whole, _end(tmp_path))
+    assert_equal(whole, _end(tmp_path))
 
 
 def test_the_order_of_a_run_that_never_went_back_is_the_seed_s_own():

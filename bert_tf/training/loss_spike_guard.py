@@ -20,7 +20,7 @@ def first_broken(loss, squares, norm, can_mend):
     """Returns int32 []: what of a step's numbers is not finite.
 
     -1: all are, or a smaller loss scale may yet mend it. -2: the loss is not, or only the norm of all gradients
-    together. Else the place of the first variable whose gradient is not, though the loss is.
+    together. Else the index of the first variable whose gradient is not, though the loss is.
 
     Args:
         loss: float32 [], of all replicas.
@@ -29,9 +29,9 @@ def first_broken(loss, squares, norm, can_mend):
         can_mend: bool [], whether gradients that are not finite may be so because the loss scale is large.
     """
     loss_is_finite, broken = tf.math.is_finite(loss), ~tf.math.is_finite(squares)
-    place = tf.where(tf.reduce_any(broken), tf.argmax(tf.cast(broken, tf.int32), output_type=tf.int32), LOSS_OR_NORM)
+    index = tf.where(tf.reduce_any(broken), tf.argmax(tf.cast(broken, tf.int32), output_type=tf.int32), LOSS_OR_NORM)
     fine = loss_is_finite & (tf.math.is_finite(norm) | can_mend)
-    return tf.where(fine, _FINE, tf.where(loss_is_finite, place, LOSS_OR_NORM))
+    return tf.where(fine, _FINE, tf.where(loss_is_finite, index, LOSS_OR_NORM))
 
 
 class FiniteSteps:
@@ -75,9 +75,9 @@ class FiniteSteps:
 
 
 def _what_broke(results, variables):
-    loss, place = float(results["loss"]), int(results["broken"])
-    if place >= 0:
-        return f"a loss of {loss:.4g} whose gradient for {variables[place].path} is not finite"
+    loss, index = float(results["loss"]), int(results["broken"])
+    if index >= 0:
+        return f"a loss of {loss:.4g} whose gradient for {variables[index].path} is not finite"
     together = " whose gradients are together too large for float32" if np.isfinite(loss) else ""
     return f"a loss of {loss:.4g}{together}"
 

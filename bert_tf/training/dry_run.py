@@ -9,8 +9,9 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.checkpoints.store import CheckpointManager
-from bert_tf.training.guard import FiniteSteps
-from bert_tf.training.loop import RunConfig, first_state, run_schedule
+from bert_tf.training.learning_rate import run_schedule
+from bert_tf.training.loop import RunConfig, first_state
+from bert_tf.training.loss_spike_guard import FiniteSteps
 from bert_tf.training.memory import StepShape, available_memory, describe_memory, estimate
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.utils.progress import clock

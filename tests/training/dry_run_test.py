@@ -1,7 +1,7 @@
 """What a dry run prints of a training that was tried, of one that would not fit, and of one that is over."""
 
+from bert_tf.training.dry_run import DryRun
 from bert_tf.training.memory import StepShape
-from bert_tf.training.trial import DryRun
 from tests import tiny
 
 STEP = StepShape(tiny.config(), 40_000, batch_size=8, max_seq_length=16, trainable=10_000, rows_per_example=3)
