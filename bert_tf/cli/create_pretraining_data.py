@@ -122,7 +122,7 @@ def _job(settings):
 def _pieces(job, vocabulary):
     """Returns the `MaskingVocabulary` of the vocabulary, with the phrases of --phrase_file, which must have some in
     its pieces."""
-    from bert_tf.pretraining.records.groups import MaskingVocabulary
+    from bert_tf.pretraining.masked_positions import MaskingVocabulary
     from bert_tf.tokenization.added_tokens import names_with_added
 
     if job.options.phrase_file is None:

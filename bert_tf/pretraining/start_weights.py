@@ -9,7 +9,7 @@ from absl import logging
 from bert_tf.checkpoints.loading import Description
 from bert_tf.checkpoints.name_map import WORDS
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.records.batches import Records
+from bert_tf.pretraining.batches import Records
 
 _MOST = 20_000_000  # positions that are looked at: some 80 MB of ids, a minute of one core
 _ROWS = 8  # sequences at a time; what is left over is not looked at

@@ -30,7 +30,7 @@ from bert_tf.pretraining.corpus.documents import SentencePositions, tokenize_doc
 from bert_tf.pretraining.corpus.job import CorpusJob, check_made, check_text, check_written
 from bert_tf.pretraining.corpus.statistics import Statistics, describe_corpus, hash_sources, record_metadata
 from bert_tf.pretraining.corpus.unit import make_records, number_of_units
-from bert_tf.pretraining.records.groups import MaskingVocabulary
+from bert_tf.pretraining.masked_positions import MaskingVocabulary
 from bert_tf.utils.documents import read_blocks, read_documents
 
 _HASH_RANGES = 64  # in which equal sentences are looked for

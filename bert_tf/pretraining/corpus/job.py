@@ -31,7 +31,7 @@ from bert_tf.pretraining.corpus.documents import (
 from bert_tf.pretraining.corpus.examples import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import Statistics, describe_corpus, hash_sources, record_metadata
 from bert_tf.pretraining.corpus.unit import make_records, number_of_units
-from bert_tf.pretraining.records.groups import MaskingVocabulary
+from bert_tf.pretraining.masked_positions import MaskingVocabulary
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.utils.documents import read_blocks, read_documents
 from bert_tf.utils.files import temporary_beside, write_text

@@ -8,7 +8,7 @@ import numpy as np
 
 from bert_tf.pretraining.corpus.examples import CHOSEN, FORCED_ACTUAL, FORCED_RANDOM, CorpusOptions
 from bert_tf.pretraining.corpus.statistics import KEPT, Statistics
-from bert_tf.pretraining.records.groups import MaskingVocabulary
+from bert_tf.pretraining.masked_positions import MaskingVocabulary
 from bert_tf.utils.names import percent
 from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Page
 

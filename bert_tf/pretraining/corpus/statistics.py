@@ -12,8 +12,8 @@ import numpy as np
 
 import bert_tf
 from bert_tf.pretraining.corpus.examples import FORCED_ACTUAL, CorpusOptions
-from bert_tf.pretraining.records.groups import MaskingVocabulary
-from bert_tf.pretraining.records.origin import DESCRIPTION, VOCABULARY, RecordMetadata, vocabulary_fingerprint
+from bert_tf.pretraining.masked_positions import MaskingVocabulary
+from bert_tf.pretraining.record_metadata import DESCRIPTION, VOCABULARY, RecordMetadata, vocabulary_fingerprint
 from bert_tf.tokenization.added_tokens import added_tokens_config, names_with_added
 from bert_tf.tokenization.vocabulary import CONFIG_FILE, VOCAB_FILE, Vocabulary, case_settings, config_text
 from bert_tf.utils.progress import Countdown

@@ -12,9 +12,9 @@ from bert_tf.pretraining.corpus import examples as ex
 from bert_tf.pretraining.corpus.documents import Documents
 from bert_tf.pretraining.corpus.examples import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import Statistics
-from bert_tf.pretraining.records.groups import MaskingVocabulary
-from bert_tf.pretraining.records.masking import mask
-from bert_tf.pretraining.records.packing import pack_examples
+from bert_tf.pretraining.masked_positions import MaskingVocabulary
+from bert_tf.pretraining.masking import mask
+from bert_tf.pretraining.packing import pack_examples
 
 TOKENS = 1 << 22  # of a unit, about: enough documents to draw a random next sentence from, and little enough memory
 _ROWS = 4096  # at a time, so that the arrays stay in the processor's cache

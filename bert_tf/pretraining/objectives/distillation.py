@@ -13,7 +13,7 @@ from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.models.attention import attention_bias
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.distillation import DistillationModel
-from bert_tf.pretraining.objectives.base import PretrainingTask, RecordTask, unmasked_ids, without_padding
+from bert_tf.pretraining.objectives.language_modeling import PretrainingTask, RecordTask, unmasked_ids, without_padding
 from bert_tf.tasks.distillation import Teacher, open_teacher
 from bert_tf.tasks.labels import divergence
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.quick.plan import CHECKPOINTS, TRIAL_CHECKPOINTS, TRIAL_STEPS, SizeRecipe, spread_layers
-from bert_tf.pretraining.records.origin import number_of_rows
+from bert_tf.pretraining.record_metadata import number_of_rows
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary, vocabulary_in
 from bert_tf.utils import text_files
 from bert_tf.utils.files import content_of

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf.pretraining import record_compatibility
+from bert_tf.pretraining.batches import Records
 from bert_tf.pretraining.corpus import job as jobs
 from bert_tf.pretraining.corpus import statistics, unit
 from bert_tf.pretraining.corpus.examples import CHOSEN, FORCED_ACTUAL, FORCED_RANDOM, CorpusOptions
 from bert_tf.pretraining.corpus.statistics import Statistics
-from bert_tf.pretraining.records import compatibility
-from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.origin import RecordMetadata, find_vocabulary, vocabulary_fingerprint
+from bert_tf.pretraining.record_metadata import RecordMetadata, find_vocabulary, vocabulary_fingerprint
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests.pretraining.corpus import support
@@ -156,7 +156,7 @@ def test_the_tokenizer_beside_is_the_one_that_made_them(made, corpus):
 
 def test_each_file_says_the_same_of_itself(made):
     held = Records.of([str(made[0])])
-    assert set(held.origins.values()) == {
+    assert set(held.metadata.values()) == {
         RecordMetadata(vocabulary_fingerprint(support.VOCAB), False, False, "sop", "whole_word")
     }
     assert held.sentence_objective == "sop"
@@ -194,8 +194,8 @@ def test_added_tokens_are_part_of_the_records_and_of_what_lies_beside(corpus, tm
     records = Records.of([str(tmp_path / "train.tfrecord")])
     ids = next(iter(records.in_order(1)))["input_ids"].numpy()
     assert len(support.VOCAB) in ids
-    compatibility.check_compatibility([records], tokenizer, ("nsp",))
+    record_compatibility.check_compatibility([records], tokenizer, ("nsp",))
     with pytest.raises(ValueError, match="must be made with the vocabulary of the model"):
-        compatibility.check_compatibility([records], Tokenizer(support.VOCAB), ("nsp",))
-    (path, origin), *_ = records.origins.items()
+        record_compatibility.check_compatibility([records], Tokenizer(support.VOCAB), ("nsp",))
+    (path, origin), *_ = records.metadata.items()
     assert find_vocabulary(path, origin) == str(tmp_path / "train_vocabulary" / "vocab.txt")

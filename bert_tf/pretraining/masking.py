@@ -11,13 +11,11 @@ from absl import logging
 
 from bert_tf.data import features
 from bert_tf.data.features import FEATURES
-from bert_tf.pretraining.records import groups
-from bert_tf.pretraining.records.groups import MaskingVocabulary
-from bert_tf.pretraining.records.phrases import read_phrases
+from bert_tf.pretraining.masked_positions import MaskingVocabulary, choose_positions, read_phrases
 from bert_tf.utils.names import MASKINGS
 
 # === Masking ===
-# The tokens that the model has to guess, and those that it sees in their place. Their positions: `groups`.
+# The tokens that the model has to guess, and those that it sees in their place; `masked_positions` chooses where.
 
 
 _ROUNDING = 1e-9  # 0.7 and 0.3 may be a little more than 1 together
@@ -67,8 +65,8 @@ def mask(input_ids, masking: Masking, vocabulary: MaskingVocabulary, rng, counts
         masked_lm_ids         dog  hairy    0
         masked_lm_weights       1     1     0
 
-    Which tokens are chosen together, and how many, says `groups.choose_groups`. Each has its own fate, hidden, random
-    or kept; but a span has one draw for all of its tokens, as SpanBERT's.
+    Which tokens are chosen together, and how many, says `choose_positions`. Each has its own fate, hidden, random or
+    kept; but a span has one draw for all of its tokens, as SpanBERT's.
 
     A random token is any but a special one, with equal chances (google-research/bert draws from the whole vocabulary).
 
@@ -94,7 +92,7 @@ def mask(input_ids, masking: Masking, vocabulary: MaskingVocabulary, rng, counts
     if masking.kind == "phrase":
         check_phrases(masking.kind, vocabulary.phrases)
     input_ids = np.ascontiguousarray(input_ids)
-    fate = _fates(*groups.choose_groups(input_ids, masking, vocabulary, rng, counts), masking, input_ids.size, rng)
+    fate = _fates(*choose_positions(input_ids, masking, vocabulary, rng, counts), masking, input_ids.size, rng)
     place = np.flatnonzero(fate)
     original, fate = input_ids.ravel()[place].astype(np.int32), fate[place]
     masked = input_ids.astype(np.int32)  # a copy

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.pretraining.records.groups import MaskingVocabulary
-from bert_tf.pretraining.records.phrases import Phrases, read_phrases
+from bert_tf.pretraining.masked_positions import MaskingVocabulary, Phrases, read_phrases
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from bert_tf.data import records
-from bert_tf.pretraining.records import compatibility
-from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.origin import RecordMetadata, vocabulary_fingerprint
+from bert_tf.pretraining import record_compatibility
+from bert_tf.pretraining.batches import Records
+from bert_tf.pretraining.record_metadata import RecordMetadata, vocabulary_fingerprint
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.names import SENTENCE_OBJECTIVES
 from tests.pretraining.corpus.support import VOCAB
@@ -47,7 +47,7 @@ def _records(path, origin=None, **made):
 
 
 def _check(several, tokenizer, sentence_objectives=SENTENCE_OBJECTIVES):
-    compatibility.check_compatibility(several, tokenizer, sentence_objectives)
+    record_compatibility.check_compatibility(several, tokenizer, sentence_objectives)
 
 
 def test_what_fits_is_not_spoken_of(tmp_path, tokenizer, caplog):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from bert_tf.data import records
+from bert_tf.pretraining import masking
+from bert_tf.pretraining.batches import Records
 from bert_tf.pretraining.corpus import job as jobs
-from bert_tf.pretraining.records import masking
-from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.groups import MaskingVocabulary
-from bert_tf.pretraining.records.masking import Masking
+from bert_tf.pretraining.masked_positions import MaskingVocabulary
+from bert_tf.pretraining.masking import Masking
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests.pretraining.corpus import support
 

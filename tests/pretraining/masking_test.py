@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from bert_tf.pretraining.records.masking import Masking, mask
+from bert_tf.pretraining.masking import Masking, mask
 from bert_tf.utils.names import MASKINGS
 from tests.pretraining.corpus import support
 

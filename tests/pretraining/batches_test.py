@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.data import records
-from bert_tf.pretraining.records.batches import Records
+from bert_tf.pretraining.batches import Records
 
 
 @pytest.fixture

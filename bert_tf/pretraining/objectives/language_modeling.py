@@ -58,7 +58,7 @@ class PretrainingTask(RecordTask):
         config: of the encoder; where it says `is_decoder`, attention goes to the left only, and the batches are those
             that `next_tokens` makes.
         sentence_objective: "nsp", "sop" or "none".
-        packed: rows hold several examples each, as `pretraining/records/packing.py` makes them.
+        packed: rows hold several examples each, as `pretraining/packing.py` makes them.
         rematerialize: as in `Encoder`.
 
     Raises:

@@ -10,10 +10,10 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import records
+from bert_tf.pretraining import record_metadata
+from bert_tf.pretraining.batches import Records
 from bert_tf.pretraining.corpus import job as jobs
-from bert_tf.pretraining.records import origin as record_origin
-from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.origin import RecordMetadata, vocabulary_fingerprint
+from bert_tf.pretraining.record_metadata import RecordMetadata, vocabulary_fingerprint
 from tests.pretraining.corpus import support
 from tests.record_files import read_records
 
@@ -82,11 +82,11 @@ def test_a_folder_is_all_records_in_it(folder):
     (folder / "more").mkdir()
     (folder / "more" / "b").write_text("")
     shards = [f"{folder}/train-0000{n}-of-00002.tfrecord" for n in range(2)]
-    assert record_origin.find_record_files([str(folder)]) == [f"{folder}/more/b", *shards]
-    assert record_origin.find_record_files([f"{folder}/*"]) == [f"{folder}/more/b", *shards]
-    assert record_origin.find_record_files([f"{folder}/train-*", str(folder)]) == [*shards, f"{folder}/more/b"]
-    assert record_origin.find_record_files([f"{folder}/*"], without=[shards[0]]) == [f"{folder}/more/b", shards[1]]
-    assert record_origin.find_record_files([shards[0], str(folder / "train_report.txt")], without=shards) == [
+    assert record_metadata.find_record_files([str(folder)]) == [f"{folder}/more/b", *shards]
+    assert record_metadata.find_record_files([f"{folder}/*"]) == [f"{folder}/more/b", *shards]
+    assert record_metadata.find_record_files([f"{folder}/train-*", str(folder)]) == [*shards, f"{folder}/more/b"]
+    assert record_metadata.find_record_files([f"{folder}/*"], without=[shards[0]]) == [f"{folder}/more/b", shards[1]]
+    assert record_metadata.find_record_files([shards[0], str(folder / "train_report.txt")], without=shards) == [
         shards[0], f"{folder}/train_report.txt",
     ]  # fmt: skip
 
@@ -98,12 +98,12 @@ def test_where_there_are_none(tmp_path, pattern, received):
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "notes.txt").write_text("")
     with pytest.raises(ValueError, match=f"Record files must be there. .*{received}".replace("HOME", str(tmp_path))):
-        record_origin.find_record_files([pattern.replace("HOME", str(tmp_path))])
+        record_metadata.find_record_files([pattern.replace("HOME", str(tmp_path))])
 
 
 def test_nothing_but_what_is_scored_on(folder):
     with pytest.raises(ValueError, match="which holds none but those to score on"):
-        record_origin.find_record_files([str(folder)], without=record_origin.find_record_files([str(folder)]))
+        record_metadata.find_record_files([str(folder)], without=record_metadata.find_record_files([str(folder)]))
 
 
 def _records_of(path):
@@ -145,7 +145,7 @@ def test_the_vocabulary_is_found_by_what_it_holds(folder, corpus):
     other = folder / "another_vocabulary" / "vocab.txt"
     other.write_text(other.read_text().replace("wak", "wxx"))
     origin = RecordMetadata.of(path)
-    assert record_origin.find_vocabulary(path, origin) == str(folder / "train_vocabulary" / "vocab.txt")
+    assert record_metadata.find_vocabulary(path, origin) == str(folder / "train_vocabulary" / "vocab.txt")
     assert (folder / "train_vocabulary" / "vocab.txt").read_text() == (corpus / "vocab.txt").read_text()
     (folder / "train_vocabulary" / "vocab.txt").write_text(other.read_text())
-    assert record_origin.find_vocabulary(path, origin) is None
+    assert record_metadata.find_vocabulary(path, origin) is None

@@ -11,9 +11,9 @@ from absl import logging
 from bert_tf.data import records
 from bert_tf.data.dataset import without_autotune
 from bert_tf.data.records import MADE_WITH, compression_of, describe_records, read_stamp
-from bert_tf.pretraining.records import origin
-from bert_tf.pretraining.records.origin import RecordMetadata
-from bert_tf.pretraining.records.packing import to_packed_rows, unpack_dataset
+from bert_tf.pretraining import record_metadata
+from bert_tf.pretraining.packing import to_packed_rows, unpack_dataset
+from bert_tf.pretraining.record_metadata import RecordMetadata
 from bert_tf.utils.files import brief
 
 # === Faults ===
@@ -234,14 +234,14 @@ class Records:
         paths: of the files.
         lengths: {feature: its length} of all of them.
         vocab_size, type_vocab_size: what ids and segments must lie below; None: anything goes. See `for_model`.
-        origins: {path: what the file says of how it was made, or None}.
+        metadata: {path: what the file says of how it was made, or None}.
     """
 
     paths: list[str]
     lengths: dict[str, int]
     vocab_size: int | None = None
     type_vocab_size: int | None = None
-    origins: dict[str, RecordMetadata | None] = dataclasses.field(default_factory=dict)
+    metadata: dict[str, RecordMetadata | None] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(
@@ -250,14 +250,14 @@ class Records:
         """Returns the records that file patterns match; each file is looked into.
 
         Args:
-            patterns: paths, folders, or patterns with * and so on; see `origin.find_record_files`.
+            patterns: paths, folders, or patterns with * and so on; see `record_metadata.find_record_files`.
             max_seq_length, max_predictions_per_seq: what the records must have been made with; None: whatever it was,
                 the same for all. Records without masks were made with no max_predictions_per_seq.
 
         Raises:
             ValueError: a pattern matches nothing, or the files are not such records, or not all alike, or not whole.
         """
-        return cls._holding(origin.find_record_files(patterns), max_seq_length, max_predictions_per_seq)
+        return cls._holding(record_metadata.find_record_files(patterns), max_seq_length, max_predictions_per_seq)
 
     @classmethod
     def select(cls, patterns: list[str], max_seq_length: int) -> "Records":
@@ -266,7 +266,7 @@ class Records:
         Raises:
             ValueError: there are none; otherwise as `of`.
         """
-        lengths = {path: _length(path) for path in origin.find_record_files(patterns)}
+        lengths = {path: _length(path) for path in record_metadata.find_record_files(patterns)}
         paths = [path for path, length in lengths.items() if length == max_seq_length]
         if not paths:
             held = " and ".join(map(str, sorted(set(lengths.values()))))
@@ -290,8 +290,8 @@ class Records:
             packed = "sentence_ids" in held
             expect |= dict.fromkeys(_SENTENCES if packed else _SENTENCES[:1], packed and lengths[_SENTENCES[0]] or 1)
         records.build_parser(paths, tuple(lengths), expect)
-        origin.check_whole(paths)
-        return cls(paths, lengths, origins={path: RecordMetadata.of(path) for path in paths})
+        record_metadata.check_whole(paths)
+        return cls(paths, lengths, metadata={path: RecordMetadata.of(path) for path in paths})
 
     @property
     def max_seq_length(self) -> int:
@@ -321,7 +321,7 @@ class Records:
     @property
     def sentence_objective(self) -> str | None:
         """The meaning of sentence labels, "nsp" or "sop"; "none": there are none; None: the records do not say."""
-        said = (origin.sentence_objective for origin in self.origins.values() if origin)
+        said = (metadata.sentence_objective for metadata in self.metadata.values() if metadata)
         return next(said, None) if self.has_sentences else "none"
 
     def for_model(self, vocab_size: int, type_vocab_size: int) -> "Records":

@@ -159,14 +159,15 @@ def number_of_rows(path: str | os.PathLike) -> int:
     return rows
 
 
-def find_vocabulary(path: str, origin: RecordMetadata) -> str | None:
+def find_vocabulary(path: str, metadata: RecordMetadata) -> str | None:
     """Returns the vocab.txt that lies next to a record file and made it, where it is still what it was; else None."""
     own = os.path.join(set_name(path) + VOCABULARY, VOCAB_FILE)
     there = glob.glob(os.path.join(glob.escape(os.path.dirname(path)), f"*{VOCABULARY}", VOCAB_FILE))
     for candidate in sorted(there, key=lambda candidate: (candidate != own, candidate)):
         vocabulary = Vocabulary.read(candidate)
         parts = os.path.dirname(candidate), vocabulary.pieces, vocabulary.id_of, SPECIAL_PIECES
-        if vocabulary_fingerprint(names_with_added(vocabulary.pieces, read_added_tokens(*parts))) == origin.vocabulary:
+        tokens = names_with_added(vocabulary.pieces, read_added_tokens(*parts))
+        if vocabulary_fingerprint(tokens) == metadata.vocabulary:
             return candidate
     return None
 

@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import records
-from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.origin import RecordMetadata
+from bert_tf.pretraining.batches import Records
+from bert_tf.pretraining.record_metadata import RecordMetadata
 
 ROWS, S, M, V = 1500, 8, 2, 100
 B = 50  # rows a batch
