@@ -3,17 +3,21 @@
 import dataclasses
 import glob
 import hashlib
+import importlib.metadata
 import json
 import os
+import platform
 from collections.abc import Iterable
 from typing import Any
 
+import bert_tf
 from bert_tf.data import records
-from bert_tf.tokenization.added_tokens import names_with_added, read_added_tokens
-from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
+from bert_tf.tokenization.added_tokens import added_tokens_config, names_with_added, read_added_tokens
+from bert_tf.tokenization.vocabulary import CONFIG_FILE, VOCAB_FILE, Vocabulary, case_settings, config_text
 from bert_tf.utils.files import brief, files_below
 from bert_tf.utils.json_files import read_object
 from bert_tf.utils.names import SPECIAL_PIECES
+from bert_tf.utils.progress import Countdown
 from bert_tf.utils.shards import set_name
 
 _LARGEST = 10_000  # bytes
@@ -184,3 +188,84 @@ def _sizes(path, files):
             f'{path} must say in "files" how many bytes each file has. Received: {brief(files)}; {_REMEDY}.'
         )
     return files
+
+
+# === What create_pretraining_data writes ===
+# The metadata in each of its files, and the description next to them.
+
+
+_PACKAGES = ("numpy", "tensorflow", "tensorflow-text", "sentencex")
+_LISTED = 1000  # sources with their own lines, at most
+_READ_BYTES = 1 << 22
+
+
+def metadata_of_job(job) -> RecordMetadata:
+    """Returns the metadata of a `job.CorpusJob`, which stands in the first record of each of its files."""
+    names = names_with_added(Vocabulary.read(job.vocab_file).pieces, job.added_tokens)
+    masking = None if job.options.dynamic_masking else job.options.masking
+    return RecordMetadata(
+        vocabulary_fingerprint(names), job.do_lower_case, job.strips_accents, job.options.sentence_objective, masking
+    )
+
+
+def hash_sources(paths: list[str]) -> dict:
+    """Reads the texts through and says which they are, for JSON: their paths, bytes and SHA-256.
+
+    Of more than a thousand files only so many are listed; "sha256" is that of all their hashes, one a line.
+    """
+    listed = []
+    with Countdown("Hashing the text", "MB", sum(map(os.path.getsize, paths)) / 1e6) as progress:
+        for path in paths:
+            digest = hashlib.sha256()
+            with open(path, "rb") as file:
+                while data := file.read(_READ_BYTES):
+                    digest.update(data)
+                    progress.advance(len(data) / 1e6)
+            listed.append({"path": path, "bytes": os.path.getsize(path), "sha256": digest.hexdigest()})
+    total = hashlib.sha256("\n".join(each["sha256"] for each in listed).encode()).hexdigest()
+    return {
+        "files": len(paths), "bytes": sum(each["bytes"] for each in listed), "sha256": total, "each": listed[:_LISTED],
+    }  # fmt: skip
+
+
+def describe_corpus(job, sizes: dict[str, int], statistics, sources: dict) -> dict[str, str]:
+    """Returns {path: text} of the files to leave in each folder in which there are record files.
+
+    Args:
+        job: a `job.CorpusJob`.
+        sizes: {path: bytes} of its output files.
+        statistics: a `statistics.Statistics` of all records.
+        sources: what `hash_sources` returned.
+    """
+    vocabulary, metadata = Vocabulary.read(job.vocab_file), metadata_of_job(job)
+    options = dataclasses.asdict(job.options)
+    text = options.pop("text")
+    case = case_settings(job.do_lower_case, job.strips_accents)
+    tokens = len(names_with_added(vocabulary.pieces, job.added_tokens))
+    values = {
+        "rows": statistics.rows,
+        "examples": statistics.examples,
+        "vocabulary": {
+            "file": job.vocab_file,
+            "pieces": tokens,
+            "sha256": metadata.vocabulary,
+            "do_lower_case": metadata.do_lower_case,
+            "strip_accents": metadata.strip_accents,
+        },
+        "options": options | text,
+        "sources": sources,
+        "versions": {
+            "bert_tf": bert_tf.__version__,
+            "python": platform.python_version(),
+            **{name: importlib.metadata.version(name) for name in _PACKAGES},
+        },
+    }
+    name, texts = os.path.basename(set_name(job.output_files[0])), {}
+    for folder in dict.fromkeys(map(os.path.dirname, job.output_files)):
+        files = {os.path.basename(path): size for path, size in sizes.items() if os.path.dirname(path) == folder}
+        stem = os.path.join(folder, name)
+        texts[os.path.join(stem + VOCABULARY, VOCAB_FILE)] = vocabulary.text
+        config = config_text("BertTokenizer", case | added_tokens_config(job.added_tokens))
+        texts[os.path.join(stem + VOCABULARY, CONFIG_FILE)] = config
+        texts[stem + DESCRIPTION] = json.dumps({"files": files, **values}, indent=1, ensure_ascii=False) + "\n"
+    return texts

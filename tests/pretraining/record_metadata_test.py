@@ -1,6 +1,8 @@
 """What record files say of how they were made, in their first records and in the files next to them."""
 
 import dataclasses
+import hashlib
+import json
 import os
 import pathlib
 import shutil
@@ -9,15 +11,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import bert_tf
 from bert_tf.data import records
-from bert_tf.pretraining import record_metadata
+from bert_tf.pretraining import record_compatibility, record_metadata
 from bert_tf.pretraining.batches import Records
-from bert_tf.pretraining.corpus import job as jobs
+from bert_tf.pretraining.corpus.job import create_pretraining_data
 from bert_tf.pretraining.record_metadata import RecordMetadata, vocabulary_fingerprint
+from bert_tf.tokenization.added_tokens import AddedToken
+from bert_tf.tokenization.wordpiece import Tokenizer
 from tests.pretraining.corpus import support
 from tests.record_files import read_records
 
-ORIGIN = RecordMetadata(vocabulary_fingerprint(["[PAD]", "a"]), True, False, "sop", None)
+METADATA = RecordMetadata(vocabulary_fingerprint(["[PAD]", "a"]), True, False, "sop", None)
 ROWS = {"input_ids": np.arange(6).reshape(3, 2), "masked_lm_weights": np.ones((3, 1), np.float32)}
 
 
@@ -28,8 +33,8 @@ def _write(path, stamp):
 
 @pytest.mark.parametrize("name", ["a.tfrecord", "a.tfrecord.gz"])
 def test_a_file_says_how_it_was_made_and_its_rows_are_as_without(tmp_path, name):
-    path = _write(tmp_path / name, ORIGIN.stamp())
-    assert RecordMetadata.of(path) == ORIGIN
+    path = _write(tmp_path / name, METADATA.stamp())
+    assert RecordMetadata.of(path) == METADATA
     assert records.describe_records(path) == {"input_ids": ("int64", 2), "masked_lm_weights": ("float32", 1)}
     (batch,) = read_records([path, _write(tmp_path / f"other-{name}", b"")], batch_size=6)
     assert batch.keys() == ROWS.keys()
@@ -37,9 +42,9 @@ def test_a_file_says_how_it_was_made_and_its_rows_are_as_without(tmp_path, name)
 
 
 def test_only_the_first_record_says_it(tmp_path):
-    first, *others = tf.data.TFRecordDataset(_write(tmp_path / "a", ORIGIN.stamp())).as_numpy_iterator()
+    first, *others = tf.data.TFRecordDataset(_write(tmp_path / "a", METADATA.stamp())).as_numpy_iterator()
     plain = list(tf.data.TFRecordDataset(_write(tmp_path / "b", b"")).as_numpy_iterator())
-    assert first == plain[0] + ORIGIN.stamp() and others == plain[1:]
+    assert first == plain[0] + METADATA.stamp() and others == plain[1:]
     assert set(tf.train.Example.FromString(first).features.feature) == {*ROWS, "made_with"}
     parsed = tf.io.parse_single_example(first, {"input_ids": tf.io.FixedLenFeature([2], tf.int64)})  # as Google reads
     assert parsed["input_ids"].numpy().tolist() == [0, 1]
@@ -59,7 +64,7 @@ def test_what_cannot_be_understood_is_refused(tmp_path, said):
 
 def test_vocabularies_are_told_apart_by_their_pieces_and_order():
     assert len({vocabulary_fingerprint(pieces) for pieces in (["a", "b"], ["b", "a"], ["a", "B"], ["a"])}) == 4
-    assert dataclasses.replace(ORIGIN, vocabulary=vocabulary_fingerprint(["[PAD]", "a"])) == ORIGIN
+    assert dataclasses.replace(METADATA, vocabulary=vocabulary_fingerprint(["[PAD]", "a"])) == METADATA
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +72,7 @@ def made(corpus, tmp_path_factory):
     """A folder as create_pretraining_data leaves it, with two files of records."""
     folder = tmp_path_factory.mktemp("made")
     paths = [folder / f"train-0000{n}-of-00002.tfrecord" for n in range(2)]
-    jobs.create_pretraining_data(support.job(corpus, paths, dupe_factor=1))
+    create_pretraining_data(support.job(corpus, paths, dupe_factor=1))
     return folder
 
 
@@ -144,8 +149,90 @@ def test_the_vocabulary_is_found_by_what_it_holds(folder, corpus):
     shutil.copytree(folder / "train_vocabulary", folder / "another_vocabulary")
     other = folder / "another_vocabulary" / "vocab.txt"
     other.write_text(other.read_text().replace("wak", "wxx"))
-    origin = RecordMetadata.of(path)
-    assert record_metadata.find_vocabulary(path, origin) == str(folder / "train_vocabulary" / "vocab.txt")
+    metadata = RecordMetadata.of(path)
+    assert record_metadata.find_vocabulary(path, metadata) == str(folder / "train_vocabulary" / "vocab.txt")
     assert (folder / "train_vocabulary" / "vocab.txt").read_text() == (corpus / "vocab.txt").read_text()
     (folder / "train_vocabulary" / "vocab.txt").write_text(other.read_text())
-    assert record_metadata.find_vocabulary(path, origin) is None
+    assert record_metadata.find_vocabulary(path, metadata) is None
+
+
+# === What create_pretraining_data writes ===
+
+
+@pytest.fixture(scope="module")
+def described(corpus, tmp_path_factory):
+    """Two files in two folders, made with a cased vocabulary, and the statistics of the run."""
+    folder = tmp_path_factory.mktemp("made")
+    paths = [folder / str(n) / f"train-0000{n}-of-00002.tfrecord" for n in range(2)]
+    job = support.job(corpus, paths, dupe_factor=1, sentence_objective="sop", masking="whole_word")
+    return folder, create_pretraining_data(dataclasses.replace(job, do_lower_case=False))
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_it_says_what_was_made_of_what(described, corpus, number):
+    (folder, statistics), text = described, (corpus / "1.txt").read_bytes()
+    values = json.loads((folder / str(number) / "train_records.json").read_text(encoding="utf-8"))
+    name = f"train-0000{number}-of-00002.tfrecord"
+    assert values["files"] == {name: os.path.getsize(folder / str(number) / name)}
+    assert values["rows"] == statistics.rows and values["examples"] == statistics.examples
+    assert values["sources"]["files"] == 3 and values["sources"]["each"][1] == {
+        "path": f"{corpus}/1.txt", "bytes": len(text), "sha256": hashlib.sha256(text).hexdigest(),
+    }  # fmt: skip
+    assert values["versions"]["bert_tf"] == bert_tf.__version__
+    chosen = {"sentence_objective": "sop", "masking": "whole_word", "max_seq_length": 48, "random_seed": 12345,
+              "dupe_factor": 1, "packing": False, "dynamic_masking": False}  # fmt: skip
+    assert {name: values["options"][name] for name in chosen} == chosen
+    assert values["vocabulary"]["pieces"] == len(support.VOCAB) and not values["vocabulary"]["do_lower_case"]
+
+
+def test_the_tokenizer_beside_is_the_one_that_made_them(described, corpus):
+    for number in range(2):
+        tokenizer = Tokenizer.from_directory(described[0] / str(number) / "train_vocabulary")
+        assert tokenizer.vocab == support.VOCAB and not tokenizer.do_lower_case and not tokenizer.strip_accents
+
+
+def test_each_file_says_the_same_of_itself(described):
+    held = Records.of([str(described[0])])
+    assert set(held.metadata.values()) == {
+        RecordMetadata(vocabulary_fingerprint(support.VOCAB), False, False, "sop", "whole_word")
+    }
+    assert held.sentence_objective == "sop"
+
+
+def test_accents_that_stay(corpus, tmp_path):
+    job = support.job(corpus, [tmp_path / "a"], dupe_factor=1, dynamic_masking=True, sentence_objective="none")
+    create_pretraining_data(dataclasses.replace(job, strip_accents=False))
+    metadata = RecordMetadata.of(tmp_path / "a")
+    assert (metadata.do_lower_case, metadata.strip_accents, metadata.masking) == (True, False, None)
+    assert not Tokenizer.from_directory(tmp_path / "a_vocabulary").strip_accents
+
+
+def test_of_many_sources_only_some_are_listed(tmp_path, monkeypatch):
+    monkeypatch.setattr(record_metadata, "_LISTED", 2)
+    paths = [tmp_path / name for name in "abc"]
+    for path in paths:
+        path.write_text(path.name)
+    one = record_metadata.hash_sources([str(path) for path in paths])
+    paths[2].write_text("d")
+    other = record_metadata.hash_sources([str(path) for path in paths])
+    assert one["each"] == other["each"] and len(one["each"]) == 2 and one["files"] == one["bytes"] == 3
+    assert one["sha256"] != other["sha256"]
+
+
+def test_added_tokens_are_part_of_the_records_and_of_what_lies_beside(corpus, tmp_path):
+    sentences = [f"{one} [E1] {other} ." for one, other in zip(support.WORDS, support.WORDS[1:], strict=False)]
+    (tmp_path / "text.txt").write_text("\n\n".join(sentences) + "\n")
+    added = (AddedToken("[E1]", len(support.VOCAB)),)
+    job = support.job(corpus, [tmp_path / "train.tfrecord"], dupe_factor=1, dynamic_masking=True)
+    job = dataclasses.replace(job, paths=[str(tmp_path / "text.txt")], formats=["sentences"], added_tokens=added)
+    create_pretraining_data(job)
+    tokenizer = Tokenizer.from_directory(tmp_path / "train_vocabulary")
+    assert tokenizer.added_tokens == added
+    records = Records.of([str(tmp_path / "train.tfrecord")])
+    ids = next(iter(records.in_order(1)))["input_ids"].numpy()
+    assert len(support.VOCAB) in ids
+    record_compatibility.check_compatibility([records], tokenizer, ("nsp",))
+    with pytest.raises(ValueError, match="must be made with the vocabulary of the model"):
+        record_compatibility.check_compatibility([records], Tokenizer(support.VOCAB), ("nsp",))
+    (path, metadata), *_ = records.metadata.items()
+    assert record_metadata.find_vocabulary(path, metadata) == str(tmp_path / "train_vocabulary" / "vocab.txt")
