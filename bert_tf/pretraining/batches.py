@@ -1,4 +1,4 @@
-"""Reads record files as batches for pretraining, shuffled afresh each epoch, from any step on; checks the files."""
+"""Reads record files as batches for pretraining, shuffled again each epoch, from any step on; checks the files."""
 
 import dataclasses
 import functools
@@ -22,18 +22,18 @@ from bert_tf.utils.files import brief
 
 
 _AT_ONCE = (1024, 32, 1)  # records looked at together in search of a bad one: ever fewer, from the last good one on
-_ANEW = "make the records anew"
+_AGAIN = "make the records again"
 _VOCABULARY = (
     "the size of the model's vocabulary",
-    "the records were made with another vocabulary: make them anew with the model's, or give the model theirs",
+    "the records were made with another vocabulary: make them again with the model's, or give the model theirs",
 )
 _REASONS = {  # feature -> what its values must be below, and what to do where they are not
     "input_ids": _VOCABULARY,
     "masked_lm_ids": _VOCABULARY,
-    "segment_ids": ("the model's type_vocab_size", f"{_ANEW}, or give the model as many segments"),
-    "masked_lm_positions": ("the length of a row", _ANEW),
-    "next_sentence_positions": ("the length of a row", _ANEW),
-    "next_sentence_labels": ("the number of labels", _ANEW),
+    "segment_ids": ("the model's type_vocab_size", f"{_AGAIN}, or give the model as many segments"),
+    "masked_lm_positions": ("the length of a row", _AGAIN),
+    "next_sentence_positions": ("the length of a row", _AGAIN),
+    "next_sentence_labels": ("the number of labels", _AGAIN),
 }
 
 
@@ -148,11 +148,11 @@ def _in_words(path, number, error):
     if isinstance(error, tf.errors.InvalidArgumentError):
         return (
             f"Record {number} of {path} must hold what the first one holds. Received other features, or some of "
-            "another length; make the file anew, from parts that were made with the same flags."
+            "another length; make the file again, from parts that were made with the same flags."
         )
     return (
         f"{path} must be a whole record file. Received one that cannot be read from record {number} on, for it is cut "
-        "off or damaged there; copy it or make it anew, or leave it out."
+        "off or damaged there; copy it or make it again, or leave it out."
     )
 
 
@@ -185,9 +185,9 @@ class Batches:
 
     def map(self, function) -> "Batches":
         """Returns the batches that `function` makes of these."""
-        return self.again(self.dataset.map(function))
+        return self.replace_dataset(self.dataset.map(function))
 
-    def again(self, dataset: tf.data.Dataset) -> "Batches":
+    def replace_dataset(self, dataset: tf.data.Dataset) -> "Batches":
         """Returns the batches of another dataset that reads the same files."""
         return Batches(dataset, self._find_fault)
 
@@ -375,8 +375,8 @@ class Records:
         if packed and not self.packed:
             batches = batches.map(to_packed_rows)
         if self.packed and not packed:
-            batches = batches.again(unpack_dataset(batches.dataset).batch(batch_size, drop_remainder=True))
-        return batches if steps is None else batches.again(batches.dataset.take(steps))
+            batches = batches.replace_dataset(unpack_dataset(batches.dataset).batch(batch_size, drop_remainder=True))
+        return batches if steps is None else batches.replace_dataset(batches.dataset.take(steps))
 
     def sample(self, path: str, rows: int) -> dict[str, tf.Tensor]:
         """Returns the first rows of one of the files, so many or all that it has; it raises what `batches` does."""
@@ -387,7 +387,7 @@ class Records:
         """Makes batches of serialized records, of which the first is number `start`."""
         if masks and self.masked:
             raise ValueError(
-                "Records must have no masks where masks are to be drawn anew each epoch. Received records that are "
+                "Records must have no masks where masks are to be drawn again in each epoch. Received records that are "
                 f"masked already, such as {self.paths[0]}; make them by create_pretraining_data with `dynamic_masking`."
             )
         parse, limits = records.build_parser(self.paths, tuple(self.lengths), stamps=True), self._limits()

@@ -91,7 +91,7 @@ class Phrases:
         known = [row for row in ids.rows() if len(row) and not special[row].any()]
         if not known:
             raise ValueError(
-                f"{os.fspath(path)} must hold a phrase whose pieces the vocabulary has. Received a `phrase_file` with "
+                f"{os.fspath(path)} must hold a phrase whose tokens the vocabulary has. Received a `phrase_file` with "
                 f"none among {len(texts):,}, such as {brief(texts[0])}; take a list in the language of the vocabulary."
             )
         return cls.of(known, len(special), len(texts) - len(known))
@@ -169,7 +169,7 @@ class Phrases:
 
 
 class _Level:
-    """Finds numbers among many, at a fifth of the time of a search: most others are told apart by a look at a table.
+    """Finds numbers among many, at a fifth of the time of a search: a look at a table rules most others out.
 
     Args:
         edges: int64 [nodes], ascending, 0 or more.
@@ -258,7 +258,7 @@ class MaskingVocabulary:
         if lacking:
             raise ValueError(
                 f"Examples for pretraining must be made and masked with a WordPiece vocabulary, with {lacking[0]}. "
-                f"Received one of {len(names)} pieces without it; make records of other vocabularies elsewhere, masked."
+                f"Received one of {len(names)} tokens without it; make records of other vocabularies elsewhere, masked."
             )
         return cls(
             ids[CLS],

@@ -47,12 +47,12 @@ class Masking:
         if self.max_predictions < 1:
             raise ValueError(f"max_predictions must be 1 or more. Received {self.max_predictions}.")
         if not 0 <= self.prob <= 1:
-            raise ValueError(f"The share of masked pieces, prob, must lie between 0 and 1. Received {self.prob}.")
+            raise ValueError(f"The share of masked tokens, prob, must lie between 0 and 1. Received {self.prob}.")
         shares = self.mask_token_prob, self.random_token_prob
         if min(shares) < 0 or sum(shares) > 1 + _ROUNDING:
             raise ValueError(
                 "`mask_token_prob` and `random_token_prob` must not be negative, nor be more than 1 together. "
-                f"Received {shares[0]} and {shares[1]}; what they leave of 1 is the share of pieces that stay visible."
+                f"Received {shares[0]} and {shares[1]}; what they leave of 1 is the share of tokens that stay visible."
             )
 
 
@@ -86,8 +86,8 @@ def mask(input_ids, masking: Masking, vocabulary: MaskingVocabulary, rng, counts
     """
     if vocabulary.mask_id is None:
         raise ValueError(
-            "Masking must have a vocabulary with the piece [MASK]. "
-            f"Received one of {len(vocabulary.special)} pieces without it; add a line [MASK] to the vocabulary file."
+            "Masking must have a vocabulary with the token [MASK]. "
+            f"Received one of {len(vocabulary.special)} tokens without it; add a line [MASK] to the vocabulary file."
         )
     if masking.kind == "phrase":
         check_phrases(masking.kind, vocabulary.phrases)
@@ -137,7 +137,7 @@ def _fates(starts, lengths, masking, size, rng):
 
 
 # === Dynamic masking ===
-# Records without masks are masked as they are read for training: afresh in each epoch, inside tf.data.
+# Records without masks are masked as they are read for training: again in each epoch, inside tf.data.
 
 
 _SAMPLE = 1000  # rows in which phrases are looked for
@@ -227,7 +227,7 @@ def _look_for_phrases(records, vocabulary, phrase_file):
     rows, counts = np.concatenate([batch["input_ids"] for batch in records.in_order(1, _SAMPLE)]), Counter()
     mask(rows, Masking("phrase"), vocabulary, np.random.default_rng(0), counts)
     logging.info(
-        "Phrases: %d; %d more hold pieces that the vocabulary lacks. The first %d rows hold %d.",
+        "Phrases: %d; %d more hold tokens that the vocabulary lacks. The first %d rows hold %d.",
         *(vocabulary.phrases.number, vocabulary.phrases.unknown, len(rows), counts["found"]),
     )
     if not counts["found"]:

@@ -38,7 +38,7 @@ def check_compatibility(several: list[Records], tokenizer: BaseTokenizer, senten
     if unknown:
         logging.warning(
             "%d of %d record files, such as %s, do not say how they were made, for another program or an earlier "
-            "version made them. Their [CLS], [SEP] and [MASK] are those of the model; whether their other pieces and "
+            "version made them. Their [CLS], [SEP] and [MASK] are those of the model; whether their other tokens and "
             "their letter case are, and whether they were made for next sentences or for sentence order, cannot be "
             "known.",
             *(len(unknown), len(described), unknown[0]),
@@ -66,22 +66,22 @@ def _check_vocabulary(known: dict[str, RecordMetadata], tokenizer):
             remedy = f"pass `vocab_file={theirs}` with a model of that vocabulary" if theirs else "name that one"
             raise ValueError(
                 f"The records must be made with the vocabulary of the model, {tokenizer.vocab_file}, of "
-                f"{tokenizer.vocab_size} pieces with the SHA-256 {ours[:16]}. Received {path}, made with another one, "
-                f"with the SHA-256 {metadata.vocabulary[:16]}; make the records anew, or {remedy}."
+                f"{tokenizer.vocab_size} tokens with the SHA-256 {ours[:16]}. Received {path}, made with another one, "
+                f"with the SHA-256 {metadata.vocabulary[:16]}; make the records again, or {remedy}."
             )
 
 
 def _check_case(known, tokenizer):
     for name in _CASE:
         _check_same(known, name, name)
-        ours = getattr(tokenizer, name, None)  # only WordPiece tokens are told what to do with accents
+        ours = getattr(tokenizer, name, None)  # only WordPiece tokens have a setting for accents
         for path, metadata in known.items():
             if ours not in (None, getattr(metadata, name)):
                 theirs = str(getattr(metadata, name)).lower()
-                where = "`do_lower_case`" if name == _CASE[0] else "tokenizer_config.json beside the vocabulary"
+                where = "`do_lower_case`" if name == _CASE[0] else "tokenizer_config.json next to the vocabulary"
                 raise ValueError(
                     f"The records must be made with the model's {name}, {str(ours).lower()}. Received {path}, made "
-                    f"with {name} {theirs}; make the records anew, or say {theirs} in {where} if the model is to be so."
+                    f"with {name} {theirs}; make the records again, or say {theirs} in {where} if that is right."
                 )
 
 
@@ -91,7 +91,7 @@ def _check_sentences(known, can_learn):
         path, metadata = next(each for each in known.items() if each[0] not in learned)
         raise ValueError(
             f"The records must be made with `sentence_objective={can_learn[0]}`, for this `objective` learns that. "
-            f"Received {path}, made with {metadata.sentence_objective}; make them anew, or choose another `objective`."
+            f"Received {path}, made with {metadata.sentence_objective}; make them again, or choose another `objective`."
         )
     _check_same(learned, "sentence_objective", "sentence_objective")
 
@@ -121,7 +121,7 @@ def _check_special_ids(path, batch, tokenizer):
     if len(hidden) and tokenizer.mask_id is not None:
         values, counts = np.unique(hidden, return_counts=True)
         if counts.max() > len(hidden) / 2:  # it is rather the blank than random tokens
-            _expect(path, tokenizer.mask, tokenizer, values[[counts.argmax()]], "hide pieces by")
+            _expect(path, tokenizer.mask, tokenizer, values[[counts.argmax()]], "hide tokens by")
 
 
 def _hidden(rows):
@@ -131,11 +131,11 @@ def _hidden(rows):
     return seen[seen != rows["masked_lm_ids"][real]]
 
 
-def _expect(path, piece, tokenizer, ids, what):
-    expected = tokenizer.vocab.index(piece)
+def _expect(path, token, tokenizer, ids, what):
+    expected = tokenizer.vocab.index(token)
     if wrong := [int(each) for each in ids if each != expected]:
         raise ValueError(
-            f"The rows of {path} must {what} {piece}, {expected} in the model's vocabulary, {tokenizer.vocab_file}. "
-            f"Received {wrong[0]}: the records were made with another vocabulary; make them anew with the model's, or "
+            f"The rows of {path} must {what} {token}, {expected} in the model's vocabulary, {tokenizer.vocab_file}. "
+            f"Received {wrong[0]}: the records were made with another vocabulary; make them again with the model's, or "
             "give the model theirs."
         )

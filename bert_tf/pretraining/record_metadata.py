@@ -8,7 +8,6 @@ import json
 import os
 import platform
 from collections.abc import Iterable
-from typing import Any
 
 import bert_tf
 from bert_tf.data import records
@@ -56,8 +55,21 @@ class RecordMetadata:
 
     @classmethod
     def of_stamp(cls, path: str | os.PathLike, data: bytes) -> "RecordMetadata":
-        """Returns the metadata in a record's feature MADE_WITH; it raises what `of` does."""
-        return cls(**_read(os.fspath(path), data))
+        """Returns the metadata in a record's feature MADE_WITH, of which it reads what it knows.
+
+        Raises:
+            ValueError: it cannot be understood.
+        """
+        try:
+            values = json.loads(data) if len(data) <= _LARGEST else None
+        except (ValueError, RecursionError):
+            values = None
+        if not isinstance(values, dict) or any(not isinstance(values.get(name), kind) for name, kind in _TYPES.items()):
+            raise ValueError(
+                f"{os.fspath(path)} must say in {records.MADE_WITH}, a feature of its first record, how it was made. "
+                f"Received {brief(data[:200])}; make the records again."
+            )
+        return cls(**{name: values[name] for name in _TYPES})
 
     def stamp(self) -> bytes:
         """Returns what `records.write_records` takes as `stamp`."""
@@ -74,20 +86,6 @@ def vocabulary_fingerprint(tokens: list[str]) -> str:
     return hashlib.sha256("\n".join(tokens).encode()).hexdigest()
 
 
-def _read(path: str, data: bytes) -> dict[str, Any]:
-    """Returns the attributes of an `RecordMetadata`; what later versions may say besides is passed over."""
-    try:
-        values = json.loads(data) if len(data) <= _LARGEST else None
-    except (ValueError, RecursionError):
-        values = None
-    if not isinstance(values, dict) or any(not isinstance(values.get(name), kind) for name, kind in _TYPES.items()):
-        raise ValueError(
-            f"{path} must say in {records.MADE_WITH}, a feature of its first record, how it was made. Received "
-            f"{brief(data[:200])}; make the records anew."
-        )
-    return {name: values[name] for name in _TYPES}
-
-
 # === Files next to records ===
 # A description of the run that made them, for people too, and its vocabulary.
 #
@@ -98,7 +96,7 @@ def _read(path: str, data: bytes) -> dict[str, Any]:
 
 DESCRIPTION, VOCABULARY = "_records.json", "_vocabulary"  # after the name that the files of one output share
 _OTHERS = (".json", ".txt", ".html", ".tmp")  # what else lies in a folder of records: these, reports, what is half-made
-_KIND = "the description that create_pretraining_data leaves beside its records, in JSON"
+_KIND = "the description that create_pretraining_data leaves next to its records, in JSON"
 _REMEDY = "copy it again; or take it away, and it is not known any more whether the files are whole"
 
 
@@ -136,7 +134,7 @@ def _matches(pattern, without):
 def check_whole(paths: list[str]):
     """Raises ValueError where the description next to a file says that it has another number of bytes.
 
-    A file that was cut off between two records cannot be told from a whole one by itself.
+    A file that was cut off between two records looks like a whole one by itself.
     """
     described = {folder: _descriptions(folder) for folder in {os.path.dirname(path) for path in paths}}
     for path in paths:
@@ -146,7 +144,7 @@ def check_whole(paths: list[str]):
             source = min(whole)
             raise ValueError(
                 f"{path} must have {whole[source]:,} bytes, as {source} says. Received {size:,}: it was cut short, or "
-                f"made anew without what lies beside it; copy it again, make all anew, or take {source} away."
+                f"made again without the files next to it; copy it again, make all again, or take {source} away."
             )
 
 

@@ -179,7 +179,6 @@ def test_a_compressed_file_cut_in_the_middle(tmp_path):
     _refused(path, rf"{path} must be a whole record file. .* cannot be read from record \d+ on, for it is cut off")
 
 
-@BOTH
 def test_a_flipped_bit(path):
     data = bytearray(_raw(path))
     data[len(data) * 2 // ROWS + 40] ^= 4
@@ -187,7 +186,6 @@ def test_a_flipped_bit(path):
     _refused(path, rf"{path} must be a whole record file. .* cannot be read from record 3 on")
 
 
-@BOTH
 def test_rows_of_another_length_in_the_middle(path):
     _put(path, _raw(path) + _raw(_write(path.parent.parent / f"other{path.suffix}", _features(B, S + 1))))
     _refused(path, rf"Record {ROWS + 1} of {path} must hold what the first one holds. .* another length")
@@ -210,7 +208,7 @@ def test_rows_of_another_length_in_the_middle(path):
             "from 0 to 99, .* Received 30000; the records were made with another vocabulary",
             marks=pytest.mark.slow,
         ),  # fmt: skip
-        ("masked_lm_positions", S, "from 0 to 7, for 8 is the length of a row. Received 8; make the records anew"),
+        ("masked_lm_positions", S, "from 0 to 7, for 8 is the length of a row. Received 8; make the records again"),
         pytest.param(
             "segment_ids",
             2,
@@ -231,7 +229,6 @@ def _metadata(vocabulary, masking="token"):
     return RecordMetadata(vocabulary * 64, True, True, "nsp", masking)
 
 
-@BOTH
 def test_a_file_that_was_put_together_of_two_that_were_made_otherwise(path):
     """As `cat` does it: of how it was made a file speaks in its first record alone."""
     one, two = (path.with_name(f"{name}{''.join(path.suffixes)}") for name in ("one", "two"))

@@ -58,8 +58,8 @@ def test_what_fits_is_not_spoken_of(tmp_path, tokenizer, caplog):
 
 @pytest.mark.parametrize(("change", "message"), [
     ({"vocabulary": vocabulary_fingerprint(VOCAB[::-1])},
-     r"made with the vocabulary of the model, .*vocab\.txt, of 107 pieces with the SHA-256 \w{16}\. Received \S+/b, "
-     r"made with another one, with the SHA-256 \w{16}; make the records anew, or name that one\."),
+     r"made with the vocabulary of the model, .*vocab\.txt, of 107 tokens with the SHA-256 \w{16}\. Received \S+/b, "
+     r"made with another one, with the SHA-256 \w{16}; make the records again, or name that one\."),
     ({"do_lower_case": False, "strip_accents": False},
      r"the model's do_lower_case, true\. Received \S+/b, made with do_lower_case false; .* say false in `do_low"),
     ({"strip_accents": False}, r"model's strip_accents, true\. Received \S+/b, made with strip_accents false; .* in t"),
@@ -90,7 +90,7 @@ def test_a_sentence_objective_that_is_left_out_does_not_matter(tmp_path, tokeniz
 
 def test_a_sentence_objective_that_must_be_learned(tmp_path, tokenizer):
     records = _records(tmp_path / "a", METADATA)
-    message = r"made with `sentence_objective=sop`, for .* Received \S+/a, made with nsp; make them anew, or choose ano"
+    message = r"made with `sentence_objective=sop`, for .* Received \S+/a, made with nsp; make them again, or choose an"
     with pytest.raises(ValueError, match=message):
         _check([records], tokenizer, ("sop",))
     _check([_records(tmp_path / "b", dataclasses.replace(METADATA, sentence_objective="sop"))], tokenizer, ("sop",))
@@ -109,7 +109,7 @@ def test_records_that_say_nothing_are_told_of_once(tmp_path, tokenizer, caplog):
 @pytest.mark.parametrize(("made", "message"), [
     ({"cls": 7}, r"b must begin with \[CLS\], 2 in the model's vocabulary, .*vocab\.txt\. Received 7: the records w"),
     ({"sep": 9}, r"b must end with \[SEP\], 3 in the model's vocabulary.* Received 9: "),
-    ({"mask": 11}, r"b must hide pieces by \[MASK\], 4 in the model's vocabulary.* Received 11: the records wer"),
+    ({"mask": 11}, r"b must hide tokens by \[MASK\], 4 in the model's vocabulary.* Received 11: the records wer"),
 ], ids=["first", "last", "hidden"])  # fmt: skip
 def test_their_special_ids_are_those_of_the_model(tmp_path, tokenizer, made, message):
     with pytest.raises(ValueError, match=message):

@@ -350,7 +350,7 @@ def check_made(size: int, counts: Counter, options: CorpusOptions):
     """Raises ValueError where no record was made; `size` is how many there are, or of how many bytes."""
     if not size:
         raise ValueError(
-            f"The text must be enough for an example. Received {counts['tokens']} pieces, of which none could be made "
+            f"The text must be enough for an example. Received {counts['tokens']} tokens, of which none could be made "
             f"with `sentence_objective={options.sentence_objective}`; give more text."
         )
 

@@ -263,7 +263,7 @@ def _sections(statistics, options, vocabulary):
     if options.sentence_objective in _SECOND:
         parts.append(_pairs(statistics.pairs, options.sentence_objective))
     if options.dynamic_masking:
-        parts.append(_Section("Masks", [("predictions", "none", "they are drawn anew whenever the records are read")]))
+        parts.append(_Section("Masks", [("predictions", "none", "they are drawn again whenever the records are read")]))
     else:
         parts += [_masks(statistics, options, vocabulary.phrases), _top(statistics, vocabulary)]
     return [*parts, _Section("Options", _options(options, vocabulary))]
@@ -274,7 +274,7 @@ def _text(text, options):
     equal = "of the sentences above" if options.drop_duplicate_lines else "not asked for: `drop_duplicate_lines`"
     return [
         *((name, _number(text[name])) for name in ("files", "bytes", "documents", "sentences")),
-        ("pieces", _number(text["tokens"])),
+        ("tokens", _number(text["tokens"])),
         ("dropped bytes that are not UTF-8", _number(text["invalid_bytes"])),
         ("dropped junk sentences", _number(text["junk_lines"]), junk),
         ("dropped equal sentences", _number(text["duplicate_lines"]), equal),
@@ -285,14 +285,14 @@ def _examples(statistics):
     lengths, width = statistics.lengths, len(statistics.lengths) - 1
     rows = [
         ("examples", _number(statistics.examples)),
-        ("their pieces", _number(statistics.tokens), "[CLS] and [SEP] too"),
-        *_spread("pieces of an example", lengths),
+        ("their tokens", _number(statistics.tokens), "[CLS] and [SEP] too"),
+        *_spread("tokens of an example", lengths),
         *((f"  {share} % have at most", _quantile(lengths, share)) for share in _QUANTILES),
         ("rows", _number(statistics.rows), f"of {width} positions"),
         ("  examples in a row, mean", _ratio(statistics.examples, statistics.rows)),
         ("  padding", _percent(statistics.padding, statistics.rows * width), "of the positions"),
     ]
-    plot = "Pieces of the examples", lambda axes: draw_histogram(axes, lengths, "pieces"), 2.4
+    plot = "Tokens of the examples", lambda axes: draw_histogram(axes, lengths, "tokens"), 2.4
     return _Section("Examples", rows, (plot,) if statistics.examples else ())
 
 
@@ -321,10 +321,10 @@ def _masks(statistics, options, phrases):
     masks, swaps, originals = ((_percent(statistics.fates[i], chosen), f"goal {goals[i]:.4g} %") for i in range(3))
     rows = [
         ("predictions", _number(chosen)),
-        ("mask rate", _percent(chosen, statistics.tokens), f"of the pieces; goal {100 * options.masked_lm_prob:.4g} %"),
+        ("mask rate", _percent(chosen, statistics.tokens), f"of the tokens; goal {100 * options.masked_lm_prob:.4g} %"),
         ("  became [MASK]", *masks),
-        ("  became a random piece", *swaps),
-        ("  kept", originals[0], f"{originals[1]}; with random pieces that are the original ones"),
+        ("  became a random token", *swaps),
+        ("  kept", originals[0], f"{originals[1]}; with random tokens that are the original ones"),
         *_spread("predictions of an example", counts),
         *_against(law, statistics.shapes, options),
         *(_phrases(statistics.phrases, phrases) if phrases else ()),
@@ -339,7 +339,7 @@ def _masks(statistics, options, phrases):
 def _against(law, shapes, options):
     """Rows that compare the numbers of predictions with the law."""
     over = np.arange(shapes.shape[1]) - law[:, None]
-    rule = f"min({options.max_predictions_per_seq}, max(1, round({options.masked_lm_prob:g} x pieces)))"
+    rule = f"min({options.max_predictions_per_seq}, max(1, round({options.masked_lm_prob:g} x tokens)))"
     return [
         ("  as many as the law gives", _number(shapes[over == 0].sum()), rule),
         ("  fewer", _number(shapes[over < 0].sum()), "nothing that was left fitted in"),
@@ -349,7 +349,7 @@ def _against(law, shapes, options):
 
 def _phrases(counts, phrases):
     """Rows that say what became of a list of phrases."""
-    lost = f"{_number(phrases.unknown)} more hold pieces that the vocabulary lacks"
+    lost = f"{_number(phrases.unknown)} more hold tokens that the vocabulary lacks"
     return [
         ("phrases in the list", _number(phrases.number), lost),
         ("  found in the examples", _number(counts["found"])),
@@ -365,8 +365,8 @@ def _top(statistics, vocabulary):
         ("different ones", _number(np.count_nonzero(ids)), f"of {_number(len(ids))} in the vocabulary"),
         *((f"  {name}", _number(count), _percent(count, total)) for name, count in top),
     ]
-    plot = "Most frequent pieces to predict", lambda axes: draw_top(axes, *zip(*top, strict=True)), 3.6
-    return _Section("Pieces to predict", rows, (plot,) if top else ())
+    plot = "Most frequent tokens to predict", lambda axes: draw_top(axes, *zip(*top, strict=True)), 3.6
+    return _Section("Tokens to predict", rows, (plot,) if top else ())
 
 
 def _options(options, vocabulary):

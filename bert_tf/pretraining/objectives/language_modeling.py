@@ -118,9 +118,6 @@ class PretrainingTask(RecordTask):
             for part in self._parts
         }
 
-    def example_losses(self, outputs, batch):
-        return None
-
     def reduce_outputs(self, outputs, batch):
         """Returns what `metrics` divides, summed over each row.
 

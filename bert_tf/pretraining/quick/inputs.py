@@ -73,7 +73,7 @@ def check_vocabulary_size(size: int, path: str | os.PathLike, width: int):
     """
     if size < width:
         raise ValueError(
-            f"The vocabulary must have as many pieces as the encoder is wide, {width}. Received {size} in "
+            f"The vocabulary must have as many tokens as the encoder is wide, {width}. Received {size} in "
             f"{os.fspath(path)}; begin in another `output_dir` with more text, of more different words, or with "
             "another `vocab_file`."
         )

@@ -67,7 +67,7 @@ def test_the_network_has_the_size_of_the_vocabulary(make):
 
 
 def test_text_for_no_step_is_refused_before_the_calibration(make):
-    with pytest.raises(ValueError, match="must be text for one step .*, 8 rows of 16 pieces.* for 7; begin in another"):
+    with pytest.raises(ValueError, match="must be text for one step .*, 8 rows of 16 tokens.* for 7; begin in another"):
         make(rows=7)
     assert make.children.programs() == BEFORE
 
