@@ -86,7 +86,7 @@ def check_rows(rows: Mapping[int, int], recipe: SizeRecipe):
             words = 3 * phase.batch_size * phase.row_length // 4  # of English; other languages have fewer
             raise ValueError(
                 f"`input_file` must be text for one step at least, {phase.batch_size} rows of {phase.row_length} "
-                f"pieces, some {words:,} words. Received text for {there}; begin in another `output_dir` with more: a "
+                f"tokens, some {words:,} words. Received text for {there}; begin in another `output_dir` with more: a "
                 "useful encoder takes megabytes."
             )
 
