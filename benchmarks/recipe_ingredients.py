@@ -24,7 +24,7 @@ import scripts
 
 from bert_tf.cli import recipes
 from bert_tf.cli.pretrain_small import PRETRAIN_SMALL, make_options
-from bert_tf.pretraining.quick.commands import QuickOptions
+from bert_tf.pretraining.quick.inputs import QuickOptions
 from bert_tf.pretraining.quick.plan import PLAN_FILE, SizeRecipe
 from bert_tf.pretraining.quick.run import pretrain
 from bert_tf.utils.settings import Settings

@@ -54,8 +54,8 @@ _OF_MASKS = (
 @orderly_end()  # which removes what is half-made
 def main(settings):
     """Writes the records and the report."""
-    from bert_tf.pretraining.corpus import report
     from bert_tf.pretraining.corpus.job import create_pretraining_data
+    from bert_tf.pretraining.corpus.statistics import format_report, make_report_page
     from bert_tf.utils.files import write_text
     from bert_tf.utils.shards import report_name, warn_of_others
 
@@ -64,10 +64,10 @@ def main(settings):
     statistics = _run_on_beam(job, settings) if settings.runner else create_pretraining_data(job)
     warn_of_others(settings.output_file, job.output_files)
     _warn_of_phrases(statistics, job.options)
-    text = report.format_report(statistics, job.options, pieces)
+    text = format_report(statistics, job.options, pieces)
     name = report_name(settings.output_file)
     write_text(f"{name}.txt", text)
-    write_text(f"{name}.html", report.make_report_page(statistics, job.options, pieces))
+    write_text(f"{name}.html", make_report_page(statistics, job.options, pieces))
     print(text)
     wrote = number_of(len(job.output_files), "file")
     logging.info("Wrote %s, such as %s, and %s.html.", wrote, job.output_files[0], name)
@@ -122,7 +122,7 @@ def _job(settings):
 def _pieces(job, vocabulary):
     """Returns the `MaskingVocabulary` of the vocabulary, with the phrases of --phrase_file, which must have some in
     its pieces."""
-    from bert_tf.pretraining.records.groups import MaskingVocabulary
+    from bert_tf.pretraining.masked_positions import MaskingVocabulary
     from bert_tf.tokenization.added_tokens import names_with_added
 
     if job.options.phrase_file is None:

@@ -23,7 +23,7 @@ from bert_tf.export.form import ExportOptions
 from bert_tf.export.served import check_explanations
 from bert_tf.export.trained import export_trained
 from bert_tf.models.lora import Lora
-from bert_tf.pretraining.records.origin import vocabulary_fingerprint
+from bert_tf.pretraining.record_metadata import vocabulary_fingerprint
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TaskData, TrainedTask
 from bert_tf.tasks.distillation import TeacherOptions, check_teacher, with_teacher
 from bert_tf.tasks.options import ACTIONS

@@ -67,7 +67,7 @@ def make_options(settings):
     Raises:
         ValueError: flags contradict each other.
     """
-    from bert_tf.pretraining.quick.commands import QuickOptions
+    from bert_tf.pretraining.quick.inputs import QuickOptions
 
     if settings.teacher and settings.vocab_file:
         raise ValueError(

@@ -12,6 +12,9 @@ from bert_tf.cli.common_flags import make_run_config
 from bert_tf.cli.recipes import with_recipe
 from bert_tf.export.conversion.convert import save_generator
 from bert_tf.models.config import EncoderConfig
+from bert_tf.pretraining import record_compatibility
+from bert_tf.pretraining.batches import Records
+from bert_tf.pretraining.masking import Masking, masks_for, masks_identity
 from bert_tf.pretraining.objectives.distillation import (
     OF_A_LAYER,
     RELATIONS,
@@ -20,11 +23,8 @@ from bert_tf.pretraining.objectives.distillation import (
 )
 from bert_tf.pretraining.objectives.registry import OBJECTIVES, Objective
 from bert_tf.pretraining.objectives.replaced_tokens import ReplacedTokenOptions
-from bert_tf.pretraining.records import compatibility
-from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.masking import Masking, masks_for, masks_identity
-from bert_tf.pretraining.records.origin import vocabulary_fingerprint
-from bert_tf.pretraining.records.phases import Phase, Phases, check_sentences, find_training_files, parse_phases
+from bert_tf.pretraining.phases import Phase, Phases, check_sentences, find_training_files, parse_phases
+from bert_tf.pretraining.record_metadata import vocabulary_fingerprint
 from bert_tf.pretraining.start_weights import start_weights
 from bert_tf.tasks.distillation import check_temperature
 from bert_tf.training.cluster import by_chief
@@ -415,5 +415,5 @@ def _model(settings, objective, several):
         )
     model.config = dataclasses.replace(model.config, is_decoder=is_decoder)
     model.check_length(max(records.max_seq_length for records in several))
-    compatibility.check_compatibility(several, model.tokenizer, objective.sentence_objectives)
+    record_compatibility.check_compatibility(several, model.tokenizer, objective.sentence_objectives)
     return model

@@ -142,7 +142,7 @@ def _varints(rows):
 # What TF Model Garden's create_pretraining_data calls these with --use_v2_feature_names.
 _V2_NAMES = {"input_word_ids": "input_ids", "input_type_ids": "segment_ids"}
 _GZIP_MAGIC = b"\x1f\x8b"
-MADE_WITH = "made_with"  # a feature of a file's first record alone: see `pretraining/records/origin.py`
+MADE_WITH = "made_with"  # a feature of a file's first record alone: see `pretraining/record_metadata.py`
 
 
 def compression_of(path: str | os.PathLike) -> str:

@@ -4,9 +4,9 @@ import pytest
 
 from bert_tf.cli.pretraining import check_start, make_masking, make_objective
 from bert_tf.cli.run_pretraining import FLAGS
+from bert_tf.pretraining.masking import Masking
 from bert_tf.pretraining.objectives.registry import Electra
 from bert_tf.pretraining.objectives.replaced_tokens import ReplacedTokenOptions
-from bert_tf.pretraining.records.masking import Masking
 from bert_tf.utils.settings import Settings
 
 

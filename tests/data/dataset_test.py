@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from bert_tf.data import dataset
 from bert_tf.data.dataset import Tokenized, Truncation, build_batches, count_truncated
-from bert_tf.pretraining.records.batches import Records
+from bert_tf.pretraining.batches import Records
 from tests.data.tfrecords_test import rows, written
 
 

@@ -12,7 +12,7 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.layers import seed_scope
 from bert_tf.models.model_inputs import encoder_inputs
 from bert_tf.models.pretraining_heads import Pretrainer
-from bert_tf.pretraining.records.packing import pack_examples
+from bert_tf.pretraining.packing import pack_examples
 from tests import tiny
 from tests.checkpoints import fakes
 from tests.fake_batches import fake_batch

@@ -9,7 +9,7 @@ from safetensors.numpy import load_file
 
 from bert_tf.checkpoints import convert, name_maps
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.objectives.base import PretrainingTask
+from bert_tf.pretraining.objectives.language_modeling import PretrainingTask
 from bert_tf.training.learning_rate import WarmupLinearDecay
 from bert_tf.training.optimizers import AdamW
 from bert_tf.training.step import StepConfig, TrainStep

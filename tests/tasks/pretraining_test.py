@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.pretraining.objectives.base import LeftToRightTask, PretrainingTask, next_tokens
-from bert_tf.pretraining.records.packing import pack_examples
+from bert_tf.pretraining.objectives.language_modeling import LeftToRightTask, PretrainingTask, next_tokens
+from bert_tf.pretraining.packing import pack_examples
 from bert_tf.training.optimizers import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import tiny

@@ -27,10 +27,17 @@ from bert_tf.data import features, tfrecords
 from bert_tf.pretraining.corpus import documents as arrays
 from bert_tf.pretraining.corpus import external_sort
 from bert_tf.pretraining.corpus.documents import SentencePositions, tokenize_documents
-from bert_tf.pretraining.corpus.job import CorpusJob, check_made, check_text, check_written
-from bert_tf.pretraining.corpus.statistics import Statistics, describe_corpus, hash_sources, record_metadata
-from bert_tf.pretraining.corpus.unit import make_records, number_of_units
-from bert_tf.pretraining.records.groups import MaskingVocabulary
+from bert_tf.pretraining.corpus.job import (
+    CorpusJob,
+    check_made,
+    check_text,
+    check_written,
+    make_records,
+    number_of_units,
+)
+from bert_tf.pretraining.corpus.statistics import Statistics
+from bert_tf.pretraining.masked_positions import MaskingVocabulary
+from bert_tf.pretraining.record_metadata import describe_corpus, hash_sources, metadata_of_job
 from bert_tf.utils.documents import read_blocks, read_documents
 
 _HASH_RANGES = 64  # in which equal sentences are looked for
@@ -92,7 +99,7 @@ def build_pipeline(pipeline, job: CorpusJob, output_files: list[str], report: st
     outputs = units | "Make" >> beam.ParDo(_Make(job)).with_outputs("statistics", main="records")
     each = pipeline | "Each output file" >> beam.Create([(number, None) for number in range(len(output_files))])
     together = (outputs.records, each) | "All records" >> beam.Flatten() | "Shuffle records" >> beam.GroupByKey()
-    _ = together | "Write" >> beam.Map(_write, output_files, job.output_files, record_metadata(job).stamp())
+    _ = together | "Write" >> beam.Map(_write, output_files, job.output_files, metadata_of_job(job).stamp())
     statistics = outputs.statistics | "Add up" >> beam.CombineGlobally(_add).without_defaults()
     _ = counts | "Report" >> beam.Map(_write_report, AsSingleton(statistics), report)
 

@@ -82,14 +82,14 @@ def tokenize_documents(texts, tokenizer, seed: int, longest_part: int = LONGEST_
     Returns:
         Documents sorted by key; sentences without a token, and documents without a sentence, are left out.
     """
-    pieces = _encode([s for text in texts for s in text.sentences], tokenizer)
+    encoded = _encode([s for text in texts for s in text.sentences], tokenizer)
     text_of = np.repeat(np.arange(len(texts)), [len(text.sentences) for text in texts])
-    real = np.flatnonzero(pieces.lengths)
-    text_of, lengths = text_of[real], pieces.lengths[real].astype(np.int32)
+    real = np.flatnonzero(encoded.lengths)
+    text_of, lengths = text_of[real], encoded.lengths[real].astype(np.int32)
     part_of = _number_parts(text_of, lengths, longest_part)  # numbers the parts within their text
     first = np.flatnonzero(np.diff(text_of, prepend=-1) | np.diff(part_of, prepend=-1))  # each part's first sentence
     sentences = Ragged.of_lengths(lengths, np.diff(first, append=len(lengths)))
-    tokens = Ragged(pieces.flat, features.splits_of(lengths)[sentences.splits])
+    tokens = Ragged(encoded.flat, features.splits_of(lengths)[sentences.splits])
     text, part = text_of[first], part_of[first]
     file, line, own = (np.array([getattr(t, name) for t in texts], np.int64) for name in ("file", "line", "first_line"))
     keys = random_keys(seed, file[text], own[text], part)
@@ -125,8 +125,8 @@ def _encode(sentences, tokenizer):
     encoded = words.flatten().dictionary_encode()
     parts = [tokenizer.tokenize(batch) for batch in split_by_characters(encoded.dictionary.to_pylist())]
     distinct = features.concatenate_features([Ragged(ids.flat_values.numpy(), ids.row_splits.numpy()) for ids in parts])
-    pieces = distinct.take(encoded.indices.to_numpy())
-    return Ragged(pieces.flat, pieces.splits[words.offsets.to_numpy()])
+    tokens = distinct.take(encoded.indices.to_numpy())
+    return Ragged(tokens.flat, tokens.splits[words.offsets.to_numpy()])
 
 
 def _number_parts(text_of, lengths, longest):

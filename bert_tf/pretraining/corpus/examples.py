@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_tf.pretraining.corpus.documents import Documents
-from bert_tf.pretraining.records.groups import MaskingVocabulary
-from bert_tf.pretraining.records.masking import Masking, check_phrases
+from bert_tf.pretraining.masked_positions import MaskingVocabulary
+from bert_tf.pretraining.masking import Masking, check_phrases
 from bert_tf.utils.documents import TextOptions
 
 # === Options ===
@@ -63,7 +63,7 @@ class CorpusOptions:
     def __post_init__(self):
         if self.max_seq_length < 5:
             raise ValueError(
-                "`max_seq_length` must have room for two pieces beside [CLS] and two [SEP], so be 5 at least. "
+                "`max_seq_length` must have room for two tokens besides [CLS] and two [SEP], so be 5 at least. "
                 f"Received {self.max_seq_length}."
             )
         if not self.dynamic_masking:

@@ -14,10 +14,12 @@ import shutil
 import sys
 from collections import Counter
 
+import numpy as np
 from absl import logging
 
 from bert_tf.data import tfrecords
-from bert_tf.data.tfrecords import compression_of
+from bert_tf.data.features import NOTHING, Ragged, concatenate_features
+from bert_tf.data.tfrecords import compression_of, serialize
 from bert_tf.pretraining.corpus import external_sort
 from bert_tf.pretraining.corpus.documents import (
     Documents,
@@ -28,10 +30,12 @@ from bert_tf.pretraining.corpus.documents import (
     locate_sentences,
     tokenize_documents,
 )
-from bert_tf.pretraining.corpus.examples import CorpusOptions
-from bert_tf.pretraining.corpus.statistics import Statistics, describe_corpus, hash_sources, record_metadata
-from bert_tf.pretraining.corpus.unit import make_records, number_of_units
-from bert_tf.pretraining.records.groups import MaskingVocabulary
+from bert_tf.pretraining.corpus.examples import OBJECTIVES, CorpusOptions, lay_out_examples
+from bert_tf.pretraining.corpus.statistics import Statistics
+from bert_tf.pretraining.masked_positions import MaskingVocabulary
+from bert_tf.pretraining.masking import mask
+from bert_tf.pretraining.packing import pack_examples
+from bert_tf.pretraining.record_metadata import describe_corpus, hash_sources, metadata_of_job
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.utils.documents import read_blocks, read_documents
 from bert_tf.utils.files import temporary_path, write_text
@@ -93,6 +97,88 @@ def scratch_folder(place: str, name: str):
     with temporary_path(os.path.join(place, name)) as directory:
         os.mkdir(directory, 0o700)  # others can neither read the text nor put files there
         yield directory
+
+
+# === Units ===
+# A unit is the documents whose keys lie in one range, sorted by key, in one pass over the corpus. Whatever is drawn for
+# it depends on the seed, the pass and the number of the range alone: not on who does the work, or when.
+
+
+UNIT_TOKENS = 1 << 22  # about: enough documents to draw a random next sentence from, and little enough memory
+_EXAMPLES = 4096  # masked at a time, so that the arrays stay in the processor's cache
+_EXAMPLES_TO_PACK = 1 << 15  # the more there are to choose from, the fuller are the rows
+
+
+def number_of_units(tokens: int) -> int:
+    """Returns into how many units a pass over a corpus of so many tokens is divided."""
+    return max(1, -(-tokens // UNIT_TOKENS))
+
+
+def make_batches(
+    documents: Documents,
+    options: CorpusOptions,
+    vocabulary: MaskingVocabulary,
+    pass_number: int,
+    unit: int,
+    statistics=None,
+):
+    """Makes the examples of a unit, in a random order.
+
+    Args:
+        documents: of the unit, sorted by key.
+        options, vocabulary: of the examples.
+        pass_number, unit: integers from 0, which the random draws depend on.
+        statistics: a `Statistics` that counts what is made, or None.
+
+    Yields:
+        {name: array [n, ...]} with the features of `bert_tf.data.features` that the options ask for.
+    """
+    rng = np.random.default_rng([options.random_seed, pass_number, unit])
+    objective = OBJECTIVES[options.sentence_objective]
+    examples = objective(documents, options.max_seq_length, options.short_seq_prob, rng)
+    examples = examples.take(rng.permutation(len(examples.label)))
+    size = _EXAMPLES_TO_PACK if options.packing else _EXAMPLES
+    for start in range(0, len(examples.label), size):
+        chosen = examples.take(slice(start, start + size))
+        counts = None if statistics is None else statistics.phrases
+        rows = _masked_rows(documents, chosen, options, vocabulary, rng, counts)
+        if statistics is not None:
+            statistics.add_examples(rows, chosen.forced, vocabulary)
+        if options.packing:
+            rows = pack_examples(rows, options.max_predictions_per_seq, options.max_sentences_per_seq)
+        if statistics is not None:
+            statistics.add_rows(rows["input_mask"])
+        yield rows
+
+
+def make_records(documents, options, vocabulary, pass_number, unit) -> tuple[np.ndarray, Ragged, Statistics]:
+    """Returns the unit's records: a random uint64 key and the bytes of each, and their statistics.
+
+    The arguments are those of `make_batches`.
+    """
+    statistics = Statistics.empty(options, vocabulary.vocab_size)
+    parts = [serialize(rows) for rows in make_batches(documents, options, vocabulary, pass_number, unit, statistics)]
+    records = concatenate_features(parts) if parts else NOTHING
+    rng = np.random.default_rng([options.random_seed, pass_number, unit, 1])
+    keys = rng.integers(0, np.iinfo(np.uint64).max, len(records.lengths), np.uint64, endpoint=True)
+    return np.sort(keys), records, statistics  # sorted for speed: the records themselves are in a random order
+
+
+def _masked_rows(documents, examples, options, vocabulary, rng, counts):
+    """The features of some examples. Masked a few thousand at a time, packed or not: it is faster so."""
+    parts = []
+    for start in range(0, len(examples.label), _EXAMPLES):
+        rows = lay_out_examples(
+            documents, examples.take(slice(start, start + _EXAMPLES)), options.max_seq_length, vocabulary
+        )
+        if options.sentence_objective == "none":
+            del rows["next_sentence_labels"]
+        if not options.dynamic_masking:
+            rows |= mask(rows["input_ids"], options.masks, vocabulary, rng, counts)
+        parts.append(rows)
+    if len(parts) == 1:
+        return parts[0]
+    return {name: np.concatenate([rows[name] for rows in parts]) for name in parts[0]}
 
 
 # === Stages ===
@@ -169,7 +255,7 @@ class CorpusStages:
         """
         bounds = external_sort.bounds(number, of)
         _, columns, order = external_sort.read_unsorted(self._runs("records"), ["records"], *bounds)
-        stamp = record_metadata(self._job).stamp() if first else b""
+        stamp = metadata_of_job(self._job).stamp() if first else b""
         tfrecords.write_records(path, columns["records"], compression, durable=False, order=order, stamp=stamp)
         return len(order)
 
@@ -264,7 +350,7 @@ def check_made(size: int, counts: Counter, options: CorpusOptions):
     """Raises ValueError where no record was made; `size` is how many there are, or of how many bytes."""
     if not size:
         raise ValueError(
-            f"The text must be enough for an example. Received {counts['tokens']} pieces, of which none could be made "
+            f"The text must be enough for an example. Received {counts['tokens']} tokens, of which none could be made "
             f"with `sentence_objective={options.sentence_objective}`; give more text."
         )
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from bert_tf.checkpoints.loading import Description
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.objectives.base import LeftToRightTask, PretrainingTask, next_tokens
+from bert_tf.pretraining.batches import Records
 from bert_tf.pretraining.objectives.distillation import (
     DistillationOptions,
     DistillationTask,
@@ -13,6 +13,7 @@ from bert_tf.pretraining.objectives.distillation import (
     predicts_masked,
     unmask_batch,
 )
+from bert_tf.pretraining.objectives.language_modeling import LeftToRightTask, PretrainingTask, next_tokens
 from bert_tf.pretraining.objectives.replaced_tokens import (
     ReplacedTokenOptions,
     ReplacedTokensTask,
@@ -21,7 +22,6 @@ from bert_tf.pretraining.objectives.replaced_tokens import (
     sampling_draws,
     to_electra_config,
 )
-from bert_tf.pretraining.records.batches import Records
 from bert_tf.tasks.base import Tensors, TrainableTask
 from bert_tf.tasks.distillation import Teacher
 from bert_tf.utils.names import SENTENCE_OBJECTIVES

@@ -10,7 +10,7 @@ from bert_tf.data.features import keras_inputs
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.replaced_tokens import ReplacedTokenPretrainer
-from bert_tf.pretraining.objectives.base import PretrainingTask, RecordTask, unmasked_ids, without_padding
+from bert_tf.pretraining.objectives.language_modeling import PretrainingTask, RecordTask, unmasked_ids, without_padding
 
 # === Generators ===
 # The two networks of replaced-token detection: how large the generator is, and as what both are written.
@@ -65,7 +65,7 @@ def make_generator_config(config: EncoderConfig, options: ReplacedTokenOptions) 
         generator, origin = _shrink(config, options.generator_size), f"`generator_size={options.generator_size}`"
     if _count_weights(generator) >= _count_weights(config):
         raise ValueError(
-            "The generator must be smaller than the discriminator, whose task would be too hard beside an equal: a "
+            "The generator must be smaller than the discriminator, whose task would be too hard next to an equal: a "
             f"quarter to a half as wide. Received {origin}: {_count_weights(generator):,} weights in its layers, and "
             f"{_count_weights(config):,} in the discriminator's; make it smaller."
         )
@@ -165,9 +165,6 @@ class ReplacedTokensTask(RecordTask):
         parts = self._masked_lm.loss_parts(outputs, batch, denominators)
         return {**parts, "replaced_loss": tf.math.divide_no_nan(sums, denominators["replaced_weights"])}
 
-    def example_losses(self, outputs, batch):
-        return None
-
     def reduce_outputs(self, outputs, batch):
         """Returns what `metrics` divides, summed over each row.
 
@@ -177,8 +174,8 @@ class ReplacedTokensTask(RecordTask):
 
         Returns:
             what that returns of the generator, and float32 [B] by name: replaced_loss; replaced_correct, tokens that
-            were told rightly; replaced_weights, all tokens; replaced_tokens, those that were replaced; replaced_told,
-            those that were said to be; replaced_found, both.
+            were judged rightly; replaced_weights, all tokens; replaced_tokens, those that were replaced;
+            replaced_predicted, those that were said to be; replaced_found, both.
         """
         return {**self._masked_lm.reduce_outputs(outputs, batch), **_sums(outputs, batch)}
 
@@ -198,7 +195,7 @@ class ReplacedTokensTask(RecordTask):
             "replaced_accuracy": sums["replaced_correct"] / weights,
             "replaced_accuracy_of_commonest": max(share, 1 - share),
             "replaced_loss": sums["replaced_loss"] / weights,
-            "replaced_precision": sums["replaced_found"] / max(sums["replaced_told"], 1),
+            "replaced_precision": sums["replaced_found"] / max(sums["replaced_predicted"], 1),
             "replaced_recall": sums["replaced_found"] / max(sums["replaced_tokens"], 1),
             "replaced_share": share,
         }
@@ -208,14 +205,14 @@ class ReplacedTokensTask(RecordTask):
 def _sums(outputs, batch):
     """Returns the discriminator's part of `reduce_outputs`."""
     logits, weights = outputs["replaced_logits"], without_padding(batch["input_mask"], batch)
-    labels, told = outputs["replaced"], tf.cast(logits > 0, tf.float32)
+    labels, predicted = outputs["replaced"], tf.cast(logits > 0, tf.float32)
     values = {
         "loss": tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits),
-        "correct": tf.cast(tf.equal(told, labels), tf.float32),
+        "correct": tf.cast(tf.equal(predicted, labels), tf.float32),
         "weights": tf.ones_like(weights),
         "tokens": labels,
-        "told": told,
-        "found": told * labels,
+        "predicted": predicted,
+        "found": predicted * labels,
     }
     return {f"replaced_{name}": tf.reduce_sum(value * weights, axis=1) for name, value in values.items()}
 

@@ -54,7 +54,7 @@ BAD = {
     ),
     "another vocabulary of the same size": (
         ["--vocab_file=HOME/other.txt"],
-        rf"with the vocabulary of the model, HOME/other\.txt, of {len(tiny.VOCAB)} pieces with the SHA-256 \w+\. "
+        rf"with the vocabulary of the model, HOME/other\.txt, of {len(tiny.VOCAB)} tokens with the SHA-256 \w+\. "
         r"Received HOME/train\.tfrecord, made with another one.* pass --vocab_file=HOME/train_vocabulary/vocab\.txt ",
     ),
     "another letter case": (

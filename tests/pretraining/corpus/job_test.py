@@ -9,7 +9,6 @@ import pytest
 
 from bert_tf.data import tfrecords
 from bert_tf.pretraining.corpus import job as jobs
-from bert_tf.pretraining.corpus import unit
 from bert_tf.pretraining.corpus.examples import CorpusOptions
 from bert_tf.utils.documents import TextOptions
 from tests import processes, scripts
@@ -29,7 +28,7 @@ def small(monkeypatch):
     monkeypatch.setattr(jobs, "_TASK_BYTES", 1 << 13)
     monkeypatch.setattr(jobs, "_BUCKET_BYTES", 1 << 17)
     monkeypatch.setattr(jobs, "_HASHES", 500)
-    monkeypatch.setattr(unit, "TOKENS", 1 << 12)
+    monkeypatch.setattr(jobs, "UNIT_TOKENS", 1 << 12)
 
 
 def test_google_s_features_with_google_s_shapes(corpus, tmp_path):

@@ -6,7 +6,7 @@ import subprocess
 
 from bert_tf.cli import recipes
 from bert_tf.cli.pretrain_small import PRETRAIN_SMALL, make_options
-from bert_tf.pretraining.quick.commands import QuickOptions
+from bert_tf.pretraining.quick.inputs import QuickOptions
 from bert_tf.pretraining.quick.plan import TRIAL_CHECKPOINTS, TRIAL_STEPS, SizeRecipe
 from bert_tf.utils.settings import Settings
 from tests import tiny

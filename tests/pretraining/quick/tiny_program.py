@@ -10,7 +10,7 @@ from bert_tf.cli import main, recipes
 from bert_tf.pretraining.quick.plan import Throughput, TrainingPlan
 from tests.pretraining.quick import support
 
-MINUTES, STEPS = 60, 600
+MINUTES, STEPS = 60, 240
 
 
 class _FixedPlan(TrainingPlan):

@@ -29,12 +29,13 @@ CASES = {
 LATER = {"later": ("predictions.jsonl", "predictions.txt", "eval_predictions.txt")}
 PAGE = ("What it does on dev.jsonl", "Kinds of errors", "no entity", "QUAL")
 COLUMNS = ["id", "tags", "predicted_tags", "probability", "text"]
-MORE = {  # for the slow tests
-    "frozen": [*TRAIN, *ASK, "--do_export", "--features=weighted_sum_all", "--lstm_units=16", "--learning_rate=1e-2",
+DEEP = [*TRAIN, "--init_checkpoint=HOME/deep"]  # of two layers, for the slow tests
+MORE = {
+    "frozen": [*DEEP, *ASK, "--do_export", "--features=weighted_sum_all", "--lstm_units=16", "--learning_rate=1e-2",
                "--output_dir=HOME/frozen", "--keep_optimizer"],
     "frozen, later": ["--init_checkpoint=HOME/frozen", *ASK, "--output_dir=HOME/frozen_later"],
 }  # fmt: skip
-OPTIONS = [*TRAIN, "--do_eval", "--eval_file=HOME/dev.jsonl", "--keep_best=f1_FLAW", "--early_stopping=2",
+OPTIONS = [*DEEP, "--do_eval", "--eval_file=HOME/dev.jsonl", "--keep_best=f1_FLAW", "--early_stopping=2",
            "--class_weights=balanced", "--label_smoothing=0.1", "--freeze_layers=1", "--layerwise_lr_decay=0.9",
            "--save_checkpoints_steps=10", "--output_dir=HOME/options"]  # fmt: skip
 FROZEN = [*TRAIN, "--features=last"]
@@ -55,7 +56,7 @@ BAD = {  # case -> arguments, what the message says
              "--features must come without --lora_rank, which is about training the encoder. Received --features=last "
              "and --lora_rank=2"),
     "shallow": ([*TRAIN, "--features=concat_last_4", OUT],
-                "--features=concat_last_4 must come with a model of 4 layers at least. Received a model of 2"),
+                "--features=concat_last_4 must come with a model of 4 layers at least. Received a model of 1"),
     "adapters": ([*TRAIN, "--lstm_units=8", "--lora_rank=2", OUT],
                  "--lstm_units must come without --lora_rank, for adapters are kept in a form that has no BiLSTM."),
     "BiLSTM's format": ([*TRAIN, "--lstm_units=8", "--save_format=huggingface", OUT],
@@ -70,7 +71,7 @@ BAD = {  # case -> arguments, what the message says
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run_tagger")
-    tiny.checkpoint(folder / "init", dropout=0.1, num_hidden_layers=2)
+    tiny.checkpoint(folder / "init", dropout=0.1)
     tiny.checkpoint(folder / "classifier")
     (folder / "classifier" / "task.json").write_text(json.dumps(
         {"task": "classification", "num_labels": 2, "text_inputs": ["text"], "max_seq_length": 16}))  # fmt: skip
@@ -89,7 +90,12 @@ def home(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def more(home):
+def deep(home):
+    return tiny.checkpoint(home / "deep", dropout=0.1, num_hidden_layers=2)
+
+
+@pytest.fixture(scope="module")
+def more(home, deep):
     return run_named("run_tagger", home, MORE)
 
 
@@ -129,7 +135,7 @@ def test_predictions_as_columns_and_as_entities_agree(home, results):
 @pytest.mark.slow
 def test_a_frozen_encoder_stays_and_its_bilstm_learns(home, more):
     assert {result["status"] for result in more.values()} == {0}, more
-    weights, begun = read_tensors(f"{home}/frozen/model.ckpt-80"), read_tensors(f"{home}/init/bert_model.ckpt")
+    weights, begun = read_tensors(f"{home}/frozen/model.ckpt-80"), read_tensors(f"{home}/deep/bert_model.ckpt")
     assert all((weights[name] == begun[name]).all() for name in begun)
     assert weights["tagger/layer_sum/layer_weights"].any() and scores_of(home / "frozen")["eval_f1"] > 0.7
     assert {name.rsplit("/", 1)[0] for name in weights if name.endswith("/adam_m")} == {
@@ -155,7 +161,7 @@ def _check_served(folder):
 
 
 @pytest.mark.slow
-def test_all_that_fine_tuning_has_works_for_it(home):
+def test_all_that_fine_tuning_has_works_for_it(home, deep):
     (result,) = run_programs("run_tagger", [at(home, OPTIONS)])
     assert result["status"] == 0, result["log"]
     log = result["log"]
@@ -165,13 +171,13 @@ def test_all_that_fine_tuning_has_works_for_it(home):
 
 
 @pytest.mark.slow
-def test_a_frozen_encoder_goes_with_all_that_is_not_about_it(home):
+def test_a_frozen_encoder_goes_with_all_that_is_not_about_it(home, deep):
     options = ["--precision=mixed_bfloat16", "--gradient_accumulation_steps=2", "--keep_best=f1",
                "--save_format=bert_tf", "--class_weights=balanced", "--save_checkpoints_steps=30", "--do_export",
                "--features=weighted_sum_all", "--lstm_units=16", "--learning_rate=1e-2"]  # fmt: skip
     for xla in ("false", "true"):
         out = f"{home}/frozen-{xla}"
-        line = [*TRAIN, *ASK, *options, f"--use_xla={xla}", f"--output_dir={out}"]
+        line = [*DEEP, *ASK, *options, f"--use_xla={xla}", f"--output_dir={out}"]
         line = at(home, line)
         first, again = run_programs("run_tagger", [line, line])
         assert first["status"] == 0 and scores_of(home / f"frozen-{xla}")["eval_f1"] > 0.7, first["log"]

@@ -1,4 +1,4 @@
-"""Record files that are cut off, damaged, gone, or made for another model: the message names file and record."""
+"""Batches for pretraining: every row once an epoch, in another order each, from any step on."""
 
 import gzip
 import itertools
@@ -9,8 +9,100 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import tfrecords
-from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.origin import RecordMetadata
+from bert_tf.pretraining.batches import Records
+from bert_tf.pretraining.record_metadata import RecordMetadata
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Four files of 5, 6, 7 and 8 rows, numbered through from 0."""
+    first = 0
+    for number in range(5, 9):
+        path = str(tmp_path / f"{number}.tfrecord{'.gz' if number == 6 else ''}")
+        records.write_records(path, _rows_of(first, number))
+        first += number
+    return Records.of([f"{tmp_path}/*"], 3, 2)
+
+
+def _rows_of(first, number, length=3):
+    ids = np.arange(first, first + number)[:, None].repeat(length, 1)
+    features = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), ids)
+    features |= dict.fromkeys(("masked_lm_positions", "masked_lm_ids"), 0 * ids[:, :2])
+    return records.serialize(features | {"masked_lm_weights": np.ones((number, 2), np.float32)})
+
+
+def _rows(dataset, number):
+    return [batch["input_ids"][:, 0].numpy().tolist() for batch in itertools.islice(dataset, number)]
+
+
+def test_an_epoch_has_every_row_once_and_the_next_one_another_order(files):
+    rows = sum(_rows(files.batches(2, seed=1), 26), [])
+    assert sorted(rows[:26]) == sorted(rows[26:]) == list(range(26))
+    assert rows[:26] != rows[26:] and rows[:26] != list(range(26))
+
+
+def test_another_seed_gives_another_order(files):
+    one, again, other = (_rows(files.batches(13, seed=seed), 1) for seed in (1, 1, 2))
+    assert one == again != other
+
+
+@pytest.mark.parametrize("start", [1, 7, 13, 20])
+def test_a_resumed_run_gets_the_batches_that_would_have_come(files, start):
+    whole = _rows(files.batches(4, seed=3), 25)
+    assert _rows(files.batches(4, seed=3, start=start), 25 - start) == whole[start:]
+
+
+def test_held_out_rows_come_in_order_and_once(files):
+    assert sum(_rows(files.in_order(5), 99), []) == list(range(25))
+    assert _rows(files.in_order(10, 1), 99) == [list(range(10))]
+
+
+def test_a_pattern_that_matches_nothing(tmp_path):
+    with pytest.raises(ValueError, match="Record files must be there. Received"):
+        Records.of([f"{tmp_path}/none-*"], 3, 2)
+
+
+def test_records_made_for_another_length(files):
+    message = "must hold input_ids as 8 int64. Received 3 int64; make the records again with `max_seq_length=8`, or"
+    with pytest.raises(ValueError, match=f"{files.paths[0]} {message} give `max_seq_length=3` here"):
+        Records.of(files.paths, 8, 2)
+    with pytest.raises(ValueError, match="masked_lm_positions as 20 int64. .* give `max_predictions_per_seq=2` here"):
+        Records.of(files.paths, 3, 20)
+
+
+def test_what_records_hold_is_found_out(files):
+    held = Records.of(files.paths)
+    assert (held.max_seq_length, held.max_predictions, held.masked) == (3, 2, True)
+    assert not held.packed and not held.has_sentences
+
+
+@pytest.fixture
+def two_lengths(tmp_path):
+    for name, length in (("short-0", 3), ("long", 5), ("short-1", 3)):
+        records.write_records(str(tmp_path / name), _rows_of(0, 4, length))
+    return str(tmp_path)
+
+
+def test_records_of_one_length_are_selected_among_all(two_lengths):
+    assert Records.select([f"{two_lengths}/*"], 3).paths == [f"{two_lengths}/short-{n}" for n in range(2)]
+    assert Records.select([f"{two_lengths}/long", f"{two_lengths}/s*"], 5).paths == [f"{two_lengths}/long"]
+    message = f"rows of 9 tokens. Received {two_lengths}/., where all rows are of 3 and 5; .* `max_seq_length=9`"
+    with pytest.raises(ValueError, match=message):
+        Records.select([f"{two_lengths}/*"], 9)
+
+
+def test_records_of_two_lengths_do_not_go_together(two_lengths):
+    with pytest.raises(ValueError, match="short-0 must hold what .*long holds. Received input_ids as 3 int64 in the "):
+        Records.of([f"{two_lengths}/*"])
+
+
+def test_a_path_that_looks_like_a_pattern(tmp_path):
+    path = str(tmp_path / "run[1].tfrecord")
+    records.write_records(path, _rows_of(0, 4))
+    assert Records.of([path]).paths == [path]
+
+
+# === Faults ===
 
 ROWS, S, M, V = 1500, 8, 2, 100
 B = 50  # rows a batch
@@ -87,7 +179,6 @@ def test_a_compressed_file_cut_in_the_middle(tmp_path):
     _refused(path, rf"{path} must be a whole record file. .* cannot be read from record \d+ on, for it is cut off")
 
 
-@BOTH
 def test_a_flipped_bit(path):
     data = bytearray(_raw(path))
     data[len(data) * 2 // ROWS + 40] ^= 4
@@ -95,7 +186,6 @@ def test_a_flipped_bit(path):
     _refused(path, rf"{path} must be a whole record file. .* cannot be read from record 3 on")
 
 
-@BOTH
 def test_rows_of_another_length_in_the_middle(path):
     _put(path, _raw(path) + _raw(_write(path.parent.parent / f"other{path.suffix}", _features(B, S + 1))))
     _refused(path, rf"Record {ROWS + 1} of {path} must hold what the first one holds. .* another length")
@@ -118,7 +208,7 @@ def test_rows_of_another_length_in_the_middle(path):
             "from 0 to 99, .* Received 30000; the records were made with another vocabulary",
             marks=pytest.mark.slow,
         ),  # fmt: skip
-        ("masked_lm_positions", S, "from 0 to 7, for 8 is the length of a row. Received 8; make the records anew"),
+        ("masked_lm_positions", S, "from 0 to 7, for 8 is the length of a row. Received 8; make the records again"),
         pytest.param(
             "segment_ids",
             2,
@@ -135,16 +225,15 @@ def test_a_value_beyond_the_model(path, name, value, message):
     _refused(path, f"Record 1101 of {path} must hold {name} {message}")
 
 
-def _origin(vocabulary, masking="token"):
+def _metadata(vocabulary, masking="token"):
     return RecordMetadata(vocabulary * 64, True, True, "nsp", masking)
 
 
-@BOTH
 def test_a_file_that_was_put_together_of_two_that_were_made_otherwise(path):
     """As `cat` does it: of how it was made a file speaks in its first record alone."""
     one, two = (path.with_name(f"{name}{''.join(path.suffixes)}") for name in ("one", "two"))
-    for part, origin in ((one, _origin("0")), (two, _origin("1", "span"))):
-        tfrecords.write_records(part, tfrecords.serialize(_features(30)), stamp=origin.stamp())
+    for part, metadata in ((one, _metadata("0")), (two, _metadata("1", "span"))):
+        tfrecords.write_records(part, tfrecords.serialize(_features(30)), stamp=metadata.stamp())
     path.write_bytes(one.read_bytes() + two.read_bytes())
     two.unlink()
     received = "made with vocabulary 1{16}, masking span, and a first one with vocabulary 0{16}, masking token"

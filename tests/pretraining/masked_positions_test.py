@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.pretraining.records.groups import MaskingVocabulary
-from bert_tf.pretraining.records.phrases import Phrases, read_phrases
+from bert_tf.pretraining.masked_positions import MaskingVocabulary, Phrases, read_phrases
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 
@@ -75,7 +74,7 @@ WRONG = {
     "prose": ("a " * 200, r"list:1 must be one phrase, of at most 256 characters.*which has 399 characters"),
     "bytes": ("a\0b", r"list:1 must be one phrase, .*which has a NUL byte"),
     "nothing": ("\n \n", r"list must hold one phrase at least\. Received a `phrase_file` without any"),
-    "another language": ("北京\nwörter\n", r"list must hold a phrase whose pieces the vocabulary has\. .*none among 2"),
+    "another language": ("北京\nwörter\n", r"list must hold a phrase whose tokens the vocabulary has\. .*none among 2"),
 }
 
 

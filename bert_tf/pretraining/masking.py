@@ -11,13 +11,11 @@ from absl import logging
 
 from bert_tf.data import features
 from bert_tf.data.features import FEATURES
-from bert_tf.pretraining.records import groups
-from bert_tf.pretraining.records.groups import MaskingVocabulary
-from bert_tf.pretraining.records.phrases import read_phrases
+from bert_tf.pretraining.masked_positions import MaskingVocabulary, choose_positions, read_phrases
 from bert_tf.utils.names import MASKINGS
 
 # === Masking ===
-# The tokens that the model has to guess, and those that it sees in their place. Their positions: `groups`.
+# The tokens that the model has to guess, and those that it sees in their place; `masked_positions` chooses where.
 
 
 _ROUNDING = 1e-9  # 0.7 and 0.3 may be a little more than 1 together
@@ -49,12 +47,12 @@ class Masking:
         if self.max_predictions < 1:
             raise ValueError(f"max_predictions must be 1 or more. Received {self.max_predictions}.")
         if not 0 <= self.prob <= 1:
-            raise ValueError(f"The share of masked pieces, prob, must lie between 0 and 1. Received {self.prob}.")
+            raise ValueError(f"The share of masked tokens, prob, must lie between 0 and 1. Received {self.prob}.")
         shares = self.mask_token_prob, self.random_token_prob
         if min(shares) < 0 or sum(shares) > 1 + _ROUNDING:
             raise ValueError(
                 "`mask_token_prob` and `random_token_prob` must not be negative, nor be more than 1 together. "
-                f"Received {shares[0]} and {shares[1]}; what they leave of 1 is the share of pieces that stay visible."
+                f"Received {shares[0]} and {shares[1]}; what they leave of 1 is the share of tokens that stay visible."
             )
 
 
@@ -67,8 +65,8 @@ def mask(input_ids, masking: Masking, vocabulary: MaskingVocabulary, rng, counts
         masked_lm_ids         dog  hairy    0
         masked_lm_weights       1     1     0
 
-    Which tokens are chosen together, and how many, says `groups.choose_groups`. Each has its own fate, hidden, random
-    or kept; but a span has one draw for all of its tokens, as SpanBERT's.
+    Which tokens are chosen together, and how many, says `choose_positions`. Each has its own fate, hidden, random or
+    kept; but a span has one draw for all of its tokens, as SpanBERT's.
 
     A random token is any but a special one, with equal chances (google-research/bert draws from the whole vocabulary).
 
@@ -88,13 +86,13 @@ def mask(input_ids, masking: Masking, vocabulary: MaskingVocabulary, rng, counts
     """
     if vocabulary.mask_id is None:
         raise ValueError(
-            "Masking must have a vocabulary with the piece [MASK]. "
-            f"Received one of {len(vocabulary.special)} pieces without it; add a line [MASK] to the vocabulary file."
+            "Masking must have a vocabulary with the token [MASK]. "
+            f"Received one of {len(vocabulary.special)} tokens without it; add a line [MASK] to the vocabulary file."
         )
     if masking.kind == "phrase":
         check_phrases(masking.kind, vocabulary.phrases)
     input_ids = np.ascontiguousarray(input_ids)
-    fate = _fates(*groups.choose_groups(input_ids, masking, vocabulary, rng, counts), masking, input_ids.size, rng)
+    fate = _fates(*choose_positions(input_ids, masking, vocabulary, rng, counts), masking, input_ids.size, rng)
     place = np.flatnonzero(fate)
     original, fate = input_ids.ravel()[place].astype(np.int32), fate[place]
     masked = input_ids.astype(np.int32)  # a copy
@@ -139,7 +137,7 @@ def _fates(starts, lengths, masking, size, rng):
 
 
 # === Dynamic masking ===
-# Records without masks are masked as they are read for training: afresh in each epoch, inside tf.data.
+# Records without masks are masked as they are read for training: again in each epoch, inside tf.data.
 
 
 _SAMPLE = 1000  # rows in which phrases are looked for
@@ -229,7 +227,7 @@ def _look_for_phrases(records, vocabulary, phrase_file):
     rows, counts = np.concatenate([batch["input_ids"] for batch in records.in_order(1, _SAMPLE)]), Counter()
     mask(rows, Masking("phrase"), vocabulary, np.random.default_rng(0), counts)
     logging.info(
-        "Phrases: %d; %d more hold pieces that the vocabulary lacks. The first %d rows hold %d.",
+        "Phrases: %d; %d more hold tokens that the vocabulary lacks. The first %d rows hold %d.",
         *(vocabulary.phrases.number, vocabulary.phrases.unknown, len(rows), counts["found"]),
     )
     if not counts["found"]:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bert_tf.pretraining.records import phases
-from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.phases import Phase, Phases
+from bert_tf.pretraining import phases
+from bert_tf.pretraining.batches import Records
+from bert_tf.pretraining.phases import Phase, Phases
 
 
 def _records(length, name="a", packed=False):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from bert_tf.data.features import FEATURES
+from bert_tf.pretraining.batches import Records
 from bert_tf.pretraining.corpus import job as jobs
-from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.packing import pack_examples, to_packed_rows, unpack_rows
+from bert_tf.pretraining.packing import pack_examples, to_packed_rows, unpack_rows
 from tests.pretraining.corpus import support
 
 _PREDICTIONS = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")

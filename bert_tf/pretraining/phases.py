@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 from absl import logging
 
-from bert_tf.pretraining.records import origin
-from bert_tf.pretraining.records.batches import Records
+from bert_tf.pretraining import record_metadata
+from bert_tf.pretraining.batches import Records
 from bert_tf.utils.names import number_of, word_for
 
 _PHASE = re.compile(r"(\d+)x(\d+(?:\.\d+)?%|\d+)(?:@(\d+))?")
@@ -118,8 +118,8 @@ def find_training_files(input_file: list[str], eval_file: list[str] | None) -> l
     """Returns the record files to train on: those of `input_file`, without the ones to score on if there are some."""
     if not eval_file:
         return input_file
-    held_out = origin.find_record_files(eval_file)
-    paths = origin.find_record_files(input_file, without=held_out)
+    held_out = record_metadata.find_record_files(eval_file)
+    paths = record_metadata.find_record_files(input_file, without=held_out)
     if both := set(map(os.path.realpath, paths)) & set(map(os.path.realpath, held_out)):
         logging.warning(
             "%s of `eval_file`, such as %s, %s named in `input_file` too: what is trained on is scored on.",

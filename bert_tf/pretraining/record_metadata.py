@@ -3,17 +3,21 @@
 import dataclasses
 import glob
 import hashlib
+import importlib.metadata
 import json
 import os
+import platform
 from collections.abc import Iterable
-from typing import Any
 
+import bert_tf
 from bert_tf.data import tfrecords
-from bert_tf.tokenization.added_tokens import names_with_added, read_added_tokens
+from bert_tf.tokenization.added_tokens import added_tokens_config, names_with_added, read_added_tokens
+from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, case_settings, config_text
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
 from bert_tf.utils.files import brief, files_below
 from bert_tf.utils.json_files import read_object
 from bert_tf.utils.names import SPECIAL_TOKENS
+from bert_tf.utils.progress import Countdown
 from bert_tf.utils.shards import set_name
 
 _LARGEST = 10_000  # bytes
@@ -52,8 +56,21 @@ class RecordMetadata:
 
     @classmethod
     def of_stamp(cls, path: str | os.PathLike, data: bytes) -> "RecordMetadata":
-        """Returns the metadata in a record's feature MADE_WITH; it raises what `of` does."""
-        return cls(**_read(os.fspath(path), data))
+        """Returns the metadata in a record's feature MADE_WITH, of which it reads what it knows.
+
+        Raises:
+            ValueError: it cannot be understood.
+        """
+        try:
+            values = json.loads(data) if len(data) <= _LARGEST else None
+        except (ValueError, RecursionError):
+            values = None
+        if not isinstance(values, dict) or any(not isinstance(values.get(name), kind) for name, kind in _TYPES.items()):
+            raise ValueError(
+                f"{os.fspath(path)} must say in {tfrecords.MADE_WITH}, a feature of its first record, how it was made. "
+                f"Received {brief(data[:200])}; make the records again."
+            )
+        return cls(**{name: values[name] for name in _TYPES})
 
     def stamp(self) -> bytes:
         """Returns what `tfrecords.write_records` takes as `stamp`."""
@@ -70,20 +87,6 @@ def vocabulary_fingerprint(tokens: list[str]) -> str:
     return hashlib.sha256("\n".join(tokens).encode()).hexdigest()
 
 
-def _read(path: str, data: bytes) -> dict[str, Any]:
-    """Returns the attributes of an `RecordMetadata`; what later versions may say besides is passed over."""
-    try:
-        values = json.loads(data) if len(data) <= _LARGEST else None
-    except (ValueError, RecursionError):
-        values = None
-    if not isinstance(values, dict) or any(not isinstance(values.get(name), kind) for name, kind in _TYPES.items()):
-        raise ValueError(
-            f"{path} must say in {tfrecords.MADE_WITH}, a feature of its first record, how it was made. Received "
-            f"{brief(data[:200])}; make the records anew."
-        )
-    return {name: values[name] for name in _TYPES}
-
-
 # === Files next to records ===
 # A description of the run that made them, for people too, and its vocabulary.
 #
@@ -94,7 +97,7 @@ def _read(path: str, data: bytes) -> dict[str, Any]:
 
 DESCRIPTION, VOCABULARY = "_records.json", "_vocabulary"  # after the name that the files of one output share
 _OTHERS = (".json", ".txt", ".html", ".tmp")  # what else lies in a folder of records: these, reports, what is half-made
-_KIND = "the description that create_pretraining_data leaves beside its records, in JSON"
+_KIND = "the description that create_pretraining_data leaves next to its records, in JSON"
 _REMEDY = "copy it again; or take it away, and it is not known any more whether the files are whole"
 
 
@@ -132,7 +135,7 @@ def _matches(pattern, without):
 def check_whole(paths: list[str]):
     """Raises ValueError where the description next to a file says that it has another number of bytes.
 
-    A file that was cut off between two records cannot be told from a whole one by itself.
+    A file that was cut off between two records looks like a whole one by itself.
     """
     described = {folder: _descriptions(folder) for folder in {os.path.dirname(path) for path in paths}}
     for path in paths:
@@ -142,7 +145,7 @@ def check_whole(paths: list[str]):
             source = min(whole)
             raise ValueError(
                 f"{path} must have {whole[source]:,} bytes, as {source} says. Received {size:,}: it was cut short, or "
-                f"made anew without what lies beside it; copy it again, make all anew, or take {source} away."
+                f"made again without the files next to it; copy it again, make all again, or take {source} away."
             )
 
 
@@ -159,14 +162,15 @@ def number_of_rows(path: str | os.PathLike) -> int:
     return rows
 
 
-def find_vocabulary(path: str, origin: RecordMetadata) -> str | None:
+def find_vocabulary(path: str, metadata: RecordMetadata) -> str | None:
     """Returns the vocab.txt that lies next to a record file and made it, where it is still what it was; else None."""
     own = os.path.join(set_name(path) + VOCABULARY, VOCAB_FILE)
     there = glob.glob(os.path.join(glob.escape(os.path.dirname(path)), f"*{VOCABULARY}", VOCAB_FILE))
     for candidate in sorted(there, key=lambda candidate: (candidate != own, candidate)):
         vocabulary = Vocabulary.read(candidate)
         parts = os.path.dirname(candidate), vocabulary.tokens, vocabulary.id_of, SPECIAL_TOKENS
-        if vocabulary_fingerprint(names_with_added(vocabulary.tokens, read_added_tokens(*parts))) == origin.vocabulary:
+        tokens = names_with_added(vocabulary.tokens, read_added_tokens(*parts))
+        if vocabulary_fingerprint(tokens) == metadata.vocabulary:
             return candidate
     return None
 
@@ -183,3 +187,84 @@ def _sizes(path, files):
             f'{path} must say in "files" how many bytes each file has. Received: {brief(files)}; {_REMEDY}.'
         )
     return files
+
+
+# === What create_pretraining_data writes ===
+# The metadata in each of its files, and the description next to them.
+
+
+_PACKAGES = ("numpy", "tensorflow", "tensorflow-text", "sentencex")
+_LISTED = 1000  # sources with their own lines, at most
+_READ_BYTES = 1 << 22
+
+
+def metadata_of_job(job) -> RecordMetadata:
+    """Returns the metadata of a `job.CorpusJob`, which stands in the first record of each of its files."""
+    names = names_with_added(Vocabulary.read(job.vocab_file).tokens, job.added_tokens)
+    masking = None if job.options.dynamic_masking else job.options.masking
+    return RecordMetadata(
+        vocabulary_fingerprint(names), job.do_lower_case, job.strips_accents, job.options.sentence_objective, masking
+    )
+
+
+def hash_sources(paths: list[str]) -> dict:
+    """Reads the texts through and says which they are, for JSON: their paths, bytes and SHA-256.
+
+    Of more than a thousand files only so many are listed; "sha256" is that of all their hashes, one a line.
+    """
+    listed = []
+    with Countdown("Hashing the text", "MB", sum(map(os.path.getsize, paths)) / 1e6) as progress:
+        for path in paths:
+            digest = hashlib.sha256()
+            with open(path, "rb") as file:
+                while data := file.read(_READ_BYTES):
+                    digest.update(data)
+                    progress.advance(len(data) / 1e6)
+            listed.append({"path": path, "bytes": os.path.getsize(path), "sha256": digest.hexdigest()})
+    total = hashlib.sha256("\n".join(each["sha256"] for each in listed).encode()).hexdigest()
+    return {
+        "files": len(paths), "bytes": sum(each["bytes"] for each in listed), "sha256": total, "each": listed[:_LISTED],
+    }  # fmt: skip
+
+
+def describe_corpus(job, sizes: dict[str, int], statistics, sources: dict) -> dict[str, str]:
+    """Returns {path: text} of the files to leave in each folder in which there are record files.
+
+    Args:
+        job: a `job.CorpusJob`.
+        sizes: {path: bytes} of its output files.
+        statistics: a `statistics.Statistics` of all records.
+        sources: what `hash_sources` returned.
+    """
+    vocabulary, metadata = Vocabulary.read(job.vocab_file), metadata_of_job(job)
+    options = dataclasses.asdict(job.options)
+    text = options.pop("text")
+    case = case_settings(job.do_lower_case, job.strips_accents)
+    tokens = len(names_with_added(vocabulary.tokens, job.added_tokens))
+    values = {
+        "rows": statistics.rows,
+        "examples": statistics.examples,
+        "vocabulary": {
+            "file": job.vocab_file,
+            "pieces": tokens,
+            "sha256": metadata.vocabulary,
+            "do_lower_case": metadata.do_lower_case,
+            "strip_accents": metadata.strip_accents,
+        },
+        "options": options | text,
+        "sources": sources,
+        "versions": {
+            "bert_tf": bert_tf.__version__,
+            "python": platform.python_version(),
+            **{name: importlib.metadata.version(name) for name in _PACKAGES},
+        },
+    }
+    name, texts = os.path.basename(set_name(job.output_files[0])), {}
+    for folder in dict.fromkeys(map(os.path.dirname, job.output_files)):
+        files = {os.path.basename(path): size for path, size in sizes.items() if os.path.dirname(path) == folder}
+        stem = os.path.join(folder, name)
+        texts[os.path.join(stem + VOCABULARY, VOCAB_FILE)] = vocabulary.text
+        config = config_text("BertTokenizer", case | added_tokens_config(job.added_tokens))
+        texts[os.path.join(stem + VOCABULARY, CONFIG_FILE)] = config
+        texts[stem + DESCRIPTION] = json.dumps({"files": files, **values}, indent=1, ensure_ascii=False) + "\n"
+    return texts

@@ -3,8 +3,8 @@
 import numpy as np
 from absl import logging
 
-from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.origin import RecordMetadata, find_vocabulary, vocabulary_fingerprint
+from bert_tf.pretraining.batches import Records
+from bert_tf.pretraining.record_metadata import RecordMetadata, find_vocabulary, vocabulary_fingerprint
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 
 _ROWS, _FILES = 256, 16  # that are looked at, of files that do not say how they were made
@@ -26,22 +26,22 @@ def check_compatibility(several: list[Records], tokenizer: BaseTokenizer, senten
     Raises:
         ValueError: something does not fit.
     """
-    origins = {path: origin for records in several for path, origin in records.origins.items()}
-    known = {path: origin for path, origin in origins.items() if origin}
+    described = {path: metadata for records in several for path, metadata in records.metadata.items()}
+    known = {path: metadata for path, metadata in described.items() if metadata}
     _check_vocabulary(known, tokenizer)
     _check_case(known, tokenizer)
     _check_sentences(known, sentence_objectives)
     whose = {path: records for records in several for path in records.paths}
-    unknown = [path for path, origin in origins.items() if not origin]
+    unknown = [path for path, metadata in described.items() if not metadata]
     for path in unknown[:_FILES]:
         _check_special_ids(path, whose[path].sample(path, _ROWS), tokenizer)
     if unknown:
         logging.warning(
             "%d of %d record files, such as %s, do not say how they were made, for another program or an earlier "
-            "version made them. Their [CLS], [SEP] and [MASK] are those of the model; whether their other pieces and "
+            "version made them. Their [CLS], [SEP] and [MASK] are those of the model; whether their other tokens and "
             "their letter case are, and whether they were made for next sentences or for sentence order, cannot be "
             "known.",
-            *(len(unknown), len(origins), unknown[0]),
+            *(len(unknown), len(described), unknown[0]),
         )
 
 
@@ -51,47 +51,47 @@ def find_records_vocabulary(several: list[Records]) -> tuple[str, bool] | None:
     Raises:
         ValueError: they were made with several vocabularies.
     """
-    known = {path: origin for records in several for path, origin in records.origins.items() if origin}
+    known = {path: metadata for records in several for path, metadata in records.metadata.items() if metadata}
     _check_same(known, "vocabulary", "vocab_file")
-    found = ((find_vocabulary(path, origin), origin.do_lower_case) for path, origin in known.items())
+    found = ((find_vocabulary(path, metadata), metadata.do_lower_case) for path, metadata in known.items())
     return next((each for each in found if each[0]), None)
 
 
 def _check_vocabulary(known: dict[str, RecordMetadata], tokenizer):
     _check_same(known, "vocabulary", "vocab_file")
     ours = vocabulary_fingerprint(tokenizer.vocab)
-    for path, origin in known.items():
-        if origin.vocabulary != ours:
-            theirs = find_vocabulary(path, origin)
+    for path, metadata in known.items():
+        if metadata.vocabulary != ours:
+            theirs = find_vocabulary(path, metadata)
             remedy = f"pass `vocab_file={theirs}` with a model of that vocabulary" if theirs else "name that one"
             raise ValueError(
                 f"The records must be made with the vocabulary of the model, {tokenizer.vocab_file}, of "
-                f"{tokenizer.vocab_size} pieces with the SHA-256 {ours[:16]}. Received {path}, made with another one, "
-                f"with the SHA-256 {origin.vocabulary[:16]}; make the records anew, or {remedy}."
+                f"{tokenizer.vocab_size} tokens with the SHA-256 {ours[:16]}. Received {path}, made with another one, "
+                f"with the SHA-256 {metadata.vocabulary[:16]}; make the records again, or {remedy}."
             )
 
 
 def _check_case(known, tokenizer):
     for name in _CASE:
         _check_same(known, name, name)
-        ours = getattr(tokenizer, name, None)  # only WordPiece tokens are told what to do with accents
-        for path, origin in known.items():
-            if ours not in (None, getattr(origin, name)):
-                theirs = str(getattr(origin, name)).lower()
-                where = "`do_lower_case`" if name == _CASE[0] else "tokenizer_config.json beside the vocabulary"
+        ours = getattr(tokenizer, name, None)  # only WordPiece tokens have a setting for accents
+        for path, metadata in known.items():
+            if ours not in (None, getattr(metadata, name)):
+                theirs = str(getattr(metadata, name)).lower()
+                where = "`do_lower_case`" if name == _CASE[0] else "tokenizer_config.json next to the vocabulary"
                 raise ValueError(
                     f"The records must be made with the model's {name}, {str(ours).lower()}. Received {path}, made "
-                    f"with {name} {theirs}; make the records anew, or say {theirs} in {where} if the model is to be so."
+                    f"with {name} {theirs}; make the records again, or say {theirs} in {where} if that is right."
                 )
 
 
 def _check_sentences(known, can_learn):
-    learned = {path: origin for path, origin in known.items() if origin.sentence_objective in can_learn}
+    learned = {path: metadata for path, metadata in known.items() if metadata.sentence_objective in can_learn}
     if "none" not in can_learn and learned != known:
-        path, origin = next(each for each in known.items() if each[0] not in learned)
+        path, metadata = next(each for each in known.items() if each[0] not in learned)
         raise ValueError(
             f"The records must be made with `sentence_objective={can_learn[0]}`, for this `objective` learns that. "
-            f"Received {path}, made with {origin.sentence_objective}; make them anew, or choose another `objective`."
+            f"Received {path}, made with {metadata.sentence_objective}; make them again, or choose another `objective`."
         )
     _check_same(learned, "sentence_objective", "sentence_objective")
 
@@ -99,8 +99,8 @@ def _check_sentences(known, can_learn):
 def _check_same(known, name, option):
     """Raises ValueError unless all files were made with the same; `option` is what create_pretraining_data calls it."""
     first = next(iter(known), None)
-    for path, origin in known.items():
-        here, there = getattr(origin, name), getattr(known[first], name)
+    for path, metadata in known.items():
+        here, there = getattr(metadata, name), getattr(known[first], name)
         if here != there:
             here, there = (str(value)[:16] for value in (here, there))
             raise ValueError(
@@ -121,7 +121,7 @@ def _check_special_ids(path, batch, tokenizer):
     if len(hidden) and tokenizer.mask_id is not None:
         values, counts = np.unique(hidden, return_counts=True)
         if counts.max() > len(hidden) / 2:  # it is rather the blank than random tokens
-            _expect(path, tokenizer.mask, tokenizer, values[[counts.argmax()]], "hide pieces by")
+            _expect(path, tokenizer.mask, tokenizer, values[[counts.argmax()]], "hide tokens by")
 
 
 def _hidden(rows):
@@ -131,11 +131,11 @@ def _hidden(rows):
     return seen[seen != rows["masked_lm_ids"][real]]
 
 
-def _expect(path, piece, tokenizer, ids, what):
-    expected = tokenizer.vocab.index(piece)
+def _expect(path, token, tokenizer, ids, what):
+    expected = tokenizer.vocab.index(token)
     if wrong := [int(each) for each in ids if each != expected]:
         raise ValueError(
-            f"The rows of {path} must {what} {piece}, {expected} in the model's vocabulary, {tokenizer.vocab_file}. "
-            f"Received {wrong[0]}: the records were made with another vocabulary; make them anew with the model's, or "
+            f"The rows of {path} must {what} {token}, {expected} in the model's vocabulary, {tokenizer.vocab_file}. "
+            f"Received {wrong[0]}: the records were made with another vocabulary; make them again with the model's, or "
             "give the model theirs."
         )

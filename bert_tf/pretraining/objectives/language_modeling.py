@@ -58,7 +58,7 @@ class PretrainingTask(RecordTask):
         config: of the encoder; where it says `is_decoder`, attention goes to the left only, and the batches are those
             that `next_tokens` makes.
         sentence_objective: "nsp", "sop" or "none".
-        packed: rows hold several examples each, as `pretraining/records/packing.py` makes them.
+        packed: rows hold several examples each, as `pretraining/packing.py` makes them.
         rematerialize: as in `Encoder`.
 
     Raises:
@@ -117,9 +117,6 @@ class PretrainingTask(RecordTask):
             f"{part}_loss": tf.math.divide_no_nan(tf.reduce_sum(sums[f"{part}_loss"]), denominators[f"{part}_weights"])
             for part in self._parts
         }
-
-    def example_losses(self, outputs, batch):
-        return None
 
     def reduce_outputs(self, outputs, batch):
         """Returns what `metrics` divides, summed over each row.

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from bert_tf.data import tfrecords
-from bert_tf.pretraining.records import compatibility
-from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.origin import RecordMetadata, vocabulary_fingerprint
+from bert_tf.pretraining import record_compatibility
+from bert_tf.pretraining.batches import Records
+from bert_tf.pretraining.record_metadata import RecordMetadata, vocabulary_fingerprint
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.names import SENTENCE_OBJECTIVES
 from tests.pretraining.corpus.support import VOCAB
 
-ORIGIN = RecordMetadata(vocabulary_fingerprint(VOCAB), True, True, "nsp", "token")
+METADATA = RecordMetadata(vocabulary_fingerprint(VOCAB), True, True, "nsp", "token")
 CLS, SEP, MASK, ROWS, S = 2, 3, 4, 60, 8
 
 
@@ -41,32 +41,32 @@ def _features(cls=CLS, sep=SEP, mask=MASK, masked=True):
     return features
 
 
-def _records(path, origin=None, **made):
-    tfrecords.write_records(str(path), tfrecords.serialize(_features(**made)), stamp=origin.stamp() if origin else b"")
+def _records(path, metadata=None, **made):
+    tfrecords.write_records(str(path), tfrecords.serialize(_features(**made)), stamp=metadata.stamp() if metadata else b"")
     return Records.of([str(path)])
 
 
 def _check(several, tokenizer, sentence_objectives=SENTENCE_OBJECTIVES):
-    compatibility.check_compatibility(several, tokenizer, sentence_objectives)
+    record_compatibility.check_compatibility(several, tokenizer, sentence_objectives)
 
 
 def test_what_fits_is_not_spoken_of(tmp_path, tokenizer, caplog):
     with caplog.at_level(logging.WARNING, logger="absl"):
-        _check([_records(tmp_path / "a", ORIGIN), _records(tmp_path / "b", ORIGIN)], tokenizer)
+        _check([_records(tmp_path / "a", METADATA), _records(tmp_path / "b", METADATA)], tokenizer)
     assert not caplog.text
 
 
 @pytest.mark.parametrize(("change", "message"), [
     ({"vocabulary": vocabulary_fingerprint(VOCAB[::-1])},
-     r"made with the vocabulary of the model, .*vocab\.txt, of 107 pieces with the SHA-256 \w{16}\. Received \S+/b, "
-     r"made with another one, with the SHA-256 \w{16}; make the records anew, or name that one\."),
+     r"made with the vocabulary of the model, .*vocab\.txt, of 107 tokens with the SHA-256 \w{16}\. Received \S+/b, "
+     r"made with another one, with the SHA-256 \w{16}; make the records again, or name that one\."),
     ({"do_lower_case": False, "strip_accents": False},
      r"the model's do_lower_case, true\. Received \S+/b, made with do_lower_case false; .* say false in `do_low"),
     ({"strip_accents": False}, r"model's strip_accents, true\. Received \S+/b, made with strip_accents false; .* in t"),
 ], ids=["vocabulary", "case", "accents"])  # fmt: skip
 def test_records_that_do_not_fit_the_model(tmp_path, tokenizer, change, message):
     with pytest.raises(ValueError, match=message):
-        _check([_records(tmp_path / "b", dataclasses.replace(ORIGIN, **change))], tokenizer)
+        _check([_records(tmp_path / "b", dataclasses.replace(METADATA, **change))], tokenizer)
 
 
 @pytest.mark.parametrize(("name", "value", "option"), [
@@ -75,8 +75,8 @@ def test_records_that_do_not_fit_the_model(tmp_path, tokenizer, change, message)
 ], ids=["vocabulary", "case", "sentences"])  # fmt: skip
 def test_records_that_do_not_fit_each_other(tmp_path, tokenizer, name, value, option):
     """Whether they are trained on together, or the ones are scored on."""
-    other = _records(tmp_path / "b", dataclasses.replace(ORIGIN, **{name: value}))
-    one = _records(tmp_path / "a", ORIGIN)
+    other = _records(tmp_path / "b", dataclasses.replace(METADATA, **{name: value}))
+    one = _records(tmp_path / "a", METADATA)
     message = rf"must be made with the same `{option}`\. Received \S+/b, made with \w+, and \S+/a, made with \w+; leave"
     for several in ([one, other], [Records.of([*one.paths, *other.paths])]):
         with pytest.raises(ValueError, match=message):
@@ -84,20 +84,20 @@ def test_records_that_do_not_fit_each_other(tmp_path, tokenizer, name, value, op
 
 
 def test_a_sentence_objective_that_is_left_out_does_not_matter(tmp_path, tokenizer):
-    other = _records(tmp_path / "b", dataclasses.replace(ORIGIN, sentence_objective="sop"))
-    _check([_records(tmp_path / "a", ORIGIN), other], tokenizer, ("none",))
+    other = _records(tmp_path / "b", dataclasses.replace(METADATA, sentence_objective="sop"))
+    _check([_records(tmp_path / "a", METADATA), other], tokenizer, ("none",))
 
 
 def test_a_sentence_objective_that_must_be_learned(tmp_path, tokenizer):
-    records = _records(tmp_path / "a", ORIGIN)
-    message = r"made with `sentence_objective=sop`, for .* Received \S+/a, made with nsp; make them anew, or choose ano"
+    records = _records(tmp_path / "a", METADATA)
+    message = r"made with `sentence_objective=sop`, for .* Received \S+/a, made with nsp; make them again, or choose an"
     with pytest.raises(ValueError, match=message):
         _check([records], tokenizer, ("sop",))
-    _check([_records(tmp_path / "b", dataclasses.replace(ORIGIN, sentence_objective="sop"))], tokenizer, ("sop",))
+    _check([_records(tmp_path / "b", dataclasses.replace(METADATA, sentence_objective="sop"))], tokenizer, ("sop",))
 
 
 def test_records_that_say_nothing_are_told_of_once(tmp_path, tokenizer, caplog):
-    several = [_records(tmp_path / name) for name in "ab"] + [_records(tmp_path / "c", ORIGIN)]
+    several = [_records(tmp_path / name) for name in "ab"] + [_records(tmp_path / "c", METADATA)]
     with caplog.at_level(logging.WARNING, logger="absl"):
         _check([*several, several[0]], tokenizer)
     (line,) = caplog.records
@@ -109,7 +109,7 @@ def test_records_that_say_nothing_are_told_of_once(tmp_path, tokenizer, caplog):
 @pytest.mark.parametrize(("made", "message"), [
     ({"cls": 7}, r"b must begin with \[CLS\], 2 in the model's vocabulary, .*vocab\.txt\. Received 7: the records w"),
     ({"sep": 9}, r"b must end with \[SEP\], 3 in the model's vocabulary.* Received 9: "),
-    ({"mask": 11}, r"b must hide pieces by \[MASK\], 4 in the model's vocabulary.* Received 11: the records wer"),
+    ({"mask": 11}, r"b must hide tokens by \[MASK\], 4 in the model's vocabulary.* Received 11: the records wer"),
 ], ids=["first", "last", "hidden"])  # fmt: skip
 def test_their_special_ids_are_those_of_the_model(tmp_path, tokenizer, made, message):
     with pytest.raises(ValueError, match=message):

@@ -1,4 +1,4 @@
-"""Reads record files as batches for pretraining, shuffled afresh each epoch, from any step on; checks the files."""
+"""Reads record files as batches for pretraining, shuffled again each epoch, from any step on; checks the files."""
 
 import dataclasses
 import functools
@@ -11,9 +11,9 @@ from absl import logging
 from bert_tf.data import tfrecords
 from bert_tf.data.dataset import without_autotune
 from bert_tf.data.tfrecords import MADE_WITH, compression_of, describe_records, read_stamp
-from bert_tf.pretraining.records import origin
-from bert_tf.pretraining.records.origin import RecordMetadata
-from bert_tf.pretraining.records.packing import to_packed_rows, unpack_dataset
+from bert_tf.pretraining import record_metadata
+from bert_tf.pretraining.packing import to_packed_rows, unpack_dataset
+from bert_tf.pretraining.record_metadata import RecordMetadata
 from bert_tf.utils.files import brief
 
 # === Faults ===
@@ -22,18 +22,18 @@ from bert_tf.utils.files import brief
 
 
 _AT_ONCE = (1024, 32, 1)  # records looked at together in search of a bad one: ever fewer, from the last good one on
-_ANEW = "make the records anew"
+_AGAIN = "make the records again"
 _VOCABULARY = (
     "the size of the model's vocabulary",
-    "the records were made with another vocabulary: make them anew with the model's, or give the model theirs",
+    "the records were made with another vocabulary: make them again with the model's, or give the model theirs",
 )
 _REASONS = {  # feature -> what its values must be below, and what to do where they are not
     "input_ids": _VOCABULARY,
     "masked_lm_ids": _VOCABULARY,
-    "segment_ids": ("the model's type_vocab_size", f"{_ANEW}, or give the model as many segments"),
-    "masked_lm_positions": ("the length of a row", _ANEW),
-    "next_sentence_positions": ("the length of a row", _ANEW),
-    "next_sentence_labels": ("the number of labels", _ANEW),
+    "segment_ids": ("the model's type_vocab_size", f"{_AGAIN}, or give the model as many segments"),
+    "masked_lm_positions": ("the length of a row", _AGAIN),
+    "next_sentence_positions": ("the length of a row", _AGAIN),
+    "next_sentence_labels": ("the number of labels", _AGAIN),
 }
 
 
@@ -149,11 +149,11 @@ def _in_words(path, number, error):
     if isinstance(error, tf.errors.InvalidArgumentError):
         return (
             f"Record {number} of {path} must hold what the first one holds. Received other features, or some of "
-            "another length; make the file anew, from parts that were made with the same flags."
+            "another length; make the file again, from parts that were made with the same flags."
         )
     return (
         f"{path} must be a whole record file. Received one that cannot be read from record {number} on, for it is cut "
-        "off or damaged there; copy it or make it anew, or leave it out."
+        "off or damaged there; copy it or make it again, or leave it out."
     )
 
 
@@ -186,9 +186,9 @@ class Batches:
 
     def map(self, function) -> "Batches":
         """Returns the batches that `function` makes of these."""
-        return self.again(self.dataset.map(function))
+        return self.replace_dataset(self.dataset.map(function))
 
-    def again(self, dataset: tf.data.Dataset) -> "Batches":
+    def replace_dataset(self, dataset: tf.data.Dataset) -> "Batches":
         """Returns the batches of another dataset that reads the same files."""
         return Batches(dataset, self._find_fault)
 
@@ -235,14 +235,14 @@ class Records:
         paths: of the files.
         lengths: {feature: its length} of all of them.
         vocab_size, type_vocab_size: what ids and segments must lie below; None: anything goes. See `for_model`.
-        origins: {path: what the file says of how it was made, or None}.
+        metadata: {path: what the file says of how it was made, or None}.
     """
 
     paths: list[str]
     lengths: dict[str, int]
     vocab_size: int | None = None
     type_vocab_size: int | None = None
-    origins: dict[str, RecordMetadata | None] = dataclasses.field(default_factory=dict)
+    metadata: dict[str, RecordMetadata | None] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(
@@ -251,14 +251,14 @@ class Records:
         """Returns the records that file patterns match; each file is looked into.
 
         Args:
-            patterns: paths, folders, or patterns with * and so on; see `origin.find_record_files`.
+            patterns: paths, folders, or patterns with * and so on; see `record_metadata.find_record_files`.
             max_seq_length, max_predictions_per_seq: what the records must have been made with; None: whatever it was,
                 the same for all. Records without masks were made with no max_predictions_per_seq.
 
         Raises:
             ValueError: a pattern matches nothing, or the files are not such records, or not all alike, or not whole.
         """
-        return cls._holding(origin.find_record_files(patterns), max_seq_length, max_predictions_per_seq)
+        return cls._holding(record_metadata.find_record_files(patterns), max_seq_length, max_predictions_per_seq)
 
     @classmethod
     def select(cls, patterns: list[str], max_seq_length: int) -> "Records":
@@ -267,7 +267,7 @@ class Records:
         Raises:
             ValueError: there are none; otherwise as `of`.
         """
-        lengths = {path: _length(path) for path in origin.find_record_files(patterns)}
+        lengths = {path: _length(path) for path in record_metadata.find_record_files(patterns)}
         paths = [path for path, length in lengths.items() if length == max_seq_length]
         if not paths:
             held = " and ".join(map(str, sorted(set(lengths.values()))))
@@ -291,8 +291,8 @@ class Records:
             packed = "sentence_ids" in held
             expect |= dict.fromkeys(_SENTENCES if packed else _SENTENCES[:1], packed and lengths[_SENTENCES[0]] or 1)
         tfrecords.build_parser(paths, tuple(lengths), expect)
-        origin.check_whole(paths)
-        return cls(paths, lengths, origins={path: RecordMetadata.of(path) for path in paths})
+        record_metadata.check_whole(paths)
+        return cls(paths, lengths, metadata={path: RecordMetadata.of(path) for path in paths})
 
     @property
     def max_seq_length(self) -> int:
@@ -322,7 +322,7 @@ class Records:
     @property
     def sentence_objective(self) -> str | None:
         """The meaning of sentence labels, "nsp" or "sop"; "none": there are none; None: the records do not say."""
-        said = (origin.sentence_objective for origin in self.origins.values() if origin)
+        said = (metadata.sentence_objective for metadata in self.metadata.values() if metadata)
         return next(said, None) if self.has_sentences else "none"
 
     def for_model(self, vocab_size: int, type_vocab_size: int) -> "Records":
@@ -376,8 +376,8 @@ class Records:
         if packed and not self.packed:
             batches = batches.map(to_packed_rows)
         if self.packed and not packed:
-            batches = batches.again(unpack_dataset(batches.dataset).batch(batch_size, drop_remainder=True))
-        return batches if steps is None else batches.again(batches.dataset.take(steps))
+            batches = batches.replace_dataset(unpack_dataset(batches.dataset).batch(batch_size, drop_remainder=True))
+        return batches if steps is None else batches.replace_dataset(batches.dataset.take(steps))
 
     def sample(self, path: str, rows: int) -> dict[str, tf.Tensor]:
         """Returns the first rows of one of the files, so many or all that it has; it raises what `batches` does."""
@@ -388,7 +388,7 @@ class Records:
         """Makes batches of serialized records, of which the first is number `start`."""
         if masks and self.masked:
             raise ValueError(
-                "Records must have no masks where masks are to be drawn anew each epoch. Received records that are "
+                "Records must have no masks where masks are to be drawn again in each epoch. Received records that are "
                 f"masked already, such as {self.paths[0]}; make them by create_pretraining_data with `dynamic_masking`."
             )
         parse, limits = tfrecords.build_parser(self.paths, tuple(self.lengths), stamps=True), self._limits()
