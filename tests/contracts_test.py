@@ -307,7 +307,7 @@ OUR_PRETRAINING_FLAGS = {
     "teacher": None, "distillation_losses": ["query_relations", "key_relations", "value_relations"],
     "distillation_temperature": 2.0, "teacher_layer": None, "relation_heads": None,
     "phrase_file": None, "mask_token_prob": 0.8, "random_token_prob": 0.1,
-    "generator_size": 0.25, "generator_config_file": None, "discriminator_weight": 50.0,
+    "generator_size": 0.25,
     "average_weights": 0.0, "start_embeddings": "random", "start_positions": "random", "embedding_lr_factor": 1.0,
     "keep_optimizer": False, "tracking": None,
 }  # fmt: skip
@@ -321,7 +321,7 @@ GOOGLE_DATA_FLAGS = {
 OUR_DATA_FLAGS = {
     "do_lower_case": None,  # Google: True; here unset means what the vocabulary's neighbour says, else True
     "input_format": None, "text_column": "text", "document_start": None, "language": "en", "drop_junk_lines": False,
-    "drop_duplicate_lines": False, "masking": "token", "sentence_objective": "nsp", "packing": False,
+    "masking": "token", "sentence_objective": "nsp", "packing": False,
     "max_sentences_per_seq": 8, "dynamic_masking": False, "num_shards": None, "num_workers": None, "work_dir": None,
     "runner": None, "beam_options": "", "phrase_file": None, "mask_token_prob": 0.8, "random_token_prob": 0.1,
 }  # fmt: skip

@@ -27,8 +27,8 @@ _READ = {
     "eval_file": ("do_eval", "do_train", "dry_run"),
     "predict_file": ("do_predict",),
     **dict.fromkeys(
-        ("input_file", "held_out_file", "data_file", "predictions_file", "null_odds_file", "words_file", "phrase_file",
-         "bert_config_file", "generator_config_file", "vocab_file", "compare_vocab_file"),
+        ("input_file", "data_file", "predictions_file", "null_odds_file", "words_file", "phrase_file",
+         "bert_config_file", "vocab_file"),
         (),
     ),
 }  # fmt: skip

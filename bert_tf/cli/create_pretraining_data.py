@@ -36,7 +36,6 @@ FLAGS = (
     Flag("packing", False, "Put several short examples into a row.", "bool"),
     Flag("max_sentences_per_seq", 8, "With --packing: most examples in one row.", "integer", low=1),
     Flag("dynamic_masking", False, "Write records without masks; training masks them, each epoch differently.", "bool"),
-    Flag("drop_duplicate_lines", False, "Keep one of several equal sentences.", "bool"),
     Flag("num_shards", None, "Write this many files instead of one: NAME-00000-of-00008 and so on.", "integer", low=1),
     Flag("num_workers", None, "Processes, on which the output does not depend; default: one for each core.",
          "integer", low=1),  # fmt: skip

@@ -19,7 +19,6 @@ from bert_tf.pretraining.objectives.distillation import (
     count_relation_matrices,
 )
 from bert_tf.pretraining.objectives.registry import OBJECTIVES, Objective
-from bert_tf.pretraining.objectives.replaced_tokens import ReplacedTokenOptions
 from bert_tf.pretraining.records import compatibility
 from bert_tf.pretraining.records.batches import Records
 from bert_tf.pretraining.records.masking import Masking, masks_for, masks_identity
@@ -100,7 +99,7 @@ def _teacher_of(pretraining):
 
 # Flags that mean something with one objective alone.
 _OWN_FLAGS = {
-    "electra": ("generator_size", "generator_config_file", "discriminator_weight"),
+    "electra": ("generator_size",),
     "distillation": (
         "teacher", "distillation_losses", "distillation_temperature", "teacher_layer", "relation_heads",
     ),
@@ -121,17 +120,8 @@ def make_objective(settings: Settings) -> Objective:
                 f"`{min(alone)}` must come with `objective={other}`. Received it with `objective={name}`; "
                 "leave it out, or choose that objective."
             )
-    make_options = {"electra": _replaced_token_options, "distillation": _distillation_options}.get(name)
-    return OBJECTIVES[name](make_options(settings)) if make_options else OBJECTIVES[name]()
-
-
-def _replaced_token_options(settings):
-    if settings.generator_config_file and "generator_size" in settings.given:
-        raise ValueError(
-            "`generator_config_file` must come without `generator_size`. Received both: "
-            f"{settings.generator_config_file} and {settings.generator_size}; leave one of them out."
-        )
-    return ReplacedTokenOptions(settings.generator_size, settings.generator_config_file, settings.discriminator_weight)
+    options = {"electra": lambda flags: flags.generator_size, "distillation": _distillation_options}
+    return OBJECTIVES[name](options[name](settings)) if name in options else OBJECTIVES[name]()
 
 
 def _distillation_options(settings):

@@ -89,14 +89,6 @@ PRETRAINING = (
         "as a share of the model's.",
         "float",
     ),  # fmt: skip
-    Flag("generator_config_file", None, "With --objective=electra: that network's configuration, instead."),
-    Flag(
-        "discriminator_weight",
-        50.0,
-        "With --objective=electra: how much the loss of telling replaced pieces counts, beside once that of masked LM.",
-        "float",
-        low=0,
-    ),  # fmt: skip
     Flag(
         "dropout_prob",
         None,

@@ -49,17 +49,10 @@ TUNING = (
     Flag(
         "stages",
         1,
-        "Successive halving: all trials are trained for few epochs, and the best of each stage for more "
-        "in the next; only the last stage has all epochs. 1: every trial has all.",
+        "Successive halving: all trials are trained for few epochs, and the better half of each stage for "
+        "twice as many in the next; only the last stage has all epochs. 1: every trial has all.",
         "integer",
         low=1,
-    ),  # fmt: skip
-    Flag(
-        "reduction_factor",
-        2,
-        "With --stages: one trial of so many goes on, with so many times the epochs.",
-        "integer",
-        low=2,
     ),  # fmt: skip
     Flag(
         "keep_models",
@@ -109,7 +102,7 @@ def _search(settings, program, table, others):
     from bert_tf.experiments.tuning.tuner import Tuner
 
     trials, epochs = _plan(settings, program, table, others)
-    out, stages = settings.output_dir, SuccessiveHalving(settings.stages, settings.reduction_factor)
+    out, stages = settings.output_dir, SuccessiveHalving(settings.stages)
     folder = Folder(out, stages, settings.tuning_metric)
     os.makedirs(out, exist_ok=True)
     with alone_in(out, wait=True) as claim:
@@ -151,7 +144,6 @@ def _made_with(settings, program, others):
         "search": settings.search,
         "search_seed": settings.search_seed if settings.trials else None,  # None: every combination
         "stages": settings.stages,
-        "reduction_factor": settings.reduction_factor if settings.stages > 1 else None,
     }
 
 
