@@ -90,7 +90,7 @@ def test_a_class_or_public_function_has_a_name_of_its_own():
 def test_flags_are_read_in_one_place():
     sources = {_name(path): path.read_text(encoding="utf-8") for path in _modules()}
     readers = {name for name, text in sources.items() if re.search(r"from absl import .*flags|absl\.flags", text)}
-    assert readers == {"bert_tf.cli.app"}
+    assert readers == {"bert_tf.cli.program"}
 
 
 def _programs():

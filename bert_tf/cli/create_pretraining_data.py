@@ -6,12 +6,12 @@
 --input_file takes files, globs and folders. Beside the records it writes a report as text and as a page with plots.
 """
 
-import dataclasses
 import os
 
 from absl import logging
 
-from bert_tf.cli.common_flags import CORPUS, MASKING, text_options
+from bert_tf.cli.common_flags import BEAM, CORPUS, MASKING
+from bert_tf.cli.options_from_flags import options_of, text_options
 from bert_tf.utils import names
 from bert_tf.utils.names import MASK, SPECIAL_PIECES, number_of
 from bert_tf.utils.settings import Flag
@@ -41,9 +41,7 @@ FLAGS = (
          "integer", low=1),  # fmt: skip
     Flag("work_dir", None, "A folder for intermediate files: as much as the text, and twice the uncompressed records; "
          "default: that of the output."),  # fmt: skip
-    Flag("runner", None, "Run as an Apache Beam pipeline on this runner, such as DirectRunner, FlinkRunner, "
-         "SparkRunner or DataflowRunner."),  # fmt: skip
-    Flag("beam_options", "", "Further options of the pipeline, as on Beam's own command line."),
+    *BEAM,
 )
 _OF_MASKS = (
     "masking", "do_whole_word_mask", "masked_lm_prob", "phrase_file", "mask_token_prob", "random_token_prob",
@@ -180,10 +178,10 @@ def _options(settings):
         raise ValueError(
             f"--do_whole_word_mask must not contradict --masking. Received --masking={settings.masking}; leave one out."
         )
-    own = {
-        "masking": "whole_word" if settings.do_whole_word_mask else settings.masking,
-        "phrase_file": None if settings.dynamic_masking else settings.phrase_file,
-        "text": text_options(settings),
-    }
-    same = [field.name for field in dataclasses.fields(CorpusOptions) if field.name not in own]
-    return CorpusOptions(**{name: getattr(settings, name) for name in same}, **own)
+    return options_of(
+        CorpusOptions,
+        settings,
+        masking="whole_word" if settings.do_whole_word_mask else settings.masking,
+        phrase_file=None if settings.dynamic_masking else settings.phrase_file,
+        text=text_options(settings),
+    )

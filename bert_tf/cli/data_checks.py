@@ -6,7 +6,7 @@ import dataclasses
 from absl import logging
 
 from bert_tf.checkpoints.loading import load_description
-from bert_tf.cli.common_flags import options_of
+from bert_tf.cli.options_from_flags import options_of
 from bert_tf.data.checks import Lengths, check_samples, check_truncation
 from bert_tf.data.samples import DataFinding
 from bert_tf.data.table_checks import UNKNOWN, count_labels

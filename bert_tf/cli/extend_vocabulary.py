@@ -8,10 +8,22 @@ Each new word starts as the mean of the pieces it had before; every other weight
 
 from absl import logging
 
-from bert_tf.cli.common_flags import EXTEND_VOCABULARY, text_options
+from bert_tf.cli.common_flags import CORPUS
+from bert_tf.cli.options_from_flags import text_options
 from bert_tf.utils.files import check_free
+from bert_tf.utils.settings import Flag, with_attributes
 
-FLAGS = EXTEND_VOCABULARY
+FLAGS = (
+    *with_attributes(CORPUS, "input_file", required=False),
+    Flag("model", None, "The checkpoint: a Hugging Face, sentence-transformers or bert_tf directory, or a TF1 "
+         "checkpoint's prefix.", required=True),
+    Flag("output_dir", None, "Where the new checkpoint goes: a directory that does not exist yet, or is empty.",
+         required=True),
+    Flag("words_file", None, "The words to add, one per line. Default: those of --input_file that save most pieces."),
+    Flag("num_words", 500, "Most words to take from --input_file.", "integer", low=1),
+    Flag("min_count", 5, "Least number of times that such a word must occur.", "integer", low=1),
+    Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
+)  # fmt: skip
 
 
 def main(settings):

@@ -10,16 +10,12 @@ docs/extract_features.md.
 
 import re
 
-from bert_tf.cli.common_flags import JOB
+from bert_tf.cli.batch_prediction import BATCH_PREDICTION
 from bert_tf.utils import names
 from bert_tf.utils.settings import NO_EFFECT, Flag, with_default
 
-# === Features ===
-# Flags of the features of a frozen encoder: google-research/bert's of extract_features.py, and ours.
-
-
-EXTRACT_FEATURES = (
-    *with_default(JOB, rows_per_part=256),  # features of every piece are many numbers
+FLAGS = (
+    *with_default(BATCH_PREDICTION, rows_per_part=256),  # features of every piece are many numbers
     Flag("model", None, "The encoder: a Hugging Face, sentence-transformers or bert_tf directory, or a TF1 "
          "checkpoint's prefix."),  # fmt: skip
     Flag("init_checkpoint", None, "The same, by google-research/bert's name for it."),
@@ -42,15 +38,9 @@ EXTRACT_FEATURES = (
 )
 
 
-# === Extract features ===
-
-
-FLAGS = EXTRACT_FEATURES
-
-
 def main(settings):
     """Writes the features of all rows."""
-    from bert_tf.cli.jobs import run_job
+    from bert_tf.cli.batch_prediction import run_batch_prediction
     from bert_tf.inference.features import FeatureMaker
 
     if bool(settings.model) == bool(settings.init_checkpoint):
@@ -67,7 +57,7 @@ def main(settings):
         settings.vocab_file,
         settings.do_lower_case,
     )
-    run_job(settings, maker)
+    run_batch_prediction(settings, maker)
 
 
 def _layers(text):

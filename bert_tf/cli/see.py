@@ -10,11 +10,7 @@ from absl import logging
 
 from bert_tf.utils.settings import Flag
 
-# === Seeing ===
-# Flags of the page that shows the inside of a model.
-
-
-SEE = (
+FLAGS = (
     Flag("model", None, "The model: a Hugging Face, sentence-transformers, KerasHub or bert_tf directory, or a TF1 "
          "checkpoint's prefix.", required=True),  # fmt: skip
     Flag("output", None, "The page, a file of HTML.", required=True),
@@ -27,12 +23,6 @@ SEE = (
          "that and a tag, 3:B-PER; for an answer its text, or 10:14. Default: what the model says."),  # fmt: skip
     Flag("top_k", 5, "How many pieces the view masked_words has for each place.", "integer", low=1),
 )
-
-
-# === See ===
-
-
-FLAGS = SEE
 TAKES_TEXTS = True
 
 

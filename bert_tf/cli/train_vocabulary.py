@@ -10,7 +10,8 @@ import tempfile
 
 from absl import logging
 
-from bert_tf.cli.common_flags import CORPUS, text_options
+from bert_tf.cli.common_flags import CORPUS
+from bert_tf.cli.options_from_flags import text_options
 from bert_tf.utils.settings import Flag
 
 FLAGS = (

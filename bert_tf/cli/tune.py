@@ -13,30 +13,26 @@ import os
 
 from absl import logging
 
-from bert_tf.cli.app import parse_flags
+from bert_tf.cli.program import parse_flags
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.settings import Flag
 from bert_tf.utils.subprocesses import LOG_FILE, check_manifest, check_passed_flags, contents, resumable
 
-# === Tuning ===
-# Flags of a search over the flags of another program.
-
-
-TUNING = (
+FLAGS = (
     Flag(
         "search",
         None,
         "What is tried: flags with their values, name=value,value;name=value,value. In place of "
         "values a number may have a range, low..high.",
         required=True,
-    ),  # fmt: skip
+    ),
     Flag(
         "tuning_metric",
         None,
         "The score by which a trial is better, as eval_results.txt names it, with or without "
         "eval_: accuracy, f1, loss ...",
         required=True,
-    ),  # fmt: skip
+    ),
     Flag("output_dir", None, "Where the trials and the page go.", required=True),
     Flag(
         "trials",
@@ -44,7 +40,7 @@ TUNING = (
         "So many trials, drawn at random; default: every combination of the values once.",
         "integer",
         low=1,
-    ),  # fmt: skip
+    ),
     Flag("search_seed", 0, "Of the draw of the trials; a trial's own seed is a flag behind `--`.", "integer", low=0),
     Flag(
         "stages",
@@ -53,20 +49,14 @@ TUNING = (
         "twice as many in the next; only the last stage has all epochs. 1: every trial has all.",
         "integer",
         low=1,
-    ),  # fmt: skip
+    ),
     Flag(
         "keep_models",
         "best",
         "Which weights stay on disk: those of the best trial, or those of all.",
         choices=("best", "all"),
-    ),  # fmt: skip
+    ),
 )
-
-
-# === Tune ===
-
-
-FLAGS = TUNING
 TAKES_TEXTS = True  # the program's name, and its flags after `--`
 WHERE_OTHER_FLAGS_GO = "those of the program that is tuned come after `--`; "
 

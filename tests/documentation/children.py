@@ -9,7 +9,7 @@ import os
 import pathlib
 import shutil
 
-from bert_tf.cli import recipes
+from bert_tf.cli import pretraining_recipes
 from bert_tf.experiments.glue import report
 from bert_tf.pretraining.quick import run
 from bert_tf.utils import subprocesses
@@ -50,7 +50,10 @@ def _replace(children):
     run.pretrain = functools.partial(run.pretrain, execute=children.execute)
     small, taught = (
         {**tiny, "phases": tuple((length, share, 4) for length, share, _ in real["phases"])}
-        for tiny, real in ((support.SMALL, recipes.SMALL), (support.SMALL_TAUGHT, recipes.SMALL_TAUGHT))
+        for tiny, real in (
+            (support.SMALL, pretraining_recipes.SMALL),
+            (support.SMALL_TAUGHT, pretraining_recipes.SMALL_TAUGHT),
+        )
     )
     tiny_program.shrink(_STEPS, small | {"config": {**small["config"], "max_position_embeddings": 512}}, taught)
 

@@ -1,13 +1,10 @@
-"""Settings by the name of a recipe."""
+"""Recipes of pretraining: values of flags, for those that the user does not give."""
 
 from absl import logging
 
 from bert_tf.utils.settings import Settings
 
-# === Recipes ===
-# Recipes of pretraining that have a name: values of flags, for those that the user does not give.
-
-
+# Of `run_pretraining --recipe`.
 RECIPES = {
     # Devlin et al. 2018 (arXiv 1810.04805), appendix A.2, and google-research/bert's create_pretraining_data.
     "bert_paper": {
@@ -96,9 +93,6 @@ SMALL_TAUGHT = {
         "schedule": "trapezoid",
     },
 }
-
-
-# === Recipes ===
 
 
 def with_recipe(settings: Settings) -> Settings:

@@ -10,11 +10,11 @@ from absl import logging
 
 from bert_tf.checkpoints import adapters
 from bert_tf.checkpoints.loading import Description, save_description
-from bert_tf.cli.app import in_flags
-from bert_tf.cli.app import prepare_process as prepare_devices
 from bert_tf.cli.checkpoints import check_formats, describe_model, save_formats, task_paths
-from bert_tf.cli.common_flags import make_export_options, make_run_config, options_of
 from bert_tf.cli.data_checks import DataChecks
+from bert_tf.cli.options_from_flags import make_export_options, make_run_config, options_of
+from bert_tf.cli.program import in_flags
+from bert_tf.cli.program import prepare_process as prepare_devices
 from bert_tf.cli.reporting import check_showing, show_answers, show_scored, tell_next_of_task, warn_of_teacher
 from bert_tf.evaluation.metrics import largest_fall
 from bert_tf.evaluation.results import write_results

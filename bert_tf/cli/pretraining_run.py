@@ -8,8 +8,8 @@ from absl import logging
 
 from bert_tf.checkpoints.loading import Description, directory_of, save_description
 from bert_tf.cli.checkpoints import check_formats, describe_model, model_paths, with_vocabulary_of
-from bert_tf.cli.common_flags import make_run_config
-from bert_tf.cli.recipes import with_recipe
+from bert_tf.cli.options_from_flags import make_run_config
+from bert_tf.cli.pretraining_recipes import with_recipe
 from bert_tf.export.conversion.convert import save_generator
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.objectives.distillation import (

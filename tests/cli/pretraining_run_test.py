@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.cli.pretraining import check_start, make_masking, make_objective, word_rate
+from bert_tf.cli.pretraining_run import check_start, make_masking, make_objective, word_rate
 from bert_tf.cli.run_pretraining import FLAGS
 from bert_tf.pretraining.objectives.registry import Electra
 from bert_tf.pretraining.records.masking import Masking
