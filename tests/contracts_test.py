@@ -2,12 +2,14 @@
 
 import ast
 import collections
+import functools
 import importlib
 import json
 import pathlib
 import re
 import subprocess
 import sys
+from typing import NamedTuple
 
 import pytest
 
@@ -39,20 +41,47 @@ def _name(path):
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-def _imports(path):
-    """Yields the dotted names of the bert_tf modules that a file imports anywhere, functions included."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+class Source(NamedTuple):
+    """What the tests here look at in a file; the whole trees of all files would be a gigabyte.
+
+    Attributes:
+        imports: dotted names of what is imported anywhere, functions included.
+        names: of the classes and functions that the module defines.
+        texts: (line, text) of the string constants that are no docstrings.
+        questions: (line, what it asks) of each comparison that asks which family or task something is.
+    """
+
+    imports: frozenset
+    names: tuple
+    texts: tuple
+    questions: tuple
+
+
+@functools.cache
+def _read(path):
+    tree, imports, texts, questions, docstrings = ast.parse(path.read_text(encoding="utf-8")), set(), [], [], set()
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute"
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
-                yield full if (ROOT / (full.replace(".", "/") + ".py")).exists() else node.module
+                imports.add(full if (ROOT / (full.replace(".", "/") + ".py")).exists() else node.module)
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            imports.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and node.body:
+            if isinstance(node.body[0], ast.Expr):
+                docstrings.add(id(node.body[0].value))  # walked later than what it belongs to
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            texts.append((node.lineno, node.value))
+        elif asked := _asks_which_family_or_task(node):
+            questions.append((node.lineno, asked))
+    defined = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    names = tuple(node.name for node in tree.body if isinstance(node, defined))
+    return Source(frozenset(imports), names, tuple(texts), tuple(questions))
 
 
 def _our_imports(path):
-    return {name for name in _imports(path) if name.split(".")[0] == "bert_tf"}
+    return {name for name in _read(path).imports if name.split(".")[0] == "bert_tf"}
 
 
 def test_the_rooms_are_these():
@@ -76,9 +105,8 @@ def test_a_class_or_public_function_has_a_name_of_its_own():
     """A search for a name finds one place; `main` is every program's, by design."""
     places = collections.defaultdict(set)
     for path in _modules():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                places[node.name].add(_name(path))
+        for name in _read(path).names:
+            places[name].add(_name(path))
     twice = {
         name: sorted(found)
         for name, found in places.items()
@@ -98,17 +126,6 @@ def _programs():
     return {name: importlib.import_module(f"bert_tf.cli.{name}") for name in main.PROGRAMS}
 
 
-def _texts(path):
-    """Yields (line, text) of the string constants of a file that are no docstrings."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    docstrings = {id(node.body[0].value) for node in ast.walk(tree)
-                  if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)}  # fmt: skip
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
-            yield node.lineno, node.value
-
-
 def test_the_library_names_parameters_and_not_flags():
     """A Python caller never typed a flag: `program.in_flags` turns `name` into --name."""
     names = {flag.name for program in _programs().values() for flag in program.FLAGS}
@@ -116,7 +133,7 @@ def test_the_library_names_parameters_and_not_flags():
         f"{_name(path)}:{line} {text}"
         for path in _modules()
         if _room(_name(path)) != "cli" and path.name != "options.py"  # a task's own flags
-        for line, text in _texts(path)
+        for line, text in _read(path).texts
         if names & set(re.findall(r"--(\w+)", text))
     ]
     assert not wrong, "\n".join(wrong)
@@ -160,8 +177,7 @@ def _asks_which_family_or_task(node):
 
 def test_no_code_asks_which_family_or_task_it_is():
     for path in _modules():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            assert not _asks_which_family_or_task(node), f"{path}:{node.lineno}"
+        assert not _read(path).questions, path
 
 
 @pytest.mark.parametrize(
