@@ -255,28 +255,29 @@ OPTIMIZER_FLAGS = {
     "schedule": "linear", "weight_decay_rate": 0.01, "adam_beta1": 0.9, "adam_beta2": 0.999, "adam_epsilon": 1e-6,
     "clip_norm": 1.0, "bias_correction": False,
 }  # fmt: skip
-TEACHER_FLAGS = {"teacher": None, "distillation_temperature": 2.0, "distillation_weight": 0.5}
-OUR_FLAGS = {
+# Of every program that trains, and of those that fine-tune.
+TRAINING_FLAGS = {
     "do_lower_case": None,  # Google: True; here unset means what the checkpoint says, else True
     "precision": "float32", "use_xla": "auto", "distribution_strategy": "default", "seed": 0, "deterministic": False,
     "gradient_accumulation_steps": 1, "rematerialize": False, "keep_checkpoints": 5, "overwrite_output_dir": False,
-    "bucket_by_length": True, "train_file": None, "eval_file": None, "predict_file": None, "header": True,
-    "text_column": ["text"], "label_column": "label", "keep_best": None, "do_export": False, "export_dir": None,
-    "export_dtype": "float32", "int8_tolerance": 0.01, "calibration_file": None, "export_for": "portable",
-    "export_explanations": [], "save_format": [],
-    "worker_hosts": [], "task_index": None, "xnli_language": None, "freeze_layers": "0",
-    "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0, "lora_alpha": None,
-    "lora_targets": ["query", "value"], "problem_type": "single_label",
-    "label_separator": ",", "class_weights": None, "label_smoothing": 0.0, "early_stopping": 0,
-    "keep_optimizer": False, "tracking": None,
-    "fit_temperature": False, "long_text": "truncate", "doc_stride": None, "max_windows": 32,
-    "bucket_batches": None, "pack_examples": False,
-    "lstm_units": None, "strict_data": False, "dry_run": False, "sort_predictions": "file",
-    "fit_abstention": None,
-    **OPTIMIZER_FLAGS,
-    **TEACHER_FLAGS,
+    "eval_file": None, "save_format": [], "worker_hosts": [], "task_index": None, "dry_run": False,
+    "keep_optimizer": False, "tracking": None, "teacher": None, "distillation_temperature": 2.0, **OPTIMIZER_FLAGS,
 }  # fmt: skip
-
+FINE_TUNING_FLAGS = {
+    **TRAINING_FLAGS,
+    "bucket_by_length": True, "do_export": False, "export_dir": None, "export_dtype": "float32",
+    "int8_tolerance": 0.01, "calibration_file": None, "export_for": "portable", "export_explanations": [],
+    "freeze_layers": "0", "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0,
+    "lora_alpha": None, "lora_targets": ["query", "value"], "bucket_batches": None, "pack_examples": False,
+    "lstm_units": None, "strict_data": False, "sort_predictions": "file", "distillation_weight": 0.5,
+}  # fmt: skip
+OUR_FLAGS = {
+    **FINE_TUNING_FLAGS,
+    "train_file": None, "predict_file": None, "header": True, "text_column": ["text"], "label_column": "label",
+    "keep_best": None, "xnli_language": None, "problem_type": "single_label", "label_separator": ",",
+    "class_weights": None, "label_smoothing": 0.0, "early_stopping": 0, "fit_temperature": False,
+    "long_text": "truncate", "doc_stride": None, "max_windows": 32, "fit_abstention": None,
+}  # fmt: skip
 
 # google-research/bert, run_squad.py.
 GOOGLE_SQUAD_FLAGS = {
@@ -288,21 +289,10 @@ GOOGLE_SQUAD_FLAGS = {
     "use_tpu": False, "tpu_name": None, "tpu_zone": None, "gcp_project": None, "master": None, "num_tpu_cores": 8,
 }  # fmt: skip
 OUR_SQUAD_FLAGS = {
-    "do_lower_case": None,  # Google: True; here unset means what the checkpoint says, else True
+    **FINE_TUNING_FLAGS,
     "null_score_diff_threshold": None,  # Google: 0.0; here unset means what is kept with the model, else 0.0
-    "precision": "float32", "use_xla": "auto", "distribution_strategy": "default", "seed": 0, "deterministic": False,
-    "gradient_accumulation_steps": 1, "rematerialize": False, "keep_checkpoints": 5, "overwrite_output_dir": False,
-    "bucket_by_length": True, "do_eval": False, "eval_file": None, "eval_batch_size": 8, "do_export": False,
-    "export_dir": None, "export_dtype": "float32", "int8_tolerance": 0.01, "export_for": "portable",
-    "export_explanations": [], "save_format": [], "calibration_file": None,
-    "worker_hosts": [], "task_index": None, "freeze_layers": "0",
-    "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0, "lora_alpha": None,
-    "lora_targets": ["query", "value"], "bucket_batches": None, "pack_examples": False, "lstm_units": None,
-    "strict_data": False,
-    "dry_run": False, **OPTIMIZER_FLAGS, **TEACHER_FLAGS,
-    "sort_predictions": "file", "keep_optimizer": False, "tracking": None,
+    "do_eval": False, "eval_batch_size": 8,
 }  # fmt: skip
-
 
 # google-research/bert, run_pretraining.py.
 GOOGLE_PRETRAINING_FLAGS = {
@@ -313,19 +303,12 @@ GOOGLE_PRETRAINING_FLAGS = {
     "gcp_project": None, "master": None, "num_tpu_cores": 8,
 }  # fmt: skip
 OUR_PRETRAINING_FLAGS = {
-    "precision": "float32", "use_xla": "auto", "distribution_strategy": "default", "seed": 0, "deterministic": False,
-    "gradient_accumulation_steps": 1, "rematerialize": False, "keep_checkpoints": 5, "overwrite_output_dir": False,
-    "worker_hosts": [], "task_index": None,
-    "save_format": [], "vocab_file": None, "do_lower_case": None, "eval_file": None,
-    "phases": None, "optimizer": "adamw", "objective": "masked_lm", "skip_bad_steps": True,
-    "dry_run": False, "masked_lm_prob": 0.15, "masking": "token", "recipe": None, "dropout_prob": None,
-    **OPTIMIZER_FLAGS,
-    "teacher": None, "distillation_losses": ["query_relations", "key_relations", "value_relations"],
-    "distillation_temperature": 2.0, "teacher_layer": None, "relation_heads": None,
-    "phrase_file": None, "mask_token_prob": 0.8, "random_token_prob": 0.1,
-    "generator_size": 0.25,
+    **TRAINING_FLAGS,
+    "vocab_file": None, "phases": None, "optimizer": "adamw", "objective": "masked_lm", "skip_bad_steps": True,
+    "masked_lm_prob": 0.15, "masking": "token", "recipe": None, "dropout_prob": None, "teacher_layer": None,
+    "distillation_losses": ["query_relations", "key_relations", "value_relations"], "relation_heads": None,
+    "phrase_file": None, "mask_token_prob": 0.8, "random_token_prob": 0.1, "generator_size": 0.25,
     "average_weights": 0.0, "start_embeddings": "random", "start_positions": "random", "embedding_lr_factor": 1.0,
-    "keep_optimizer": False, "tracking": None,
 }  # fmt: skip
 
 # google-research/bert, create_pretraining_data.py.
@@ -387,8 +370,3 @@ def test_every_measurement_is_listed_and_says_how_it_is_started():
         assert f"`{path.name}`" in listed, path.name
         if 'if __name__ == "__main__"' in text:
             assert f"benchmarks/{path.name}" in ast.get_docstring(ast.parse(text)), path.name
-
-
-@pytest.mark.parametrize("script", ["run_classifier", "run_pretraining", "run_squad"])
-def test_scripts_are_short(script):
-    assert len((ROOT / f"{script}.py").read_text(encoding="utf-8").splitlines()) < 80
