@@ -19,20 +19,20 @@ from bert_tf.utils.names import PROBLEMS
 from tests import tiny
 from tests.conftest import ROOT
 
-PACKAGE = ROOT / "bert_tf"
-# The rooms in the order in which data flows: each may import those before it, and itself.
-ROOMS = (
+BERT_TF = ROOT / "bert_tf"
+# The packages in the order in which data flows: each may import those before it, and itself.
+PACKAGES = (
     "utils", "serving", "models", "tokenization", "checkpoints", "data", "evaluation", "tasks", "pretraining",
     "training", "interpret", "export", "inference", "experiments", "cli",
 )  # fmt: skip
 
 
 def _modules():
-    return sorted(PACKAGE.rglob("*.py"))
+    return sorted(BERT_TF.rglob("*.py"))
 
 
-def _room(name):
-    """Returns the room of a dotted module name: "bert_tf.data.table_reader" -> "data"."""
+def _package(name):
+    """Returns the package of a dotted module name: "bert_tf.data.table_reader" -> "data"."""
     parts = name.split(".")
     return parts[1] if len(parts) > 1 else "bert_tf"
 
@@ -84,21 +84,21 @@ def _our_imports(path):
     return {name for name in _read(path).imports if name.split(".")[0] == "bert_tf"}
 
 
-def test_the_rooms_are_these():
-    assert {_room(_name(path)) for path in _modules()} == {*ROOMS, "bert_tf", "__main__"}
+def test_the_packages_are_these():
+    assert {_package(_name(path)) for path in _modules()} == {*PACKAGES, "bert_tf", "__main__"}
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_imports_go_one_way(room):
-    allowed = {"bert_tf", *ROOMS[: ROOMS.index(room) + 1]}
-    for path in (PACKAGE / room).rglob("*.py"):
-        wrong = [name for name in _our_imports(path) if _room(name) not in allowed]
-        assert not wrong, f"{_name(path)} imports {wrong}, and {room} may not"
+@pytest.mark.parametrize("package", PACKAGES)
+def test_imports_go_one_way(package):
+    allowed = {"bert_tf", *PACKAGES[: PACKAGES.index(package) + 1]}
+    for path in (BERT_TF / package).rglob("*.py"):
+        wrong = [name for name in _our_imports(path) if _package(name) not in allowed]
+        assert not wrong, f"{_name(path)} imports {wrong}, and {package} may not"
 
 
 def test_the_walk_sees_imports():
-    assert "bert_tf.models.encoder" in _our_imports(PACKAGE / "checkpoints" / "loading.py")
-    assert "bert_tf.checkpoints.tf1" in _our_imports(PACKAGE / "checkpoints" / "store.py")
+    assert "bert_tf.models.encoder" in _our_imports(BERT_TF / "checkpoints" / "loading.py")
+    assert "bert_tf.checkpoints.tf1" in _our_imports(BERT_TF / "checkpoints" / "store.py")
 
 
 def test_a_class_or_public_function_has_a_name_of_its_own():
@@ -132,7 +132,7 @@ def test_the_library_names_parameters_and_not_flags():
     wrong = [
         f"{_name(path)}:{line} {text}"
         for path in _modules()
-        if _room(_name(path)) != "cli" and path.name != "options.py"  # a task's own flags
+        if _package(_name(path)) != "cli" and path.name != "options.py"  # a task's own flags
         for line, text in _read(path).texts
         if names & set(re.findall(r"--(\w+)", text))
     ]

@@ -123,7 +123,7 @@ MODEL = (
     Flag("bert_config_file", None, "The model's shape; default: the one beside --init_checkpoint."),
     Flag("vocab_file", None, "The vocabulary; default: the one beside --init_checkpoint."),
     Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
-    Flag("max_seq_length", 128, "Longest row in word pieces, special tokens included.", "integer", low=3),
+    Flag("max_seq_length", 128, "Longest sequence in tokens, special tokens included.", "integer", low=3),
 )
 
 EXPORT_FORM = (
@@ -143,7 +143,7 @@ CALIBRATION_FILE = Flag(
 
 EXPORT_EXPLANATIONS = Flag(
     "export_explanations", [], "Signatures by which the export explains itself, with a comma between them: attention, "
-    "what each piece of a text looks at; attributions, which pieces speak for an answer.", "list",
+    "what each token of a text looks at; attributions, which tokens speak for an answer.", "list",
     choices=names.EXPLANATIONS,
 )  # fmt: skip
 
@@ -235,13 +235,13 @@ CORPUS = (
 )
 
 MASKING = (
-    Flag("max_predictions_per_seq", 20, "Most masked pieces in one row.", "integer", low=1),
-    Flag("masked_lm_prob", 0.15, "Share of an example's pieces that is masked.", "float", low=0, high=1),
-    Flag("masking", "token", "What is masked together: a piece, all pieces of a word, several words in a row (span, as "
+    Flag("max_predictions_per_seq", 20, "Most masked tokens in one sequence.", "integer", low=1),
+    Flag("masked_lm_prob", 0.15, "Share of an example's tokens that is masked.", "float", low=0, high=1),
+    Flag("masking", "token", "What is masked together: a token, all tokens of a word, several words in a row (span, as "
          "SpanBERT; ngram, as ALBERT), or a phrase of --phrase_file.", choices=names.MASKINGS),  # fmt: skip
     Flag("phrase_file", None, "With --masking=phrase: phrases and names, one a line."),
-    Flag("mask_token_prob", 0.8, "Share of the masked pieces in whose place [MASK] stands.", "float", low=0, high=1),
-    Flag("random_token_prob", 0.1, "Share in whose place a random piece stands; the rest stays as it is.", "float",
+    Flag("mask_token_prob", 0.8, "Share of the masked tokens in whose place [MASK] stands.", "float", low=0, high=1),
+    Flag("random_token_prob", 0.1, "Share in whose place a random token stands; the rest stays as it is.", "float",
          low=0, high=1),  # fmt: skip
 )
 

@@ -23,10 +23,10 @@ FLAGS = (
     *MASKING,
     Flag("output_file", None, "Where the records go; .gz at the end: compressed. Several, with commas between them: "
          "the records are shared out.", "list", required=True),  # fmt: skip
-    Flag("vocab_file", None, "The vocabulary, one piece per line, or a tokenizer.json.", required=True),
+    Flag("vocab_file", None, "The vocabulary, one token per line, or a tokenizer.json.", required=True),
     Flag("do_lower_case", None, "Lowercase the text; default: what tokenizer_config.json beside the vocabulary says, "
          "else true.", "bool"),  # fmt: skip
-    Flag("max_seq_length", 128, "Pieces of a row, [CLS] and [SEP] included.", "integer", low=5),
+    Flag("max_seq_length", 128, "Tokens of a sequence, [CLS] and [SEP] included.", "integer", low=5),
     Flag("random_seed", 12345, "For everything that is drawn at random.", "integer", low=0),
     Flag("dupe_factor", 10, "Passes over the text, each with different examples and masks.", "integer", low=1),
     Flag("short_seq_prob", 0.1, "How often an example aims at a random shorter length.", "float", low=0, high=1),
@@ -110,15 +110,14 @@ def _job(settings):
         added_tokens,
     )
     logging.info(
-        "Vocabulary: %d pieces and %d added tokens, --do_lower_case=%s.",
+        "Vocabulary: %d tokens and %d added tokens, --do_lower_case=%s.",
         *(len(vocabulary.pieces), len(added_tokens), str(job.do_lower_case).lower()),
     )
     return job, vocabulary
 
 
 def _pieces(job, vocabulary):
-    """Returns the `MaskingVocabulary` of the vocabulary, with the phrases of --phrase_file, which must have some in
-    its pieces."""
+    """Returns the `MaskingVocabulary`, with the phrases of --phrase_file, some of which it must have tokens for."""
     from bert_tf.pretraining.records.groups import MaskingVocabulary
     from bert_tf.tokenization.added_tokens import names_with_added
 
@@ -126,7 +125,7 @@ def _pieces(job, vocabulary):
         return MaskingVocabulary.of(names_with_added(vocabulary.pieces, job.added_tokens))
     pieces = MaskingVocabulary.of_tokenizer(job.make_tokenizer(), job.options.phrase_file)
     known, unknown = pieces.phrases.number, pieces.phrases.unknown
-    logging.info("Phrases: %d; %d more hold pieces that the vocabulary lacks, and are left out.", known, unknown)
+    logging.info("Phrases: %d; %d more hold tokens that the vocabulary lacks, and are left out.", known, unknown)
     return pieces
 
 

@@ -87,7 +87,7 @@ class FileOverview:
         path: the file.
         examples: how many.
         labels: name -> how many examples have it; {} where labels are no names.
-        lengths: in word pieces; None where they were not counted.
+        lengths: in tokens; None where they were not counted.
         limit: what they must not exceed, such as "max_seq_length=128".
     """
 

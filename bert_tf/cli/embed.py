@@ -26,7 +26,7 @@ FLAGS = (
     Flag("normalize", None, "Divide each vector by its length; default: what the model's folder says, else false.",
          "bool"),
     *PROMPT,
-    Flag("max_seq_length", None, "Longest text in word pieces, special tokens included; default: what the model's "
+    Flag("max_seq_length", None, "Longest text in tokens, special tokens included; default: what the model's "
          "folder says, else as many as the model has positions.", "integer", low=3),
     Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
 )  # fmt: skip

@@ -22,8 +22,8 @@ FLAGS = (
     EXPORT_EXPLANATIONS,
     Flag("hub", False, "Export TF Hub's pair, a preprocessor and an encoder that can be trained further, into two "
          "folders of --export_dir; --model may then be any checkpoint.", "bool"),  # fmt: skip
-    Flag("default_seq_length", None, "With --hub: pieces in a row that the preprocessor makes; default: 128, or as "
-         "many as the model has positions.", "integer", low=3),  # fmt: skip
+    Flag("default_seq_length", None, "With --hub: how many tokens the preprocessor makes of a text; default: 128, or "
+         "as many as the model has positions.", "integer", low=3),  # fmt: skip
 )
 
 
@@ -33,12 +33,12 @@ def main(settings):
         return _export_hub(settings)
     if "default_seq_length" in settings.given:
         raise ValueError("--default_seq_length must come with --hub. Received it without.")
-    from bert_tf.cli.reporting import tell_next_of_export
+    from bert_tf.cli.reporting import log_after_export
     from bert_tf.export.trained import export_trained
 
     calibration = settings.calibration_file
     export_trained(settings.model, settings.export_dir, make_export_options(settings), calibration=calibration)
-    tell_next_of_export(settings)
+    log_after_export(settings)
 
 
 def _export_hub(settings):

@@ -18,7 +18,7 @@ FLAGS = (
          "--output_dir, or a TF1 checkpoint's prefix.", required=True),
     Flag("vocab_file", None, "The vocabulary; default: the one beside the checkpoint."),
     Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
-    Flag("max_seq_length", None, "Longest text in word pieces, special tokens included; default: as many as the model "
+    Flag("max_seq_length", None, "Longest text in tokens, special tokens included; default: as many as the model "
          "has positions.", "integer", low=3),
     Flag("input_file", None, "Texts, one per line, also packed (.gz). Default: the arguments, else standard input."),
     Flag("top_k", 5, "Tokens to answer with for each [MASK].", "integer", low=1),

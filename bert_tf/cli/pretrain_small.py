@@ -26,7 +26,7 @@ FLAGS = (
         "vocabulary and width.",
     ),
     Flag("vocab_file", None, "The vocabulary; default: one is learned."),
-    Flag("vocab_size", SMALL_VOCABULARY, "Pieces of the one that is learned.", "integer", low=1),
+    Flag("vocab_size", SMALL_VOCABULARY, "Tokens of the one that is learned.", "integer", low=1),
     Flag(
         "do_lower_case",
         None,
@@ -75,11 +75,11 @@ def make_options(settings):
 
 def main(settings):
     """Makes what is left to do of the encoder, and says where it lies."""
-    from bert_tf.cli.reporting import tell_next_of_pretraining
+    from bert_tf.cli.reporting import log_after_pretraining
     from bert_tf.pretraining.quick.plan import SizeRecipe
     from bert_tf.pretraining.quick.run import pretrain
 
     recipe = pretraining_recipes.SMALL_TAUGHT if settings.teacher else pretraining_recipes.SMALL
     with resumable():
         steps = pretrain(make_options(settings), SizeRecipe.of(recipe))
-    tell_next_of_pretraining(settings, steps)
+    log_after_pretraining(settings, steps)

@@ -94,7 +94,7 @@ def _teacher_of(pretraining):
 
 
 # === Options ===
-# From flags to plain values: what the rooms below are given.
+# From flags to plain values: what the packages below are given.
 
 
 # Flags that mean something with one objective alone.
@@ -401,7 +401,7 @@ class Pretraining:
         identity |= self.objective.identity(self.model.config) | self._written().config.to_dict()
         # The vocabulary's hash is short enough for a message.
         identity["vocabulary"] = (
-            f"{tokenizer.vocab_size} pieces, SHA-256 {vocabulary_fingerprint(tokenizer.vocab)[:16]}"
+            f"{tokenizer.vocab_size} tokens, SHA-256 {vocabulary_fingerprint(tokenizer.vocab)[:16]}"
         )
         if not all(records.masked for records in plan.all_records):
             identity |= masks_identity(make_masking(settings), settings.phrase_file)

@@ -56,7 +56,7 @@ FLAGS = (
     Flag(
         "max_seq_length",
         128,
-        "Longest row in word pieces, special tokens included; what is longer is cut.",
+        "Longest sequence in tokens, special tokens included; what is longer is cut.",
         "integer",
         low=3,
     ),

@@ -46,7 +46,7 @@ FLAGS = (
         "start_embeddings",
         "random",
         "What the word embeddings of a new model begin as: random, or made from which "
-        "pieces stand near each other in the records.",
+        "tokens stand near each other in the records.",
         choices=names.START_EMBEDDINGS,
     ),
     Flag(
@@ -76,8 +76,8 @@ FLAGS = (
     Flag(
         "objective",
         "masked_lm",
-        "What is learned: masked pieces, also by the rules of ALBERT, RoBERTa or ERNIE "
-        "for masks and sentences; each next piece from those before it; which pieces a small network filled in "
+        "What is learned: masked tokens, also by the rules of ALBERT, RoBERTa or ERNIE "
+        "for masks and sentences; each next token from those before it; which tokens a small network filled in "
         "(ELECTRA); or what --teacher makes of the texts.",
         choices=names.OBJECTIVES,
     ),
@@ -131,7 +131,7 @@ FLAGS = (
         MASKING,
         "max_predictions_per_seq",
         help="What records were made with; for those without masks (create_pretraining_data --dynamic_masking), the "
-        "most masked pieces in one row.",
+        "most masked tokens in one sequence.",
     ),
     *GOOGLE_TPU,
 )
@@ -140,7 +140,7 @@ FLAGS = (
 def main(settings):
     """Trains and scores, or says whether the training would fit."""
     from bert_tf.cli.pretraining_run import Pretraining, complete
-    from bert_tf.cli.reporting import tell_next_of_pretraining
+    from bert_tf.cli.reporting import log_after_pretraining
     from bert_tf.training.cluster import is_chief
 
     settings = complete(settings)
@@ -151,12 +151,12 @@ def main(settings):
         pretraining.load_teacher()
         run, task = pretraining.run_config(use_xla), pretraining.task()
         if settings.dry_run:
-            _tell_whether_it_fits(pretraining, task)
+            _print_whether_it_fits(pretraining, task)
             return
         step = _train_and_score(pretraining, task, run, batches, scored)
     save_formats(settings, strategy)
     if settings.do_train and is_chief(strategy):
-        tell_next_of_pretraining(settings, step)
+        log_after_pretraining(settings, step)
 
 
 def _train_and_score(pretraining, task, run, batches, scored):
@@ -192,7 +192,7 @@ def _score(settings, job, scoring):
     job.history.concluded(job.global_step, {} if files.is_another else scores)
 
 
-def _tell_whether_it_fits(pretraining, task):
+def _print_whether_it_fits(pretraining, task):
     from bert_tf.cli.pretraining_run import largest_step
     from bert_tf.cli.program import in_flags
     from bert_tf.training.memory import available_memory, check_weights, describe_memory

@@ -12,7 +12,7 @@ from bert_tf.cli.batch_prediction import BATCH_PREDICTION
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Flag, with_attributes, with_default
 
-_ROWS = with_default(BATCH_PREDICTION, rows_per_part=256)  # a text of 20 pieces is read 20 times
+_ROWS = with_default(BATCH_PREDICTION, rows_per_part=256)  # a text of 20 tokens is read 20 times
 
 FLAGS = (
     Flag(
@@ -23,14 +23,14 @@ FLAGS = (
         required=True,
     ),
     *with_attributes(with_attributes(_ROWS, "input_file", required=False), "output_file", required=False),
-    Flag("pieces", False, "Say what each piece of a text adds to its score.", "bool"),
+    Flag("pieces", False, "Say what each token of a text adds to its score.", "bool"),
     Flag("json", False, "Print the scores of texts that are arguments as JSON, one object per line.", "bool"),
     Flag("vocab_file", None, "The vocabulary; default: the one beside the checkpoint."),
     Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
     Flag(
         "max_seq_length",
         None,
-        "Longest text in word pieces, special tokens included; default: as many as the model has positions.",
+        "Longest text in tokens, special tokens included; default: as many as the model has positions.",
         "integer",
         low=3,
     ),
@@ -93,7 +93,7 @@ def _write_scores(settings):
 
 
 def _as_text(answer, measure):
-    """Returns a score for the eye: the sum, the mean and the number of pieces, then the text; each piece, if wanted."""
+    """Returns a score for the eye: the sum, the mean and the number of tokens, then the text; each token, if wanted."""
     head = f"{answer[measure]:12.4f} {answer['per_piece']:9.4f} {answer['num_pieces']:5}  {answer['text']}"
     pieces = zip(answer.get("log_probabilities", ()), answer.get("pieces", ()), strict=True)
     return "\n".join([head, *(f"{value:12.4f}  {piece}" for value, piece in pieces)])
@@ -101,4 +101,4 @@ def _as_text(answer, measure):
 
 def _tell(measure, found, pieces, texts):
     name = {"pseudo_log_likelihood": "Pseudo-perplexity", "log_likelihood": "Perplexity"}[measure]
-    logging.info("%s %.5g, over %d pieces of %d texts.", name, found, pieces, texts)
+    logging.info("%s %.5g, over %d tokens of %d texts.", name, found, pieces, texts)

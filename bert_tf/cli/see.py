@@ -19,9 +19,9 @@ FLAGS = (
          choices=("heads", "model", "neurons", "inputs", "masked_words", "layers", "attribution")),  # fmt: skip
     Flag("layers", [], "Whose attention is shown: numbers of layers from 0, with commas between them, -1 the last; "
          "default: all.", "list"),  # fmt: skip
-    Flag("target", None, "Whose score the view attribution explains: a label; for a tagger a word's place from 0, or "
+    Flag("target", None, "Whose score the view attribution explains: a label; for a tagger a word's index from 0, or "
          "that and a tag, 3:B-PER; for an answer its text, or 10:14. Default: what the model says."),  # fmt: skip
-    Flag("top_k", 5, "How many pieces the view masked_words has for each place.", "integer", low=1),
+    Flag("top_k", 5, "How many tokens the view masked_words has for each position.", "integer", low=1),
 )
 TAKES_TEXTS = True
 

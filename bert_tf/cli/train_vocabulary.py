@@ -2,7 +2,7 @@
 
     bert-tf train_vocabulary --input_file=corpus/ --vocab_size=30522 --output_file=vocab.txt
 
-writes vocab.txt, one piece per line, and vocab.txt.report.txt.
+writes vocab.txt, one token per line, and vocab.txt.report.txt.
 """
 
 import os
@@ -17,14 +17,14 @@ from bert_tf.utils.settings import Flag
 FLAGS = (
     *CORPUS,
     Flag("output_file", "vocab.txt", "Where the vocabulary goes; a report goes beside it."),
-    Flag("vocab_size", 30522, "Pieces, special ones included.", "integer", low=1),
+    Flag("vocab_size", 30522, "Tokens, special ones included.", "integer", low=1),
     Flag("do_lower_case", True, "Lowercase the text and strip accents.", "bool"),
     Flag("unused_pieces", 0, "Rows to keep free, [unused0] and so on; Google's vocabularies have 99 to 994.",
          "integer", low=0),  # fmt: skip
-    Flag("min_count", 2, "Least number of times that a piece must occur.", "integer", low=1),
+    Flag("min_count", 2, "Least number of times that a token must occur.", "integer", low=1),
     Flag("max_words", 500_000, "Learn from this many distinct words, the most frequent ones; memory and time grow with "
          "it, some 4 kB and 0.1 ms per word and try.", "integer", low=1),  # fmt: skip
-    Flag("max_characters", 1000, "This many characters become pieces; rarer ones become [UNK]. Chinese needs about "
+    Flag("max_characters", 1000, "This many characters become tokens; rarer ones become [UNK]. Chinese needs about "
          "8000.", "integer", low=1),  # fmt: skip
 )
 
@@ -56,7 +56,7 @@ def main(settings):
         write_config(folder, "BertTokenizer", {"do_lower_case": do_lower_case})
     write_text(f"{settings.output_file}.report.txt", report)
     print(report, end="")
-    logging.info("Wrote %d pieces to %s, and the report beside it.", len(pieces), settings.output_file)
+    logging.info("Wrote %d tokens to %s, and the report beside it.", len(pieces), settings.output_file)
 
 
 def check_writable(path: str):

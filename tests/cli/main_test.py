@@ -89,10 +89,9 @@ def test_the_listing_names_every_program_with_a_line(capsys):
 
 
 def test_every_program_is_listed():
-    """A program is a module of the room with flags and a main; the others help them."""
-    room = pathlib.Path(main.__file__).parent
+    """A program is a module of the package with flags and a main; the others help them."""
     found = set()
-    for path in room.glob("*.py"):
+    for path in pathlib.Path(main.__file__).parent.glob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         assigned = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
         names = {target.id for target in assigned if isinstance(target, ast.Name)}

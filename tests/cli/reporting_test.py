@@ -48,7 +48,7 @@ def test_what_is_there_is_told(told, tmp_path):
     for name in ("report.html", "eval_results.txt", "vocab.txt"):
         (tmp_path / name).write_text("", encoding="utf-8")
     where, words, command = told(
-        reporting.tell_next_of_task, output_dir=os.fspath(tmp_path), export_dir=None, do_export=False
+        reporting.log_after_fine_tuning, output_dir=os.fspath(tmp_path), export_dir=None, do_export=False
     )
     files = "model.ckpt-24 (the model), eval_results.txt (the scores), report.html (the page of the run)"
     assert where == f"In {tmp_path}: {files}" and words == "To export it for a server"
@@ -58,7 +58,7 @@ def test_what_is_there_is_told(told, tmp_path):
 
 @pytest.mark.parametrize(("export_dir", "served", "name"), [(None, "a run/export", "a run"), ("m/x/", "m/x", "x")])
 def test_an_export_is_served(told, export_dir, served, name):
-    _, words, command = told(reporting.tell_next_of_task, output_dir="a run", export_dir=export_dir, do_export=True)
+    _, words, command = told(reporting.log_after_fine_tuning, output_dir="a run", export_dir=export_dir, do_export=True)
     settings = _check(command, "serve")
     assert words == "To serve it"
     assert (settings.model_base_path, settings.model_name) == (os.path.abspath(served), name)
@@ -69,7 +69,7 @@ def test_what_export_wrote_is_served(monkeypatch, caplog, export_dir, name):
     monkeypatch.setattr(reporting.shutil, "which", lambda name: None)
     monkeypatch.setattr(reporting.sys, "executable", PROGRAM)
     with caplog.at_level("INFO", logger="absl"):
-        reporting.tell_next_of_export(Settings({"model": "a run", "export_dir": export_dir}))
+        reporting.log_after_export(Settings({"model": "a run", "export_dir": export_dir}))
     words, _, command = caplog.messages[0].partition(": ")
     settings = _check(shlex.split(command), "serve")
     assert words == "To serve it"
@@ -78,13 +78,13 @@ def test_what_export_wrote_is_served(monkeypatch, caplog, export_dir, name):
 
 def test_threads_of_an_export_for_processors_need_not_share_an_operation(told):
     options = {"output_dir": "a run", "export_dir": None, "do_export": True}
-    assert _check(told(reporting.tell_next_of_task, **options)[2], "serve").tensorflow_intra_op_parallelism == 0
-    command = told(reporting.tell_next_of_task, **options, export_for="cpu")[2]
+    assert _check(told(reporting.log_after_fine_tuning, **options)[2], "serve").tensorflow_intra_op_parallelism == 0
+    command = told(reporting.log_after_fine_tuning, **options, export_for="cpu")[2]
     assert _check(command, "serve").tensorflow_intra_op_parallelism == 1
 
 
 def test_a_pretrained_model_is_fine_tuned(told):
-    _, words, command = told(reporting.tell_next_of_pretraining, output_dir="out/")
+    _, words, command = told(reporting.log_after_pretraining, output_dir="out/")
     settings = _check(command, "run_classifier")
     assert (settings.init_checkpoint, settings.output_dir, settings.do_train) == ("out/", "out-fine-tuned", True)
     assert words == "To fine-tune it on a table of your own"
@@ -93,7 +93,7 @@ def test_a_pretrained_model_is_fine_tuned(told):
 def test_of_a_step_of_a_longer_run_nothing_is_told(monkeypatch, caplog):
     monkeypatch.setenv("BERT_TF_CHILD", "1")
     with caplog.at_level("INFO", logger="absl"):
-        reporting.tell_next_of_pretraining(Settings({"output_dir": "out"}), 24)
+        reporting.log_after_pretraining(Settings({"output_dir": "out"}), 24)
     assert not caplog.messages
 
 
@@ -109,7 +109,7 @@ def test_the_command_is_the_one_that_is_at_hand(monkeypatch, tmp_path):
 
 def test_what_no_server_takes_is_not_served(told):
     given = {"output_dir": "a", "export_dir": "m", "do_export": True, "export_for": "litert"}
-    *_, words, command = told(reporting.tell_next_of_task, **given)
+    *_, words, command = told(reporting.log_after_fine_tuning, **given)
     settings = _check(command, "export")
     assert words == "To export it for a server" and settings.export_dir == os.path.join("a", "export")
 
