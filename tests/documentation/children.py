@@ -79,12 +79,12 @@ class _Children:
         return self._connection.recv()
 
     def execute(self, command, limit=None, inherited=()):
-        """As `child_programs.execute`, of a program of ours."""
+        """As `subprocesses.execute`, of a program of ours."""
         ended = self._run(command[3], command[4:])
         assert ended["status"] == 0, ended["log"][-6000:]
 
     def execute_run(self, program, flags, folder, claim):
-        """As `child_runs.execute`."""
+        """As `subprocesses.execute_resumable`."""
         values = dict(flag.removeprefix("--").partition("=")[::2] for flag in flags)
         key = (program, *(values.get(name) for name in _ALIKE))
         if key in self.made:
