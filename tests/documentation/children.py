@@ -79,7 +79,7 @@ class _Children:
         return self._connection.recv()
 
     def execute(self, command, limit=None, inherited=()):
-        """As `subprocesses.execute`, of a program of ours."""
+        """As `subprocesses.execute_command`, of a program of ours."""
         ended = self._run(command[3], command[4:])
         assert ended["status"] == 0, ended["log"][-6000:]
 
