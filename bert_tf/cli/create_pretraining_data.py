@@ -6,12 +6,12 @@
 --input_file takes files, globs and folders. Beside the records it writes a report as text and as a page with plots.
 """
 
-import dataclasses
 import os
 
 from absl import logging
 
-from bert_tf.cli.common_flags import CORPUS, MASKING, text_options
+from bert_tf.cli.common_flags import BEAM, CORPUS, MASKING
+from bert_tf.cli.options_from_flags import options_of, text_options
 from bert_tf.utils import names
 from bert_tf.utils.names import MASK, SPECIAL_TOKENS, number_of
 from bert_tf.utils.settings import Flag
@@ -23,10 +23,10 @@ FLAGS = (
     *MASKING,
     Flag("output_file", None, "Where the records go; .gz at the end: compressed. Several, with commas between them: "
          "the records are shared out.", "list", required=True),  # fmt: skip
-    Flag("vocab_file", None, "The vocabulary, one piece per line, or a tokenizer.json.", required=True),
+    Flag("vocab_file", None, "The vocabulary, one token per line, or a tokenizer.json.", required=True),
     Flag("do_lower_case", None, "Lowercase the text; default: what tokenizer_config.json beside the vocabulary says, "
          "else true.", "bool"),  # fmt: skip
-    Flag("max_seq_length", 128, "Pieces of a row, [CLS] and [SEP] included.", "integer", low=5),
+    Flag("max_seq_length", 128, "Tokens of a sequence, [CLS] and [SEP] included.", "integer", low=5),
     Flag("random_seed", 12345, "For everything that is drawn at random.", "integer", low=0),
     Flag("dupe_factor", 10, "Passes over the text, each with different examples and masks.", "integer", low=1),
     Flag("short_seq_prob", 0.1, "How often an example aims at a random shorter length.", "float", low=0, high=1),
@@ -36,15 +36,12 @@ FLAGS = (
     Flag("packing", False, "Put several short examples into a row.", "bool"),
     Flag("max_sentences_per_seq", 8, "With --packing: most examples in one row.", "integer", low=1),
     Flag("dynamic_masking", False, "Write records without masks; training masks them, each epoch differently.", "bool"),
-    Flag("drop_duplicate_lines", False, "Keep one of several equal sentences.", "bool"),
     Flag("num_shards", None, "Write this many files instead of one: NAME-00000-of-00008 and so on.", "integer", low=1),
     Flag("num_workers", None, "Processes, on which the output does not depend; default: one for each core.",
          "integer", low=1),  # fmt: skip
     Flag("work_dir", None, "A folder for intermediate files: as much as the text, and twice the uncompressed records; "
          "default: that of the output."),  # fmt: skip
-    Flag("runner", None, "Run as an Apache Beam pipeline on this runner, such as DirectRunner, FlinkRunner, "
-         "SparkRunner or DataflowRunner."),  # fmt: skip
-    Flag("beam_options", "", "Further options of the pipeline, as on Beam's own command line."),
+    *BEAM,
 )
 _OF_MASKS = (
     "masking", "do_whole_word_mask", "masked_lm_prob", "phrase_file", "mask_token_prob", "random_token_prob",
@@ -113,15 +110,14 @@ def _job(settings):
         added_tokens,
     )
     logging.info(
-        "Vocabulary: %d pieces and %d added tokens, --do_lower_case=%s.",
+        "Vocabulary: %d tokens and %d added tokens, --do_lower_case=%s.",
         *(len(vocabulary.tokens), len(added_tokens), str(job.do_lower_case).lower()),
     )
     return job, vocabulary
 
 
 def _pieces(job, vocabulary):
-    """Returns the `MaskingVocabulary` of the vocabulary, with the phrases of --phrase_file, which must have some in
-    its pieces."""
+    """Returns the `MaskingVocabulary`, with the phrases of --phrase_file, some of which it must have tokens for."""
     from bert_tf.pretraining.masked_positions import MaskingVocabulary
     from bert_tf.tokenization.added_tokens import names_with_added
 
@@ -129,7 +125,7 @@ def _pieces(job, vocabulary):
         return MaskingVocabulary.of(names_with_added(vocabulary.tokens, job.added_tokens))
     pieces = MaskingVocabulary.of_tokenizer(job.make_tokenizer(), job.options.phrase_file)
     known, unknown = pieces.phrases.number, pieces.phrases.unknown
-    logging.info("Phrases: %d; %d more hold pieces that the vocabulary lacks, and are left out.", known, unknown)
+    logging.info("Phrases: %d; %d more hold tokens that the vocabulary lacks, and are left out.", known, unknown)
     return pieces
 
 
@@ -181,10 +177,10 @@ def _options(settings):
         raise ValueError(
             f"--do_whole_word_mask must not contradict --masking. Received --masking={settings.masking}; leave one out."
         )
-    own = {
-        "masking": "whole_word" if settings.do_whole_word_mask else settings.masking,
-        "phrase_file": None if settings.dynamic_masking else settings.phrase_file,
-        "text": text_options(settings),
-    }
-    same = [field.name for field in dataclasses.fields(CorpusOptions) if field.name not in own]
-    return CorpusOptions(**{name: getattr(settings, name) for name in same}, **own)
+    return options_of(
+        CorpusOptions,
+        settings,
+        masking="whole_word" if settings.do_whole_word_mask else settings.masking,
+        phrase_file=None if settings.dynamic_masking else settings.phrase_file,
+        text=text_options(settings),
+    )

@@ -6,7 +6,7 @@ import dataclasses
 from absl import logging
 
 from bert_tf.checkpoints.loading import load_description
-from bert_tf.cli.common_flags import options_of
+from bert_tf.cli.options_from_flags import options_of
 from bert_tf.data.example_checks import Lengths, check_samples, check_truncation
 from bert_tf.data.lint_sample import DataFinding
 from bert_tf.data.table_checks import UNKNOWN, count_labels
@@ -87,7 +87,7 @@ class FileOverview:
         path: the file.
         examples: how many.
         labels: name -> how many examples have it; {} where labels are no names.
-        lengths: in word pieces; None where they were not counted.
+        lengths: in tokens; None where they were not counted.
         limit: what they must not exceed, such as "max_seq_length=128".
     """
 

@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from bert_tf.cli.fine_tuning import run_task
+from bert_tf.cli.fine_tuning_run import run_task
 from bert_tf.cli.run_classifier import FLAGS
 from bert_tf.evaluation.results import read_results
 from bert_tf.export.form import ExportOptions

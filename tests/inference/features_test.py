@@ -7,7 +7,7 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints.extractor import PieceFeatures
-from bert_tf.cli.extract_features import EXTRACT_FEATURES
+from bert_tf.cli.extract_features import FLAGS
 from bert_tf.inference.features import average_words
 from tests import tiny
 from tests.scripts import run_here
@@ -143,7 +143,7 @@ def test_words_of_two_texts_and_of_none():
 
 
 def test_the_flags_of_google_are_there():
-    defaults = {flag.name: flag.default for flag in EXTRACT_FEATURES}
+    defaults = {flag.name: flag.default for flag in FLAGS}
     google = {"input_file": None, "output_file": None, "layers": "-1,-2,-3,-4", "bert_config_file": None,
               "max_seq_length": 128, "init_checkpoint": None, "vocab_file": None, "batch_size": 32, "use_tpu": False,
               "master": None, "num_tpu_cores": 8, "use_one_hot_embeddings": False}  # fmt: skip

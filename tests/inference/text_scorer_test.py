@@ -132,7 +132,7 @@ def said(path, home):
 def test_every_format_holds_the_scores(scorer, home, said):
     scores = scorer(TEXTS)
     totals, numbers = [score.total for score in scores], [len(score.pieces) for score in scores]
-    corpus = f"Pseudo-perplexity {perplexity(sum(totals), sum(numbers)):.5g}, over 17 pieces of 4 texts."
+    corpus = f"Pseudo-perplexity {perplexity(sum(totals), sum(numbers)):.5g}, over 17 tokens of 4 texts."
     for case in CASES:
         assert said[case]["status"] == 0 and corpus in said[case]["log"], said[case]["log"]
     lines = [json.loads(line) for line in (home / "out.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -156,7 +156,7 @@ def test_bad_input_gets_one_clear_message(case, home, said):
 def test_scores_of_arguments_are_printed(scorer, said):
     assert said["arguments"]["status"] == 0, said["arguments"]["log"]
     log, (score, _) = said["arguments"]["log"], scorer(TEXTS[:2])
-    assert "--header has no effect beside arguments." in log and ", over 7 pieces of 2 texts." in log
+    assert "--header has no effect beside arguments." in log and ", over 7 tokens of 2 texts." in log
     lines = log.splitlines()
     (head,) = (n for n, line in enumerate(lines) if line.endswith(f"  {TEXTS[0]}"))
     numbers = [float(word) for word in lines[head].split()[:3]]

@@ -22,7 +22,7 @@ from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.name_map import NameMap, WeightName
 from bert_tf.checkpoints.name_maps import NAME_MAPS
 from bert_tf.cli.common_flags import FINE_TUNING
-from bert_tf.cli.fine_tuning import run_task
+from bert_tf.cli.fine_tuning_run import run_task
 from bert_tf.data import tables
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.models import families

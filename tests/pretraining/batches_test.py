@@ -19,7 +19,7 @@ def files(tmp_path):
     first = 0
     for number in range(5, 9):
         path = str(tmp_path / f"{number}.tfrecord{'.gz' if number == 6 else ''}")
-        records.write_records(path, _rows_of(first, number))
+        tfrecords.write_records(path, _rows_of(first, number))
         first += number
     return Records.of([f"{tmp_path}/*"], 3, 2)
 
@@ -28,7 +28,7 @@ def _rows_of(first, number, length=3):
     ids = np.arange(first, first + number)[:, None].repeat(length, 1)
     features = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), ids)
     features |= dict.fromkeys(("masked_lm_positions", "masked_lm_ids"), 0 * ids[:, :2])
-    return records.serialize(features | {"masked_lm_weights": np.ones((number, 2), np.float32)})
+    return tfrecords.serialize(features | {"masked_lm_weights": np.ones((number, 2), np.float32)})
 
 
 def _rows(dataset, number):
@@ -79,7 +79,7 @@ def test_what_records_hold_is_found_out(files):
 @pytest.fixture
 def two_lengths(tmp_path):
     for name, length in (("short-0", 3), ("long", 5), ("short-1", 3)):
-        records.write_records(str(tmp_path / name), _rows_of(0, 4, length))
+        tfrecords.write_records(str(tmp_path / name), _rows_of(0, 4, length))
     return str(tmp_path)
 
 
@@ -98,7 +98,7 @@ def test_records_of_two_lengths_do_not_go_together(two_lengths):
 
 def test_a_path_that_looks_like_a_pattern(tmp_path):
     path = str(tmp_path / "run[1].tfrecord")
-    records.write_records(path, _rows_of(0, 4))
+    tfrecords.write_records(path, _rows_of(0, 4))
     assert Records.of([path]).paths == [path]
 
 

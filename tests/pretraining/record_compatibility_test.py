@@ -42,7 +42,8 @@ def _features(cls=CLS, sep=SEP, mask=MASK, masked=True):
 
 
 def _records(path, metadata=None, **made):
-    tfrecords.write_records(str(path), tfrecords.serialize(_features(**made)), stamp=metadata.stamp() if metadata else b"")
+    stamp = metadata.stamp() if metadata else b""
+    tfrecords.write_records(str(path), tfrecords.serialize(_features(**made)), stamp=stamp)
     return Records.of([str(path)])
 
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from bert_tf.cli.common_flags import options_of
+from bert_tf.cli.options_from_flags import options_of
 from bert_tf.tasks.distillation import TeacherOptions
 from bert_tf.tasks.options import ClassificationOptions, RunOptions, flags_of, option
 from bert_tf.tasks.registry import TASKS

@@ -1,7 +1,7 @@
 """Options of tasks as their programs make them."""
 
 from bert_tf.cli import run_classifier, run_embedder, run_multiple_choice, run_squad, run_tagger
-from bert_tf.cli.common_flags import options_of
+from bert_tf.cli.options_from_flags import options_of
 from bert_tf.tasks.options import (
     ClassificationOptions,
     EmbeddingOptions,

@@ -1,5 +1,6 @@
 """The report on a vocabulary: its numbers, counted by hand."""
 
+import re
 from collections import Counter
 
 import pytest
@@ -52,20 +53,16 @@ def test_no_words(tokenizer):
 
 def test_as_text(tokenizer):
     counts = Counter({"the": 3, "walks": 1})
-    fits = {"mine": learning.measure_vocabulary(tokenizer, counts)}
-    fits["other.txt"] = learning.measure_vocabulary(Tokenizer([*VOCAB, "walks"]), counts)
-    lines = learning.format_fits(fits, "About.").splitlines()
-    table = [[cell for cell in line.split("  ") if cell] for line in lines[2:10]]
-    assert [[cell.strip() for cell in row] for row in table] == [
-        ["mine", "other.txt"],
-        ["tokens in the vocabulary", "9", "10"],
-        ["words", "4", "4"],
-        ["different words", "2", "2"],
-        ["words that are one whole token", "75.00%", "100.00%"],
-        ["tokens per word", "1.250", "1.000"],
-        ["words that are [UNK]", "0.000%", "0.000%"],
-        ["characters lost to [UNK]", "0.000%", "0.000%"],
+    lines = learning.format_fit(learning.measure_vocabulary(tokenizer, counts), "About.").splitlines()
+    assert [re.split(" {2,}", line) for line in lines[2:9]] == [
+        ["tokens in the vocabulary", "9"],
+        ["words", "4"],
+        ["different words", "2"],
+        ["words that are one whole token", "75.00%"],
+        ["tokens per word", "1.250"],
+        ["words that are [UNK]", "0.000%"],
+        ["characters lost to [UNK]", "0.000%"],
     ]
-    assert len({len(line) for line in lines[2:10]}) == 1
-    assert lines[0] == "About." and "walks  =  walk ##s" in lines[12]
+    assert len({len(line) for line in lines[2:9]}) == 1
+    assert lines[0] == "About." and "walks  =  walk ##s" in lines[11]
     assert lines[-1].strip() == "none"

@@ -39,7 +39,6 @@ class CorpusOptions:
         packing: several short examples in a row.
         max_sentences_per_seq: with packing, examples in a row at most.
         dynamic_masking: leave the masking to the reader of the records.
-        drop_duplicate_lines: keep one of several equal sentences.
         text: how the files are read.
     """
 
@@ -57,7 +56,6 @@ class CorpusOptions:
     packing: bool = False
     max_sentences_per_seq: int = 8
     dynamic_masking: bool = False
-    drop_duplicate_lines: bool = False
     text: TextOptions = TextOptions()
 
     def __post_init__(self):

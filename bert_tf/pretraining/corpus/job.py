@@ -23,11 +23,6 @@ from bert_tf.data.tfrecords import compression_of, serialize
 from bert_tf.pretraining.corpus import external_sort
 from bert_tf.pretraining.corpus.documents import (
     Documents,
-    SentencePositions,
-    drop_sentences,
-    find_duplicates,
-    hash_sentences,
-    locate_sentences,
     tokenize_documents,
 )
 from bert_tf.pretraining.corpus.examples import OBJECTIVES, CorpusOptions, lay_out_examples
@@ -46,7 +41,6 @@ from bert_tf.utils.workers import Workers
 _TASK_BYTES = 1 << 22  # of text, tokenized at a time
 _BUCKET_BYTES = 1 << 26  # of records, sorted at a time
 _COPIED_BYTES = 1 << 26
-_HASHES = 1 << 22  # of sentences, compared at a time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,7 +197,7 @@ class CorpusStages:
         self._directory, self._job, self._options = directory, job, job.options
 
     def tokenize(self, number: int, blocks: list) -> Counter:
-        """Reads some text and writes its documents, and the hashes of their sentences where these are asked for.
+        """Reads some text and writes its documents.
 
         Args:
             number: of the run to write.
@@ -218,28 +212,13 @@ class CorpusStages:
         counts["tokens"] = len(documents.tokens.flat)
         columns = {name: getattr(documents, name) for name in _COLUMNS}
         external_sort.write_sorted(self._run("documents", number), documents.keys, columns)
-        if self._options.drop_duplicate_lines:
-            positions = locate_sentences(documents)._asdict()
-            external_sort.write_sorted(self._run("hashes", number), hash_sentences(documents), positions)
         return counts
 
-    def find_duplicates(self, number: int, of: int) -> Counter:
-        """Writes where the sentences to drop are, of those whose hashes lie in range `number`; counts them."""
-        bounds = external_sort.bounds(number, of)
-        hashes, columns = external_sort.read_sorted(self._runs("hashes"), ["part", "sentence"], *bounds)
-        repeats = find_duplicates(hashes, SentencePositions(**columns))
-        external_sort.write_sorted(self._run("duplicates", number), repeats.part, {"sentence": repeats.sentence})
-        return Counter(duplicate_lines=len(repeats.part))
-
     def read_documents(self, unit: int, of: int) -> Documents:
-        """Returns the documents of a unit, without the duplicates that were found."""
+        """Returns the documents of a unit."""
         low, high = external_sort.bounds(unit, of)
         keys, columns = external_sort.read_sorted(self._runs("documents"), _COLUMNS, low, high)
-        documents = Documents(keys, **columns)
-        if not self._options.drop_duplicate_lines:
-            return documents
-        parts, columns = external_sort.read_sorted(self._runs("duplicates"), ["sentence"], low, high)
-        return drop_sentences(documents, SentencePositions(parts, **columns))
+        return Documents(keys, **columns)
 
     def make_records(self, pass_number: int, unit: int, of: int) -> tuple[Statistics, int]:
         """Makes the records of a unit and writes them as a run. Returns their statistics and bytes."""
@@ -306,7 +285,7 @@ def create_pretraining_data(job: CorpusJob) -> Statistics:
 
 
 def tokenize_corpus(job: CorpusJob, workers: Workers) -> Counter:
-    """Writes the tokenized text as runs, and where its duplicate sentences are; returns the counts of both."""
+    """Writes the tokenized text as runs; returns its counts."""
     counts = Counter(files=len(job.paths))
     tasks = enumerate(_tasks(read_blocks(job.paths, job.formats, job.options.text)))
     packed = any(path.lower().endswith((".gz", ".zst")) for path in job.paths)
@@ -322,12 +301,6 @@ def tokenize_corpus(job: CorpusJob, workers: Workers) -> Counter:
             "It is sought in lines without the blanks around them.",
             *(job.options.text.document_start, counts["documents"], len(job.paths)),
         )
-    if job.options.drop_duplicate_lines:
-        of = -(-counts["sentences"] // _HASHES)
-        with Countdown("Looking for duplicates", "parts", of) as progress:
-            for part_counts in workers.map("find_duplicates", ((number, of) for number in range(of))):
-                counts.update(part_counts)
-                progress.advance()
     return counts
 
 

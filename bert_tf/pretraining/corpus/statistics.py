@@ -271,13 +271,11 @@ def _sections(statistics, options, vocabulary):
 
 def _text(text, options):
     junk = "before the sentences were counted" if options.text.drop_junk_lines else "not asked for: `drop_junk_lines`"
-    equal = "of the sentences above" if options.drop_duplicate_lines else "not asked for: `drop_duplicate_lines`"
     return [
         *((name, _number(text[name])) for name in ("files", "bytes", "documents", "sentences")),
         ("tokens", _number(text["tokens"])),
         ("dropped bytes that are not UTF-8", _number(text["invalid_bytes"])),
         ("dropped junk sentences", _number(text["junk_lines"]), junk),
-        ("dropped equal sentences", _number(text["duplicate_lines"]), equal),
     ]
 
 

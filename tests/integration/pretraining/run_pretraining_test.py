@@ -57,7 +57,7 @@ VARIANTS = {
     "replaced tokens, all at once": (
         "packed",
         ["--objective=electra", "--precision=mixed_bfloat16", "--rematerialize", "--gradient_accumulation_steps=2",
-         "--optimizer=lamb", "--discriminator_weight=20"],
+         "--optimizer=lamb"],
         OF_REPLACED,
     ),
     "replaced tokens, masked as they are read": ("unmasked", ["--objective=electra", "--use_xla=true"], OF_REPLACED),
@@ -230,7 +230,7 @@ def test_a_finished_run_started_again_makes_no_step(quick):
 
 def test_scoring_alone_gives_the_scores_of_the_run_and_knows_its_generator(quick):
     log = quick[1]["replaced tokens, scored"]["log"]
-    assert "replaced_tokens: --generator_size=0.5 --discriminator_weight=50.0" in log and "Continuing" not in log
+    assert "replaced_tokens: --generator_size=0.5" in log and "Continuing" not in log
     folder = quick[0] / "replaced_tokens"
     scores = [line for line in read_history(folder / "history.jsonl") if line["kind"] == "eval"]
     for name in OF_REPLACED - {"global_step"}:  # of the run, and then in the file of the scoring alone

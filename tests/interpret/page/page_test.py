@@ -15,7 +15,7 @@ import bert_tf
 from bert_tf import inspect
 from bert_tf.checkpoints.loading import save_description
 from bert_tf.checkpoints.tf1 import write_tf1
-from bert_tf.cli.see import SEE
+from bert_tf.cli.see import FLAGS
 from bert_tf.interpret import attribution
 from bert_tf.interpret.page import build_html, gathering, see
 from bert_tf.interpret.page.gathering import VIEWS, PageOptions, gather, target_of
@@ -263,5 +263,5 @@ def test_see_writes_a_page_or_says_what_is_wrong(tmp_path):
 
 
 def test_the_flag_names_all_views():
-    [flag] = [flag for flag in SEE if flag.name == "views"]
+    [flag] = [flag for flag in FLAGS if flag.name == "views"]
     assert flag.choices == VIEWS

@@ -23,7 +23,6 @@ beam = pytest.importorskip(
 )
 def test_the_same_records_as_a_local_run(corpus, tmp_path, name, phrases, monkeypatch):
     options = {"masking": "phrase", "phrase_file": str(corpus / "phrases.list")} if phrases else {}
-    options["drop_duplicate_lines"] = True
     monkeypatch.setattr(jobs, "UNIT_TOKENS", 1 << 13)
     written = {}
     for kind in ("local", "beam"):

@@ -27,7 +27,6 @@ def small(monkeypatch):
     """Sizes under which the small corpus has several tasks, units and buckets."""
     monkeypatch.setattr(jobs, "_TASK_BYTES", 1 << 13)
     monkeypatch.setattr(jobs, "_BUCKET_BYTES", 1 << 17)
-    monkeypatch.setattr(jobs, "_HASHES", 500)
     monkeypatch.setattr(jobs, "UNIT_TOKENS", 1 << 12)
 
 
@@ -71,7 +70,7 @@ def test_one_and_several_workers_write_the_same_bytes(corpus, tmp_path, several)
     written = []
     for workers in (1, several):
         path = tmp_path / str(workers) / "out.tfrecord.gz"
-        _run(corpus, path, f"--num_workers={workers}", "--num_shards=2", "--drop_duplicate_lines")
+        _run(corpus, path, f"--num_workers={workers}", "--num_shards=2")
         written.append(scripts.files(path.parent))
     assert written[0] == written[1]
     assert sorted(written[0]) == [
@@ -85,19 +84,6 @@ def _run(corpus, path, *flags):
         "-m", "bert_tf", "create_pretraining_data", f"--input_file={corpus}/*.txt", "--dupe_factor=2",
         f"--vocab_file={corpus}/vocab.txt", f"--output_file={path}", *flags,
     ).check_returncode()  # fmt: skip
-
-
-def test_duplicates_are_dropped_but_for_one(corpus, tmp_path, small):
-    found = {}
-    for drop in (False, True):
-        job = support.job(corpus, [tmp_path / f"{drop}.tfrecord"], drop_duplicate_lines=drop, sentence_objective="none",
-                   dupe_factor=1, dynamic_masking=True)  # fmt: skip
-        statistics = jobs.create_pretraining_data(job)
-        ids = _read([tmp_path / f"{drop}.tfrecord"])["input_ids"]
-        phrase = [support.VOCAB.index(word) for word in ("wak", "wal", "wam", ".")]
-        found[drop] = sum((ids[:, n : n + 45] == phrase[n]) for n in range(4)).__eq__(4).sum()
-        assert statistics.text["duplicate_lines"] == (59 if drop else 0)
-    assert found[False] > 50 and found[True] == 1
 
 
 def test_packed_rows_hold_the_same_examples_in_fewer_rows(corpus, tmp_path):

@@ -137,7 +137,7 @@ def _drawn():
     statistics.fates[:] = 2560, 320, 320
     statistics.masked_ids[[7, 9, 101]] = 2000, 1120, 80
     statistics.rows, statistics.padding = 1101, 1015
-    statistics.text.update(Counter(files=2, documents=30, junk_lines=4, duplicate_lines=5))
+    statistics.text.update(Counter(files=2, documents=30, junk_lines=4))
     return statistics, options
 
 
@@ -177,7 +177,7 @@ def test_hand_made_counts():
     assert lines["5 % have at most"] == ("10",) and lines["25 % have at most"] == ("20",)
     assert lines["w2"] == ("2,000", "62.50 %") and lines["##c1"] == ("80", "2.50 %")
     assert lines["different ones"] == ("3", "of 105 in the vocabulary")
-    assert lines["dropped equal sentences"] == ("5", "not asked for: `drop_duplicate_lines`")
+    assert lines["dropped junk sentences"] == ("4", "not asked for: `drop_junk_lines`")
     assert lines["--masked_lm_prob"] == ("0.15",)
 
 
@@ -253,5 +253,5 @@ def test_pieces_that_mean_something_to_html_or_matplotlib():
 
 def test_what_was_dropped_on_demand_is_not_said_to_be_unasked():
     statistics, options = _drawn()
-    options = dataclasses.replace(options, drop_duplicate_lines=True, text=TextOptions(drop_junk_lines=True))
+    options = dataclasses.replace(options, text=TextOptions(drop_junk_lines=True))
     assert "not asked for" not in format_report(statistics, options, PIECES)

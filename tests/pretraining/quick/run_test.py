@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bert_tf.cli import recipes
+from bert_tf.cli import pretraining_recipes
 from bert_tf.pretraining.quick import run as small_run
 from bert_tf.pretraining.quick.plan import TRIAL_STEPS, SizeRecipe
 from bert_tf.pretraining.quick.run import Commands
@@ -204,7 +204,7 @@ def _all(commands):
     return [*commands.before_training().values(), commands.calibration(), commands.training([100] * steps)]
 
 
-@pytest.mark.parametrize("values", [recipes.SMALL, recipes.SMALL_TAUGHT])
+@pytest.mark.parametrize("values", [pretraining_recipes.SMALL, pretraining_recipes.SMALL_TAUGHT])
 def test_the_programs_have_the_flags_of_the_recipes(values):
     given = {"teacher": "large"} if "layers" in values else {"do_lower_case": False, "eval_file": ["held.txt"]}
     given |= {"input_file": ["a"], "output_dir": "small", "document_start": "CHAPTER"}

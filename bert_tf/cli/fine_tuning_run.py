@@ -10,12 +10,18 @@ from absl import logging
 
 from bert_tf.checkpoints import adapters
 from bert_tf.checkpoints.loading import Description, save_description
-from bert_tf.cli.app import in_flags
-from bert_tf.cli.app import prepare_process as prepare_devices
 from bert_tf.cli.checkpoints import check_formats, describe_model, save_formats, task_paths
-from bert_tf.cli.common_flags import make_export_options, make_run_config, options_of
 from bert_tf.cli.data_checks import DataChecks
-from bert_tf.cli.reporting import check_showing, show_answers, show_scored, tell_next_of_task, warn_of_teacher
+from bert_tf.cli.options_from_flags import make_export_options, make_run_config, options_of
+from bert_tf.cli.program import in_flags
+from bert_tf.cli.program import prepare_process as prepare_devices
+from bert_tf.cli.reporting import (
+    check_showing,
+    log_after_fine_tuning,
+    show_answers,
+    show_scored,
+    warn_of_teacher,
+)
 from bert_tf.evaluation.metrics import largest_fall
 from bert_tf.evaluation.results import write_results
 from bert_tf.export.calibration import BATCH_SIZE, MOST_EXAMPLES, read_calibration_texts
@@ -162,7 +168,7 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
         identity |= {"lora": lora.to_dict()} if lora else {}
         config = plan_training(settings, num_layers, train, identity, use_xla)
         if settings.get("dry_run"):
-            tell_what_it_takes(trainable, config, train, settings, use_xla)
+            print_what_training_takes(trainable, config, train, settings, use_xla)
             return
         range_test = None
         if config.learning_rate is None:
@@ -182,7 +188,7 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
     if settings.do_export and is_chief(strategy):
         run.export(form)
     if settings.do_train and is_chief(strategy):
-        tell_next_of_task(settings, job.global_step)
+        log_after_fine_tuning(settings, job.global_step)
 
 
 def with_trained_options(
@@ -369,7 +375,7 @@ def of_dry_run(settings: Settings) -> Settings:
     return settings
 
 
-def tell_what_it_takes(task, config: RunConfig, train, settings: Settings, use_xla: bool):
+def print_what_training_takes(task, config: RunConfig, train, settings: Settings, use_xla: bool):
     """Prints what memory and time the training would take, where there is one."""
     if train is None:
         by_chief(print, "Nothing would be trained.")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.cli.recipes import RECIPES, with_recipe
+from bert_tf.cli.pretraining_recipes import RECIPES, with_recipe
 from bert_tf.cli.run_pretraining import FLAGS
 from bert_tf.utils.settings import Settings
 

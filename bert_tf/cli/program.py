@@ -27,8 +27,8 @@ _READ = {
     "eval_file": ("do_eval", "do_train", "dry_run"),
     "predict_file": ("do_predict",),
     **dict.fromkeys(
-        ("input_file", "held_out_file", "data_file", "predictions_file", "null_odds_file", "words_file", "phrase_file",
-         "bert_config_file", "generator_config_file", "vocab_file", "compare_vocab_file"),
+        ("input_file", "data_file", "predictions_file", "null_odds_file", "words_file", "phrase_file",
+         "bert_config_file", "vocab_file"),
         (),
     ),
 }  # fmt: skip
@@ -92,7 +92,7 @@ def prepare_process(settings: Settings):
 # === Program ===
 # The frame of every program: reads its flags, here alone, and turns errors that the user can mend into messages.
 #
-# A program is a module of this room with
+# A program is a module of this package with
 #
 #     FLAGS           a tuple of `settings.Flag`
 #     main(settings)  what it does; with TAKES_TEXTS = True, main(settings, texts): the words that are no flags
@@ -258,9 +258,9 @@ def _run_main(program, settings, words):
         check_files(settings)
         program.main(settings, *([words] if takes_texts else []))
     except Exception as error:
-        if not _tell(error, settings):
+        if not _log_error(error, settings):
             raise
-        logging.debug("The place:", exc_info=True)
+        logging.debug("Traceback:", exc_info=True)
         sys.exit(1)
     except KeyboardInterrupt:
         logging.error("Interrupted. The same command %s.", _continuation(settings))
@@ -302,7 +302,7 @@ def check_actions(settings: Settings, table: Iterable[Flag]):
             raise ValueError(f"--{name} must come with --do_train. Received it without.")
 
 
-def _tell(error, settings):
+def _log_error(error, settings):
     """Logs what the user can do about an error; returns False where there is nothing to do."""
     if isinstance(error, BrokenPipeError) and is_output_closed():
         return False  # `main.start_program` ends the program, quietly

@@ -8,8 +8,8 @@ from absl import logging
 
 from bert_tf.checkpoints.loading import Description, directory_of, save_description
 from bert_tf.cli.checkpoints import check_formats, describe_model, model_paths, with_vocabulary_of
-from bert_tf.cli.common_flags import make_run_config
-from bert_tf.cli.recipes import with_recipe
+from bert_tf.cli.options_from_flags import make_run_config
+from bert_tf.cli.pretraining_recipes import with_recipe
 from bert_tf.export.conversion.convert import save_generator
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining import record_compatibility
@@ -22,7 +22,6 @@ from bert_tf.pretraining.objectives.distillation import (
     count_relation_matrices,
 )
 from bert_tf.pretraining.objectives.registry import OBJECTIVES, Objective
-from bert_tf.pretraining.objectives.replaced_tokens import ReplacedTokenOptions
 from bert_tf.pretraining.phases import Phase, Phases, check_sentences, find_training_files, parse_phases
 from bert_tf.pretraining.record_metadata import vocabulary_fingerprint
 from bert_tf.pretraining.start_weights import start_weights
@@ -95,12 +94,12 @@ def _teacher_of(pretraining):
 
 
 # === Options ===
-# From flags to plain values: what the rooms below are given.
+# From flags to plain values: what the packages below are given.
 
 
 # Flags that mean something with one objective alone.
 _OWN_FLAGS = {
-    "electra": ("generator_size", "generator_config_file", "discriminator_weight"),
+    "electra": ("generator_size",),
     "distillation": (
         "teacher", "distillation_losses", "distillation_temperature", "teacher_layer", "relation_heads",
     ),
@@ -121,17 +120,8 @@ def make_objective(settings: Settings) -> Objective:
                 f"`{min(alone)}` must come with `objective={other}`. Received it with `objective={name}`; "
                 "leave it out, or choose that objective."
             )
-    make_options = {"electra": _replaced_token_options, "distillation": _distillation_options}.get(name)
-    return OBJECTIVES[name](make_options(settings)) if make_options else OBJECTIVES[name]()
-
-
-def _replaced_token_options(settings):
-    if settings.generator_config_file and "generator_size" in settings.given:
-        raise ValueError(
-            "`generator_config_file` must come without `generator_size`. Received both: "
-            f"{settings.generator_config_file} and {settings.generator_size}; leave one of them out."
-        )
-    return ReplacedTokenOptions(settings.generator_size, settings.generator_config_file, settings.discriminator_weight)
+    options = {"electra": lambda flags: flags.generator_size, "distillation": _distillation_options}
+    return OBJECTIVES[name](options[name](settings)) if name in options else OBJECTIVES[name]()
 
 
 def _distillation_options(settings):
@@ -398,7 +388,7 @@ class Pretraining:
         identity |= self.objective.identity(self.model.config) | self._written().config.to_dict()
         # The vocabulary's hash is short enough for a message.
         identity["vocabulary"] = (
-            f"{tokenizer.vocab_size} pieces, SHA-256 {vocabulary_fingerprint(tokenizer.vocab)[:16]}"
+            f"{tokenizer.vocab_size} tokens, SHA-256 {vocabulary_fingerprint(tokenizer.vocab)[:16]}"
         )
         if not all(records.masked for records in plan.all_records):
             identity |= masks_identity(make_masking(settings), settings.phrase_file)

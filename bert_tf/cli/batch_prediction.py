@@ -1,13 +1,35 @@
-"""Runs a program that predicts for every row of a table, by the flags `common_flags.JOB`."""
+"""Commands that predict for every row of a table: their common flags, and the run."""
 
 from absl import logging
 
+from bert_tf.cli.common_flags import BEAM
+from bert_tf.utils.settings import Flag
 
-def run_job(settings, maker, **more):
+BATCH_PREDICTION = (
+    Flag("input_file", None, "A text a line, or a table with --text_column: .tsv, .csv, .jsonl or .parquet; also "
+         "packed (.gz).", required=True),
+    Flag("output_file", None, "Where the answers go: .npz, .jsonl, .parquet or .csv.", required=True),
+    Flag("text_column", ["text"], "Column of the text in a table, by name or by number from 0; several with commas "
+         "between them.", "list"),
+    Flag("header", True, "Whether line 1 of a .tsv or .csv file names its columns.", "bool"),
+    Flag("num_shards", None, "Write this many files instead of one: NAME-00000-of-00008.npz and so on.",
+         "integer", low=1),
+    Flag("rows_per_part", 2048, "Rows that are answered and written together; a run that was killed goes on after the "
+         "parts that it wrote. Fewer take less memory.", "integer", low=1),
+    Flag("num_workers", 1, "Processes, on which the answers do not depend. One uses all cores.", "integer", low=1),
+    Flag("overwrite", False, "Throw away what an unfinished run of another command left beside --output_file.", "bool"),
+    Flag("quote_formulas", True, "In .csv, put an apostrophe before a text that a spreadsheet takes for a formula: "
+         "it begins with =, +, -, @, a tab or a line end and is no number. False: for a program that reads it.",
+         "bool"),
+    *BEAM,
+)  # fmt: skip
+
+
+def run_batch_prediction(settings, maker, **more):
     """Answers for every row of --input_file.
 
     Args:
-        settings: with the flags of `common_flags.JOB`.
+        settings: with the flags of `BATCH_PREDICTION`.
         maker: a `Maker` of `inference.batch_prediction`.
         more: further attributes of the `TableJob`, or others than the flags say.
 

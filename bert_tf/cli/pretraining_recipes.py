@@ -1,13 +1,10 @@
-"""Settings by the name of a recipe."""
+"""Recipes of pretraining: values of flags, for those that the user does not give."""
 
 from absl import logging
 
 from bert_tf.utils.settings import Settings
 
-# === Recipes ===
-# Recipes of pretraining that have a name: values of flags, for those that the user does not give.
-
-
+# Of `run_pretraining --recipe`.
 RECIPES = {
     # Devlin et al. 2018 (arXiv 1810.04805), appendix A.2, and google-research/bert's create_pretraining_data.
     "bert_paper": {
@@ -54,8 +51,8 @@ RECIPES = {
     },
 }
 
-# Of `bert-tf pretrain_small`; `SizeRecipe` says what each name means. A phase is (pieces of a row, share of
-# the steps, rows of a step).
+# Of `bert-tf pretrain_small`; `SizeRecipe` says what each name means. A phase is (tokens of a sequence,
+# share of the steps, sequences of a step).
 SMALL = {
     "phases": ((32, 0.6, 64), (64, 0.4, 64)),
     "warmup_steps": 150,
@@ -81,7 +78,7 @@ SMALL = {
         "average_weights": 0.1,
     },
 }
-SMALL_VOCABULARY = 30_000  # pieces: with fewer, many of the words that a task turns on are cut
+SMALL_VOCABULARY = 30_000  # tokens: with fewer, many of the words that a task turns on are cut
 
 # The same with --teacher: a student that begins as four of the teacher's layers.
 SMALL_TAUGHT = {
@@ -96,9 +93,6 @@ SMALL_TAUGHT = {
         "schedule": "trapezoid",
     },
 }
-
-
-# === Recipes ===
 
 
 def with_recipe(settings: Settings) -> Settings:
