@@ -7,9 +7,9 @@ import tensorflow as tf
 from bert_tf.cli.common_flags import FINE_TUNING
 from bert_tf.cli.fine_tuning import with_trained_options
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TrainedTask
-from bert_tf.tasks.labels import at_least_one
 from bert_tf.tasks.options import ACTIONS, RunOptions
 from bert_tf.tasks.registry import TASKS
+from bert_tf.tasks.sequences import at_least_one
 from bert_tf.utils.settings import Settings
 from tests import tiny
 

@@ -73,20 +73,20 @@ class Shown(NamedTuple):
     Attributes:
         path: their file.
         ids: a name for each.
-        places: where in the file each is, such as its line.
+        positions: where in the file each is, such as its line.
         texts: {name: n texts}, one entry for each text that an example has.
         lengths: int [n], how long each is.
         unit: of the lengths.
-        place_name: what a position is called.
+        position_name: what a position is called.
     """
 
     path: str
     ids: Sequence[str]
-    places: Sequence[Any]
+    positions: Sequence[Any]
     texts: Mapping[str, Sequence[str]]
     lengths: np.ndarray
-    unit: str = "word pieces"
-    place_name: str = "line"
+    unit: str = "tokens"
+    position_name: str = "line"
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -242,7 +242,7 @@ _RATES = ("precision", "recall", "F1")
 _AS_TABLE = 12  # labels of which a confusion matrix is a table of numbers
 _AS_FIGURE = 60  # of which it is a drawing; of more the most mixed up are drawn
 _PAIRS = 15  # confusions that are listed
-_OPEN = 20  # labels whose table stands open
+_OPEN = 20  # labels whose table is open at first
 _BINS = 5  # of lengths
 
 
@@ -435,7 +435,7 @@ def add_examples(
         if not chosen:
             page.text("None.")
             return
-        shown = {examples.place_name: examples.places, **columns, **examples.texts}
+        shown = {examples.position_name: examples.positions, **columns, **examples.texts}
         page.table(None, [tuple(values[i] for values in shown.values()) for i in chosen], tuple(shown))
 
 
@@ -452,7 +452,7 @@ def render_scored(
         judged: {split, such as "dev" or "dev_mismatched": the answers}.
         scores: {metric: score} over all of them; those of one split end in "_mismatched" like it.
         step: after which training step; None: that is not known.
-        salt: as of `Page`, where several such parts stand on a page.
+        salt: as of `Page`, where several such parts are on a page.
     """
     page = Page("", salt=f"{salt}scored ")
     page.heading(f"Scores on {', '.join(os.path.basename(each.examples.path) for each in judged.values())}"

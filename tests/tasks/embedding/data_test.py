@@ -22,21 +22,21 @@ def read(kinds, **given):
 def test_what_a_loss_reads(path):
     files = {"train_file": path, "eval_file": path, "predict_file": path}
     pairs = read(["train", "dev", "test"], **files)
-    assert all(groups.scores is None and groups.texts[1] == ["a good film", "people"] for groups in pairs.values())
+    assert all(each.labels is None and each.text_b == ["a good film", "people"] for each in pairs.values())
     scored = read(["train", "dev", "test"], **files, loss="cosine", highest_score=5.0)
-    assert [groups.scores for groups in scored.values()] == [[1, 0], [1, 0], None]
+    assert [each.labels for each in scored.values()] == [[1, 0], [1, 0], None]
     by_score = read(["train", "dev"], **files, eval_by="spearman", highest_score=10.0)
-    assert by_score["train"].scores is None and by_score["dev"].scores == [0.5, 0]
+    assert by_score["train"].labels is None and by_score["dev"].labels == [0.5, 0]
     three = read(["train"], **files, loss="triplet", text_column=["text_a", "text_b", "text_c"])["train"]
-    assert three.texts[2] == ["bad film", "story"] and three.lines == [2, 3]
+    assert three.text_c == ["bad film", "story"] and three.lines == [2, 3]
 
 
 def test_sts_b(tmp_path):
     for name in ("train", "dev"):
         tiny.write_tsv(tmp_path / f"{name}.tsv", [("0", "a", "b", "2.5")], "index\tsentence1\tsentence2\tscore")
     task = {"task_name": "sts-b", "data_dir": str(tmp_path)}
-    assert read(["train", "dev"], **task, loss="cosine")["dev"].scores == [0.5]
-    assert read(["train"], **task)["train"].scores is None
+    assert read(["train", "dev"], **task, loss="cosine")["dev"].labels == [0.5]
+    assert read(["train"], **task)["train"].labels is None
     with pytest.raises(ValueError, match="`task_name` must be a task of GLUE whose pairs have scores. Received: rte"):
         read(["dev"], **task | {"task_name": "rte"})
 

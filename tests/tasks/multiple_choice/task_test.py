@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.tasks.multiple_choice import ChoiceExamples, MultipleChoiceTask, choice_rows, served_rows
+from bert_tf.tasks.multiple_choice import ChoiceExamples, MultipleChoiceTask, encode_choices, encode_served_choices
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.scoring import BatchSettings
 from tests import tiny
@@ -30,7 +30,7 @@ def examples(questions):
 
 
 def test_a_choice_is_a_pair_of_context_and_choice(tokenizer):
-    rows = choice_rows(tokenizer, examples([("a film", ["is good", "bad"], 1), ("it", ["the story"] * 3, 0)]), 16)
+    rows = encode_choices(tokenizer, examples([("a film", ["is good", "bad"], 1), ("it", ["the story"] * 3, 0)]), 16)
     pieces = [tiny.VOCAB[i] for i in rows.rows.pieces["input_ids"]]
     bounds = zip(rows.rows.splits, rows.rows.splits[1:], strict=False)
     assert [" ".join(pieces[first:limit]) for first, limit in bounds] == [
@@ -41,7 +41,7 @@ def test_a_choice_is_a_pair_of_context_and_choice(tokenizer):
 
 
 def test_what_is_too_long_is_cut_as_pairs_are(tokenizer):
-    rows = choice_rows(tokenizer, examples([("film " * 20, ["good " * 20, "bad"], 0)]), 9)
+    rows = encode_choices(tokenizer, examples([("film " * 20, ["good " * 20, "bad"], 0)]), 9)
     for i, choice in enumerate(["good " * 20, "bad"]):
         expected = tokenizer(["film " * 20], [choice], 9)["input_ids"].numpy()[0]
         start, limit = rows.rows.splits[i : i + 2]
@@ -50,7 +50,7 @@ def test_what_is_too_long_is_cut_as_pairs_are(tokenizer):
 
 def test_the_loss_is_that_of_a_softmax_over_the_choices_there_are(tokenizer, model):
     given, task = support.questions(6, seed=1, counts=(2, 6)), MultipleChoiceTask(tiny.config())
-    rows = choice_rows(tokenizer, examples(given), 16)
+    rows = encode_choices(tokenizer, examples(given), 16)
     assert len(set(np.diff(rows.splits))) > 2  # or nothing would be missing
     scoring = BatchSettings(16).scoring(rows, 4)
     alone = [
@@ -80,9 +80,9 @@ def test_in_the_graph_the_rows_are_those_of_files(tokenizer, model):
     most = max(len(choices) for _, choices, _ in given)
     even = [choices + ["", " \t"][: most - len(choices)] + [""] * (most - 2 - len(choices)) for _, choices, _ in given]
     assert all(len(choices) == most for choices in even)
-    served = tf.function(lambda c, t: served_rows(tokenizer, c, t, 12), input_signature=[
+    served = tf.function(lambda c, t: encode_served_choices(tokenizer, c, t, 12), input_signature=[
         tf.TensorSpec([None], tf.string), tf.TensorSpec([None, None], tf.string)])(contexts, even)  # fmt: skip
-    rows = choice_rows(tokenizer, examples(given), 12)
+    rows = encode_choices(tokenizer, examples(given), 12)
     (batch,) = BatchSettings(12, by_length=False).scoring(rows, 5).batches()
     task = MultipleChoiceTask(tiny.config())
     expected = task.answer(model({name: batch[name] for name in task.features}))
@@ -107,7 +107,7 @@ def test_without_anything_to_choose(tokenizer, model, contexts, choices, choice,
 
 @pytest.mark.slow
 def test_compiled_and_without_the_rows_that_are_none_the_model_is_the_same(tokenizer, model):
-    features = served_rows(tokenizer, ["a", "film"], [["good", "bad", ""], ["it", "", "story"]], 12)
+    features = encode_served_choices(tokenizer, ["a", "film"], [["good", "bad", ""], ["it", "", "story"]], 12)
     every = MultipleChoiceTask(tiny.config(initializer_range=1.0), every_window=True).build_model()
     every.set_weights(model.get_weights())
     compiled = tf.function(lambda features: every(features), jit_compile=True)

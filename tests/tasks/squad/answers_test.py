@@ -7,8 +7,14 @@ import numpy as np
 import pytest
 
 from bert_tf.data.features import Ragged
-from bert_tf.tasks.squad_answers import AnswerSpan, QuestionAnswers, merge_windows, write_squad_predictions
-from bert_tf.tasks.squad_examples import QuestionOrigin, SquadExamples
+from bert_tf.tasks.squad_data import (
+    AnswerSpan,
+    QuestionAnswers,
+    QuestionOrigin,
+    SquadExamples,
+    merge_windows,
+    write_squad_predictions,
+)
 
 CONTEXT = "Zo\u00eb met \U0001f600 Ada, Ada!"  # Zoë 0-3, met 4-7, the emoji 8-9, Ada 10-13 and 15-18
 WORDS = [(0, 3), (4, 7), (8, 9), (10, 13), (13, 14), (15, 18), (18, 19)]

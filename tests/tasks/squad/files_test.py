@@ -8,7 +8,7 @@ import pathlib
 import pytest
 
 from bert_tf.evaluation.squad import Golds
-from bert_tf.tasks.squad_examples import read_squad
+from bert_tf.tasks.squad_data import read_squad
 
 
 def real_file(name) -> pathlib.Path:

@@ -5,8 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from bert_tf.tasks import squad_examples
-from bert_tf.tasks.squad_examples import SquadExamples, question_rows
+from bert_tf.tasks import squad_data
+from bert_tf.tasks.squad_data import SquadExamples, encode_squad
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.conftest import ROOT
@@ -44,7 +44,7 @@ def pieces_of(rows, row):
 
 def test_windows_picture(tokenizer):
     given = examples(("is it the film ?", "to see the music of the people", "music"), ("good", "a story", "a story"))
-    rows = question_rows(tokenizer, given, 11, 2, 3, True)
+    rows = encode_squad(tokenizer, given, 11, 2, 3, True)
     assert [pieces_of(rows, i) for i in range(len(rows))] == [
         "[CLS] is it the [SEP] to see the music of [SEP]",  # the question is cut to 3
         "[CLS] is it the [SEP] the music of the people [SEP]",
@@ -62,31 +62,31 @@ def test_windows_picture(tokenizer):
 
 def test_an_answer_counts_only_where_the_window_holds_all_of_it(tokenizer):
     given = examples(("is it", "to see the music of the people", "music of the"), ("is it", "a film", None))
-    rows = question_rows(tokenizer, given, 10, 2, 3, True)  # windows: 0-4, 2-6
+    rows = encode_squad(tokenizer, given, 10, 2, 3, True)  # windows: 0-4, 2-6
     assert rows.targets["start_positions"].tolist() == [0, 5, 0]
     assert rows.targets["end_positions"].tolist() == [0, 7, 0]
 
 
 def test_the_whole_of_a_piece_of_which_the_answer_has_a_character(tokenizer):
     given = examples(("it", "the films, people", "ilm"), ("it", "the films, people", "ms, p"))
-    rows = question_rows(tokenizer, given, 16, 8, 3, True)  # the film ##s , people
+    rows = encode_squad(tokenizer, given, 16, 8, 3, True)  # the film ##s , people
     targets = rows.targets
     assert targets["start_positions"].tolist() == [4, 4] and targets["end_positions"].tolist() == [4, 7]
 
 
 def test_the_first_of_several_answers_and_the_occurrence_that_is_meant(tokenizer):
     given = examples(("it", "the film of the film", "the film", 1))
-    rows = question_rows(tokenizer, given, 16, 8, 3, True)
+    rows = encode_squad(tokenizer, given, 16, 8, 3, True)
     assert rows.targets["start_positions"].tolist() == [6]
 
 
 def test_without_answers_there_are_no_targets(tokenizer):
-    assert question_rows(tokenizer, examples(("it", "a film", "film")), 16, 8, 3, False).targets == {}
+    assert encode_squad(tokenizer, examples(("it", "a film", "film")), 16, 8, 3, False).targets == {}
 
 
 def test_an_empty_question_an_empty_context_and_an_answer_without_pieces(tokenizer, caplog):
     given = examples(("", "film", "film"), ("it", "", None), ("it", "a \u200b film", "\u200b"))
-    rows = question_rows(tokenizer, given, 16, 8, 3, True)
+    rows = encode_squad(tokenizer, given, 16, 8, 3, True)
     assert [pieces_of(rows, i) for i in range(3)] == [
         "[CLS] [SEP] film [SEP]", "[CLS] it [SEP] [SEP]", "[CLS] it [SEP] a film [SEP]"]  # fmt: skip
     assert rows.targets["start_positions"].tolist() == [2, 0, 0]
@@ -110,7 +110,7 @@ def random_examples(rng, n):
 def test_rows_and_targets_one_at_a_time(tokenizer):
     """What is computed for all rows at once, computed again for each from its text."""
     given = random_examples(np.random.default_rng(0), 120)
-    rows = question_rows(tokenizer, given, 24, 7, 6, True)
+    rows = encode_squad(tokenizer, given, 24, 7, 6, True)
     seen, row = [], 0
     for i, context in enumerate(given.contexts):
         ids, starts, limits = (part[0].numpy() for part in tokenizer.tokenize_with_offsets([context]))
@@ -140,16 +140,16 @@ def test_rows_and_targets_one_at_a_time(tokenizer):
 
 def test_many_texts_are_tokenized_in_parts_of_which_nothing_shows(tokenizer, monkeypatch):
     given = random_examples(np.random.default_rng(1), 30)
-    whole = question_rows(tokenizer, given, 24, 7, 6, True)
-    monkeypatch.setattr(squad_examples, "_CHUNK", 7)
-    parts = question_rows(tokenizer, given, 24, 7, 6, True)
+    whole = encode_squad(tokenizer, given, 24, 7, 6, True)
+    monkeypatch.setattr(squad_data, "_CHUNK", 7)
+    parts = encode_squad(tokenizer, given, 24, 7, 6, True)
     assert parts.fingerprint() == whole.fingerprint()
     assert parts.origin.starts.flat.tolist() == whole.origin.starts.flat.tolist()
 
 
 def test_lengths_that_leave_no_room(tokenizer):
     with pytest.raises(ValueError, match=r"`max_seq_length` must be greater than `max_query_length` \+ 3"):
-        question_rows(tokenizer, examples(("it", "a film", None)), 67, 128, 64, False)
+        encode_squad(tokenizer, examples(("it", "a film", None)), 67, 128, 64, False)
 
 
 @pytest.mark.slow

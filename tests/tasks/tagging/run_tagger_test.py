@@ -50,7 +50,7 @@ BAD = {  # case -> arguments, what the message says
     "unseen": (["--init_checkpoint=HOME/whole", "--do_eval", "--eval_file=HOME/unseen.txt", OUT],
                "unseen.txt:1: the tag must be one that training saw: B-FLAW"),
     "stride": ([*TRAIN, "--doc_stride=15", OUT],
-               "--doc_stride must be from 1 to what a row of --max_seq_length has room for, 14 pieces"),
+               "--doc_stride must be from 1 to what a sequence of --max_seq_length has room for, 14 tokens"),
     "lora": ([*FROZEN, "--lora_rank=2", OUT],
              "--features must come without --lora_rank, which is about training the encoder. Received --features=last "
              "and --lora_rank=2"),
