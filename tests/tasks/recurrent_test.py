@@ -47,20 +47,13 @@ def test_the_bilstm_reads_what_the_encoder_does_not_see(task):
         "recurrent/classifier/output_weights": (OUTPUTS[task.name], 8),
     }
     assert not any("pooler" in v.path for v in model.trainable_variables) and not task.uses_pooler
-    assert heads.fresh(task)[:-1] == base.RECURRENT_HEAD
+    assert heads.fresh(task)[:-1] == task.head == base.RECURRENT_HEAD and task.identity()["lstm_units"] == 4
     one, padded = (_answers(task, model, _rows(IDS, width)) for width in (6, 9))
     np.testing.assert_allclose(padded[:, :6], one, atol=1e-5)
     last = IDS.copy()
     last[0, 4] = 6
     other = _answers(task, model, _rows(last, 6))
     assert np.abs(other - one)[0].reshape(-1, one.shape[-1])[0].max() > 1e-6  # the first piece's, or the row's
-
-
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
-def test_it_is_kept_with_the_model(task):
-    again = type(task)(CONFIG, **task.to_dict())
-    assert again.lstm_units == 4 and again.head == task.head == base.RECURRENT_HEAD
-    assert again.identity() == task.identity() and task.identity()["lstm_units"] == 4
 
 
 def test_where_there_is_none_nothing_is_said_of_it():
