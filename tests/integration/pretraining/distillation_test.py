@@ -35,7 +35,7 @@ BAD = {
     ),
     "another vocabulary": (
         ["--teacher=HOME/other"],
-        rf"--teacher must have the student's vocabulary\. Received HOME/other with {len(tiny.VOCAB)} pieces, and a "
+        rf"--teacher must have the student's vocabulary\. Received HOME/other with {len(tiny.VOCAB)} tokens, and a "
         rf"student with {len(tiny.VOCAB)}; 2 differ, the first with id {len(tiny.VOCAB) - 2}: ',' and '\.'",
     ),
     "another letter case": (["--teacher=HOME/cased"], r"--teacher must read texts as the student does\. Received"),
