@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from bert_tf.data import tables
 from bert_tf.data.windowed import Windowing
 from bert_tf.tasks import classification_data
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import glue_files, tiny
+from tests.tasks.support import labeled_texts
 
 # === Sources ===
 
@@ -16,8 +16,7 @@ NAMES = "['ax', 'cola', 'mnli', 'mrpc', 'qnli', 'qqp', 'rte', 'sst-2', 'sts-b', 
 
 
 def _labelled(*labels):
-    ids = [str(i) for i in range(len(labels))]
-    return tables.LabeledTexts(ids, ["x"] * len(ids), None, list(labels), "file.tsv", [i + 2 for i in range(len(ids))])
+    return labeled_texts(*[("x", None)] * len(labels), labels=list(labels))
 
 
 @pytest.mark.parametrize(
@@ -107,12 +106,6 @@ def tokenizer():
     return Tokenizer(list(tiny.VOCAB))
 
 
-def _examples(*rows, labels=None):
-    text_b = [b for _, b in rows] if rows[0][1] is not None else None
-    ids = [str(i) for i in range(len(rows))]
-    return tables.LabeledTexts(ids, [a for a, _ in rows], text_b, labels, "file.tsv", [i + 2 for i in range(len(rows))])
-
-
 def _rows(tokenized, name="input_ids"):
     return [r.tolist() for r in np.split(tokenized.pieces[name], tokenized.splits[1:-1])]
 
@@ -122,7 +115,7 @@ def _ids(*pieces):
 
 
 def test_one_text_picture(tokenizer):
-    examples = _examples(("The film.", None), ("good", None), labels=["b", "a"])
+    examples = labeled_texts(("The film.", None), ("good", None), labels=["b", "a"])
     tokenized = classification_data.tokenize_examples(tokenizer, examples, 16, ["a", "b"])
     assert _rows(tokenized) == [_ids("[CLS]", "the", "film", ".", "[SEP]"), _ids("[CLS]", "good", "[SEP]")]
     assert tokenized.targets["label_ids"].tolist() == [1, 0] and tokenized.targets["label_ids"].dtype == np.int32
@@ -130,7 +123,7 @@ def test_one_text_picture(tokenizer):
 
 
 def test_two_texts_picture_cut_to_the_longest(tokenizer):
-    tokenized = classification_data.tokenize_examples(tokenizer, _examples(("the film is good", "bad films")), 8)
+    tokenized = classification_data.tokenize_examples(tokenizer, labeled_texts(("the film is good", "bad films")), 8)
     assert _rows(tokenized) == [_ids("[CLS]", "the", "film", "is", "[SEP]", "bad", "film", "[SEP]")]
     assert _rows(tokenized, "segment_ids") == [[0, 0, 0, 0, 0, 1, 1, 1]]
     assert tokenized.targets == {}
@@ -139,28 +132,28 @@ def test_two_texts_picture_cut_to_the_longest(tokenizer):
 @pytest.mark.parametrize("windows", [None, Windowing(3)])
 def test_rows_are_padded_with_the_vocabulary_s_own_padding(windows):
     tokenizer = Tokenizer([*tiny.VOCAB[1:], "[PAD]"])
-    examples = _examples(("the film", None), ("good", None))
+    examples = labeled_texts(("the film", None), ("good", None))
     tokenized = classification_data.tokenize_examples(tokenizer, examples, 6, windows=windows)
     inputs = tokenized.inputs(np.array([0, 1]), lambda lengths: 4)
     assert inputs["input_ids"].reshape(2, 4)[1, 3] == tokenizer.pad_id == len(tiny.VOCAB) - 1
 
 
 def test_many_examples_are_tokenized_in_parts_of_which_nothing_shows(tokenizer, monkeypatch):
-    examples = _examples(*[(text, None) for text, _ in tiny.texts(25)])
+    examples = labeled_texts(*[(text, None) for text, _ in tiny.texts(25)])
     whole = classification_data.tokenize_examples(tokenizer, examples, 16)
     monkeypatch.setattr(classification_data, "_CHUNK", 10)
     assert classification_data.tokenize_examples(tokenizer, examples, 16).fingerprint() == whole.fingerprint()
 
 
 def test_a_label_that_training_did_not_see_names_file_line_and_remedy(tokenizer):
-    examples = _examples(("good", None), ("bad", None), labels=["a", "c"])
+    examples = labeled_texts(("good", None), ("bad", None), labels=["a", "c"])
     with pytest.raises(ValueError, match=r"^file\.tsv:3: the label must be one that training saw: \['a', 'b'\]\. "
                        r"Received: 'c'; correct this line, check `label_column`"):  # fmt: skip
         classification_data.tokenize_examples(tokenizer, examples, 16, ["a", "b"])
 
 
 def test_several_labels_are_rows_of_zeros_and_ones(tokenizer):
-    examples = _examples(("good", None), ("bad", None), ("dull", None), labels=[("b", "a"), (), ("b",)])
+    examples = labeled_texts(("good", None), ("bad", None), ("dull", None), labels=[("b", "a"), (), ("b",)])
     tokenized = classification_data.tokenize_examples(tokenizer, examples, 16, ["a", "b", "c"], "multi_label")
     ids = tokenized.targets["label_ids"]
     assert ids.tolist() == [[1, 1, 0], [0, 0, 0], [0, 1, 0]] and ids.dtype == np.int32
@@ -169,18 +162,18 @@ def test_several_labels_are_rows_of_zeros_and_ones(tokenizer):
 
 
 def test_numbers_are_values(tokenizer):
-    examples = _examples(("good", None), ("bad", None), labels=[4.75, -1.0])
+    examples = labeled_texts(("good", None), ("bad", None), labels=[4.75, -1.0])
     values = classification_data.tokenize_examples(tokenizer, examples, 16, None, "regression").targets["label_values"]
     assert values.tolist() == [4.75, -1.0] and values.dtype == np.float32
 
 
 @pytest.mark.parametrize("problem", ["single_label", "multi_label", "regression"])
 def test_without_labels_there_is_nothing_to_aim_at(problem):
-    assert classification_data.targets(_examples(("good", None)), ["a"], problem) == {}
+    assert classification_data.targets(labeled_texts(("good", None)), ["a"], problem) == {}
 
 
 def test_through_windows_a_long_text_has_several_rows(tokenizer):
-    examples = _examples(("the film is a story of people", None), ("good", None), labels=["a", "b"])
+    examples = labeled_texts(("the film is a story of people", None), ("good", None), labels=["a", "b"])
     tokenized = classification_data.tokenize_examples(tokenizer, examples, 6, ["a", "b"], windows=Windowing(3))
     assert len(tokenized) == 2 and tokenized.splits.tolist() == [0, 2, 3]
     assert _rows(tokenized.rows)[0] == _ids("[CLS]", "the", "film", "is", "a", "[SEP]")

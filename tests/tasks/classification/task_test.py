@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data import tables
 from bert_tf.data.windowed import Windowing
 from bert_tf.tasks import classification
 from bert_tf.tasks.base import TrainedTask
@@ -20,7 +19,7 @@ from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.trainer import KeepBest, Trainer
 from tests import tiny
 from tests.fake_batches import fake_batch
-from tests.tasks.support import options
+from tests.tasks.support import labeled_texts, options
 
 # === Losses of the problems: weights and smoothing against torch ===
 
@@ -149,16 +148,6 @@ def test_the_loss_is_the_formula_s(problem):
         (expected[0] + expected[2]) / 2, rel=1e-5)  # fmt: skip
 
 
-def test_the_losses_of_parts_add_up_over_the_denominators_of_the_whole():
-    logits, target, expected = _by_hand("single_label")
-    task, whole = _task("single_label"), {"examples": tf.constant(3.0)}
-    parts = [
-        float(task.loss(logits[part], {"label_ids": target[part], "is_real_example": np.ones(n, np.float32)}, whole))
-        for part, n in ((slice(0, 1), 1), (slice(1, 3), 2))
-    ]
-    assert sum(parts) == pytest.approx(expected.mean(), rel=1e-5)
-
-
 @pytest.mark.slow  # tests/integration/end_to_end_test.py trains one too
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_a_tiny_model_learns(problem, tmp_path):
@@ -188,19 +177,12 @@ def test_a_tiny_model_learns(problem, tmp_path):
     assert after["loss"] == pytest.approx(expected, rel=1e-4)
 
 
-def test_answers_of_one_label_are_a_softmax():
-    answers = _task("single_label").answers(LOGITS)
-    np.testing.assert_allclose(answers.sum(1), 1)
-    np.testing.assert_allclose(answers[1], [1 / 3] * 3)
-    np.testing.assert_allclose(answers[0], np.exp(LOGITS[0]) / np.exp(LOGITS[0]).sum(), rtol=1e-6)
+def test_answers_are_a_softmax_a_sigmoid_each_or_the_number():
+    logits = LOGITS.astype(float)
+    softmax = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    np.testing.assert_allclose(_task("single_label").answers(LOGITS), softmax, rtol=1e-6)
     assert np.isfinite(_task("single_label").answers(LOGITS * 1000)).all()
-
-
-def test_answers_of_several_labels_are_a_sigmoid_each():
-    np.testing.assert_allclose(_task("multi_label").answers(LOGITS), 1 / (1 + np.exp(-LOGITS.astype(float))))
-
-
-def test_the_answer_of_regression_is_the_number():
+    np.testing.assert_allclose(_task("multi_label").answers(LOGITS), 1 / (1 + np.exp(-logits)))
     assert _task("regression").answers(LOGITS[:, :1]).tolist() == [2.0, 0.0, -30.0]
 
 
@@ -394,15 +376,9 @@ def test_a_temperature_is_fitted_to_the_model_in_the_folder(tmp_path):
 # === Files ===
 
 
-def _examples(*rows, labels=None):
-    text_b = [b for _, b in rows] if rows[0][1] is not None else None
-    ids = [str(i) for i in range(len(rows))]
-    return tables.LabeledTexts(ids, [a for a, _ in rows], text_b, labels, "file.tsv", [i + 2 for i in range(len(rows))])
-
-
 def test_predictions_in_order_with_the_texts_and_the_fields_of_an_answer(tmp_path):
     probabilities = np.array([[0.25, 0.75], [0.5, 0.5]])
-    examples = _examples(("gut\u2028so", None), ("b\n", None))
+    examples = labeled_texts(("gut\u2028so", None), ("b\n", None))
     classification.write_class_predictions(tmp_path, examples, probabilities, ["no", "yes"])
     assert (tmp_path / "test_results.tsv").read_text() == "0.25\t0.75\n0.5\t0.5\n"
     lines = (tmp_path / "predictions.jsonl").read_text(encoding="utf-8").split("\n")
@@ -415,14 +391,16 @@ def test_predictions_in_order_with_the_texts_and_the_fields_of_an_answer(tmp_pat
 
 
 def test_predictions_of_pairs(tmp_path):
-    classification.write_class_predictions(tmp_path, _examples(("a", "")), np.array([[1.0]]), ["x"], "_mismatched")
+    classification.write_class_predictions(tmp_path, labeled_texts(("a", "")), np.array([[1.0]]), ["x"], "_mismatched")
     assert list(json.loads((tmp_path / "predictions_mismatched.jsonl").read_text())) == [
         "id", "text_a", "text_b", "label", "probabilities", "labels"]  # fmt: skip
     assert (tmp_path / "test_results_mismatched.tsv").read_text() == "1.0\n"
 
 
 def test_predictions_of_scores(tmp_path):
-    classification.write_class_predictions(tmp_path, _examples(("a", "b"), ("c", "d")), np.array([4.5, -0.25]), None)
+    classification.write_class_predictions(
+        tmp_path, labeled_texts(("a", "b"), ("c", "d")), np.array([4.5, -0.25]), None
+    )
     assert (tmp_path / "test_results.tsv").read_text() == "4.5\n-0.25\n"
     lines = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
     assert lines[1] == {"id": "1", "text_a": "c", "text_b": "d", "score": -0.25}
