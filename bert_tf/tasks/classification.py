@@ -30,7 +30,7 @@ from bert_tf.tasks.classification_data import targets as targets_of
 from bert_tf.tasks.classification_outputs import PROBLEMS, check_options, problem_of, said_problem
 from bert_tf.tasks.losses import class_weights
 from bert_tf.tasks.options import ClassificationOptions
-from bert_tf.tasks.sequences import at_least_one, encode_texts
+from bert_tf.tasks.sequences import at_least_one, encode_served_texts
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 
@@ -408,7 +408,7 @@ class ClassificationTask(Abstaining):
 
     def read(self, tokenizer, texts, max_seq_length):
         if self.windows is None:
-            return encode_texts(tokenizer, texts, max_seq_length), None
+            return encode_served_texts(tokenizer, texts, max_seq_length), None
         features = windowed.read_windows(tokenizer, texts, max_seq_length, self.windows)
         return {name: at_least_one(values) for name, values in features.items()}, None
 

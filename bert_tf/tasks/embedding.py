@@ -27,7 +27,7 @@ from bert_tf.models.sentence_files import PoolingConfig, read_recipe
 from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
 from bert_tf.tasks.options import ACTIONS, EmbeddingOptions
-from bert_tf.tasks.sequences import encode_texts, pack_sequences
+from bert_tf.tasks.sequences import encode_served_texts, pack_sequences
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 
@@ -459,7 +459,7 @@ class EmbeddingTask(FineTuningTask):
         write_embeddings(directory, outcome.examples, answers)
 
     def read(self, tokenizer, texts, max_seq_length):
-        return encode_texts(tokenizer, texts, max_seq_length), None
+        return encode_served_texts(tokenizer, texts, max_seq_length), None
 
     def answer(self, outputs, origin=None):
         return {"embedding": outputs}

@@ -7,7 +7,7 @@ from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.pretraining_heads import Pretrainer
 from bert_tf.tasks.base import ServableTask
-from bert_tf.tasks.sequences import encode_texts
+from bert_tf.tasks.sequences import encode_served_texts
 
 
 class FillMaskTask(ServableTask):
@@ -68,7 +68,7 @@ class FillMaskTask(ServableTask):
         return [*super().card_limitations(max_seq_length), "Of several blanks in a text only the first is filled in."]
 
     def read(self, tokenizer, texts, max_seq_length):
-        return encode_texts(tokenizer, texts, max_seq_length), None
+        return encode_served_texts(tokenizer, texts, max_seq_length), None
 
     def answer(self, outputs, origin=None) -> dict[str, tf.Tensor]:
         """Returns what is served: "token" and "probability" [B, k] of each sequence's first position."""

@@ -9,7 +9,7 @@ from bert_tf.data.dataset import Tokenized
 from bert_tf.data.features import splits_of
 
 
-def encode_texts(tokenizer, texts, max_seq_length: int) -> dict[str, tf.Tensor]:
+def encode_served_texts(tokenizer, texts, max_seq_length: int) -> dict[str, tf.Tensor]:
     """Returns one sequence for each text or pair, cut as `Tokenizer.pack` cuts: `ServableTask.read` of most tasks.
 
     Args: as `ServableTask.read`.

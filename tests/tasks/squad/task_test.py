@@ -1,5 +1,6 @@
 """The question-answering task: torch's losses and gradients, the best spans, answers in the text's own words."""
 
+import functools
 import pathlib
 
 import numpy as np
@@ -147,7 +148,7 @@ TEXTS = {
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory):
-    """Returns answer(questions, contexts, **options) of one random model, as dicts of Python values."""
+    """Returns answer(questions, contexts, **options) of one random model, in the graph, as dicts of Python values."""
     folder = tmp_path_factory.mktemp("vocabulary")
     Tokenizer(tiny.VOCAB).save(folder)
     tokenizer = Tokenizer.from_directory(folder)
@@ -155,11 +156,20 @@ def asked(tmp_path_factory):
     for variable in model.trainable_variables[-2:]:
         variable.assign(np.random.default_rng(1).normal(size=variable.shape))
 
-    def answer(questions, contexts, **options):
-        options = {"max_query_length": 5, "doc_stride": 4, "max_answer_length": 6, **options}
+    @functools.cache
+    def graph(**options):
         task = QuestionAnsweringTask(tiny.config(), **options)
-        features, origin = task.read(tokenizer, [questions, contexts], 16)
-        answers = {name: value.numpy() for name, value in task.answer(model(features), origin).items()}
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)] * 2)
+        def ask(question, context):
+            features, origin = task.read(tokenizer, [question, context], 16)
+            return task.answer(model(features), origin)
+
+        return ask
+
+    def answer(questions, contexts, **options):
+        ask = graph(**{"max_query_length": 5, "doc_stride": 4, "max_answer_length": 6, **options})
+        answers = {name: value.numpy() for name, value in ask(questions, contexts).items()}
         return [dict(zip(answers, row, strict=True)) for row in zip(*answers.values(), strict=True)]
 
     return answer
