@@ -184,14 +184,15 @@ class TokenHead(TextHead):
             "10:14:B-PER. Received "
         )
         start, limit, tag = _parse_places(target, _SPAN_AND_TAG, told + "something else; correct it.")
-        of_word = tf.gather_nd(logits, tf.stack([origin.rows, origin.columns], 1))
+        of_word = tf.gather_nd(logits, tf.stack([origin.sequences, origin.positions], 1))
         named = (origin.limits > tf.gather(start, origin.of_text)) & (origin.starts < tf.gather(limit, origin.of_text))
         of_given = tf.gather(is_given, origin.of_text)
         word, there = _argmax_of_groups(tf.where(of_given, tf.cast(named, tf.float32), self._sure(of_word)),
                                      origin.of_text, n)  # fmt: skip
         holds = ~is_given | (tf.math.unsorted_segment_max(tf.cast(named, tf.int32), origin.of_text, n) > 0)
         word = _assert_then(tf.reduce_all(holds), told + "a place where there is none; correct it.", word)
-        of_word, rows, columns = (_gather_or_zero(values, word) for values in (of_word, origin.rows, origin.columns))
+        found = of_word, origin.sequences, origin.positions
+        of_word, rows, columns = (_gather_or_zero(values, word) for values in found)
         label = self._named(tag, tf.argmax(of_word, -1, tf.int32), "a tag")
         place = tf.one_hot(columns, tf.shape(logits)[1]) * tf.cast(there, tf.float32)[:, tf.newaxis]
         parts = place[:, :, tf.newaxis] * tf.one_hot(label, len(self.labels))[:, tf.newaxis]
@@ -245,12 +246,12 @@ class SpanHead(TextHead):
         score, *own = (part[:, 0] for part in best_spans(logits[..., 0], logits[..., 1], context, self._longest, 1))
         told = "`target` must be where an answer lies in the context, such as 10:14, in characters. "
         start, limit, _ = _parse_places(target, _SPAN, told + "Received something else; correct it.")
-        start, limit = (tf.gather(each, origin.rows)[:, tf.newaxis] for each in (start, limit))
+        start, limit = (tf.gather(each, origin.questions)[:, tf.newaxis] for each in (start, limit))
         inside = context & (origin.limits > start) & (origin.starts < limit) & (origin.starts < origin.limits)
         inside = tf.cast(inside, tf.int32)
-        is_given = tf.gather(target != "", origin.rows)
+        is_given = tf.gather(target != "", origin.questions)
         held = tf.reduce_sum(inside, 1)
-        best, _ = _argmax_of_groups(tf.where(is_given, tf.cast(held, tf.float32), score), origin.rows, n)
+        best, _ = _argmax_of_groups(tf.where(is_given, tf.cast(held, tf.float32), score), origin.questions, n)
         holds = (target == "") | (_gather_or_zero(held, best) > 0)
         best = _assert_then(tf.reduce_all(holds), told + "Received a place where nothing is; correct it.", best)
         last = tf.shape(inside)[1] - 1 - tf.argmax(inside[:, ::-1], 1, tf.int32)

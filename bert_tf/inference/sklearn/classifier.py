@@ -29,7 +29,7 @@ from bert_tf.inference.sklearn.embedder import (
 )
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.labels import class_weights
+from bert_tf.tasks.losses import class_weights
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.training.fine_tuning import FineTuningConfig, fine_tuning_config
 from bert_tf.training.loop import RunConfig, Stopped

@@ -15,7 +15,7 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.models.distillation import DistillationModel
 from bert_tf.pretraining.objectives.language_modeling import PretrainingTask, RecordTask, unmasked_ids, without_padding
 from bert_tf.tasks.distillation import Teacher, open_teacher
-from bert_tf.tasks.labels import divergence
+from bert_tf.tasks.losses import divergence
 
 # === Comparisons ===
 # What a student can learn from a teacher on texts without labels: one row of `COMPARISONS` each.

@@ -20,17 +20,18 @@ PROGRAM = "run_tagger"
 TRAIN = ["--init_checkpoint=HOME/init", "--train_file=HOME/train.txt", "--do_train", "--train_batch_size=16",
          "--max_seq_length=16", "--doc_stride=6", "--learning_rate=4e-3", "--num_train_epochs=12",
          "--seed=2"]  # fmt: skip
+DEEP = ["--init_checkpoint=HOME/deep", *TRAIN[1:]]  # of two layers
 ASK = ["--do_eval", "--eval_file=HOME/dev.jsonl", "--do_predict", "--predict_file=HOME/ask.jsonl"]
 CASES = {
     "whole": [*TRAIN, *ASK, "--do_export", "--save_checkpoints_steps=30", "--output_dir=HOME/whole"],
     "later": ["--init_checkpoint=HOME/whole", *ASK, "--output_dir=HOME/later"],  # it remembers how it was trained
-    "another file": ["--do_eval", "--eval_file=HOME/train.txt", "--output_dir=HOME/whole"],
-}  # fmt: skip
+}
 LATER = {"later": ("predictions.jsonl", "predictions.txt", "eval_predictions.txt")}
 PAGE = ("What it does on dev.jsonl", "Kinds of errors", "no entity", "QUAL")
 COLUMNS = ["id", "tags", "predicted_tags", "probability", "text"]
 DEEP = [*TRAIN, "--init_checkpoint=HOME/deep"]  # of two layers, for the slow tests
 MORE = {
+    "another file": ["--do_eval", "--eval_file=HOME/train.txt", "--output_dir=HOME/whole"],
     "frozen": [*DEEP, *ASK, "--do_export", "--features=weighted_sum_all", "--lstm_units=16", "--learning_rate=1e-2",
                "--output_dir=HOME/frozen", "--keep_optimizer"],
     "frozen, later": ["--init_checkpoint=HOME/frozen", *ASK, "--output_dir=HOME/frozen_later"],
@@ -51,7 +52,7 @@ BAD = {  # case -> arguments, what the message says
     "unseen": (["--init_checkpoint=HOME/whole", "--do_eval", "--eval_file=HOME/unseen.txt", OUT],
                "unseen.txt:1: the tag must be one that training saw: B-FLAW"),
     "stride": ([*TRAIN, "--doc_stride=15", OUT],
-               "--doc_stride must be from 1 to what a row of --max_seq_length has room for, 14 pieces"),
+               "--doc_stride must be from 1 to what a sequence of --max_seq_length has room for, 14 tokens"),
     "lora": ([*FROZEN, "--lora_rank=2", OUT],
              "--features must come without --lora_rank, which is about training the encoder. Received --features=last "
              "and --lora_rank=2"),
@@ -63,7 +64,6 @@ BAD = {  # case -> arguments, what the message says
                         "The heads of a model must be those of one class"),
     "untrained": (["--init_checkpoint=HOME/whole", *ASK, "--features=last", OUT],
                   "--features must come with --do_train."),
-    "format": ([*FROZEN, "--save_format=huggingface", OUT], "The heads of a model must be those of one class"),
     "other task": (["--init_checkpoint=HOME/classifier", *ASK, OUT], "The model must be one for tagging for this."),
 }  # fmt: skip
 
@@ -72,6 +72,7 @@ BAD = {  # case -> arguments, what the message says
 def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run_tagger")
     tiny.checkpoint(folder / "init", dropout=0.1)
+    tiny.checkpoint(folder / "deep", dropout=0.1)
     tiny.checkpoint(folder / "classifier")
     (folder / "classifier" / "task.json").write_text(json.dumps(
         {"task": "classification", "num_labels": 2, "text_inputs": ["text"], "max_seq_length": 16}))  # fmt: skip
@@ -108,7 +109,8 @@ def test_scores_are_conllevals_of_the_columns_that_are_written(home, results):
     assert scores["eval_f1"] > 0.7 and scores["eval_f1_QUAL"] > 0.9 and scores["global_step"] == 80
 
 
-def test_the_tags_of_another_file_have_other_names(home, results):
+@pytest.mark.slow
+def test_the_tags_of_another_file_have_other_names(home, results, more):
     first, other = (read_columns(home / "whole" / f"eval_predictions{suffix}.txt") for suffix in ("", "_train"))
     assert len(first.words) == len(read_columns(home / "dev.jsonl").words)
     assert len(other.words) == len(read_columns(home / "train.txt").words) != len(first.words)

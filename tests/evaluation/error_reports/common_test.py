@@ -60,5 +60,5 @@ def test_where_scales_differ_the_order_counts():
 
 
 def test_texts_that_are_found_late_come_first(tmp_path):
-    rows = _rows(tmp_path, RetrievalReport(examples=shown(["a", "b"]), places=np.array([1, 7])), "errors")
+    rows = _rows(tmp_path, RetrievalReport(examples=shown(["a", "b"]), ranks=np.array([1, 7])), "errors")
     assert rows == [["id", "place", "text"], ["id1", "7", "b"], ["id0", "1", "a"]]

@@ -6,10 +6,16 @@ import tensorflow as tf
 
 from bert_tf.cli.common_flags import FINE_TUNING
 from bert_tf.cli.fine_tuning_run import with_trained_options
+from bert_tf.data.windowed import Windowing
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TrainedTask
-from bert_tf.tasks.labels import at_least_one
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.embedding import EmbeddingTask
+from bert_tf.tasks.multiple_choice import MultipleChoiceTask
 from bert_tf.tasks.options import ACTIONS, RunOptions
-from bert_tf.tasks.registry import TASKS
+from bert_tf.tasks.registry import TASKS, read_task, save_task
+from bert_tf.tasks.sequences import at_least_one
+from bert_tf.tasks.squad import QuestionAnsweringTask
+from bert_tf.tasks.tagging import TaggingTask
 from bert_tf.utils.settings import Settings
 from tests import tiny
 
@@ -92,6 +98,33 @@ def test_the_length_is_the_trained_model_s_unless_another_is_given():
 def test_the_tasks_of_the_list_are_whole(kind):
     assert not kind.__abstractmethods__
     assert all(hasattr(kind, name) for name in ("features", "head", "targets"))
+
+
+CONFIG, TAGS = tiny.config(), ["B-A", "I-A", "O"]
+WITH_OPTIONS = {
+    "one label": ClassificationTask(CONFIG, 3),
+    "several labels": ClassificationTask(
+        CONFIG, 3, "multi_label", class_weights=(0.5, 2.0, 3.0), label_smoothing=0.1, temperature=2.5
+    ),
+    "windows": ClassificationTask(CONFIG, 2, windows=Windowing(4, 8)),
+    "a BiLSTM": ClassificationTask(CONFIG, 3, lstm_units=4),
+    "questions": QuestionAnsweringTask(CONFIG, 7, 8, 9, 10, -1.5, lstm_units=4),
+    "tags": TaggingTask(CONFIG, TAGS, scheme="bioes", doc_stride=9, class_weights=(1, 2, 3), label_smoothing=0.1),
+    "tags by a BiLSTM": TaggingTask(CONFIG, TAGS, lstm_units=4),
+    "a frozen tagger": TaggingTask(CONFIG, TAGS, layers="last", lstm_units=8),
+    "choices": MultipleChoiceTask(CONFIG, lstm_units=4, abstention={"share": 0.75, "threshold": 0.5}),
+    "vectors": EmbeddingTask(CONFIG, "last", ("cls", "mean"), True, "triplet", loss_margin=0.3),
+}
+
+
+@pytest.mark.parametrize("case", WITH_OPTIONS)
+def test_task_json_keeps_a_task_and_its_options(case, tmp_path):
+    task = WITH_OPTIONS[case]
+    save_task(str(tmp_path), TrainedTask(task, ("question", "context"), 32))
+    read = read_task(str(tmp_path), CONFIG)
+    assert type(read.task) is type(task) and (read.text_inputs, read.max_seq_length) == (("question", "context"), 32)
+    assert read.task.to_dict() == task.to_dict() and read.task.identity() == task.identity()
+    assert (read.task.head, read.task.labels, read.task.has_windows) == (task.head, task.labels, task.has_windows)
 
 
 def test_the_names_of_tasks_differ():

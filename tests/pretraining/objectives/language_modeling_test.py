@@ -1,20 +1,26 @@
-"""The pretraining task: losses and scores by hand, packed rows, left to right, and that a tiny model learns."""
+"""The pretraining task: losses and scores by hand and by torch, packed rows, left to right, and that it learns."""
 
 import dataclasses
+import itertools
 from collections import Counter
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from safetensors.numpy import load_file
 
+from bert_tf.checkpoints import convert, name_maps
+from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.objectives.language_modeling import LeftToRightTask, PretrainingTask, next_tokens
 from bert_tf.pretraining.packing import pack_examples
+from bert_tf.training.learning_rate import WarmupLinearDecay
 from bert_tf.training.optimizers import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
-from tests import tiny
+from tests import parity, tiny
 from tests.fake_batches import fake_batch
 from tests.harness import randomize
+from tests.parity import GOLDENS
 
 CONFIG = tiny.config()
 V = CONFIG.vocab_size
@@ -212,10 +218,10 @@ def test_left_to_right_sees_nothing_of_what_it_foretells():
 @pytest.mark.parametrize(
     "arguments",
     [
-        {},
         {"sentence_objective": "sop", "packed": True},
+        pytest.param({}, marks=pytest.mark.slow),  # its gradients are compared with torch's, below
         pytest.param({"sentence_objective": "none"}, marks=pytest.mark.slow),
-        {"sentence_objective": "none", "is_decoder": True, "packed": True},
+        pytest.param({"sentence_objective": "none", "is_decoder": True, "packed": True}, marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -237,7 +243,7 @@ def test_a_tiny_model_learns(arguments):
     assert losses[-1] < 0.4 * losses[0]
 
 
-@pytest.mark.parametrize("accumulation", [1, 2])
+@pytest.mark.parametrize("accumulation", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_step_gives_the_parts_of_a_loss_that_is_their_sum_by_weights(accumulation):
     class Weighted(tiny.shallow(PretrainingTask)):
         loss_weights = {"next_sentence_loss": 50.0, "masked_lm_loss": 1.0}
@@ -280,3 +286,105 @@ def test_left_to_right_has_scores_of_its_own():
     assert {"next_token_accuracy", "next_token_loss", "loss"} <= set(task.metric_names)
     assert list(task.loss_weights) == ["next_token_loss"]
     assert not any("masked" in name for name in task.metric_names)
+
+
+# === Parity: torch Transformers' models, one step by committed goldens and fifty steps of BERT's ===
+
+
+GOLDEN = GOLDENS / "pretraining"
+# Folder of the golden -> sentence objective, and how many variables: ALBERT's blocks are one, and its table is narrow.
+GOLDEN_CASES = {"pretraining": ("nsp", 5 + 16 * 2 + 2 + 5 + 2), "pretraining_albert": ("sop", 5 + 2 + 16 + 2 + 5 + 2)}
+TOLERANCE = 1e-5
+FEATURES = (
+    "input_ids",
+    "input_mask",
+    "segment_ids",
+    "masked_lm_positions",
+    "masked_lm_ids",
+    "masked_lm_weights",
+    "next_sentence_labels",
+)
+
+
+def _task_and_model(case="pretraining"):
+    sentence_objective, number = GOLDEN_CASES[case]
+    task = PretrainingTask(EncoderConfig.load(GOLDENS / case), sentence_objective)
+    model = task.build_model()
+    report = convert.assign_weights(GOLDENS / case, model.variables, family=task.config.model_type)
+    assert len(report.loaded) == len(model.variables) == len(model.trainable_variables) == number
+    return task, model
+
+
+def _expected(case="pretraining"):
+    return load_file(GOLDENS / case / "expected.safetensors")
+
+
+def _gradients(task, model, batch):
+    with tf.GradientTape() as tape:
+        outputs = model({name: batch[name] for name in task.features}, training=True)
+        loss = task.loss(outputs, batch, task.loss_normalizers(batch))
+    found = tape.gradient(loss, [v.value for v in model.trainable_variables])
+    return {v.path: tf.convert_to_tensor(g).numpy() for v, g in zip(model.trainable_variables, found, strict=True)}
+
+
+@pytest.mark.parametrize("case", GOLDEN_CASES)
+def test_one_step_losses(case):
+    task, model = _task_and_model(case)
+    expected = _expected(case)
+    batch = {name: expected[name] for name in FEATURES}
+    outputs = model({name: batch[name] for name in task.features})
+    kept = {name: value.numpy() for name, value in task.reduce_outputs(outputs, batch).items()}
+    sums, scores = {name: value.sum() for name, value in kept.items()}, task.metrics(kept)
+    assert sums["masked_lm_weights"] == batch["masked_lm_weights"].sum() and sums["next_sentence_weights"] == 4
+    for name in ("masked_lm_loss", "next_sentence_loss"):
+        assert scores[name] == pytest.approx(float(expected[name]), rel=TOLERANCE)
+    loss = float(task.loss(outputs, batch, task.loss_normalizers(batch)))
+    assert loss == pytest.approx(float(expected["masked_lm_loss"] + expected["next_sentence_loss"]), rel=TOLERANCE)
+
+
+@pytest.mark.parametrize("case", GOLDEN_CASES)
+def test_one_step_gradients(case):
+    task, model = _task_and_model(case)
+    expected, name_map = _expected(case), name_maps.hugging_face(task.config.model_type)
+    gradients = _gradients(task, model, {name: expected[name] for name in FEATURES})
+    parity.check_gradients(
+        gradients, expected, lambda path: (name_map.from_ours(path), name_map.transposed(path)), TOLERANCE
+    )
+
+
+def _batches_of_torch(steps):
+    """Returns batches as the golden's, {name: [steps, 16, ...]}: its rows with other pieces, and other labels."""
+    rng, golden = np.random.default_rng(0), _expected()
+    batches = {name: np.tile(golden[name], (steps, 4) + (1,) * (golden[name].ndim - 1)) for name in FEATURES}
+    for name, mask in (("input_ids", batches["input_mask"]), ("masked_lm_ids", batches["masked_lm_weights"] > 0)):
+        few = rng.integers(1, 40, mask.shape)  # so few kinds that there is something to learn
+        batches[name] = (few * mask).astype(np.int32)
+    batches["next_sentence_labels"] = rng.integers(0, 2, batches["next_sentence_labels"].shape).astype(np.int32)
+    return batches
+
+
+@pytest.mark.slow
+def test_torch_makes_the_same_golden_again(tmp_path):
+    parity.run_torch("torch_pretraining.py", "make", tmp_path)
+    files = itertools.product(GOLDEN_CASES, ("model.safetensors", "expected.safetensors"))
+    parity.check_same(tmp_path, ["/".join(path) for path in files])
+
+
+@pytest.mark.slow
+def test_fifty_steps(tmp_path):
+    steps, peak, warm_up = 50, 5e-3, 5
+    batches = _batches_of_torch(steps)
+    np.savez(tmp_path / "batches.npz", **batches, learning_rate=peak, num_warmup_steps=warm_up)
+    parity.run_torch("torch_pretraining.py", "train", GOLDENS, tmp_path / "batches.npz", tmp_path / "torch.npz")
+    true = np.load(tmp_path / "torch.npz")["losses"]
+    task, model = _task_and_model()
+    optimizer = AdamW(WarmupLinearDecay(peak, steps, warm_up))
+    optimizer.build(model.trainable_variables)
+    step = TrainStep(task, model, optimizer, StepConfig())
+    ours = [
+        float(step({name: tf.constant(values[number]) for name, values in batches.items()})["loss"])
+        for number in range(steps)
+    ]
+    print(f"from {ours[0]:.4f} to {ours[-1]:.4f}, largest difference {np.abs(ours - true).max():.2e}")
+    assert ours[-1] < 0.8 * ours[0]
+    np.testing.assert_allclose(ours, true, atol=1e-3, rtol=0)
