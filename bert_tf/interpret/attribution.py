@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.interpret.rows import EncodedText, Texts, encode_texts, parts_of
+from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, parts_of
 from bert_tf.interpret.targets import TextHead, head_of
 
 # === Gradients ===

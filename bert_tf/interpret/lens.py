@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.evaluation.metrics import unit
-from bert_tf.interpret.rows import EncodedText, Texts, encode_texts, name_of_model, parts_of
+from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, name_of_model, parts_of
 from bert_tf.models.pretraining_heads import MaskedLMHead, build_in_cls
 
 # === Heads ===

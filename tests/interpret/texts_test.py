@@ -7,8 +7,8 @@ import pytest
 
 import bert_tf
 from bert_tf import inspect
+from bert_tf.interpret.encoded_text import words_of
 from bert_tf.interpret.lens import masked_lm_head
-from bert_tf.interpret.rows import words_of
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
 from bert_tf.models.pretraining_heads import MaskedLMHead
 from tests import tiny

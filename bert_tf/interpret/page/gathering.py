@@ -12,7 +12,7 @@ import numpy as np
 from absl import logging
 
 from bert_tf import inspect
-from bert_tf.interpret.rows import EncodedText
+from bert_tf.interpret.encoded_text import EncodedText
 from bert_tf.interpret.targets import SpanHead, TokenHead, head_of, trained_of
 
 # === Packing ===

@@ -8,8 +8,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.interpret.rows import encode_texts
-from bert_tf.interpret.weights import Attention, attention_of, kept_heads
+from bert_tf.interpret.attention import Attention, attention_of, kept_heads
+from bert_tf.interpret.encoded_text import encode_texts
 from bert_tf.utils.progress import Countdown
 
 # === Control ===

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.interpret.rows import EncodedText, Texts, encode_texts, parts_of
+from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, parts_of
 
 # === Attention ===
 # What attends to what: attention's probabilities, and the queries and keys that they come from.
@@ -82,7 +82,7 @@ def attention(model: Any, texts: Texts, pairs: Sequence[str] | None = None, mask
 
 
 def attention_of(encoder: Any, row: EncodedText) -> Attention:
-    """Returns what attends to what in a row that `read` gave with this encoder."""
+    """Returns what attends to what in a row that `encode_texts` gave with this encoder."""
     outputs = encoder(row.features, training=False, return_attention_probs=True)
     return Attention(**vars(row), **_stack_weights(encoder.config, outputs))
 
