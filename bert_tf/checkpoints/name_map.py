@@ -46,13 +46,11 @@ def _behind_two_rows(array):
 
 
 # KerasHub's RoBERTa counts positions from 0; in ours two rows stand before them, which no token reads.
-BEHIND_PADDING = Transform(
-    _behind_two_rows, lambda array, heads: array[2:], lambda shape: (shape[0] + 2, *shape[1:])
-)
+BEHIND_PADDING = Transform(_behind_two_rows, lambda array, heads: array[2:], lambda shape: (shape[0] + 2, *shape[1:]))
 
 
-# === Table ===
-# What each weight is called in a dialect: one table of rows, read in both directions.
+# === Name maps ===
+# What each weight is called in a format: one table of rows, read in both directions.
 #
 # Our variable paths are the names of google-research/bert's TF1 checkpoints (modeling.py, run_*.py), whatever the
 # family, except that the classifier's head, which has no scope there, lies under `classifier/` here. A name that a file
@@ -107,6 +105,30 @@ def classifier_of_two_layers(theirs: str) -> list[WeightName]:
     ]
 
 
+def embedding_rows(theirs: str, segments: bool = True) -> list[WeightName]:
+    """Returns the rows of the embeddings, which are called alike in all of Hugging Face's encoders.
+
+    Args:
+        theirs: the embeddings' own name.
+        segments: whether there is a table of segments.
+    """
+    ours = "bert/embeddings"
+    tables = ("word", "position", *(("token_type",) if segments else ()))
+    return [
+        *(WeightName(f"{ours}/{table}_embeddings", f"{theirs}.{table}_embeddings.weight") for table in tables),
+        *norm(f"{ours}/LayerNorm", f"{theirs}.LayerNorm"),
+    ]
+
+
+def masked_lm_rows(theirs_dense: str, theirs_norm: str, theirs_bias: str) -> list[WeightName]:
+    """Returns the rows of a masked-LM head, but for its output layer: see `output_layer`."""
+    return [
+        *dense("cls/predictions/transform/dense", theirs_dense),
+        *norm("cls/predictions/transform/LayerNorm", theirs_norm),
+        WeightName("cls/predictions/output_bias", theirs_bias),
+    ]
+
+
 def block_rows(theirs: str, norms: tuple[str, ...] = ("attention/output", "output")) -> list[WeightName]:
     """Returns the rows of a block whose parts are called as in Hugging Face's BERT.
 
@@ -147,6 +169,12 @@ class Twin:
 def output_layer(theirs: str) -> Twin:
     """Returns what a masked-LM head's output layer is: the word embeddings again, or a weight of its own."""
     return Twin(theirs, WORDS, "cls/predictions/output_bias", untied="cls/predictions/output_weights")
+
+
+def decoder(theirs: str) -> tuple[Twin, Twin]:
+    """Returns the output layer of a masked-LM head that is a whole layer: its bias is the head's `output_bias`."""
+    bias = "cls/predictions/output_bias"
+    return output_layer(f"{theirs}.weight"), Twin(f"{theirs}.bias", bias, bias)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -215,7 +243,7 @@ class NameMap:
         row, n = self._row_of(path, among)
         if row is None:
             raise ValueError(
-                f"A variable must have a row in the table of names, bert_tf/checkpoints/names. Received: {path!r}."
+                f"A variable must have a row in the table of names, checkpoints/name_maps.py. Received: {path!r}."
             )
         return row.theirs.replace("{n}", n)
 

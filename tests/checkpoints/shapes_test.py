@@ -163,3 +163,15 @@ def test_weights_and_configurations_that_contradict_each_other(good, tmp_path, c
 
 def test_the_folder_that_was_broken_is_good(good):
     assert bert_tf.load(good).config.num_hidden_layers == 2
+
+
+def test_google_s_own_albert_is_refused_by_its_names(good, tmp_path):
+    checkpoint = open_checkpoint(good)
+    theirs = "bert/encoder/transformer/group_0/inner_group_"
+    arrays = {path.replace("bert/encoder/layer_", theirs): checkpoint.get(path) for path in checkpoint.names}
+    tf1.write_tensors(os.fspath(tmp_path / "model.ckpt-best"), arrays)
+    for name in ("bert_config.json", "vocab.txt"):
+        shutil.copy(good / name, tmp_path / name)
+    with pytest.raises(ValueError, match="layers of no number in the weights; names that mean nothing here: ") as e:
+        bert_tf.load(tmp_path / "model.ckpt-best")
+    assert f"'{theirs}0/attention/output/LayerNorm/beta'" in str(e.value)
