@@ -22,7 +22,7 @@ def others(own: tuple[str, ...]) -> tuple[str, ...]:
         own: patterns of our variable paths.
 
     Returns:
-        regular expressions, as `convert.assign_weights` takes them.
+        regular expressions, as `assign_weights` takes them.
     """
     but = f"(?!(?:{'|'.join(own)})$)" if own else ""
     return tuple(f"{but}{pattern}" for pattern in HEADS)

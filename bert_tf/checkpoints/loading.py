@@ -10,7 +10,8 @@ from collections.abc import Mapping
 import numpy as np
 from absl import logging
 
-from bert_tf.checkpoints import convert, heads, keras_hub, keras_hub_objects, releases
+from bert_tf.checkpoints import heads, keras_hub, keras_hub_objects, releases
+from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
 from bert_tf.checkpoints.extractor import Extractor, Texts
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.checkpoints.writer_base import HEAD_CLASS, LABELS_FILE, ModelArrays, write_labels
@@ -146,7 +147,7 @@ def load(
         checkpoint = Checkpoint(path, "keras_hub_object", keras_hub_objects.name_map_of(path))
         description = _description_of(path, config_file, vocab_file, do_lower_case)
     config = _with_pooler(description.config, checkpoint)
-    convert.check_shapes(checkpoint, config)
+    check_shapes(checkpoint, config)
     encoder, head = Encoder(config), None
     encoder.build()
     variables = list(encoder.variables)
@@ -156,7 +157,7 @@ def load(
         head = ClassificationHead(checkpoint.shape(_HEAD)[0], *rates, act)
         head.build((None, config.hidden_size))
         variables += head.variables
-    report = convert.assign_weights(checkpoint, variables, excuse=_EXCUSED)
+    report = assign_weights(checkpoint, variables, excuse=_EXCUSED)
     logging.info("%s", report)
     if report.excused_missing:  # never where the configuration has none
         logging.warning("%s has no pooler: pooled_output comes from random weights.", report.path)

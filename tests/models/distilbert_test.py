@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from bert_tf.checkpoints import convert, heads
+from bert_tf.checkpoints import heads
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.pretraining_heads import Pretrainer
@@ -23,7 +24,7 @@ def expected():
 def test_the_encoder(expected):
     encoder = Encoder(EncoderConfig.load(GOLDEN))
     encoder.build()
-    report = convert.assign_weights(GOLDEN, encoder.variables, heads.others(()))
+    report = assign_weights(GOLDEN, encoder.variables, heads.others(()))
     assert len(report.loaded) == len(encoder.variables) == 4 + 16 * 2  # neither segments nor a pooler
     outputs = encoder({"input_ids": expected["input_ids"], "input_mask": expected["attention_mask"]})
     for ours, true in zip(outputs["encoder_outputs"], expected["hidden_states"][1:], strict=True):
@@ -42,7 +43,7 @@ def test_segments_mean_nothing_to_it(expected):
 
 def test_masked_lm(expected):
     model = Pretrainer(EncoderConfig.load(GOLDEN), next_sentence=False)
-    report = convert.assign_weights(GOLDEN, model.variables)
+    report = assign_weights(GOLDEN, model.variables)
     assert len(report.loaded) == len(model.variables) and not report.excused_left_over
     true = expected["mlm_logits"]
     positions = np.tile(np.arange(true.shape[1], dtype=np.int32), (len(true), 1))

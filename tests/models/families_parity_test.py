@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
-from bert_tf.checkpoints import convert, heads, name_maps
+from bert_tf.checkpoints import heads, name_maps
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.models import config_files
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
@@ -57,7 +58,7 @@ def test_the_encoder(case):
         config = dataclasses.replace(config, has_pooler=True)
     encoder = Encoder(config)
     encoder.build()
-    report = convert.assign_weights(folder, encoder.variables, (*heads.others(()), heads.POOLER), config.model_type)
+    report = assign_weights(folder, encoder.variables, (*heads.others(()), heads.POOLER), config.model_type)
     assert set(report.excused_missing) <= {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
     plain = encoder(inputs)
     with graph_forms(ROW_PACKING):
@@ -74,7 +75,7 @@ def test_norms_that_stand_first():
     folder, config, inputs, expected = _golden("prelayernorm")
     config = dataclasses.replace(config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     model = Pretrainer(config, next_sentence=False)
-    convert.assign_weights(folder, model.variables, [heads.POOLER], config.model_type)
+    assign_weights(folder, model.variables, [heads.POOLER], config.model_type)
     outputs, mask = model.encoder(inputs), inputs["input_mask"]
     states = expected["hidden_states"]  # of the last block before the final norm, which ours has behind it
     for ours, true in zip(outputs["encoder_outputs"][:-1], states[1:-1], strict=True):
@@ -104,7 +105,7 @@ def test_pretraining_s_heads(case):
     if _kind(case).startswith("Electra") and _kind(case).endswith("ForPreTraining"):
         pytest.skip("is a discriminator")
     model = Pretrainer(config, next_sentence="sentence_logits" in expected)
-    report = convert.assign_weights(folder, model.variables, [heads.POOLER], config.model_type)
+    report = assign_weights(folder, model.variables, [heads.POOLER], config.model_type)
     assert not report.excused_left_over
     positions = np.tile(np.arange(expected["logits"].shape[1], dtype=np.int32), (len(inputs["input_ids"]), 1))
     outputs = model(inputs | {"masked_lm_positions": positions})
@@ -118,7 +119,7 @@ def test_the_classifier_s_head(case):
     folder, config, inputs, expected = _golden(case)
     task = ClassificationTask(config, 3)
     model = task.build_model()
-    report = convert.assign_weights(folder, model.variables, family=config.model_type)
+    report = assign_weights(folder, model.variables, family=config.model_type)
     assert len(report.loaded) == len(model.variables)
     _assert_equal(model(inputs), expected["logits"])
 
@@ -127,7 +128,7 @@ def test_the_classifier_s_head(case):
 def test_the_head_for_every_piece(case):
     folder, config, inputs, expected = _golden(case)
     model = TaggingTask(config, ["B-A", "I-A", "O"], "iob2").build_model()
-    report = convert.assign_weights(folder, model.variables, [heads.POOLER], config.model_type)
+    report = assign_weights(folder, model.variables, [heads.POOLER], config.model_type)
     assert set(report.excused_missing) <= {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
     _assert_equal(model(inputs), expected["logits"], inputs["input_mask"])
 
@@ -136,7 +137,7 @@ def test_the_head_for_every_piece(case):
 def test_the_head_for_questions(case):
     folder, config, inputs, expected = _golden(case)
     model = QuestionAnsweringTask(config).build_model()
-    report = convert.assign_weights(folder, model.variables, [heads.POOLER], config.model_type)
+    report = assign_weights(folder, model.variables, [heads.POOLER], config.model_type)
     assert set(report.excused_missing) <= {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
     for name, logits in model(inputs).items():
         _assert_equal(logits, expected[name], inputs["input_mask"])
@@ -149,7 +150,7 @@ def test_replaced_tokens():
     with keras.name_scope("cls"):
         head = ReplacedTokenHead(config.hidden_act)
         head.build((None, None, config.hidden_size))
-    convert.assign_weights(folder, [*encoder.variables, *head.variables], family=config.model_type)
+    assign_weights(folder, [*encoder.variables, *head.variables], family=config.model_type)
     _assert_equal(head(encoder(inputs)["sequence_output"]), expected["logits"], inputs["input_mask"])
 
 
@@ -162,7 +163,7 @@ def test_an_encoder_that_is_a_part_of_another_model(tmp_path):
     whole, part = Encoder(config), Encoder(config)
     for encoder, path in ((whole, folder), (part, tmp_path)):
         encoder.build()
-        report = convert.assign_weights(path, encoder.variables, heads.others(()), config.model_type)
+        report = assign_weights(path, encoder.variables, heads.others(()), config.model_type)
     assert report.excused_left_over == list(beside)
     for mine, theirs in zip(part.get_weights(), whole.get_weights(), strict=True):
         np.testing.assert_array_equal(mine, theirs)

@@ -5,7 +5,7 @@ import pytest
 from safetensors.numpy import load_file
 
 import bert_tf
-from bert_tf.checkpoints import convert
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from tests import parity
@@ -20,7 +20,7 @@ TOLERANCE = 2e-5  # of the largest value, float32
 def test_goldens(name):
     encoder = Encoder(EncoderConfig.load(GOLDENS / name))
     encoder.build()
-    report = convert.assign_weights(GOLDENS / name, encoder.variables)
+    report = assign_weights(GOLDENS / name, encoder.variables)
     assert len(report.loaded) == len(encoder.variables) == 5 + 16 * len(encoder.blocks) + 2
     expected = load_file(GOLDENS / name / "expected.safetensors")
     inputs = {"input_mask": expected["attention_mask"], "segment_ids": expected["token_type_ids"]}
@@ -40,7 +40,7 @@ def test_the_goldens_are_small_and_tell_the_two_gelus_apart():
     config = EncoderConfig.load(GOLDENS / "erf")
     wrong = Encoder(EncoderConfig.from_dict({**config.to_dict(), "hidden_act": "gelu_tanh"}))
     wrong.build()
-    convert.assign_weights(GOLDENS / "erf", wrong.variables)
+    assign_weights(GOLDENS / "erf", wrong.variables)
     expected = load_file(GOLDENS / "erf" / "expected.safetensors")
     outputs = wrong({"input_ids": expected["input_ids"], "input_mask": expected["attention_mask"]})
     assert relative_error(outputs["sequence_output"], expected["hidden_states"][-1]) > 5 * TOLERANCE

@@ -17,7 +17,7 @@ from bert_tf.utils.files import brief
 # Holds a configuration against the shapes in a checkpoint before a model is built of it.
 #
 # Building takes the memory that the configuration asks for. The comparison takes none, and it can say which field is
-# wrong; `convert.assign_weights` then compares every variable that was built.
+# wrong; `assign_weights` then compares every variable that was built.
 
 
 _LAYER = re.compile(r"bert/encoder/layer_(\d+)/.*")
@@ -73,7 +73,7 @@ def _numbers(layers):
     return f"0 to {max(layers)}" if whole and max(layers) else brief(sorted(layers))
 
 
-# === Convert ===
+# === Weights ===
 
 
 _HEAD_OF_TEXTS = {"classifier/output_weights", "bert/pooler/dense/kernel"}  # a head that reads the pooler
