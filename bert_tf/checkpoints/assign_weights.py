@@ -152,11 +152,11 @@ def assign_weights(
 
 
 def _warn_of_first_token(checkpoint, loaded):
-    """Says so where a head is to read another piece than the one for which Transformers trained it."""
+    """Says so where a head is to read another token than the one for which Transformers trained it."""
     foreign = checkpoint.format not in ("tf1", "keras_hub", "keras_hub_object") and set(loaded) >= _HEAD_OF_TEXTS
     if foreign and is_decoder_in(os.path.dirname(checkpoint.path) or "."):
         logging.warning(
-            "%s is a left-to-right model (is_decoder) with a head for whole texts: here that reads the last piece, "
+            "%s is a left-to-right model (is_decoder) with a head for whole texts: here that reads the last token, "
             "which has seen the text; in Transformers it reads the first, which has seen none of it.",
             checkpoint.path,
         )

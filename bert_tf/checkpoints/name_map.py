@@ -67,16 +67,16 @@ class WeightName:
     """One weight.
 
     Attributes:
-        ours, theirs: our path and the dialect's name; `{n}` stands for the layer's number.
+        ours, theirs: our path and the format's name; `{n}` stands for the layer's number.
         transform: what leads from their array to ours and back.
-        beside: our path of a weight without which a model does not have this row's, so that another row for our path
+        requires: our path of a weight without which a model does not have this row's, so that another row for our path
             is meant; "": the row holds in any case.
     """
 
     ours: str
     theirs: str
     transform: Transform = KEEP
-    beside: str = ""
+    requires: str = ""
 
 
 def dense(ours: str, theirs: str) -> list[WeightName]:
@@ -89,10 +89,10 @@ def norm(ours: str, theirs: str) -> list[WeightName]:
     return [WeightName(f"{ours}/gamma", f"{theirs}.weight"), WeightName(f"{ours}/beta", f"{theirs}.bias")]
 
 
-def head(ours: str, theirs: str, beside: str = "") -> list[WeightName]:
+def head(ours: str, theirs: str, requires: str = "") -> list[WeightName]:
     """Returns the rows of a head [classes, H], which is no kernel: Google wrote them for matmul(transpose_b=True)."""
     ends = (("output_weights", "weight"), ("output_bias", "bias"))
-    return [WeightName(f"{ours}/{our}", f"{theirs}.{their}", beside=beside) for our, their in ends]
+    return [WeightName(f"{ours}/{our}", f"{theirs}.{their}", requires=requires) for our, their in ends]
 
 
 def classifier_of_two_layers(theirs: str) -> list[WeightName]:
@@ -100,7 +100,7 @@ def classifier_of_two_layers(theirs: str) -> list[WeightName]:
     dense_, last = f"{theirs}.dense", f"{theirs}.out_proj"
     return [
         *dense("classifier/dense", dense_),
-        *head("classifier", last, beside="classifier/dense/kernel"),
+        *head("classifier", last, requires="classifier/dense/kernel"),
         *head("classifier", theirs),
     ]
 
@@ -189,7 +189,7 @@ class Sorted:
 
 @dataclasses.dataclass(frozen=True)
 class NameMap:
-    """All names of one dialect.
+    """All names of one format.
 
     Attributes:
         rows: the weights.
@@ -340,7 +340,7 @@ def _regex(pattern):
 
 
 def _holds(row, among):
-    return not row.beside or row.beside in among
+    return not row.requires or row.requires in among
 
 
 def _find(table, name):

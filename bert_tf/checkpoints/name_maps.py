@@ -279,7 +279,7 @@ KERAS_HUB_PROJECTED = _keras_hub_map(
 # The names in TF1 checkpoints, google-research/bert's and ours: our variable paths, of every family.
 
 
-# What stands before the names of a generator that was trained beside the discriminator, whose embeddings it shares.
+# What stands before the names of a generator that was trained with the discriminator, whose embeddings it shares.
 GENERATOR = "generator/"
 
 

@@ -266,7 +266,7 @@ def _labels(model):
 
 
 def write_tokenizer(directory: str, model: ModelArrays):
-    """Writes the vocabulary and what AutoTokenizer asks for: the class, the longest text, the special pieces."""
+    """Writes the vocabulary and what AutoTokenizer asks for: the class, the longest text, the special tokens."""
     tokenizer = model.tokenizer
     tokenizer.save(directory)
     path = os.path.join(directory, "tokenizer_config.json")
@@ -292,8 +292,8 @@ def write_sentence_transformers(directory: str, model: ModelArrays) -> Written:
     """
     check_sentence_transformers(model)
     written = write_as(directory, model, architecture_of(model.arrays))
-    if model.beside and os.path.exists(os.path.join(model.beside, MODULES)):
-        _copy_modules(model.beside, directory)
+    if model.source_dir and os.path.exists(os.path.join(model.source_dir, MODULES)):
+        _copy_modules(model.source_dir, directory)
     else:
         _write_recipe(directory, model.recipe or PoolingConfig(), model.config)
     return written
@@ -370,9 +370,9 @@ def write_own(directory: str, model: ModelArrays) -> Written:
     write_json(os.path.join(directory, "bert_config.json"), with_head_class(model.config.to_dict(), model))
     model.tokenizer.save(directory)
     write_labels(directory, model.labels)
-    task = os.path.join(model.beside or directory, _TASK_FILE)
+    task = os.path.join(model.source_dir or directory, _TASK_FILE)
     is_about = model.recipe is not None or any(path.startswith(_SERVED) for path in model.arrays)
-    if model.beside and os.path.exists(task) and is_about:
+    if model.source_dir and os.path.exists(task) and is_about:
         shutil.copyfile(task, os.path.join(directory, _TASK_FILE))
     name = os.path.basename(prefix)
     return Written((f"{name}.data-00000-of-00001", f"{name}.index"))

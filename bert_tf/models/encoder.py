@@ -220,7 +220,7 @@ class Encoder(NamedInputsModel):
 
     A call may give two things more. `head_mask`, a list with float [A] for each layer, the lowest first: what the
     probabilities of that layer's heads are multiplied by, so that 0 turns a head off. `input_vectors`, float [B, S, E]:
-    what stands in place of the embeddings' output, so that a gradient can be taken there.
+    what stands instead of the embeddings' output, so that a gradient can be taken there.
 
     Where the configuration says `is_decoder`, every token attends to itself and to those before it only; then the last
     token, and not the first, stands for the row. Where it has adapters (`lora`), they and the pooler can be trained and

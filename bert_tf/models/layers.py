@@ -100,7 +100,7 @@ def linear_for_training(x, kernel, bias):
     """x W + b whose bias gradient is a product with ones: matrix products add up in float32 and round once.
 
     TensorFlow's own BiasAddGrad keeps its running sum in the type of its input: in bfloat16 it was 4 to 15 % off after
-    2048 rows, and slower. Product and bias stay in one piece here, so that oneDNN still fuses the two.
+    2048 rows, and slower. Product and bias stay together here, so that oneDNN still fuses the two.
 
     Args:
         x: float [N, in].
@@ -172,8 +172,8 @@ def _hashed_dropout(rate):
     def drop(x, seed):
         a, b = tf.unstack(tf.bitcast(seed, tf.uint32))
         first = _hash(a + _hash(b, 0), 0)
-        place = tf.cast(tf.range(x.shape[0]), tf.uint32)
-        bits = _hash(tf.bitwise.bitwise_xor(place, first), _hash(first + b, 0))
+        index = tf.cast(tf.range(x.shape[0]), tf.uint32)
+        bits = _hash(tf.bitwise.bitwise_xor(index, first), _hash(first + b, 0))
         survivors = tf.cast(x, tf.float32) * np.float32(1 / (1 - rate))
         return tf.cast(tf.where(bits >= np.uint32(rate * 2**32), survivors, 0), x.dtype)
 

@@ -200,7 +200,7 @@ def test_a_missing_weight_is_an_error(hugging_face):
 def test_a_vocabulary_larger_than_the_table(hugging_face):
     with open(hugging_face / "vocab.txt", "a", encoding="utf-8") as file:
         file.write("more\n")
-    message = "must fit the embedding table of 200 rows. Received 201 pieces in .*vocab.txt; give the `vocab_file`"
+    message = "must fit the embedding table of 200 rows. Received 201 tokens in .*vocab.txt; give the `vocab_file`"
     with pytest.raises(ValueError, match=message):
         bert_tf.load(hugging_face)
 
@@ -209,7 +209,7 @@ def test_a_vocabulary_smaller_than_the_table_warns(hugging_face, caplog):
     (hugging_face / "vocab.txt").write_text("\n".join(PIECES[:150]) + "\n", encoding="utf-8")
     with caplog.at_level(logging.WARNING):
         bert_tf.load(hugging_face)
-    assert "has 150 pieces and the embedding table 200 rows: the last rows are never used." in caplog.text
+    assert "has 150 tokens and the embedding table 200 rows: the last rows are never used." in caplog.text
 
 
 @pytest.mark.parametrize("share", [0.001, 0.5, 0.999])
