@@ -146,7 +146,7 @@ def _parse_span(context, text):
     )
 
 
-# === Gathering ===
+# === Contents ===
 
 
 VIEWS = ("heads", "model", "neurons", "inputs", "masked_words", "layers", "attribution")
