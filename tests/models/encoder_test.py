@@ -306,31 +306,6 @@ def _loss(encoder, seed=(1, 2), training=True):
     return tf.reduce_sum(outputs["sequence_output"] ** 3) + tf.reduce_sum(outputs["pooled_output"])
 
 
-def _loss_and_gradients(encoder, rematerialize):
-    """The gradients are asked for when the scope of the seed has ended."""
-    encoder.rematerialize = rematerialize
-
-    @tf.function
-    def run():
-        with tf.GradientTape() as tape:
-            loss = _loss(encoder)
-        gradients = tape.gradient(loss, [v.value for v in encoder.trainable_variables])
-        return loss, [tf.convert_to_tensor(g) for g in gradients]
-
-    loss, gradients = run()
-    encoder.rematerialize = False
-    return loss.numpy(), [g.numpy() for g in gradients]
-
-
-@pytest.mark.slow
-def test_rematerialization_changes_nothing(encoder):
-    loss, gradients = _loss_and_gradients(encoder, False)
-    again_loss, again = _loss_and_gradients(encoder, True)
-    np.testing.assert_allclose(again_loss, loss, rtol=1e-6)
-    for ours, true in zip(again, gradients, strict=True):
-        np.testing.assert_allclose(ours, true, rtol=1e-4, atol=1e-4)
-
-
 def test_dropout_is_a_function_of_the_seed(encoder):
     loss = _loss(encoder)
     assert _loss(encoder) == loss
@@ -344,18 +319,6 @@ def test_every_dropout_has_its_own_masks(encoder):
     blocks = [d for b in encoder.blocks for d in (b.attention.attention_dropout, b.attention.hidden_dropout, b.dropout)]
     sites = [int(dropout.site) for dropout in (encoder.embeddings.dropout, *blocks)]
     assert len(set(sites)) == len(sites) == 7
-
-
-@pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
-def test_half_precision(encoder, precision):
-    half = Encoder(CONFIG, dtype=precision)
-    half.build()
-    half.set_weights(encoder.get_weights())
-    for name in ("sequence_output", "pooled_output"):
-        ours, true = half(padded())[name], encoder(padded())[name]
-        assert ours.dtype == precision.removeprefix("mixed_")
-        real = padded()["input_mask"] > 0 if name == "sequence_output" else slice(None)
-        assert np.abs(tf.cast(ours, tf.float32).numpy() - true)[real].max() < 0.05 * np.abs(true).max()
 
 
 def test_a_frozen_encoder_stays_frozen():
