@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.checkpoints.extractor import Extractor, PieceFeatures
+from bert_tf.checkpoints.extractor import Extractor, TokenFeatures
 from bert_tf.checkpoints.loading import load
 from bert_tf.data.features import Ragged, concatenate_features
 from bert_tf.inference.sentence_encoder import hash_model
@@ -93,7 +93,7 @@ class FeatureMaker:
         return {"linex_index": numbers, "features": [_format_tokens(each, names) for each in found]}
 
 
-def average_words(text: str | tuple[str, str], features: PieceFeatures) -> PieceFeatures:
+def average_words(text: str | tuple[str, str], features: TokenFeatures) -> TokenFeatures:
     """Returns the features of a text's words, of which a token at least is there: the means of their tokens'.
 
     Args:
@@ -114,7 +114,7 @@ def average_words(text: str | tuple[str, str], features: PieceFeatures) -> Piece
     values = np.zeros([len(words), features.values.shape[1]], np.float32)
     np.add.at(values, group[group >= 0], features.values[group >= 0])
     values /= np.bincount(group[group >= 0], minlength=len(words))[:, np.newaxis]
-    return PieceFeatures(words, values, *np.concatenate(places).T)
+    return TokenFeatures(words, values, *np.concatenate(places).T)
 
 
 def _apply_by_kind(function: Callable[[list], Sequence], texts: list) -> list:

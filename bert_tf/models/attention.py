@@ -34,8 +34,8 @@ def attention_bias(input_mask, sentence_ids=None, dtype="float32", causal=False)
         visible = sentence_ids[:, tf.newaxis, :, tf.newaxis] == sentence_ids[:, tf.newaxis, tf.newaxis, :]
         visible &= input_mask[:, tf.newaxis, tf.newaxis, :] > 0
     if causal:
-        place = tf.range(tf.shape(input_mask)[1])
-        visible &= place[:, tf.newaxis] >= place
+        position = tf.range(tf.shape(input_mask)[1])
+        visible &= position[:, tf.newaxis] >= position
     return tf.where(visible, tf.cast(0, dtype), tf.cast(MASKED, dtype))
 
 

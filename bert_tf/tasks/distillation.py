@@ -11,7 +11,8 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import convert, heads
+from bert_tf.checkpoints import heads
+from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
 from bert_tf.checkpoints.loading import Description, directory_of, load_description
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.models.config import EncoderConfig
@@ -87,7 +88,7 @@ class Teacher:
         checkpoint: its weights.
         config, layer: as above.
         model: to be filled with them.
-        excuse: which of them it need not have, or not use, as `convert.assign_weights` takes it.
+        excuse: which of them it need not have, or not use, as `assign_weights` takes it.
         features: names of its inputs, those that a batch need not have included.
         order: for each of the student's outputs the index of the same among its own; None: they are in one order.
     """
@@ -102,7 +103,7 @@ class Teacher:
         layer: int | None = None,
         order: Sequence[int] | None = None,
     ):
-        report = convert.assign_weights(checkpoint, model.variables, excuse, config.model_type)
+        report = assign_weights(checkpoint, model.variables, excuse, config.model_type)
         logging.info("%s", report)
         model.trainable = False
         self.config, self.layer = config, layer
@@ -139,7 +140,7 @@ def open_teacher(path: str, student: Description, longest: int) -> tuple[Checkpo
     """
     checkpoint = open_checkpoint(path)
     teacher = load_description([directory_of(path)])
-    convert.check_shapes(checkpoint, teacher.config)
+    check_shapes(checkpoint, teacher.config)
     _check_vocabulary(path, teacher.tokenizer, student.tokenizer)
     if longest > teacher.config.max_length:
         raise ValueError(

@@ -8,7 +8,8 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import convert, heads, name_maps, store
+from bert_tf.checkpoints import heads, name_maps, store
+from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
 from bert_tf.checkpoints.readers import check_finite, open_checkpoint
 from bert_tf.models.lora import is_adapter
 from bert_tf.training.learning_rate import top_layers
@@ -153,7 +154,7 @@ def check_model(
         ValueError: the configuration does not describe the weights to start from, or the memory cannot hold it.
     """
     if init_checkpoint and (overwrite or not checkpoints.steps()):
-        convert.check_shapes(open_checkpoint(init_checkpoint, task.config.model_type), task.config, reinit_layers)
+        check_shapes(open_checkpoint(init_checkpoint, task.config.model_type), task.config, reinit_layers)
     check_weights(task.config, available_memory())
 
 
@@ -166,7 +167,7 @@ def _load_initial(variables, path, task, reinit_layers):
     fresh = [v.path for v in variables if any(re.fullmatch(pattern, v.path) for pattern in new)]
     excuse = (*heads.fresh(task), *heads.unused(task), *new)
     targets = [v for v in variables if v.path not in fresh and not is_adapter(v.path)]
-    logging.info("%s", convert.assign_weights(path, targets, excuse, task.config.model_type))
+    logging.info("%s", assign_weights(path, targets, excuse, task.config.model_type))
     if new:
         logging.warning(
             "The top %d layers and the pooler start from random weights, not from %s: %d variables, %s.",

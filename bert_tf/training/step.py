@@ -87,7 +87,7 @@ def traced_once(function, fixed_shapes=False):
     from one that never stopped.
 
     On a TPU each shape has its own graph all the same: XLA must know it. So it is with `fixed_shapes`, for batches that
-    are all alike: where a graph knows them, `models/numerics.py` makes it faster.
+    are all alike: where a graph knows them, `models/layers.py` makes it faster.
     """
     graphs, fixed = {}, fixed_shapes or isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy)
 

@@ -14,7 +14,8 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import convert, heads
+from bert_tf.checkpoints import heads
+from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.evaluation.metrics import higher_is_better
@@ -357,14 +358,14 @@ class Trainer:
             best = self.checkpoints.best()
             self.global_step = best.step if best else latest[0]
             own = open_checkpoint(self.checkpoints.prefix(self.global_step))
-            convert.check_shapes(own, self.task.config)
+            check_shapes(own, self.task.config)
             self.model = self.task.build_model()
             self._load(own)
             return
         path = self.run.init_checkpoint
         init = path and open_checkpoint(path, self.task.config.model_type)
         if init:
-            convert.check_shapes(init, self.task.config)
+            check_shapes(init, self.task.config)
             self.model = self.task.build_model()
         unused = heads.unused(self.task)  # which a checkpoint of its model may lack
         if not init or not all(
@@ -448,4 +449,4 @@ class Trainer:
         return self._scorer
 
     def _load(self, checkpoint):
-        logging.info("%s", convert.assign_weights(checkpoint, self.model.variables, heads.unused(self.task)))
+        logging.info("%s", assign_weights(checkpoint, self.model.variables, heads.unused(self.task)))

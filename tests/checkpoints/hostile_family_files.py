@@ -205,7 +205,7 @@ FAMILY_CASES = {
     ),
     "links in a circle": (PRESET_WEIGHTS, _h5(_soft), "a link to another name"),
     "groups in a circle": (PRESET_WEIGHTS, _h5(_circle), "groups in a circle"),
-    "an array of another file": (PRESET_WEIGHTS, _h5(_virtual), "in pieces, which Keras does not write"),
+    "an array of another file": (PRESET_WEIGHTS, _h5(_virtual), "in chunks, which Keras does not write"),
     "an array in another file": (
         PRESET_WEIGHTS,
         _h5(lambda f, h: f.create_dataset("a", (4,), "f4", external=[("/etc/passwd", 0, 16)])),
@@ -214,7 +214,7 @@ FAMILY_CASES = {
     "zeros of a gigabyte, compressed": (
         PRESET_WEIGHTS,
         _h5(lambda f, h: f.create_dataset("a", (2**28,), "f4", chunks=(2**28,), compression="gzip")),
-        "compressed or in pieces",
+        "compressed or in chunks",
     ),
     "an array that was never written": (
         PRESET_WEIGHTS, _h5(lambda f, h: f.create_dataset("a", (2**38,), "f4")), "truncated at"
@@ -238,7 +238,7 @@ FAMILY_CASES = {
     "modules nested deeply": (MODULES, _bytes(b"[" * 100_000), "maximum recursion"),
     "modules in an object": (MODULES, _json({"path": ""}), "a dict in place of a list"),
     "modules that are numbers": (MODULES, _json([5]), "each have a `path`"),
-    "a module elsewhere": (MODULES, _json([{"path": "../run"}]), "lie beside it. Received the path '../run'"),
-    "a module that is the folder above": (MODULES, _json([{"path": ".."}]), "lie beside it"),
-    "a module whose path is a list": (MODULES, _json([{"path": []}]), "lie beside it"),
+    "a module elsewhere": (MODULES, _json([{"path": "../run"}]), "lie next to it. Received the path '../run'"),
+    "a module that is the folder above": (MODULES, _json([{"path": ".."}]), "lie next to it"),
+    "a module whose path is a list": (MODULES, _json([{"path": []}]), "lie next to it"),
 }  # fmt: skip

@@ -32,7 +32,7 @@ TASKS = {"text_classifier": "TextClassifier", "masked_lm": "MaskedLM"}
 SEGMENTS = {"num_segments": 2}
 # Family -> how its classes begin, and what its backbone is given beside SIZES.
 FAMILIES = {
-    "bert": ("Bert", {**SEGMENTS, "num_layers": 3}),
+    "bert": ("Bert", {**SEGMENTS, "num_layers": 2}),
     "distilbert": ("DistilBert", {}),
     "electra": ("Electra", {**SEGMENTS, "embedding_dim": 8}),
     "electra-square": ("Electra", {**SEGMENTS, "embedding_dim": 12}),
@@ -43,7 +43,7 @@ FAMILIES = {
 # Every task of KerasHub's that computes what ours does; a backbone where there is none, and one where there is.
 CASES = [("bert", None), ("electra", None), ("electra-square", None)]
 CASES += [(family, "text_classifier") for family in FAMILIES if not family.startswith("electra")]
-CASES += [("roberta", "masked_lm"), ("xlm-roberta", "masked_lm")]
+CASES += [("roberta", "masked_lm")]  # XLM-RoBERTa's head is RoBERTa's, and its tokenizer is in the line above
 
 
 @pytest.fixture(scope="module", autouse=True)

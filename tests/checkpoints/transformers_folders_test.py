@@ -83,7 +83,7 @@ def _faults(folder, expected, back):
     yield from _of_ids(description.tokenizer, expected)
     yield from _of_outputs(folder, description, arrays, expected)
     model = writers.ModelArrays(
-        description.config, arrays, description.tokenizer, description.labels, beside=str(folder)
+        description.config, arrays, description.tokenizer, description.labels, source_dir=str(folder)
     )
     writers.write_model(str(back), "huggingface", with_task(model, "huggingface", LeaveOut(())))
 

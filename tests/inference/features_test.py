@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.checkpoints.extractor import PieceFeatures
+from bert_tf.checkpoints.extractor import TokenFeatures
 from bert_tf.cli.extract_features import FLAGS
 from bert_tf.inference.features import average_words
 from tests import tiny
@@ -135,10 +135,10 @@ def test_a_vector_for_each_text(home, results, bert):
 def test_words_of_two_texts_and_of_none():
     values = np.arange(12, dtype=np.float32).reshape(6, 2)
     places = np.array([[0, 0, 2, 0, 1, 0], [0, 1, 4, 0, 2, 0], [-1, 0, 0, -1, 1, -1]], np.int32)
-    words = average_words(("a\u3000bc", " d"), PieceFeatures(list("<abc>d"), values, *places))
+    words = average_words(("a\u3000bc", " d"), TokenFeatures(list("<abc>d"), values, *places))
     assert words.pieces == ["a", "bc", "d"] and words.values.tolist() == [[2, 3], [4, 5], [8, 9]]
     assert (words.starts.tolist(), words.limits.tolist(), words.of_text.tolist()) == ([0, 2, 1], [1, 4, 2], [0, 0, 1])
-    nothing = average_words("", PieceFeatures(["<", ">"], values[:2], *places[:, [0, 5]]))
+    nothing = average_words("", TokenFeatures(["<", ">"], values[:2], *places[:, [0, 5]]))
     assert nothing.pieces == [] and nothing.values.shape == (0, 2) and nothing.starts.shape == (0,)
 
 

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.models import fused_int8
-from bert_tf.models.block import TransformerBlock
+from bert_tf.models.encoder import TransformerBlock
 from bert_tf.models.fused_int8 import found_ranges
 from bert_tf.models.graph_forms import INT8_RANGES, graph_forms
 from bert_tf.models.layers import Linear

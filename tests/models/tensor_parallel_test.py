@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.models.block import TransformerBlock
-from bert_tf.models.encoder import Encoder
+from bert_tf.models.encoder import Encoder, TransformerBlock
 from bert_tf.models.fused_int8 import found_ranges
 from bert_tf.models.graph_forms import INT8_PRODUCTS, INT8_RANGES, graph_forms
 from bert_tf.models.lora import Lora

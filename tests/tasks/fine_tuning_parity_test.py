@@ -9,7 +9,8 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import convert, heads, name_maps
+from bert_tf.checkpoints import heads, name_maps
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.data import dataset, glue
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.classification import ClassificationTask
@@ -47,7 +48,7 @@ def _ours(task, minilm, batches, schedule):
     """
     keras.utils.set_random_seed(0)
     model = task.build_model()
-    missing = convert.assign_weights(
+    missing = assign_weights(
         minilm, model.variables, excuse=(*heads.fresh(task), *heads.unused(task))
     ).excused_missing
     fresh = [v for v in model.variables if v.path in missing]

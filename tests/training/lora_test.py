@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import convert
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.readers import read_arrays
 from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.checkpoints.tf1 import read_tensors, write_tensors
@@ -68,10 +68,10 @@ def test_merged_is_unmerged(trained):
     """A model without adapters is given them in its kernels; one with adapters gets them back as they were."""
     _, out, model = trained
     plain = ClassificationTask(dataclasses.replace(CONFIG, lora=None), 2).build_model()
-    convert.assign_weights(out, plain.variables)
+    assign_weights(out, plain.variables)
     np.testing.assert_allclose(_logits(plain), _logits(model), atol=1e-5)
     again = ClassificationTask(CONFIG, 2).build_model()
-    convert.assign_weights(out, again.variables)
+    assign_weights(out, again.variables)
     np.testing.assert_array_equal(_logits(again), _logits(model))
 
 
@@ -93,7 +93,7 @@ def test_adapters_without_a_configuration_are_refused(trained, tmp_path):
     os.symlink(out / "model.ckpt-4.data-00000-of-00001", tmp_path / "model.ckpt-4.data-00000-of-00001")
     plain = [v for v in model.variables if not is_adapter(v.path)]
     with pytest.raises(ValueError, match="4 in the checkpoint but left over:\n.*query/lora_A"):
-        convert.assign_weights(tmp_path, plain)
+        assign_weights(tmp_path, plain)
 
 
 def test_adapters_that_are_not_whole_are_refused(trained, tmp_path):

@@ -121,9 +121,9 @@ def _divided(model, temperature):
 
 def _task_of(model):
     """Returns the `TrainedTask` that the model is, if that is known and its head, if it has one, comes along."""
-    if not model.beside or task_in(model.beside) is None:
+    if not model.source_dir or task_in(model.source_dir) is None:
         return None
-    trained = read_task(model.beside, model.config)
+    trained = read_task(model.source_dir, model.config)
     task = trained.task
     return trained if task.recipe or any(_matches(task.head, path) for path in model.arrays) else None
 
@@ -184,7 +184,7 @@ def convert_model(
         )
     checkpoint.check_twins(arrays)
     parts = description.config, arrays, description.tokenizer, description.labels
-    model = with_task(writers.ModelArrays(*parts, beside=directory_of(source)), form, choice)
+    model = with_task(writers.ModelArrays(*parts, source_dir=directory_of(source)), form, choice)
     model = dataclasses.replace(model, optimizer=_optimizer(checkpoint, form, arrays) if with_optimizer else {})
     without_meaning = tuple(name for name in checkpoint.left_out if name not in model.optimizer)
     return _write(model, target, form, choice, overwrite, checkpoint.path, without_meaning)
@@ -229,7 +229,7 @@ def save(bert: Bert, path: str | os.PathLike, format: str = "bert_tf", leave_out
     choice = LeaveOut(leave_out)
     arrays = {name: array for name, array in bert.arrays().items() if not choice.drops(name)}
     beside = bert.path and directory_of(bert.path)
-    whole = writers.ModelArrays(bert.config, arrays, bert.tokenizer, bert.labels, beside=beside)
+    whole = writers.ModelArrays(bert.config, arrays, bert.tokenizer, bert.labels, source_dir=beside)
     model = with_task(whole, format, choice)
     return _write(model, path, format, choice, False, "a model in memory", ())
 
@@ -303,7 +303,7 @@ def _stays_behind(model, directory):
     files = (MODULES, TASK_FILE)
     if model.recipe and os.path.exists(os.path.join(directory, MODULES)):  # all that task.json says of the model
         return []
-    lost = [name for name in files if model.beside and os.path.exists(os.path.join(model.beside, name))
+    lost = [name for name in files if model.source_dir and os.path.exists(os.path.join(model.source_dir, name))
             and not os.path.exists(os.path.join(directory, name))]  # fmt: skip
     return [f"{name} of the source stays behind, and what it says." for name in lost]
 

@@ -5,7 +5,8 @@ import os
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import convert, heads, loading
+from bert_tf.checkpoints import heads, loading
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.litert import quiet
 from bert_tf.models.encoder import Encoder
@@ -286,5 +287,5 @@ def _masked_lm_head(path, bert):
     numbers = (c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, c.embedding_size)
     head = MaskedLMHead(*numbers, c.tie_word_embeddings)
     build_in_cls(head, c.hidden_size)
-    convert.assign_weights(open_checkpoint(path), head.variables, excuse=("bert/.*", *heads.others((f"{_HEAD}.*",))))
+    assign_weights(open_checkpoint(path), head.variables, excuse=("bert/.*", *heads.others((f"{_HEAD}.*",))))
     return head

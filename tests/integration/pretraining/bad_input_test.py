@@ -135,7 +135,7 @@ BAD = {
     ),
     "a vocabulary that contradicts the configuration": (
         ["--bert_config_file=HOME/few.json"],
-        rf"must fit the embedding table of {FEW} rows\. Received {len(tiny.VOCAB)} pieces in HOME/vocab\.txt; give the",
+        rf"must fit the embedding table of {FEW} rows\. Received {len(tiny.VOCAB)} tokens in HOME/vocab\.txt; give the",
     ),
     "rows beyond the positions": (
         ["--bert_config_file=HOME/positions.json"],

@@ -4,7 +4,8 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
-from bert_tf.checkpoints import convert, heads, name_maps
+from bert_tf.checkpoints import heads, name_maps
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.distillation import DistillationModel
@@ -38,7 +39,7 @@ def taught():
     """The task, the model and the golden's arrays."""
     task = DistillationTask(EncoderConfig.load(GOLDEN / "student"), _teacher(), WEIGHTS, 2.5, relation_heads=4)
     model, expected = task.build_model(), load_file(GOLDEN / "expected.safetensors")
-    convert.assign_weights(GOLDEN / "student", model.variables, (heads.POOLER, f"{MAP}/.*"))
+    assign_weights(GOLDEN / "student", model.variables, (heads.POOLER, f"{MAP}/.*"))
     own = {variable.path: variable for variable in model.variables}
     own[f"{MAP}/kernel"].assign(expected["map.weight"].T)
     own[f"{MAP}/bias"].assign(expected["map.bias"])

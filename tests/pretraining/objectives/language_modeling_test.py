@@ -10,7 +10,8 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
-from bert_tf.checkpoints import convert, name_maps
+from bert_tf.checkpoints import name_maps
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.objectives.language_modeling import LeftToRightTask, PretrainingTask, next_tokens
 from bert_tf.pretraining.packing import pack_examples
@@ -310,7 +311,7 @@ def _task_and_model(case="pretraining"):
     sentence_objective, number = GOLDEN_CASES[case]
     task = PretrainingTask(EncoderConfig.load(GOLDENS / case), sentence_objective)
     model = task.build_model()
-    report = convert.assign_weights(GOLDENS / case, model.variables, family=task.config.model_type)
+    report = assign_weights(GOLDENS / case, model.variables, family=task.config.model_type)
     assert len(report.loaded) == len(model.variables) == len(model.trainable_variables) == number
     return task, model
 

@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
-from bert_tf.checkpoints import convert, name_maps
+from bert_tf.checkpoints import name_maps
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.objectives.registry import Electra
 from bert_tf.pretraining.objectives.replaced_tokens import (
@@ -168,7 +169,7 @@ def step():
     assert to_electra_config(config) == config
     task = ReplacedTokensTask(config, EncoderConfig.load(GOLDEN / "generator"))
     model = task.build_model()
-    report = convert.assign_weights(GOLDEN, model.variables, ["generator/.*"])
+    report = assign_weights(GOLDEN, model.variables, ["generator/.*"])
     there = load_file(GOLDEN / "generator" / "model.safetensors")
     arrays = {f"{OURS}{NAMES.to_ours(name)}": array.astype(np.float32) for name, array in there.items()}
     assert report.excused_missing == [v.path for v in model.variables if v.path in arrays]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints import convert
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.loading import load_description, save_description
 from bert_tf.checkpoints.tf1 import read_tensors, write_tf1
 from bert_tf.tasks.base import TrainedTask
@@ -83,7 +83,7 @@ def test_the_loss_is_that_of_the_labels_and_that_of_the_teacher(home, taught):
     task, taught, identity = taught
     model, batch = task.build_model(), _batch()
     teacher = ClassificationTask(tiny.config(hidden_size=16, num_hidden_layers=2), 3, labels=LABELS).build_model()
-    convert.assign_weights(home / "teacher", teacher.variables)
+    assign_weights(home / "teacher", teacher.variables)
     inputs = {name: batch[name] for name in FEATURES}
     outputs, answers = model(inputs), teacher(inputs)
     batch["is_real_example"] = tf.constant([1, 1, 1, 0, 1, 1, 1, 1], tf.float32)

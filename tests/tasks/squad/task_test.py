@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
-from bert_tf.checkpoints import convert, heads, name_maps
+from bert_tf.checkpoints import heads, name_maps
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.data.dataset import Tokenized
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.squad import QuestionAnsweringTask, best_spans, null_score
@@ -28,7 +29,7 @@ def golden():
     """Returns (task, model with torch's weights, batch, what torch gave)."""
     task = QuestionAnsweringTask(EncoderConfig.load(GOLDEN))
     model = task.build_model()
-    report = convert.assign_weights(GOLDEN, model.variables, excuse=heads.unused(task))
+    report = assign_weights(GOLDEN, model.variables, excuse=heads.unused(task))
     assert sorted(report.excused_missing) == ["bert/pooler/dense/bias", "bert/pooler/dense/kernel"]
     assert len(report.loaded) == len(model.trainable_variables) == 5 + 16 * 2 + 2
     expected = load_file(GOLDEN / "expected.safetensors")

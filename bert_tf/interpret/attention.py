@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.interpret.rows import EncodedText, Texts, encode_texts, parts_of
+from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, parts_of
 
 # === Attention ===
 # What attends to what: attention's probabilities, and the queries and keys that they come from.
@@ -17,7 +17,7 @@ class Attention(EncodedText):
     """A row, and what each of its tokens attends to, in L layers of A heads.
 
     Attributes:
-        weights: float32 [L, A, S, S], from the token in the third place to that in the last; each row of S sums to 1.
+        weights: float32 [L, A, S, S], from the token of the third axis to that of the last; each row of S sums to 1.
             Zeros for a head that is off, or was pruned.
         heads: bool [L, A], which heads the model has: those that were not pruned.
     """
@@ -38,14 +38,16 @@ class Neurons(Attention):
     key: np.ndarray
 
     def products(self, layer: int, head: int, place: int) -> np.ndarray:
-        """Returns float32 [S, D]: the query of the token in `place`, times the key of each token, number by number.
+        """Returns float32 [S, D]: the query of the token at `place`, times the key of each token, number by number.
 
         Raises:
-            ValueError: there is no such layer, head or place.
+            ValueError: there is no such layer, head or token.
         """
         check_place(layer, head, self.heads)
         if not 0 <= place < len(self):
-            raise ValueError(f"`place` must be of a piece, from 0 to {len(self) - 1}. Received: {place}; correct it.")
+            raise ValueError(
+                f"`place` must be the position of a token, from 0 to {len(self) - 1}. Received: {place}; correct it."
+            )
         return self.query[layer, head, place] * self.key[layer, head]
 
     def scores(self, layer: int, head: int) -> np.ndarray:
@@ -82,7 +84,7 @@ def attention(model: Any, texts: Texts, pairs: Sequence[str] | None = None, mask
 
 
 def attention_of(encoder: Any, row: EncodedText) -> Attention:
-    """Returns what attends to what in a row that `read` gave with this encoder."""
+    """Returns what attends to what in a row that `encode_texts` gave with this encoder."""
     outputs = encoder(row.features, training=False, return_attention_probs=True)
     return Attention(**vars(row), **_stack_weights(encoder.config, outputs))
 

@@ -12,7 +12,7 @@ import numpy as np
 from absl import logging
 
 from bert_tf import inspect
-from bert_tf.interpret.rows import EncodedText
+from bert_tf.interpret.encoded_text import EncodedText
 from bert_tf.interpret.targets import SpanHead, TokenHead, head_of, trained_of
 
 # === Packing ===
@@ -111,7 +111,7 @@ def target_of(model: Any, row: EncodedText, text: Any) -> Any:
     Args:
         model: with a head.
         row: of the text.
-        text: a label, by its name or number; for a tagger the place of a word from 0, "3", or that and a tag,
+        text: a label, by its name or number; for a tagger the number of a word from 0, "3", or that and a tag,
             "3:B-PER"; for an answer its text, or where it lies in the context, "10:14". What is no text is returned as
             it is.
 
@@ -127,7 +127,7 @@ def target_of(model: Any, row: EncodedText, text: Any) -> Any:
     if isinstance(head, TokenHead):
         if not (match := _WORD.fullmatch(text)):
             raise ValueError(
-                "`target` must be the place of a word from 0, or that and a tag, such as 3:B-PER. Received: "
+                "`target` must be the number of a word from 0, or that and a tag, such as 3:B-PER. Received: "
                 f"{text!r}; correct it."
             )
         return (int(match[1]), match[2])
@@ -146,7 +146,7 @@ def _parse_span(context, text):
     )
 
 
-# === Gathering ===
+# === Contents ===
 
 
 VIEWS = ("heads", "model", "neurons", "inputs", "masked_words", "layers", "attribution")
@@ -273,10 +273,10 @@ def _list_notes(trained, row) -> list[str]:
     """Returns in what the text is another one than those that the model answers for, of which the log warns too."""
     notes = []
     if not row.words:
-        notes.append("The text holds no word: what is shown is about the model's special pieces alone.")
+        notes.append("The text holds no word: what is shown is about the model's special tokens alone.")
     if trained and len(row.pieces) > trained.max_seq_length:
         notes.append(
-            f"The model was trained on rows of at most {trained.max_seq_length} pieces, and a server gives it no "
+            f"The model was trained on rows of at most {trained.max_seq_length} tokens, and a server gives it no "
             f"longer ones. All {len(row.pieces)} are read here at once."
         )
     if trained and len(trained.text_inputs) != len(row.texts):

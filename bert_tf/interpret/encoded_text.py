@@ -50,7 +50,7 @@ def words_of(text: str, starts: np.ndarray, limits: np.ndarray, of_text: int = 0
         of_text: which of a row's texts it is.
 
     Returns:
-        the W words, and int32 [P]: the place of each piece's word among them; -1 for a token of none.
+        the W words, and int32 [P]: the index of each token's word among them; -1 for a token of none.
     """
     word_of_char, spans = _find_spans(text)
     starts, limits = np.asarray(starts, np.int64), np.asarray(limits, np.int64)
@@ -108,7 +108,7 @@ class EncodedText:
         starts, limits: int32 [S], where each token lies in its text, half-open, in code points; 0, 0 for special ones.
         of_text: int32 [S], which text each token is of: 0, or 1 for the second of a pair; -1 for special ones.
         words: the W `Word`s of the texts.
-        word_of_piece: int32 [S], the place of each piece's word among `words`; -1 for a token of none.
+        word_of_piece: int32 [S], the index of each token's word among `words`; -1 for a token of none.
     """
 
     texts: tuple[str, ...]
@@ -162,7 +162,7 @@ def encode_texts(
     for n, row in enumerate(rows):
         if len(row) > encoder.config.max_length:
             raise ValueError(
-                f"`texts` must be of at most {encoder.config.max_length} pieces each, special ones included: the model "
+                f"`texts` must be of at most {encoder.config.max_length} tokens each, special ones included: the model "
                 f"has no more positions. Received {len(row)} in text {n + 1} of {len(rows)}; shorten it."
             )
     return encoder, rows
@@ -233,13 +233,13 @@ def _encode_rows(tokenizer, columns, config, masks):
     of_text = [ids.with_flat_values(tf.fill(tf.shape(ids.flat_values), n)) for n, (ids, *_) in enumerate(parts)]
     longest = int(sum(tf.reduce_max(ids.row_lengths()) for ids, *_ in parts)) + tokenizer.template.special(2)
 
-    def beside(numbers, special=0):
+    def pack_numbers(numbers, special=0):
         both = numbers if len(numbers) == 2 else (*numbers, None)
-        return pack_texts(*both, longest, tokenizer.template, lambda piece: special)["input_ids"]
+        return pack_texts(*both, longest, tokenizer.template, lambda token: special)["input_ids"]
 
     packed = tokenizer.pack(*(ids for ids, *_ in parts), max_seq_length=longest)
     numbers = [packed["input_ids"], packed["segment_ids"]]
-    numbers += [beside([each[k] for each in parts]) for k in (1, 2)] + [beside(of_text, -1)]
+    numbers += [pack_numbers([each[k] for each in parts]) for k in (1, 2)] + [pack_numbers(of_text, -1)]
     rows, vocab = [], tokenizer.vocab
     for n, texts in enumerate(zip(*columns, strict=True)):
         ids, *others = (each[n].numpy() for each in numbers)
@@ -267,16 +267,16 @@ def _tokenize(tokenizer, texts, masks):
     parts = [list(_split_at_blanks(blank, text)) for text in texts]
     plain = [text for each in parts for _, text in each]
     found = [each.to_list() for each in tokenizer.tokenize_with_offsets(plain)]
-    lists, place = ([], [], []), 0
+    lists, first = ([], [], []), 0
     for text, each in zip(texts, parts, strict=True):
         blanks, row = [match.span(1) for match in blank.finditer(text)], ([], [], [])
         for k, (offset, _) in enumerate(each):
-            ids, starts, limits = (numbers[place + k] for numbers in found)
+            ids, starts, limits = (numbers[first + k] for numbers in found)
             own = [ids, [offset + start for start in starts], [offset + limit for limit in limits]]
             behind = [tokenizer.mask_id, *blanks[k]] if k < len(blanks) else []
             for numbers, more, last in zip(row, own, behind or [None] * 3, strict=True):
                 numbers += more + ([] if last is None else [last])
-        place += len(each)
+        first += len(each)
         for column, numbers in zip(lists, row, strict=True):
             column.append(numbers)
     return tuple(tf.ragged.constant(column, tf.int32, ragged_rank=1) for column in lists)

@@ -17,7 +17,7 @@ from bert_tf.utils.files import brief
 # Holds a configuration against the shapes in a checkpoint before a model is built of it.
 #
 # Building takes the memory that the configuration asks for. The comparison takes none, and it can say which field is
-# wrong; `convert.assign_weights` then compares every variable that was built.
+# wrong; `assign_weights` then compares every variable that was built.
 
 
 _LAYER = re.compile(r"bert/encoder/layer_(\d+)/.*")
@@ -73,7 +73,7 @@ def _numbers(layers):
     return f"0 to {max(layers)}" if whole and max(layers) else brief(sorted(layers))
 
 
-# === Convert ===
+# === Weights ===
 
 
 _HEAD_OF_TEXTS = {"classifier/output_weights", "bert/pooler/dense/kernel"}  # a head that reads the pooler
@@ -152,11 +152,11 @@ def assign_weights(
 
 
 def _warn_of_first_token(checkpoint, loaded):
-    """Says so where a head is to read another piece than the one for which Transformers trained it."""
+    """Says so where a head is to read another token than the one for which Transformers trained it."""
     foreign = checkpoint.format not in ("tf1", "keras_hub", "keras_hub_object") and set(loaded) >= _HEAD_OF_TEXTS
     if foreign and is_decoder_in(os.path.dirname(checkpoint.path) or "."):
         logging.warning(
-            "%s is a left-to-right model (is_decoder) with a head for whole texts: here that reads the last piece, "
+            "%s is a left-to-right model (is_decoder) with a head for whole texts: here that reads the last token, "
             "which has seen the text; in Transformers it reads the first, which has seen none of it.",
             checkpoint.path,
         )
