@@ -2,13 +2,10 @@
 
 import dataclasses
 import os
-from typing import TypeVar
 
 from bert_tf.utils import names
 from bert_tf.utils.names import PREDICTION_ORDERS
-from bert_tf.utils.settings import NO_EFFECT, Flag, Settings, with_attributes
-
-Options = TypeVar("Options")
+from bert_tf.utils.settings import NO_EFFECT, Flag, Settings, options_of, with_attributes
 
 # === Devices ===
 # Flags of devices: on what a run computes.
@@ -400,31 +397,6 @@ EXTEND_VOCABULARY = (
     Flag("min_count", 5, "Least number of times that such a word must occur.", "integer", low=1),
     Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
 )
-
-
-# === Options ===
-# From the flags of a program to the options of a part of its run.
-
-
-def options_of(kind: type[Options], settings: Settings) -> Options:
-    """Returns options with the values of the flags that are named like their fields.
-
-    Args:
-        kind: a dataclass, such as one of `tasks.options`; a field `given_x` takes flag `x` where the user gave it,
-            else None.
-        settings: of a program that has all these flags.
-
-    Raises:
-        AttributeError: it has no flag of a field's name.
-    """
-    values = {}
-    for field in dataclasses.fields(kind):
-        if "has_no_flag" in field.metadata:
-            continue
-        name = field.name.removeprefix("given_")
-        value = getattr(settings, name)
-        values[field.name] = value if name == field.name or name in settings.given else None
-    return kind(**values)
 
 
 # === Texts ===

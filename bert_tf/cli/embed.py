@@ -8,7 +8,8 @@ All flags: --help; docs/embed.md.
 
 from absl import logging
 
-from bert_tf.cli.common_flags import EMBED, options_of
+from bert_tf.cli.common_flags import EMBED
+from bert_tf.utils.settings import options_of
 
 FLAGS = EMBED
 

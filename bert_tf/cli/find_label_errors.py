@@ -12,11 +12,10 @@ import sys
 from absl import logging
 
 from bert_tf.cli import run_classifier
-from bert_tf.cli.common_flags import options_of
 from bert_tf.tasks.options import ClassificationOptions
 from bert_tf.utils import subprocesses
 from bert_tf.utils.names import LAYERS
-from bert_tf.utils.settings import Flag, Settings, command_line
+from bert_tf.utils.settings import Flag, Settings, command_line, options_of
 
 # === Label errors ===
 # Flags of the search for wrong labels.

@@ -13,7 +13,7 @@ from bert_tf.checkpoints.loading import Description, save_description
 from bert_tf.cli.app import in_flags
 from bert_tf.cli.app import prepare_process as prepare_devices
 from bert_tf.cli.checkpoints import check_formats, describe_model, save_formats, task_paths
-from bert_tf.cli.common_flags import make_export_options, make_run_config, options_of
+from bert_tf.cli.common_flags import make_export_options, make_run_config
 from bert_tf.cli.data_checks import DataChecks
 from bert_tf.cli.reporting import check_showing, show_answers, show_scored, tell_next_of_task, warn_of_teacher
 from bert_tf.evaluation.metrics import largest_fall
@@ -40,7 +40,7 @@ from bert_tf.training.tracking import check_tracking, make_history, tracked
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.trainer import prepare_directory as prepare_output
 from bert_tf.training.trial import try_training
-from bert_tf.utils.settings import Settings
+from bert_tf.utils.settings import Settings, options_of
 
 # === Calibration ===
 # By which examples a run sets the ranges of an export in integers: texts of a file, or some that it trains on.

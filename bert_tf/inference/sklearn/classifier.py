@@ -1,6 +1,5 @@
 """A fine-tuned BERT as a scikit-learn classifier: `run_classifier` on texts in memory."""
 
-import dataclasses
 import os
 import pathlib
 import signal
@@ -39,7 +38,7 @@ from bert_tf.training.trainer import Trainer
 from bert_tf.utils.files import whole_directory
 from bert_tf.utils.names import USE_XLA
 from bert_tf.utils.report import Page
-from bert_tf.utils.settings import Settings
+from bert_tf.utils.settings import Settings, options_of
 
 # === Trained ===
 # A classifier that was fine-tuned on texts in memory: made, asked, written to a folder, pickled.
@@ -147,9 +146,7 @@ def train_classifier(
             keep_checkpoints=1,
             step=step,
         )
-        config = FineTuningConfig(
-            **{each.name: getattr(settings, each.name) for each in dataclasses.fields(FineTuningConfig)}
-        )
+        config = options_of(FineTuningConfig, settings)
         run = fine_tuning_config(run, config, model.config.num_hidden_layers, rows, batching)
         job = Trainer(task, run)
         _train(job, batching.training(rows, run))
