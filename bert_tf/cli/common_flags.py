@@ -478,7 +478,7 @@ def make_export_options(settings: Settings):
     Raises:
         ValueError: the options contradict each other, or there are examples to set ranges by where none are taken.
     """
-    from bert_tf.export.form import ExportOptions
+    from bert_tf.export.export_options import ExportOptions
 
     form = ExportOptions(settings.export_dtype, settings.export_for, tuple(settings.get("export_explanations") or ()))
     if settings.get("calibration_file") is not None and not form.takes_ranges:

@@ -51,7 +51,7 @@ FLAGS = EXTRACT_FEATURES
 def main(settings):
     """Writes the features of all rows."""
     from bert_tf.cli.jobs import run_job
-    from bert_tf.inference.features import FeatureMaker
+    from bert_tf.inference.extract_features import FeatureMaker
 
     if bool(settings.model) == bool(settings.init_checkpoint):
         received = "both" if settings.model else "neither"

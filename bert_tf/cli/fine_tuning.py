@@ -19,9 +19,9 @@ from bert_tf.cli.reporting import check_showing, show_answers, show_scored, tell
 from bert_tf.evaluation.metrics import largest_fall
 from bert_tf.evaluation.results import write_results
 from bert_tf.export.calibration import BATCH_SIZE, MOST_EXAMPLES, read_calibration_texts
-from bert_tf.export.form import ExportOptions
-from bert_tf.export.served import check_explanations
-from bert_tf.export.trained import export_trained
+from bert_tf.export.export_options import ExportOptions
+from bert_tf.export.saved_model import export_trained
+from bert_tf.export.serving_module import check_explanations
 from bert_tf.models.lora import Lora
 from bert_tf.pretraining.records.origin import vocabulary_fingerprint
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TaskData, TrainedTask

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-from bert_tf.export.form import ExportOptions
+from bert_tf.export.export_options import ExportOptions
 from bert_tf.models.fused_int8 import found_ranges
 from bert_tf.models.graph_forms import (
     FLAT_ROWS,

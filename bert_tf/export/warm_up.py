@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import tensorflow as tf
 
-from bert_tf.export.served import ATTENTION, ATTRIBUTIONS, ServingModule
+from bert_tf.export.serving_module import ATTENTION, ATTRIBUTIONS, ServingModule
 from bert_tf.utils.names import GOLDEN_REQUESTS
 
 # === Samples ===

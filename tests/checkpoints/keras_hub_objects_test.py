@@ -15,7 +15,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.checkpoints import writers
-from bert_tf.export.conversion.proof import outputs
+from bert_tf.export.conversion.round_trip import outputs
 from bert_tf.models import families
 from bert_tf.tokenization import sentencepiece_model
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.export import calibration
-from bert_tf.export.form import ExportOptions
-from bert_tf.export.trained import export_trained
+from bert_tf.export.export_options import ExportOptions
+from bert_tf.export.saved_model import export_trained
 from bert_tf.models.encoder import Encoder
 from tests import tiny
 from tests.export.models import LENGTH, TASKS, write_trained

@@ -9,7 +9,7 @@ from tensorflow.core.protobuf import meta_graph_pb2
 
 import bert_tf
 from bert_tf.export.card import RunFacts, model_card, read_run
-from bert_tf.export.form import ExportOptions
+from bert_tf.export.export_options import ExportOptions
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny

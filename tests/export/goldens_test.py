@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
-from bert_tf.export.trained import export_trained
+from bert_tf.export.saved_model import export_trained
 from bert_tf.serving import verification
 from bert_tf.serving.server import versions
 from bert_tf.serving.server.server import serve

@@ -9,8 +9,8 @@ import pytest
 from bert_tf.cli.fine_tuning import run_task
 from bert_tf.cli.run_classifier import FLAGS
 from bert_tf.evaluation.results import read_results
-from bert_tf.export.form import ExportOptions
-from bert_tf.export.trained import export_trained
+from bert_tf.export.export_options import ExportOptions
+from bert_tf.export.saved_model import export_trained
 from bert_tf.models import fused_int8
 from bert_tf.serving.verification import open_export, verify
 from bert_tf.tasks.classification import ClassificationTask

@@ -11,8 +11,8 @@ from tensorflow.core.protobuf import config_pb2
 
 from bert_tf.checkpoints import tf1
 from bert_tf.export import calibration
-from bert_tf.export.form import ExportOptions
-from bert_tf.export.trained import export_trained
+from bert_tf.export.export_options import ExportOptions
+from bert_tf.export.saved_model import export_trained
 from bert_tf.serving import verification
 from bert_tf.serving.verification import open_export
 from bert_tf.utils.resources import has_onednn

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.export.trained import export_trained
+from bert_tf.export.saved_model import export_trained
 from tests import other_envs
 from tests.export.saved_model_test import NOT_UTF8, TEXTS, trained
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.loading import save_description
-from bert_tf.export.trained import export_trained
+from bert_tf.export.saved_model import export_trained
 from bert_tf.serving.server.server import serve
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.registry import save_task

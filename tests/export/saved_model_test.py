@@ -15,10 +15,9 @@ from tensorflow.core.protobuf import saved_model_pb2
 import bert_tf
 from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.loading import save_description
-from bert_tf.export.form import DEFAULT, ExportOptions
-from bert_tf.export.saved_model import export, list_versions
-from bert_tf.export.served import ServingModule, cut
-from bert_tf.export.trained import export_trained
+from bert_tf.export.export_options import DEFAULT, ExportOptions
+from bert_tf.export.saved_model import export, export_trained, list_versions
+from bert_tf.export.serving_module import ServingModule, cut
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.registry import read_task, save_task
@@ -228,7 +227,7 @@ def test_a_full_disk_leaves_nothing(tmp_path):
     trained(str(tmp_path))
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "from bert_tf.export.trained import export_trained\n"
+        "from bert_tf.export.saved_model import export_trained\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))\n"
         "export_trained(*sys.argv[1:])"
     )

@@ -8,7 +8,7 @@ from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.loading import save_description
 from bert_tf.data import dataset, windowed
 from bert_tf.data.windowed import Windowing
-from bert_tf.export.trained import export_trained
+from bert_tf.export.saved_model import export_trained
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.registry import save_task

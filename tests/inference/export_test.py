@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data.features import ENCODER_INPUTS
-from bert_tf.export.form import ExportOptions
+from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.litert import interpreter_class
-from bert_tf.inference.filler import Filler
+from bert_tf.inference.fill_mask import Filler
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.verification import read_goldens, verify

@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 from bert_tf.checkpoints import name_maps
 from bert_tf.checkpoints.tf1 import write_tf1
 from bert_tf.cli import main
-from bert_tf.inference.filler import Filler, format_answer, read_masked_texts
+from bert_tf.inference.fill_mask import Filler, format_answer, read_masked_texts
 from bert_tf.models.pretraining_heads import Pretrainer
 from tests import parity, tiny
 

@@ -13,7 +13,7 @@ from bert_tf.checkpoints.locate import locate
 from bert_tf.checkpoints.name_maps import GENERATOR, TF1
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.checkpoints.writer_base import ARCHITECTURES, HEAD_CLASS
-from bert_tf.export.conversion.proof import Proof, prove
+from bert_tf.export.conversion.round_trip import Proof, prove
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import TASK_FILE, task_in
 from bert_tf.models.lora import is_adapter

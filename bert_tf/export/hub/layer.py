@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  preprocessors hold its operations
 
-from bert_tf.export.hub import safety, tokenizer_layer
+from bert_tf.export.hub import graph_check, tokenizer_layer
 
 # === Symbols ===
 # Shapes and types of tensors in nested structures: as Keras has them, as TensorFlow, and as JSON.
@@ -188,7 +188,7 @@ class HubLayer(keras.layers.Layer):
         **kwargs,
     ):
         files = _files_in(os.fspath(path))
-        described = described_variables(safety.read_graph(files.folder), part)
+        described = described_variables(graph_check.read_graph(files.folder), part)
         self._begin(part, arguments, trainable, files.fingerprint, described, {}, **kwargs)
         self._take(files, with_values=True)
 
@@ -285,7 +285,7 @@ class HubLayer(keras.layers.Layer):
         """
         if self._function is not None:
             return
-        safety.check_saved_model(dir_path or "")  # first: it says which files may be read at all
+        graph_check.check_saved_model(dir_path or "")  # first: it says which files may be read at all
         files = _files_in(dir_path or "")
         if files.fingerprint != self._fingerprint:
             raise ValueError(
@@ -297,7 +297,7 @@ class HubLayer(keras.layers.Layer):
 
 def _files_in(folder):
     """Returns a SavedModel's files but its variables."""
-    graph = safety.read_graph(folder)
+    graph = graph_check.read_graph(folder)
     names = {os.path.join(_ASSETS, asset.filename) for asset in graph.asset_file_def}
     return tokenizer_layer.Files(folder, [_GRAPH, *names])
 

@@ -12,7 +12,7 @@ import bert_tf
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.export.conversion.convert import convert_model
-from bert_tf.export.conversion.proof import outputs
+from bert_tf.export.conversion.round_trip import outputs
 from bert_tf.models.config_files import task_in
 from tests.export.conversion import models
 

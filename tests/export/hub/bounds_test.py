@@ -5,8 +5,8 @@ import math
 import pytest
 from tensorflow.core.framework import tensor_pb2, types_pb2
 
-from bert_tf.export.hub import safety
-from bert_tf.export.hub.safety import bytes_of
+from bert_tf.export.hub import graph_check
+from bert_tf.export.hub.graph_check import bytes_of
 from tests.export.hub import hostile
 from tests.export.hub.hostile import Table
 
@@ -72,10 +72,10 @@ ATTACKS = {
 def test_graphs_out_of_proportion_are_refused(attack, tmp_path):
     change, words = ATTACKS[attack]
     folder = hostile.save(Table(), tmp_path / "hub")
-    safety.check_saved_model(str(folder))
+    graph_check.check_saved_model(str(folder))
     hostile.edit(folder, change)
     with pytest.raises(ValueError, match=rf"Received one with .*{words}"):
-        safety.check_saved_model(str(folder))
+        graph_check.check_saved_model(str(folder))
 
 
 def test_bytes_in_memory():

@@ -2,7 +2,7 @@
 
 from tensorflow.core.framework import function_pb2
 
-from bert_tf.export.hub.safety import reads_of_other_files
+from bert_tf.export.hub.graph_check import reads_of_other_files
 
 
 def _function(name, arguments, *nodes):

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from bert_tf.export.trained import export_trained
+from bert_tf.export.saved_model import export_trained
 from tests import tiny
 from tests.conftest import ROOT
 from tests.export.saved_model_test import trained

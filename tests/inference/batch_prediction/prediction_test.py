@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.inference.batch_prediction.prediction import find_model
+from bert_tf.inference.batch_prediction.exported_model import find_model
 from tests import processes, run_cases
 from tests.serving import models
 

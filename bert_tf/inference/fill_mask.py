@@ -10,10 +10,10 @@ from absl import logging
 from bert_tf.checkpoints.loading import Description, directory_of, load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.card import read_run
-from bert_tf.export.form import DEFAULT, ExportOptions
+from bert_tf.export.export_options import DEFAULT, ExportOptions
 from bert_tf.export.precision import build_with_weights
 from bert_tf.export.saved_model import export
-from bert_tf.export.served import ServingModule
+from bert_tf.export.serving_module import ServingModule
 from bert_tf.tasks.fill_mask import FillMaskTask
 from bert_tf.tokenization.base import BaseTokenizer
 from bert_tf.tokenization.mask_reader import MaskReader

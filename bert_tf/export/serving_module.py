@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from bert_tf.export import calibration
 from bert_tf.export.calibration import in_form
-from bert_tf.export.form import DEFAULT
+from bert_tf.export.export_options import DEFAULT
 from bert_tf.interpret.exported import attention_in_graph, attributions_in_graph, encoder_in
 from bert_tf.interpret.targets import check_task, head_in
 from bert_tf.utils.names import EXPLANATIONS

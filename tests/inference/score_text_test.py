@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
-from bert_tf.inference.text_scorer import ScoreMaker, TextScorer, perplexity
+from bert_tf.inference.score_text import ScoreMaker, TextScorer, perplexity
 from tests import real_models, tiny
 from tests.inference.fill_mask_test import antiberty, pretrained  # noqa: F401  (a fixture)
 from tests.scripts import run_here
@@ -68,7 +68,7 @@ def test_batches_of_any_size_are_the_same(scorer, monkeypatch):
     texts = [text for text, _ in tiny.texts(12)]
     scores = scorer(texts)
     for name, value in {"_CHUNK": 5, "_PIECES": 32, "_LOGITS": 1}.items():
-        monkeypatch.setattr(f"bert_tf.inference.text_scorer.{name}", value)
+        monkeypatch.setattr(f"bert_tf.inference.score_text.{name}", value)
     for one, other in zip(scores, scorer(texts), strict=True):
         assert one.pieces == other.pieces
         np.testing.assert_allclose(one.log_probabilities, other.log_probabilities, rtol=0, atol=1e-5)

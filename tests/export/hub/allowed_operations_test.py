@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.export.form import ExportOptions
+from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.hub.export import HubEncoder, Preprocessor
 from bert_tf.export.hub.inspection import inspect_model
 from bert_tf.export.hub.layer import HubLayer
 from bert_tf.export.hub.tokenizer_layer import TokenizerLayer
-from bert_tf.export.trained import export_trained
-from bert_tf.inference.filler import Filler
+from bert_tf.export.saved_model import export_trained
+from bert_tf.inference.fill_mask import Filler
 from bert_tf.models.encoder import Encoder
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer

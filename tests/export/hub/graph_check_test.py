@@ -8,8 +8,8 @@ from tensorflow.core.framework import op_def_pb2
 from tensorflow.python.client import pywrap_tf_session
 from tensorflow_text.python.ops import trimmer_ops
 
-from bert_tf.export.hub import safety
-from bert_tf.export.hub.operations import COMPUTES, LOADS
+from bert_tf.export.hub import graph_check
+from bert_tf.export.hub.allowed_operations import COMPUTES, LOADS
 from tests.export.hub import hostile, models
 from tests.export.hub.hostile import AtLoad, Model, Table
 
@@ -43,7 +43,7 @@ def test_an_attack_is_refused_before_it_runs(attack, tmp_path):
     hostile.save(make(target), tmp_path / "hub")
     target.unlink(missing_ok=True)
     with pytest.raises(ValueError, match=rf"that only computes\. Received one with .*{words}.*; if you trust it, make"):
-        safety.check_saved_model(str(tmp_path / "hub"))
+        graph_check.check_saved_model(str(tmp_path / "hub"))
     assert not target.exists()
 
 
@@ -71,7 +71,7 @@ def test_what_runs_at_loading_is_found_however_it_hangs_there(change, tmp_path):
     hostile.edit(folder, change)
     tf.saved_model.load(str(folder))  # runs it
     with pytest.raises(ValueError, match=r"Fill in \S+, which runs when the model is loaded"):
-        safety.check_saved_model(str(folder))
+        graph_check.check_saved_model(str(folder))
 
 
 def _hidden(graph):
@@ -139,10 +139,10 @@ def table(tmp_path_factory):
 def test_a_graph_made_by_hand_is_refused(attack, table, tmp_path):
     change, words = GRAPHS[attack]
     (tmp_path / "saved_model.pb").write_bytes(table)
-    safety.check_saved_model(str(tmp_path))
+    graph_check.check_saved_model(str(tmp_path))
     hostile.edit(tmp_path, change)
     with pytest.raises(ValueError, match=rf"Received one with .*{words}.*; if you trust it, make the layer from its f"):
-        safety.check_saved_model(str(tmp_path))
+        graph_check.check_saved_model(str(tmp_path))
 
 
 def test_assets_are_files_of_the_models_folder(table, tmp_path):
@@ -151,12 +151,12 @@ def test_assets_are_files_of_the_models_folder(table, tmp_path):
     path = tmp_path / "assets" / "sub" / "vocab.txt"
     path.parent.mkdir(parents=True)
     path.write_text("a\n")
-    safety.check_saved_model(str(tmp_path))
+    graph_check.check_saved_model(str(tmp_path))
     for make in (lambda: path.symlink_to("/etc/passwd"), lambda: os.mkfifo(path), path.mkdir):
         path.unlink()
         make()
         with pytest.raises(ValueError, match=r"Received one with the asset sub/vocab\.txt"):
-            safety.check_saved_model(str(tmp_path))
+            graph_check.check_saved_model(str(tmp_path))
 
 
 def _vocabulary(path):
@@ -171,7 +171,7 @@ def test_what_only_computes_passes(tmp_path):
     # Google's preprocessors cut pairs with this loop, whose end the texts decide.
     cuts = Model(lambda ids: ids + trimmer_ops._round_robin_allocation(ids[:, :2], tf.constant(7))[:, :1])
     for n, module in enumerate((looks_up, cuts, Model(lambda ids: tf.map_fn(lambda x: x + 1, ids)))):
-        safety.check_saved_model(str(hostile.save(module, tmp_path / str(n))))
+        graph_check.check_saved_model(str(hostile.save(module, tmp_path / str(n))))
 
 
 def _all_operations():

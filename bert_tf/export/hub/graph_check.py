@@ -15,7 +15,7 @@ from tensorflow.core.framework import function_pb2, tensor_pb2, types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 from tensorflow.python.framework import op_def_registry  # raw_ops lacks some, DumpTensor for one
 
-from bert_tf.export.hub.operations import COMPUTES, LOADS
+from bert_tf.export.hub.allowed_operations import COMPUTES, LOADS
 
 # === Bounds ===
 # What a graph takes by its form alone, before it computes: constants, and calls within calls.

@@ -12,7 +12,7 @@ from absl import logging
 
 from bert_tf.data.features import ENCODER_INPUTS, Ragged
 from bert_tf.export.precision import build_with_weights
-from bert_tf.inference.filler import longest_row, open_masked_lm, warn_of_unknown
+from bert_tf.inference.fill_mask import longest_row, open_masked_lm, warn_of_unknown
 from bert_tf.inference.sentence_encoder import hash_model
 from bert_tf.tasks.fill_mask import FillMaskTask
 from bert_tf.utils.text_lists import text_list

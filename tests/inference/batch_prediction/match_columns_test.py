@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.inference.batch_prediction.prediction import match_columns
+from bert_tf.inference.batch_prediction.exported_model import match_columns
 
 QUESTION, PAIR, CHOICES = ("question", "context"), ("text_a", "text_b"), ("context", "choices")
 OTHER = ("left", "right")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bert_tf.data.features import Ragged
-from bert_tf.inference.batch_prediction.formats import Slice, format_of
-from bert_tf.inference.batch_prediction.table import PartWriter, TableRows
+from bert_tf.inference.batch_prediction.input_table import PartWriter, TableRows
+from bert_tf.inference.batch_prediction.output_formats import Slice, format_of
 
 COLUMNS = {
     "id": ["a", "b", "c"],
