@@ -186,7 +186,7 @@ def batches_of_texts(examples: Iterable[list[str]], task: Any, tokenizer: Any, t
         alike = list(group)
         for start in range(0, len(alike), BATCH_SIZE):
             strings = tf.constant(alike[start : start + BATCH_SIZE])
-            inputs = [strings[:, place] for place in range(singles)] + [strings[:, singles:] for _ in task.list_inputs]
+            inputs = [strings[:, n] for n in range(singles)] + [strings[:, singles:] for _ in task.list_inputs]
             yield task.read(tokenizer, inputs, max_seq_length)[0]
 
 

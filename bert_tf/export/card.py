@@ -166,7 +166,7 @@ def _list_limits(served, facts):
     if served.is_calibrated:
         yield "It loads in TensorFlow 2.17 and later: earlier versions do not have its products of integers."
     if served.task.config.is_decoder:
-        yield "Its encoder reads from left to right: what it makes of a piece depends on those before it alone."
+        yield "Its encoder reads from left to right: what it makes of a token depends on those before it alone."
     yield "Bytes that are not UTF-8 are dropped."
     if _weight_dtypes(served) & {"int8"} and not facts.int8_scores:
         yield "What it scores in int8 was not measured."
@@ -177,11 +177,11 @@ def _list_model(served, options, facts):
     yield "task", served.task.name
     yield from _list_options(options, facts)
     yield "texts of an example", ", ".join(served.text_inputs)
-    yield "longest row", f"{served.max_seq_length} word pieces"
+    yield "longest sequence", f"{served.max_seq_length} tokens"
     yield "encoder", config.model_type
     yield "layers of the encoder", config.num_hidden_layers
     yield "width", f"{config.hidden_size}, feed-forward {config.intermediate_size}, {config.num_attention_heads} heads"
-    yield "vocabulary", f"{len(tokenizer.vocab):,} pieces in {os.path.basename(tokenizer.vocab_file)}"
+    yield "vocabulary", f"{len(tokenizer.vocab):,} tokens in {os.path.basename(tokenizer.vocab_file)}"
     yield "numbers", ", ".join(sorted(_weight_dtypes(served)))
     if served.form.has_int8_products:
         yield "scales of activations", "set by examples" if served.is_calibrated else "found for each row"

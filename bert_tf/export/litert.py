@@ -23,12 +23,12 @@ from bert_tf.utils import names
 from bert_tf.utils.resources import cores
 
 # === Quiet ===
-# What TensorFlow tells of its own doings, a dozen lines for each export, stays out of the log.
+# TensorFlow logs a dozen lines for each export, which stay out of ours.
 
 
 @contextlib.contextmanager
 def quiet():
-    """Lets only warnings and errors through."""
+    """Lets only warnings and errors into the log."""
     before = logging.get_verbosity()
     logging.set_verbosity(logging.WARNING)
     try:
@@ -54,9 +54,9 @@ _DTYPES = {
 _BEGINNING = (1980, 1, 1, 0, 0, 0)  # of a zip archive's time: equal models are equal files
 _INPUTS = {
     "input_ids": "Word pieces, [CLS] first and [SEP] after each text, or what the vocabulary has in their place.",
-    "input_mask": "1 for a piece, 0 for what fills the row up.",
-    "segment_ids": "0 for the pieces of the first text, 1 for those of the second.",
-    "masked_lm_positions": "The place in the row that is to be filled in.",
+    "input_mask": "1 for a token, 0 for padding.",
+    "segment_ids": "0 for the tokens of the first text, 1 for those of the second.",
+    "masked_lm_positions": "The position that is to be filled in.",
 }
 
 
@@ -287,7 +287,7 @@ def _trace_raw(function, served, length):
 
 
 def _row_specs(served, length):
-    """Returns what a signature takes: one row of this length, and one place to predict."""
+    """Returns what a signature takes: one sequence of this length, and one position to predict."""
     size = {"masked_lm_positions": 1}
     return [tf.TensorSpec([1, size.get(spec.name, length)], spec.dtype, spec.name) for spec in served.ids_specs]
 

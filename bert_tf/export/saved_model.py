@@ -31,17 +31,17 @@ from bert_tf.utils.files import write_text
 from bert_tf.utils.names import SEQUENCES, SIDE_BY_SIDE
 
 # === Server files ===
-# What stands beside a model's versions for tensorflow_model_server: the settings that its flags take as files.
+# What stands next to a model's versions for tensorflow_model_server: the settings that its flags take as files.
 #
 # They are the user's as soon as they are there: none is written over.
 
 
 MODELS, BATCHING, MONITORING = "models.config", "batching_parameters.txt", "monitoring.config"
 
-# A processor computes few rows at a time as fast as many; more of them only make each other wait.
-_PIECES = 4096  # of the longest rows in a batch
-_FEWEST, _MOST = 32, 256  # rows: clients of ours send 32 examples at a time, and a larger request is refused
-_OPERATIONS = 50e9  # a second, of a processor; what a batch waits for more rows is a tenth of what one row takes
+# A processor computes few examples at a time as fast as many; more of them only make each other wait.
+_TOKENS = 4096  # of the longest examples in a batch
+_FEWEST, _MOST = 32, 256  # examples: clients of ours send 32 at a time, and a larger request is refused
+_OPERATIONS = 50e9  # a second, of a processor; a batch waits for more examples a tenth of what one takes
 _LONGEST_WAIT, _SHORTEST_WAIT = 10_000, 1_000  # microseconds
 
 
@@ -51,7 +51,7 @@ def server_files(export_dir: str, config: EncoderConfig, max_seq_length: int) ->
     Args:
         export_dir: where its versions are.
         config: of its encoder.
-        max_seq_length: its longest row.
+        max_seq_length: its longest sequence.
     """
     return {
         MODELS: _models(os.path.abspath(export_dir)),
@@ -108,16 +108,16 @@ def _models(base_path):
 
 
 def _batching(config, max_seq_length):
-    rows = min(_MOST, max(_FEWEST, _PIECES // max_seq_length))
+    examples = min(_MOST, max(_FEWEST, _TOKENS // max_seq_length))
     wait = min(_LONGEST_WAIT, max(_SHORTEST_WAIT, round(1e5 * _work(config, max_seq_length) / _OPERATIONS)))
-    return _BATCHING.format(rows=rows, wait=wait, pieces=max_seq_length)
+    return _BATCHING.format(examples=examples, wait=wait, tokens=max_seq_length)
 
 
 def _work(config, length):
-    """Returns the operations that a row of this length costs in the encoder, near enough."""
+    """Returns the operations that a sequence of this length costs in the encoder, near enough."""
     hidden, wide = config.hidden_size, config.intermediate_size
-    of_piece = 2 * (4 * hidden * hidden + 2 * hidden * wide) + 4 * length * hidden
-    return config.num_hidden_layers * length * of_piece
+    of_token = 2 * (4 * hidden * hidden + 2 * hidden * wide) + 4 * length * hidden
+    return config.num_hidden_layers * length * of_token
 
 
 _MODELS_COMMENT = """\
@@ -125,13 +125,13 @@ _MODELS_COMMENT = """\
 """
 
 _BATCHING = """\
-# For the flag batching_parameters_file of tensorflow_model_server, beside the flag enable_batching.
-# Chosen for rows of up to {pieces} word pieces on processors. A GPU is for larger batches and longer waits.
+# For the flag batching_parameters_file of tensorflow_model_server, next to the flag enable_batching.
+# Chosen for examples of up to {tokens} tokens on processors. A GPU is for larger batches and longer waits.
 
 # Examples in a batch. A single request with more is refused.
-max_batch_size {{ value: {rows} }}
+max_batch_size {{ value: {examples} }}
 
-# How long an example waits for others: a tenth of what the model takes for one long row.
+# How long an example waits for others: a tenth of what the model takes for one of the longest.
 batch_timeout_micros {{ value: {wait} }}
 
 # Batches that may wait; what comes then is refused with UNAVAILABLE, so that nobody waits for long.
@@ -170,7 +170,7 @@ def export(
 ) -> str:
     """Writes `served` to `export_dir`/<version>, version one above the highest there, and returns that path.
 
-    In the version's `assets.extra` are requests to warm up with, golden requests and a model card; beside the versions
+    In the version's `assets.extra` are requests to warm up with, golden requests and a model card; next to the versions
     are the files that `server_files` makes, where there are none yet. For LiteRT there is a .tflite file and a card.
 
     Args:
@@ -189,16 +189,16 @@ def export(
     aside = None
     try:
         os.makedirs(export_dir, exist_ok=True)
-        _tell_of_leftovers(export_dir)
+        _warn_of_leftovers(export_dir)
         # TensorFlow Serving takes only names that are numbers for versions: it does not see this one.
         aside = tempfile.mkdtemp(prefix=_ASIDE, dir=export_dir)
         write = _write_version if for_servers else _write_for_litert
         write(aside, served, options or {}, facts or RunFacts())
         os.chmod(aside, 0o755)  # mkdtemp's directories are for the owner alone, a server is another user
         files = server_files(export_dir, served.task.config, served.max_seq_length) if for_servers else {}
-        beside = write_server_files(export_dir, files)
+        written = write_server_files(export_dir, files)
         path = os.path.join(export_dir, str(1 + max([0, *list_versions(export_dir)])))
-        _publish(aside, path, beside)
+        _publish(aside, path, written)
     except (tf.errors.OpError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(
@@ -210,7 +210,7 @@ def export(
     return path
 
 
-def _tell_of_leftovers(export_dir):
+def _warn_of_leftovers(export_dir):
     logging.info("Exporting to %s", export_dir)
     for name in sorted(os.listdir(export_dir)):
         if name.startswith(_ASIDE):
@@ -239,12 +239,12 @@ def _write_for_litert(directory, served, options, facts):
     write_text(os.path.join(directory, card.FILE), card.model_card(served, signatures, options, facts))
 
 
-def _publish(aside, path, beside):
+def _publish(aside, path, written):
     """Gives a version its number, at which servers take it; where that fails, what was written for it goes too."""
     try:
         os.rename(aside, path)
     except OSError:
-        for file in beside:
+        for file in written:
             os.remove(file)
         raise
 
@@ -258,7 +258,7 @@ def _finish(path, served):
     """Gives the signatures on tf.Example the method names by which Classify and Regress know them.
 
     tf.saved_model.save writes the name of Predict into all of them. Branches become a part of the graph when it is
-    loaded. A graph with parts for several threads says so, and each how long its sequences are.
+    loaded. A graph with parts for several threads says so, and each graph how long its sequences are.
 
     Returns:
         {name: SignatureDef}.
@@ -342,6 +342,6 @@ def _find_ranges(form, task, model, batches):
     if not form.takes_ranges:
         return None
     if batches is None:
-        logging.info("The scale of each row is found anew; with `calibration_file` the export would be faster.")
+        logging.info("Each request finds the scale of each row; with `calibration_file` the export would be faster.")
         return None
     return input_ranges(lambda batch: model({name: batch[name] for name in task.features}, training=False), batches)

@@ -73,7 +73,7 @@ def check_explanations(kinds: Sequence[str], task: Any, dtype: str):
         )
 
 
-def explaining(
+def explanation_signatures(
     kinds: Sequence[str], task: Any, model: Any, tokenizer: Any, text_inputs: Sequence[str], max_seq_length: int
 ) -> Callable[[], dict[str, tuple[Callable, list[tf.TensorSpec]]]]:
     """Returns a function that gives {signature: (function, its inputs' specs)}.
@@ -173,7 +173,9 @@ class ServingModule(tf.Module):
         self._take_constants(form)
         self.vocab = tf.saved_model.Asset(tokenizer.asset_file)
         # A function, which an export does not hold as it would a dict.
-        self.explaining = explaining(form.explanations, task, model, tokenizer, self.text_inputs, max_seq_length)
+        self.explanation_signatures = explanation_signatures(
+            form.explanations, task, model, tokenizer, self.text_inputs, max_seq_length
+        )
         self.positions = task.config.max_length
 
     def _take_constants(self, form):
@@ -196,7 +198,7 @@ class ServingModule(tf.Module):
         named = {"serving_default": (self._from_text, texts), "ids": (self.answer_ids, self.ids_specs)}
         if self.task.example_method:
             named[self.task.example_method] = (self._from_examples, [texts_spec("inputs")])
-        named |= self.explaining()
+        named |= self.explanation_signatures()
         # Without autograph, and without jit_compile: TensorFlow Serving refuses functions marked for XLA.
         return {
             name: tf.function(function, input_signature=specs, autograph=False).get_concrete_function()

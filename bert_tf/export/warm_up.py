@@ -1,7 +1,7 @@
 """Requests that an export brings along: to warm a server up with, and golden ones, with the model's own answers.
 
 A signature's first run takes seconds, for TensorFlow then optimizes its graph; another number or length of texts costs
-next to nothing more. So each signature is asked about one short example, several, and one that fills the longest row.
+little more. So each signature is asked about one short example, several, and one that fills the longest sequence.
 """
 
 import itertools
@@ -50,10 +50,10 @@ def sample_texts(
 
     return {
         name: [
-            [text(row + place + choice) for choice in range(_CHOICES)] if name in list_inputs else text(row + place)
+            [text(row + n + choice) for choice in range(_CHOICES)] if name in list_inputs else text(row + n)
             for row in range(rows)
         ]
-        for place, name in enumerate(text_inputs)
+        for n, name in enumerate(text_inputs)
     }
 
 
@@ -87,7 +87,7 @@ def explanation_inputs(served: ServingModule, texts: Mapping[str, list]) -> dict
     rows = len(texts[served.text_inputs[0]])
     more = {ATTENTION: {"layers": tf.fill([rows, 1], -1)}, ATTRIBUTIONS: {"target": tf.fill([rows], "")}}
     tensors = {name: tf.constant(texts[name]) for name in served.text_inputs}
-    return {name: tensors | more[name] for name in served.explaining()}
+    return {name: tensors | more[name] for name in served.explanation_signatures()}
 
 
 def prediction_log(signature: str, inputs: Mapping[str, tf.Tensor], outputs: Mapping[str, tf.Tensor] | None = None):

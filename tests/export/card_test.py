@@ -81,7 +81,7 @@ def test_a_card_says_what_is_known(card, tmp_path):
     text = card(_run(tmp_path, [START, *TRAIN, EVAL]))
     rows = [
         "| task | classification |",
-        "| longest row | 16 word pieces |",
+        "| longest sequence | 16 tokens |",
         "| numbers | float32, int32 |",
         "| weights | 524,289 |",
         "| size of the weights | 2.0 MiB |",

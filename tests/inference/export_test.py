@@ -13,14 +13,13 @@ from bert_tf.inference.fill_mask import Filler
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.verification import read_goldens, verify
-from tests.inference.fill_mask_test import pretrained
 
 TEXTS = ["the [MASK] is a good [MASK] .", "a story", "", "[MASK]", "[mask] film [SEP] [MASK] it"]
 
 
 @pytest.fixture(scope="module")
-def filler(tmp_path_factory):
-    return Filler(pretrained(tmp_path_factory.mktemp("pretrained")), top_k=3)
+def filler(pretrained):
+    return Filler(pretrained, top_k=3)
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from bert_tf.models.recurrent import GATES, BiLSTMHead
 from bert_tf.utils.files import sha256
 
 # === Samples ===
-# Texts that hold every kind of token that a tokenizer has, by which two tokenizers are told apart.
+# Texts that hold every kind of token that a tokenizer has, by which two tokenizers differ where they do.
 
 
 PLAIN = "Unaffable as ever, Zoë paid 3.50 € for a café crème in 東京 -- didn't she?"
@@ -69,7 +69,7 @@ def outputs(config: EncoderConfig, arrays: Mapping[str, np.ndarray], inputs: Map
 
     Args:
         config: of the encoder.
-        arrays: our path -> array; a generator beside the model is passed over, for no output comes from it.
+        arrays: our path -> array; the generator of a discriminator is passed over, for no output comes from it.
         inputs: `input_ids`, `input_mask`, `segment_ids`, int32 [B, S].
 
     Raises:
@@ -84,7 +84,7 @@ def outputs(config: EncoderConfig, arrays: Mapping[str, np.ndarray], inputs: Map
     variables = [v for layer in (encoder, *(head for head, _ in heads.values())) for v in layer.variables]
     _assign(variables, arrays)
     found = encoder(inputs)
-    # What a head for a text makes of its first token, and what one for pieces makes of each.
+    # A head for a text reads its first position, and one for tokens all the others.
     x = tf.concat([found["pooled_output"][:, tf.newaxis], found["sequence_output"]], 1)
     named = {"sequence_output": found["sequence_output"]}
     named |= {"pooled_output": found["pooled_output"]} if config.has_pooler else {}
@@ -119,8 +119,8 @@ def _masked_lm(config, arrays):
     head = build_in_cls(MaskedLMHead(*numbers, **_FLOAT32), config.hidden_size)
 
     def call(head, x, encoder):
-        places = tf.tile(tf.range(tf.shape(x)[1])[tf.newaxis], [tf.shape(x)[0], 1])
-        return head(x, encoder.embeddings.word_embeddings, places)
+        positions = tf.tile(tf.range(tf.shape(x)[1])[tf.newaxis], [tf.shape(x)[0], 1])
+        return head(x, encoder.embeddings.word_embeddings, positions)
 
     return head, call
 
@@ -207,7 +207,7 @@ class Proof:
     remarks: tuple[str, ...]
 
     def __str__(self):
-        unknown = f", {self.unknown} pieces of which are unknown" if self.unknown else ""
+        unknown = f", {self.unknown} tokens of which are unknown" if self.unknown else ""
         lines = [
             f"Converted {self.source} to {self.target} ({self.form})",
             f"  weights     {self.matched} matched, each read again the same to the bit",

@@ -38,7 +38,7 @@ def structure_to_json(symbols) -> str:
 
 
 def parse_structure(text: str):
-    """Returns the structure that `written` wrote."""
+    """Returns the structure that `structure_to_json` wrote."""
     return _to_symbols(json.loads(text))
 
 
@@ -87,14 +87,13 @@ def described_variables(graph, part: str | None) -> list[Variable]:
     """
     nodes, variables = graph.object_graph_def.nodes, []
     trains = _trainable_nodes(nodes, part)
-    for node_id, place in _node_paths(nodes).items():
+    for node_id, node_path in _node_paths(nodes).items():
         if nodes[node_id].WhichOneof("kind") == "variable":
-            said = nodes[node_id].variable
-            shape = [dimension.size for dimension in said.shape.dim]
-            trainable = said.trainable if trains is None else node_id in trains
-            variables.append(
-                Variable(place, said.name or "variable", shape, tf.as_dtype(said.dtype).name, bool(trainable))
-            )
+            variable = nodes[node_id].variable
+            shape = [dimension.size for dimension in variable.shape.dim]
+            trainable = bool(variable.trainable if trains is None else node_id in trains)
+            name, dtype = variable.name or "variable", tf.as_dtype(variable.dtype).name
+            variables.append(Variable(node_path, name, shape, dtype, trainable))
     return variables
 
 
@@ -116,13 +115,13 @@ def load_saved_model(folder: str, variables: Sequence[Variable], values: Sequenc
 
 def _node_paths(nodes):
     """Returns node -> where it hangs, the shortest way first."""
-    places, open_ = {0: "root"}, [0]
+    paths, open_ = {0: "root"}, [0]
     for node_id in open_:
         for child in nodes[node_id].children:
-            if child.node_id not in places:
-                places[child.node_id] = f"{places[node_id]}.{child.local_name}"
+            if child.node_id not in paths:
+                paths[child.node_id] = f"{paths[node_id]}.{child.local_name}"
                 open_.append(child.node_id)
-    return places
+    return paths
 
 
 def _trainable_nodes(nodes, part):
@@ -171,7 +170,7 @@ class HubLayer(keras.layers.Layer):
 
     Args:
         path: folder with saved_model.pb.
-        part: the name of a part to run in the whole's place: "mlm", "tokenize", "bert_pack_inputs".
+        part: the name of a part to run instead of the whole: "mlm", "tokenize", "bert_pack_inputs".
         arguments: more arguments of each call: {"seq_length": 64} for "bert_pack_inputs".
         trainable: whether training changes the variables that the SavedModel calls trainable.
 
@@ -263,7 +262,7 @@ class HubLayer(keras.layers.Layer):
         layer = cls.__new__(cls)
         described = [Variable(*each) for each in config["described"]]
         layer._begin(**(dict(config) | {"described": described}))
-        files = tokenizer_layer.recall_tokenizer(layer._fingerprint)
+        files = tokenizer_layer.recall(layer._fingerprint)
         if files is not None and files.unchanged():
             layer._take(files, with_values=os.path.isdir(os.path.join(files.folder, "variables")))
         return layer

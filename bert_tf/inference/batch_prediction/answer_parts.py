@@ -81,7 +81,7 @@ class WorkFolder:
                 same_rows = before.get("input_file") == self._manifest.get("input_file")
                 remedy = "give that command again" if same_rows else "bring the rows of `input_file` back"
                 raise ValueError(
-                    f"`output_file` must have no unfinished work of another command beside it. Received {self.path}, "
+                    f"`output_file` must have no unfinished work of another command next to it. Received {self.path}, "
                     f"made with {difference}; {remedy}, or give `overwrite=true` to throw its work away."
                 )
             self._clear()

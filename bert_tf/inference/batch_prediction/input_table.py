@@ -21,7 +21,7 @@ class TableRows(NamedTuple):
         ids: a name for each.
         texts: of each text column its texts; of a column of lists, lists of texts.
         kept: {column: its values} of those that are only passed on.
-        missing: whether each row lacks a text: in place of its texts stand those of another row, and its answers do not
+        missing: whether each row lacks a text: it has another row's texts instead, and its answers do not
             count; () where none does.
     """
 

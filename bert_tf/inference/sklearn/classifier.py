@@ -19,8 +19,8 @@ from bert_tf.evaluation.error_reports.common import Shown, render_scored
 from bert_tf.evaluation.error_reports.labels import SingleLabelReport
 from bert_tf.inference.sklearn.embedder import (
     as_examples,
+    as_label_ids,
     as_labels,
-    as_places,
     as_texts,
     precision_of,
     seed_of_weights,
@@ -115,7 +115,7 @@ def train_classifier(
         settings: the flags of a run, all but its folder.
         texts: n of them.
         labels: the L names, in the order of the model's outputs.
-        label_ids: of each text its label's place, int [n].
+        label_ids: of each text its label's index, int [n].
 
     Raises:
         ValueError: a setting does not fit the texts or the model.
@@ -126,7 +126,7 @@ def train_classifier(
     options = {"label_smoothing": settings.label_smoothing, "lstm_units": settings.lstm_units}
     options |= {"class_weights": class_weights(settings.class_weights, labels, label_ids)}
     task = ClassificationTask(model.config, len(labels), labels=labels, **options)
-    examples = as_examples(texts, [labels[place] for place in label_ids])
+    examples = as_examples(texts, [labels[n] for n in label_ids])
     rows = task.encode_examples(model.tokenizer, examples, settings.max_seq_length, True)
     batching = BatchSettings(settings.max_seq_length, settings.bucket_by_length, use_xla)
     with tempfile.TemporaryDirectory() as folder, precision_of(settings.precision), seed_of_weights(settings.seed):
@@ -299,7 +299,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         texts = as_texts(X)
-        names, gold = [str(name) for name in self.classes_], as_places(y, texts, self.classes_)
+        names, gold = [str(name) for name in self.classes_], as_label_ids(y, texts, self.classes_)
         lengths = np.array([len(text) for text in texts])
         numbers = range(len(texts))
         examples = Shown("X", list(map(str, numbers)), numbers, {"text": texts}, lengths, "characters")

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import bert_tf
 from bert_tf.export.hub import tokenizer_layer
 from bert_tf.export.hub.tokenizer_layer import TokenizerLayer
 from bert_tf.models import families
@@ -58,22 +57,6 @@ def test_texts_and_pairs_become_the_encoders_inputs(tokenizer):
 def test_inputs_that_are_no_texts_are_refused(tokenizer, texts, told):
     with pytest.raises(ValueError, match=told):
         TokenizerLayer(tokenizer)(texts)
-
-
-@pytest.mark.slow
-def test_a_model_from_raw_text(tmp_path, monkeypatch):
-    bert = bert_tf.load(tiny.checkpoint(tmp_path / "model", dropout=0.0))
-    text = keras.Input((), dtype="string")
-    pooled = bert.encoder(TokenizerLayer(bert.tokenizer, 16)(text))["pooled_output"]
-    model = keras.Model(text, keras.layers.Dense(2)(pooled))
-    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    texts, labels = tf.constant(TEXTS), np.array([1, 0])
-    first = model.fit(texts, labels, verbose=0).history["loss"]
-    assert model.fit(texts, labels, verbose=0).history["loss"] < first
-    model.save(tmp_path / "model.keras")
-    monkeypatch.setattr(tokenizer_layer, "_KNOWN", {})
-    again = keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(again.predict(texts, verbose=0), model.predict(texts, verbose=0), atol=1e-6)
 
 
 def _make(kind):
