@@ -94,7 +94,7 @@ def export_model(name: str, folder: pathlib.Path) -> pathlib.Path:
     keras.utils.set_random_seed(0)
     tf1.write_tf1(str(folder / "model.ckpt-1"), task.build_model().variables)
     return pathlib.Path(
-        export_trained(str(folder), form=ExportOptions(explanations=("attention", "attributions")))
+        export_trained(str(folder), options=ExportOptions(explanations=("attention", "attributions")))
     ).parent
 
 

@@ -30,18 +30,21 @@ _MOST_BYTES = 2**31 - 2**26  # a SavedModel's graph is one protocol buffer, and 
 Forward = Callable[[Mapping[str, tf.Tensor]], Any]
 
 
-def in_form(forward: Forward, form: ExportOptions, ranges: Mapping[str, np.ndarray] | None = None) -> Forward:
-    """Returns a function that computes the same in the ways that suit the form of the export.
+def optimize_forward(
+    forward: Forward, options: ExportOptions, ranges: Mapping[str, np.ndarray] | None = None
+) -> Forward:
+    """Returns a function that computes the same in the ways that suit the export.
 
     Args:
         forward: {name: tensor} -> tensors.
-        form: of the export.
-        ranges: of `calibration.input_ranges`, where the form takes them; None: the scale of each row is found again.
+        options: of the export.
+        ranges: of `calibration.input_ranges`, where the export takes them; None: the scale of each row is found again.
     """
-    ways = (INT8_PRODUCTS,) * form.has_int8_products
-    if form.export_for == "cpu":
+    ways = (INT8_PRODUCTS,) * options.has_int8_products
+    if options.export_for == "cpu":
         ways += (LAYER_NORM_KERNEL, ROW_PACKING, FLAT_ROWS)
-    parts = {} if form.is_tensor_parallel else None  # as long as `call`: made for the first graph, and their ranges too
+    # As long as `call` lives: made for the first graph, and their ranges too.
+    parts = {} if options.is_tensor_parallel else None
     ranges = None if ranges is None else dict(ranges)
 
     def call(features):

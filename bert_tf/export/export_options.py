@@ -1,4 +1,4 @@
-"""The form of an export: dtype, purpose, explanations."""
+"""The options of an export: dtype, purpose, explanations."""
 
 import dataclasses
 import os

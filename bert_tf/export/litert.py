@@ -211,7 +211,7 @@ def write_litert(directory: str, served) -> Mapping[str, object]:
     for name, length in lengths(served.max_seq_length).items():
         function = tf.function(served.answer_ids, autograph=False)
         named[name] = function.get_concrete_function(*_row_specs(served, length))
-    data, signatures = _convert(served, named, served.form.dtype)
+    data, signatures = _convert(served, named, served.options.dtype)
     with tempfile.TemporaryDirectory() as folder:
         save_description(folder, served.task.config, served.tokenizer, served.task.labels)
         served.weight_specs, data = with_metadata(data, served.task, list(named), folder)
@@ -224,13 +224,13 @@ def computed_by_litert(served) -> Forward:
     """Returns a function that computes the model's outputs, {name: tensor [n, S]} -> tensors, as LiteRT does.
 
     Args:
-        served: a `ServingModule` with its form.
+        served: a `ServingModule`.
     """
     function = tf.function(lambda *values: served.forward(dict(zip(served.task.features, values, strict=True))))
     whole = function.get_concrete_function(*served.ids_specs)
     specs = tf.nest.flatten(whole.structured_outputs)
     named = {name: _trace_raw(function, served, length) for name, length in lengths(served.max_seq_length).items()}
-    run = _Rows(_convert(served, named, served.form.dtype)[0], served, specs)
+    run = _Rows(_convert(served, named, served.options.dtype)[0], served, specs)
 
     def forward(features):
         arrays = tf.numpy_function(run, [features[n] for n in served.task.features], [spec.dtype for spec in specs])

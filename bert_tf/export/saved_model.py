@@ -17,7 +17,7 @@ from tensorflow.python.saved_model.pywrap_saved_model import fingerprinting
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export import card, litert
-from bert_tf.export.calibration import Forward, batches_of_texts, in_form, input_ranges, read_calibration_texts
+from bert_tf.export.calibration import Forward, batches_of_texts, input_ranges, optimize_forward, read_calibration_texts
 from bert_tf.export.card import RunFacts, read_run
 from bert_tf.export.export_options import DEFAULT, ExportOptions
 from bert_tf.export.litert import quiet
@@ -165,7 +165,7 @@ _METHODS = {"classify": CLASSIFY, "regress": REGRESS}
 def export(
     served: ServingModule,
     export_dir: str | os.PathLike,
-    options: Mapping[str, Any] | None = None,
+    task_options: Mapping[str, Any] | None = None,
     facts: RunFacts | None = None,
 ) -> str:
     """Writes `served` to `export_dir`/<version>, version one above the highest there, and returns that path.
@@ -176,7 +176,7 @@ def export(
     Args:
         served: the model.
         export_dir: the model's directory as a server knows it.
-        options: of its task, JSON values, for the card.
+        task_options: of its task, JSON values, for the card.
         facts: about its training, for the card.
 
     Raises:
@@ -184,8 +184,8 @@ def export(
             is full; nothing new is left there.
     """
     export_dir = os.path.abspath(os.fspath(export_dir))
-    for_servers = served.form.export_for != "litert"
-    served.form.check_folder(export_dir)
+    for_servers = served.options.export_for != "litert"
+    served.options.check_folder(export_dir)
     aside = None
     try:
         os.makedirs(export_dir, exist_ok=True)
@@ -193,7 +193,7 @@ def export(
         # TensorFlow Serving takes only names that are numbers for versions: it does not see this one.
         aside = tempfile.mkdtemp(prefix=_ASIDE, dir=export_dir)
         write = _write_version if for_servers else _write_for_litert
-        write(aside, served, options or {}, facts or RunFacts())
+        write(aside, served, task_options or {}, facts or RunFacts())
         os.chmod(aside, 0o755)  # mkdtemp's directories are for the owner alone, a server is another user
         files = server_files(export_dir, served.task.config, served.max_seq_length) if for_servers else {}
         written = write_server_files(export_dir, files)
@@ -218,7 +218,7 @@ def _warn_of_leftovers(export_dir):
                             os.path.join(export_dir, name))  # fmt: skip
 
 
-def _write_version(directory, served, options, facts):
+def _write_version(directory, served, task_options, facts):
     with quiet():
         functions = served.signatures()
         # Nobody trains an export: it does without the functions for gradients of our own.
@@ -230,13 +230,13 @@ def _write_version(directory, served, options, facts):
     requests = sample_requests(served)
     write_requests(directory, requests)
     write_goldens(directory, requests, functions)
-    text = card.model_card(served, signatures, options, facts)
+    text = card.model_card(served, signatures, task_options, facts)
     write_text(os.path.join(directory, "assets.extra", card.FILE), text)
 
 
-def _write_for_litert(directory, served, options, facts):
+def _write_for_litert(directory, served, task_options, facts):
     signatures = litert.write_litert(directory, served)
-    write_text(os.path.join(directory, card.FILE), card.model_card(served, signatures, options, facts))
+    write_text(os.path.join(directory, card.FILE), card.model_card(served, signatures, task_options, facts))
 
 
 def _publish(aside, path, written):
@@ -272,7 +272,7 @@ def _finish(path, served):
                 graph.signature_def[name].method_name = method
         tokens = 0 if served.task.reads_whole_texts else served.max_seq_length
         graph.collection_def[SEQUENCES].int64_list.value.extend([served.positions, tokens])
-        if served.form.is_tensor_parallel:
+        if served.options.is_tensor_parallel:
             graph.collection_def[SIDE_BY_SIDE].bytes_list.value.append(b"1")
         for function in graph.graph_def.library.function:
             for node in function.node_def:
@@ -292,7 +292,7 @@ def _finish(path, served):
 def export_trained(
     directory: str,
     export_dir: str | None = None,
-    form: ExportOptions = DEFAULT,
+    options: ExportOptions = DEFAULT,
     trained: TrainedTask | None = None,
     score: Callable[[Forward], dict[str, float]] | None = None,
     calibration: str | os.PathLike | Iterable[Mapping[str, tf.Tensor]] | None = None,
@@ -301,20 +301,20 @@ def export_trained(
 
     Args:
         directory: what a program's output_dir holds after training, or a sentence-transformers directory.
-        export_dir: the model's directory as a server knows it; by default `form.folder` in `directory`.
-        form: how.
+        export_dir: the model's directory as a server knows it; by default `options.folder` in `directory`.
+        options: how.
         trained: its task; None: what task.json, or modules.json, says.
         score: what an export in int8 scores, for its card, from what computes the model's outputs; it raises
             ValueError where that is too little. None: nobody knows.
-        calibration: the examples that set ranges, where the form takes them: a file of texts, or batches of the model's
-            inputs. None: the scale of each row is found again, which takes longer.
+        calibration: the examples that set ranges, where the export takes them: a file of texts, or batches of the
+            model's inputs. None: the scale of each row is found again, which takes longer.
 
     Raises:
         ValueError: no trained model is there, it cannot be explained so, there are no such examples, or the export
             cannot be written to that folder.
     """
-    export_dir = export_dir or os.path.join(directory, form.folder)
-    form.check_folder(export_dir)  # before the long work
+    export_dir = export_dir or os.path.join(directory, options.folder)
+    options.check_folder(export_dir)  # before the long work
     description = load_description([directory])
     trained = trained or task_of(directory, description)
     task = type(trained.task)(description.config, **trained.task.to_dict())  # one that was trained may have adapters
@@ -324,22 +324,22 @@ def export_trained(
         examples = read_calibration_texts(calibration, task, texts)
         calibration = batches_of_texts(examples, task, description.tokenizer, texts, longest)
     checkpoint = open_checkpoint(directory)
-    model, report = build_with_weights(task, checkpoint, form.variable_dtype)
-    ranges = _find_ranges(form, task, task.for_serving(model) if is_of_texts else model, calibration)
-    served = ServingModule(task, model, description.tokenizer, texts, longest, form=form, ranges=ranges)
+    model, report = build_with_weights(task, checkpoint, options.variable_dtype)
+    ranges = _find_ranges(options, task, task.for_serving(model) if is_of_texts else model, calibration)
+    served = ServingModule(task, model, description.tokenizer, texts, longest, options=options, ranges=ranges)
     facts = read_run(directory, report.path)
-    if form.dtype == "int8" and score:
-        in_int8 = in_form(lambda features: model(features, training=False), form, ranges)
-        in_int8 = litert.computed_by_litert(served) if form.export_for == "litert" else in_int8
+    if options.dtype == "int8" and score:
+        in_int8 = optimize_forward(lambda features: model(features, training=False), options, ranges)
+        in_int8 = litert.computed_by_litert(served) if options.export_for == "litert" else in_int8
         facts = dataclasses.replace(facts, int8_scores=score(in_int8))
     path = export(served, export_dir, trained.task.to_dict(), facts)
     logging.info("Exported %s as %s", report.path, path)
     return path
 
 
-def _find_ranges(form, task, model, batches):
+def _find_ranges(options, task, model, batches):
     """Returns the ranges that the examples show, or None."""
-    if not form.takes_ranges:
+    if not options.takes_ranges:
         return None
     if batches is None:
         logging.info("Each request finds the scale of each row; with `calibration_file` the export would be faster.")

@@ -147,15 +147,15 @@ class Filler:
             )
         warn_of_unknown(ids.flat_values.numpy(), len(texts), self.tokenizer)
 
-    def export(self, export_dir: str, form: ExportOptions = DEFAULT) -> str:
+    def export(self, export_dir: str, options: ExportOptions = DEFAULT) -> str:
         """Writes a SavedModel that answers for the first [MASK] of each text, and returns its path.
 
         Args:
             export_dir: the model's directory as a server knows it.
-            form: how; the model has its `variable_dtype`.
+            options: how; the model has their `variable_dtype`.
         """
         reader = MaskReader(self.tokenizer, most=1)
-        served = ServingModule(self.task, self.model, reader, ("text",), self.max_seq_length, reader.mask, form)
+        served = ServingModule(self.task, self.model, reader, ("text",), self.max_seq_length, reader.mask, options)
         return export(served, export_dir, {"top_k": self.task.top_k}, read_run(*self._source))
 
 

@@ -68,7 +68,7 @@ def card(tmp_path_factory):
     weights = [tf.TensorSpec([512, 1024], tf.float32), tf.TensorSpec([], tf.int32)]
     served = types.SimpleNamespace(
         task=task, tokenizer=Tokenizer.from_directory(folder), weight_specs=weights, num_weights=512 * 1024 + 1,
-        text_inputs=("text",), max_seq_length=16, is_calibrated=False, form=ExportOptions(export_for="cpu"),
+        text_inputs=("text",), max_seq_length=16, is_calibrated=False, options=ExportOptions(export_for="cpu"),
     )  # fmt: skip
     signature = meta_graph_pb2.SignatureDef()
     signature.inputs["text"].dtype = tf.string.as_datatype_enum

@@ -246,7 +246,7 @@ def test_packages_of_others_read_it(tmp_path):
     if not python:
         pytest.skip("BERT_TF_LITERT_PYTHON is not set: a Python with ai-edge-litert and tflite-support")
     trained = write_trained(tmp_path, "classification")
-    path = export_trained(str(tmp_path), form=LITERT, trained=trained)
+    path = export_trained(str(tmp_path), options=LITERT, trained=trained)
     feeds = {name: values.tolist() for name, values in row(LENGTH).items()}
     command = [python, "-c", _VISIT, os.path.join(path, litert.FILE), json.dumps(feeds)]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

@@ -48,7 +48,7 @@ def models(tmp_path_factory, film_path):
     for name, (task, form) in TASKS.items():
         folder = tmp_path_factory.mktemp(name)
         write_trained(folder, task)
-        found[name] = pathlib.Path(export_trained(str(folder), form=form)).parent
+        found[name] = pathlib.Path(export_trained(str(folder), options=form)).parent
     return found
 
 

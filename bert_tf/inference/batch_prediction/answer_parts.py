@@ -129,12 +129,12 @@ class PartWriter:
 
     Attributes:
         maker: of the function that answers.
-        form: of the files.
+        output_format: of the files.
         folder: where they go.
     """
 
     maker: Any
-    form: Format
+    output_format: Format
     folder: str
 
     def ready(self) -> "PartWriter":
@@ -162,7 +162,7 @@ class PartWriter:
             missing = np.array(rows.missing)
             answers = columns.keys() - {*_NAMES, *rows.kept}
             columns |= {name: Partial(columns[name], missing) for name in answers}
-        self.form.write(self.path(number), columns)
+        self.output_format.write(self.path(number), columns)
         return len(rows.ids)
 
 
@@ -206,7 +206,7 @@ def join_parts(writer: PartWriter, count: int, size: int, outputs: list[str]):
     aside = [os.path.join(writer.folder, f"shard-{n:05d}") for n in range(len(outputs))]
     with Countdown("Putting together", "rows", count) as progress:
         for path, first, last in zip(aside, bounds, bounds[1:], strict=False):
-            writer.form.join(path, slices(writer, size, first, last))
+            writer.output_format.join(path, slices(writer, size, first, last))
             progress.advance(last - first)
     for path, output in zip(aside, outputs, strict=True):
         os.replace(path, os.path.realpath(output))

@@ -94,19 +94,19 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
         OSError: something cannot be written, for example because the disk is full; the parts that are written stay.
     """
     outputs = shards.output_files([job.output_file], job.num_shards)
-    form = format_of(job.output_file, job.quote_formulas)
+    output_format = format_of(job.output_file, job.quote_formulas)
     table = InputTable(job.input_file, job.text_columns, job.list_columns, job.id_column, job.header, job.keep_columns)
     found = table.summary()
     count = found.count
-    _check_missing(table, found, form)
+    _check_missing(table, found, output_format)
     if len(outputs) > count:
         raise ValueError(f"`num_shards` must be {count} at most, the number of rows. Received: {job.num_shards}.")
     inputs = {"rows": count, "sha256": found.digest} | ({"kept": list(job.keep_columns)} if job.keep_columns else {})
     manifest = {"input_file": inputs, "rows_per_part": job.rows_per_part, "answers": dict(job.maker.identity)}
-    manifest |= {"quote_formulas": job.quote_formulas} if isinstance(form, Csv) else {}
+    manifest |= {"quote_formulas": job.quote_formulas} if isinstance(output_format, Csv) else {}
     os.makedirs(os.path.dirname(os.path.realpath(job.output_file)), exist_ok=True)
     with WorkFolder(job.output_file, manifest, job.overwrite) as folder:
-        writer = PartWriter(job.maker, form, folder.path)
+        writer = PartWriter(job.maker, output_format, folder.path)
         if runner:
             _import_beam_writer()(writer, table, count, job.rows_per_part, runner, beam_options)
         else:
@@ -118,13 +118,13 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
     return outputs
 
 
-def _check_missing(table, found, form):
+def _check_missing(table, found, output_format):
     """Logs which rows have no text; raises ValueError where the format cannot say so."""
     if not found.missing:
         return
     noun = "row" if table.path.lower().endswith(".parquet") else "line"
     where = f"in {noun}{word_for(found.missing, '', 's')} {format_lines(found.lines, found.missing)}"
-    if not form.holds_null:
+    if not output_format.holds_null:
         raise ValueError(
             f"{table.path}: every row must have a text where the answers are arrays, which hold no null. Received "
             f"{number_of(found.missing, 'row')} of {found.count:,} without, {where}; fill the texts in, take "
