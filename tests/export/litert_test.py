@@ -95,8 +95,8 @@ def test_the_file_says_what_it_is(trained, exported, tmp_path):
     assert Tokenizer.from_directory(str(tmp_path / "files")).vocab == list(tiny.VOCAB)
     assert json.loads((tmp_path / "files" / "bert_config.json").read_text())["hidden_size"] == tiny.config().hidden_size
     data = file.read_bytes()
-    for told in (b"TFLITE_METADATA", b"M001", b"bert_tf classification", b"vocab.txt", b"0 for padding"):
-        assert told in data, told
+    for message in (b"TFLITE_METADATA", b"M001", b"bert_tf classification", b"vocab.txt", b"0 for padding"):
+        assert message in data, message
     card = pathlib.Path(first, "MODEL_CARD.md").read_text(encoding="utf-8")
     assert "| exported for | litert |" in card and "| numbers | float32 |" in card and "`ids`" in card
     assert interpreter_of(first).get_input_details()[0]["shape"].tolist() == [1, LENGTH]  # whoever takes no signature
@@ -167,16 +167,16 @@ def test_rows_are_scored_without_their_padding(trained, exported, tmp_path):
 
 
 def test_what_litert_cannot_have_is_refused(trained, data, tmp_path):
-    for given, told in (
+    for given, message in (
         ({"dtype": "bfloat16"}, "must be float16. Received bfloat16; take float16."),
         ({"explanations": ("attention",)}, "`export_explanations` must come with a SavedModel."),
     ):
-        with pytest.raises(ValueError, match=re.escape(told)):
+        with pytest.raises(ValueError, match=re.escape(message)):
             ExportOptions(export_for="litert", **given)
     with pytest.raises(ValueError, match=r"must be bfloat16\. Received float16; take bfloat16"):
         ExportOptions("float16")
-    for name, told in REFUSED.items():
-        with pytest.raises(ValueError, match=f"must come with a model that reads an example in one row.* {told}"):
+    for name, message in REFUSED.items():
+        with pytest.raises(ValueError, match=f"must come with a model that reads an example in one row.* {message}"):
             export_trained(str(trained(name)), str(tmp_path / "out"), LITERT)
     long = {"long_text": "windows", "do_train": True, "do_export": True, "export_for": "litert", "max_seq_length": 20}
     with pytest.raises(ValueError, match="`export_for=litert` must come with a model"):

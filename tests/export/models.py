@@ -3,6 +3,7 @@
 import os
 
 import keras
+import tensorflow as tf
 
 from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.loading import load_description, save_description
@@ -59,3 +60,9 @@ def load_trained(directory):
     description = load_description([os.fspath(directory)])
     task = read_task(os.fspath(directory), description.config).task
     return task, build_with_weights(task, open_checkpoint(directory))[0], description.tokenizer
+
+
+def example(**texts: str) -> bytes:
+    """Returns a serialized tf.Example of an example's texts."""
+    values = {k: tf.train.Feature(bytes_list=tf.train.BytesList(value=[v.encode()])) for k, v in texts.items()}
+    return tf.train.Example(features=tf.train.Features(feature=values)).SerializeToString()

@@ -67,14 +67,9 @@ def test_ids_and_examples_are_other_ways_to_ask(classifier, signatures):
     expected = _expected(task, model, tokenizer, TEXTS)
     ids = signatures["ids"](**tokenizer(TEXTS, max_seq_length=16))
     np.testing.assert_allclose(ids["probabilities"], expected, atol=1e-5)
-    answer = signatures["classify"](inputs=tf.constant([_example(text=text) for text in TEXTS]))
+    answer = signatures["classify"](inputs=tf.constant([models.example(text=text) for text in TEXTS]))
     np.testing.assert_allclose(answer["scores"], expected, atol=1e-5)
     assert answer["classes"].numpy().tolist() == [[b"bad", b"good"]] * len(TEXTS)
-
-
-def _example(**texts):
-    values = {k: tf.train.Feature(bytes_list=tf.train.BytesList(value=[v.encode()])) for k, v in texts.items()}
-    return tf.train.Example(features=tf.train.Features(feature=values)).SerializeToString()
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +81,7 @@ def test_pairs_and_scores(trained, pairs):
     a, b = ["good film", ""], ["bad", "a very good film"]
     expected = _expected(*models.load_trained(trained("regression")), a, b)
     np.testing.assert_allclose(pairs["serving_default"](text_a=a, text_b=b)["score"], expected, atol=1e-5)
-    examples = [_example(text_a=x, text_b=y) for x, y in zip(a, b, strict=True)]
+    examples = [models.example(text_a=x, text_b=y) for x, y in zip(a, b, strict=True)]
     np.testing.assert_allclose(pairs["regress"](inputs=examples)["outputs"][:, 0], expected, atol=1e-5)
 
 

@@ -28,11 +28,6 @@ def _script(trained, *texts):
     return task.answers(outputs), {name: batch[name] for name in task.features}
 
 
-def _example(**texts):
-    values = {k: tf.train.Feature(bytes_list=tf.train.BytesList(value=[v.encode()])) for k, v in texts.items()}
-    return tf.train.Example(features=tf.train.Features(feature=values)).SerializeToString()
-
-
 @pytest.fixture(scope="module")
 def script(trained):
     return _script(trained("windows"), TEXTS)
@@ -52,7 +47,7 @@ def test_the_export_answers_as_the_script(script, signatures):
     for i, text in enumerate(TEXTS):  # alone as among others
         np.testing.assert_allclose(serve(text=tf.constant([text]))["probabilities"], expected[i : i + 1], atol=1e-5)
     assert serve(text=tf.constant([], tf.string))["probabilities"].shape == (0, 3)
-    examples = tf.constant([_example(text=text) for text in TEXTS])
+    examples = tf.constant([models.example(text=text) for text in TEXTS])
     np.testing.assert_allclose(signatures["classify"](inputs=examples)["scores"], expected, atol=1e-5)
 
 
@@ -68,5 +63,5 @@ def test_pairs_are_read_through_windows(trained, exported):
     a, b = ["good film", STORY, "", STORY, ""], ["", 4 * STORY, 2 * STORY, "bad", ""]
     expected, _ = _script(trained("windows_of_pairs"), a, b)
     np.testing.assert_allclose(signatures["serving_default"](text_a=a, text_b=b)["score"], expected, atol=1e-5)
-    examples = tf.constant([_example(text_a=x, text_b=y) for x, y in zip(a, b, strict=True)])
+    examples = tf.constant([models.example(text_a=x, text_b=y) for x, y in zip(a, b, strict=True)])
     np.testing.assert_allclose(signatures["regress"](inputs=examples)["outputs"][:, 0], expected, atol=1e-5)

@@ -149,8 +149,8 @@ def test_task_json_says_what_a_head_is_for(tmp_path):
 def test_a_temperature_goes_into_the_last_layer(family, problem, squash, tmp_path):
     (tmp_path / "run").mkdir()
     writers.write_model(tmp_path / "run", "bert_tf", models.model(family, "text"))
-    told = TASK | {"problem": problem, "temperature": 1.7}
-    (tmp_path / "run" / "task.json").write_text(json.dumps(told), encoding="utf-8")
+    described = TASK | {"problem": problem, "temperature": 1.7}
+    (tmp_path / "run" / "task.json").write_text(json.dumps(described), encoding="utf-8")
     proof = convert_model(tmp_path / "run", tmp_path / "hf", "huggingface")
     assert (
         "The temperature 1.7 of task.json is in the weights: classifier/output_bias and classifier/output_weights"

@@ -40,7 +40,7 @@ def test_keras_hub_reads_ours(case, tmp_path):
     real = rows["input_mask"].numpy().astype(bool)
     assert _close(np.asarray(sequence)[real], ours["sequence_output"][real])
     assert _close(theirs(inputs), ours["classifier logits"][:, 0])
-    assert np.ptp(ours["classifier logits"][:, 0], axis=0).max() > 0.01  # the texts are told apart
+    assert np.ptp(ours["classifier logits"][:, 0], axis=0).max() > 0.01  # the texts differ
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ def test_texts_and_pairs_become_the_encoders_inputs(tokenizer):
 
 
 @pytest.mark.parametrize(
-    ("texts", "told"),
+    ("texts", "message"),
     [
         ([tf.constant(["a"])] * 3, "two of them for pairs. Received 3; join those that make one text"),
         ([keras.Input((), dtype="string") for _ in range(3)], "two of them for pairs. Received 3"),
@@ -54,8 +54,8 @@ def test_texts_and_pairs_become_the_encoders_inputs(tokenizer):
         ({"text": ["a"]}, r"Received a dict of text; choose one of them"),
     ],
 )
-def test_inputs_that_are_no_texts_are_refused(tokenizer, texts, told):
-    with pytest.raises(ValueError, match=told):
+def test_inputs_that_are_no_texts_are_refused(tokenizer, texts, message):
+    with pytest.raises(ValueError, match=message):
         TokenizerLayer(tokenizer)(texts)
 
 
