@@ -99,40 +99,41 @@ class TextScorer:
 
     def _scores(self, texts):
         tokenized = self.tokenizer.tokenize(texts)
-        rows = self.tokenizer.pack(tokenized, max_seq_length=self.max_seq_length)
-        ids, splits = rows["input_ids"].flat_values.numpy(), rows["input_ids"].row_splits.numpy()
+        sequences = self.tokenizer.pack(tokenized, max_seq_length=self.max_seq_length)
+        ids, splits = sequences["input_ids"].flat_values.numpy(), sequences["input_ids"].row_splits.numpy()
         lengths = np.diff(splits)
         warn_of_unknown(ids, len(texts), self.tokenizer)
-        self._warn_of_cut(tokenized.row_lengths().numpy() - self._scored(lengths))
+        self._warn_of_cut(tokenized.row_lengths().numpy() - self._count_scored(lengths))
         values = np.zeros(len(ids), np.float32)  # next to the ids
         order = np.argsort(-lengths, kind="stable")
-        self._score(rows, order, lengths, splits, values)
+        self._score(sequences, order, lengths, splits, values)
         own = [slice(first + self._before, last - self._after) for first, last in zip(splits, splits[1:], strict=False)]
         return [TextScore([self.tokenizer.vocab[n] for n in ids[each].tolist()], values[each]) for each in own]
 
-    def _masked(self, rows, order, lengths, splits, values):
-        """Fills in the value of every token that is scored, by a copy of its row in which it is the mask."""
-        number = self._scored(lengths[order])
-        row = np.repeat(order, number)
+    def _masked(self, sequences, order, lengths, splits, values):
+        """Fills in the value of every token that is scored, by a copy of its sequence in which it is the mask."""
+        number = self._count_scored(lengths[order])
+        sequence = np.repeat(order, number)
         position = np.concatenate([self._before + np.arange(n) for n in number])
-        for chosen, width in self._batches(lengths[row], 1):
-            features = self._features(rows, row[chosen], width)
+        for chosen, width in self._batches(lengths[sequence], 1):
+            features = self._features(sequences, sequence[chosen], width)
             at = position[chosen]
-            values[splits[row[chosen]] + at] = self._of_masked(features, tf.constant(at, tf.int32)).numpy()
+            found = self._masked_log_probabilities(features, tf.constant(at, tf.int32)).numpy()
+            values[splits[sequence[chosen]] + at] = found
 
-    def _left_to_right(self, rows, order, lengths, splits, values):
-        """Fills in the value of every token, that of each row's first one as 0."""
+    def _left_to_right(self, sequences, order, lengths, splits, values):
+        """Fills in the value of every token, that of each sequence's first one as 0."""
         for chosen, width in self._batches(lengths[order], self.max_seq_length):
-            found = self._of_next(self._features(rows, order[chosen], width)).numpy()
-            for row, each in zip(order[chosen].tolist(), found, strict=True):
-                values[splits[row] + 1 : splits[row + 1]] = each[: lengths[row] - 1]
+            found = self._next_log_probabilities(self._features(sequences, order[chosen], width)).numpy()
+            for sequence, each in zip(order[chosen].tolist(), found, strict=True):
+                values[splits[sequence] + 1 : splits[sequence + 1]] = each[: lengths[sequence] - 1]
 
-    def _scored(self, lengths):
-        """Returns how many tokens of rows of these lengths are scored."""
+    def _count_scored(self, lengths):
+        """Returns how many tokens of sequences of these lengths are scored."""
         return lengths - self._before - self._after
 
     def _batches(self, lengths, predictions):
-        """Yields (slice of rows that descend in length, width of their batch); each row has up to so many logits."""
+        """Yields (slice of sequences that descend in length, width of their batch), each with up to so many logits."""
         start = 0
         while start < len(lengths):
             width = min(-(-int(lengths[start]) // _WIDTHS) * _WIDTHS, self.max_seq_length)
@@ -140,11 +141,11 @@ class TextScorer:
             yield slice(start, start + max(1, most)), width
             start += max(1, most)
 
-    def _features(self, rows, chosen, width):
-        return self.tokenizer.pad({name: tf.gather(row, chosen) for name, row in rows.items()}, width)
+    def _features(self, sequences, chosen, width):
+        return self.tokenizer.pad({name: tf.gather(values, chosen) for name, values in sequences.items()}, width)
 
     @functools.cached_property
-    def _of_masked(self):
+    def _masked_log_probabilities(self):
         mask = tf.constant(self.tokenizer.mask_id, tf.int32)
 
         def values(features, at):
@@ -156,7 +157,7 @@ class TextScorer:
         return _trace(values, tf.TensorSpec([None], tf.int32))
 
     @functools.cached_property
-    def _of_next(self):
+    def _next_log_probabilities(self):
         def values(features):
             ids = features["input_ids"]
             positions = tf.zeros_like(ids[:, 1:]) + tf.range(tf.shape(ids)[1] - 1)
@@ -213,7 +214,7 @@ def _gather_log_probabilities(ids, logits):
 
 
 def _trace(function, *more):
-    """Returns a function of a batch's features, and of what else it takes, as one graph for rows of all widths."""
+    """Returns a function of a batch's features, and of what else it takes, as one graph for batches of all widths."""
     specs = {name: tf.TensorSpec([None, None], tf.int32) for name in ENCODER_INPUTS}
     return tf.function(function, autograph=False).get_concrete_function(specs, *more)
 

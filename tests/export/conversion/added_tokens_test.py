@@ -98,7 +98,7 @@ def test_texts_of_a_proof_hold_every_token_and_the_special_ones():
     found = {i for ids in tokenizer.tokenize(round_trip.tokenizer_samples(tokenizer)).to_list() for i in ids}
     assert found >= {token.id for token in tokenizer.added_tokens}
     assert "[CLS]" in " ".join(round_trip.tokenizer_samples(tokenizer)) and tokenizer.cls_id not in found
-    assert round_trip.sentence(Tokenizer(models.PIECES)) == round_trip.PLAIN
+    assert round_trip.sample_text(Tokenizer(models.PIECES)) == round_trip.PLAIN
 
 
 def test_saved_and_loaded_they_are_found(source, tmp_path):

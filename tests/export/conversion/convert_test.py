@@ -263,11 +263,11 @@ def test_a_proof_that_fails_leaves_nothing(source, tmp_path, monkeypatch):
 def test_outputs_that_differ_are_found(monkeypatch, source, tmp_path):
     calls = []
 
-    def drifting(config, arrays, inputs, right=round_trip.outputs):
+    def drifting(config, arrays, inputs, right=round_trip.compute_outputs):
         calls.append(1)
         return {name: value + 1e-4 * len(calls) for name, value in right(config, arrays, inputs).items()}
 
-    monkeypatch.setattr(round_trip, "outputs", drifting)
+    monkeypatch.setattr(round_trip, "compute_outputs", drifting)
     with pytest.raises(ValueError, match="Received a difference: sequence_output differs by 0.0001"):
         convert_model(source, tmp_path / "to", "huggingface")
     assert list(tmp_path.iterdir()) == []

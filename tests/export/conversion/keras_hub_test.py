@@ -12,7 +12,7 @@ import bert_tf
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.export.conversion.convert import convert_model
-from bert_tf.export.conversion.round_trip import outputs
+from bert_tf.export.conversion.round_trip import compute_outputs
 from bert_tf.models.config_files import task_in
 from tests.export.conversion import models
 
@@ -34,7 +34,7 @@ def test_keras_hub_reads_ours(case, tmp_path):
     rows = model.tokenizer(TEXTS, max_seq_length=model.config.max_length)
     np.testing.assert_array_equal(inputs["token_ids"], rows["input_ids"])
     np.testing.assert_array_equal(inputs["padding_mask"], rows["input_mask"])
-    ours = outputs(model.config, model.arrays, rows)
+    ours = compute_outputs(model.config, model.arrays, rows)
     found = theirs.backbone(inputs)
     sequence = found["sequence_output"] if isinstance(found, dict) else found
     real = rows["input_mask"].numpy().astype(bool)
