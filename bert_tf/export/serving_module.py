@@ -60,7 +60,7 @@ def check_explanations(kinds: Sequence[str], task: Any, dtype: str):
     """
     if kinds and task.list_inputs:
         raise ValueError(
-            "`export_explanations` must come with a model that reads an example in one row. Received one for "
+            "`export_explanations` must come with a model that reads an example as one sequence. Received one for "
             f"{task.name}, whose examples have several; leave it out."
         )
     if ATTRIBUTIONS not in kinds:
@@ -135,7 +135,7 @@ class ServingModule(tf.Module):
         model: what the task's `build_model` returned, with weights.
         tokenizer: a `Tokenizer`.
         text_inputs: names of the texts that an example has, such as ("text",) or ("text_a", "text_b").
-        max_seq_length: longest row.
+        max_seq_length: longest sequence in tokens.
         blank: what a text must hold for the model to answer, such as the mask of one that fills in blanks; "": nothing.
         options: how it is exported; the model has their dtype.
         ranges: of `calibration.input_ranges`, where the export takes them.

@@ -117,10 +117,10 @@ class Filler:
             ValueError: a [MASK] lies beyond max_seq_length.
         """
         texts = text_list(texts)
-        rows = self.reader.pack(self.reader.tokenize(texts), max_seq_length=self.max_seq_length)
-        self._check(texts, rows["input_ids"])
+        sequences = self.reader.pack(self.reader.tokenize(texts), max_seq_length=self.max_seq_length)
+        self._check(texts, sequences["input_ids"])
         for start in range(0, len(texts), _BATCH):
-            features = self.reader.pad({name: row[start : start + _BATCH] for name, row in rows.items()})
+            features = self.reader.pad({name: each[start : start + _BATCH] for name, each in sequences.items()})
             filled = {name: value.numpy() for name, value in self._fill(features).items()}
             for i, text in enumerate(texts[start : start + _BATCH]):
                 for mask in range(text.count(self.reader.mask)):
@@ -189,5 +189,5 @@ def format_answer(answer: dict, mask: str = names.MASK) -> str:
     """Returns one answer for the eye: the text, then a probability and a token a line."""
     several = answer["text"].count(mask) > 1
     head = answer["text"] + (f"   ({mask} {answer['mask'] + 1})" if several else "")
-    rows = zip(answer["probability"], answer["token"], strict=True)
-    return "\n".join([head, *(f"  {probability:.4f}  {token}" for probability, token in rows)])
+    likeliest = zip(answer["probability"], answer["token"], strict=True)
+    return "\n".join([head, *(f"  {probability:.4f}  {token}" for probability, token in likeliest)])

@@ -144,7 +144,7 @@ def test_taggers_and_readers_explain_themselves(trained, exported, name):
     ("name", "kinds", "dtype", "message"),
     [
         ("embedding", ["attributions"], "float32", "a model that has a head for labels, tags or answers"),
-        ("choices", ["attention"], "float32", "a model that reads an example in one row"),
+        ("choices", ["attention"], "float32", "a model that reads an example as one sequence"),
         ("windows", ["attributions"], "float32", "a model whose answer is of one row"),
         ("classification", ["attributions"], "bfloat16", "`export_dtype=float32`"),
     ],

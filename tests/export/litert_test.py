@@ -176,7 +176,7 @@ def test_what_litert_cannot_have_is_refused(trained, data, tmp_path):
     with pytest.raises(ValueError, match=r"must be bfloat16\. Received float16; take bfloat16"):
         ExportOptions("float16")
     for name, message in REFUSED.items():
-        with pytest.raises(ValueError, match=f"must come with a model that reads an example in one row.* {message}"):
+        with pytest.raises(ValueError, match=f"a model that reads an example as one sequence.* {message}"):
             export_trained(str(trained(name)), str(tmp_path / "out"), LITERT)
     long = {"long_text": "windows", "do_train": True, "do_export": True, "export_for": "litert", "max_seq_length": 20}
     with pytest.raises(ValueError, match="`export_for=litert` must come with a model"):

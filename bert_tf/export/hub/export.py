@@ -106,8 +106,8 @@ class _BertPackInputs(tf.Module):
 
 def _pack(tokenizer, segments, seq_length):
     flat = [ids.merge_dims(1, 2) if ids.shape.rank == 3 else ids for ids in segments]
-    rows = tokenizer.pad(tokenizer.pack(*flat, max_seq_length=seq_length), seq_length)
-    return {theirs: rows[ours] for ours, theirs in INPUTS.items()}
+    inputs = tokenizer.pad(tokenizer.pack(*flat, max_seq_length=seq_length), seq_length)
+    return {theirs: inputs[ours] for ours, theirs in INPUTS.items()}
 
 
 def _special_tokens(tokenizer):

@@ -155,8 +155,8 @@ class HubLayer(keras.layers.Layer):
     """Runs a SavedModel that can be called: an encoder or preprocessor of TF Hub's text API, ours or Google's.
 
         text = keras.Input((), dtype="string")
-        rows = bert_tf.HubLayer("bert_en_uncased_preprocess_3")(text)
-        vector = bert_tf.HubLayer("bert_en_uncased_L-12_H-768_A-12_4", trainable=True)(rows)["pooled_output"]
+        inputs = bert_tf.HubLayer("bert_en_uncased_preprocess_3")(text)
+        vector = bert_tf.HubLayer("bert_en_uncased_L-12_H-768_A-12_4", trainable=True)(inputs)["pooled_output"]
         model = keras.Model(text, keras.layers.Dense(2)(vector))
 
     `model.save` writes graph, files and weights into the .keras file, which then needs the folder no more.

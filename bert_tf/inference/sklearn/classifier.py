@@ -62,8 +62,8 @@ class TrainedClassifier:
         """Returns float64 [n, L], asking for `batch_size` texts at a time."""
         self._load()
         task, batching = self._job.task, self._batching
-        rows = task.encode_examples(self._tokenizer, as_examples(texts), batching.max_seq_length, False)
-        return task.answers(self._job.outputs(batching.scoring(rows, batch_size)))
+        examples = task.encode_examples(self._tokenizer, as_examples(texts), batching.max_seq_length, False)
+        return task.answers(self._job.outputs(batching.scoring(examples, batch_size)))
 
     def save(self, output_dir: str | os.PathLike):
         """Writes what `run_classifier` leaves: the weights, the task, the configuration, the tokenizer, the labels."""
@@ -127,7 +127,7 @@ def train_classifier(
     options |= {"class_weights": class_weights(settings.class_weights, labels, label_ids)}
     task = ClassificationTask(model.config, len(labels), labels=labels, **options)
     examples = as_examples(texts, [labels[n] for n in label_ids])
-    rows = task.encode_examples(model.tokenizer, examples, settings.max_seq_length, True)
+    examples = task.encode_examples(model.tokenizer, examples, settings.max_seq_length, True)
     batching = BatchSettings(settings.max_seq_length, settings.bucket_by_length, use_xla)
     with tempfile.TemporaryDirectory() as folder, precision_of(settings.precision), seed_of_weights(settings.seed):
         step = StepConfig(
@@ -147,9 +147,9 @@ def train_classifier(
             step=step,
         )
         config = options_of(FineTuningConfig, settings)
-        run = fine_tuning_config(run, config, model.config.num_hidden_layers, rows, batching)
+        run = fine_tuning_config(run, config, model.config.num_hidden_layers, examples, batching)
         job = Trainer(task, run)
-        _train(job, batching.training(rows, run))
+        _train(job, batching.training(examples, run))
     return TrainedClassifier(job, model.tokenizer, batching, settings.precision)
 
 
@@ -195,7 +195,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
         learning_rate: the peak of Adam's rate.
         num_train_epochs: passes over the texts.
         train_batch_size: texts a step.
-        max_seq_length: longest row in tokens; what is longer is cut.
+        max_seq_length: longest sequence in tokens; what is longer is cut.
         warmup_proportion: share of the steps in which the rate rises.
         class_weights: how much the texts of each class weigh in the loss: None, 1 each; "balanced"; or {class: weight}.
         label_smoothing: share of the target that is spread over all classes.

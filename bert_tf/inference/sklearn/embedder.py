@@ -145,7 +145,7 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         layers: one of `names.LAYERS`, or indices of layers from -1, the last, down, put side by side.
         pooling: one of `names.POOLINGS`: what stands for a whole text.
         normalize: divide each vector by its length.
-        max_seq_length: longest row in tokens; what is longer is cut. None: as many as the model can take.
+        max_seq_length: longest sequence in tokens; what is longer is cut. None: as many as the model can take.
         precision: what the encoder computes in; vectors are float32 in any case.
 
     A fitted one pickles as its settings and the folder's path: the folder must be there where it is loaded.
