@@ -75,11 +75,3 @@ def made_once(tmp_path_factory):
         return folder
 
     return fill_once
-
-
-@pytest.fixture(scope="session")
-def pretrained(made_once) -> str:
-    """The folder of a tiny checkpoint with both heads of pretraining."""
-    from tests import tiny
-
-    return str(made_once("pretrained", tiny.pretrained))

@@ -4,6 +4,7 @@ import pytest
 
 from bert_tf.export.export_options import DEFAULT
 from bert_tf.export.saved_model import export_trained
+from tests import tiny
 from tests.export import models
 
 
@@ -23,3 +24,9 @@ def exported(made_once, trained):
         return str(folder / "1")
 
     return export
+
+
+@pytest.fixture(scope="session")
+def pretrained(made_once) -> str:
+    """The folder of a tiny checkpoint with both heads of pretraining."""
+    return str(made_once("pretrained", tiny.pretrained))
