@@ -262,7 +262,7 @@ class HubLayer(keras.layers.Layer):
         layer = cls.__new__(cls)
         described = [Variable(*each) for each in config["described"]]
         layer._begin(**(dict(config) | {"described": described}))
-        files = tokenizer_layer.recall(layer._fingerprint)
+        files = tokenizer_layer.find_remembered(layer._fingerprint)
         if files is not None and files.unchanged():
             layer._take(files, with_values=os.path.isdir(os.path.join(files.folder, "variables")))
         return layer

@@ -84,11 +84,11 @@ class Files:
 
 
 def remember(fingerprint: str, value):
-    """Has `recall` find `value` as long as somebody else refers to it."""
+    """Has `find_remembered` find `value` as long as somebody else refers to it."""
     _KNOWN[fingerprint] = value
 
 
-def recall(fingerprint: str):
+def find_remembered(fingerprint: str):
     """Returns what was remembered, None where it is gone."""
     return _KNOWN.get(fingerprint)
 
@@ -180,7 +180,7 @@ class TokenizerLayer(keras.layers.Layer):
         description = options.pop("tokenizer")
         layer = cls.__new__(cls)
         layer._begin(**options)
-        layer._description, layer.tokenizer = description, recall(_key(description))
+        layer._description, layer.tokenizer = description, find_remembered(_key(description))
         return layer
 
     def save_assets(self, dir_path):
