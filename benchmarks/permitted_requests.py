@@ -78,8 +78,8 @@ def export_model(name: str, folder: pathlib.Path) -> pathlib.Path:
 
     from bert_tf.checkpoints import tf1
     from bert_tf.checkpoints.loading import save_description
-    from bert_tf.export.form import ExportOptions
-    from bert_tf.export.trained import export_trained
+    from bert_tf.export.export_options import ExportOptions
+    from bert_tf.export.saved_model import export_trained
     from bert_tf.models.config import EncoderConfig
     from bert_tf.tasks.base import TrainedTask
     from bert_tf.tasks.classification import ClassificationTask
@@ -96,7 +96,7 @@ def export_model(name: str, folder: pathlib.Path) -> pathlib.Path:
     keras.utils.set_random_seed(0)
     tf1.write_tf1(str(folder / "model.ckpt-1"), task.build_model().variables)
     return pathlib.Path(
-        export_trained(str(folder), form=ExportOptions(explanations=("attention", "attributions")))
+        export_trained(str(folder), options=ExportOptions(explanations=("attention", "attributions")))
     ).parent
 
 

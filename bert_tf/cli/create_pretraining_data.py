@@ -11,10 +11,10 @@ import os
 from absl import logging
 
 from bert_tf.cli.common_flags import BEAM, CORPUS, MASKING
-from bert_tf.cli.options_from_flags import options_of, text_options
+from bert_tf.cli.options_from_flags import text_options
 from bert_tf.utils import names
 from bert_tf.utils.names import MASK, SPECIAL_TOKENS, number_of
-from bert_tf.utils.settings import Flag
+from bert_tf.utils.settings import Flag, options_of
 from bert_tf.utils.signals import orderly_end
 
 # Google's flags come first.

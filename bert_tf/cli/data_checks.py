@@ -6,7 +6,6 @@ import dataclasses
 from absl import logging
 
 from bert_tf.checkpoints.loading import load_description
-from bert_tf.cli.options_from_flags import options_of
 from bert_tf.data.example_checks import Lengths, check_samples, check_truncation
 from bert_tf.data.lint_sample import DataFinding
 from bert_tf.data.table_checks import UNKNOWN, count_labels
@@ -14,7 +13,7 @@ from bert_tf.tasks.base import FineTuningTask, TaskData
 from bert_tf.tasks.options import ACTIONS, RunOptions
 from bert_tf.tasks.registry import TASKS
 from bert_tf.utils.names import number_of, word_for
-from bert_tf.utils.settings import Settings
+from bert_tf.utils.settings import Settings, options_of
 
 # === Checks ===
 # The look at the data of a run: what it finds goes into the log, and with `strict_data` ends the run.

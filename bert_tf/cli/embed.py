@@ -10,9 +10,8 @@ from absl import logging
 
 from bert_tf.cli.batch_prediction import BATCH_PREDICTION
 from bert_tf.cli.common_flags import PROMPT
-from bert_tf.cli.options_from_flags import options_of
 from bert_tf.utils import names
-from bert_tf.utils.settings import Flag, with_attributes
+from bert_tf.utils.settings import Flag, options_of, with_attributes
 
 FLAGS = (
     Flag("model", None, "A sentence-transformers directory, what run_embedder left in --output_dir, or any encoder.",

@@ -34,7 +34,7 @@ def main(settings):
     if "default_seq_length" in settings.given:
         raise ValueError("--default_seq_length must come with --hub. Received it without.")
     from bert_tf.cli.reporting import log_after_export
-    from bert_tf.export.trained import export_trained
+    from bert_tf.export.saved_model import export_trained
 
     calibration = settings.calibration_file
     export_trained(settings.model, settings.export_dir, make_export_options(settings), calibration=calibration)

@@ -41,7 +41,7 @@ FLAGS = (
 def main(settings):
     """Writes the features of all rows."""
     from bert_tf.cli.batch_prediction import run_batch_prediction
-    from bert_tf.inference.features import FeatureMaker
+    from bert_tf.inference.extract_features import FeatureMaker
 
     if bool(settings.model) == bool(settings.init_checkpoint):
         received = "both" if settings.model else "neither"

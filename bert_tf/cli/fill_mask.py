@@ -32,8 +32,8 @@ TAKES_TEXTS = True
 
 def main(settings, texts):
     """Prints an answer for each [MASK], or exports the model."""
-    from bert_tf.export.form import DEFAULT
-    from bert_tf.inference.filler import Filler, format_answer, read_masked_texts
+    from bert_tf.export.export_options import DEFAULT
+    from bert_tf.inference.fill_mask import Filler, format_answer, read_masked_texts
 
     exports = settings.export_dir is not None
     if exports and (texts or settings.input_file):

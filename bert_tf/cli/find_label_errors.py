@@ -11,11 +11,10 @@ import os
 from absl import logging
 
 from bert_tf.cli import run_classifier
-from bert_tf.cli.options_from_flags import options_of
 from bert_tf.tasks.options import ClassificationOptions
 from bert_tf.utils import subprocesses
 from bert_tf.utils.names import LAYERS
-from bert_tf.utils.settings import Flag, Settings, command_line
+from bert_tf.utils.settings import Flag, Settings, command_line, options_of
 
 # Of run_classifier: which examples, and where everything goes; and how a model of a fold is made.
 _ABOUT_FILE = (

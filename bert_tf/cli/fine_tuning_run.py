@@ -12,7 +12,7 @@ from bert_tf.checkpoints import adapters
 from bert_tf.checkpoints.loading import Description, save_description
 from bert_tf.cli.checkpoints import check_formats, describe_model, save_formats, task_paths
 from bert_tf.cli.data_checks import DataChecks
-from bert_tf.cli.options_from_flags import make_export_options, make_run_config, options_of
+from bert_tf.cli.options_from_flags import make_export_options, make_run_config
 from bert_tf.cli.program import in_flags
 from bert_tf.cli.program import prepare_process as prepare_devices
 from bert_tf.cli.reporting import (
@@ -25,9 +25,9 @@ from bert_tf.cli.reporting import (
 from bert_tf.evaluation.metrics import largest_fall
 from bert_tf.evaluation.results import write_results
 from bert_tf.export.calibration import BATCH_SIZE, MOST_EXAMPLES, read_calibration_texts
-from bert_tf.export.form import ExportOptions
-from bert_tf.export.served import check_explanations
-from bert_tf.export.trained import export_trained
+from bert_tf.export.export_options import ExportOptions
+from bert_tf.export.saved_model import export_trained
+from bert_tf.export.serving_module import check_explanations
 from bert_tf.models.lora import Lora
 from bert_tf.pretraining.record_metadata import vocabulary_fingerprint
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TaskData, TrainedTask
@@ -46,7 +46,7 @@ from bert_tf.training.scoring import BatchSettings, Scorer
 from bert_tf.training.tracking import check_tracking, make_history, tracked
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.trainer import prepare_directory as prepare_output
-from bert_tf.utils.settings import Settings
+from bert_tf.utils.settings import Settings, options_of
 
 # === Calibration ===
 # By which examples a run sets the ranges of an export in integers: texts of a file, or some that it trains on.

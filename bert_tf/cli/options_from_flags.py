@@ -2,33 +2,9 @@
 
 import dataclasses
 import os
-from typing import TypeVar
 
 from bert_tf.utils import names
-from bert_tf.utils.settings import Settings
-
-Options = TypeVar("Options")
-
-
-def options_of(kind: type[Options], settings: Settings, **values) -> Options:
-    """Returns options with the values of the flags that are named like their fields.
-
-    Args:
-        kind: a dataclass, such as one of `tasks.options`; a field `given_x` takes flag `x` where the user gave it,
-            else None.
-        settings: of a program that has all these flags.
-        values: of fields that do not take their flag's value.
-
-    Raises:
-        AttributeError: it has no flag of a field's name.
-    """
-    for field in dataclasses.fields(kind):
-        if "has_no_flag" in field.metadata or field.name in values:
-            continue
-        name = field.name.removeprefix("given_")
-        value = getattr(settings, name)
-        values[field.name] = value if name == field.name or name in settings.given else None
-    return kind(**values)
+from bert_tf.utils.settings import Settings, options_of
 
 
 def text_options(settings: Settings):
@@ -101,7 +77,7 @@ def make_export_options(settings: Settings):
     Raises:
         ValueError: the options contradict each other, or there are examples to set ranges by where none are taken.
     """
-    from bert_tf.export.form import ExportOptions
+    from bert_tf.export.export_options import ExportOptions
 
     form = ExportOptions(settings.export_dtype, settings.export_for, tuple(settings.get("export_explanations") or ()))
     if settings.get("calibration_file") is not None and not form.takes_ranges:

@@ -32,7 +32,7 @@ FLAGS = (
 
 def main(settings):
     """Writes the answers."""
-    from bert_tf.inference.batch_prediction.prediction import find_model, match_columns
+    from bert_tf.inference.batch_prediction.exported_model import find_model, match_columns
 
     standard_logging.getLogger("tensorflow").setLevel(standard_logging.ERROR)  # it tells of files that it reads
     model = find_model(settings.model, settings.signature, settings.batch_size)

@@ -2,7 +2,9 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
+
+Options = TypeVar("Options")
 
 NO_EFFECT = "No effect here"  # begins the help of a flag that is taken because Google's programs have it
 
@@ -102,3 +104,24 @@ class Settings:
         """
         additions = {name: value for name, value in values.items() if name not in self.given and value is not None}
         return Settings({**self._values, **additions}, self.given)
+
+
+def options_of(kind: type[Options], settings: Settings, **values) -> Options:
+    """Returns options with the values of the flags that are named like their fields.
+
+    Args:
+        kind: a dataclass, such as one of `tasks.options`; a field `given_x` takes flag `x` where the user gave it,
+            else None.
+        settings: of a program that has all these flags.
+        values: of fields that do not take their flag's value.
+
+    Raises:
+        AttributeError: it has no flag of a field's name.
+    """
+    for field in dataclasses.fields(kind):
+        if "has_no_flag" in field.metadata or field.name in values:
+            continue
+        name = field.name.removeprefix("given_")
+        value = getattr(settings, name)
+        values[field.name] = value if name == field.name or name in settings.given else None
+    return kind(**values)

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.checkpoints import writers
-from bert_tf.export.conversion.proof import outputs
+from bert_tf.export.conversion.round_trip import compute_outputs
 from bert_tf.models import families
 from bert_tf.tokenization import sentencepiece_model
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
@@ -117,7 +117,7 @@ def _ask(model, rows):
 
 def _ask_ours(ours, rows, task):
     """Returns what our model computes, in the same form."""
-    made = outputs(ours.config, ours.arrays(), rows)
+    made = compute_outputs(ours.config, ours.arrays(), rows)
     if task == "text_classifier":  # the first of the tokens that the proof gives a head is the pooled output
         return {"logits": made["classifier logits"][:, 0]}
     if task == "masked_lm":

@@ -11,7 +11,7 @@ from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.conversion.convert import LeaveOut, with_task
-from bert_tf.export.conversion.proof import outputs
+from bert_tf.export.conversion.round_trip import compute_outputs
 from bert_tf.models import config, families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.classification_outputs import PROBLEMS, problem_of
@@ -105,7 +105,7 @@ def _of_outputs(folder, description, arrays, expected):
     segments = expected["token_type_ids"] if "token_type_ids" in expected else np.zeros_like(mask)
     inputs = {"input_ids": expected["input_ids"], "input_mask": mask, "segment_ids": segments}
     inputs = {name: value.astype(np.int32) for name, value in inputs.items()}
-    found = outputs(description.config, arrays, inputs)
+    found = compute_outputs(description.config, arrays, inputs)
     (ending,) = EncoderConfig.load(folder).extra["architectures"]
     compared = 0
     for name in expected.files:

@@ -15,8 +15,8 @@ import sys
 
 import pytest
 
-from bert_tf.export.form import ExportOptions
-from bert_tf.export.trained import export_trained
+from bert_tf.export.export_options import ExportOptions
+from bert_tf.export.saved_model import export_trained
 from bert_tf.serving.client.client import Client
 from tests.conftest import ROOT
 from tests.export.models import write_trained
@@ -48,7 +48,7 @@ def models(tmp_path_factory, film_path):
     for name, (task, form) in TASKS.items():
         folder = tmp_path_factory.mktemp(name)
         write_trained(folder, task)
-        found[name] = pathlib.Path(export_trained(str(folder), form=form)).parent
+        found[name] = pathlib.Path(export_trained(str(folder), options=form)).parent
     return found
 
 

@@ -1,7 +1,6 @@
 """Options of tasks as their programs make them."""
 
 from bert_tf.cli import run_classifier, run_embedder, run_multiple_choice, run_squad, run_tagger
-from bert_tf.cli.options_from_flags import options_of
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.tasks.options import (
     ClassificationOptions,
@@ -10,7 +9,7 @@ from bert_tf.tasks.options import (
     SquadOptions,
     TaggingOptions,
 )
-from bert_tf.utils.settings import Settings
+from bert_tf.utils.settings import Settings, options_of
 
 PROGRAMS = {
     ClassificationOptions: run_classifier,

@@ -103,26 +103,26 @@ def average_words(text: str | tuple[str, str], features: TokenFeatures) -> Token
     Returns:
         The same for words, which are what stands between white space: `pieces` are the words as the text has them.
     """
-    places, words, group = [np.zeros([0, 3], np.int32)], [], np.full(len(features.pieces), -1)
+    positions, words, group = [np.zeros([0, 3], np.int32)], [], np.full(len(features.pieces), -1)
     for n, each in enumerate([text] if isinstance(text, str) else text):
         own = np.flatnonzero((features.of_text == n) & (features.starts < features.limits))
         spans = np.array([match.span() for match in _WORD.finditer(each)], np.int32).reshape(-1, 2)
-        word, of_piece = np.unique(np.searchsorted(spans[:, 0], features.starts[own], "right") - 1, return_inverse=True)
-        group[own] = len(words) + of_piece
+        word, of_token = np.unique(np.searchsorted(spans[:, 0], features.starts[own], "right") - 1, return_inverse=True)
+        group[own] = len(words) + of_token
         words += [each[a:b] for a, b in spans[word].tolist()]
-        places.append(np.insert(spans[word], 2, n, axis=1))
+        positions.append(np.insert(spans[word], 2, n, axis=1))
     values = np.zeros([len(words), features.values.shape[1]], np.float32)
     np.add.at(values, group[group >= 0], features.values[group >= 0])
     values /= np.bincount(group[group >= 0], minlength=len(words))[:, np.newaxis]
-    return TokenFeatures(words, values, *np.concatenate(places).T)
+    return TokenFeatures(words, values, *np.concatenate(positions).T)
 
 
 def _apply_by_kind(function: Callable[[list], Sequence], texts: list) -> list:
     """Returns what a function makes of texts and of pairs, which it must be given apart, in order."""
     found = [None] * len(texts)
     for kind in (str, tuple):
-        places = [n for n, text in enumerate(texts) if isinstance(text, kind)]
-        for n, value in zip(places, function([texts[n] for n in places]) if places else [], strict=True):
+        indices = [n for n, text in enumerate(texts) if isinstance(text, kind)]
+        for n, value in zip(indices, function([texts[n] for n in indices]) if indices else [], strict=True):
             found[n] = value
     return found
 
@@ -132,8 +132,8 @@ def _format_tokens(features, names):
     shape = (len(features.pieces), len(names), features.values.shape[1] // len(names))
     values = features.values.astype(np.float64).reshape(shape)
     return [
-        {"token": piece, "layers": [{"index": n, "values": v} for n, v in zip(names, layers, strict=True)]}
-        for piece, layers in zip(features.pieces, np.round(values, _DECIMALS).tolist(), strict=True)
+        {"token": token, "layers": [{"index": n, "values": v} for n, v in zip(names, layers, strict=True)]}
+        for token, layers in zip(features.pieces, np.round(values, _DECIMALS).tolist(), strict=True)
     ]
 
 

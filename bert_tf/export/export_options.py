@@ -1,4 +1,4 @@
-"""The form of an export: dtype, purpose, explanations."""
+"""The options of an export: dtype, purpose, explanations."""
 
 import dataclasses
 import os
@@ -74,8 +74,8 @@ class ExportOptions:
         if several or getattr(task, "lstm_units", None):
             received = "whose examples have several" if several else "with a BiLSTM, whose loop LiteRT does not run"
             raise ValueError(
-                "`export_for=litert` must come with a model that reads an example in one row, by an encoder alone. "
-                f"Received one for {task.name}, {received}; leave it out."
+                "`export_for=litert` must come with a model that reads an example as one sequence, by an encoder "
+                f"alone. Received one for {task.name}, {received}; leave it out."
             )
 
     def check_folder(self, export_dir: str | os.PathLike):

@@ -8,7 +8,7 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints.extractor import TokenFeatures
 from bert_tf.cli.extract_features import FLAGS
-from bert_tf.inference.features import average_words
+from bert_tf.inference.extract_features import average_words
 from tests import tiny
 from tests.scripts import run_here
 

@@ -22,13 +22,13 @@ from bert_tf.models.recurrent import GATES, BiLSTMHead
 from bert_tf.utils.files import sha256
 
 # === Samples ===
-# Texts that hold every kind of token that a tokenizer has, by which two tokenizers are told apart.
+# Texts that hold every kind of token that a tokenizer has, by which two tokenizers differ where they do.
 
 
 PLAIN = "Unaffable as ever, Zoë paid 3.50 € for a café crème in 東京 -- didn't she?"
 
 
-def kinds_of(tokenizer) -> list:
+def added_token_kinds(tokenizer) -> list:
     """Returns an added token of each combination of flags that the tokenizer's have, the first of each."""
     found = {}
     for token in tokenizer.added_tokens:
@@ -36,9 +36,9 @@ def kinds_of(tokenizer) -> list:
     return list(found.values())
 
 
-def sentence(tokenizer) -> str:
+def sample_text(tokenizer) -> str:
     """Returns a text to be computed from: an added token of each kind, then plain words."""
-    return " ".join([*(token.content for token in kinds_of(tokenizer)), PLAIN])
+    return " ".join([*(token.content for token in added_token_kinds(tokenizer)), PLAIN])
 
 
 def tokenizer_samples(tokenizer) -> list[str]:
@@ -48,7 +48,7 @@ def tokenizer_samples(tokenizer) -> list[str]:
     lower and upper case, with which its flags show.
     """
     special = list(dict.fromkeys(tokenizer.special_tokens.values()))
-    found = [sentence(tokenizer), " ".join(special)]
+    found = [sample_text(tokenizer), " ".join(special)]
     for token in tokenizer.added_tokens:
         content = token.content
         found += [content, f"paid{content}she", f"paid  {content}\tshe", f"paid,{content}{content}"]
@@ -64,12 +64,12 @@ _POOLER = "bert/pooler/dense/kernel"
 _FLOAT32 = {"dtype": "float32"}  # whatever the program trains in
 
 
-def outputs(config: EncoderConfig, arrays: Mapping[str, np.ndarray], inputs: Mapping) -> dict[str, np.ndarray]:
+def compute_outputs(config: EncoderConfig, arrays: Mapping[str, np.ndarray], inputs: Mapping) -> dict[str, np.ndarray]:
     """Returns the outputs, float32: sequence_output, pooled_output where there is a pooler, each head's logits.
 
     Args:
         config: of the encoder.
-        arrays: our path -> array; a generator beside the model is passed over, for no output comes from it.
+        arrays: our path -> array; the generator of a discriminator is passed over, for no output comes from it.
         inputs: `input_ids`, `input_mask`, `segment_ids`, int32 [B, S].
 
     Raises:
@@ -84,7 +84,7 @@ def outputs(config: EncoderConfig, arrays: Mapping[str, np.ndarray], inputs: Map
     variables = [v for layer in (encoder, *(head for head, _ in heads.values())) for v in layer.variables]
     _assign(variables, arrays)
     found = encoder(inputs)
-    # What a head for a text makes of its first token, and what one for pieces makes of each.
+    # A head for a text reads its first position, and one for tokens all the others.
     x = tf.concat([found["pooled_output"][:, tf.newaxis], found["sequence_output"]], 1)
     named = {"sequence_output": found["sequence_output"]}
     named |= {"pooled_output": found["pooled_output"]} if config.has_pooler else {}
@@ -119,8 +119,8 @@ def _masked_lm(config, arrays):
     head = build_in_cls(MaskedLMHead(*numbers, **_FLOAT32), config.hidden_size)
 
     def call(head, x, encoder):
-        places = tf.tile(tf.range(tf.shape(x)[1])[tf.newaxis], [tf.shape(x)[0], 1])
-        return head(x, encoder.embeddings.word_embeddings, places)
+        positions = tf.tile(tf.range(tf.shape(x)[1])[tf.newaxis], [tf.shape(x)[0], 1])
+        return head(x, encoder.embeddings.word_embeddings, positions)
 
     return head, call
 
@@ -207,7 +207,7 @@ class Proof:
     remarks: tuple[str, ...]
 
     def __str__(self):
-        unknown = f", {self.unknown} pieces of which are unknown" if self.unknown else ""
+        unknown = f", {self.unknown} tokens of which are unknown" if self.unknown else ""
         lines = [
             f"Converted {self.source} to {self.target} ({self.form})",
             f"  weights     {self.matched} matched, each read again the same to the bit",
@@ -244,22 +244,22 @@ def prove(directory: str, model: ModelArrays, written: Written, given_up: tuple[
         ValueError: something is not what it was.
     """
     held = {path: array for path, array in model.arrays.items() if path not in written.not_held}
-    text = sentence(model.tokenizer)
+    text = sample_text(model.tokenizer)
     before = run_model(model.config, held, model.tokenizer, text)  # first: it says best what is wrong with the source
     checkpoint, description = open_checkpoint(directory), load_description([directory])
-    _same_arrays(checkpoint, held)
+    _check_arrays(checkpoint, held)
     if lost := [name for name in model.optimizer if name not in checkpoint.left_out]:
         raise _failure(f"the optimizer's {lost[0]} is not in it")
     if "classifier/output_bias" in held and not _same_labels(model.labels, description.labels):
         raise _failure(f"the labels are {description.labels} and were {model.labels}")
-    settings = _changed(computed_settings(model.config), computed_settings(description.config))
+    settings = _find_changes(computed_settings(model.config), computed_settings(description.config))
     computing = [name for name in settings if name not in (*_OF_TRAINING, *given_up)]
     if computing:
         raise _failure(f"{computing[0]} is {settings[computing[0]][1]!r} and was {settings[computing[0]][0]!r}")
-    _same_tokens(model.tokenizer, description.tokenizer)
+    _check_tokens(model.tokenizer, description.tokenizer)
     arrays = {path: checkpoint.get(path) for path in checkpoint.names}
     after = run_model(description.config, arrays, description.tokenizer, text)
-    differences = _differences(before, after, allowed=bool(given_up))
+    differences = _output_differences(before, after, allowed=bool(given_up))
     hashes = {name: sha256(os.path.join(directory, name)) for name in written.weights}
     unknown = int((before["input_ids"] == model.tokenizer.unk_id).sum())
     return {"matched": len(held), "not_held": written.not_held, "settings": settings, "text": text, "unknown": unknown,
@@ -269,7 +269,7 @@ def prove(directory: str, model: ModelArrays, written: Written, given_up: tuple[
 def run_model(config, arrays, tokenizer, text) -> dict[str, np.ndarray]:
     """Returns what a model computes from a text, and the `input_ids`."""
     inputs = tokenizer([text], max_seq_length=min(config.max_length, _LONGEST))
-    return {"input_ids": inputs["input_ids"].numpy(), **outputs(config, arrays, inputs)}
+    return {"input_ids": inputs["input_ids"].numpy(), **compute_outputs(config, arrays, inputs)}
 
 
 def computed_settings(config) -> dict:
@@ -279,7 +279,7 @@ def computed_settings(config) -> dict:
     return values | {"embedding_size": config.embedding_width, "num_hidden_groups": config.num_blocks}
 
 
-def _changed(before, after):
+def _find_changes(before, after):
     return {name: (value, after[name]) for name, value in before.items() if value != after[name]}
 
 
@@ -288,7 +288,7 @@ def _same_labels(before, after):
     return after == before or before is None and after == default_labels(len(after))
 
 
-def _same_arrays(checkpoint, held):
+def _check_arrays(checkpoint, held):
     if names := checkpoint.names.keys() ^ held.keys() | set(checkpoint.unknown):
         raise _failure(f"{sorted(names)[0]} is on one side only")
     for path, array in held.items():
@@ -297,7 +297,7 @@ def _same_arrays(checkpoint, held):
             raise _failure(f"{path} holds other numbers")
 
 
-def _same_tokens(tokenizer, again):
+def _check_tokens(tokenizer, again):
     """Compares what two tokenizers make of texts with every kind of token that the first one has."""
     texts = tokenizer_samples(tokenizer)
     before, after = (each.tokenize_with_offsets(texts) for each in (tokenizer, again))
@@ -310,7 +310,7 @@ def _same_tokens(tokenizer, again):
             raise _failure(f"its added token {one.content!r} has other flags")
 
 
-def _differences(before, after, allowed):
+def _output_differences(before, after, allowed):
     both = [name for name in before if name in after and name != "input_ids"]
     found = {name: float(np.abs(before[name] - after[name]).max()) for name in both}
     for name, difference in found.items():

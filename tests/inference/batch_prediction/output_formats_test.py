@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from bert_tf.data.features import Ragged
-from bert_tf.inference.batch_prediction.formats import Slice, format_of
-from bert_tf.inference.batch_prediction.table import PartWriter, TableRows
+from bert_tf.inference.batch_prediction.answer_parts import PartWriter
+from bert_tf.inference.batch_prediction.input_table import TableRows
+from bert_tf.inference.batch_prediction.output_formats import Slice, format_of
 
 COLUMNS = {
     "id": ["a", "b", "c"],
@@ -28,8 +29,8 @@ def test_a_part_that_has_them_is_warned_of(tmp_path, caplog):
     writer = PartWriter(lambda: lambda rows: COLUMNS, format_of("a.jsonl"), str(tmp_path)).ready()
     with caplog.at_level("WARNING", logger="absl"):
         assert writer.write(3, TableRows(["a", "b", "c"], [], {})) == 3
-    told = [record.getMessage() for record in caplog.records]
-    assert [text.split(" are NaN")[0] for text in told] == [
+    messages = [record.getMessage() for record in caplog.records]
+    assert [text.split(" are NaN")[0] for text in messages] == [
         "Part 3: 2 of 3 numbers of 'score'", "Part 3: 2 of 6 numbers of 'vector'", "Part 3: 1 of 3 numbers of 'parts'"
     ]  # fmt: skip
 

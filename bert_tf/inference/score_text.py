@@ -12,7 +12,7 @@ from absl import logging
 
 from bert_tf.data.features import ENCODER_INPUTS, Ragged
 from bert_tf.export.precision import build_with_weights
-from bert_tf.inference.filler import longest_row, open_masked_lm, warn_of_unknown
+from bert_tf.inference.fill_mask import longest_sequence, open_masked_lm, warn_of_unknown
 from bert_tf.inference.sentence_encoder import hash_model
 from bert_tf.tasks.fill_mask import FillMaskTask
 from bert_tf.utils.text_lists import text_list
@@ -24,7 +24,7 @@ from bert_tf.utils.text_lists import text_list
 PSEUDO, PLAIN = "pseudo_log_likelihood", "log_likelihood"
 
 _CHUNK = 1024  # texts tokenized and sorted at a time
-_PIECES = 4096  # of a batch, padding included
+_TOKENS = 4096  # of a batch, padding included
 _LOGITS = 2**25  # of a batch: 128 MiB
 _WIDTHS = 8  # widths are multiples of this
 
@@ -33,8 +33,8 @@ class TextScore(NamedTuple):
     """The score of one text.
 
     Attributes:
-        pieces: of the text as the vocabulary writes them, special ones left out.
-        log_probabilities: float32 [P], the natural logarithm of each piece's probability, given the others or those
+        pieces: tokens of the text as the vocabulary writes them, special ones left out.
+        log_probabilities: float32 [P], the natural logarithm of each token's probability, given the others or those
             before it.
     """
 
@@ -65,7 +65,7 @@ class TextScorer:
     Args:
         path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix, with a masked-LM head.
         vocab_file, do_lower_case: None: what lies next to the checkpoint.
-        max_seq_length: tokens of a row at most, special ones included; None: as many as the model can take. What lies
+        max_seq_length: tokens of a text at most, special ones included; None: as many as the model can take. What lies
             beyond is neither read nor scored, and the log says so.
 
     Attributes:
@@ -79,7 +79,7 @@ class TextScorer:
         checkpoint, description = open_masked_lm(path, vocab_file, do_lower_case)
         self.tokenizer, config = description.tokenizer, description.config
         self.measure = measure_of(description)
-        self.max_seq_length = longest_row(description, max_seq_length)
+        self.max_seq_length = longest_sequence(description, max_seq_length)
         self._model, report = build_with_weights(FillMaskTask(config, self.tokenizer.vocab), checkpoint)
         logging.info("%s", report)
         self._vocab_size = config.vocab_size
@@ -99,68 +99,69 @@ class TextScorer:
 
     def _scores(self, texts):
         tokenized = self.tokenizer.tokenize(texts)
-        rows = self.tokenizer.pack(tokenized, max_seq_length=self.max_seq_length)
-        ids, splits = rows["input_ids"].flat_values.numpy(), rows["input_ids"].row_splits.numpy()
+        sequences = self.tokenizer.pack(tokenized, max_seq_length=self.max_seq_length)
+        ids, splits = sequences["input_ids"].flat_values.numpy(), sequences["input_ids"].row_splits.numpy()
         lengths = np.diff(splits)
         warn_of_unknown(ids, len(texts), self.tokenizer)
-        self._warn_of_cut(tokenized.row_lengths().numpy() - self._scored(lengths))
+        self._warn_of_cut(tokenized.row_lengths().numpy() - self._count_scored(lengths))
         values = np.zeros(len(ids), np.float32)  # next to the ids
         order = np.argsort(-lengths, kind="stable")
-        self._score(rows, order, lengths, splits, values)
+        self._score(sequences, order, lengths, splits, values)
         own = [slice(first + self._before, last - self._after) for first, last in zip(splits, splits[1:], strict=False)]
         return [TextScore([self.tokenizer.vocab[n] for n in ids[each].tolist()], values[each]) for each in own]
 
-    def _masked(self, rows, order, lengths, splits, values):
-        """Fills in the value of every token that is scored, by a copy of its row in which it is the mask."""
-        number = self._scored(lengths[order])
-        row = np.repeat(order, number)
-        place = np.concatenate([self._before + np.arange(n) for n in number])
-        for chosen, width in self._batches(lengths[row], 1):
-            features = self._features(rows, row[chosen], width)
-            at = place[chosen]
-            values[splits[row[chosen]] + at] = self._of_masked(features, tf.constant(at, tf.int32)).numpy()
+    def _masked(self, sequences, order, lengths, splits, values):
+        """Fills in the value of every token that is scored, by a copy of its sequence in which it is the mask."""
+        number = self._count_scored(lengths[order])
+        sequence = np.repeat(order, number)
+        position = np.concatenate([self._before + np.arange(n) for n in number])
+        for chosen, width in self._batches(lengths[sequence], 1):
+            features = self._features(sequences, sequence[chosen], width)
+            at = position[chosen]
+            found = self._masked_log_probabilities(features, tf.constant(at, tf.int32)).numpy()
+            values[splits[sequence[chosen]] + at] = found
 
-    def _left_to_right(self, rows, order, lengths, splits, values):
-        """Fills in the value of every token, that of each row's first one as 0."""
+    def _left_to_right(self, sequences, order, lengths, splits, values):
+        """Fills in the value of every token, that of each sequence's first one as 0."""
         for chosen, width in self._batches(lengths[order], self.max_seq_length):
-            found = self._of_next(self._features(rows, order[chosen], width)).numpy()
-            for row, each in zip(order[chosen].tolist(), found, strict=True):
-                values[splits[row] + 1 : splits[row + 1]] = each[: lengths[row] - 1]
+            found = self._next_log_probabilities(self._features(sequences, order[chosen], width)).numpy()
+            for sequence, each in zip(order[chosen].tolist(), found, strict=True):
+                values[splits[sequence] + 1 : splits[sequence + 1]] = each[: lengths[sequence] - 1]
 
-    def _scored(self, lengths):
-        """Returns how many tokens of rows of these lengths are scored."""
+    def _count_scored(self, lengths):
+        """Returns how many tokens of sequences of these lengths are scored."""
         return lengths - self._before - self._after
 
     def _batches(self, lengths, predictions):
-        """Yields (slice of rows that descend in length, width of their batch); each row has up to so many logits."""
+        """Yields (slice of sequences that descend in length, width of their batch), each with up to so many logits."""
         start = 0
         while start < len(lengths):
             width = min(-(-int(lengths[start]) // _WIDTHS) * _WIDTHS, self.max_seq_length)
-            most = min(_PIECES // width, _LOGITS // (min(predictions, width) * self._vocab_size))
+            most = min(_TOKENS // width, _LOGITS // (min(predictions, width) * self._vocab_size))
             yield slice(start, start + max(1, most)), width
             start += max(1, most)
 
-    def _features(self, rows, chosen, width):
-        return self.tokenizer.pad({name: tf.gather(row, chosen) for name, row in rows.items()}, width)
+    def _features(self, sequences, chosen, width):
+        return self.tokenizer.pad({name: tf.gather(values, chosen) for name, values in sequences.items()}, width)
 
     @functools.cached_property
-    def _of_masked(self):
+    def _masked_log_probabilities(self):
         mask = tf.constant(self.tokenizer.mask_id, tf.int32)
 
         def values(features, at):
-            ids, places = features["input_ids"], at[:, tf.newaxis]
-            masked = tf.where(tf.range(tf.shape(ids)[1]) == places, mask, ids)
-            logits = self._logits({**features, "input_ids": masked, "masked_lm_positions": places})
-            return _gather_log_probabilities(tf.gather(ids, places, batch_dims=1), logits)[:, 0]
+            ids, positions = features["input_ids"], at[:, tf.newaxis]
+            masked = tf.where(tf.range(tf.shape(ids)[1]) == positions, mask, ids)
+            logits = self._logits({**features, "input_ids": masked, "masked_lm_positions": positions})
+            return _gather_log_probabilities(tf.gather(ids, positions, batch_dims=1), logits)[:, 0]
 
         return _trace(values, tf.TensorSpec([None], tf.int32))
 
     @functools.cached_property
-    def _of_next(self):
+    def _next_log_probabilities(self):
         def values(features):
             ids = features["input_ids"]
-            places = tf.zeros_like(ids[:, 1:]) + tf.range(tf.shape(ids)[1] - 1)
-            return _gather_log_probabilities(ids[:, 1:], self._logits({**features, "masked_lm_positions": places}))
+            positions = tf.zeros_like(ids[:, 1:]) + tf.range(tf.shape(ids)[1] - 1)
+            return _gather_log_probabilities(ids[:, 1:], self._logits({**features, "masked_lm_positions": positions}))
 
         return _trace(values)
 
@@ -170,7 +171,7 @@ class TextScorer:
     def _warn_of_cut(self, lost):
         if lost.any():
             logging.warning(
-                "%d of %d texts have more than the %d pieces of `max_seq_length`, the special ones included: what lies "
+                "%d of %d texts have more than the %d tokens of `max_seq_length`, the special ones included: what lies "
                 "beyond is neither read nor scored.",
                 *(np.count_nonzero(lost), len(lost), self.max_seq_length),
             )
@@ -189,22 +190,22 @@ def measure_of(description) -> str:
     if not description.config.is_decoder and tokenizer.mask_id is None:
         raise ValueError(
             f"The vocabulary of a model that learned by masked LM must hold {tokenizer.mask}. Received: "
-            f"{tokenizer.vocab_size} pieces from {tokenizer.vocab_file}, none of them {tokenizer.mask}; "
+            f"{tokenizer.vocab_size} tokens from {tokenizer.vocab_file}, none of them {tokenizer.mask}; "
             "name the model's own `vocab_file`."
         )
     return PLAIN if description.config.is_decoder else PSEUDO
 
 
-def perplexity(total: float, pieces: int) -> float:
+def perplexity(total: float, tokens: int) -> float:
     """Returns e to the power of the mean loss of a token; NaN where there is none.
 
     Of pseudo-log-likelihoods it is the pseudo-perplexity of a corpus (Salazar et al. 2020, equation 3).
 
     Args:
         total: the sum of the log-probabilities of all tokens.
-        pieces: how many they are.
+        tokens: how many they are.
     """
-    return float(np.exp(-total / pieces)) if pieces else float("nan")
+    return float(np.exp(-total / tokens)) if tokens else float("nan")
 
 
 def _gather_log_probabilities(ids, logits):
@@ -213,7 +214,7 @@ def _gather_log_probabilities(ids, logits):
 
 
 def _trace(function, *more):
-    """Returns a function of a batch's features, and of what else it takes, as one graph for rows of all widths."""
+    """Returns a function of a batch's features, and of what else it takes, as one graph for batches of all widths."""
     specs = {name: tf.TensorSpec([None, None], tf.int32) for name in ENCODER_INPUTS}
     return tf.function(function, autograph=False).get_concrete_function(specs, *more)
 
@@ -271,7 +272,7 @@ def score_columns(
     }
     if not pieces:
         return found
-    written = np.array([piece for score in scores for piece in score.pieces], dtype=str)
+    written = np.array([token for score in scores for token in score.pieces], dtype=str)
     values = np.concatenate([score.log_probabilities for score in scores])
     lists = {"pieces": written, "log_probabilities": values}
     return found | {name: Ragged.of_lengths(flat, numbers) for name, flat in lists.items()}

@@ -1,27 +1,17 @@
-"""The input table of a batch prediction, its parts, and how their predictions are joined."""
+"""The input table of a batch prediction: its rows, read as a stream and cut into parts."""
 
 import dataclasses
 import hashlib
 import itertools
 import json
 import os
-import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
-
-import numpy as np
-from absl import logging
+from typing import NamedTuple
 
 from bert_tf.data.columns import NAME, TEXT, ColumnType, is_missing_cell, without_surrogates
-from bert_tf.data.features import Ragged
 from bert_tf.data.table_reader import Column, is_table, iterate_lines, iterate_rows
 from bert_tf.data.tables import MOST, read_values
-from bert_tf.inference.batch_prediction.formats import Format, Partial, Slice
 from bert_tf.utils.names import number_of
-from bert_tf.utils.progress import Countdown
-
-# === Table ===
-# The rows that a job answers for, read as a stream and cut into parts.
 
 
 class TableRows(NamedTuple):
@@ -31,7 +21,7 @@ class TableRows(NamedTuple):
         ids: a name for each.
         texts: of each text column its texts; of a column of lists, lists of texts.
         kept: {column: its values} of those that are only passed on.
-        missing: whether each row lacks a text: in place of its texts stand those of another row, and its answers do not
+        missing: whether each row lacks a text: it has another row's texts instead, and its answers do not
             count; () where none does.
     """
 
@@ -177,108 +167,3 @@ class InputTable:
                 f"lists. Received {self.path}, a text a line."
             )
         return iterate_lines(self.path)
-
-
-# === Parts ===
-# The answers for one part of a table, as a file of the work folder.
-
-
-_NAMES = ("id", "linex_index")  # columns that say which row it is, also where it has no answer
-_NAME = re.compile(r"part-(\d{8})")
-
-
-@dataclasses.dataclass
-class PartWriter:
-    """Answers and writes; can be pickled until it is `ready`.
-
-    Attributes:
-        maker: of the function that answers.
-        form: of the files.
-        folder: where they go.
-    """
-
-    maker: Any
-    form: Format
-    folder: str
-
-    def ready(self) -> "PartWriter":
-        """Has the function made that answers, and returns itself."""
-        self._answer = self.maker()
-        return self
-
-    def path(self, number: int) -> str:
-        """Returns the path of a part."""
-        return os.path.join(self.folder, f"part-{number:08d}")
-
-    def there(self) -> set[int]:
-        """Returns the numbers of the parts that are written."""
-        return {int(match[1]) for match in map(_NAME.fullmatch, os.listdir(self.folder)) if match}
-
-    def write(self, number: int, rows: TableRows) -> int:
-        """Answers for the rows of a part, writes what came, and returns how many there are."""
-        answers = self._answer(rows)
-        _warn_of_not_finite(number, answers)
-        columns = _join_columns(rows.kept, answers)
-        for name, values in columns.items():
-            found = len(values.lengths) if isinstance(values, Ragged) else len(values)
-            assert found == len(rows.ids), (name, found, len(rows.ids))
-        if rows.missing:
-            missing = np.array(rows.missing)
-            answers = columns.keys() - {*_NAMES, *rows.kept}
-            columns |= {name: Partial(columns[name], missing) for name in answers}
-        self.form.write(self.path(number), columns)
-        return len(rows.ids)
-
-
-def _warn_of_not_finite(number, answers):
-    """Says how many numbers of a part are none, which files of text have no word for."""
-    for name, values in answers.items():
-        array = values.flat if isinstance(values, Ragged) else values
-        if isinstance(array, np.ndarray) and array.dtype.kind == "f" and not (finite := np.isfinite(array)).all():
-            logging.warning(
-                "Part %d: %s of %s of %r are NaN or infinite; is the precision that the model computes in too narrow?",
-                *(number, f"{np.count_nonzero(~finite):,}", number_of(array.size, "number"), name),
-            )
-
-
-def _join_columns(kept, answers):
-    """Returns the answers with what is passed on between the ids, where there are some, and the rest."""
-    twice = sorted(kept.keys() & answers.keys())
-    if twice:
-        raise ValueError(
-            f"`keep_columns` must name other columns than the answers, which are {', '.join(answers)}. Received "
-            f"{', '.join(twice)}; name such a column by its number."
-        )
-    ids = {name: answers[name] for name in ("id",) if name in answers}
-    return ids | kept | answers
-
-
-# === Joining ===
-# Parts put together: the output file, or its shards.
-
-
-def join_parts(writer: PartWriter, count: int, size: int, outputs: list[str]):
-    """Writes the output files into the work folder, and then renames them.
-
-    Args:
-        writer: of the parts, all of which are there.
-        count: of rows.
-        size: rows of a part.
-        outputs: each gets its share of the rows, in order.
-    """
-    bounds = [count * n // len(outputs) for n in range(len(outputs) + 1)]
-    aside = [os.path.join(writer.folder, f"shard-{n:05d}") for n in range(len(outputs))]
-    with Countdown("Putting together", "rows", count) as progress:
-        for path, first, last in zip(aside, bounds, bounds[1:], strict=False):
-            writer.form.join(path, slices(writer, size, first, last))
-            progress.advance(last - first)
-    for path, output in zip(aside, outputs, strict=True):
-        os.replace(path, os.path.realpath(output))
-
-
-def slices(writer: PartWriter, size: int, first: int, last: int) -> list[Slice]:
-    """Returns which rows of which parts are the rows `first` to `last` (exclusive) of the table."""
-    return [
-        Slice(writer.path(number), max(first - number * size, 0), min(last - number * size, size))
-        for number in range(first // size, -(-last // size))
-    ]

@@ -6,8 +6,8 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.export import calibration
-from bert_tf.export.calibration import in_form
-from bert_tf.export.form import DEFAULT
+from bert_tf.export.calibration import optimize_forward
+from bert_tf.export.export_options import DEFAULT
 from bert_tf.interpret.exported import attention_in_graph, attributions_in_graph, encoder_in
 from bert_tf.interpret.targets import check_task, head_in
 from bert_tf.utils.names import EXPLANATIONS
@@ -60,7 +60,7 @@ def check_explanations(kinds: Sequence[str], task: Any, dtype: str):
     """
     if kinds and task.list_inputs:
         raise ValueError(
-            "`export_explanations` must come with a model that reads an example in one row. Received one for "
+            "`export_explanations` must come with a model that reads an example as one sequence. Received one for "
             f"{task.name}, whose examples have several; leave it out."
         )
     if ATTRIBUTIONS not in kinds:
@@ -73,7 +73,7 @@ def check_explanations(kinds: Sequence[str], task: Any, dtype: str):
         )
 
 
-def explaining(
+def explanation_signatures(
     kinds: Sequence[str], task: Any, model: Any, tokenizer: Any, text_inputs: Sequence[str], max_seq_length: int
 ) -> Callable[[], dict[str, tuple[Callable, list[tf.TensorSpec]]]]:
     """Returns a function that gives {signature: (function, its inputs' specs)}.
@@ -135,13 +135,13 @@ class ServingModule(tf.Module):
         model: what the task's `build_model` returned, with weights.
         tokenizer: a `Tokenizer`.
         text_inputs: names of the texts that an example has, such as ("text",) or ("text_a", "text_b").
-        max_seq_length: longest row.
+        max_seq_length: longest sequence in tokens.
         blank: what a text must hold for the model to answer, such as the mask of one that fills in blanks; "": nothing.
-        form: how it is exported; the model has its dtype.
-        ranges: of `calibration.input_ranges`, where the form takes them.
+        options: how it is exported; the model has their dtype.
+        ranges: of `calibration.input_ranges`, where the export takes them.
 
     Attributes:
-        form: how it is exported.
+        options: how it is exported.
         is_calibrated: products of integers have ranges that examples have shown.
         num_weights: of the model.
         weight_specs: shape and dtype of what holds them in the export, and of what it holds to round by.
@@ -150,12 +150,12 @@ class ServingModule(tf.Module):
         ValueError: the model cannot be exported so.
     """
 
-    def __init__(self, task, model, tokenizer, text_inputs, max_seq_length, blank="", form=DEFAULT, ranges=None):
+    def __init__(self, task, model, tokenizer, text_inputs, max_seq_length, blank="", options=DEFAULT, ranges=None):
         super().__init__(name="served")
-        form.check(task)
+        options.check(task)
         model = task.for_serving(model)
         self.task = task
-        self.form = form
+        self.options = options
         self.is_calibrated = ranges is not None
         self.text_inputs = tuple(text_inputs)
         self.max_seq_length = max_seq_length
@@ -163,25 +163,27 @@ class ServingModule(tf.Module):
         self.tokenizer = tokenizer
         # A function and the variables, not the model: what is a Keras object would be written a second time
         # (keras#23553), with signatures of its own.
-        self.forward = in_form(
-            lambda features: model({n: features[n] for n in task.features}, training=False), form, ranges
+        self.forward = optimize_forward(
+            lambda features: model({n: features[n] for n in task.features}, training=False), options, ranges
         )
         self.ids_specs = [tf.TensorSpec(model.input[n].shape, model.input[n].dtype, name=n) for n in task.features]
         self.weight_specs = [tf.TensorSpec(variable.shape, variable.dtype) for variable in model.variables]
         self.num_weights = sum(each.shape.num_elements() for each in self.weight_specs)
         self.weights = [variable.value for variable in model.variables]
-        self._take_constants(form)
+        self._take_constants(options)
         self.vocab = tf.saved_model.Asset(tokenizer.asset_file)
         # A function, which an export does not hold as it would a dict.
-        self.explaining = explaining(form.explanations, task, model, tokenizer, self.text_inputs, max_seq_length)
+        self.explanation_signatures = explanation_signatures(
+            options.explanations, task, model, tokenizer, self.text_inputs, max_seq_length
+        )
         self.positions = task.config.max_length
 
-    def _take_constants(self, form):
+    def _take_constants(self, options):
         """Has what is faster as a constant of the graph as one."""
-        if form.export_for == "cpu" and calibration.gain_as_constants(self.weight_specs):
+        if options.export_for == "cpu" and calibration.gain_as_constants(self.weight_specs):
             self.forward = calibration.with_constants(self.forward, self.ids_specs, self.weight_specs)
             self.weights = []
-        elif form.has_int8_products or form.is_tensor_parallel:
+        elif options.has_int8_products or options.is_tensor_parallel:
             found = calibration.with_own_weights(self.forward, self.ids_specs)
             self.forward, self.weights, self.weight_specs = found
 
@@ -196,7 +198,7 @@ class ServingModule(tf.Module):
         named = {"serving_default": (self._from_text, texts), "ids": (self.answer_ids, self.ids_specs)}
         if self.task.example_method:
             named[self.task.example_method] = (self._from_examples, [texts_spec("inputs")])
-        named |= self.explaining()
+        named |= self.explanation_signatures()
         # Without autograph, and without jit_compile: TensorFlow Serving refuses functions marked for XLA.
         return {
             name: tf.function(function, input_signature=specs, autograph=False).get_concrete_function()

@@ -1,16 +1,18 @@
 """What a graph in somebody else's file may do: compute. Each attack is refused before anything of it has run."""
 
+import math
 import os
 
 import pytest
 import tensorflow as tf
-from tensorflow.core.framework import op_def_pb2
+from tensorflow.core.framework import function_pb2, op_def_pb2, tensor_pb2, types_pb2
 from tensorflow.python.client import pywrap_tf_session
 from tensorflow_text.python.ops import trimmer_ops
 
-from bert_tf.export.hub import safety
-from bert_tf.export.hub.operations import COMPUTES, LOADS
-from tests.export.hub import hostile, models
+from bert_tf.export.hub import graph_check
+from bert_tf.export.hub.allowed_operations import COMPUTES, LOADS
+from bert_tf.export.hub.graph_check import bytes_of, reads_of_other_files
+from tests.export.hub import hostile
 from tests.export.hub.hostile import AtLoad, Model, Table
 
 
@@ -23,28 +25,18 @@ def _prints(ids):
     return tf.identity(ids)
 
 
-MODULES = {
-    "writes when it is loaded": (lambda path: hostile.writes(path),
-                                 r"WriteFile in __inference\S+_initializer_\d+, which runs when the model is loaded"),
-    "writes when it is called": (lambda path: models.Writer(), r"WriteFile in cond_true_\d+"),
-    "dumps when it is loaded": (hostile.dumps_when_loaded, r"DumpTensor in \S+, which runs when the model is loaded"),
-    "dumps when it is called": (hostile.dumps_when_called, r"DumpTensor in __inference\S+"),
-    "a table of a file": (lambda path: hostile.reads_passwd(), r"InitializeTableFromTextFileV2 of a file that is no a"),
-    "a sampler": (lambda path: hostile.samples_passwd(), r"FixedUnigramCandidateSampler in __inference\S+"),
-    "large when it is loaded": (lambda path: Model(lambda ids: ids, _fills), r"Fill in \S+, which runs when the model"),
-    "prints": (lambda path: Model(_prints), r"PrintV2 in "),
-}  # fmt: skip
+MODULES = {  # others: `keras_file_test`
+    "large when it is loaded": (lambda: Model(lambda ids: ids, _fills), r"Fill in \S+, which runs when the model"),
+    "prints": (lambda: Model(_prints), r"PrintV2 in "),
+}
 
 
 @pytest.mark.parametrize("attack", MODULES)
-def test_an_attack_is_refused_before_it_runs(attack, tmp_path):
+def test_a_module_that_does_more_than_compute_is_refused(attack, tmp_path):
     make, words = MODULES[attack]
-    target = tmp_path / "written"
-    hostile.save(make(target), tmp_path / "hub")
-    target.unlink(missing_ok=True)
+    hostile.save(make(), tmp_path / "hub")
     with pytest.raises(ValueError, match=rf"that only computes\. Received one with .*{words}.*; if you trust it, make"):
-        safety.check_saved_model(str(tmp_path / "hub"))
-    assert not target.exists()
+        graph_check.check_saved_model(str(tmp_path / "hub"))
 
 
 def _no_polymorphic(graph):
@@ -71,7 +63,7 @@ def test_what_runs_at_loading_is_found_however_it_hangs_there(change, tmp_path):
     hostile.edit(folder, change)
     tf.saved_model.load(str(folder))  # runs it
     with pytest.raises(ValueError, match=r"Fill in \S+, which runs when the model is loaded"):
-        safety.check_saved_model(str(folder))
+        graph_check.check_saved_model(str(folder))
 
 
 def _hidden(graph):
@@ -116,6 +108,53 @@ def _left_open(graph):
     hostile.initializer(graph).node_def[0].attr["T"].placeholder = "T"
 
 
+def _stretch(graph):
+    for tensor in hostile.constants(graph):
+        tensor.ClearField("tensor_content")
+        tensor.int64_val[:] = [0]
+        tensor.tensor_shape.dim[0].size = 2**31
+
+
+def _double(graph, levels=40, last=None):
+    """Has each of some functions call the one before it twice, and what runs at loading call the last of them."""
+    name = last
+    for level in range(levels):
+        function = graph.graph_def.library.function.add()
+        function.signature.name = f"__inference_level_{level}"
+        for _ in range(2):
+            if name:
+                hostile.add_call(function, name)
+        name = function.signature.name
+    hostile.add_call(hostile.initializer(graph), name)
+
+
+def _double_constants(graph):
+    """Has a constant of 64 MB, which is permitted, be made 1,024 times."""
+    function = graph.graph_def.library.function.add()
+    function.signature.name = "__inference_constant"
+    tensor = function.node_def.add(name="constant", op="Const").attr["value"].tensor
+    tensor.dtype, tensor.int64_val[:] = types_pb2.DT_INT64, [0]
+    tensor.tensor_shape.dim.add(size=2**23)
+    _double(graph, 10, function.signature.name)
+
+
+def _calls_itself(graph):
+    hostile.add_call(hostile.initializer(graph), hostile.initializer(graph).signature.name)
+
+
+def _handle(graph):
+    hostile.constants(graph)[0].dtype = types_pb2.DT_RESOURCE
+
+
+def _stretches_a_bound(graph):
+    """A value in the description of an argument, of which TensorFlow makes an array."""
+    concrete = next(iter(graph.object_graph_def.concrete_functions.values()))
+    value = concrete.canonicalized_input_signature.tuple_value.values.add()
+    tensor = value.bounded_tensor_spec_value.minimum
+    tensor.dtype, tensor.float_val[:] = types_pb2.DT_FLOAT, [0.0]
+    tensor.tensor_shape.dim.add(size=2**40)
+
+
 GRAPHS = {
     "nothing calls it": (_hidden, "WriteFile in __inference_hidden_7"),
     "an argument of a function": (_in_an_argument_of_a_function, "WriteFile in __inference_hidden_7, which runs when"),
@@ -127,6 +166,12 @@ GRAPHS = {
     "an asset elsewhere": (lambda graph: graph.asset_file_def.add(filename="../../passwd"), r"the asset \.\./\.\./pas"),
     "an asset without an end": (lambda graph: graph.asset_file_def.add(filename="/dev/zero"), "the asset /dev/zero"),
     "an asset that is not there": (lambda graph: graph.asset_file_def.add(filename="a\x1b[2Jb"), r"asset a\\x1b\[2Jb"),
+    "16 GB in 9 bytes": (_stretch, "constants that take far more memory than their file"),
+    "2^40 calls": (_double, r"calls within calls, of more than 1048576 operations, __inference_level_\d+"),
+    "64 GB by calls": (_double_constants, "calls within calls, whose constants take far more memory than their file"),
+    "a circle": (_calls_itself, "a function that calls itself, __inference"),
+    "a handle": (_handle, "a handle as a constant, "),
+    "4 TB in a signature": (_stretches_a_bound, "constants that take far more .*, a signature the most"),
 }  # fmt: skip
 
 
@@ -139,10 +184,10 @@ def table(tmp_path_factory):
 def test_a_graph_made_by_hand_is_refused(attack, table, tmp_path):
     change, words = GRAPHS[attack]
     (tmp_path / "saved_model.pb").write_bytes(table)
-    safety.check_saved_model(str(tmp_path))
+    graph_check.check_saved_model(str(tmp_path))
     hostile.edit(tmp_path, change)
     with pytest.raises(ValueError, match=rf"Received one with .*{words}.*; if you trust it, make the layer from its f"):
-        safety.check_saved_model(str(tmp_path))
+        graph_check.check_saved_model(str(tmp_path))
 
 
 def test_assets_are_files_of_the_models_folder(table, tmp_path):
@@ -151,12 +196,12 @@ def test_assets_are_files_of_the_models_folder(table, tmp_path):
     path = tmp_path / "assets" / "sub" / "vocab.txt"
     path.parent.mkdir(parents=True)
     path.write_text("a\n")
-    safety.check_saved_model(str(tmp_path))
+    graph_check.check_saved_model(str(tmp_path))
     for make in (lambda: path.symlink_to("/etc/passwd"), lambda: os.mkfifo(path), path.mkdir):
         path.unlink()
         make()
         with pytest.raises(ValueError, match=r"Received one with the asset sub/vocab\.txt"):
-            safety.check_saved_model(str(tmp_path))
+            graph_check.check_saved_model(str(tmp_path))
 
 
 def _vocabulary(path):
@@ -171,7 +216,7 @@ def test_what_only_computes_passes(tmp_path):
     # Google's preprocessors cut pairs with this loop, whose end the texts decide.
     cuts = Model(lambda ids: ids + trimmer_ops._round_robin_allocation(ids[:, :2], tf.constant(7))[:, :1])
     for n, module in enumerate((looks_up, cuts, Model(lambda ids: tf.map_fn(lambda x: x + 1, ids)))):
-        safety.check_saved_model(str(hostile.save(module, tmp_path / str(n))))
+        graph_check.check_saved_model(str(hostile.save(module, tmp_path / str(n))))
 
 
 def _all_operations():
@@ -207,3 +252,85 @@ GOOGLES = """
 def test_googles_operations_are_permitted():
     assert set(GOOGLES.split()) <= COMPUTES
     assert {"HashTableV2", "InitializeTableFromTextFileV2", "SentencepieceOp", "NoOp", "Const", "Identity"} <= LOADS
+
+
+def test_bytes_in_memory():
+    def tensor(dtype, *dims):
+        made = tensor_pb2.TensorProto(dtype=dtype)
+        for size in dims:
+            made.tensor_shape.dim.add(size=size)
+        return made
+
+    assert bytes_of(tensor(types_pb2.DT_FLOAT)) == 4 and bytes_of(tensor(types_pb2.DT_INT64, 3, 5)) == 120
+    assert bytes_of(tensor(types_pb2.DT_STRING, 2)) == 48 and bytes_of(tensor(types_pb2.DT_HALF, 0, 2**40)) == 0
+    assert bytes_of(tensor(12345, 2)) == 32
+    assert bytes_of(tensor(types_pb2.DT_FLOAT, -1)) == bytes_of(tensor(types_pb2.DT_FLOAT, *[1] * 255)) == math.inf
+
+
+# Which files a graph reads, by functions that are written down here.
+
+
+def _function(name, arguments, *nodes):
+    """Returns a function; a node is (name, operation, inputs), and `call:g` an operation that calls g."""
+    function = function_pb2.FunctionDef()
+    function.signature.name = name
+    for argument in arguments:
+        function.signature.input_arg.add(name=argument)
+    for node_name, op, inputs in nodes:
+        op, _, called = op.partition(":")
+        node = function.node_def.add(name=node_name, op=op, input=inputs)
+        if called:
+            node.attr["f"].func.name = called
+    return function
+
+
+_READ = ("read", "InitializeTableFromTextFileV2", ["table", "name:output:0"])
+_FAULT = "InitializeTableFromTextFileV2 of a file that is no asset of the model, read in g"
+
+
+def _found(start, *functions, files=("asset",)):
+    functions = {each.signature.name: each for each in (start, *functions)}
+    return reads_of_other_files(functions, [(start, set(files))])
+
+
+def test_an_asset_is_followed_through_calls():
+    start = _function("f", ["asset"], ("a", "Identity", ["asset"]), ("b", "Identity", ["a:output:0"]),
+                      ("c", "StatefulPartitionedCall:g", ["b:output:0", "asset"]))  # fmt: skip
+    through = _function("g", ["one", "two"], ("name", "Identity", ["one"]), _READ)
+    assert _found(start, through) == []
+    assert _found(start, through, files=()) == [_FAULT]
+
+
+def test_other_names_are_not():
+    reads = _function("g", ["one"], ("name", "Identity", ["one"]), _READ)
+    call = "PartitionedCall:g"
+    cases = {
+        "a constant": _function("f", ["asset"], ("k", "Const", []), ("c", call, ["k:output:0"])),
+        "a computed one": _function("f", ["asset"], ("k", "StringJoin", ["asset"]), ("c", call, ["k:output:0"])),
+        "another argument": _function("f", ["asset", "x"], ("c", call, ["x"])),
+        "once the asset, once not": _function("f", ["asset", "x"], ("c", call, ["asset"]), ("d", call, ["x"])),
+        "none": _function("f", ["asset"], ("c", call, [])),
+        "a branch": _function("f", ["asset"], ("c", "If:g", ["asset"])),
+        "nobody calls it": _function("f", ["asset"]),
+        "a circle": _function("f", ["asset"], ("a", "Identity", ["b"]), ("b", "Identity", ["a"]), ("c", call, ["a"])),
+    }
+    for case, start in cases.items():
+        assert _found(start, reads) == [_FAULT], case
+    own = _function("g", ["asset"], ("name", "Const", []), _READ)
+    assert _found(own) == [_FAULT]
+    assert _found(_function("g", ["asset"], ("read", "InitializeTableFromTextFileV2", ["table"]))) == [_FAULT]
+    restore = _function("g", ["asset"], ("k", "Const", []), ("r", "RestoreV2", ["k:output:0", "names", "slices"]))
+    assert _found(restore) == ["RestoreV2 of a file that is no asset of the model, r in g"]
+
+
+def test_many_ways_to_a_function_take_no_more_time_than_calls():
+    """Each level passes its arguments on once as they are and once with one that is no asset: 2^60 ways."""
+    names = [f"a{n}" for n in range(60)]
+    levels = [_function("g", names, ("name", "Identity", ["a59"]), _READ)]
+    for n in range(60):
+        last = levels[-1].signature.name
+        other = [*names[:n], "k", *names[n + 1 :]]
+        call = f"PartitionedCall:{last}"
+        levels.append(_function(f"h{n}", names, ("k", "Const", []), ("c", call, names), ("d", call, other)))
+    start = levels.pop()
+    assert _found(start, *levels, files=names) == [_FAULT]

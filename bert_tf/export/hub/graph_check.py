@@ -15,12 +15,12 @@ from tensorflow.core.framework import function_pb2, tensor_pb2, types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 from tensorflow.python.framework import op_def_registry  # raw_ops lacks some, DumpTensor for one
 
-from bert_tf.export.hub.operations import COMPUTES, LOADS
+from bert_tf.export.hub.allowed_operations import COMPUTES, LOADS
 
 # === Bounds ===
 # What a graph takes by its form alone, before it computes: constants, and calls within calls.
 #
-# A file of a few bytes can say that one number stands in 2^40 places, or that each of forty functions calls the one
+# A file of a few bytes can say that one number stands at 2^40 positions, or that each of forty functions calls the one
 # before it twice. TensorFlow makes such constants, and puts functions in the place of calls, when it loads a model.
 
 
@@ -183,9 +183,9 @@ def reads_of_other_files(
             names = (origins.get(source, source) for source in map(source_of, node.input))
             sources = [(name, each) if each in known else None for each in names]
             if node.op in _NAMES_A_FILE:
-                place = _NAMES_A_FILE[node.op]
+                number = _NAMES_A_FILE[node.op]
                 reads.append((f"{node.op} of a file that is no asset of the model, {node.name} in {name}",
-                              sources[place] if place < len(sources) else None))  # fmt: skip
+                              sources[number] if number < len(sources) else None))  # fmt: skip
             for other in (each for each in named_in(node) if each in functions):
                 arguments = functions[other].signature.input_arg
                 called.add(other)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from bert_tf.inference.batch_prediction.table import InputTable
+from bert_tf.inference.batch_prediction.input_table import InputTable
 
 TEXTS = ["a film", "", 'stray " quote, and comma', "\u2028 é \x0b"]
 

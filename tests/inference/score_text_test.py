@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
-from bert_tf.inference.text_scorer import ScoreMaker, TextScorer, perplexity
+from bert_tf.inference.score_text import ScoreMaker, TextScorer, perplexity
 from tests import real_models, tiny
-from tests.inference.fill_mask_test import antiberty, pretrained  # noqa: F401  (a fixture)
+from tests.inference.fill_mask_test import antiberty  # noqa: F401  (a fixture)
 from tests.scripts import run_here
 
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
@@ -43,13 +43,8 @@ def test_each_piece_as_torch_has_it(case, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    return pretrained(tmp_path_factory.mktemp("pretrained"))
-
-
-@pytest.fixture(scope="module")
-def scorer(path):
-    return TextScorer(path)
+def scorer(pretrained):
+    return TextScorer(pretrained)
 
 
 def test_what_a_score_depends_on(scorer, caplog):
@@ -58,7 +53,7 @@ def test_what_a_score_depends_on(scorer, caplog):
     assert [score.pieces for score in scores[:2]] == [TEXTS[0].split(), []]
     assert scores[1].total == scores[1].per_piece == 0 and scorer([]) == []
     assert scores[2].pieces == ["[UNK]"] * 4  # "[", "mask", "]" and "xyzzy": a mask that is written is text
-    assert "4 of 17 word pieces are [UNK]" in caplog.text and "max_seq_length" not in caplog.text
+    assert "4 of 17 tokens are [UNK]" in caplog.text and "max_seq_length" not in caplog.text
     for text, score in zip(TEXTS, scores, strict=True):
         (alone,) = scorer([text])
         np.testing.assert_allclose(alone.log_probabilities, score.log_probabilities, rtol=0, atol=1e-5)
@@ -67,18 +62,18 @@ def test_what_a_score_depends_on(scorer, caplog):
 def test_batches_of_any_size_are_the_same(scorer, monkeypatch):
     texts = [text for text, _ in tiny.texts(12)]
     scores = scorer(texts)
-    for name, value in {"_CHUNK": 5, "_PIECES": 32, "_LOGITS": 1}.items():
-        monkeypatch.setattr(f"bert_tf.inference.text_scorer.{name}", value)
+    for name, value in {"_CHUNK": 5, "_TOKENS": 32, "_LOGITS": 1}.items():
+        monkeypatch.setattr(f"bert_tf.inference.score_text.{name}", value)
     for one, other in zip(scores, scorer(texts), strict=True):
         assert one.pieces == other.pieces
         np.testing.assert_allclose(one.log_probabilities, other.log_probabilities, rtol=0, atol=1e-5)
 
 
-def test_what_is_cut_off_is_said(path, caplog):
+def test_what_is_cut_off_is_said(pretrained, caplog):
     with caplog.at_level("WARNING"):
-        scores = TextScorer(path, max_seq_length=5)(["the film is good .", "the film is"])
+        scores = TextScorer(pretrained, max_seq_length=5)(["the film is good .", "the film is"])
     assert [score.pieces for score in scores] == [["the", "film", "is"]] * 2
-    assert "1 of 2 texts have more than the 5 pieces of `max_seq_length`" in caplog.text
+    assert "1 of 2 texts have more than the 5 tokens of `max_seq_length`" in caplog.text
 
 
 def test_pairs_are_refused(scorer):
@@ -90,15 +85,16 @@ def test_perplexity_is_e_to_the_mean_loss():
     assert perplexity(-3 * np.log(8), 3) == pytest.approx(8) and np.isnan(perplexity(0.0, 0))
 
 
-def test_another_option_makes_other_answers(path):
-    one = ScoreMaker(path)
-    others = [ScoreMaker(path, max_seq_length=9), ScoreMaker(path, do_lower_case=False), ScoreMaker(path, pieces=True)]
+def test_another_option_makes_other_answers(pretrained):
+    one = ScoreMaker(pretrained)
+    options = ({"max_seq_length": 9}, {"do_lower_case": False}, {"pieces": True})
+    others = [ScoreMaker(pretrained, **each) for each in options]
     assert len({json.dumps(maker.identity, sort_keys=True) for maker in (one, *others)}) == 4
     assert one.measure == "pseudo_log_likelihood"
 
 
 @pytest.fixture(scope="module")
-def home(path, tmp_path_factory):
+def home( tmp_path_factory):
     folder = tmp_path_factory.mktemp("score_text")
     (folder / "in.txt").write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
     tiny.write_tsv(folder / "in.tsv", [(str(n), text) for n, text in enumerate(TEXTS)], "n\tsentence")
@@ -124,9 +120,9 @@ BAD = {
 
 
 @pytest.fixture(scope="module")
-def said(path, home):
+def said(pretrained, home):
     every = {**CASES, "arguments": ARGUMENTS, **{name: arguments for name, (arguments, _) in BAD.items()}}
-    return run_here("score_text", home, {name: [f"--model={path}", *words] for name, words in every.items()})
+    return run_here("score_text", home, {name: [f"--model={pretrained}", *words] for name, words in every.items()})
 
 
 def test_every_format_holds_the_scores(scorer, home, said):

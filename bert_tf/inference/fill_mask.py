@@ -1,5 +1,6 @@
 """A pretrained model that fills in the blanks of texts; `cli/fill_mask.py` is the program around it."""
 
+import functools
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -10,10 +11,10 @@ from absl import logging
 from bert_tf.checkpoints.loading import Description, directory_of, load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.card import read_run
-from bert_tf.export.form import DEFAULT, ExportOptions
+from bert_tf.export.export_options import DEFAULT, ExportOptions
 from bert_tf.export.precision import build_with_weights
 from bert_tf.export.saved_model import export
-from bert_tf.export.served import ServingModule
+from bert_tf.export.serving_module import ServingModule
 from bert_tf.tasks.fill_mask import FillMaskTask
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.mask_reader import MaskReader
@@ -47,18 +48,18 @@ def open_masked_lm(path, vocab_file: str | None = None, do_lower_case: bool | No
     return checkpoint, load_description([path], None, vocab_file, do_lower_case)
 
 
-def longest_row(description: Description, max_seq_length: int | None) -> int:
-    """Returns the longest row in pieces: `max_seq_length`, which must fit (else ValueError); None: the model's."""
+def longest_sequence(description: Description, max_seq_length: int | None) -> int:
+    """Returns the most tokens of a text: `max_seq_length`, which must fit (else ValueError); None: the model's."""
     description.check_length(max_seq_length or description.config.max_length)
     return max_seq_length or description.config.max_length
 
 
 def warn_of_unknown(ids: np.ndarray, texts: int, tokenizer: BaseTokenizer):
-    """Says how many of the tokens in rows of `texts` texts are unknown: a wrong letter case makes such."""
+    """Warns of unknown tokens among the `ids` of `texts` texts: a wrong letter case makes such."""
     unknown = int((ids == tokenizer.unk_id).sum())
     if unknown:
         logging.warning(
-            "%d of %d word pieces are %s, not in the vocabulary. Is `do_lower_case`, %s here, as in training?",
+            "%d of %d tokens are %s, not in the vocabulary. Is `do_lower_case`, %s here, as in training?",
             *(unknown, len(ids) - tokenizer.template.special(1) * texts),
             *(tokenizer.vocab[tokenizer.unk_id], str(tokenizer.do_lower_case).lower()),
         )
@@ -92,9 +93,9 @@ class Filler:
         if description.config.is_decoder:
             raise ValueError(
                 f"A model that fills in blanks must have learned by masked LM. Received {path}, which predicts the "
-                "next piece from those before it (is_decoder in its configuration); name another."
+                "next token from those before it (is_decoder in its configuration); name another."
             )
-        self.max_seq_length = longest_row(description, max_seq_length)
+        self.max_seq_length = longest_sequence(description, max_seq_length)
         self.tokenizer = description.tokenizer
         self.reader = MaskReader(self.tokenizer)
         self.task = FillMaskTask(description.config, self.tokenizer.written_tokens, top_k)
@@ -109,25 +110,30 @@ class Filler:
             texts: each with one [MASK] or more.
 
         Yields:
-            "id", the text's place from 0; "text"; "mask", the [MASK]'s place in the text from 0; "token", list of k
+            "id", the text's number from 0; "text"; "mask", the [MASK]'s number in the text from 0; "token", list of k
             str; "probability", list of k floats, the greatest first: the names that the SavedModel answers with.
 
         Raises:
             ValueError: a [MASK] lies beyond max_seq_length.
         """
         texts = text_list(texts)
-        rows = self.reader.pack(self.reader.tokenize(texts), max_seq_length=self.max_seq_length)
-        self._check(texts, rows["input_ids"])
-        fill = tf.function(lambda f: self.task.fill(self.model(f, training=False)), reduce_retracing=True)
+        sequences = self.reader.pack(self.reader.tokenize(texts), max_seq_length=self.max_seq_length)
+        self._check(texts, sequences["input_ids"])
         for start in range(0, len(texts), _BATCH):
-            features = self.reader.pad({name: row[start : start + _BATCH] for name, row in rows.items()})
-            filled = {name: value.numpy() for name, value in fill(features).items()}
+            features = self.reader.pad({name: each[start : start + _BATCH] for name, each in sequences.items()})
+            filled = {name: value.numpy() for name, value in self._fill(features).items()}
             for i, text in enumerate(texts[start : start + _BATCH]):
                 for mask in range(text.count(self.reader.mask)):
                     tokens = [token.decode("utf-8") for token in filled["token"][i, mask]]
                     # A float32 with the digits that it has, not with a float64's.
                     probabilities = [float(str(each)) for each in filled["probability"][i, mask]]
                     yield {"id": start + i, "text": text, "mask": mask, "token": tokens, "probability": probabilities}
+
+    @functools.cached_property
+    def _fill(self):
+        """One graph for batches of all sizes: TensorFlow rounds differently in a graph of one size."""
+        specs = {name: tf.TensorSpec([None, None], tf.int32) for name in self.task.features}
+        return tf.function(lambda f: self.task.fill(self.model(f, training=False)), [specs], autograph=False)
 
     def _check(self, texts, ids):
         """Raises ValueError where a mask was cut off; warns of unknown words, which a wrong letter case makes."""
@@ -136,20 +142,20 @@ class Filler:
         if cut:
             last = self.max_seq_length - len(self.tokenizer.template.after)
             raise ValueError(
-                f"Each {self.reader.mask} must lie within the first {last} word pieces of a text. Received one "
+                f"Each {self.reader.mask} must lie within the first {last} tokens of a text. Received one "
                 f"beyond in {len(cut)} of {len(texts)} texts, text {cut[0] + 1} first: cut from the front of it."
             )
         warn_of_unknown(ids.flat_values.numpy(), len(texts), self.tokenizer)
 
-    def export(self, export_dir: str, form: ExportOptions = DEFAULT) -> str:
+    def export(self, export_dir: str, options: ExportOptions = DEFAULT) -> str:
         """Writes a SavedModel that answers for the first [MASK] of each text, and returns its path.
 
         Args:
             export_dir: the model's directory as a server knows it.
-            form: how; the model has its `variable_dtype`.
+            options: how; the model has their `variable_dtype`.
         """
         reader = MaskReader(self.tokenizer, most=1)
-        served = ServingModule(self.task, self.model, reader, ("text",), self.max_seq_length, reader.mask, form)
+        served = ServingModule(self.task, self.model, reader, ("text",), self.max_seq_length, reader.mask, options)
         return export(served, export_dir, {"top_k": self.task.top_k}, read_run(*self._source))
 
 
@@ -157,7 +163,7 @@ def read_masked_texts(arguments: Sequence[str], input_file: str | None, mask: st
     """Returns the texts: the arguments, else the lines of `input_file`, else those of standard input; no blank ones.
 
     Raises:
-        ValueError: texts come from two places, there are none, or one has no `mask`.
+        ValueError: texts come from arguments and a file, there are none, or one has no `mask`.
     """
     if arguments and input_file:
         raise ValueError("Texts must come as arguments or from `input_file`. Received both; leave one out.")
@@ -183,5 +189,5 @@ def format_answer(answer: dict, mask: str = names.MASK) -> str:
     """Returns one answer for the eye: the text, then a probability and a token a line."""
     several = answer["text"].count(mask) > 1
     head = answer["text"] + (f"   ({mask} {answer['mask'] + 1})" if several else "")
-    rows = zip(answer["probability"], answer["token"], strict=True)
-    return "\n".join([head, *(f"  {probability:.4f}  {token}" for probability, token in rows)])
+    likeliest = zip(answer["probability"], answer["token"], strict=True)
+    return "\n".join([head, *(f"  {probability:.4f}  {token}" for probability, token in likeliest)])

@@ -137,7 +137,7 @@ class Parquet:
         from pyarrow import parquet
 
         with atomic_open(path, "wb") as file:
-            parquet.write_table(pa.table({name: _array_parquet(values) for name, values in columns.items()}), file)
+            parquet.write_table(pa.table({name: _arrow_array(values) for name, values in columns.items()}), file)
 
     def join(self, path, slices):
         import pyarrow as pa
@@ -157,15 +157,15 @@ class Parquet:
         return parquet.read_table(path, columns=[name]).column(name).to_numpy()
 
 
-def _array_parquet(values):
+def _arrow_array(values):
     """Returns a column as Arrow has it; the dimensions of an array after the first are lists."""
     import pyarrow as pa
 
     if isinstance(values, Partial):
-        places = pa.array(np.arange(len(values.missing)), mask=values.missing)
-        return _array_parquet(values.values).take(places)
+        indices = pa.array(np.arange(len(values.missing)), mask=values.missing)
+        return _arrow_array(values.values).take(indices)
     if isinstance(values, Ragged):
-        return pa.ListArray.from_arrays(pa.array(values.splits, pa.int32()), _array_parquet(values.flat))
+        return pa.ListArray.from_arrays(pa.array(values.splits, pa.int32()), _arrow_array(values.flat))
     if not isinstance(values, np.ndarray):
         return pa.array([value.tolist() if hasattr(value, "tolist") else value for value in values])
     inner = pa.array(values.reshape(-1))
@@ -224,7 +224,7 @@ class Csv:
 
 
 def _line(cells):
-    """Returns a row as a line. Python's own writer, told to end lines by a line feed, leaves carriage returns bare."""
+    """Returns a row as a line. Python's own writer leaves carriage returns bare where lines end with a line feed."""
     quoted = ['"{}"'.format(cell.replace('"', '""')) if _QUOTED.search(cell) else cell for cell in cells]
     return (",".join(quoted) if quoted != [""] else '""') + "\n"
 

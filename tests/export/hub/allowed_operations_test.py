@@ -7,21 +7,19 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.export.form import ExportOptions
+from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.hub.export import HubEncoder, Preprocessor
 from bert_tf.export.hub.inspection import inspect_model
 from bert_tf.export.hub.layer import HubLayer
 from bert_tf.export.hub.tokenizer_layer import TokenizerLayer
-from bert_tf.export.trained import export_trained
-from bert_tf.inference.filler import Filler
+from bert_tf.inference.fill_mask import Filler
 from bert_tf.models.encoder import Encoder
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.names import EXPLANATIONS
 from tests import tiny
-from tests.export.hub import models
-from tests.export.models import TASKS, write_trained
+from tests.export.models import TASKS
 
 TOKENIZERS = pathlib.Path(__file__).parents[2] / "goldens" / "tokenizers"
 FAMILIES = {
@@ -32,7 +30,7 @@ FAMILIES = {
     "distilbert": {},
 }
 FORMS = [ExportOptions(dtype, kind) for dtype in ("float32", "bfloat16", "int8") for kind in ("portable", "cpu")]
-FAST = {("questions", ExportOptions("bfloat16", "cpu"))}
+FAST = {("classification", ExportOptions("bfloat16", "cpu"))}
 CASES = [pytest.param(name, form, id=f"{name}-{form.dtype}-{form.export_for}",
                       marks=() if (name, form) in FAST else pytest.mark.slow)
          for name in TASKS for form in FORMS]  # fmt: skip
@@ -45,21 +43,19 @@ def _only_computes(*paths):
 
 
 @pytest.mark.parametrize(("name", "form"), CASES)
-def test_every_task_s_export_only_computes(name, form, tmp_path):
-    write_trained(tmp_path, name)
-    (found,) = _only_computes(export_trained(str(tmp_path), form=form))
+def test_every_task_s_export_only_computes(exported, name, form):
+    (found,) = _only_computes(exported(name, form))
     assert any(line.startswith("serving_default: ") for line in found.signatures) and len(found.operations) > 30
 
 
 @pytest.mark.slow
-def test_exports_that_explain_only_compute(tmp_path):
-    write_trained(tmp_path, "classification")
-    _only_computes(export_trained(str(tmp_path), form=ExportOptions(explanations=tuple(EXPLANATIONS))))
+def test_exports_that_explain_only_compute(exported):
+    _only_computes(exported("classification", ExportOptions(explanations=tuple(EXPLANATIONS))))
 
 
 @pytest.mark.slow
-def test_exports_that_fill_in_only_compute(tmp_path):
-    filler = Filler(models.pretrained(tmp_path / "model"))
+def test_exports_that_fill_in_only_compute(pretrained, tmp_path):
+    filler = Filler(pretrained)
     _only_computes(
         *(
             filler.export(str(tmp_path / form.dtype), form)
@@ -78,19 +74,26 @@ def test_every_tokenizer_only_computes(kind, tmp_path):
     _only_computes(tmp_path / "preprocessor", tmp_path / "keras")
 
 
-@pytest.mark.parametrize(
-    "family", [pytest.param(name, marks=() if name == "bert" else pytest.mark.slow) for name in FAMILIES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_with_its_dropout_only_computes(family, tmp_path):
     encoder = Encoder(tiny.config(0.1, model_type=family, **FAMILIES[family]))
     encoder.build()
     tf.saved_model.save(HubEncoder(encoder, Tokenizer(tiny.VOCAB)), str(tmp_path / "hub"), signatures={})
-    _only_computes(tmp_path / "hub")
+    _check_keras_file(tmp_path / "hub", tmp_path)
+
+
+def test_an_encoder_in_a_keras_file_only_computes(hub_pair, tmp_path):
+    _check_keras_file(hub_pair[1], tmp_path)
+
+
+def _check_keras_file(hub, folder):
+    _only_computes(hub)
     ids = keras.Input((None,), dtype="int32")
     inputs = {"input_word_ids": ids, "input_mask": ids, "input_type_ids": ids * 0}
-    model = keras.Model(ids, HubLayer(tmp_path / "hub")(inputs)["pooled_output"])
-    model.save(tmp_path / "model.keras")
-    _only_computes(tmp_path / "model.keras")
-    text = tf.constant([[1, 2, 3]])
-    again = keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(again(text), model(text), atol=1e-6)
+    model = keras.Model(ids, HubLayer(hub)(inputs)["pooled_output"])
+    model.save(folder / "model.keras")
+    _only_computes(folder / "model.keras")
+    ids = tf.constant([[1, 2, 3]])
+    again = keras.models.load_model(folder / "model.keras")
+    np.testing.assert_allclose(again(ids), model(ids), atol=1e-6)
