@@ -181,7 +181,7 @@ RIGHT_AND_WRONG = {
                      chances=[[0.9], [0.8]]),
     "questions": QuestionReport(**SHOWN, gold=[["x"], ["y"]], given=["x", "z"], confidence=np.array([0.5, 0.4]),
                            exact=np.array([1.0, 0.0]), f1=np.array([1.0, 0.0])),
-    "places": RetrievalReport(**SHOWN, places=np.array([1, 3])),
+    "places": RetrievalReport(**SHOWN, ranks=np.array([1, 3])),
 }  # fmt: skip
 
 

@@ -160,5 +160,5 @@ def test_lowercase_with_accents(tmp_path):
 
 def test_pretraining_data_need_wordpiece(bpe):
     tokenizer = ByteBpeTokenizer.from_directory(bpe)
-    with pytest.raises(ValueError, match=r"with a WordPiece vocabulary, with \[CLS\]. Received one of 601 pieces"):
+    with pytest.raises(ValueError, match=r"with a WordPiece vocabulary, with \[CLS\]. Received one of 601 tokens"):
         MaskingVocabulary.of(tokenizer.vocab)
