@@ -12,7 +12,7 @@ from absl import logging
 
 from bert_tf.checkpoints import heads, keras_hub, keras_hub_objects, releases
 from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
-from bert_tf.checkpoints.extractor import Extractor, Texts
+from bert_tf.checkpoints.feature_extractor import Extractor, Texts
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.checkpoints.writer_base import HEAD_CLASS, LABELS_FILE, ModelArrays, write_labels
 from bert_tf.models import families

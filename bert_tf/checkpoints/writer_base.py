@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.sentence_files import PoolingConfig
+from bert_tf.models.sentence_transformers_files import PoolingConfig
 from bert_tf.utils.files import write_text
 
 # === Contents ===

@@ -10,7 +10,7 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from bert_tf.checkpoints import keras_hub_objects, name_maps, tf1
-from bert_tf.checkpoints.store import CheckpointManager
+from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.checkpoints.writer_base import (
     HEAD_CLASS,
     POOLER,
@@ -25,7 +25,14 @@ from bert_tf.checkpoints.writer_base import (
 )
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.sentence_files import MODULES, PROMPTS, TRANSFORMER_FILES, PoolingConfig, folders, pooling_settings
+from bert_tf.models.sentence_transformers_files import (
+    MODULES,
+    PROMPTS,
+    TRANSFORMER_FILES,
+    PoolingConfig,
+    folders,
+    pooling_settings,
+)
 from bert_tf.utils.json_files import read_json
 
 # === Google ===

@@ -13,7 +13,7 @@ from bert_tf.evaluation.error_reports.common import render_scored, write_table
 from bert_tf.evaluation.metrics import only_answer_in
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions
 from bert_tf.training.trainer import Trainer
-from bert_tf.utils.report import Page
+from bert_tf.utils.html_report import Page
 from bert_tf.utils.settings import Settings, command_line
 from bert_tf.utils.subprocesses import display_path, is_child
 

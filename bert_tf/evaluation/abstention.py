@@ -10,8 +10,8 @@ import os
 import numpy as np
 
 from bert_tf.utils.files import atomic_open, with_suffix
+from bert_tf.utils.html_report import ACCENT, FILL, INK, Page
 from bert_tf.utils.names import percent
-from bert_tf.utils.report import ACCENT, FILL, INK, Page
 
 CURVE_FILE = "risk_coverage.tsv"
 _Z = 1.959964  # of the middle 95 % of a normal distribution

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from bert_tf.experiments.comparison import RunComparison
-from bert_tf.utils.report import Page
+from bert_tf.utils.html_report import Page
 
 _WIDTH = 100  # characters of a text in a line
 _SURE = 0.05  # a p-value below this speaks against luck

@@ -22,8 +22,8 @@ from bert_tf.export.card import RunFacts, read_run
 from bert_tf.export.export_options import DEFAULT, ExportOptions
 from bert_tf.export.litert import quiet
 from bert_tf.export.precision import build_with_weights
+from bert_tf.export.sample_requests import sample_requests, write_goldens, write_requests
 from bert_tf.export.serving_module import CLASSIFY, REGRESS, ServingModule
-from bert_tf.export.warm_up import sample_requests, write_goldens, write_requests
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.registry import task_of

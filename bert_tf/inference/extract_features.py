@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.checkpoints.extractor import Extractor, TokenFeatures
+from bert_tf.checkpoints.feature_extractor import Extractor, TokenFeatures
 from bert_tf.checkpoints.loading import load
 from bert_tf.data.features import Ragged, concatenate_features
 from bert_tf.inference.sentence_encoder import hash_model

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.checkpoints.extractor import Extractor
+from bert_tf.checkpoints.feature_extractor import Extractor
 from bert_tf.checkpoints.loading import directory_of, load, load_description
 from bert_tf.checkpoints.locate import locate
 from bert_tf.checkpoints.readers import OPENERS, check_finite
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
-from bert_tf.models.sentence_files import Dense, PoolingConfig, read_recipe
+from bert_tf.models.sentence_transformers_files import Dense, PoolingConfig, read_recipe
 from bert_tf.tasks.registry import read_task
 from bert_tf.utils.text_lists import text_list
 

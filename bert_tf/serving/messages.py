@@ -9,7 +9,7 @@ import numpy as np
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from bert_tf.serving.limits import invalid
-from bert_tf.utils.message_classes import message_classes
+from bert_tf.utils.protobuf_classes import message_classes
 
 # === Messages ===
 # The few that the client needs. `tensorflow_serving.apis` imports all of TensorFlow (seconds, and half a gigabyte) for

@@ -17,9 +17,9 @@ from bert_tf.evaluation.error_reports.common import ErrorReport
 from bert_tf.evaluation.metrics import mean_loss
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.recurrent import RECURRENT
-from bert_tf.models.sentence_files import PoolingConfig
+from bert_tf.models.sentence_transformers_files import PoolingConfig
 from bert_tf.tasks.options import RecurrentOptions, RunOptions
-from bert_tf.utils.report import Page
+from bert_tf.utils.html_report import Page
 
 # === Parts ===
 # A task that can be trained, and one that can be served: each can stand alone.

@@ -23,7 +23,7 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.pooling import PooledFeatures, check_layers, check_pooling
-from bert_tf.models.sentence_files import PoolingConfig, read_recipe
+from bert_tf.models.sentence_transformers_files import PoolingConfig, read_recipe
 from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
 from bert_tf.tasks.options import ACTIONS, EmbeddingOptions

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from bert_tf.utils.message_classes import message_classes
+from bert_tf.utils.protobuf_classes import message_classes
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = range(1, 6)  # types of pieces; 0 where none is said: NORMAL
 UNIGRAM = 1  # trainer_spec.model_type

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from absl import logging
 
-from bert_tf.checkpoints.store import CheckpointManager
+from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.data.dataset import usual_pool
 from bert_tf.training import cluster, history
 from bert_tf.training.learning_rate import ExponentialRise, RangeTest, layer_rates

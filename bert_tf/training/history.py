@@ -15,7 +15,7 @@ from absl import logging
 from bert_tf.training.learning_rate import RangeTest
 from bert_tf.training.run_record import RunRecord, commit
 from bert_tf.utils.files import atomic_open, read_text, write_text
-from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Page, kept
+from bert_tf.utils.html_report import ACCENT, FILL, INK, PALE, Page, kept
 from bert_tf.utils.resources import package_versions
 
 # === Range test of the learning rate ===

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints.store import CheckpointManager
+from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.training import cluster, step
 from bert_tf.training.learning_rate import LayerRates, WordRate, run_schedule
 from bert_tf.training.loss_spike_guard import FiniteSteps, Rollback

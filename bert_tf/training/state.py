@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import heads, name_maps, store
+from bert_tf.checkpoints import checkpoint_manager, heads, name_maps
 from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
 from bert_tf.checkpoints.readers import check_finite, open_checkpoint
 from bert_tf.models.lora import is_adapter
@@ -50,7 +50,7 @@ class TrainingState:
     unreported: list[dict] = dataclasses.field(default_factory=list)
 
     def tensors(self, ended: bool = False) -> dict:
-        """Returns {name: variable or tensor}, as `store.CheckpointManager.save` takes it.
+        """Returns {name: variable or tensor}, as `checkpoint_manager.CheckpointManager.save` takes it.
 
         Args:
             ended: no step will follow, and what only the next one would need is left out; False: everything.
@@ -112,7 +112,7 @@ def is_of_model(name: str) -> bool:
 
 def begin(
     state: TrainingState,
-    checkpoints: store.CheckpointManager,
+    checkpoints: checkpoint_manager.CheckpointManager,
     init_checkpoint: str | None,
     task,
     overwrite: bool = False,
@@ -140,7 +140,7 @@ def begin(
 
 
 def check_model(
-    checkpoints: store.CheckpointManager,
+    checkpoints: checkpoint_manager.CheckpointManager,
     init_checkpoint: str | None,
     task,
     overwrite: bool = False,

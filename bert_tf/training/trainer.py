@@ -16,8 +16,8 @@ from absl import logging
 
 from bert_tf.checkpoints import heads
 from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
+from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.evaluation.metrics import higher_is_better
 from bert_tf.training import cluster
 from bert_tf.training.history import History

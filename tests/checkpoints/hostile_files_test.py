@@ -81,7 +81,7 @@ def _adapters(folder, path):
 
 
 def _modules(folder, path):
-    from bert_tf.models.sentence_files import folders
+    from bert_tf.models.sentence_transformers_files import folders
 
     folders(path)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.checkpoints.extractor import TokenFeatures
+from bert_tf.checkpoints.feature_extractor import TokenFeatures
 from bert_tf.cli.extract_features import FLAGS
 from bert_tf.inference.extract_features import average_words
 from tests import tiny

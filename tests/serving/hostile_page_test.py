@@ -10,7 +10,7 @@ import urllib.parse
 import pytest
 
 from bert_tf.serving.server import http_server, server
-from bert_tf.utils import report
+from bert_tf.utils import html_report
 from tests.serving import browser
 from tests.serving.models import serve_quickly
 from tests.serving.page_test import registry
@@ -168,7 +168,7 @@ def _draw(axes):
 
 
 def test_a_report_of_hostile_names_is_text(tmp_path):
-    document = report.Page(HARM[0])
+    document = html_report.Page(HARM[0])
     for each in HARM:
         document.heading(each)
         document.text(each)

@@ -13,7 +13,7 @@ from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.multiple_choice import MultipleChoiceTask
 from bert_tf.tasks.options import ClassificationOptions
 from bert_tf.tasks.registry import read_task, save_task
-from bert_tf.utils.report import Page
+from bert_tf.utils.html_report import Page
 from tests import tiny
 
 LOGITS = np.array([[4, 0], [0, 3], [2, 0], [0, 1], [0.5, 0]], np.float32)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints.store import CheckpointManager
+from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.training.history import History, read_history
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.trainer import KeepBest, ProgressLog, ScoreCheckpoints, clock

@@ -7,7 +7,7 @@ import shutil
 import keras
 import pytest
 
-from bert_tf.checkpoints.store import CheckpointManager
+from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training import loop
 from bert_tf.training.history import History

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints.store import CheckpointManager
+from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.training.history import History, read_history
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.run_record import commit
 from bert_tf.training.trainer import KeepBest, ProgressLog
+from bert_tf.utils.html_report import Page, kept
 from bert_tf.utils.progress import Stopwatch
-from bert_tf.utils.report import Page, kept
 
 OPTIMIZER = types.SimpleNamespace(learning_rate=tf.constant(0.25))
 

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints.store import CheckpointManager
+from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.checkpoints.tf1 import read_tensors, write_tensors
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training.loop import RunConfig

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints.assign_weights import assign_weights
+from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.checkpoints.readers import read_arrays
-from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.checkpoints.tf1 import read_tensors, write_tensors
 from bert_tf.models.lora import Lora, is_adapter
 from bert_tf.tasks.classification import ClassificationTask

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints.store import CheckpointManager
+from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.data import dataset
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training.learning_rate import WarmupLinearDecay

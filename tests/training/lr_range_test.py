@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints.store import CheckpointManager
+from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training import fine_tuning, history
 from bert_tf.training.fine_tuning import with_tested_rate
@@ -16,7 +16,7 @@ from bert_tf.training.learning_rate import RangeTest
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.trainer import Trainer
-from bert_tf.utils.report import Page
+from bert_tf.utils.html_report import Page
 from tests import tiny
 
 TASK = tiny.shallow(ClassificationTask)(tiny.config(dropout=0.1), 2)

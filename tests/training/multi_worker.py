@@ -13,7 +13,7 @@ from bert_tf.training import cluster, step
 HOSTS, INDEX, FOLDER = sys.argv[1].split(","), int(sys.argv[2]), sys.argv[3]
 STRATEGY = step.make_strategy("multi_worker", HOSTS, INDEX)  # before TensorFlow does anything else
 
-from bert_tf.checkpoints.store import CheckpointManager  # noqa: E402
+from bert_tf.checkpoints.checkpoint_manager import CheckpointManager  # noqa: E402
 from bert_tf.training.loop import Stopped  # noqa: E402
 from bert_tf.training.trainer import Trainer  # noqa: E402
 from tests.training import multi_worker_test as test  # noqa: E402

@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints.store import CheckpointManager
+from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.data import dataset
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training import cluster

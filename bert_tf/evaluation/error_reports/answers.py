@@ -9,7 +9,7 @@ import numpy as np
 
 from bert_tf.evaluation.error_reports import common
 from bert_tf.evaluation.error_reports.common import ErrorReport
-from bert_tf.utils.report import Page
+from bert_tf.utils.html_report import Page
 
 _WORDS = re.compile(r"\b(how many|how much|how|who|whom|whose|what|which|when|where|why)\b", re.IGNORECASE)
 _OTHER, _MOST = "other", 10

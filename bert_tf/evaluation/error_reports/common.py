@@ -10,8 +10,8 @@ import numpy as np
 
 from bert_tf.evaluation.calibration import Bins, reliability
 from bert_tf.utils.files import atomic_open
+from bert_tf.utils.html_report import ACCENT, FILL, INK, PALE, BarCell, Page, Shade
 from bert_tf.utils.names import percent
-from bert_tf.utils.report import ACCENT, FILL, INK, PALE, BarCell, Page, Shade
 
 # === Precision and recall ===
 # Precision, recall and F1 of several classes, and their averages; what is 0 / 0 counts as 0.

@@ -8,7 +8,7 @@ import numpy as np
 
 from bert_tf.evaluation.error_reports import common
 from bert_tf.evaluation.error_reports.common import Counts, ErrorReport
-from bert_tf.utils.report import Page
+from bert_tf.utils.html_report import Page
 
 # === Options ===
 # One answer out of several to each example: classes, or the choices that a question has.

@@ -9,7 +9,7 @@ import numpy as np
 from bert_tf.evaluation.entities import EntitySpan, parse_entities
 from bert_tf.evaluation.error_reports import common
 from bert_tf.evaluation.error_reports.common import Counts, ErrorReport
-from bert_tf.utils.report import Page
+from bert_tf.utils.html_report import Page
 
 NONE = "no entity"
 _KINDS = ("right", "wrong ends", "wrong type", "wrong type and ends", "missed", "invented")

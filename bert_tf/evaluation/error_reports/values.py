@@ -7,8 +7,8 @@ import numpy as np
 from bert_tf.evaluation.error_reports import common
 from bert_tf.evaluation.error_reports.common import ErrorReport
 from bert_tf.evaluation.metrics import share_below
+from bert_tf.utils.html_report import BarCell, Page
 from bert_tf.utils.names import percent
-from bert_tf.utils.report import BarCell, Page
 
 # === Values ===
 # A number to each example.

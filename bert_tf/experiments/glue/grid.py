@@ -9,11 +9,11 @@ from absl import logging
 
 from bert_tf.data import glue
 from bert_tf.data.glue import LEADERBOARD, LEADERBOARD_HEADER
+from bert_tf.experiments.child_runs import FINISHED_FILE, ChildRun, ChildRuns
 from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
 from bert_tf.experiments.glue.report import ScoreTable
 from bert_tf.experiments.glue.runs import GlueResult, GlueRun
-from bert_tf.experiments.runs import FINISHED_FILE, ChildRun, ChildRuns
 from bert_tf.utils import subprocesses
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.manifest import check_manifest, contents

@@ -10,10 +10,10 @@ from bert_tf.evaluation import significance
 from bert_tf.evaluation.metrics import only_answer_in
 from bert_tf.evaluation.results import read_results
 from bert_tf.evaluation.significance import Permuted, permutation_test
+from bert_tf.experiments.child_runs import FINISHED_FILE
 from bert_tf.experiments.comparison import compare_runs
 from bert_tf.experiments.glue import runs as glue_runs
 from bert_tf.experiments.glue.report import SettingScores, Spread, best_setting, summarize_results
-from bert_tf.experiments.runs import FINISHED_FILE
 from bert_tf.utils.files import read_text
 
 # === Runs ===

@@ -13,10 +13,10 @@ from bert_tf.data import glue
 from bert_tf.evaluation.significance import METRICS
 from bert_tf.experiments.glue.runs import GlueResult, GlueRun, Point, best
 from bert_tf.utils.files import write_text
+from bert_tf.utils.html_report import ACCENT, FILL, Page
 from bert_tf.utils.json_files import json_text, read_object
 from bert_tf.utils.names import number_of
 from bert_tf.utils.progress import clock
-from bert_tf.utils.report import ACCENT, FILL, Page
 
 # === Tables ===
 # Tables of the user's own next to GLUE's tasks: what the JSON file of `tables` says of each.

@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from bert_tf.data import glue
-from bert_tf.experiments.runs import FINISHED_FILE, read_finished, training_flags
+from bert_tf.experiments.child_runs import FINISHED_FILE, read_finished, training_flags
 from bert_tf.utils import subprocesses
 from bert_tf.utils.names import OF_TRAINING
 from bert_tf.utils.settings import command_line

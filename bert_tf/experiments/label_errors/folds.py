@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bert_tf.checkpoints.extractor import Extractor
+from bert_tf.checkpoints.feature_extractor import Extractor
 from bert_tf.checkpoints.loading import load
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.utils.files import atomic_open, read_text

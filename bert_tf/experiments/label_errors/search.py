@@ -21,9 +21,9 @@ from bert_tf.data.tables import LabeledTexts
 from bert_tf.experiments.label_errors import folds as folding
 from bert_tf.experiments.label_errors.folds import Suspicion, suspect, texts_of
 from bert_tf.utils.files import atomic_open, write_text
+from bert_tf.utils.html_report import Page
 from bert_tf.utils.manifest import check_manifest
 from bert_tf.utils.names import percent
-from bert_tf.utils.report import Page
 
 # === Listing ===
 # What is written of likely wrong labels: a table to correct the file by, all held-out probabilities, and a page.

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from bert_tf.evaluation.metrics import higher_is_better
 from bert_tf.evaluation.results import RESULTS_FILE
-from bert_tf.experiments.runs import read_finished
+from bert_tf.experiments.child_runs import read_finished
 from bert_tf.utils.settings import Flag
 
 # === Search ===

@@ -5,11 +5,11 @@ import shlex
 import statistics
 from collections.abc import Sequence
 
-from bert_tf.experiments.runs import ChildRun, ChildRuns, training_flags
+from bert_tf.experiments.child_runs import ChildRun, ChildRuns, training_flags
 from bert_tf.experiments.tuning.trials import Folder, Trial, TrialResult, format_trial_numbers
 from bert_tf.utils.files import write_text
+from bert_tf.utils.html_report import ACCENT, FILL, INK, PALE, Page
 from bert_tf.utils.progress import clock
-from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Page
 from bert_tf.utils.subprocesses import name_of_flag
 
 # === Report ===

@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bert_tf.checkpoints import tf1
+from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.checkpoints.loading import load_description, save_description
-from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.evaluation.error_reports.common import Shown, render_scored
 from bert_tf.evaluation.error_reports.labels import SingleLabelReport
 from bert_tf.inference.sklearn.embedder import (
@@ -36,8 +36,8 @@ from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.step import StepConfig, xla_by_default
 from bert_tf.training.trainer import Trainer
 from bert_tf.utils.files import whole_directory
+from bert_tf.utils.html_report import Page
 from bert_tf.utils.names import USE_XLA
-from bert_tf.utils.report import Page
 from bert_tf.utils.settings import Settings, options_of
 
 # === Trained ===

@@ -13,7 +13,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from bert_tf.checkpoints.extractor import Extractor
+from bert_tf.checkpoints.feature_extractor import Extractor
 from bert_tf.checkpoints.loading import load
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.export.precision import dtype_policy

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from absl import logging
 
-from bert_tf.checkpoints.extractor import Extractor
+from bert_tf.checkpoints.feature_extractor import Extractor
 from bert_tf.data.tables import read_table
 from bert_tf.interpret.probing import probe
 from bert_tf.interpret.probing.probe import Probed, train_probe

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from bert_tf.interpret.probing.probe import MEASURES
+from bert_tf.utils.html_report import ACCENT, FILL, INK, PALE, BarCell, Page, Shade
 from bert_tf.utils.names import percent
-from bert_tf.utils.report import ACCENT, FILL, INK, PALE, BarCell, Page, Shade
 
 _TOP = 3  # heads that the log names of each measure
 _IN_PIECES = ("entropy", "distance")

@@ -9,8 +9,8 @@ import numpy as np
 
 from bert_tf.pretraining.corpus.examples import CHOSEN, FORCED_ACTUAL, FORCED_RANDOM, CorpusOptions
 from bert_tf.pretraining.masked_positions import MaskingVocabulary
+from bert_tf.utils.html_report import ACCENT, FILL, INK, PALE, Page
 from bert_tf.utils.names import percent
-from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Page
 
 # === Counts ===
 # Counts of what was read and made, small enough to be added up over any number of workers.

@@ -24,9 +24,9 @@ from bert_tf.serving.client.requests import (
     order_of,
     predict_request,
 )
+from bert_tf.utils.html_report import Page
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.progress import Countdown
-from bert_tf.utils.report import Page
 
 # === Pace ===
 # Requests at a pace: from callers who wait for each answer, or at a rate that nothing slows down.

@@ -14,7 +14,7 @@ from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.server.version_folders import check_regular
-from bert_tf.utils.message_classes import message_classes
+from bert_tf.utils.protobuf_classes import message_classes
 
 # === Text configs ===
 # TensorFlow Serving's configuration files in text format, and the messages its Python package does not bring along.

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from bert_tf.evaluation.error_reports.common import render_scored
-from bert_tf.utils.report import Page
+from bert_tf.utils.html_report import Page
 from tests.evaluation.error_reports.support import NASTY, choices
 from tests.serving.browser import CONTRAST, PATH, Browser
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from bert_tf.evaluation.error_reports.common import Shown
 from bert_tf.evaluation.error_reports.labels import SingleLabelReport
-from bert_tf.utils.report import Page
+from bert_tf.utils.html_report import Page
 
 NASTY = "<script>alert('x')</script> & \"y\""
 

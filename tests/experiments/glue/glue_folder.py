@@ -4,9 +4,9 @@ import pathlib
 import subprocess
 
 from bert_tf.evaluation.results import write_results
+from bert_tf.experiments.child_runs import write_finished
 from bert_tf.experiments.glue import runs as glue_runs
 from bert_tf.experiments.glue.runs import GlueRun, Point
-from bert_tf.experiments.runs import write_finished
 from tests import run_cases, tiny
 
 LIMIT_S = 600  # after which a grid hangs

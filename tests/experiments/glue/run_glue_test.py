@@ -8,11 +8,11 @@ import statistics
 import pytest
 
 from bert_tf.data import glue
+from bert_tf.experiments.child_runs import FINISHED_FILE, drop_models
 from bert_tf.experiments.glue import grid as glue_grid
 from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
 from bert_tf.experiments.glue.runs import GlueRun
-from bert_tf.experiments.runs import FINISHED_FILE, drop_models
 from tests.experiments.glue.glue_folder import ONE, OTHER, TASKS, finish, five_runs, program, write_glue
 
 

@@ -12,7 +12,7 @@ import pytest
 from bert_tf.cli import tune
 from bert_tf.cli.program import parse_flags
 from bert_tf.evaluation.results import read_results, write_results
-from bert_tf.experiments.runs import FINISHED_FILE
+from bert_tf.experiments.child_runs import FINISHED_FILE
 from bert_tf.experiments.tuning import tuner
 from bert_tf.utils import subprocesses
 from bert_tf.utils.settings import Settings

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints.store import CheckpointManager
+from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.checkpoints.tf1 import TEMPORARY, read_tensors
 from bert_tf.training.history import read_history
 from tests import scripts

@@ -10,7 +10,7 @@ import bert_tf
 from bert_tf.data.features import keras_inputs
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from bert_tf.models.pooling import PooledFeatures
-from bert_tf.models.sentence_files import PoolingConfig, read_recipe
+from bert_tf.models.sentence_transformers_files import PoolingConfig, read_recipe
 from bert_tf.tasks.embedding import LOSS_FUNCTIONS, EmbeddingTask, LossParameters
 from bert_tf.tasks.options import EmbeddingOptions
 from bert_tf.tasks.registry import read_task

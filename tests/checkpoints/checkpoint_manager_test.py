@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints.store import CheckpointManager
+from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from tests import processes
 
 

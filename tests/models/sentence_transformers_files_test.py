@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.models.sentence_files import MODES, Dense, PoolingConfig, pooling_settings, read_recipe
+from bert_tf.models.sentence_transformers_files import MODES, Dense, PoolingConfig, pooling_settings, read_recipe
 from bert_tf.utils.names import POOLINGS
 from tests.sentence_folders import NEW, OLD, PLAIN, write
 

@@ -10,7 +10,7 @@ import warnings
 import matplotlib
 import numpy as np
 
-from bert_tf.utils.report import BarCell, Page, Shade, kept
+from bert_tf.utils.html_report import BarCell, Page, Shade, kept
 from tests.conftest import ROOT
 
 _NASTY = "<b> & \"c\" 'd' $x$ \u4e2d"
@@ -168,7 +168,7 @@ def test_no_warning_for_a_script_that_matplotlib_has_no_letters_of():
 def test_a_page_without_figures_does_not_import_matplotlib():
     code = """
 import sys
-from bert_tf.utils.report import Page
+from bert_tf.utils.html_report import Page
 page = Page("t")
 page.table("h", [("a", 1)])
 assert "<td>1</td>" in page.html()
