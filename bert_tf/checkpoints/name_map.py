@@ -69,8 +69,8 @@ class WeightName:
     Attributes:
         ours, theirs: our path and the format's name; `{n}` stands for the layer's number.
         transform: what leads from their array to ours and back.
-        requires: our path of a weight without which a model does not have this row's, so that another row for our path
-            is meant; "": the row holds in any case.
+        requires: our path of a weight that a model must have for this row to apply; without it, another row for our
+            path applies. "": the row always applies.
     """
 
     ours: str
@@ -267,8 +267,8 @@ class NameMap:
     def sort(self, names: Iterable[str], foreign: Iterable[str] = ()) -> Sorted:
         """Sorts a file's names by what the table says about them.
 
-        A model that holds the encoder as one of its parts, such as "backbone.", "module.bert." or TF1's "module/", puts
-        this before the encoder's names; what it is, the name of the word embeddings tells, if the file has one encoder.
+        A model that holds the encoder as one of its parts puts a prefix such as "backbone.", "module.bert." or TF1's
+        "module/" before the encoder's names. The name of the word embeddings tells it, if the file has one encoder.
 
         Args:
             names: of all weights in the file.

@@ -25,7 +25,7 @@ def make_run_config(settings: Settings, steps: int, warmup: int, use_xla: bool, 
         identity: what else decides the result, JSON values; a run that is continued must have the same.
 
     Raises:
-        ValueError: a number of the optimizer is out of range, or it does not take one that was given.
+        ValueError: a number for the optimizer is out of range, or one was given that the optimizer does not take.
     """
     from bert_tf.training.loop import RunConfig
     from bert_tf.training.step import StepConfig

@@ -26,8 +26,8 @@ class LabeledTexts:
             none.
         path: the file.
         lines: 1-based line on which each example begins; in a Parquet file the 1-based row.
-        bad_labels: line -> label of each row that was left out, since its label is none.
-        bad_texts: line -> what stands instead of a text, such as None, of each row that was left out for that.
+        bad_labels: line -> label, for each row that was left out because its label is missing or of another kind.
+        bad_texts: line -> what is there instead of a text, such as None, for each row that was left out for that.
         text_c: third text, of tasks that compare a text with two others; else None.
     """
 
@@ -74,8 +74,8 @@ def read_table(
 
     .tsv: a tab ends a column, a line feed ends a row, quotes are ordinary characters (google-research/bert's
     `_read_tsv`). .csv: RFC 4180. .jsonl: one object a line, columns are its keys. .parquet: columns by name or index.
-    The first three may be packed (.tsv.gz). Blank lines at the end do not count; elsewhere they are errors, for without
-    them predictions would be shifted against the lines. Columns beyond those asked for are ignored.
+    The first three may be compressed (.tsv.gz). Blank lines at the end are ignored; elsewhere they are errors, since
+    skipping them would shift predictions against the lines. Columns beyond those asked for are ignored.
 
     Args:
         path: the file.
@@ -85,11 +85,11 @@ def read_table(
         id_column: likewise; None numbers the examples from "0".
         label: the kind of a label, of `data.columns`: a name, several, or a number.
         remedy: advice that ends errors about columns; by default it names the parameters.
-        only: a column and a value: the rows that do not have it there are none of the examples.
-        skip_short: leave rows out that have too few columns, where they are a few in a thousand, and count them in
-            the log.
-        skip_bad_rows: leave rows out whose label or text is missing or of another kind, and keep them as `bad_labels`
-            and `bad_texts`, where there are other rows.
+        only: a column and a value; rows that do not have this value in this column are left out.
+        skip_short: leave out rows with too few columns, if they are only a few in a thousand, and give their number
+            in the log.
+        skip_bad_rows: leave out rows whose label or text is missing or of another kind, and keep them as `bad_labels`
+            and `bad_texts`, provided that other rows remain.
 
     Raises:
         ValueError: the file cannot be read as said; the message names file, lines, what must hold and what to do.

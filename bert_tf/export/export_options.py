@@ -15,9 +15,9 @@ class ExportOptions:
     """The choices that an export leaves.
 
     Attributes:
-        dtype: of weights and computation; probabilities are float32 in any case. bfloat16 halves the size. int8 is that
-            of the encoder's matrix products, on processors; the rest is float32. For LiteRT, float16 and int8 are those
-            of all weights.
+        dtype: of weights and computation; probabilities are float32 in any case. bfloat16 halves the size. int8
+            applies to the encoder's matrix products, on CPUs; the rest is float32. For LiteRT, float16 and int8 apply
+            to all weights.
         export_for: one of `names.EXPORTS_FOR`; "cpu" is faster on processors, "litert" is a .tflite file.
         explanations: which of `names.EXPLANATIONS` are signatures too.
 
@@ -79,9 +79,9 @@ class ExportOptions:
             )
 
     def check_folder(self, export_dir: str | os.PathLike):
-        """Raises ValueError where the next version cannot be written below `export_dir`, as far as that is seen before.
+        """Raises ValueError if the next version cannot be written below `export_dir`, as far as can be told beforehand.
 
-        A version inside a version would be found by nobody; a server takes what lies next to its versions for one, too.
+        Nobody would find a version inside another, and a server takes whatever lies next to its versions for one, too.
         """
         there = export_dir = os.path.abspath(export_dir)
         while not os.path.lexists(there):

@@ -169,7 +169,7 @@ class Phrases:
 
 
 class _Level:
-    """Finds numbers among many, at a fifth of the time of a search: a look at a table rules most others out.
+    """Finds numbers among many in a fifth of the time that a search takes: a table lookup rules out most others.
 
     Args:
         edges: int64 [nodes], ascending, 0 or more.
@@ -258,7 +258,7 @@ class MaskingVocabulary:
         if lacking:
             raise ValueError(
                 f"Examples for pretraining must be made and masked with a WordPiece vocabulary, with {lacking[0]}. "
-                f"Received one of {len(names)} tokens without it; make records of other vocabularies elsewhere, masked."
+                f"Received one of {len(names)} tokens without it; other vocabularies need records masked elsewhere."
             )
         return cls(
             ids[CLS],
@@ -290,8 +290,8 @@ def choose_positions(input_ids, masking, vocabulary, rng, counts=None):
     row gets its budget of tokens, or less where no word that is left fits. Where all words of a row are longer than its
     budget, one of the shortest is taken nevertheless, if M has room for it: else the row would teach nothing.
 
-    A word is a token and the "##" tokens after it, but never goes on over a special token. Special tokens are not
-    chosen, [UNK] neither.
+    A word is a token and the "##" tokens after it, but it never continues past a special token. Special tokens are
+    not chosen, and neither is [UNK].
 
     Spans differ from SpanBERT's, which are drawn one by one anywhere and may run into each other: here the row is
     divided into spans, whose lengths in words have SpanBERT's distribution, and some of these are chosen. Two of them

@@ -111,13 +111,13 @@ _MIB = 2**20
 class Limits:
     """Bounds of a request: five that are chosen, each a flag of `bert-tf serve` under the same name; the others follow.
 
-    What follows is in proportion to the bytes of a request, so that whoever takes larger ones sets one number.
+    Those that follow are proportional to the bytes of a request, so one number is enough to allow larger ones.
 
     Attributes:
         max_message_bytes: of a gRPC message.
         max_body_bytes: of a REST body, as it is sent and once it is unpacked.
         max_batch_size: texts, examples or instances of a request, on whichever axes they stand.
-        max_request_tokens: of a request; of texts, a token for every four bytes, as far as the model reads them.
+        max_request_tokens: of a request; texts count as one token per four bytes, as far as the model reads them.
         max_output_elements: of one output tensor; one with more is not sent.
         max_nesting: of lists and objects in JSON: Python reads them by recursion, and TensorFlow copies strings of at
             most 32 axes.

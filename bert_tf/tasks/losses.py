@@ -54,7 +54,7 @@ def class_weights(
             are balanced among themselves.
 
     Raises:
-        ValueError: what was given is not that, names no label, or a label to be balanced has no example.
+        ValueError: `given` has neither form, names an unknown label, or a label to be balanced has no example.
     """
     if not given or label_ids is None:
         return None
@@ -87,9 +87,9 @@ def _by_name(labels, pairs):
 
 
 def _pair(text, labels):
-    """Returns the label and the weight of label:weight; (None, None) where it is none.
+    """Returns the label and the weight of label:weight, or (None, None) if the text is not such a pair.
 
-    Blanks at the commas of a label's name may be gone.
+    Spaces around the commas in a label's name may be missing.
     """
     name, colon, weight = text.rpartition(":")
     bare = {",".join(map(str.strip, label.split(","))): label for label in labels}
@@ -132,7 +132,7 @@ def divergence(logits: tf.Tensor, teacher_logits: tf.Tensor, temperature: float 
 
 
 def yes_no_divergence(logits: tf.Tensor, teacher_logits: tf.Tensor, temperature: float = 1.0) -> tf.Tensor:
-    """Returns the same of questions with two answers each, float32 [..., L]; logits are those of yes, [..., L]."""
+    """Returns the same for yes/no questions, float32 [..., L]; the logits are those of "yes", [..., L]."""
     both = [tf.cast(each, tf.float32) / temperature for each in (logits, teacher_logits)]
     target = tf.sigmoid(both[1])
     cross, own = (tf.nn.sigmoid_cross_entropy_with_logits(labels=target, logits=each) for each in both)

@@ -1,4 +1,4 @@
-"""Texts to the sequences of tokens that the models of tasks read, in the graph and from files."""
+"""Turns texts into the sequences of tokens that the models of tasks read, in the graph and from files."""
 
 from collections.abc import Iterable, Sequence
 

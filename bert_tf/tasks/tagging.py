@@ -144,8 +144,8 @@ class TaggingTask(FineTuningTask):
         doc_stride: tokens from the start of one window of a long text to that of the next.
         class_weights, label_smoothing: as in `ClassificationTask`, for each word.
         rematerialize: as in `Encoder`.
-        layers: None: the encoder is trained; one of `names.LAYERS`: it is frozen, and these are what the head reads.
-        lstm_units: of each direction of the `BiLSTMHead`; None: 256 with `layers`, else there is no such head.
+        layers: which layers of a frozen encoder the head reads, one of `names.LAYERS`; None: the encoder is trained.
+        lstm_units: units of each direction of the `BiLSTMHead`; None: 256 with `layers`, and otherwise no such head.
     """
 
     name = "tagging"
@@ -347,10 +347,10 @@ class TaggingTask(FineTuningTask):
             origin: what `read` gave; None: there are ids but no texts, and each token's tag is served.
 
         Returns:
-            `entity` and `type` string, `start` and `end` int32, `score` float32, each [n, E], E being the largest
-            number of entities in a text; "" and 0 after a text's last, and `entity_count` int32 [n] says how many are
-            its own. `entity` is text[start:end], in code points, not counting bytes that are not UTF-8.
-            Without origin `tag` string and `probability` float32 [w, S].
+            `entity` and `type` (string), `start` and `end` (int32) and `score` (float32), each [n, E], where E is the
+            largest number of entities in a text. Places after a text's last entity hold "" and 0; `entity_count`,
+            int32 [n], says how many entities each text has. `entity` is text[start:end], in code points, not counting
+            bytes that are not UTF-8. Without origin: `tag` (string) and `probability` (float32), each [w, S].
         """
         best = _best_tags(outputs)
         if origin is None:
@@ -360,8 +360,8 @@ class TaggingTask(FineTuningTask):
     def _tags(self, outputs, origin):
         """Returns the tags of each sentence's words, an entity beginning with B- even where the model said I-.
 
-        A word of which the tokenizer leaves nothing, such as a zero-width space, ends no entity that goes on behind it,
-        as it ends none in a text that is served.
+        A word that the tokenizer drops entirely, such as a zero-width space, does not end an entity that continues
+        after it, just as it does not in a text that is served.
         """
         tags = origin.take(np.array(self.labels, object)[outputs["tag"]], None)
         return [entities.tags_of(entities.entities_around(each), len(each), "iob2") for each in tags]

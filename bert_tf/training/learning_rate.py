@@ -239,8 +239,8 @@ class WordRate:
     """The rate of the word embeddings; stands in `RunConfig.layer_rates` where `LayerRates` may stand.
 
     Attributes:
-        embedding_lr_factor: of the rate of all else, 0 to 1; 0: they stay as they began, have no gradient and no
-            slots, and a step is faster by these.
+        embedding_lr_factor: their rate divided by that of all other weights, 0 to 1; 0: they stay as they began and
+            need no gradient and no slots, which makes a step faster.
     """
 
     embedding_lr_factor: float = 1.0
@@ -310,8 +310,8 @@ class LayerRates:
 
     Attributes:
         num_layers: L, the encoder's blocks.
-        freeze_layers: so many blocks, from the bottom, and the embeddings never move; 0: nothing is frozen, and "all":
-            the whole encoder with its pooler, so that the head alone is trained.
+        freeze_layers: how many blocks, counted from the bottom, are frozen along with the embeddings; 0 freezes
+            nothing, and "all" freezes the whole encoder with its pooler, so that the head alone is trained.
         layerwise_lr_decay: depth j has the rate times this ** (L + 1 - j). ELECTRA's (Clark et al. 2020, appendix B)
             counts so too, but has the topmost block at this ** 2.
         unfreeze_steps: depth j moves from step unfreeze_steps * (L + 1 - j) on, steps being counted from 0; 0: all

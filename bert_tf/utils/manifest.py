@@ -1,6 +1,6 @@
 """The manifest of work that may be interrupted: a JSON file of what decides the result.
 
-It is written first. The same command then goes on where it was, and one that would come to another result is refused.
+It is written first. The same command then resumes where it stopped; one that would give another result is refused.
 """
 
 import json
@@ -15,7 +15,7 @@ _LONG = 600  # characters of a value in a message: a command line fits
 
 
 def read_manifest(path: str | os.PathLike, remedy: str = "name another `output_dir`") -> dict[str, Any]:
-    """Returns a manifest's JSON values by name, {} where there is no file; raises ValueError where it is no object."""
+    """Returns a manifest's JSON values by name, or {} if there is no file; raises ValueError if it is not an object."""
     return read_object(path, "a note of what decides the result", remedy) if os.path.exists(path) else {}
 
 
@@ -30,7 +30,7 @@ def check_manifest(path: str | os.PathLike, now: Mapping[str, Any], remedy: str)
 def check_same(
     path: str | os.PathLike, then: Mapping[str, Any], now: Mapping[str, Any], remedy: str, what: str = "settings"
 ):
-    """Raises ValueError where work would be continued with other values than it was begun with; it names each of them.
+    """Raises ValueError, naming every difference, if work would continue with other values than it began with.
 
     Args:
         path: where that is written.

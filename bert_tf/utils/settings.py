@@ -19,8 +19,8 @@ class Flag:
         help: one or two sentences for --help.
         kind: "string", "bool", "integer", "float" or "list" (texts with commas between them).
         choices: the values of a string, or of each text in a list, that are allowed; () allows all.
-        low, high: bounds of a number, both allowed; None: no bound.
-        words: texts that a "float" may be in place of a number, and is then kept as.
+        low, high: inclusive bounds of a number; None: no bound.
+        words: texts that a "float" accepts in place of a number, and keeps as they are.
         required: it cannot be left out.
     """
 

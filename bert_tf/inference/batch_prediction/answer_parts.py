@@ -33,7 +33,7 @@ _REMEDY = (
 
 
 class WorkFolder:
-    """Made, or found again, for the length of a `with` block; removed at its good end, and kept where parts are in it.
+    """A folder for a `with` block, new or found again; removed afterwards, unless the block fails with parts in it.
 
     Args:
         output_file: the folder's name is this with ".parts" at the end.
@@ -93,7 +93,7 @@ class WorkFolder:
         write_text(path, json.dumps(self._manifest, indent=1))
 
     def _strangers(self):
-        """Returns what is there next to what a run leaves that is killed before it has a manifest."""
+        """Returns the names that a run killed before it had a manifest cannot have left there."""
         return [name for name in os.listdir(self.path) if not is_temporary(name, _MANIFEST)]
 
     def _parts(self):
