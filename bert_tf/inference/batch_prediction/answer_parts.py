@@ -33,7 +33,7 @@ _REMEDY = (
 
 
 class WorkFolder:
-    """A folder for a `with` block, new or found again; removed afterwards, unless the block fails with parts in it.
+    """The folder of a `with` block, new or found again; removed at its end, unless an error leaves parts in it.
 
     Args:
         output_file: the folder's name is this with ".parts" at the end.
