@@ -11,6 +11,7 @@ on no other part, and what all give is added.
 
 from collections.abc import Mapping
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -19,6 +20,37 @@ from bert_tf.export.cpu.products import Dense, Floats, LayerNorm, values_of
 from bert_tf.models.attention import attention_bias
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.pooling import pool
+from bert_tf.models.pretraining_heads import Pretrainer
+
+
+def with_fast_encoder(model: keras.Model, arithmetic: Floats, parts: int = 1) -> keras.Model:
+    """Returns a functional model that computes the same, its encoder by `FastEncoder`; other layers are shared.
+
+    Args:
+        model: with an `Encoder`, or a `Pretrainer`, which has one, among its layers or those of a model in it.
+        arithmetic, parts: as `FastEncoder` takes them.
+    """
+
+    def call(layer, *args, **kwargs):
+        if isinstance(layer, Encoder):
+            return _FastEncoderLayer(layer, arithmetic, parts)(*args)
+        if isinstance(layer, Pretrainer):
+            return layer(*args, encode=FastEncoder(layer.encoder, arithmetic, parts), **kwargs)
+        return layer(*args, **kwargs)
+
+    return keras.models.clone_model(model, clone_function=lambda layer: layer, call_function=call, recursive=True)
+
+
+class _FastEncoderLayer(keras.layers.Layer):
+    """`FastEncoder` as a layer of a functional model."""
+
+    def __init__(self, encoder, arithmetic, parts):
+        super().__init__(name=encoder.name, dtype=encoder.dtype_policy, trainable=False)
+        self.compute_output_spec = encoder.compute_output_spec
+        self._encode = FastEncoder(encoder, arithmetic, parts)
+
+    def call(self, inputs):
+        return self._encode(inputs)
 
 
 class FastEncoder:
@@ -76,7 +108,7 @@ class _Embeddings:
 
     def __init__(self, encoder, arithmetic):
         layer, c = encoder.embeddings, encoder.config
-        self.words = arithmetic.weight(values_of(layer.word_embeddings))
+        self.words = layer.word_embeddings  # which a masked-LM head may share
         positions = values_of(layer.position_embeddings)[c.first_position :]
         segments = values_of(layer.token_type_embeddings) if c.type_vocab_size else np.zeros((1, 1), np.float32)
         if c.task_type_vocab_size:
@@ -90,7 +122,7 @@ class _Embeddings:
     def __call__(self, input_ids, segment_ids, position_ids):
         if segment_ids is not None and self.num_segments > 1:
             position_ids += segment_ids * self.num_positions
-        x = self.norm(tf.gather(self.words(), input_ids) + tf.gather(self.positions(), position_ids))
+        x = self.norm(tf.gather(self.words, input_ids) + tf.gather(self.positions(), position_ids))
         return self.projection(x) if self.projection else x
 
 

@@ -47,12 +47,7 @@ class Constant:
 
 
 class Floats:
-    """Products in float32, whose weights are variables, or in bfloat16, whose weights are constants.
-
-    TensorFlow keeps one packed form of a constant, the one that suits its first product, and packs it again in each
-    product that wants another. In bfloat16 one form suits all; in float32 it depends on the number of tokens, so that
-    requests of other lengths than the first one would take up to twice as long.
-    """
+    """Products in float32 or bfloat16, with weights that are variables."""
 
     fills_up = False  # whether `fill_up` adds tokens
 
@@ -68,8 +63,6 @@ class Floats:
 
     def weight(self, values: np.ndarray) -> Callable[[], tf.Tensor]:
         """Returns a function that gives a weight in this dtype."""
-        if self.dtype == tf.bfloat16:
-            return Constant(values.astype(self.dtype.as_numpy_dtype))
         variable = tf.Variable(values, trainable=False, dtype=self.dtype)
         return lambda: tf.convert_to_tensor(variable)
 
