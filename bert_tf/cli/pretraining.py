@@ -356,7 +356,7 @@ class Pretraining:
         run = make_run_config(settings, plan.num_train_steps, settings.num_warmup_steps, use_xla, self._identity())
         check_start(settings)
         guard, rollback = (GuardConfig(), Rollback()) if settings.skip_bad_steps else (None, None)
-        fixed = settings.use_xla != "false"  # what is made for one shape, numerics.py compiles with XLA
+        fixed = settings.use_xla != "false"  # what is made for one shape, training_ops.py compiles with XLA
         step = dataclasses.replace(run.step, fixed_shapes=fixed, guard=guard)
         of_weights = {
             "average_weights": settings.average_weights,

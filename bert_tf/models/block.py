@@ -2,7 +2,6 @@
 
 import keras
 
-from bert_tf.models import fused_int8, tensor_parallel
 from bert_tf.models.attention import ResidualLayer, SelfAttention
 from bert_tf.models.layers import Dropout
 
@@ -14,9 +13,8 @@ class TransformerBlock(ResidualLayer):
     With `norm_first`: y + dropout(W_2 act(W_1 LayerNorm(y) + b_1) + b_2).
 
     Args:
-        num_heads, intermediate_size, hidden_act, attention_dropout, hidden_dropout, initializer_range, epsilon,
-            norm_first: as in `EncoderConfig`.
-        head_width, lora: as in `SelfAttention`.
+        intermediate_size, hidden_act: as in `EncoderConfig`.
+        num_heads and all others: as in `ResidualLayer`.
 
     Inputs: float [B, S, H]; bias of `attention_bias`; `head_mask` as in `SelfAttention`. Output: float [B, S, H]; with
     `return_probs=True` a pair whose second is the attention's probabilities [B, A, S, S].
@@ -60,16 +58,7 @@ class TransformerBlock(ResidualLayer):
     def call(self, x, bias, training=None, return_probs=False, head_mask=None):
         y = self.attention(x, bias, training=training, return_probs=return_probs, head_mask=head_mask)
         y, probs = y if return_probs else (y, None)
-        z, shares = self.norm(y) if self.norm_first else y, []
-        for (inner,), outer in tensor_parallel.split_layers([self.intermediate], self.dense):
-            shares.append(self._share(z, inner, outer, y, training, adds=not shares))
-        z = sum(shares[1:], shares[0])
+        z = self.norm(y) if self.norm_first else y
+        z = y + self.dropout(self.dense(self.intermediate(z)), training=training)
         z = z if self.norm_first else self.norm(z)
         return (z, probs) if return_probs else z
-
-    def _share(self, z, inner, outer, residual, training, adds):
-        """Returns [residual +] W_2 act(W_1 z + b_1) + b_2."""
-        if fused_int8.can_feed_forward(inner, outer):
-            return fused_int8.feed_forward(z, inner, outer, residual, adds)
-        share = self.dropout(outer(inner(z, training=training)), training=training)
-        return residual + share if adds else share

@@ -3,7 +3,6 @@
 import keras
 import tensorflow as tf
 
-from bert_tf.models.graph_forms import FLAT_ROWS, is_wanted
 from bert_tf.models.layers import ConfiguredLayer, Dropout, LayerNorm, initializer
 
 
@@ -16,13 +15,13 @@ class Embeddings(ConfiguredLayer):
             last two tables are not there where their number of rows is 0.
         dropout, initializer_range, epsilon, first_position: as in `EncoderConfig`.
 
-    Inputs: `input_ids`, `segment_ids`, `position_ids`: int32 [B, S], or all three [P]. `segment_ids` None means 0,
-    `position_ids` None means 0, 1, 2, ..., which count from `first_position` of the table. Without a table of segments
-    their ids mean nothing. The task is always the first. Output: float [B, S, H] or [P, H] in the compute dtype.
+    Inputs: `input_ids`, `segment_ids`, `position_ids`: int32 [B, S]. `segment_ids` None means 0, `position_ids` None
+    means 0, 1, 2, ..., which count from `first_position` of the table. Without a table of segments their ids mean
+    nothing. The task is always the first. Output: float [B, S, H] in the compute dtype.
 
     Raises:
         ValueError: the row is longer than the table of positions; outside of graphs also: a segment id lies beyond its
-            table, which would be taken for a row of zeros. In a graph of flat rows TensorFlow refuses such ids.
+            table, which would be taken for a row of zeros.
     """
 
     def __init__(
@@ -105,8 +104,6 @@ class Embeddings(ConfiguredLayer):
 
     def _segments(self, segment_ids):
         self._check_segments(segment_ids)
-        if is_wanted(FLAT_ROWS):  # of a graph that is not trained
-            return tf.gather(self.token_type_embeddings, segment_ids)
         # A product with one-hot rows: the gradient of a gather into two rows would add every token one after another.
         table = tf.convert_to_tensor(self.token_type_embeddings)
         return tf.einsum("bst,th->bsh", tf.one_hot(segment_ids, self.type_vocab_size, dtype=table.dtype), table)

@@ -6,18 +6,15 @@ import contextlib
 import keras
 import tensorflow as tf
 
-from bert_tf.models import row_packing
 from bert_tf.models.attention import attention_bias
 from bert_tf.models.block import TransformerBlock
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.embeddings import Embeddings
-from bert_tf.models.fused_int8 import note_mask
-from bert_tf.models.graph_forms import FLAT_ROWS, ROW_PACKING, is_wanted
-from bert_tf.models.layers import LayerNorm, Linear, current_seed, seed_scope
+from bert_tf.models.layers import LayerNorm, Linear
 from bert_tf.models.lora import is_adapter
 from bert_tf.models.model_inputs import NamedInputsModel
 from bert_tf.models.pooling import pool
-from bert_tf.models.row_packing import flatten, with_positions
+from bert_tf.models.training_ops import current_seed, seed_scope
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -128,36 +125,31 @@ class Encoder(NamedInputsModel):
     def call(self, inputs, training=None, return_attention_probs=False, head_mask=None, input_vectors=None):
         training = training and self.trainable
         self._check_head_mask(head_mask)
-        inputs = dict(inputs)
-        if "input_mask" not in inputs:
-            inputs["input_mask"] = tf.ones_like(inputs["input_ids"])
-        mask = inputs["input_mask"]
-        rows = _rows(inputs, may_pack=input_vectors is None and not return_attention_probs)
-        inputs = rows.features
-        note_mask(inputs["input_mask"])
-        bias = attention_bias(
-            inputs["input_mask"], inputs.get("sentence_ids"), self.compute_dtype, self.config.is_decoder
-        )
+        mask, sentence_ids = inputs.get("input_mask"), inputs.get("sentence_ids")
+        mask = tf.ones_like(inputs["input_ids"]) if mask is None else mask
+        bias = attention_bias(mask, sentence_ids, self.compute_dtype, self.config.is_decoder)
         x = input_vectors
-        assert x is None or not is_wanted(FLAT_ROWS), "vectors are not flat"
         if x is None:
-            texts = [inputs.get(name) for name in ("input_ids", "segment_ids", "position_ids")]
-            x = self.embeddings(*flatten(inputs["input_mask"], texts), training=training)
+            positions = None if sentence_ids is None else restarting_positions(sentence_ids)
+            x = self.embeddings(inputs["input_ids"], inputs.get("segment_ids"), positions, training=training)
         if self.projection:
             x = self.projection(x, training=training)
-        embedded, layers, probs = x, [], []
+        states, probs = [x], []
         for n, block in enumerate(self._stack()):
             with self._seeds(n, training):
                 own = {} if head_mask is None else {"head_mask": head_mask[n]}
                 x, p = self._run(block, x, bias, training, return_attention_probs, own)
-            layers.append(x)
+            states.append(x)
             probs.append(p)
         if self.norm:
             x = self.norm(x)
-            layers[-1:] = [x][: len(layers)]  # TF Hub's contract: the last one is `sequence_output`
-        embedded, *layers = map(rows.batch, (embedded, *layers))
-        outputs = {"sequence_output": rows.batch(x), "pooled_output": self.pooled(self._whole(x, rows, mask))}
-        outputs |= {"embedding_output": embedded, "encoder_outputs": layers}
+            states[1:] = [*states[1:-1], x][: len(states) - 1]  # the last one is `sequence_output`, as TF Hub has it
+        outputs = {
+            "sequence_output": x,
+            "pooled_output": self.pooled(self._text_vector(x, mask)),
+            "embedding_output": states[0],
+            "encoder_outputs": states[1:],
+        }
         return outputs | ({"attention_probs": probs} if return_attention_probs else {})
 
     def _check_head_mask(self, head_mask):
@@ -168,12 +160,12 @@ class Encoder(NamedInputsModel):
                 "give one for every layer, ones where all heads stay."
             )
 
-    def _whole(self, x, rows, mask):
-        """Returns what stands for each text, float [B, H], of what the rows have."""
+    def _text_vector(self, x, mask):
+        """Returns the vector, float [B, H], that stands for the text of each row."""
         if self.config.classifier_pooling == "mean":
-            return pool("mean", rows.batch(x), mask)
-        # Of a decoder, the token that has seen the row.
-        return pool("last_token", rows.batch(x), mask) if self.config.is_decoder else rows.first(x)
+            return pool("mean", x, mask)
+        # Of a decoder, the token that has seen all others.
+        return pool("last_token", x, mask) if self.config.is_decoder else x[:, 0]
 
     def _stack(self):
         """Returns the block of each layer, from the lowest on: the same several times in a row, where layers share."""
@@ -236,15 +228,6 @@ class Encoder(NamedInputsModel):
         }
         probs = [tensor(B, self.config.heads_of(n), S, S) for n in layers]
         return outputs | ({"attention_probs": probs} if return_attention_probs else {})
-
-
-def _rows(inputs, may_pack):
-    """Returns the rows that are computed."""
-    if "sentence_ids" in inputs:
-        return row_packing.Whole(inputs | {"position_ids": restarting_positions(inputs["sentence_ids"])})
-    if may_pack and is_wanted(ROW_PACKING):
-        return row_packing.pack_batch(inputs)
-    return row_packing.Whole(with_positions(inputs))
 
 
 def restarting_positions(sentence_ids):

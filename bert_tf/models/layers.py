@@ -1,22 +1,17 @@
-"""The small parts that every room of the encoder shares: linear map, layer norm, dropout, activations."""
+"""The layers that encoder and heads are built of: linear map, layer norm, dropout, activations."""
 
-import contextlib
 import inspect
-import threading
 import zlib
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.models import fused_int8, numerics
-from bert_tf.models.fused_int8 import note_inputs
-from bert_tf.models.graph_forms import INT8_PRODUCTS, is_wanted
+from bert_tf.models import training_ops
 from bert_tf.models.lora import Lora
-from bert_tf.models.row_packing import as_rows
+from bert_tf.models.training_ops import current_seed
 
 _PACKAGE = "bert_tf"
-_scopes = threading.local()
 
 
 def initializer(config_range: float):
@@ -26,7 +21,7 @@ def initializer(config_range: float):
 
 def activation(name: str, training=False):
     """Returns the function called `name` in `EncoderConfig.hidden_act`; gelu has a cheaper gradient for training."""
-    gelu = numerics.gelu_for_training if training else tf.nn.gelu
+    gelu = training_ops.gelu if training else tf.nn.gelu
     return {
         "gelu": lambda x: gelu(x, approximate=False),
         "gelu_tanh": lambda x: gelu(x, approximate=True),
@@ -89,32 +84,18 @@ class Linear(ConfiguredLayer):
             self.lora_b = self.add_weight(name="lora_B", shape=b, initializer="zeros")
 
     def call(self, x, training=None):
-        return linear(self, x, training)
+        tokens = tf.reshape(x, [-1, x.shape[-1]])
+        if training:
+            y = training_ops.linear(tokens, self.kernel, self.bias)
+        else:
+            y = tf.nn.bias_add(tf.matmul(tokens, self.kernel), tf.convert_to_tensor(self.bias))
+        if self.lora:
+            y += tf.matmul(tf.matmul(tokens, self.lora_a), self.lora_b) * tf.cast(self.lora.scale, y.dtype)
+        y = activation(self.activation, training)(y)
+        return tf.reshape(y, tf.concat([tf.shape(x)[:-1], [self.units]], 0))
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.units)
-
-
-def linear(layer, x, training=None):
-    """Returns what a layer gives, float [..., units].
-
-    Args:
-        layer: a `Linear`, or what has its attributes.
-        x: float [..., in].
-    """
-    rows = as_rows(x)
-    note_inputs(x, layer.kernel)
-    if training:
-        y = numerics.linear_for_training(rows, layer.kernel, layer.bias)
-    elif is_wanted(INT8_PRODUCTS):
-        y = fused_int8.int8_linear(rows, layer.kernel, layer.bias)
-    else:
-        y = tf.matmul(rows, layer.kernel)
-        y = tf.nn.bias_add(y, tf.cast(layer.bias, y.dtype))
-    if layer.lora:
-        y += tf.matmul(tf.matmul(rows, layer.lora_a), layer.lora_b) * tf.cast(layer.lora.scale, y.dtype)
-    y = activation(layer.activation, training)(y)
-    return tf.reshape(y, tf.concat([tf.shape(x)[:-1], [layer.units]], 0)) if x.shape.rank != 2 else y
 
 
 def _adapter_start():
@@ -145,31 +126,13 @@ class LayerNorm(ConfiguredLayer):
         self.beta = self.add_weight(name="beta", shape=width, initializer="zeros", autocast=False)
 
     def call(self, x):
-        return numerics.layer_norm(x, self.gamma, self.beta, self.epsilon, self.compute_dtype)
+        x, gamma, beta = (tf.cast(each, tf.float32) for each in (x, self.gamma, self.beta))
+        x -= tf.reduce_mean(x, -1, keepdims=True)
+        variance = tf.reduce_mean(x * x, -1, keepdims=True)
+        return tf.cast(x * tf.math.rsqrt(variance + self.epsilon) * gamma + beta, self.compute_dtype)
 
     def compute_output_shape(self, input_shape):
         return input_shape
-
-
-@contextlib.contextmanager
-def seed_scope(seed):
-    """Makes every Dropout inside draw from `seed`, int32 [2], and from its own name: the same seed, the same masks.
-
-    A training step opens one with a seed made of (run, step, replica): then a resumed run repeats itself, and a block
-    whose activations are computed again in the backward pass drops the same ones.
-    """
-    before = getattr(_scopes, "seed", None)
-    _scopes.seed = seed
-    try:
-        yield
-    finally:
-        _scopes.seed = before
-
-
-def current_seed():
-    """Returns the seed of the innermost `seed_scope`, or a fresh one from Keras's global generator: int32 [2]."""
-    seed = getattr(_scopes, "seed", None)
-    return keras.random.randint((2,), 0, 2**31 - 1, dtype="int32") if seed is None else seed
 
 
 @keras.saving.register_keras_serializable(_PACKAGE)
@@ -191,7 +154,7 @@ class Dropout(ConfiguredLayer):
         if not training or not self.rate:
             return x
         seed = current_seed() + tf.stack([self.site, 0])
-        return numerics.dropout(x, self.rate, seed)
+        return training_ops.dropout(x, self.rate, seed)
 
     def compute_output_shape(self, input_shape):
         return input_shape

@@ -7,7 +7,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.models.graph_forms import ROW_PACKING, graph_forms
-from bert_tf.models.layers import seed_scope
+from bert_tf.models.training_ops import seed_scope
 from bert_tf.training import cluster
 from bert_tf.training.guard import Guard, GuardConfig, first_broken
 from bert_tf.utils.names import STRATEGIES
@@ -87,7 +87,7 @@ def traced_once(function, fixed_shapes=False):
     from one that never stopped.
 
     On a TPU each shape has its own graph all the same: XLA must know it. So it is with `fixed_shapes`, for batches that
-    are all alike: where a graph knows them, `models/numerics.py` makes it faster.
+    are all alike: where a graph knows them, `models/training_ops.py` makes it faster.
     """
     graphs, fixed = {}, fixed_shapes or isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy)
 

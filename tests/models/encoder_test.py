@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder, restarting_positions
-from bert_tf.models.layers import seed_scope
+from bert_tf.models.training_ops import seed_scope
 from tests import tiny
 from tests.harness import check_layer, randomize
 from tests.models import block_test

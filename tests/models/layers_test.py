@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.models.layers import Dropout, LayerNorm, Linear, current_seed, seed_scope
+from bert_tf.models.layers import Dropout, LayerNorm, Linear
+from bert_tf.models.training_ops import current_seed, seed_scope
 from tests.harness import check_layer, numbers
 
 X = np.random.default_rng(0).standard_normal((4, 6, 8)).astype(np.float32)

@@ -1,8 +1,8 @@
 """The fast forward pass of an encoder on processors: the same numbers as `models/encoder.py`, by fewer operations.
 
-From the top: a batch is laid out as one flat list of tokens (`packing.py`); embeddings are looked up; each block
-computes attention and feed-forward (`products.py`, `int8_ranges.py`), in parts that threads compute side by side; what
-comes out goes back to the shape of the batch. It is for graphs that are served, and has no gradient.
+From the top: a batch is laid out as one flat list of tokens (`data/packed_rows.py`); embeddings are looked up; each
+block computes attention and feed-forward (`products.py`, `int8_ranges.py`), in parts that threads compute side by side;
+what comes out goes back to the shape of the batch. It is for graphs that are served, and has no gradient.
 
 To share each product among threads, they would have to meet at each product. With parts they meet twice in a block
 (Shoeybi et al. 2019, section 3): what one part of the heads, or of the units of a feed-forward layer, computes depends
@@ -11,46 +11,14 @@ on no other part, and what all give is added.
 
 from collections.abc import Mapping
 
-import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.export.cpu.packing import lay_out
+from bert_tf.data.packed_rows import lay_out
 from bert_tf.export.cpu.products import Dense, Floats, LayerNorm, values_of
 from bert_tf.models.attention import attention_bias
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.pooling import pool
-from bert_tf.models.pretraining_heads import Pretrainer
-
-
-def with_fast_encoder(model: keras.Model, arithmetic: Floats, parts: int = 1) -> keras.Model:
-    """Returns a functional model that computes the same, its encoder by `FastEncoder`; other layers are shared.
-
-    Args:
-        model: with an `Encoder`, or a `Pretrainer`, which has one, among its layers or those of a model in it.
-        arithmetic, parts: as `FastEncoder` takes them.
-    """
-
-    def call(layer, *args, **kwargs):
-        if isinstance(layer, Encoder):
-            return _FastEncoderLayer(layer, arithmetic, parts)(*args)
-        if isinstance(layer, Pretrainer):
-            return layer(*args, encode=FastEncoder(layer.encoder, arithmetic, parts), **kwargs)
-        return layer(*args, **kwargs)
-
-    return keras.models.clone_model(model, clone_function=lambda layer: layer, call_function=call, recursive=True)
-
-
-class _FastEncoderLayer(keras.layers.Layer):
-    """`FastEncoder` as a layer of a functional model."""
-
-    def __init__(self, encoder, arithmetic, parts):
-        super().__init__(name=encoder.name, dtype=encoder.dtype_policy, trainable=False)
-        self.compute_output_spec = encoder.compute_output_spec
-        self._encode = FastEncoder(encoder, arithmetic, parts)
-
-    def call(self, inputs):
-        return self._encode(inputs)
 
 
 class FastEncoder:

@@ -9,7 +9,7 @@ from bert_tf.checkpoints import convert, heads, loading
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.litert import quiet
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.layers import seed_scope
+from bert_tf.models.training_ops import seed_scope
 from bert_tf.models.pretraining_heads import MaskedLMHead, build_in_cls
 from bert_tf.tokenization.base import BaseTokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer

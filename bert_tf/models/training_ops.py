@@ -1,16 +1,39 @@
-"""Formulas that are written with an eye on precision or on the cost of their gradients."""
+"""What makes training fast, behind the plain layers: gradients of our own, and dropout by a seed."""
 
+import contextlib
 import functools
+import threading
 
+import keras
 import numpy as np
 import tensorflow as tf
-
-from bert_tf.models.fused_int8 import values_of
-from bert_tf.models.graph_forms import LAYER_NORM_KERNEL, is_wanted
 
 _SQRT_HALF = np.float32(np.sqrt(0.5))
 _DENSITY = np.float32(1 / np.sqrt(2 * np.pi))
 _TANH_SCALE, _TANH_CUBE = np.float32(np.sqrt(2 / np.pi)), np.float32(0.044715)
+
+_scopes = threading.local()
+
+
+@contextlib.contextmanager
+def seed_scope(seed):
+    """Makes every Dropout inside draw from `seed`, int32 [2], and from its own name: the same seed, the same masks.
+
+    A training step opens one with a seed made of (run, step, replica): then a resumed run repeats itself, and a block
+    whose activations are computed again in the backward pass drops the same ones.
+    """
+    before = getattr(_scopes, "seed", None)
+    _scopes.seed = seed
+    try:
+        yield
+    finally:
+        _scopes.seed = before
+
+
+def current_seed():
+    """Returns the seed of the innermost `seed_scope`, or a fresh one from Keras's global generator: int32 [2]."""
+    seed = getattr(_scopes, "seed", None)
+    return keras.random.randint((2,), 0, 2**31 - 1, dtype="int32") if seed is None else seed
 
 
 def _one_kernel(function):
@@ -66,7 +89,7 @@ _GELU, _GELU_GRADIENT = (
 )
 
 
-def gelu_for_training(x, approximate):
+def gelu(x, approximate):
     """GELU (Hendrycks and Gimpel 2016) that keeps only its input for the backward pass.
 
     The same value as tf.nn.gelu, which inference uses because oneDNN fuses it with the matrix product before it. Its
@@ -84,7 +107,7 @@ def gelu_for_training(x, approximate):
     return run(tf.convert_to_tensor(x))
 
 
-def linear_for_training(x, kernel, bias):
+def linear(x, kernel, bias):
     """x W + b whose bias gradient is a product with ones: matrix products add up in float32 and round once.
 
     TensorFlow's own BiasAddGrad keeps its running sum in the type of its input: in bfloat16 it was 4 to 15 % off after
@@ -105,32 +128,6 @@ def linear_for_training(x, kernel, bias):
         return tf.nn.bias_add(tf.matmul(x, kernel), bias), gradient
 
     return run(x, tf.convert_to_tensor(kernel), tf.convert_to_tensor(bias))
-
-
-def layer_norm(x, gamma, beta, epsilon, dtype):
-    """Normalizes the last axis in float32 and returns `dtype`."""
-    if is_wanted(LAYER_NORM_KERNEL):
-        return _layer_norm_for_grappler(x, gamma, beta, epsilon, dtype)
-    x, gamma, beta = (tf.cast(each, tf.float32) for each in (x, gamma, beta))  # weights too: a pure policy halves them
-    x -= tf.reduce_mean(x, -1, keepdims=True)
-    variance = tf.reduce_mean(x * x, -1, keepdims=True)
-    return tf.cast(x * tf.math.rsqrt(variance + epsilon) * gamma + beta, dtype)
-
-
-def _layer_norm_for_grappler(x, gamma, beta, epsilon, dtype):
-    """Rows as channels of a batch normalization, whose kernel computes in float32: grappler's `_MklLayerNorm`.
-
-    The same within rounding. It is for graphs that are not trained: its gradient is a slow one.
-    """
-    shape, width = tf.shape(x), x.shape[-1]
-    number = shape[0] if x.shape.rank == 2 else tf.size(x) // width
-    rows = tf.reshape(tf.cast(x, dtype), [1, number, width, 1])
-    ones, zeros, none = tf.fill([number], 1.0), tf.fill([number], 0.0), tf.constant([], tf.float32)
-    normalized, *_ = tf.raw_ops.FusedBatchNormV3(
-        x=rows, scale=ones, offset=zeros, mean=none, variance=none, epsilon=epsilon, data_format="NCHW"
-    )
-    gamma, beta = (tf.constant(values_of(each), dtype) for each in (gamma, beta))
-    return tf.reshape(normalized, shape) * gamma + beta
 
 
 def dropout(x, rate, seed):

@@ -1,8 +1,7 @@
-"""Which tokens the fast forward pass computes: a batch as one flat list, short texts packed into common rows.
+"""Short texts packed into common rows, so that less padding is computed.
 
 A batch [B, S] of texts becomes rows [R, L]: those that it has, or, where a fifth or more of it is padding, fewer and
-fuller ones, in each of which several texts stand one after another. Products and norms read the R L tokens as a flat
-list; only attention needs the rows, in which a token sees those of its own text.
+fuller ones, in each of which several texts stand one after another, and a token attends to those of its own text.
 """
 
 from collections.abc import Mapping
