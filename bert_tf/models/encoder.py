@@ -146,7 +146,7 @@ class Encoder(NamedInputsModel):
             states[1:] = [*states[1:-1], x][: len(states) - 1]  # the last one is `sequence_output`, as TF Hub has it
         outputs = {
             "sequence_output": x,
-            "pooled_output": self.pooled(self._text_vector(x, mask)),
+            "pooled_output": self.pooled(self.text_vector(x, mask)),
             "embedding_output": states[0],
             "encoder_outputs": states[1:],
         }
@@ -160,8 +160,8 @@ class Encoder(NamedInputsModel):
                 "give one for every layer, ones where all heads stay."
             )
 
-    def _text_vector(self, x, mask):
-        """Returns the vector, float [B, H], that stands for the text of each row."""
+    def text_vector(self, x, mask):
+        """Returns the vector, float [B, H], that stands for each text, of its tokens' [B, S, H] and int32 [B, S]."""
         if self.config.classifier_pooling == "mean":
             return pool("mean", x, mask)
         # Of a decoder, the token that has seen all others.
@@ -234,9 +234,10 @@ def restarting_positions(sentence_ids):
     """Returns positions that start again with every packed sentence.
 
         sentence_ids   1 1 1 2 2 0 0
-        positions      0 1 2 0 1 0 1
+        positions      0 1 2 0 1 0 0
 
     Args and returns: int32 [B, S].
     """
     same = tf.cast(sentence_ids[:, :, tf.newaxis] == sentence_ids[:, tf.newaxis, :], tf.int32)
-    return tf.reduce_sum(tf.linalg.band_part(same, -1, 0), axis=2) - 1  # earlier tokens of the same sentence
+    position = tf.reduce_sum(tf.linalg.band_part(same, -1, 0), axis=2) - 1  # earlier tokens of the same sentence
+    return tf.where(sentence_ids > 0, position, 0)

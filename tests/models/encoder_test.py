@@ -138,7 +138,7 @@ def test_packing_is_needed(encoder):
 
 def test_restarting_positions():
     sentence_ids = tf.constant([[1, 1, 1, 2, 2, 0, 0], [1, 2, 3, 3, 3, 3, 4]])
-    positions = [[0, 1, 2, 0, 1, 0, 1], [0, 0, 0, 1, 2, 3, 0]]
+    positions = [[0, 1, 2, 0, 1, 0, 0], [0, 0, 0, 1, 2, 3, 0]]
     assert restarting_positions(sentence_ids).numpy().tolist() == positions
 
 
