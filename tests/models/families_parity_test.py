@@ -9,10 +9,11 @@ import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
 from bert_tf.checkpoints import convert, heads, name_maps
+from bert_tf.export.cpu.encoder import FastEncoder
+from bert_tf.export.cpu.products import Floats
 from bert_tf.models import config_files
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.graph_forms import ROW_PACKING, graph_forms
 from bert_tf.models.pretraining_heads import Pretrainer, ReplacedTokenHead
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.squad import QuestionAnsweringTask
@@ -60,9 +61,8 @@ def test_the_encoder(case):
     report = convert.assign_weights(folder, encoder.variables, (*heads.others(()), heads.POOLER), config.model_type)
     assert set(report.excused_missing) <= {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
     plain = encoder(inputs)
-    with graph_forms(ROW_PACKING):
-        packed = encoder(inputs)
-    for outputs in (plain, packed):
+    fast = FastEncoder(encoder, Floats())(inputs)
+    for outputs in (plain, fast):
         _assert_equal(outputs["sequence_output"], expected["sequence_output"], inputs["input_mask"])
         assert len(outputs["encoder_outputs"]) == config.num_hidden_layers
         if "pooled_output" in expected:

@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import convert, tf1
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.training_ops import seed_scope
 from bert_tf.models.model_inputs import encoder_inputs
 from bert_tf.models.pretraining_heads import Pretrainer
+from bert_tf.models.training_ops import seed_scope
 from bert_tf.pretraining.records.packing import pack_examples
 from tests import tiny
 from tests.checkpoints import fakes

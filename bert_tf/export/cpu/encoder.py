@@ -82,7 +82,8 @@ class _Embeddings:
         if c.task_type_vocab_size:
             positions = positions + values_of(layer.task_type_embeddings)[0]
         # One table of what each position has in each segment: a look-up and a sum less for every token.
-        self.positions = arithmetic.weight((segments[:, np.newaxis] + positions).reshape(-1, positions.shape[1]))
+        table = (segments[:, np.newaxis] + positions).reshape(-1, positions.shape[1])
+        self.positions = tf.Variable(table, trainable=False, dtype=self.words.dtype)
         self.num_positions, self.num_segments = len(positions), len(segments)
         self.norm = LayerNorm(layer.norm, arithmetic)
         self.projection = arithmetic.dense(_dense(encoder.projection)) if encoder.projection else None
@@ -90,7 +91,7 @@ class _Embeddings:
     def __call__(self, input_ids, segment_ids, position_ids):
         if segment_ids is not None and self.num_segments > 1:
             position_ids += segment_ids * self.num_positions
-        x = self.norm(tf.gather(self.words, input_ids) + tf.gather(self.positions(), position_ids))
+        x = self.norm(tf.gather(self.words, input_ids) + tf.gather(self.positions, position_ids))
         return self.projection(x) if self.projection else x
 
 
@@ -118,13 +119,13 @@ class _Block:
     def __call__(self, x, bias, shape):
         z = self.attention_norm(x) if self.norm_first else x
         shares = [
-            output(self._attend(z, to_heads, bias, shape), None if n else x)
+            output(self._attend(z, to_heads, bias, shape), x, adds=not n)
             for n, (to_heads, output) in enumerate(self.attention)
         ]
         y = sum(shares[1:], shares[0])
         y = y if self.norm_first else self.attention_norm(y)
         z = self.norm(y) if self.norm_first else y
-        shares = [feed_forward(z, None if n else y) for n, feed_forward in enumerate(self.feed_forward)]
+        shares = [feed_forward(z, y, adds=not n) for n, feed_forward in enumerate(self.feed_forward)]
         y = sum(shares[1:], shares[0])
         return y if self.norm_first else self.norm(y)
 
@@ -175,7 +176,7 @@ def _split(inner, outer, parts, width):
                 np.concatenate([each.bias[part] for each in inner]),
                 inner[0].activation,
             ),
-            Dense(outer.kernel[part], outer.bias / np.float32(parts)),
+            Dense(outer.kernel[part], outer.bias / np.float32(parts), columns=part),
         )
         for part in some
     ]

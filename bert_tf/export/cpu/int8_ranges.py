@@ -36,13 +36,13 @@ class RecordingFloats(Floats):
     def feed_forward(self, inner, outer, key):
         number, name = key
         inner, outer = self._noting(self.dense(inner), key), self._noting(self.dense(outer), (number, f"{name}_hidden"))
-        return lambda x, residual=None: outer(inner(x), residual)
+        return lambda x, residual, adds=True: outer(inner(x), residual, adds)
 
     def _noting(self, product, key):
-        def call(x, residual=None):
+        def call(x, residual=None, adds=True):
             most = tf.reduce_max(tf.abs(x) * self._mask, 0)
             self.found[key] = tf.maximum(self.found[key], most) if key in self.found else most
-            return product(x, residual)
+            return product(x, residual, adds)
 
         return call
 
@@ -61,6 +61,9 @@ class RangedInt8(Floats):
         super().__init__("float32")
         self._ranges = {key: np.maximum(np.asarray(most, np.float32), _LEAST_INPUT) for key, most in ranges.items()}
 
+    def _of(self, key, layer):
+        return self._ranges[key][layer.columns or slice(None)]
+
     def fill_up(self, tokens):
         number = tf.shape(tokens)[0]
         powers = 2 ** tf.range(4, 31)
@@ -72,15 +75,15 @@ class RangedInt8(Floats):
         kernel (SmoothQuant, Xiao et al. 2022, equation 4 with alpha 0.5)."""
         scale, most = _smoothness(self._ranges[key], layer.kernel)
         product = _Product(layer.kernel * scale[:, np.newaxis], layer.bias, (-most, most))
-        return lambda x, residual=None: product(_round(x * (1 / scale), most))
+        return lambda x: product(_round(x * (1 / scale), most))
 
     def attention_output(self, layer, key):
-        most = self._ranges[key].max()
+        most = self._of(key, layer).max()
         product = _Product(layer.kernel, layer.bias, (-most, most))
 
-        def call(mixed, residual=None, number=None):
-            number = tf.shape(mixed)[0] if residual is None else tf.shape(residual)[0]
-            return product(_with_zeros(_round(mixed, most), number), add=residual)
+        def call(mixed, residual, adds=True):
+            mixed = _with_zeros(_round(mixed, most), tf.shape(residual)[0])
+            return product(mixed, add=residual if adds else None)
 
         return call
 
@@ -88,7 +91,7 @@ class RangedInt8(Floats):
         """What is between the two products never leaves 8 bits, but for the units that go furthest: those are computed
         in float32, in addition, and the others are rounded the finer."""
         number, name = key
-        reach = self._ranges[number, f"{name}_hidden"]
+        reach = self._of((number, f"{name}_hidden"), outer)
         if inner.activation not in _KERNEL_NAMES or len(reach) <= _OUTLIERS:
             return super().feed_forward(inner, outer, key)
         outliers = np.sort(np.argsort(reach)[-_OUTLIERS:])
@@ -101,9 +104,9 @@ class RangedInt8(Floats):
         second = _Product(rest, outer.bias, between)
         exact = _small_feed_forward(inner, outer, outliers)
 
-        def call(x, residual=None):
+        def call(x, residual, adds=True):
             hidden, add = first(_round(x * (1 / scale), most)), exact(x)
-            return second(hidden, add=add if residual is None else residual + add)
+            return second(hidden, add=residual + add if adds else add)
 
         return call
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-Product = Callable[..., tf.Tensor]  # (x [P, in], residual [P, out] or None) -> [P, out]
+# (x [P, in], residual [P, out] or None, whether it is added) -> [P, out]
+Product = Callable[..., tf.Tensor]
 
 ACTIVATIONS = {
     "gelu": lambda x: tf.nn.gelu(x, approximate=False),
@@ -26,11 +27,13 @@ class Dense:
     Attributes:
         kernel, bias: float32 [in, out] and [out].
         activation: a name of `EncoderConfig.hidden_act`.
+        columns: which columns of the model's input a part of a map reads; None: all.
     """
 
     kernel: np.ndarray
     bias: np.ndarray
     activation: str = "linear"
+    columns: slice | None = None
 
 
 class Constant:
@@ -69,9 +72,9 @@ class Floats:
     def dense(self, layer: Dense) -> Product:
         kernel, bias, act = self.weight(layer.kernel), self.weight(layer.bias), ACTIVATIONS[layer.activation]
 
-        def product(x, residual=None):
+        def product(x, residual=None, adds=True):
             y = act(tf.nn.bias_add(tf.matmul(x, kernel()), bias()))
-            return y if residual is None else residual + y
+            return y if residual is None or not adds else residual + y
 
         return product
 
@@ -84,7 +87,7 @@ class Floats:
 
     def feed_forward(self, inner: Dense, outer: Dense, key: tuple) -> Product:
         inner, outer = self.dense(inner), self.dense(outer)
-        return lambda x, residual=None: outer(inner(x), residual)
+        return lambda x, residual, adds=True: outer(inner(x), residual, adds)
 
 
 class Int8(Floats):
@@ -102,7 +105,7 @@ class Int8(Floats):
         shift, bias = Constant(-_ZERO * integers.sum(0, dtype=np.int32)), Constant(layer.bias)
         act = ACTIVATIONS[layer.activation]
 
-        def product(x, residual=None):
+        def product(x, residual=None, adds=True):
             greatest = tf.maximum(tf.reduce_max(x, -1, keepdims=True), -tf.reduce_min(x, -1, keepdims=True))
             scale = tf.maximum(greatest, _TINY) * np.float32(1 / _MOST)
             shifted = tf.cast(x * (1 / scale) + (_ZERO + 0.5), tf.uint8)  # the half makes the cast round
@@ -113,7 +116,7 @@ class Int8(Floats):
                 Toutput=tf.float32, input_quant_mode="SCALED",
             )  # fmt: skip
             y = act(y * scale * scales() + bias())
-            return y if residual is None else residual + y
+            return y if residual is None or not adds else residual + y
 
         return product
 
