@@ -81,7 +81,7 @@ test-slow: $(STAMP) ## run the long tests; some take something from the network
 	$(PY) -m pytest -m slow --durations=0 $(ARGS)
 
 test-serving: $(STAMP) ## run the serving contract; BERT_TF_MODEL_SERVER=/path/to/tensorflow_model_server asks the real one
-	$(PY) -m pytest tests/serving/contract_test.py tests/serving/grpc_test.py tests/serving/rest_test.py $(ARGS)
+	$(PY) -m pytest tests/serving/contract_test.py $(ARGS)
 
 bazel-test: $(STAMP) ## run the fast tests with Bazel (Debian's bazel-bootstrap, installed if there is none)
 	@$(have_bazel)

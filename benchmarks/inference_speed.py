@@ -91,7 +91,8 @@ def _options():
 def _model(options, folder):
     """Returns the directory of a classifier as Hugging Face has it, and {case: floating-point operations}."""
     import bert_tf
-    from bert_tf.checkpoints import convert, heads
+    from bert_tf.checkpoints import heads
+    from bert_tf.checkpoints.assign_weights import assign_weights
     from bert_tf.checkpoints.loading import save_description
     from bert_tf.checkpoints.tf1 import write_tf1
     from bert_tf.models.config import EncoderConfig
@@ -109,7 +110,7 @@ def _model(options, folder):
         task = ClassificationTask(config, 2, labels=["no", "yes"])
         model = task.build_model()
         if options.checkpoint:
-            convert.assign_weights(options.checkpoint, model.variables, (*heads.fresh(task), *heads.unused(task)))
+            assign_weights(options.checkpoint, model.variables, (*heads.fresh(task), *heads.unused(task)))
         else:
             _shake(model)
         tokenizer.save(trained)

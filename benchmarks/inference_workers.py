@@ -38,12 +38,12 @@ def bert_tf_batched_answer(model, threads):
     from bert_tf.serving.server.options import BatchingLimits
     from bert_tf.serving.server.predict import Call
     from bert_tf.serving.server.saved_model import SavedModel
+    from bert_tf.serving.server.scheduling import Scheduler
     from bert_tf.serving.server.versions import direct
-    from bert_tf.serving.server.workload import Workload
 
     loaded = SavedModel(model)
     signature = loaded.signatures["ids"]
-    compute = Batcher(BatchingLimits(num_batch_threads=threads)).batch("model", direct(loaded, Workload()))
+    compute = Batcher(BatchingLimits(num_batch_threads=threads)).batch("model", direct(loaded, Scheduler()))
 
     def answer(batch):
         inputs = {name: batch[name] for name in NAMES}

@@ -34,7 +34,7 @@ LENGTH, PREDICTIONS = 128, 20
 
 def make_records(folder, packed):
     """Writes records of --texts, and returns them as `Records`."""
-    from bert_tf.pretraining.records.batches import Records
+    from bert_tf.pretraining.batches import Records
 
     path = os.path.join(folder, "packed" if packed else "padded") + ".tfrecord"
     command = [sys.executable, "-m", "bert_tf", "create_pretraining_data", f"--input_file={FLAGS.texts}"]

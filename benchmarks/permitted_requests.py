@@ -31,7 +31,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import grpc
 import numpy as np
 
-from bert_tf.cli.serving_flags import LIMITS, SERVE
+from bert_tf.cli.serving_flags import SERVE
+from bert_tf.serving.limits import Limits
 from tests.serving.server_process import running
 
 _PREDICTION = "/tensorflow.serving.PredictionService/"
@@ -43,7 +44,8 @@ _SIZES = {
 _POSITIONS = 512
 _WORDS = 30_000
 _ROW = "." * (_POSITIONS - 2)  # a token for every byte, as many as a row takes
-_LIMIT = {flag.name: flag.default for flag in (*LIMITS, *SERVE)}
+_LIMITS = Limits()
+_DEFAULTS = {flag.name: flag.default for flag in SERVE}
 _STEP = 0.75  # from a size that is refused to the next
 _CHANNEL = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1),
             ("grpc.use_local_subchannel_pool", 1))  # fmt: skip
@@ -76,8 +78,8 @@ def export_model(name: str, folder: pathlib.Path) -> pathlib.Path:
 
     from bert_tf.checkpoints import tf1
     from bert_tf.checkpoints.loading import save_description
-    from bert_tf.export.form import ExportOptions
-    from bert_tf.export.trained import export_trained
+    from bert_tf.export.export_options import ExportOptions
+    from bert_tf.export.saved_model import export_trained
     from bert_tf.models.config import EncoderConfig
     from bert_tf.tasks.base import TrainedTask
     from bert_tf.tasks.classification import ClassificationTask
@@ -94,16 +96,16 @@ def export_model(name: str, folder: pathlib.Path) -> pathlib.Path:
     keras.utils.set_random_seed(0)
     tf1.write_tf1(str(folder / "model.ckpt-1"), task.build_model().variables)
     return pathlib.Path(
-        export_trained(str(folder), form=ExportOptions(explanations=("attention", "attributions")))
+        export_trained(str(folder), options=ExportOptions(explanations=("attention", "attributions")))
     ).parent
 
 
 def kinds(layers: int) -> list[Kind]:
     """Returns all kinds, of a model of so many layers."""
-    rows = _LIMIT["max_batch_size"]
+    rows = _LIMITS.max_batch_size
     gzip = (("Content-Encoding", "gzip"),)
-    text_bytes, all_bytes = _LIMIT["max_text_bytes"], _LIMIT["max_input_text_bytes"]
-    body_bytes = _LIMIT["max_body_bytes"]
+    text_bytes, all_bytes = _LIMITS.max_text_bytes, _LIMITS.max_input_text_bytes
+    body_bytes = _LIMITS.max_body_bytes
     return [
         Kind("{} texts of one byte", lambda n: predict(text=np.array([b"."] * n, object)), rows),
         Kind("{} texts of 510 bytes", lambda n: predict(text=np.array([_ROW.encode()] * n, object)), rows),
@@ -113,20 +115,13 @@ def kinds(layers: int) -> list[Kind]:
             all_bytes // text_bytes,
         ),  # fmt: skip
         Kind("`ids` [{}, 512]", lambda n: predict("ids", **ids(n, _POSITIONS)), rows),
-        Kind("`ids` [1, {}]", lambda n: predict("ids", **ids(1, n)), _LIMIT["max_tensor_elements"]),
+        Kind("`ids` [1, {}]", lambda n: predict("ids", **ids(1, n)), _LIMITS.max_tensor_elements),
         Kind("Classify, {} examples of 510 bytes", examples, rows, "Classify"),
         Kind(f"`attention`, {{}} texts, {layers} layers", lambda n: explain(n, layers), rows),
         Kind("`attributions`, {} texts", lambda n: explain(n, 0), rows),
         Kind("JSON, `ids` [{}, 512]", json_ids, rows, ""),
         Kind("JSON of 64 MiB in small values (refused)", lambda n: small_values(body_bytes), 1, "", (), False),
-        Kind(
-            "gzip that unpacks to 64 MiB (refused)",
-            lambda n: packed(small_values(_LIMIT["max_inflated_bytes"])),
-            1,
-            "",
-            gzip,
-            False,
-        ),  # fmt: skip
+        Kind("gzip that unpacks to 64 MiB (refused)", lambda n: packed(small_values(body_bytes)), 1, "", gzip, False),
         Kind("gzip of 8 MiB of empty members (refused)", lambda n: packed(b"") * (2**23 // 20), 1, "", gzip, False),
         Kind(
             "gRPC message of 63 MiB (refused)",
@@ -295,7 +290,7 @@ def measure(model: str, base: pathlib.Path, kind: Kind, options) -> tuple[str, t
         idle = server.memory()
         size, data, answer, seconds = largest(kind, caller)
         alone = peak(server) - idle
-        count = options.at_once or _LIMIT["grpc_max_threads" if kind.method else "rest_api_num_threads"]
+        count = options.at_once or _DEFAULTS["grpc_max_threads" if kind.method else "rest_api_num_threads"]
         tail = together(server, caller, [(kind, data)] * count, idle)
     words = "" if answer == "OK" or not kind.sought else f" ({answer})"
     name = kind.name.format(f"{size:,}") + words
@@ -332,7 +327,7 @@ def everything(model: str, base: pathlib.Path, jobs: list[tuple[Kind, bytes]], o
     chosen = []
     for method, threads in ((True, "grpc_max_threads"), (False, "rest_api_num_threads")):
         some = [job for job in jobs if bool(job[0].method) == method]
-        chosen += [some[i % len(some)] for i in range(options.at_once or _LIMIT[threads]) if some]
+        chosen += [some[i % len(some)] for i in range(options.at_once or _DEFAULTS[threads]) if some]
     with tempfile.TemporaryDirectory() as folder, started(base, folder, options) as (server, caller):
         return f"| {model} | all of these together | | | {together(server, caller, chosen, server.memory())} |"
 

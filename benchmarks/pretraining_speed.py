@@ -34,7 +34,7 @@ flags.mark_flag_as_required("input_file")
 
 def write_turns(folder):
     """Writes a file of --steps batches for every turn, and returns the paths."""
-    from bert_tf.pretraining.records.batches import Records
+    from bert_tf.pretraining.batches import Records
 
     records = Records.of([FLAGS.input_file], FLAGS.max_seq_length, FLAGS.max_predictions_per_seq)
     batches = iter(records.batches(FLAGS.batch_size, seed=1))

@@ -22,9 +22,9 @@ import time
 import fine_tuned
 import scripts
 
-from bert_tf.cli import recipes
-from bert_tf.cli.pretrain_small import PRETRAIN_SMALL, make_options
-from bert_tf.pretraining.quick.commands import QuickOptions
+from bert_tf.cli import pretraining_recipes
+from bert_tf.cli.pretrain_small import FLAGS, make_options
+from bert_tf.pretraining.quick.inputs import QuickOptions
 from bert_tf.pretraining.quick.plan import PLAN_FILE, SizeRecipe
 from bert_tf.pretraining.quick.run import pretrain
 from bert_tf.utils.settings import Settings
@@ -50,13 +50,13 @@ VARIANTS = {
     "classifiers read [CLS]": {"config": {"classifier_pooling": "cls"}},
     "two layers": {"config": {"num_hidden_layers": 2}},
     "replaced tokens (ELECTRA)": {"pretraining": {"objective": "electra", "embedding_lr_factor": 1.0}},
-    "taught by --teacher": {"recipe": recipes.SMALL_TAUGHT, "teacher": True},
+    "taught by --teacher": {"recipe": pretraining_recipes.SMALL_TAUGHT, "teacher": True},
 }
 
 
 def recipe_of(changes) -> SizeRecipe:
     """Returns the recipe of a variant."""
-    values = dict(changes.get("recipe", recipes.SMALL))
+    values = dict(changes.get("recipe", pretraining_recipes.SMALL))
     for name in ("config", "pretraining"):
         if name in changes:
             values[name] = {**values[name], **changes[name]}
@@ -68,7 +68,7 @@ def options_of(options, changes, folder) -> QuickOptions:
     given = {"input_file": options.texts, "eval_file": options.held_out, "output_dir": str(folder)}
     given |= {"minutes": _ENOUGH, "precision": options.precision, **changes.get("flags", {})}
     given |= {"teacher": options.teacher} if changes.get("teacher") else {}
-    return make_options(Settings({flag.name: flag.default for flag in PRETRAIN_SMALL} | given, given))
+    return make_options(Settings({flag.name: flag.default for flag in FLAGS} | given, given))
 
 
 class Planned(Exception):

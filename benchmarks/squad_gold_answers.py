@@ -17,7 +17,7 @@ import numpy as np
 from absl import app, flags
 
 from bert_tf.evaluation.squad import Golds, normalize, score_squad
-from bert_tf.tasks.squad_examples import SquadExamples, question_rows, read_squad
+from bert_tf.tasks.squad_data import SquadExamples, encode_squad, read_squad
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.files import write_text
 
@@ -41,7 +41,7 @@ def each_answer(examples: SquadExamples) -> SquadExamples:
 
 def recovered(tokenizer, examples: SquadExamples, max_seq_length=384, doc_stride=128, max_query_length=64) -> dict:
     """Returns {id: text of the pieces that are the targets}, of the examples whose answer some window holds whole."""
-    rows = question_rows(tokenizer, examples, max_seq_length, doc_stride, max_query_length, with_answers=True)
+    rows = encode_squad(tokenizer, examples, max_seq_length, doc_stride, max_query_length, with_answers=True)
     first, last = (rows.targets[f"{side}_positions"] for side in ("start", "end"))
     starts = rows.origin.starts.flat[rows.splits[:-1] + first]
     limits = rows.origin.limits.flat[rows.splits[:-1] + last]

@@ -21,7 +21,8 @@ def bert_tf_step(checkpoint, precision, **options):
     import keras
     import tensorflow as tf
 
-    from bert_tf.checkpoints import convert, heads
+    from bert_tf.checkpoints import heads
+    from bert_tf.checkpoints.assign_weights import assign_weights
     from bert_tf.models.config import EncoderConfig
     from bert_tf.tasks.classification import ClassificationTask
     from bert_tf.training.learning_rate import WarmupLinearDecay
@@ -31,7 +32,7 @@ def bert_tf_step(checkpoint, precision, **options):
     keras.config.set_dtype_policy(precision)
     task = ClassificationTask(EncoderConfig.load(checkpoint), 2)
     model = task.build_model()
-    convert.assign_weights(checkpoint, model.variables, (*heads.fresh(task), *heads.unused(task)))
+    assign_weights(checkpoint, model.variables, (*heads.fresh(task), *heads.unused(task)))
     optimizer = AdamW(WarmupLinearDecay(PEAK, STEPS, WARM_UP))
     optimizer.build(model.trainable_variables)
     options.setdefault("use_xla", bool(gpus()) and not options)  # as --use_xla=auto has it; packed rows know no XLA

@@ -34,17 +34,20 @@ def faults(folder, **changes):
     return Builds(folder).faults()
 
 
-def test_the_build_files_name_all_that_is_imported():
-    builds = Builds(ROOT)
+@pytest.fixture(scope="module")
+def builds():
+    return Builds(ROOT)
+
+
+def test_the_build_files_name_all_that_is_imported(builds):
     found = builds.faults()
     assert not found, "\n".join(found)
     assert "bert_tf/models/config.py" in builds.closure("//tests/models:tests")  # through three deps
 
 
-def test_every_file_of_python_has_a_target():
-    builds = Builds(ROOT)
+def test_every_file_of_python_has_a_target(builds):
     have = {file for target in builds.targets.values() for file in target.files}
-    files = [p for folder in ("benchmarks", "bert_tf", "tests") for p in (ROOT / folder).rglob("*.py")]
+    files = [p for folder in ("benchmarks", "bert_tf", "tests", "tools") for p in (ROOT / folder).rglob("*.py")]
     left = {p.relative_to(ROOT).as_posix() for p in files} - have
     assert all(name.startswith("tests/") and name.endswith("__init__.py") for name in left), sorted(left)
 

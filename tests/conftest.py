@@ -1,8 +1,10 @@
 """What all tests share: the pretrained weights and the data sets, where a machine has them."""
 
+import fcntl
 import gc
 import os
 import pathlib
+import shutil
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before anything imports TensorFlow
 
@@ -48,3 +50,28 @@ def shared_cases() -> pathlib.Path:
     if not folder.is_dir():
         pytest.skip(f"needs the inputs in {folder}, which are not part of the checkout")
     return folder
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory):
+    """Returns a function of a name and of what fills a folder: the folder, filled once for all processes of a session.
+
+    Nobody may write into it.
+    """
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # each process has a folder of its own in the session's
+        base = base.parent
+
+    def fill_once(name, fill):
+        folder, filled = base / "made_once" / name, base / "made_once" / f"{name}.filled"
+        folder.parent.mkdir(exist_ok=True)
+        with open(f"{folder}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not filled.exists():
+                shutil.rmtree(folder, ignore_errors=True)  # what another test failed to fill
+                folder.mkdir()
+                fill(folder)
+                filled.touch()
+        return folder
+
+    return fill_once

@@ -2,12 +2,14 @@
 
 import ast
 import collections
+import functools
 import importlib
 import json
 import pathlib
 import re
 import subprocess
 import sys
+from typing import NamedTuple
 
 import pytest
 
@@ -17,20 +19,20 @@ from bert_tf.utils.names import PROBLEMS
 from tests import tiny
 from tests.conftest import ROOT
 
-PACKAGE = ROOT / "bert_tf"
-# The rooms in the order in which data flows: each may import those before it, and itself.
-ROOMS = (
+BERT_TF = ROOT / "bert_tf"
+# The packages in the order in which data flows: each may import those before it, and itself.
+PACKAGES = (
     "utils", "serving", "models", "tokenization", "checkpoints", "data", "evaluation", "tasks", "pretraining",
     "training", "interpret", "export", "inference", "experiments", "cli",
 )  # fmt: skip
 
 
 def _modules():
-    return sorted(PACKAGE.rglob("*.py"))
+    return sorted(BERT_TF.rglob("*.py"))
 
 
-def _room(name):
-    """Returns the room of a dotted module name: "bert_tf.data.table_reader" -> "data"."""
+def _package(name):
+    """Returns the package of a dotted module name: "bert_tf.data.table_reader" -> "data"."""
     parts = name.split(".")
     return parts[1] if len(parts) > 1 else "bert_tf"
 
@@ -39,46 +41,72 @@ def _name(path):
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-def _imports(path):
-    """Yields the dotted names of the bert_tf modules that a file imports anywhere, functions included."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+class Source(NamedTuple):
+    """What the tests here look at in a file; the whole trees of all files would be a gigabyte.
+
+    Attributes:
+        imports: dotted names of what is imported anywhere, functions included.
+        names: of the classes and functions that the module defines.
+        texts: (line, text) of the string constants that are no docstrings.
+        questions: (line, what it asks) of each comparison that asks which family or task something is.
+    """
+
+    imports: frozenset
+    names: tuple
+    texts: tuple
+    questions: tuple
+
+
+@functools.cache
+def _read(path):
+    tree, imports, texts, questions, docstrings = ast.parse(path.read_text(encoding="utf-8")), set(), [], [], set()
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute"
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
-                yield full if (ROOT / (full.replace(".", "/") + ".py")).exists() else node.module
+                imports.add(full if (ROOT / (full.replace(".", "/") + ".py")).exists() else node.module)
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            imports.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and node.body:
+            if isinstance(node.body[0], ast.Expr):
+                docstrings.add(id(node.body[0].value))  # walked later than what it belongs to
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            texts.append((node.lineno, node.value))
+        elif asked := _asks_which_family_or_task(node):
+            questions.append((node.lineno, asked))
+    defined = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    names = tuple(node.name for node in tree.body if isinstance(node, defined))
+    return Source(frozenset(imports), names, tuple(texts), tuple(questions))
 
 
 def _our_imports(path):
-    return {name for name in _imports(path) if name.split(".")[0] == "bert_tf"}
+    return {name for name in _read(path).imports if name.split(".")[0] == "bert_tf"}
 
 
-def test_the_rooms_are_these():
-    assert {_room(_name(path)) for path in _modules()} == {*ROOMS, "bert_tf", "__main__"}
+def test_the_packages_are_these():
+    assert {_package(_name(path)) for path in _modules()} == {*PACKAGES, "bert_tf", "__main__"}
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_imports_go_one_way(room):
-    allowed = {"bert_tf", *ROOMS[: ROOMS.index(room) + 1]}
-    for path in (PACKAGE / room).rglob("*.py"):
-        wrong = [name for name in _our_imports(path) if _room(name) not in allowed]
-        assert not wrong, f"{_name(path)} imports {wrong}, and {room} may not"
+@pytest.mark.parametrize("package", PACKAGES)
+def test_imports_go_one_way(package):
+    allowed = {"bert_tf", *PACKAGES[: PACKAGES.index(package) + 1]}
+    for path in (BERT_TF / package).rglob("*.py"):
+        wrong = [name for name in _our_imports(path) if _package(name) not in allowed]
+        assert not wrong, f"{_name(path)} imports {wrong}, and {package} may not"
 
 
 def test_the_walk_sees_imports():
-    assert "bert_tf.models.encoder" in _our_imports(PACKAGE / "checkpoints" / "loading.py")
-    assert "bert_tf.checkpoints.tf1" in _our_imports(PACKAGE / "checkpoints" / "store.py")
+    assert "bert_tf.models.encoder" in _our_imports(BERT_TF / "checkpoints" / "loading.py")
+    assert "bert_tf.checkpoints.tf1" in _our_imports(BERT_TF / "checkpoints" / "store.py")
 
 
 def test_a_class_or_public_function_has_a_name_of_its_own():
     """A search for a name finds one place; `main` is every program's, by design."""
     places = collections.defaultdict(set)
     for path in _modules():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                places[node.name].add(_name(path))
+        for name in _read(path).names:
+            places[name].add(_name(path))
     twice = {
         name: sorted(found)
         for name, found in places.items()
@@ -90,23 +118,12 @@ def test_a_class_or_public_function_has_a_name_of_its_own():
 def test_flags_are_read_in_one_place():
     sources = {_name(path): path.read_text(encoding="utf-8") for path in _modules()}
     readers = {name for name, text in sources.items() if re.search(r"from absl import .*flags|absl\.flags", text)}
-    assert readers == {"bert_tf.cli.app"}
+    assert readers == {"bert_tf.cli.program"}
 
 
 def _programs():
     """Returns name -> module of every program."""
     return {name: importlib.import_module(f"bert_tf.cli.{name}") for name in main.PROGRAMS}
-
-
-def _texts(path):
-    """Yields (line, text) of the string constants of a file that are no docstrings."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    docstrings = {id(node.body[0].value) for node in ast.walk(tree)
-                  if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)}  # fmt: skip
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
-            yield node.lineno, node.value
 
 
 def test_the_library_names_parameters_and_not_flags():
@@ -115,8 +132,8 @@ def test_the_library_names_parameters_and_not_flags():
     wrong = [
         f"{_name(path)}:{line} {text}"
         for path in _modules()
-        if _room(_name(path)) != "cli" and path.name != "options.py"  # a task's own flags
-        for line, text in _texts(path)
+        if _package(_name(path)) != "cli" and path.name != "options.py"  # a task's own flags
+        for line, text in _read(path).texts
         if names & set(re.findall(r"--(\w+)", text))
     ]
     assert not wrong, "\n".join(wrong)
@@ -160,8 +177,7 @@ def _asks_which_family_or_task(node):
 
 def test_no_code_asks_which_family_or_task_it_is():
     for path in _modules():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            assert not _asks_which_family_or_task(node), f"{path}:{node.lineno}"
+        assert not _read(path).questions, path
 
 
 @pytest.mark.parametrize(
@@ -239,28 +255,29 @@ OPTIMIZER_FLAGS = {
     "schedule": "linear", "weight_decay_rate": 0.01, "adam_beta1": 0.9, "adam_beta2": 0.999, "adam_epsilon": 1e-6,
     "clip_norm": 1.0, "bias_correction": False,
 }  # fmt: skip
-TEACHER_FLAGS = {"teacher": None, "distillation_temperature": 2.0, "distillation_weight": 0.5}
-OUR_FLAGS = {
+# Of every program that trains, and of those that fine-tune.
+TRAINING_FLAGS = {
     "do_lower_case": None,  # Google: True; here unset means what the checkpoint says, else True
     "precision": "float32", "use_xla": "auto", "distribution_strategy": "default", "seed": 0, "deterministic": False,
     "gradient_accumulation_steps": 1, "rematerialize": False, "keep_checkpoints": 5, "overwrite_output_dir": False,
-    "bucket_by_length": True, "train_file": None, "eval_file": None, "predict_file": None, "header": True,
-    "text_column": ["text"], "label_column": "label", "keep_best": None, "do_export": False, "export_dir": None,
-    "export_dtype": "float32", "int8_tolerance": 0.01, "calibration_file": None, "export_for": "portable",
-    "export_explanations": [], "save_format": [],
-    "worker_hosts": [], "task_index": None, "xnli_language": None, "freeze_layers": "0",
-    "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0, "lora_alpha": None,
-    "lora_targets": ["query", "value"], "problem_type": "single_label",
-    "label_separator": ",", "class_weights": None, "label_smoothing": 0.0, "early_stopping": 0,
-    "keep_optimizer": False, "tracking": None,
-    "fit_temperature": False, "long_text": "truncate", "doc_stride": None, "max_windows": 32,
-    "bucket_batches": None, "pack_examples": False,
-    "lstm_units": None, "strict_data": False, "dry_run": False, "sort_predictions": "file",
-    "fit_abstention": None,
-    **OPTIMIZER_FLAGS,
-    **TEACHER_FLAGS,
+    "eval_file": None, "save_format": [], "worker_hosts": [], "task_index": None, "dry_run": False,
+    "keep_optimizer": False, "tracking": None, "teacher": None, "distillation_temperature": 2.0, **OPTIMIZER_FLAGS,
 }  # fmt: skip
-
+FINE_TUNING_FLAGS = {
+    **TRAINING_FLAGS,
+    "bucket_by_length": True, "do_export": False, "export_dir": None, "export_dtype": "float32",
+    "int8_tolerance": 0.01, "calibration_file": None, "export_for": "portable", "export_explanations": [],
+    "freeze_layers": "0", "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0,
+    "lora_alpha": None, "lora_targets": ["query", "value"], "bucket_batches": None, "pack_examples": False,
+    "lstm_units": None, "strict_data": False, "sort_predictions": "file", "distillation_weight": 0.5,
+}  # fmt: skip
+OUR_FLAGS = {
+    **FINE_TUNING_FLAGS,
+    "train_file": None, "predict_file": None, "header": True, "text_column": ["text"], "label_column": "label",
+    "keep_best": None, "xnli_language": None, "problem_type": "single_label", "label_separator": ",",
+    "class_weights": None, "label_smoothing": 0.0, "early_stopping": 0, "fit_temperature": False,
+    "long_text": "truncate", "doc_stride": None, "max_windows": 32, "fit_abstention": None,
+}  # fmt: skip
 
 # google-research/bert, run_squad.py.
 GOOGLE_SQUAD_FLAGS = {
@@ -272,21 +289,10 @@ GOOGLE_SQUAD_FLAGS = {
     "use_tpu": False, "tpu_name": None, "tpu_zone": None, "gcp_project": None, "master": None, "num_tpu_cores": 8,
 }  # fmt: skip
 OUR_SQUAD_FLAGS = {
-    "do_lower_case": None,  # Google: True; here unset means what the checkpoint says, else True
+    **FINE_TUNING_FLAGS,
     "null_score_diff_threshold": None,  # Google: 0.0; here unset means what is kept with the model, else 0.0
-    "precision": "float32", "use_xla": "auto", "distribution_strategy": "default", "seed": 0, "deterministic": False,
-    "gradient_accumulation_steps": 1, "rematerialize": False, "keep_checkpoints": 5, "overwrite_output_dir": False,
-    "bucket_by_length": True, "do_eval": False, "eval_file": None, "eval_batch_size": 8, "do_export": False,
-    "export_dir": None, "export_dtype": "float32", "int8_tolerance": 0.01, "export_for": "portable",
-    "export_explanations": [], "save_format": [], "calibration_file": None,
-    "worker_hosts": [], "task_index": None, "freeze_layers": "0",
-    "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0, "lora_alpha": None,
-    "lora_targets": ["query", "value"], "bucket_batches": None, "pack_examples": False, "lstm_units": None,
-    "strict_data": False,
-    "dry_run": False, **OPTIMIZER_FLAGS, **TEACHER_FLAGS,
-    "sort_predictions": "file", "keep_optimizer": False, "tracking": None,
+    "do_eval": False, "eval_batch_size": 8,
 }  # fmt: skip
-
 
 # google-research/bert, run_pretraining.py.
 GOOGLE_PRETRAINING_FLAGS = {
@@ -297,19 +303,12 @@ GOOGLE_PRETRAINING_FLAGS = {
     "gcp_project": None, "master": None, "num_tpu_cores": 8,
 }  # fmt: skip
 OUR_PRETRAINING_FLAGS = {
-    "precision": "float32", "use_xla": "auto", "distribution_strategy": "default", "seed": 0, "deterministic": False,
-    "gradient_accumulation_steps": 1, "rematerialize": False, "keep_checkpoints": 5, "overwrite_output_dir": False,
-    "worker_hosts": [], "task_index": None,
-    "save_format": [], "vocab_file": None, "do_lower_case": None, "eval_file": None,
-    "phases": None, "optimizer": "adamw", "objective": "masked_lm", "skip_bad_steps": True,
-    "dry_run": False, "masked_lm_prob": 0.15, "masking": "token", "recipe": None, "dropout_prob": None,
-    **OPTIMIZER_FLAGS,
-    "teacher": None, "distillation_losses": ["query_relations", "key_relations", "value_relations"],
-    "distillation_temperature": 2.0, "teacher_layer": None, "relation_heads": None,
-    "phrase_file": None, "mask_token_prob": 0.8, "random_token_prob": 0.1,
-    "generator_size": 0.25, "generator_config_file": None, "discriminator_weight": 50.0,
+    **TRAINING_FLAGS,
+    "vocab_file": None, "phases": None, "optimizer": "adamw", "objective": "masked_lm", "skip_bad_steps": True,
+    "masked_lm_prob": 0.15, "masking": "token", "recipe": None, "dropout_prob": None, "teacher_layer": None,
+    "distillation_losses": ["query_relations", "key_relations", "value_relations"], "relation_heads": None,
+    "phrase_file": None, "mask_token_prob": 0.8, "random_token_prob": 0.1, "generator_size": 0.25,
     "average_weights": 0.0, "start_embeddings": "random", "start_positions": "random", "embedding_lr_factor": 1.0,
-    "keep_optimizer": False, "tracking": None,
 }  # fmt: skip
 
 # google-research/bert, create_pretraining_data.py.
@@ -321,7 +320,7 @@ GOOGLE_DATA_FLAGS = {
 OUR_DATA_FLAGS = {
     "do_lower_case": None,  # Google: True; here unset means what the vocabulary's neighbour says, else True
     "input_format": None, "text_column": "text", "document_start": None, "language": "en", "drop_junk_lines": False,
-    "drop_duplicate_lines": False, "masking": "token", "sentence_objective": "nsp", "packing": False,
+    "masking": "token", "sentence_objective": "nsp", "packing": False,
     "max_sentences_per_seq": 8, "dynamic_masking": False, "num_shards": None, "num_workers": None, "work_dir": None,
     "runner": None, "beam_options": "", "phrase_file": None, "mask_token_prob": 0.8, "random_token_prob": 0.1,
 }  # fmt: skip
@@ -371,8 +370,3 @@ def test_every_measurement_is_listed_and_says_how_it_is_started():
         assert f"`{path.name}`" in listed, path.name
         if 'if __name__ == "__main__"' in text:
             assert f"benchmarks/{path.name}" in ast.get_docstring(ast.parse(text)), path.name
-
-
-@pytest.mark.parametrize("script", ["run_classifier", "run_pretraining", "run_squad"])
-def test_scripts_are_short(script):
-    assert len((ROOT / f"{script}.py").read_text(encoding="utf-8").splitlines()) < 80

@@ -88,7 +88,7 @@ def run_here(name, arguments):
     return {"status": status, "log": text.getvalue()}
 
 
-def serve(connection, name):
-    """Runs each case that comes over the pipe, (arguments, limit), until None comes; sends back what it came to."""
+def serve(connection):
+    """Runs each case that comes over the pipe, the arguments of `run`, until None comes; sends back what it came to."""
     while (case := connection.recv()) is not None:
-        connection.send(run(name, *case))
+        connection.send(run(*case))

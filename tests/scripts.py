@@ -32,16 +32,16 @@ def run(arguments, script="run_classifier.py"):
 
 
 class Cases:
-    """A program in a process of its own that runs one command line after the other; to be used in a `with`."""
+    """A process that runs one command line after the other, of the program `name`; to be used in a `with`."""
 
     def __init__(self, name):
-        self.connection, other = processes.pipe()
-        self.process = processes.start(run_cases.serve, other, name)
+        self.name, (self.connection, other) = name, processes.pipe()
+        self.process = processes.start(run_cases.serve, other)
         other.close()
 
-    def run(self, arguments, limit=None):
-        """Returns {"status", "log", "written"}: see `run_cases.run`."""
-        self.connection.send((list(arguments), limit))
+    def run(self, arguments, limit=None, name=None):
+        """Returns {"status", "log", "written"}: see `run_cases.run`; `name`: of another program."""
+        self.connection.send((name or self.name, list(arguments), limit))
         return self.connection.recv()
 
     def __enter__(self):

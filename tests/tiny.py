@@ -41,6 +41,19 @@ def checkpoint(folder, dropout=0.1, vocab=VOCAB, **changes) -> pathlib.Path:
     return folder
 
 
+def pretrained(folder, **changes) -> pathlib.Path:
+    """Writes the same with both heads of pretraining."""
+    import keras
+
+    from bert_tf.checkpoints.tf1 import write_tf1
+    from bert_tf.models.pretraining_heads import Pretrainer
+
+    folder = checkpoint(folder, dropout=0.0, **changes)
+    keras.utils.set_random_seed(1)
+    write_tf1(os.fspath(folder / "bert_model.ckpt"), Pretrainer(config(**changes)).variables)
+    return folder
+
+
 def texts(n, seed=0, names=("0", "1")) -> list[tuple[str, str]]:
     """Returns n (text, label) of 3 to 14 words; the label says whether a good or a bad word stands among them."""
     rng = np.random.default_rng(seed)

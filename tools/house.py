@@ -31,21 +31,21 @@ def imported(tree: ast.Module, modules: set[str]) -> set[str]:
     return names & modules
 
 
-def rooms(root: pathlib.Path) -> list[str]:
+def packages(root: pathlib.Path) -> list[str]:
     return sorted(path.parent.name for path in (root / PACKAGE).glob("*/__init__.py"))
 
 
 def with_one_importer(files: dict[str, tuple[str, ast.Module]]) -> list[str]:
-    """Returns the modules that only one other imports, which is in the same room."""
+    """Returns the modules that only one other imports, which is in the same package."""
     importers = collections.defaultdict(set)
     for module, (_, tree) in files.items():
         for name in imported(tree, set(files)) - {module}:
             importers[name].add(module)
 
-    def room(module):
+    def package(module):
         return module.split(".")[1:2]
 
-    return [name for name, by in importers.items() if len(by) == 1 and room(min(by)) == room(name) != []]
+    return [name for name, by in importers.items() if len(by) == 1 and package(min(by)) == package(name) != []]
 
 
 def functions(files: dict[str, tuple[str, ast.Module]]) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -89,9 +89,9 @@ def measure(root: pathlib.Path) -> dict[str, int | float | str]:
         f"lines of {PACKAGE}": sum(sizes),
         "lines of tests": sum(text.count("\n") for text, _ in tests.values()),
         "lines of the median file": statistics.median(sizes),
-        "rooms": len(rooms(root)),
+        "packages": len(packages(root)),
         "loose modules beside __init__ and __main__": len(loose),
-        "modules with one importer, in their own room": len(with_one_importer(ours)),
+        "modules with one importer, in their own package": len(with_one_importer(ours)),
         "functions": len(all_functions),
         "of these with a body of at most two lines": f"{short / len(all_functions):.0%}",
         "class names used twice": len(twice),

@@ -1,6 +1,6 @@
 """Adapters alone, in the form of Hugging Face's PEFT: a directory with adapter_config.json and its few weights.
 
-What is trained beside the adapters, the head and the pooler, lies there too, as PEFT's `modules_to_save`; labels.txt
+What is trained with the adapters, the head and the pooler, lies there too, as PEFT's `modules_to_save`; labels.txt
 and task.json, which PEFT passes over, are for us.
 """
 
@@ -26,7 +26,7 @@ from bert_tf.utils.files import atomic_open, brief, whole_directory, write_text
 from bert_tf.utils.json_files import read_object
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-_FROZEN = "bert/(embeddings|encoder)/"  # what is never trained beside adapters
+_FROZEN = "bert/(embeddings|encoder)/"  # what is never trained with adapters
 _PREFIX = "base_model.model."
 _LORA_ENDS = tuple(f".{name}.weight" for name in NAMES)
 # Settings of PEFT with which an adapter would act otherwise than `readers.merged` computes it.

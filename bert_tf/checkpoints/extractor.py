@@ -1,4 +1,4 @@
-"""Texts to vectors: a frozen encoder's features, for each piece or pooled for each text."""
+"""Texts to vectors: a frozen encoder's features, for each token or pooled for each text."""
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
@@ -14,19 +14,19 @@ from bert_tf.utils.text_lists import text_list
 Texts = Sequence[str] | Sequence[tuple[str, str]]
 
 _CHUNK = 10_000  # texts tokenized at a time
-_PIECES_CHUNK = 512  # the same, where the features of all pieces are kept
+_TOKENS_CHUNK = 512  # the same, where the features of all tokens are kept
 _TOKENS = 4096  # of a batch, padding included
 _WIDTHS = 8  # widths are multiples of this
 
 
-class PieceFeatures(NamedTuple):
-    """The P pieces of one text, or of a pair, special ones included, and their features.
+class TokenFeatures(NamedTuple):
+    """The P tokens of one text, or of a pair, special ones included, and their features.
 
     Attributes:
         pieces: as the vocabulary writes them.
         values: float32 [P, D].
-        starts, limits: int32 [P], where each piece lies in its text, half-open, in code points; 0, 0 for special ones.
-        of_text: int32 [P], which text each piece is of: 0, or 1 for the second of a pair; -1 for special ones.
+        starts, limits: int32 [P], where each token lies in its text, half-open, in code points; 0, 0 for special ones.
+        of_text: int32 [P], which text each token is of: 0, or 1 for the second of a pair; -1 for special ones.
     """
 
     pieces: list[str]
@@ -45,8 +45,8 @@ class Extractor:
         layers: one of `names.LAYERS`, or indices of blocks (-1: the last), whose outputs are put side by side.
         pooling: one of `names.POOLINGS`, or several, whose vectors are put side by side.
         normalize: divide each pooled vector by its length.
-        max_seq_length: longest row, special pieces included; what is longer is cut. None: what the model can take.
-        unpooled: so many pieces at the start of each row are not pooled: those of a prompt.
+        max_seq_length: longest row, special tokens included; what is longer is cut. None: what the model can take.
+        unpooled: so many tokens at the start of each row are not pooled: those of a prompt.
         finish: what is made of the pooled vectors, float32 [n, D], before they are normalized; in the graph.
 
     Raises:
@@ -93,11 +93,11 @@ class Extractor:
         """D, the length of the vectors."""
         return self._of_texts.structured_outputs.shape[-1]
 
-    def pieces(self, texts: Texts) -> Iterator[PieceFeatures]:
-        """Yields the features of the pieces of each text, or of each pair of texts, in order; raises as `__call__`."""
+    def pieces(self, texts: Texts) -> Iterator[TokenFeatures]:
+        """Yields the features of the tokens of each text, or of each pair of texts, in order; raises as `__call__`."""
         texts = text_list(texts, pairs=True)
-        for start in range(0, len(texts), _PIECES_CHUNK):
-            yield from self._pieces(texts[start : start + _PIECES_CHUNK])
+        for start in range(0, len(texts), _TOKENS_CHUNK):
+            yield from self._pieces(texts[start : start + _TOKENS_CHUNK])
 
     @functools.cached_property
     def _of_pieces(self):
@@ -131,22 +131,22 @@ class Extractor:
         ids, starts, limits = zip(*map(self.tokenizer.tokenize_with_offsets, _columns(texts)), strict=True)
         rows, vocab, found = self._rows(*ids), self.tokenizer.vocab, [None] * len(texts)
         of_text = [each.with_flat_values(tf.fill(tf.shape(each.flat_values), n)) for n, each in enumerate(ids)]
-        beside = [self._beside(*each) for each in (starts, limits)] + [self._beside(*of_text, special=-1)]
+        numbers = [self._pack_numbers(*each) for each in (starts, limits)] + [self._pack_numbers(*of_text, special=-1)]
         splits, all_ids = rows["input_ids"].row_splits.numpy(), rows["input_ids"].flat_values.numpy()
         for chosen, features in self._batches(rows):
             for text, values in zip(chosen.tolist(), self._of_pieces(features).numpy(), strict=True):
                 own = slice(splits[text], splits[text + 1])
                 pieces = [vocab[n] for n in all_ids[own].tolist()]
-                found[text] = PieceFeatures(pieces, values[: len(pieces)], *(each[own] for each in beside))
+                found[text] = TokenFeatures(pieces, values[: len(pieces)], *(each[own] for each in numbers))
         return found
 
     def _rows(self, *ids):
         return self.tokenizer.pack(*ids, max_seq_length=self.max_seq_length)
 
-    def _beside(self, *numbers, special=0):
-        """Returns int32 [all pieces]: numbers of texts' pieces, laid out and cut as `_rows` does with their ids."""
+    def _pack_numbers(self, *numbers, special=0):
+        """Returns int32 [all tokens]: numbers of texts' tokens, laid out and cut as `_rows` does with their ids."""
         both = numbers if len(numbers) == 2 else (*numbers, None)
-        packed = pack_texts(*both, self.max_seq_length, self.tokenizer.template, lambda piece: special)
+        packed = pack_texts(*both, self.max_seq_length, self.tokenizer.template, lambda token: special)
         return packed["input_ids"].flat_values.numpy()
 
     def _batches(self, rows):

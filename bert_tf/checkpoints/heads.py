@@ -7,7 +7,7 @@ A task names its own head only (`Model.head`). All others are what a checkpoint 
 HEADS = (
     r"cls[/.].*",  # pretraining's, and that of question answering
     r"classifier[/.].*",
-    r"generator/.*",  # a whole network: what was trained beside a model that tells replaced tokens
+    r"generator/.*",  # a whole network: what was trained with a model that tells replaced tokens
     r"tagger[/.].*",  # of a frozen encoder's features
     r"recurrent[/.].*",  # a BiLSTM and what is on it, for any task
     r"([^/]*[._])?heads?[.].*",  # a part that calls itself so: "task_heads.ner.bias"
@@ -22,7 +22,7 @@ def others(own: tuple[str, ...]) -> tuple[str, ...]:
         own: patterns of our variable paths.
 
     Returns:
-        regular expressions, as `convert.assign_weights` takes them.
+        regular expressions, as `assign_weights` takes them.
     """
     but = f"(?!(?:{'|'.join(own)})$)" if own else ""
     return tuple(f"{but}{pattern}" for pattern in HEADS)

@@ -14,7 +14,7 @@ from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_object
 
 # === Hdf5 ===
-# HDF5 files as Keras writes weights: hard links, and arrays in one piece; read without libhdf5.
+# HDF5 files as Keras writes weights: hard links, and arrays as a whole; read without libhdf5.
 #
 # libhdf5 trusts what it reads: 312 of 10,000 damaged files of weights ended the process that read them (1.14.6;
 # SIGABRT, SIGSEGV). So this part of the format is read here (HDF5 File Format Specification 3.0): superblocks 0 to 3,
@@ -212,7 +212,7 @@ def _array(data, messages):
     if begin is None or rank > _MOST_DIMENSIONS or (space[0] == 2 and space[3] > 1):
         raise ValueError(f"a shape of version {space[0]} with {rank} dimensions")
     if layout[0] not in (3, 4) or layout[1] != 1:
-        raise ValueError("an array that is compressed or in pieces, which Keras does not write")
+        raise ValueError("an array that is compressed or in chunks, which Keras does not write")
     shape, (address, size) = struct.unpack_from(f"<{rank}Q", space, begin), struct.unpack_from("<QQ", layout, 2)
     (width,) = struct.unpack_from("<I", kind, 4)
     there = address + size <= data.size or not size
@@ -240,7 +240,7 @@ def _dtype(kind):
 MODEL_WEIGHTS, TASK_WEIGHTS = "model.weights.h5", "task.weights.h5"
 TOKENIZER_FILE = "tokenizer.json"
 ASSETS = os.path.join("assets", "tokenizer")
-# Of word pieces, byte-level BPE (with merges.txt beside it) and SentencePiece.
+# Of WordPiece, byte-level BPE (with merges.txt next to it) and SentencePiece.
 VOCABULARIES = ("vocabulary.txt", "vocabulary.json", "vocabulary.spm")
 _DESCRIPTION, _REMEDY = "what KerasHub or bert_tf wrote in JSON", "copy it again, or save the preset again"
 
@@ -249,7 +249,7 @@ class Preset:
     """The weights of one preset: `shapes` name -> shape, `read(name)`.
 
     Args:
-        path: of model.weights.h5; task.weights.h5 is read too if it lies beside.
+        path: of model.weights.h5; task.weights.h5 is read too if it is in the same folder.
 
     Raises:
         ValueError: a file is cut short or no HDF5 file.
@@ -275,7 +275,7 @@ class Preset:
 def tokenizer_of(directory: str) -> tuple[str, bool | None] | None:
     """Returns (the vocabulary's file, whether text is lowercased) of a preset; None: the directory is none.
 
-    Only of word pieces a preset says whether text is lowercased; None: as is usual in the family.
+    Only of WordPiece a preset says whether text is lowercased; None: as is usual in the family.
 
     Raises:
         ValueError: tokenizer.json is not KerasHub's, or asks for what our tokenizers do not do.
@@ -296,7 +296,7 @@ def tokenizer_of(directory: str) -> tuple[str, bool | None] | None:
     lower = config.get("lowercase") if isinstance(config, dict) else None
     if not isinstance(lower, bool):
         raise ValueError(
-            f"{file} must describe a word-piece tokenizer of KerasHub's, with lowercase true or false. Received: "
+            f"{file} must describe a WordPiece tokenizer of KerasHub's, with lowercase true or false. Received: "
             f"{brief(lower)}; save the preset again."
         )
     return path, lower

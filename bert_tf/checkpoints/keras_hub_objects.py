@@ -287,7 +287,7 @@ def build_keras_hub(model: ModelArrays, task: str | None = None, dtype: str | No
     model = fold_unsupported(model)
     config, row = model.config, families.family(model.config.model_type).keras_hub
     if config.attention_probs_dropout_prob != config.hidden_dropout_prob:
-        logging.warning("KerasHub has one dropout for all places: %s.", config.hidden_dropout_prob)
+        logging.warning("KerasHub has one dropout everywhere: %s.", config.hidden_dropout_prob)
     made = getattr(keras_hub.models, f"{row.classes}Backbone")(**_backbone_values(config)["config"], dtype=dtype)
     if task:
         name, own = f"{row.classes}{TASKS[task]}", {}

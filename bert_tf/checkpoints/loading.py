@@ -10,7 +10,8 @@ from collections.abc import Mapping
 import numpy as np
 from absl import logging
 
-from bert_tf.checkpoints import convert, heads, keras_hub, keras_hub_objects, releases
+from bert_tf.checkpoints import heads, keras_hub, keras_hub_objects, releases
+from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
 from bert_tf.checkpoints.extractor import Extractor, Texts
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.checkpoints.writer_base import HEAD_CLASS, LABELS_FILE, ModelArrays, write_labels
@@ -19,12 +20,12 @@ from bert_tf.models.config import EncoderConfig, template_for
 from bert_tf.models.config_files import CONFIG_FILES, is_decoder_in
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
-from bert_tf.tokenization.base import BaseTokenizer
-from bert_tf.tokenization.kinds import read_tokenizer, tokenizer_in
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer
+from bert_tf.tokenization.registry import read_tokenizer, tokenizer_in
 from bert_tf.utils.files import brief, files_below, read_text
 
 _HEAD = "classifier/output_weights"
-_TRANSFORM = "classifier/dense/kernel"  # a head without it is one for every piece
+_TRANSFORM = "classifier/dense/kernel"  # a head without it is one for every token
 _LABEL_KEYS = ("id2label", "label2id")  # of Hugging Face's configurations
 _WITH_LABELS = ("ForSequenceClassification", "ForTokenClassification")  # how the names of Transformers' classes end
 _MOST_LABELS = 1_000_000
@@ -64,11 +65,11 @@ class Bert:
             texts: n of them; or n pairs (a, b), each a row.
             layers: `embeddings`, `second_to_last`, `last`, `weighted_sum_last_4` or `weighted_sum_all` (the mean here:
                 nothing is learned), `concat_last_4`; or indices of layers from -1, the last, down, put side by side.
-            pooling: `cls`, `mean`, `max`, `mean_max` ...: one vector for each text. None: one for each of its pieces.
-            max_seq_length: longest row in pieces; what is longer is cut. None: as many as the model can take.
+            pooling: `cls`, `mean`, `max`, `mean_max` ...: one vector for each text. None: one for each of its tokens.
+            max_seq_length: longest row in tokens; what is longer is cut. None: as many as the model can take.
 
         Returns:
-            float32 [n, D]; or without pooling a list of n `extraction.extractor.PieceFeatures`.
+            float32 [n, D]; or without pooling a list of n `checkpoints.extractor.TokenFeatures`.
 
         Raises:
             ValueError: there is no such layer or pooling, or no tokenizer.
@@ -78,14 +79,14 @@ class Bert:
                 "A model must have a tokenizer to take texts. Received one without, which came from a KerasHub "
                 "backbone; load it with a `vocab_file`."
             )
-        of_pieces = pooling is None
+        of_tokens = pooling is None
         layers = layers if isinstance(layers, str) else tuple(layers)
-        options = {"layers": layers, "pooling": "mean" if of_pieces else pooling, "max_seq_length": max_seq_length}
+        options = {"layers": layers, "pooling": "mean" if of_tokens else pooling, "max_seq_length": max_seq_length}
         key = tuple(options.values())
         if key not in self._extractors:  # tracing takes longer than a few texts
             self._extractors[key] = Extractor(self.encoder, self.tokenizer, **options)
         extractor = self._extractors[key]
-        return list(extractor.pieces(texts)) if of_pieces else extractor(texts)
+        return list(extractor.pieces(texts)) if of_tokens else extractor(texts)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Returns our path -> array of all weights as they are now: encoder, head, `others`."""
@@ -133,7 +134,7 @@ def load(
         path: its directory, or a file or TF1 prefix in it; or a `keras_hub.models.Backbone` or `Task`, whose weights
             are copied.
         do_lower_case: None: what the checkpoint says.
-        config_file, vocab_file: None: `bert_config.json` or `config.json` and the vocabulary that lie beside it.
+        config_file, vocab_file: None: `bert_config.json` or `config.json` and the vocabulary that lie next to it.
 
     Raises:
         ValueError: something is missing, left over, damaged, or does not fit together.
@@ -146,7 +147,7 @@ def load(
         checkpoint = Checkpoint(path, "keras_hub_object", keras_hub_objects.name_map_of(path))
         description = _description_of(path, config_file, vocab_file, do_lower_case)
     config = _with_pooler(description.config, checkpoint)
-    convert.check_shapes(checkpoint, config)
+    check_shapes(checkpoint, config)
     encoder, head = Encoder(config), None
     encoder.build()
     variables = list(encoder.variables)
@@ -156,7 +157,7 @@ def load(
         head = ClassificationHead(checkpoint.shape(_HEAD)[0], *rates, act)
         head.build((None, config.hidden_size))
         variables += head.variables
-    report = convert.assign_weights(checkpoint, variables, excuse=_EXCUSED)
+    report = assign_weights(checkpoint, variables, excuse=_EXCUSED)
     logging.info("%s", report)
     if report.excused_missing:  # never where the configuration has none
         logging.warning("%s has no pooler: pooled_output comes from random weights.", report.path)
@@ -198,14 +199,14 @@ def directory_of(path: str | os.PathLike) -> str:
 
 
 def has_vocabulary(path: str | os.PathLike) -> bool:
-    """Says whether a vocabulary lies beside a checkpoint, or in its directory."""
+    """Says whether a vocabulary lies next to a checkpoint, or in its directory."""
     directory = directory_of(path)
     return keras_hub.tokenizer_of(directory) is not None or tokenizer_in(directory) is not None
 
 
 @dataclasses.dataclass
 class Description:
-    """A model without its weights: what `save_description` wrote, or the same files of another dialect."""
+    """A model without its weights: what `save_description` wrote, or the same files in another format."""
 
     config: EncoderConfig
     tokenizer: BaseTokenizer | None
@@ -241,7 +242,7 @@ def load_description(
     Args:
         paths: checkpoints, or directories of them; None is skipped.
         config_file, vocab_file: read instead of the ones found there.
-        do_lower_case: None: what the checkpoint says; where there is none, what lies beside the vocabulary.
+        do_lower_case: None: what the checkpoint says; where there is none, what lies next to the vocabulary.
 
     Raises:
         ValueError: nothing is found, or what is found does not fit together.
@@ -292,12 +293,12 @@ def check_vocabulary(tokenizer: BaseTokenizer, config: EncoderConfig):
         behind = f", among them the added tokens {', '.join(map(brief, added[:5]))}" if added else ""
         raise ValueError(
             f"The vocabulary must fit the embedding table of {config.vocab_size} rows. Received {tokenizer.vocab_size} "
-            f"pieces in {tokenizer.vocab_file}{behind}; give the `vocab_file` and the `bert_config_file` of one "
+            f"tokens in {tokenizer.vocab_file}{behind}; give the `vocab_file` and the `bert_config_file` of one "
             "checkpoint."
         )
     if tokenizer.vocab_size < config.vocab_size:
         logging.warning(
-            "%s has %d pieces and the embedding table %d rows: the last rows are never used.",
+            "%s has %d tokens and the embedding table %d rows: the last rows are never used.",
             *(tokenizer.vocab_file, tokenizer.vocab_size, config.vocab_size),
         )
 
@@ -316,7 +317,7 @@ def read_labels(directory: str, config: EncoderConfig) -> list[str] | None:
         return read_text(path).removesuffix("\n").split("\n")
     if names := config.extra.get("id2label"):
         return _labels_in(names, directory)
-    is_theirs = not os.path.exists(os.path.join(directory, CONFIG_FILES[0]))  # our file would have labels.txt beside it
+    is_theirs = not os.path.exists(os.path.join(directory, CONFIG_FILES[0]))  # ours has labels.txt next to it
     classes = config.extra.get("architectures")
     if not is_theirs or not any(str(name).endswith(_WITH_LABELS) for name in classes or ()):
         return None

@@ -46,13 +46,11 @@ def _behind_two_rows(array):
 
 
 # KerasHub's RoBERTa counts positions from 0; in ours two rows stand before them, which no token reads.
-BEHIND_PADDING = Transform(
-    _behind_two_rows, lambda array, heads: array[2:], lambda shape: (shape[0] + 2, *shape[1:])
-)
+BEHIND_PADDING = Transform(_behind_two_rows, lambda array, heads: array[2:], lambda shape: (shape[0] + 2, *shape[1:]))
 
 
-# === Table ===
-# What each weight is called in a dialect: one table of rows, read in both directions.
+# === Name maps ===
+# What each weight is called in a format: one table of rows, read in both directions.
 #
 # Our variable paths are the names of google-research/bert's TF1 checkpoints (modeling.py, run_*.py), whatever the
 # family, except that the classifier's head, which has no scope there, lies under `classifier/` here. A name that a file
@@ -69,16 +67,16 @@ class WeightName:
     """One weight.
 
     Attributes:
-        ours, theirs: our path and the dialect's name; `{n}` stands for the layer's number.
+        ours, theirs: our path and the format's name; `{n}` stands for the layer's number.
         transform: what leads from their array to ours and back.
-        beside: our path of a weight without which a model does not have this row's, so that another row for our path
+        requires: our path of a weight without which a model does not have this row's, so that another row for our path
             is meant; "": the row holds in any case.
     """
 
     ours: str
     theirs: str
     transform: Transform = KEEP
-    beside: str = ""
+    requires: str = ""
 
 
 def dense(ours: str, theirs: str) -> list[WeightName]:
@@ -91,10 +89,10 @@ def norm(ours: str, theirs: str) -> list[WeightName]:
     return [WeightName(f"{ours}/gamma", f"{theirs}.weight"), WeightName(f"{ours}/beta", f"{theirs}.bias")]
 
 
-def head(ours: str, theirs: str, beside: str = "") -> list[WeightName]:
+def head(ours: str, theirs: str, requires: str = "") -> list[WeightName]:
     """Returns the rows of a head [classes, H], which is no kernel: Google wrote them for matmul(transpose_b=True)."""
     ends = (("output_weights", "weight"), ("output_bias", "bias"))
-    return [WeightName(f"{ours}/{our}", f"{theirs}.{their}", beside=beside) for our, their in ends]
+    return [WeightName(f"{ours}/{our}", f"{theirs}.{their}", requires=requires) for our, their in ends]
 
 
 def classifier_of_two_layers(theirs: str) -> list[WeightName]:
@@ -102,8 +100,32 @@ def classifier_of_two_layers(theirs: str) -> list[WeightName]:
     dense_, last = f"{theirs}.dense", f"{theirs}.out_proj"
     return [
         *dense("classifier/dense", dense_),
-        *head("classifier", last, beside="classifier/dense/kernel"),
+        *head("classifier", last, requires="classifier/dense/kernel"),
         *head("classifier", theirs),
+    ]
+
+
+def embedding_rows(theirs: str, segments: bool = True) -> list[WeightName]:
+    """Returns the rows of the embeddings, which are called alike in all of Hugging Face's encoders.
+
+    Args:
+        theirs: the embeddings' own name.
+        segments: whether there is a table of segments.
+    """
+    ours = "bert/embeddings"
+    tables = ("word", "position", *(("token_type",) if segments else ()))
+    return [
+        *(WeightName(f"{ours}/{table}_embeddings", f"{theirs}.{table}_embeddings.weight") for table in tables),
+        *norm(f"{ours}/LayerNorm", f"{theirs}.LayerNorm"),
+    ]
+
+
+def masked_lm_rows(theirs_dense: str, theirs_norm: str, theirs_bias: str) -> list[WeightName]:
+    """Returns the rows of a masked-LM head, but for its output layer: see `output_layer`."""
+    return [
+        *dense("cls/predictions/transform/dense", theirs_dense),
+        *norm("cls/predictions/transform/LayerNorm", theirs_norm),
+        WeightName("cls/predictions/output_bias", theirs_bias),
     ]
 
 
@@ -149,6 +171,12 @@ def output_layer(theirs: str) -> Twin:
     return Twin(theirs, WORDS, "cls/predictions/output_bias", untied="cls/predictions/output_weights")
 
 
+def decoder(theirs: str) -> tuple[Twin, Twin]:
+    """Returns the output layer of a masked-LM head that is a whole layer: its bias is the head's `output_bias`."""
+    bias = "cls/predictions/output_bias"
+    return output_layer(f"{theirs}.weight"), Twin(f"{theirs}.bias", bias, bias)
+
+
 @dataclasses.dataclass(frozen=True)
 class Sorted:
     """The names of one file: `known` our path -> its name, `left_out`, `twins` its name -> Twin, `unknown`."""
@@ -161,7 +189,7 @@ class Sorted:
 
 @dataclasses.dataclass(frozen=True)
 class NameMap:
-    """All names of one dialect.
+    """All names of one format.
 
     Attributes:
         rows: the weights.
@@ -215,7 +243,7 @@ class NameMap:
         row, n = self._row_of(path, among)
         if row is None:
             raise ValueError(
-                f"A variable must have a row in the table of names, bert_tf/checkpoints/names. Received: {path!r}."
+                f"A variable must have a row in the table of names, checkpoints/name_maps.py. Received: {path!r}."
             )
         return row.theirs.replace("{n}", n)
 
@@ -312,7 +340,7 @@ def _regex(pattern):
 
 
 def _holds(row, among):
-    return not row.beside or row.beside in among
+    return not row.requires or row.requires in among
 
 
 def _find(table, name):

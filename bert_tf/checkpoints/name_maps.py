@@ -9,16 +9,20 @@ from bert_tf.checkpoints.name_map import (
     KEEP,
     TRANSPOSE,
     NameMap,
-    Twin,
     WeightName,
     block_rows,
     classifier_of_two_layers,
+    decoder,
     dense,
+    embedding_rows,
     head,
+    masked_lm_rows,
     norm,
     output_layer,
 )
 from bert_tf.models import families, lora
+
+_OURS = "bert/encoder/layer_{n}"
 
 # === BERT ===
 # BERT's names in Hugging Face's files.
@@ -26,60 +30,49 @@ from bert_tf.models import families, lora
 
 BERT_NAMES = NameMap(
     rows=(
-        WeightName("bert/embeddings/word_embeddings", "bert.embeddings.word_embeddings.weight"),
-        WeightName("bert/embeddings/position_embeddings", "bert.embeddings.position_embeddings.weight"),
-        WeightName("bert/embeddings/token_type_embeddings", "bert.embeddings.token_type_embeddings.weight"),
-        *norm("bert/embeddings/LayerNorm", "bert.embeddings.LayerNorm"),
+        *embedding_rows("bert.embeddings"),
         *block_rows("bert.encoder.layer.{n}"),
         *dense("bert/pooler/dense", "bert.pooler.dense"),
-        *dense("cls/predictions/transform/dense", "cls.predictions.transform.dense"),
-        *norm("cls/predictions/transform/LayerNorm", "cls.predictions.transform.LayerNorm"),
-        WeightName("cls/predictions/output_bias", "cls.predictions.bias"),
+        *masked_lm_rows(
+            "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"
+        ),
         *head("cls/seq_relationship", "cls.seq_relationship"),
         *head("cls/squad", "qa_outputs"),
         *head("classifier", "classifier"),
     ),
     left_out=("bert.embeddings.position_ids", "bert.embeddings.token_type_ids"),  # buffers that old versions saved
-    twins=(
-        output_layer("cls.predictions.decoder.weight"),
-        Twin("cls.predictions.decoder.bias", "cls/predictions/output_bias", "cls/predictions/output_bias"),
-    ),
+    twins=decoder("cls.predictions.decoder"),
     prefix="bert.",  # sentence-transformers and BertModel save without it
     without_prefix=("embeddings.", "encoder.", "pooler."),
     old_spellings=(("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")),
 )
 
 
-# === Roberta ===
+# === RoBERTa ===
 # RoBERTa's names in Hugging Face's files: BERT's encoder, and heads of its own.
 
 
 ROBERTA_NAMES = NameMap(
     rows=(
         *(row for row in BERT_NAMES.renamed("bert.", "roberta.").rows if row.ours.startswith("bert/")),
-        *dense("cls/predictions/transform/dense", "lm_head.dense"),
-        *norm("cls/predictions/transform/LayerNorm", "lm_head.layer_norm"),
-        WeightName("cls/predictions/output_bias", "lm_head.bias"),
+        *masked_lm_rows("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),
         *head("cls/squad", "qa_outputs"),
         *classifier_of_two_layers("classifier"),
     ),
     left_out=("roberta.embeddings.position_ids", "roberta.embeddings.token_type_ids"),
-    twins=(
-        output_layer("lm_head.decoder.weight"),
-        Twin("lm_head.decoder.bias", "cls/predictions/output_bias", "cls/predictions/output_bias"),
-    ),
+    twins=decoder("lm_head.decoder"),
     prefix="roberta.",  # RobertaModel saves without it
     without_prefix=("embeddings.", "encoder.", "pooler."),
 )
 
 
-# === Roberta prelayernorm ===
+# === RoBERTa-PreLayerNorm ===
 # RoBERTa's names where its norms come first, in Hugging Face's files: each belongs to the part that it precedes.
 
 
 _ROBERTA = ROBERTA_NAMES.renamed("roberta.", "roberta_prelayernorm.")
 
-NAMES = dataclasses.replace(
+ROBERTA_PRELAYERNORM_NAMES = dataclasses.replace(
     _ROBERTA,
     rows=(
         *(row for row in _ROBERTA.rows if not row.ours.startswith("bert/encoder/")),
@@ -90,28 +83,24 @@ NAMES = dataclasses.replace(
 )
 
 
-# === Distilbert ===
+# === DistilBERT ===
 # DistilBERT's names in Hugging Face's files.
 
 
-_LAYER, _THEIRS = "bert/encoder/layer_{n}", "distilbert.transformer.layer.{n}"
+_DISTILBERT_LAYER = "distilbert.transformer.layer.{n}"
 
 DISTILBERT_NAMES = NameMap(
     rows=(
-        WeightName("bert/embeddings/word_embeddings", "distilbert.embeddings.word_embeddings.weight"),
-        WeightName("bert/embeddings/position_embeddings", "distilbert.embeddings.position_embeddings.weight"),
-        *norm("bert/embeddings/LayerNorm", "distilbert.embeddings.LayerNorm"),
-        *dense(f"{_LAYER}/attention/self/query", f"{_THEIRS}.attention.q_lin"),
-        *dense(f"{_LAYER}/attention/self/key", f"{_THEIRS}.attention.k_lin"),
-        *dense(f"{_LAYER}/attention/self/value", f"{_THEIRS}.attention.v_lin"),
-        *dense(f"{_LAYER}/attention/output/dense", f"{_THEIRS}.attention.out_lin"),
-        *norm(f"{_LAYER}/attention/output/LayerNorm", f"{_THEIRS}.sa_layer_norm"),
-        *dense(f"{_LAYER}/intermediate/dense", f"{_THEIRS}.ffn.lin1"),
-        *dense(f"{_LAYER}/output/dense", f"{_THEIRS}.ffn.lin2"),
-        *norm(f"{_LAYER}/output/LayerNorm", f"{_THEIRS}.output_layer_norm"),
-        *dense("cls/predictions/transform/dense", "vocab_transform"),
-        *norm("cls/predictions/transform/LayerNorm", "vocab_layer_norm"),
-        WeightName("cls/predictions/output_bias", "vocab_projector.bias"),
+        *embedding_rows("distilbert.embeddings", segments=False),
+        *dense(f"{_OURS}/attention/self/query", f"{_DISTILBERT_LAYER}.attention.q_lin"),
+        *dense(f"{_OURS}/attention/self/key", f"{_DISTILBERT_LAYER}.attention.k_lin"),
+        *dense(f"{_OURS}/attention/self/value", f"{_DISTILBERT_LAYER}.attention.v_lin"),
+        *dense(f"{_OURS}/attention/output/dense", f"{_DISTILBERT_LAYER}.attention.out_lin"),
+        *norm(f"{_OURS}/attention/output/LayerNorm", f"{_DISTILBERT_LAYER}.sa_layer_norm"),
+        *dense(f"{_OURS}/intermediate/dense", f"{_DISTILBERT_LAYER}.ffn.lin1"),
+        *dense(f"{_OURS}/output/dense", f"{_DISTILBERT_LAYER}.ffn.lin2"),
+        *norm(f"{_OURS}/output/LayerNorm", f"{_DISTILBERT_LAYER}.output_layer_norm"),
+        *masked_lm_rows("vocab_transform", "vocab_layer_norm", "vocab_projector.bias"),
         *head("cls/squad", "qa_outputs"),
         *dense("classifier/dense", "pre_classifier"),
         *head("classifier", "classifier"),
@@ -124,60 +113,51 @@ DISTILBERT_NAMES = NameMap(
 )
 
 
-# === Albert ===
+# === ALBERT ===
 # ALBERT's names in Hugging Face's files.
+#
+# google-research/albert's own TF1 checkpoints are not read: the names of their layers, such as
+# bert/encoder/transformer/group_0/inner_group_0/ffn_1/intermediate/dense/kernel, are in no table, and `load` refuses
+# them by name. Hugging Face has the same models.
 
 
-_ALBERT_LAYER, _ALBERT_THEIRS = "bert/encoder/layer_{n}", "albert.encoder.albert_layer_groups.{n}.albert_layers.0"
+_ALBERT_LAYER = "albert.encoder.albert_layer_groups.{n}.albert_layers.0"
 
 ALBERT_NAMES = NameMap(
     rows=(
-        WeightName("bert/embeddings/word_embeddings", "albert.embeddings.word_embeddings.weight"),
-        WeightName("bert/embeddings/position_embeddings", "albert.embeddings.position_embeddings.weight"),
-        WeightName("bert/embeddings/token_type_embeddings", "albert.embeddings.token_type_embeddings.weight"),
-        *norm("bert/embeddings/LayerNorm", "albert.embeddings.LayerNorm"),
+        *embedding_rows("albert.embeddings"),
         *dense("bert/encoder/embedding_hidden_mapping_in", "albert.encoder.embedding_hidden_mapping_in"),
-        *dense(f"{_ALBERT_LAYER}/attention/self/query", f"{_ALBERT_THEIRS}.attention.query"),
-        *dense(f"{_ALBERT_LAYER}/attention/self/key", f"{_ALBERT_THEIRS}.attention.key"),
-        *dense(f"{_ALBERT_LAYER}/attention/self/value", f"{_ALBERT_THEIRS}.attention.value"),
-        *dense(f"{_ALBERT_LAYER}/attention/output/dense", f"{_ALBERT_THEIRS}.attention.dense"),
-        *norm(f"{_ALBERT_LAYER}/attention/output/LayerNorm", f"{_ALBERT_THEIRS}.attention.LayerNorm"),
-        *dense(f"{_ALBERT_LAYER}/intermediate/dense", f"{_ALBERT_THEIRS}.ffn"),
-        *dense(f"{_ALBERT_LAYER}/output/dense", f"{_ALBERT_THEIRS}.ffn_output"),
-        *norm(f"{_ALBERT_LAYER}/output/LayerNorm", f"{_ALBERT_THEIRS}.full_layer_layer_norm"),
+        *dense(f"{_OURS}/attention/self/query", f"{_ALBERT_LAYER}.attention.query"),
+        *dense(f"{_OURS}/attention/self/key", f"{_ALBERT_LAYER}.attention.key"),
+        *dense(f"{_OURS}/attention/self/value", f"{_ALBERT_LAYER}.attention.value"),
+        *dense(f"{_OURS}/attention/output/dense", f"{_ALBERT_LAYER}.attention.dense"),
+        *norm(f"{_OURS}/attention/output/LayerNorm", f"{_ALBERT_LAYER}.attention.LayerNorm"),
+        *dense(f"{_OURS}/intermediate/dense", f"{_ALBERT_LAYER}.ffn"),
+        *dense(f"{_OURS}/output/dense", f"{_ALBERT_LAYER}.ffn_output"),
+        *norm(f"{_OURS}/output/LayerNorm", f"{_ALBERT_LAYER}.full_layer_layer_norm"),
         *dense("bert/pooler/dense", "albert.pooler"),
-        *dense("cls/predictions/transform/dense", "predictions.dense"),
-        *norm("cls/predictions/transform/LayerNorm", "predictions.LayerNorm"),
-        WeightName("cls/predictions/output_bias", "predictions.bias"),
+        *masked_lm_rows("predictions.dense", "predictions.LayerNorm", "predictions.bias"),
         *head("cls/seq_relationship", "sop_classifier.classifier"),
         *head("cls/squad", "qa_outputs"),
         *head("classifier", "classifier"),
     ),
     left_out=("albert.embeddings.position_ids", "albert.embeddings.token_type_ids"),
-    twins=(
-        output_layer("predictions.decoder.weight"),
-        Twin("predictions.decoder.bias", "cls/predictions/output_bias", "cls/predictions/output_bias"),
-    ),
+    twins=decoder("predictions.decoder"),
     prefix="albert.",  # AlbertModel saves without it
     without_prefix=("embeddings.", "encoder.", "pooler."),
 )
 
 
-# === Electra ===
+# === ELECTRA ===
 # ELECTRA's names in Hugging Face's files: the encoder's, the generator's head and the tasks'.
 
 
 ELECTRA_NAMES = NameMap(
     rows=(
-        WeightName("bert/embeddings/word_embeddings", "electra.embeddings.word_embeddings.weight"),
-        WeightName("bert/embeddings/position_embeddings", "electra.embeddings.position_embeddings.weight"),
-        WeightName("bert/embeddings/token_type_embeddings", "electra.embeddings.token_type_embeddings.weight"),
-        *norm("bert/embeddings/LayerNorm", "electra.embeddings.LayerNorm"),
+        *embedding_rows("electra.embeddings"),
         *dense("bert/encoder/embedding_hidden_mapping_in", "electra.embeddings_project"),
         *block_rows("electra.encoder.layer.{n}"),
-        *dense("cls/predictions/transform/dense", "generator_predictions.dense"),
-        *norm("cls/predictions/transform/LayerNorm", "generator_predictions.LayerNorm"),
-        WeightName("cls/predictions/output_bias", "generator_lm_head.bias"),
+        *masked_lm_rows("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head.bias"),
         *dense("cls/replaced_tokens/dense", "discriminator_predictions.dense"),
         *head("cls/replaced_tokens", "discriminator_predictions.dense_prediction"),
         *head("cls/squad", "qa_outputs"),
@@ -191,7 +171,7 @@ ELECTRA_NAMES = NameMap(
 )
 
 
-# === Ernie ===
+# === ERNIE ===
 # ERNIE's names in Hugging Face's files: BERT's, and the table of tasks.
 
 
@@ -206,7 +186,7 @@ ERNIE_NAMES = dataclasses.replace(
 )
 
 
-# === Keras hub ===
+# === KerasHub ===
 # KerasHub's names, as they stand in the HDF5 files of its presets: Keras counts the layers of one class.
 #
 # `task/` stands before the names of the file with a task's head; the backbone's have nothing before them.
@@ -215,55 +195,55 @@ ERNIE_NAMES = dataclasses.replace(
 TASK = "task/"
 
 
-def _pair(ours, theirs, names=("kernel", "bias"), first=KEEP, second=KEEP):
+def _keras_hub_pair(ours, theirs, names=("kernel", "bias"), first=KEEP, second=KEEP):
     return [
         WeightName(f"{ours}/{names[0]}", f"{theirs}/vars/0", first),
         WeightName(f"{ours}/{names[1]}", f"{theirs}/vars/1", second),
     ]
 
 
-def _norm(ours, theirs):
-    return _pair(ours, theirs, ("gamma", "beta"))
+def _keras_hub_norm(ours, theirs):
+    return _keras_hub_pair(ours, theirs, ("gamma", "beta"))
 
 
-def _block(ours, theirs):
+def _keras_hub_block(ours, theirs):
     attention = f"{theirs}/_self_attention_layer"
     by_heads = [
         row
         for name in ("query", "key", "value")
-        for row in _pair(f"{ours}/attention/self/{name}", f"{attention}/{name}_dense", first=HEADS_LAST,
+        for row in _keras_hub_pair(f"{ours}/attention/self/{name}", f"{attention}/{name}_dense", first=HEADS_LAST,
                          second=HEADS_LAST)
     ]  # fmt: skip
     return [
         *by_heads,
-        *_pair(f"{ours}/attention/output/dense", f"{attention}/output_dense", first=HEADS_FIRST),
-        *_norm(f"{ours}/attention/output/LayerNorm", f"{theirs}/_self_attention_layer_norm"),
-        *_pair(f"{ours}/intermediate/dense", f"{theirs}/_feedforward_intermediate_dense"),
-        *_pair(f"{ours}/output/dense", f"{theirs}/_feedforward_output_dense"),
-        *_norm(f"{ours}/output/LayerNorm", f"{theirs}/_feedforward_layer_norm"),
+        *_keras_hub_pair(f"{ours}/attention/output/dense", f"{attention}/output_dense", first=HEADS_FIRST),
+        *_keras_hub_norm(f"{ours}/attention/output/LayerNorm", f"{theirs}/_self_attention_layer_norm"),
+        *_keras_hub_pair(f"{ours}/intermediate/dense", f"{theirs}/_feedforward_intermediate_dense"),
+        *_keras_hub_pair(f"{ours}/output/dense", f"{theirs}/_feedforward_output_dense"),
+        *_keras_hub_norm(f"{ours}/output/LayerNorm", f"{theirs}/_feedforward_layer_norm"),
     ]
 
 
-def _head(theirs):
-    return _pair("classifier", f"{TASK}{theirs}", ("output_weights", "output_bias"), TRANSPOSE)
+def _keras_hub_head(theirs):
+    return _keras_hub_pair("classifier", f"{TASK}{theirs}", ("output_weights", "output_bias"), TRANSPOSE)
 
 
 _BLOCKS = [
-    *_block("bert/encoder/layer_0", "layers/transformer_encoder"),  # the first has no number
-    *_block("bert/encoder/layer_{n}", "layers/transformer_encoder_{n}"),
+    *_keras_hub_block("bert/encoder/layer_0", "layers/transformer_encoder"),  # the first has no number
+    *_keras_hub_block("bert/encoder/layer_{n}", "layers/transformer_encoder_{n}"),
 ]
 _LEFT_OUT = (f"{TASK}optimizer/{{any}}",)
 _MLM_HEAD = f"{TASK}layers/masked_lm_head"
 _MASKED_LM_HEAD = [
-    *_pair("cls/predictions/transform/dense", f"{_MLM_HEAD}/_intermediate_dense"),
-    *_norm("cls/predictions/transform/LayerNorm", f"{_MLM_HEAD}/_intermediate_layer_norm"),
+    *_keras_hub_pair("cls/predictions/transform/dense", f"{_MLM_HEAD}/_intermediate_dense"),
+    *_keras_hub_norm("cls/predictions/transform/LayerNorm", f"{_MLM_HEAD}/_intermediate_layer_norm"),
     WeightName("cls/predictions/output_bias", f"{_MLM_HEAD}/vars/0"),
 ]
 _TABLES = [
     WeightName("bert/embeddings/word_embeddings", "layers/reversible_embedding/vars/0"),
     WeightName("bert/embeddings/position_embeddings", "layers/position_embedding/vars/0"),
     WeightName("bert/embeddings/token_type_embeddings", "layers/embedding/vars/0"),
-    *_norm("bert/embeddings/LayerNorm", "layers/layer_normalization"),
+    *_keras_hub_norm("bert/embeddings/LayerNorm", "layers/layer_normalization"),
 ]
 
 
@@ -276,89 +256,89 @@ def _without_segments(positions):
     return _keras_hub_map(
         WeightName("bert/embeddings/word_embeddings", f"{both}/token_embedding/vars/0"),
         WeightName("bert/embeddings/position_embeddings", f"{both}/position_embedding/vars/0", positions),
-        *_norm("bert/embeddings/LayerNorm", "layers/layer_normalization"),
-        *_pair("classifier/dense", f"{TASK}layers/dense"),
-        *_head("layers/dense_1"),
+        *_keras_hub_norm("bert/embeddings/LayerNorm", "layers/layer_normalization"),
+        *_keras_hub_pair("classifier/dense", f"{TASK}layers/dense"),
+        *_keras_hub_head("layers/dense_1"),
     )
 
 
-BERT = _keras_hub_map(*_TABLES, *_pair("bert/pooler/dense", "layers/dense"), *_head("layers/dense"))
-DISTILBERT, ROBERTA = _without_segments(KEEP), _without_segments(BEHIND_PADDING)
+KERAS_HUB_BERT = _keras_hub_map(
+    *_TABLES, *_keras_hub_pair("bert/pooler/dense", "layers/dense"), *_keras_hub_head("layers/dense")
+)
+KERAS_HUB_DISTILBERT, KERAS_HUB_ROBERTA = _without_segments(KEEP), _without_segments(BEHIND_PADDING)
 # A linear map behind the embeddings is the first dense layer: ALBERT, and ELECTRA where the widths differ.
-PROJECTED = _keras_hub_map(
+KERAS_HUB_PROJECTED = _keras_hub_map(
     *_TABLES,
-    *_pair("bert/encoder/embedding_hidden_mapping_in", "layers/dense"),
-    *_pair("bert/pooler/dense", "layers/dense_1"),
-    *_head("layers/dense"),
+    *_keras_hub_pair("bert/encoder/embedding_hidden_mapping_in", "layers/dense"),
+    *_keras_hub_pair("bert/pooler/dense", "layers/dense_1"),
+    *_keras_hub_head("layers/dense"),
 )
 
 
-# === Tf1 ===
+# === TF1 ===
 # The names in TF1 checkpoints, google-research/bert's and ours: our variable paths, of every family.
 
 
-# What stands before the names of a generator that was trained beside the discriminator, whose embeddings it shares.
+# What stands before the names of a generator that was trained with the discriminator, whose embeddings it shares.
 GENERATOR = "generator/"
 
 
-def _part(path, *names):
+def _tf1(path, *names):
     return [f"{path}/{name}" for name in names]
 
 
-def _dense(path):
-    return _part(path, "kernel", "bias")
+def _tf1_dense(path):
+    return _tf1(path, "kernel", "bias")
 
 
-def _norm_tf1(path):
-    return _part(path, "gamma", "beta")
+def _tf1_norm(path):
+    return _tf1(path, "gamma", "beta")
 
 
-def _head_tf1(path):
-    return _part(path, "output_weights", "output_bias")
+def _tf1_head(path):
+    return _tf1(path, "output_weights", "output_bias")
 
 
-_TF1_LAYER = "bert/encoder/layer_{n}"
 _TF1_BLOCKS = [
-    *_dense("bert/encoder/embedding_hidden_mapping_in"),
-    *(path for part in ("query", "key", "value") for path in _dense(f"{_TF1_LAYER}/attention/self/{part}")),
-    *_dense(f"{_TF1_LAYER}/attention/output/dense"),
-    *_norm_tf1(f"{_TF1_LAYER}/attention/output/LayerNorm"),
-    *_dense(f"{_TF1_LAYER}/intermediate/dense"),
-    *_dense(f"{_TF1_LAYER}/output/dense"),
-    *_norm_tf1(f"{_TF1_LAYER}/output/LayerNorm"),
+    *_tf1_dense("bert/encoder/embedding_hidden_mapping_in"),
+    *(path for part in ("query", "key", "value") for path in _tf1_dense(f"{_OURS}/attention/self/{part}")),
+    *_tf1_dense(f"{_OURS}/attention/output/dense"),
+    *_tf1_norm(f"{_OURS}/attention/output/LayerNorm"),
+    *_tf1_dense(f"{_OURS}/intermediate/dense"),
+    *_tf1_dense(f"{_OURS}/output/dense"),
+    *_tf1_norm(f"{_OURS}/output/LayerNorm"),
     # `norm_first`: where the norms stand then, so that neither kind of model can be taken for the other; ours alone.
-    *_norm_tf1(f"{_TF1_LAYER}/attention/LayerNorm"),
-    *_norm_tf1(f"{_TF1_LAYER}/intermediate/LayerNorm"),
-    *_norm_tf1("bert/encoder/LayerNorm"),
+    *_tf1_norm(f"{_OURS}/attention/LayerNorm"),
+    *_tf1_norm(f"{_OURS}/intermediate/LayerNorm"),
+    *_tf1_norm("bert/encoder/LayerNorm"),
 ]
 _MASKED_LM = [
-    *_dense("cls/predictions/transform/dense"),
-    *_norm_tf1("cls/predictions/transform/LayerNorm"),
-    *_part("cls/predictions", "output_weights", "output_bias"),  # the first only where it is not tied
+    *_tf1_dense("cls/predictions/transform/dense"),
+    *_tf1_norm("cls/predictions/transform/LayerNorm"),
+    *_tf1("cls/predictions", "output_weights", "output_bias"),  # the first only where it is not tied
 ]
 _PATHS = [
-    *_part("bert/embeddings", "word_embeddings", "position_embeddings", "token_type_embeddings",
-           "task_type_embeddings"),
-    *_norm_tf1("bert/embeddings/LayerNorm"),
+    *_tf1("bert/embeddings", "word_embeddings", "position_embeddings", "token_type_embeddings", "task_type_embeddings"),
+    *_tf1_norm("bert/embeddings/LayerNorm"),
     *_TF1_BLOCKS,
-    *_dense("bert/pooler/dense"),
+    *_tf1_dense("bert/pooler/dense"),
     *_MASKED_LM,
-    *_head_tf1("cls/seq_relationship"),
-    *_head_tf1("cls/squad"),
-    *_dense("cls/replaced_tokens/dense"),
-    *_head_tf1("cls/replaced_tokens"),
+    *_tf1_head("cls/seq_relationship"),
+    *_tf1_head("cls/squad"),
+    *_tf1_dense("cls/replaced_tokens/dense"),
+    *_tf1_head("cls/replaced_tokens"),
     *(f"{GENERATOR}{path}" for path in (*_TF1_BLOCKS, *_MASKED_LM)),  # ours alone
-    *_dense("cls/distillation/hidden"),  # from a student's width to its teacher's; ours alone
-    *_dense("classifier/dense"),
-    *_part("tagger/layer_sum", "layer_weights", "gamma"),  # on a frozen encoder's features; ours alone
-    *_part("tagger/lstm_{n}", "kernel", "recurrent_kernel", "bias"),
-    *_head_tf1("tagger/classifier"),
-    *_part("recurrent/lstm_{n}", "kernel", "recurrent_kernel", "bias"),  # on an encoder that was trained with it
-    *_head_tf1("recurrent/classifier"),
-    *(path for part in lora.TARGETS.values() for path in _part(f"{_TF1_LAYER}/{part}", *lora.NAMES)),  # ours alone
+    *_tf1_dense("cls/distillation/hidden"),  # from a student's width to its teacher's; ours alone
+    *_tf1_dense("classifier/dense"),
+    *_tf1("tagger/layer_sum", "layer_weights", "gamma"),  # on a frozen encoder's features; ours alone
+    *_tf1("tagger/lstm_{n}", "kernel", "recurrent_kernel", "bias"),
+    *_tf1_head("tagger/classifier"),
+    *_tf1("recurrent/lstm_{n}", "kernel", "recurrent_kernel", "bias"),  # on an encoder that was trained with it
+    *_tf1_head("recurrent/classifier"),
+    *(path for part in lora.TARGETS.values() for path in _tf1(f"{_OURS}/{part}", *lora.NAMES)),  # ours alone
 ]
 
-TF1_NAMES = NameMap(
+TF1 = NameMap(
     rows=(
         *(WeightName(path, path) for path in _PATHS),
         WeightName("classifier/output_weights", "output_weights"),
@@ -371,11 +351,9 @@ TF1_NAMES = NameMap(
 )
 
 
-# === Names ===
-# The names of weights in files: of TF1 checkpoints, of each family in Hugging Face's and in KerasHub's.
+# === The map of a family ===
 
 
-TF1 = TF1_NAMES  # for every family
 NAME_MAPS: dict[str, NameMap] = {
     "albert": ALBERT_NAMES,
     "bert": BERT_NAMES,
@@ -383,14 +361,14 @@ NAME_MAPS: dict[str, NameMap] = {
     "electra": ELECTRA_NAMES,
     "ernie": ERNIE_NAMES,
     "roberta": ROBERTA_NAMES,
-    "roberta-prelayernorm": NAMES,
+    "roberta-prelayernorm": ROBERTA_PRELAYERNORM_NAMES,
 }
 KERAS_HUB_MAPS: dict[str, NameMap] = {
-    "albert": PROJECTED,
-    "bert": BERT,
-    "distilbert": DISTILBERT,
-    "electra": PROJECTED,
-    "roberta": ROBERTA,
+    "albert": KERAS_HUB_PROJECTED,
+    "bert": KERAS_HUB_BERT,
+    "distilbert": KERAS_HUB_DISTILBERT,
+    "electra": KERAS_HUB_PROJECTED,
+    "roberta": KERAS_HUB_ROBERTA,
 }
 
 
@@ -431,4 +409,4 @@ def of_keras_hub(model_type: str, projected: bool = True) -> NameMap:
         )
     name_map = KERAS_HUB_MAPS[families.family(model_type).name_map]
     always = families.family(model_type).fixed.get("maps_embeddings", False)
-    return name_map if projected or always or name_map is not PROJECTED else BERT
+    return name_map if projected or always or name_map is not KERAS_HUB_PROJECTED else KERAS_HUB_BERT

@@ -23,7 +23,7 @@ from bert_tf.utils.json_files import read_object
 
 _REMEDY = "download or copy it again"
 _LONGEST_HEADER = 16 * 2**20  # bytes; that of BERT-large has 40,000
-# The types of safetensors that NumPy has. Numbers of 8 bits and less stand for weights only with scales beside them.
+# The types of safetensors that NumPy has. Numbers of 8 bits and less stand for weights only together with scales.
 _DTYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL")
 
 
@@ -40,10 +40,10 @@ def check_finite(array: np.ndarray, name: str, path: str):
     """
     if array.dtype.kind not in "fV" or (finite := np.isfinite(array)).all():
         return
-    place = np.unravel_index(int(np.argmin(finite)), finite.shape)
+    index = np.unravel_index(int(np.argmin(finite)), finite.shape)
     raise ValueError(
-        f"The weights in {path} must be finite numbers. Received {array[place]} in {name} at "
-        f"{[int(i) for i in place]}, one of {np.count_nonzero(~finite):,} in its {array.size:,} numbers that are not: "
+        f"The weights in {path} must be finite numbers. Received {array[index]} in {name} at "
+        f"{[int(i) for i in index]}, one of {np.count_nonzero(~finite):,} in its {array.size:,} numbers that are not: "
         "the training that wrote it diverged, or the file is damaged; take an earlier checkpoint, or download it again."
     )
 
@@ -100,7 +100,7 @@ class TorchBinFile:
 
 
 class Shards:
-    """Several files that an index file lists: {"weight_map": {name: file beside the index}}.
+    """Several files that an index file lists: {"weight_map": {name: file next to the index}}.
 
     Raises:
         ValueError: the index is not such a file, or a file or weight that it lists is not there.
@@ -126,7 +126,7 @@ class Shards:
         folder = os.path.dirname(self._path)
         if os.path.basename(name) != name or not os.path.isfile(os.path.join(folder, name)):
             raise ValueError(
-                f"Every file that {self._path} lists must be beside it. Received: no {brief(name)}; {_REMEDY}."
+                f"Every file that {self._path} lists must be next to it. Received: no {brief(name)}; {_REMEDY}."
             )
         return os.path.join(folder, name)
 
@@ -218,7 +218,7 @@ class Checkpoint:
         shapes = [self._file.shapes.get(self._adapters.get(part)) for part in pair]
         if shapes != [(array.shape[0], self._lora.rank), (self._lora.rank, array.shape[1])]:
             raise ValueError(
-                f"{self.path} must hold whole adapters of the rank in the configuration beside it, {self._lora.rank}. "
+                f"{self.path} must hold whole adapters of the rank in the configuration next to it, {self._lora.rank}. "
                 f"Received for {path}, {array.shape}: {shapes}."
             )
         a, b = (_widened(self._file.read(self._adapters[part])) for part in pair)
@@ -272,16 +272,16 @@ def open_checkpoint(path: str | os.PathLike, family: str | None = None, merge: b
         path: a directory; a .safetensors or .bin file or the .index.json of a sharded one; a TF1 prefix such as
             bert_model.ckpt; a directory with TF1 checkpoints means the one that its file `checkpoint` names, else
             bert_model.ckpt, else the model.ckpt-N with the highest N.
-        family: whose names the file has, `model_type` of the configuration; None: of the one that lies beside the file,
-            else BERT's.
-        merge: adapters that were trained (LoRA) are in the kernels, and not beside them.
+        family: whose names the file has, `model_type` of the configuration; None: of the one that lies next to the
+            file, else BERT's.
+        merge: adapters that were trained (LoRA) are in the kernels, and not weights of their own.
 
     Raises:
         ValueError: there are no weights, or they are cut short, damaged or unsafe to read; or there is no such family.
     """
-    form, place = locate(path)
-    lora = config_files.lora_in(os.path.dirname(place) or ".") if merge else None
-    return Checkpoint(place, form, _name_map(form, place, family), lora)
+    form, found = locate(path)
+    lora = config_files.lora_in(os.path.dirname(found) or ".") if merge else None
+    return Checkpoint(found, form, _name_map(form, found, family), lora)
 
 
 def read_arrays(path: str | os.PathLike) -> dict[str, np.ndarray]:

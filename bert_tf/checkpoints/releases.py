@@ -1,7 +1,7 @@
 """Published checkpoints by name: size, vocabulary, letter case, published scores, and where each is to be had.
 
-A name is no path: nothing is fetched here. Whoever passes one is told what to download and what to pass. Vocabulary and
-sizes are those of the published configurations; `source` is where the scores stand.
+A name is no path: nothing is fetched here. A message says to whoever passes one what to download and what to pass.
+Vocabulary and sizes are those of the published configurations; `source` is where the scores stand.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ class Release:
 
     Attributes:
         size: one of `families.published_sizes()`.
-        vocab_size: pieces of its vocabulary.
+        vocab_size: tokens of its vocabulary.
         do_lower_case: what its texts go through, as the flag says it.
         repository: on huggingface.co.
         scores: published figures, in percent, with the data that they are of; empty: none are published.
@@ -171,8 +171,8 @@ def advice(path: str) -> str:
             return ""
         return f" If {path!r} is a model on huggingface.co, download {_FILES} into a folder, and pass the folder."
     row = families.family(families.size(release.size)["model_type"])
-    told = release.do_lower_case or row.tokenizer != families.family(families.DEFAULT).tokenizer
-    case = "" if told else " with `do_lower_case=false`"
+    is_said = release.do_lower_case or row.tokenizer != families.family(families.DEFAULT).tokenizer
+    case = "" if is_said else " with `do_lower_case=false`"
     tf1 = f" or {release.archive} (TF1)" if release.archive else ""
     return (
         f" {path!r} is the name of a published checkpoint, {_describe(release)}: download {_FILES} from "
@@ -184,6 +184,6 @@ def _describe(release):
     fields = families.size(release.size)
     case = "lower case" if release.do_lower_case else "cased"
     return (
-        f"{fields['num_hidden_layers']} layers of {fields['hidden_size']}, {release.vocab_size} pieces, {case}"
+        f"{fields['num_hidden_layers']} layers of {fields['hidden_size']}, {release.vocab_size} tokens, {case}"
         f"{f' ({release.scores}; {release.source})' if release.scores else ''}"
     )

@@ -36,7 +36,7 @@ class CheckpointManager:
     Args:
         directory: the first `save` makes it if it is not there.
         keep: how many of the last checkpoints stay; at least 1.
-        protect: steps whose checkpoints are never deleted, beside the best one.
+        protect: steps whose checkpoints are never deleted, with the best one.
     """
 
     def __init__(self, directory: str | os.PathLike, keep: int = 5, protect: Iterable[int] = ()):

@@ -69,7 +69,7 @@ def resize_positions(arrays: Arrays, config: EncoderConfig, rows: int) -> Result
 
 
 def keep_layers(arrays: Arrays, config: EncoderConfig, layers: Sequence[int]) -> Result:
-    """Keeps these layers, which are numbered anew from 0, and nothing of the others.
+    """Keeps these layers, which are numbered from 0 again, and nothing of the others.
 
     Every second layer of a teacher is what DistilBERT started from (Sanh et al. 2019, section 3).
 
@@ -89,23 +89,23 @@ def keep_layers(arrays: Arrays, config: EncoderConfig, layers: Sequence[int]) ->
             f"`layers` must be of a model whose layers have weights of their own. Received one whose {L} layers share "
             f"{config.num_blocks}: there, a smaller num_hidden_layers in its configuration is all that is needed."
         )
-    place, kept = {old: new for new, old in enumerate(layers)}, {}
+    new_number, kept = {old: new for new, old in enumerate(layers)}, {}
     for path, array in arrays.items():
         match = _LAYER.fullmatch(path)
         if match is None:
             kept[path] = array
-        elif int(match[1]) in place:
-            kept[f"bert/encoder/layer_{place[int(match[1])]}/{match[2]}"] = array
+        elif int(match[1]) in new_number:
+            kept[f"bert/encoder/layer_{new_number[int(match[1])]}/{match[2]}"] = array
     pruned = config.pruned_heads
     if pruned is not None:
-        pruned = {place[layer]: heads for layer, heads in pruned.items() if layer in place}
+        pruned = {new_number[layer]: heads for layer, heads in pruned.items() if layer in new_number}
     return kept, dataclasses.replace(config, num_hidden_layers=len(layers), pruned_heads=pruned)
 
 
 def prune_heads(arrays: Arrays, config: EncoderConfig, heads: Mapping[int, Iterable[int]]) -> Result:
     """Takes attention heads out (Michel et al. 2019, arXiv 1905.10650): the output is as if they gave zeros.
 
-    A head is a piece of the columns of query, key and value, and of the rows of the map behind them. The others stay as
+    A head is a part of the columns of query, key and value, and of the rows of the map behind them. The others stay as
     wide as they were; `config.pruned_heads`, also Hugging Face's name, says which are gone.
 
     Args:
@@ -123,17 +123,17 @@ def prune_heads(arrays: Arrays, config: EncoderConfig, heads: Mapping[int, Itera
     arrays = dict(arrays)
     for layer, all_gone in after.pruned_heads.items():
         there = [head for head in range(config.num_attention_heads) if head not in before.get(layer, ())]
-        rest = [place for place, head in enumerate(there) if head not in all_gone]
+        rest = [index for index, head in enumerate(there) if head not in all_gone]
         _keep_heads(arrays, f"bert/encoder/layer_{layer}/attention", rest, len(there))
     return arrays, after
 
 
 def _keep_heads(arrays, attention, rest, count):
-    """Keeps the heads at the places `rest` of one layer's `count`, in `arrays` itself."""
+    """Keeps the heads at the indices `rest` of one layer's `count`, in `arrays` itself."""
 
     def cut(array, axis):
         parts = np.split(array, count, axis)
-        return np.concatenate([parts[place] for place in rest], axis)
+        return np.concatenate([parts[index] for index in rest], axis)
 
     for part in ("query", "key", "value"):
         for name, axis in (("kernel", 1), ("bias", 0)):
@@ -260,7 +260,7 @@ def _check_length(model):
     length = model.task and model.task.get("max_seq_length")
     if isinstance(length, int) and length > model.config.max_length:
         raise ValueError(
-            f"`max_position_embeddings` must leave a position for each piece of the rows that the model was trained "
+            f"`max_position_embeddings` must leave a position for each token of the rows that the model was trained "
             f"for, {length} by {TASK_FILE} in {model.path}. Received: {model.config.max_position_embeddings}."
         )
 

@@ -27,7 +27,7 @@ from bert_tf.checkpoints import name_maps
 
 
 _MAGIC = 0xDB4775248B80FB57
-_FOOTER = 48  # bytes: two places, padded, and the magic number
+_FOOTER = 48  # bytes: two offsets, padded, and the magic number
 _TRAILER = 5  # bytes after a block: its compression, its checksum
 _LARGEST = 16 * 2**20  # bytes of an index; that of BERT-large with Adam's moments has 60,000
 _MOST_ENTRIES, _LONGEST_NAME = 50_000, 1000
@@ -118,13 +118,13 @@ def _rows(data) -> Iterator[tuple[bytes, bytes]]:
     if len(data) < _FOOTER or int.from_bytes(data[-8:], "little") != _MAGIC:
         raise ValueError("an index that is cut short")
     at = len(data) - _FOOTER
-    for _ in range(2):  # the place of the table's notes, which are not needed, and that of the list of its blocks
+    for _ in range(2):  # the offset of the table's notes, which are not needed, and that of the list of its blocks
         start, at = _number(data, at)
         size, at = _number(data, at)
     count = read = 0
-    for _, place in _entries(_block(data, start, size)):
-        begin, at = _number(place, 0)
-        length, _ = _number(place, at)
+    for _, entry in _entries(_block(data, start, size)):
+        begin, at = _number(entry, 0)
+        length, _ = _number(entry, at)
         read += length
         if read > len(data):
             raise ValueError("an index whose blocks overlap")
@@ -162,13 +162,13 @@ def _entries(block) -> Iterator[tuple[bytes, bytes]]:
         name = name[:shared] + block[at : at + added]
         at += added + length
         yield name, block[at - length : at]
-    # TensorFlow looks names up from these places on: they must be of the entries that were checked.
+    # TensorFlow looks names up from these offsets on: they must be of the entries that were checked.
     if at != end or not whole.issuperset(struct.unpack(f"<{restarts}I", block[end:-4])):
         raise ValueError("an index with a damaged block")
 
 
 def _number(data, at):
-    """Returns the integer of seven bits a byte at a place, and the place after it."""
+    """Returns the integer of seven bits a byte at an offset, and the offset after it."""
     value = 0
     for shift in range(0, 64, 7):
         if at >= len(data):
@@ -229,7 +229,7 @@ class Tf1File:
         number = _number_meant(self._prefix) if len(by_number) > 1 else next(iter(by_number), 0)
         if number not in by_number or len(by_number[number]) != number:
             files = [os.path.basename(path) for paths in by_number.values() for path in paths]
-            raise self._refusal(files or "no file .data-00000-of-00001 beside the .index")
+            raise self._refusal(files or "no file .data-00000-of-00001 next to the .index")
         return by_number[number]
 
     def _refusal(self, why):
@@ -252,7 +252,7 @@ def read_tensors(prefix: str) -> dict[str, np.ndarray]:
 def write_tensors(prefix: str, tensors: Mapping[str, Any]):
     """Writes a checkpoint of plain names, whole or not at all.
 
-    The files are made in a temporary directory beside `prefix` and renamed, the data first: a checkpoint without an
+    The files are made in a temporary directory next to `prefix` and renamed, the data first: a checkpoint without an
     .index is none. Killed in between, it leaves that directory, whose name begins with TEMPORARY, or data alone. A
     checkpoint of one file of data that is there already is replaced by one of two files, and the other way round: the
     old and the new data lie side by side until the .index, in one rename, names the new ones.

@@ -3,7 +3,7 @@
     before    ste ##nt                          two rows of the embedding table
     after     stent                             one new row at the table's end, the mean of those two
 
-WordPiece takes the longest piece that a word begins with. So a new word changes longer words that begin with it as
+WordPiece takes the longest token that a word begins with. So a new word changes longer words that begin with it as
 well (stenting was ste ##nting and is stent ##ing), and nothing else.
 """
 
@@ -22,8 +22,8 @@ from bert_tf.tokenization.learning import WordCounter, most_frequent_first, toke
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.files import read_text, whole_directory
 
-# A row, or a number, for each piece.
-_BY_PIECE = ("bert/embeddings/word_embeddings", "cls/predictions/output_weights", "cls/predictions/output_bias")
+# A row, or a number, for each token.
+_BY_TOKEN = ("bert/embeddings/word_embeddings", "cls/predictions/output_weights", "cls/predictions/output_bias")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Extension:
     Attributes:
         old: the tokenizer without them.
         words: them, in the order of their new ids.
-        ids: RaggedTensor int32 [words, (pieces)], what each was before; [UNK] alone where it was not known.
+        ids: RaggedTensor int32 [words, (tokens)], what each was before; [UNK] alone where it was not known.
     """
 
     old: Tokenizer
@@ -45,7 +45,7 @@ class Extension:
         """Raises ValueError where there is nothing to add, or a line for an added token would change other words."""
         if not words:
             raise ValueError(
-                "There must be a word to add. Received none that is not a piece already; "
+                "There must be a word to add. Received none that is not a token already; "
                 "look at `words_file`, or lower `min_count`."
             )
         _check_added_tokens(old)
@@ -54,9 +54,9 @@ class Extension:
     def tokenizer(self) -> Tokenizer:
         """Returns the tokenizer with the words, whose ids come behind those of the added tokens, which stay."""
         old = self.old
-        pieces = [*old.vocab, *self.words]
+        tokens = [*old.vocab, *self.words]
         settings = {"strip_accents": old.strip_accents, "max_input_chars_per_word": old.max_input_chars_per_word}
-        return Tokenizer(pieces, old.do_lower_case, old.template, **settings, added_tokens=old.added_tokens)
+        return Tokenizer(tokens, old.do_lower_case, old.template, **settings, added_tokens=old.added_tokens)
 
     def unknown(self) -> list[str]:
         """Returns those of the words that were [UNK]."""
@@ -81,9 +81,9 @@ def check_is_wordpiece(tokenizer):
 
 
 def _check_added_tokens(tokenizer):
-    """Raises ValueError where an added token becomes a piece of words once it is a line of the vocabulary's file.
+    """Raises ValueError where an added token becomes a token of words once it is a line of the vocabulary's file.
 
-    New words stand behind the added tokens, so that the file gets lines for these. Nearly all of them cannot be pieces:
+    New words stand behind the added tokens, so that the file gets lines for these. Nearly all of them cannot be tokens:
     punctuation splits them, or they are found in the text before it is split.
     """
     tokens = [token for token in tokenizer.added_tokens if token.id >= tokenizer.file_size]
@@ -94,7 +94,7 @@ def _check_added_tokens(tokenizer):
         if numbers[row] == 1 and word == found[row].content:
             raise ValueError(
                 "New words stand behind the added tokens, which then have lines in vocab.txt and must be no words "
-                f"there. Received the added token {word!r}, which is not matched everywhere, and would become a piece "
+                f"there. Received the added token {word!r}, which is not matched everywhere, and would become a token "
                 "of other words; give the new words to the model before such tokens are added."
             )
 
@@ -103,7 +103,7 @@ def read_new_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str
     """Reads words, one a line, and brings them into the form that the tokenizer gives the words of a text.
 
     Returns:
-        the words to add, each once, and those that are one piece already.
+        the words to add, each once, and those that are one token already.
 
     Raises:
         ValueError: a line holds several words, as the tokenizer sees it, or none; or a word that is too long.
@@ -116,7 +116,7 @@ def read_new_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str
             parts = " ".join(f"[{word}]" for word, of in zip(words, rows, strict=True) if of == row) or "none"
             raise ValueError(
                 f"{path}, line {number}: a line must hold one word. Received {line.strip()!r}, which the tokenizer "
-                f"splits at blanks and punctuation before it looks for pieces: {parts}; give the parts that are new, "
+                f"splits at blanks and punctuation before it looks for tokens: {parts}; give the parts that are new, "
                 "each on a line of its own."
             )
         if len(words[row]) > tokenizer.max_input_chars_per_word:
@@ -133,9 +133,9 @@ def read_new_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str
 
 
 def choose_words(counts: Counter, tokenizer: Tokenizer, num_words: int, min_count: int = 5) -> list[str]:
-    """Returns the words of a text that save most pieces: occurrences x (pieces - 1).
+    """Returns the words of a text that save most tokens: occurrences x (tokens - 1).
 
-    Words of one piece are there already; those without a letter, mostly numbers, and those that are [UNK], of which
+    Words of one token are there already; those without a letter, mostly numbers, and those that are [UNK], of which
     the checkpoint knows nothing to start from, are not taken: a list of words can hold them.
 
     Args:
@@ -165,15 +165,15 @@ def effect(extension: Extension, counts: Counter) -> str:
     own = sum(counts[word] for word in extension.words)
     mean = [float((numbers * ids.row_lengths().numpy()).sum() / numbers.sum()) for ids in (before, after)]
     lines = [
-        f"Of the text's {numbers.sum():,} words, {own:,} are the added ones; pieces per word go from {mean[0]:.3f} to "
+        f"Of the text's {numbers.sum():,} words, {own:,} are the added ones; tokens per word go from {mean[0]:.3f} to "
         f"{mean[1]:.3f}.",
-        f"Other words that begin with an added one and have other pieces now: {len(touched):,} "
+        f"Other words that begin with an added one and have other tokens now: {len(touched):,} "
         f"({numbers[touched].sum():,} occurrences).",
         *_changes(touched[:10], ranked, extension, before, after, new),
     ]
     if lost:
         lines += [
-            f"Those of them that become [UNK], because the vocabulary lacks a piece for what follows: {len(lost):,}.",
+            f"Those of them that become [UNK], because the vocabulary lacks a token for what follows: {len(lost):,}.",
             *_changes(lost[:10], ranked, extension, before, after, new),
         ]
     return "\n".join(lines)
@@ -193,26 +193,26 @@ def write_extended_model(model: str, output_dir: str, extension: Extension, desc
         OSError: it cannot be written.
     """
     arrays = extended_arrays(model, extension)
-    config = dataclasses.replace(description.config, vocab_size=len(arrays[_BY_PIECE[0]]))
+    config = dataclasses.replace(description.config, vocab_size=len(arrays[_BY_TOKEN[0]]))
     with whole_directory(output_dir) as aside:
         save_description(aside, config, extension.tokenizer(), description.labels)
         tf1.write_arrays(os.path.join(aside, RELEASE), arrays)
 
 
 def extended_arrays(model: str, extension: Extension) -> dict[str, np.ndarray]:
-    """Returns our path -> array of the checkpoint with the new words; only the arrays by piece differ from the old."""
+    """Returns our path -> array of the checkpoint with the new words; only the arrays by token differ from the old."""
     arrays = read_arrays(model)
-    for path in _BY_PIECE:
+    for path in _BY_TOKEN:
         if path in arrays:
             arrays[path] = _with_means(arrays[path], extension)
     return arrays
 
 
 def _with_means(rows, extension):
-    """float32 [max(V, first + words), ...]: `rows` with the mean of its old pieces' rows for each new word.
+    """float32 [max(V, first + words), ...]: `rows` with the mean of its old tokens' rows for each new word.
 
-    Some tables have more rows than the vocabulary pieces, to round the number up: a new word's id is the next piece's,
-    so the first of these rows, which no id ever meant, are taken.
+    Some tables have more rows than the vocabulary has tokens, to round the number up: a new word's id is the next
+    token's, so the first of these rows, which no id ever meant, are taken.
     """
     first = extension.old.vocab_size
     means = [rows[ids.numpy()].mean(axis=0, dtype=np.float64) for ids in extension.ids]
@@ -221,13 +221,13 @@ def _with_means(rows, extension):
 
 
 def _whole(tokenizer, ids):
-    """bool [words]: whether a word is one piece, and known."""
+    """bool [words]: whether a word is one token, and known."""
     one = ids.row_lengths() == 1
     return (one & ~tf.reduce_any(ids == tokenizer.unk_id, axis=1)).numpy()
 
 
 def _differ(before, after):
-    """bool [words]: whether two tokenizations (RaggedTensors int32 [words, (pieces)]) of a word differ."""
+    """bool [words]: whether two tokenizations (RaggedTensors int32 [words, (tokens)]) of a word differ."""
     width = max(int(before.bounding_shape()[1]), int(after.bounding_shape()[1]))
     one, other = (ids.to_tensor(-1, shape=[None, width]).numpy() for ids in (before, after))
     return (one != other).any(axis=1)

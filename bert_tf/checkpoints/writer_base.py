@@ -28,8 +28,8 @@ class ModelArrays:
             `vocab_file`.
         labels: of the classifier, in the order of its outputs; None: they have no names.
         architectures: names of classes, as `architecture_of` takes them.
-        optimizer: name in a TF1 checkpoint -> array: what was saved beside the weights, and shall be written too.
-        beside: the directory that the model comes from, of which some formats take files over; None: there is none.
+        optimizer: name in a TF1 checkpoint -> array: what was saved with the weights, and shall be written too.
+        source_dir: the directory that the model comes from, of which some formats take files over; None: there is none.
         recipe: how the model makes a vector of a text, where it was trained to; None: that is not said.
         remarks: what a reader of the files should know of how the arrays were made.
     """
@@ -40,7 +40,7 @@ class ModelArrays:
     labels: list[str] | None = None
     architectures: tuple[str, ...] = ()
     optimizer: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
-    beside: str | None = None
+    source_dir: str | None = None
     recipe: PoolingConfig | None = None
     remarks: tuple[str, ...] = ()
 
@@ -104,7 +104,7 @@ class Architecture:
 # ElectraForMultipleChoice's layer before the last one.
 _SUMMARY = (("classifier.dense.", "sequence_summary.summary."), ("classifier.out_proj.", "classifier."))
 
-# In the order in which they are taken where a model says nothing: a text's label comes before that of each piece.
+# In the order in which they are taken where a model says nothing: a text's label comes before that of each token.
 ARCHITECTURES = (
     Architecture("Model", (), True),
     Architecture("ForPreTraining", ("cls/predictions", "cls/seq_relationship"), True),
@@ -126,7 +126,7 @@ def architecture_of(paths: Iterable[str], names: Iterable[str] = ()) -> Architec
     Args:
         paths: ours, of its weights.
         names: of classes, such as "BertForTokenClassification" or "ForTokenClassification": the first of them that has
-            the model's heads is taken. Weights do not tell a text's classifier from that of each piece.
+            the model's heads is taken. Weights do not tell a text's classifier from that of each token.
 
     Raises:
         ValueError: no class has all of its heads.
@@ -152,7 +152,7 @@ def _classes():
 
 
 # === Description ===
-# The small files beside weights: configuration, tokenizer, labels.
+# The small files next to the weights: configuration, tokenizer, labels.
 
 
 LABELS_FILE = "labels.txt"

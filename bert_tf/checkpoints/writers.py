@@ -1,4 +1,4 @@
-"""Writes a model in the form that another program reads: `write(directory, form, model)`, `form` a key of FORMATS."""
+"""Writes a model in the form that another program reads: `write_model(directory, form, model)`, see FORMATS."""
 
 import dataclasses
 import os
@@ -6,11 +6,27 @@ import shutil
 from collections.abc import Callable
 from typing import Any
 
-from bert_tf.checkpoints import hugging_face_writer, keras_hub_objects, name_maps, tf1
+import numpy as np
+from safetensors.numpy import save_file
+
+from bert_tf.checkpoints import keras_hub_objects, name_maps, tf1
 from bert_tf.checkpoints.store import CheckpointManager
-from bert_tf.checkpoints.writer_base import ModelArrays, Written, with_head_class, write_json, write_labels
+from bert_tf.checkpoints.writer_base import (
+    HEAD_CLASS,
+    POOLER,
+    Architecture,
+    ModelArrays,
+    Written,
+    architecture_of,
+    check_label_names,
+    with_head_class,
+    write_json,
+    write_labels,
+)
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig
+from bert_tf.models.sentence_files import MODULES, PROMPTS, TRANSFORMER_FILES, PoolingConfig, folders, pooling_settings
+from bert_tf.utils.json_files import read_json
 
 # === Google ===
 # The directory of a release of google-research/bert: bert_model.ckpt, bert_config.json, vocab.txt.
@@ -92,6 +108,240 @@ def check_google(model: ModelArrays):
         )
 
 
+# === Hugging Face ===
+# The directory of a model of Transformers: config.json, model.safetensors, the tokenizer's files.
+
+
+WEIGHTS = "model.safetensors"
+_CLASSIFIER = "classifier/output_bias"
+
+
+def write_hugging_face(directory: str, model: ModelArrays) -> Written:
+    """Writes the files into a directory that is there.
+
+    Raises:
+        ValueError: the family has no name for a weight, or no class has the model's heads.
+        OSError: a file cannot be written.
+    """
+    return write_as(directory, model, _architecture(model))
+
+
+def write_as(directory: str, model: ModelArrays, architecture: Architecture) -> Written:
+    """Writes as `write_hugging_face` does, for one class."""
+    check_hugging_face(model)
+    held = [path for path in model.arrays if architecture.holds(path, model.arrays)]
+    name_map = name_maps.hugging_face(model.config.model_type, model.config.tie_word_embeddings)
+    arrays = {}
+    for path in held:
+        theirs = name_map.transform(path).to_theirs(model.arrays[path], model.config.num_attention_heads)
+        name = architecture.name(name_map.from_ours(path, model.arrays))
+        arrays[name] = np.ascontiguousarray(theirs)
+    weights, config = os.path.join(directory, WEIGHTS), os.path.join(directory, "config.json")
+    save_file(arrays, weights, {"format": "pt"})  # which Transformers asks for
+    write_json(config, hugging_face_config(model, architecture))
+    shutil.copymode(config, weights)  # safetensors lets nobody else read it
+    write_tokenizer(directory, model)
+    has_pooler = any(path.startswith(POOLER) for path in held)
+    wants_pooler = name_map.knows(f"{POOLER}kernel") and architecture.holds(POOLER, model.arrays)
+    remarks = ("There is no pooler: Transformers starts one from random weights.",) if wants_pooler > has_pooler else ()
+    if has_pooler and model.config.is_decoder:
+        remarks += ("Transformers makes pooler_output of the first token, which has seen none but itself.",)
+    elif model.config.classifier_pooling != "cls":
+        remarks += ("Transformers makes pooler_output of the first token, and not of the mean of all.",)
+    return Written((WEIGHTS,), tuple(path for path in model.arrays if path not in held), remarks)
+
+
+def _architecture(model):
+    """Returns the class that has the model's heads: of a left-to-right model that which computes so."""
+    causal = families.family(model.config.model_type).causal_lm if model.config.is_decoder else None
+    return architecture_of(model.arrays, (*filter(None, [causal]), *model.architectures))
+
+
+def check_hugging_face(model: ModelArrays):
+    """Raises ValueError where Transformers has no name for a weight, no class for the heads, or computes otherwise."""
+    name_map = name_maps.hugging_face(model.config.model_type)
+    architecture = _architecture(model)
+    if model.config.is_decoder:
+        _check_decoder(model.config, architecture)
+    if model.config.classifier_pooling != "cls" and architecture.heads and architecture.reads_pooler:
+        raise ValueError(
+            "A model for Transformers must read a whole text off its first token. Received classifier_pooling="
+            f"{model.config.classifier_pooling!r} with {' and '.join(architecture.heads)}; take the format bert_tf."
+        )
+    _check_layers(model.config)
+    for path in model.arrays:
+        if architecture.holds(path, model.arrays):
+            name_map.from_ours(path, model.arrays)
+    act = families.family(model.config.model_type).masked_lm_act or model.config.hidden_act
+    if "cls/predictions" in architecture.heads and act != model.config.hidden_act:
+        raise ValueError(
+            f"The masked-LM head of this model_type must compute with {act} in Transformers. Received hidden_act="
+            f"{model.config.hidden_act!r}; take another format."
+        )
+    _check_positions(model.config, model.tokenizer)
+
+
+def _check_layers(config):
+    """Raises ValueError where the class of the family has other layers: norms elsewhere, a map more or less."""
+    fixed = families.family(config.model_type).fixed
+    norm_first = fixed.get("norm_first", False)
+    if config.norm_first != norm_first:
+        raise ValueError(
+            "A model for Transformers must have its norms where the class of its model_type has them. Received "
+            f"norm_first={config.norm_first} with model_type={config.model_type!r}; take the format bert_tf."
+        )
+    has_map = config.embedding_width != config.hidden_size or fixed.get("maps_embeddings", False)
+    if config.has_embedding_map != has_map:
+        raise ValueError(
+            "A model for Transformers must have a map behind its embeddings where the class of its model_type has one. "
+            f"Received maps_embeddings={config.maps_embeddings} with model_type={config.model_type!r} and embeddings "
+            f"as wide as the layers, {config.hidden_size}; take the format bert_tf."
+        )
+
+
+def _check_positions(config, tokenizer):
+    """Raises ValueError where Transformers would begin to count positions elsewhere.
+
+    Some families count them from the padding's id on, which `config.json` says, and leave that id out; others from 0.
+    """
+    first, pad = config.first_position, tokenizer.pad_id
+    if families.family(config.model_type).pad_before_positions is None:
+        if first:
+            raise ValueError(
+                "A model for Transformers must have positions that start at 0 in this model_type. Received "
+                f"first_position={first} with model_type={config.model_type!r}; take the format bert_tf."
+            )
+    elif pad != first - 1:
+        raise ValueError(
+            f"The padding's id must be {first - 1} in a model whose positions start at {first}. Received a tokenizer "
+            f"that pads with {pad}; take the model's own."
+        )
+
+
+def _check_decoder(config, architecture):
+    """Raises ValueError where Transformers would attend both ways, or look at a token that has seen nothing."""
+    if families.family(config.model_type).causal_lm is None:
+        raise ValueError(
+            "A left-to-right model must be of a family that Transformers computes so. Received is_decoder with "
+            f"model_type={config.model_type!r}, whose encoder there attends both ways; take the format bert_tf."
+        )
+    if architecture.heads and architecture.reads_pooler:
+        raise ValueError(
+            "A left-to-right model must have no head for a whole text in Transformers, which gives it the first token, "
+            f"that has seen none but itself. Received {' and '.join(architecture.heads)}; take the format bert_tf, or "
+            f"leave the head behind: `leave_out={','.join(f'{head}/.*' for head in architecture.heads)}`."
+        )
+
+
+def hugging_face_config(model: ModelArrays, architecture: Architecture) -> dict:
+    """Returns what config.json says: the family's own names, the class, the labels; unknown keys stay."""
+    config, row = model.config, families.family(model.config.model_type)
+    values = config.to_dict()
+    if "embedding_size" in row.defaults:
+        values["embedding_size"] = config.embedding_width
+    if "num_hidden_groups" in row.defaults:
+        values["num_hidden_groups"] = config.num_blocks
+    values = row.write(values | {"hidden_act": _ACTIVATIONS.get(config.hidden_act, config.hidden_act)})
+    values |= {"model_type": config.model_type, "architectures": [f"{row.classes}{architecture.ending}"]}
+    values["pad_token_id"] = model.tokenizer.pad_id
+    for key in ("id2label", "label2id", "num_labels", HEAD_CLASS):
+        values.pop(key, None)
+    if architecture.ending != "ForSequenceClassification":  # no other class reads it
+        values.pop("problem_type", None)
+    if "classifier" in architecture.heads and architecture.ending != "ForMultipleChoice":
+        values |= _labels(model)
+    return dict(sorted(values.items()))
+
+
+# Ours -> theirs, where "gelu" is the exact form too.
+_ACTIVATIONS = {"gelu_tanh": "gelu_new"}
+
+
+def _labels(model):
+    """Returns the names of the outputs, or their number where they have none."""
+    if model.labels is None:
+        return {"num_labels": len(model.arrays[_CLASSIFIER])}
+    check_label_names(model.labels)
+    return {"id2label": dict(enumerate(model.labels)), "label2id": {name: n for n, name in enumerate(model.labels)}}
+
+
+def write_tokenizer(directory: str, model: ModelArrays):
+    """Writes the vocabulary and what AutoTokenizer asks for: the class, the longest text, the special tokens."""
+    tokenizer = model.tokenizer
+    tokenizer.save(directory)
+    path = os.path.join(directory, "tokenizer_config.json")
+    special = tokenizer.special_tokens
+    inputs = ["input_ids", *(["token_type_ids"] if model.config.type_vocab_size else []), "attention_mask"]
+    settings = {**special, "model_max_length": model.config.max_length, "model_input_names": inputs}
+    written = read_json(path) if os.path.exists(path) else {}
+    write_json(path, {**settings, **written})
+    write_json(os.path.join(directory, "special_tokens_map.json"), special)
+
+
+# === sentence-transformers ===
+# The directory of a sentence encoder: Hugging Face's files, and what is made of a text's tokens.
+
+
+def write_sentence_transformers(directory: str, model: ModelArrays) -> Written:
+    """Writes the files into a directory that is there: the source's own modules, else what it was trained for or
+    the mean of the tokens.
+
+    Raises:
+        ValueError: the model has a head, which a sentence encoder does not, or pools what the format cannot say.
+        OSError: a file cannot be written.
+    """
+    check_sentence_transformers(model)
+    written = write_as(directory, model, architecture_of(model.arrays))
+    if model.source_dir and os.path.exists(os.path.join(model.source_dir, MODULES)):
+        _copy_modules(model.source_dir, directory)
+    else:
+        _write_recipe(directory, model.recipe or PoolingConfig(), model.config)
+    return written
+
+
+def check_sentence_transformers(model: ModelArrays):
+    """Raises ValueError where the model has a head, pools other layers than the last, or has a nameless weight."""
+    architecture = architecture_of(model.arrays)
+    if architecture.heads:
+        raise ValueError(
+            f"A sentence encoder must have no head. Received {' and '.join(architecture.heads)}; say that it shall "
+            f"stay behind: `leave_out={','.join(f'{head}/.*' for head in architecture.heads)}`."
+        )
+    if model.recipe and model.recipe.layers != PoolingConfig().layers:
+        raise ValueError(
+            f"A sentence encoder of this format must pool its last layer. Received layers={model.recipe.layers}; take "
+            "another format, or train with `layers=last`."
+        )
+    check_hugging_face(model)
+
+
+def _write_recipe(directory, recipe, config):
+    """Writes the modules of a recipe that `check` has let pass."""
+    modules = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")][: 2 + recipe.normalize]
+    described = [
+        {"idx": n, "name": str(n), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for n, (path, kind) in enumerate(modules)
+    ]
+    write_json(os.path.join(directory, MODULES), described)
+    for path, _ in modules[1:]:
+        os.mkdir(os.path.join(directory, path))
+    values = pooling_settings(recipe.poolings, config.hidden_size)
+    write_json(os.path.join(directory, "1_Pooling", "config.json"), values)
+    # The tokenizer lowercases by itself; this setting is for those that do not.
+    values = {"max_seq_length": recipe.max_seq_length or config.max_length, "do_lower_case": False}
+    write_json(os.path.join(directory, TRANSFORMER_FILES[0]), values)
+    write_json(os.path.join(directory, PROMPTS), {"prompts": {}, "default_prompt_name": None})
+
+
+def _copy_modules(source, directory):
+    for name in (MODULES, PROMPTS, *TRANSFORMER_FILES):
+        if os.path.exists(os.path.join(source, name)):
+            shutil.copyfile(os.path.join(source, name), os.path.join(directory, name))
+    for folder in folders(os.path.join(source, MODULES)):
+        if os.path.isdir(os.path.join(source, folder)):  # those without settings have none
+            shutil.copytree(os.path.join(source, folder), os.path.join(directory, folder))
+
+
 # === Own ===
 # Our own directory, as the programs that train leave it: model.ckpt-<step>, bert_config.json, vocab.txt, task.json.
 
@@ -120,9 +370,9 @@ def write_own(directory: str, model: ModelArrays) -> Written:
     write_json(os.path.join(directory, "bert_config.json"), with_head_class(model.config.to_dict(), model))
     model.tokenizer.save(directory)
     write_labels(directory, model.labels)
-    task = os.path.join(model.beside or directory, _TASK_FILE)
+    task = os.path.join(model.source_dir or directory, _TASK_FILE)
     is_about = model.recipe is not None or any(path.startswith(_SERVED) for path in model.arrays)
-    if model.beside and os.path.exists(task) and is_about:
+    if model.source_dir and os.path.exists(task) and is_about:
         shutil.copyfile(task, os.path.join(directory, _TASK_FILE))
     name = os.path.basename(prefix)
     return Written((f"{name}.data-00000-of-00001", f"{name}.index"))
@@ -135,15 +385,15 @@ __all__ = ["CHECKS", "FORMATS", "ModelArrays", "Written", "adapted", "implied", 
 
 FORMATS: dict[str, Callable[[str, ModelArrays], Written]] = {
     "tf1": write_google,
-    "huggingface": hugging_face_writer.write_hugging_face,
-    "sentence_transformers": hugging_face_writer.write_sentence_transformers,
+    "huggingface": write_hugging_face,
+    "sentence_transformers": write_sentence_transformers,
     "keras_hub": keras_hub_objects.write_keras_hub,
     "bert_tf": write_own,
 }
 CHECKS: dict[str, Callable[[ModelArrays], Any]] = {
     "tf1": check_google,
-    "huggingface": hugging_face_writer.check_hugging_face,
-    "sentence_transformers": hugging_face_writer.check_sentence_transformers,
+    "huggingface": check_hugging_face,
+    "sentence_transformers": check_sentence_transformers,
     "keras_hub": keras_hub_objects.check_fits_keras_hub,
     "bert_tf": check_own,
 }  # of the same formats: raise ValueError where one cannot hold a model, of whose arrays only shapes are looked at

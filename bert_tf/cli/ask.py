@@ -31,7 +31,7 @@ _CONTROLS = re.compile("[\x7f-\x9f]")  # what terminals obey and JSON does not e
 def main(settings, texts):
     """Prints a line for each example."""
     from bert_tf.serving.client.client import Client
-    from bert_tf.serving.client.questions import chunks, read_choice_arguments, read_items, to_inputs
+    from bert_tf.serving.client.client_core import chunks, read_choice_arguments, read_items, to_inputs
     from bert_tf.serving.client.requests import CHOICES, PAIR, check_order
 
     names = _input_names(settings, {"pair": PAIR, "choices": CHOICES})

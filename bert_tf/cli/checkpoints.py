@@ -45,13 +45,13 @@ def with_vocabulary_of(settings: Settings, several: list) -> Settings:
         ValueError: nothing brings a vocabulary, or the records bring several.
     """
     from bert_tf.checkpoints.loading import has_vocabulary
-    from bert_tf.pretraining.records import compatibility
+    from bert_tf.pretraining import record_compatibility
 
     over = settings.output_dir if settings.overwrite_output_dir else None  # says nothing of the run that follows there
     checkpoints = [path for path in model_paths(settings) if path and path != over]
     if settings.vocab_file or any(map(has_vocabulary, checkpoints)):
         return settings
-    if found := compatibility.find_records_vocabulary(several):
+    if found := record_compatibility.find_records_vocabulary(several):
         path, do_lower_case = found
         logging.info("The vocabulary is that of the records: %s, do_lower_case=%s.", path, str(do_lower_case).lower())
         return settings.adopt({"vocab_file": path, "do_lower_case": do_lower_case})

@@ -1,14 +1,9 @@
 """Flags that several commands share, by group."""
 
-import dataclasses
-import os
-from typing import TypeVar
 
 from bert_tf.utils import names
 from bert_tf.utils.names import PREDICTION_ORDERS
-from bert_tf.utils.settings import NO_EFFECT, Flag, Settings, with_attributes
-
-Options = TypeVar("Options")
+from bert_tf.utils.settings import NO_EFFECT, Flag, with_attributes
 
 # === Devices ===
 # Flags of devices: on what a run computes.
@@ -35,53 +30,19 @@ GOOGLE_TPU = (
 )
 
 
-# === Conversion ===
-# Flags of conversion: what in which form, and the form in which training leaves its result too.
-
-
-CONVERT = (
-    Flag("from", None, "The model: a Hugging Face, sentence-transformers or bert_tf directory, a KerasHub preset, or a "
-         "TF1 checkpoint's prefix.", required=True),  # fmt: skip
-    Flag("to", None, "Where it goes: a directory that does not exist yet, or is empty.", required=True),
-    Flag("format", None, "The form that it shall have there.", choices=names.FORMATS, required=True),
-    Flag("leave_out", [], "Weights that need not come along, by our paths, or the file's names where we know none, and "
-         "settings that may change: regular expressions, such as cls/.* or hidden_act.", "list"),  # fmt: skip
-    Flag("with_optimizer", False, "Adam's moments and the step too; with --format=bert_tf all that a run needs to go "
-         "on.", "bool"),  # fmt: skip
-    Flag("overwrite", False, "Replace the model in --to, once the new one is whole.", "bool"),
-    Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
-)
-
-SAVE = (
-    Flag("save_format", [], "Leave the trained model in these forms too, each in a folder of --output_dir called like "
-         f"it: {', '.join(names.FORMATS)}.", "list", choices=names.FORMATS),  # fmt: skip
-)
-
-
 # === Distillation ===
 # Flags of distillation: which model teaches, and what is learned from it.
 
 
-_TEMPERATURE = Flag("distillation_temperature", 2.0, "What the teacher's and the student's logits are divided by "
-                    "before they are compared.", "float", low=0)  # fmt: skip
+DISTILLATION_TEMPERATURE = Flag("distillation_temperature", 2.0, "What the teacher's and the student's logits are "
+                                "divided by before they are compared.", "float", low=0)  # fmt: skip
 
-OF_TASKS = (
+TEACHER = (
     Flag("teacher", None, "A model fine-tuned for the same task on the same labels, whose answers are learned beside "
          "the labels."),  # fmt: skip
-    _TEMPERATURE,
+    DISTILLATION_TEMPERATURE,
     Flag("distillation_weight", 0.5, "Share of the loss that compares with --teacher; the labels have the rest.",
          "float", low=0, high=1),  # fmt: skip
-)
-
-OF_PRETRAINING = (
-    Flag("teacher", None, "With --objective=distillation: the model that teaches, with the vocabulary of the records."),
-    Flag("distillation_losses", ["query_relations", "key_relations", "value_relations"], "What is learned, with a "
-         f"weight after a colon where it is not 1: of {', '.join(names.DISTILLATION_LOSSES)}.", "list"),  # fmt: skip
-    _TEMPERATURE,
-    Flag("teacher_layer", None, "The teacher's layer whose attention and relations are learned, 1 being the lowest; "
-         "default: its last.", "integer", low=1),  # fmt: skip
-    Flag("relation_heads", None, "Parts into which queries, keys and values are cut to be compared among themselves; "
-         "default: as many as the teacher has attention heads.", "integer", low=1),  # fmt: skip
 )
 
 
@@ -102,6 +63,11 @@ _OPTIMIZER = (
          "float", low=0),  # fmt: skip
     Flag("bias_correction", False, "Correct both means for having begun at 0, as Adam does and BERT's Adam does not.",
          "bool"),  # fmt: skip
+)
+
+SAVE = (
+    Flag("save_format", [], "Leave the trained model in these forms too, each in a folder of --output_dir called like "
+         f"it: {', '.join(names.FORMATS)}.", "list", choices=names.FORMATS),  # fmt: skip
 )
 
 # Of any training.
@@ -157,10 +123,10 @@ MODEL = (
     Flag("bert_config_file", None, "The model's shape; default: the one beside --init_checkpoint."),
     Flag("vocab_file", None, "The vocabulary; default: the one beside --init_checkpoint."),
     Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
-    Flag("max_seq_length", 128, "Longest row in word pieces, special tokens included.", "integer", low=3),
+    Flag("max_seq_length", 128, "Longest sequence in tokens, special tokens included.", "integer", low=3),
 )
 
-_EXPORT_FORM = (
+EXPORT_FORM = (
     Flag("export_dtype", "float32", "Of weights and computation in the export; int8 is that of the encoder's matrix "
          "products, for processors; for litert, float16 and int8 are those of the weights.",
          choices=names.EXPORT_DTYPES),
@@ -169,15 +135,15 @@ _EXPORT_FORM = (
          ".tflite file for phones and small devices, in place of a SavedModel.", choices=names.EXPORTS_FOR),
 )  # fmt: skip
 
-_CALIBRATION_FILE = Flag(
+CALIBRATION_FILE = Flag(
     "calibration_file", None, "With --export_dtype=int8 and --export_for=cpu: texts that set the ranges of integers, "
     "which is faster than to find them anew in each request; one example in a line, a tab between its texts; 512 at "
     "most are read.",
 )  # fmt: skip
 
-_EXPORT_EXPLANATIONS = Flag(
+EXPORT_EXPLANATIONS = Flag(
     "export_explanations", [], "Signatures by which the export explains itself, with a comma between them: attention, "
-    "what each piece of a text looks at; attributions, which pieces speak for an answer.", "list",
+    "what each token of a text looks at; attributions, which tokens speak for an answer.", "list",
     choices=names.EXPLANATIONS,
 )  # fmt: skip
 
@@ -185,36 +151,11 @@ EXPORT = (
     Flag("do_export", False, "Export the trained model for TensorFlow Serving.", "bool"),
     Flag("export_dir", None, "The model's directory as a server knows it; the export becomes its next version; "
          "default: export in --output_dir, or litert there with --export_for=litert."),  # fmt: skip
-    *_EXPORT_FORM,
+    *EXPORT_FORM,
     Flag("int8_tolerance", 0.01, "With --export_dtype=int8 and --do_eval: by what share of itself a score may be lower "
          "in int8; beyond it nothing is exported.", "float", low=0.0, high=1.0),
-    _CALIBRATION_FILE,
-    _EXPORT_EXPLANATIONS,
-)
-
-EXPORT_ALONE = (
-    Flag("model", None, "A trained model: what run_classifier or another program left in --output_dir; or a "
-         "sentence-transformers directory, to serve its vectors.", required=True),  # fmt: skip
-    Flag("export_dir", None, "The model's directory as a server knows it; the export becomes its next version.",
-         required=True),  # fmt: skip
-    *_EXPORT_FORM,
-    _CALIBRATION_FILE,
-    _EXPORT_EXPLANATIONS,
-)
-
-FILL_MASK = (
-    Flag("model", None, "A checkpoint with a masked-LM head: a Hugging Face directory, what run_pretraining left in "
-         "--output_dir, or a TF1 checkpoint's prefix.", required=True),  # fmt: skip
-    Flag("vocab_file", None, "The vocabulary; default: the one beside the checkpoint."),
-    Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
-    Flag("max_seq_length", None, "Longest text in word pieces, special tokens included; default: as many as the model "
-         "has positions.", "integer", low=3),  # fmt: skip
-    Flag("input_file", None, "Texts, one per line, also packed (.gz). Default: the arguments, else standard input."),
-    Flag("top_k", 5, "Tokens to answer with for each [MASK].", "integer", low=1),
-    Flag("json", False, "Answer in JSON, one object per line for each [MASK].", "bool"),
-    Flag("export_dir", None, "Instead of answering: write the model as a SavedModel, the next version below this "
-         "directory."),  # fmt: skip
-    *_EXPORT_FORM,
+    CALIBRATION_FILE,
+    EXPORT_EXPLANATIONS,
 )
 
 
@@ -277,47 +218,6 @@ FINE_TUNING = (*MODEL, *RUN, *LAYERS, *LORA, *EXPORT, *GOOGLE_TPU, *LOOK, *SCORE
 LABELS = (*LOSS, *STOPPING)
 
 
-# === Jobs ===
-# Flags of programs that answer for every row of a table: what is read, where the answers go, who does the work.
-
-
-JOB = (
-    Flag("input_file", None, "A text a line, or a table with --text_column: .tsv, .csv, .jsonl or .parquet; also "
-         "packed (.gz).", required=True),  # fmt: skip
-    Flag("output_file", None, "Where the answers go: .npz, .jsonl, .parquet or .csv.", required=True),
-    Flag("text_column", ["text"], "Column of the text in a table, by name or by number from 0; several with commas "
-         "between them.", "list"),  # fmt: skip
-    Flag("header", True, "Whether line 1 of a .tsv or .csv file names its columns.", "bool"),
-    Flag("num_shards", None, "Write this many files instead of one: NAME-00000-of-00008.npz and so on.",
-         "integer", low=1),  # fmt: skip
-    Flag("rows_per_part", 2048, "Rows that are answered and written together; a run that was killed goes on after the "
-         "parts that it wrote. Fewer take less memory.", "integer", low=1),  # fmt: skip
-    Flag("num_workers", 1, "Processes, on which the answers do not depend. One uses all cores.", "integer", low=1),
-    Flag("overwrite", False, "Throw away what an unfinished run of another command left beside --output_file.", "bool"),
-    Flag("quote_formulas", True, "In .csv, put an apostrophe before a text that a spreadsheet takes for a formula: "
-         "it begins with =, +, -, @, a tab or a line end and is no number. False: for a program that reads it.",
-         "bool"),  # fmt: skip
-    Flag("runner", None, "Run as an Apache Beam pipeline on this runner, such as DirectRunner, FlinkRunner, "
-         "SparkRunner or DataflowRunner."),  # fmt: skip
-    Flag("beam_options", "", "Further options of the pipeline, as on Beam's own command line."),
-)
-
-PREDICT = (
-    Flag("model", None, "An exported model: its folder of numbered versions, of which the newest answers, or one "
-         "version's folder.", required=True),  # fmt: skip
-    *with_attributes(JOB, "text_column", default=None, help="Columns of a table, by name or by number from 0. One with "
-                     "an input's name is for that input, the others are for the other inputs in the order in which "
-                     "`ask` takes them; INPUT=COLUMN for each says it outright. Default: those with the inputs' "
-                     "names."),  # fmt: skip
-    Flag("id_column", None, "Column of each row's name, by name or by number from 0; default: rows are numbered from "
-         "0."),  # fmt: skip
-    Flag("keep_columns", [], "Columns of the table that are written beside the answers, by name or by number from 0, "
-         "with commas between them.", "list"),  # fmt: skip
-    Flag("signature", "serving_default", "Which of the model's signatures answers."),
-    Flag("batch_size", 64, "Texts that the model answers at a time.", "integer", low=1),
-)
-
-
 # === Corpus ===
 # Flags of corpora, and of the masks of records that are made of them.
 
@@ -335,183 +235,31 @@ CORPUS = (
 )
 
 MASKING = (
-    Flag("max_predictions_per_seq", 20, "Most masked pieces in one row.", "integer", low=1),
-    Flag("masked_lm_prob", 0.15, "Share of an example's pieces that is masked.", "float", low=0, high=1),
-    Flag("masking", "token", "What is masked together: a piece, all pieces of a word, several words in a row (span, as "
+    Flag("max_predictions_per_seq", 20, "Most masked tokens in one sequence.", "integer", low=1),
+    Flag("masked_lm_prob", 0.15, "Share of an example's tokens that is masked.", "float", low=0, high=1),
+    Flag("masking", "token", "What is masked together: a token, all tokens of a word, several words in a row (span, as "
          "SpanBERT; ngram, as ALBERT), or a phrase of --phrase_file.", choices=names.MASKINGS),  # fmt: skip
     Flag("phrase_file", None, "With --masking=phrase: phrases and names, one a line."),
-    Flag("mask_token_prob", 0.8, "Share of the masked pieces in whose place [MASK] stands.", "float", low=0, high=1),
-    Flag("random_token_prob", 0.1, "Share in whose place a random piece stands; the rest stays as it is.", "float",
+    Flag("mask_token_prob", 0.8, "Share of the masked tokens in whose place [MASK] stands.", "float", low=0, high=1),
+    Flag("random_token_prob", 0.1, "Share in whose place a random token stands; the rest stays as it is.", "float",
          low=0, high=1),  # fmt: skip
 )
 
 
-# === Embedding ===
-# Flags of sentence embeddings: how a text becomes a vector, and where an index of vectors lies.
+# === Prompts ===
+# What an embedder reads before each text.
 
 
-VECTOR = (
-    Flag("layers", None, "Whose features are pooled, by name; default: what the model's folder says, else last.",
-         choices=names.LAYERS),  # fmt: skip
-    Flag("pooling", None, "What one vector is made of; several with commas between them stand side by side; default: "
-         "what the model's folder says, else mean.", "list", choices=names.POOLINGS),  # fmt: skip
-    Flag("normalize", None, "Divide each vector by its length; default: what the model's folder says, else false.",
-         "bool"),  # fmt: skip
-)
-
-_PROMPT = (
+PROMPT = (
     Flag("prompt", None, "Put before every text; default: the model's own default prompt, if it has one."),
     Flag("prompt_name", None, "The same, by its name in the model's folder."),
 )
 
-EMBED = (
-    Flag("model", None, "A sentence-transformers directory, what run_embedder left in --output_dir, or any encoder.",
-         required=True),  # fmt: skip
-    *with_attributes(JOB, "output_file", required=False),
-    Flag("index_dir", None, "Instead of --output_file: make an index here, a new directory, for `bert-tf search`."),
-    *VECTOR,
-    *_PROMPT,
-    Flag("max_seq_length", None, "Longest text in word pieces, special tokens included; default: what the model's "
-         "folder says, else as many as the model has positions.", "integer", low=3),  # fmt: skip
-    Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
+
+# === Beam ===
+
+BEAM = (
+    Flag("runner", None, "Run as an Apache Beam pipeline on this runner, such as DirectRunner, FlinkRunner, "
+         "SparkRunner or DataflowRunner."),  # fmt: skip
+    Flag("beam_options", "", "Further options of the pipeline, as on Beam's own command line."),
 )
-
-SEARCH = (
-    Flag("index_dir", None, "What `bert-tf embed --index_dir` made.", required=True),
-    Flag("model", None, "The model that the index was made with; default: where it lay then."),
-    Flag("top_k", 10, "Texts to answer with for each query.", "integer", low=1),
-    *_PROMPT,
-    Flag("json", False, "Answer in JSON, one object per line for each query.", "bool"),
-)
-
-
-# === Vocabulary ===
-# Flags of extending a checkpoint's vocabulary.
-
-
-EXTEND_VOCABULARY = (
-    *with_attributes(CORPUS, "input_file", required=False),
-    Flag("model", None, "The checkpoint: a Hugging Face, sentence-transformers or bert_tf directory, or a TF1 "
-         "checkpoint's prefix.", required=True),  # fmt: skip
-    Flag("output_dir", None, "Where the new checkpoint goes: a directory that does not exist yet, or is empty.",
-         required=True),  # fmt: skip
-    Flag("words_file", None, "The words to add, one per line. Default: those of --input_file that save most pieces."),
-    Flag("num_words", 500, "Most words to take from --input_file.", "integer", low=1),
-    Flag("min_count", 5, "Least number of times that such a word must occur.", "integer", low=1),
-    Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
-)
-
-
-# === Options ===
-# From the flags of a program to the options of a part of its run.
-
-
-def options_of(kind: type[Options], settings: Settings) -> Options:
-    """Returns options with the values of the flags that are named like their fields.
-
-    Args:
-        kind: a dataclass, such as one of `tasks.options`; a field `given_x` takes flag `x` where the user gave it,
-            else None.
-        settings: of a program that has all these flags.
-
-    Raises:
-        AttributeError: it has no flag of a field's name.
-    """
-    values = {}
-    for field in dataclasses.fields(kind):
-        if "has_no_flag" in field.metadata:
-            continue
-        name = field.name.removeprefix("given_")
-        value = getattr(settings, name)
-        values[field.name] = value if name == field.name or name in settings.given else None
-    return kind(**values)
-
-
-# === Texts ===
-# Values of the flags `CORPUS`.
-
-
-def text_options(settings: Settings):
-    """Returns the `TextOptions`: how documents and sentences are found."""
-    from bert_tf.utils.documents import TextOptions
-
-    return TextOptions(
-        settings.text_column, settings.document_start, settings.language, settings.drop_junk_lines
-    )  # fmt: skip
-
-
-# === Training ===
-
-
-def make_run_config(settings: Settings, steps: int, warmup: int, use_xla: bool, identity: dict):
-    """Returns the `RunConfig` that the flags of `TRAINING` say.
-
-    Args:
-        settings: of the program.
-        steps: of the run.
-        warmup: steps in which the rate rises.
-        use_xla: compile the step.
-        identity: what else decides the result, JSON values; a run that is continued must have the same.
-
-    Raises:
-        ValueError: a number of the optimizer is out of range, or it does not take one that was given.
-    """
-    from bert_tf.training.loop import RunConfig
-    from bert_tf.training.step import StepConfig
-
-    start, optimizer = settings.init_checkpoint, settings.get("optimizer", RunConfig.optimizer)
-    return RunConfig(
-        output_dir=settings.output_dir,
-        train_batch_size=settings.train_batch_size,
-        num_train_steps=steps,
-        num_warmup_steps=warmup,
-        learning_rate=None if settings.learning_rate == names.AUTO else settings.learning_rate,
-        init_checkpoint=start,
-        save_checkpoints_steps=settings.save_checkpoints_steps,
-        keep_checkpoints=settings.keep_checkpoints,
-        keep_optimizer=settings.keep_optimizer,
-        anew=settings.overwrite_output_dir,
-        optimizer=optimizer,
-        schedule=settings.schedule,
-        adam=_adam_config(settings, optimizer),
-        step=StepConfig(
-            seed=settings.seed,
-            accumulation=settings.gradient_accumulation_steps,
-            clip_norm=settings.clip_norm,
-            use_xla=use_xla,
-            scale_loss=settings.precision == "mixed_float16",
-            pack_examples=settings.get("pack_examples", False),
-        ),
-        settings={"precision": settings.precision, "init_checkpoint": start and os.path.realpath(start), **identity},
-    )
-
-
-def _adam_config(settings, optimizer):
-    from bert_tf.training.optimizers import AdamConfig, always_corrects
-
-    config = options_of(AdamConfig, settings)
-    if always_corrects(optimizer):
-        if settings.where_given("bias_correction") is False:
-            raise ValueError(
-                f"`bias_correction=false` must come without `optimizer={optimizer}`, which always corrects. Received "
-                "both; leave one of them out."
-            )
-        config = dataclasses.replace(config, bias_correction=AdamConfig.bias_correction)
-    return config
-
-
-def make_export_options(settings: Settings):
-    """Returns the `ExportOptions` that the flags describe.
-
-    Raises:
-        ValueError: the options contradict each other, or there are examples to set ranges by where none are taken.
-    """
-    from bert_tf.export.form import ExportOptions
-
-    form = ExportOptions(settings.export_dtype, settings.export_for, tuple(settings.get("export_explanations") or ()))
-    if settings.get("calibration_file") is not None and not form.takes_ranges:
-        raise ValueError(
-            "`calibration_file` must come with `export_dtype=int8` and `export_for=cpu`, whose ranges its texts "
-            f"set. Received `export_dtype={form.dtype}` and `export_for={form.export_for}`; leave it out."
-        )
-    return form

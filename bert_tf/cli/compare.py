@@ -7,11 +7,7 @@ Both must be output directories of the same task, scored with --do_eval on the s
 
 from bert_tf.utils.settings import Flag
 
-# === Comparison ===
-# Flags of a comparison of two runs.
-
-
-COMPARE = (
+FLAGS = (
     Flag("output_file", None, "Write a page (.html) with the same, too."),
     Flag(
         "examples",
@@ -19,16 +15,10 @@ COMPARE = (
         "Changed examples that are shown in each direction; the page shows a hundred times as many.",
         "integer",
         low=0,
-    ),  # fmt: skip
+    ),
     Flag("samples", 10_000, "Draws of the bootstrap.", "integer", low=1),
     Flag("seed", 0, "Of the draws: the same seed gives the same numbers.", "integer", low=0),
 )
-
-
-# === Compare ===
-
-
-FLAGS = COMPARE
 TAKES_TEXTS = True  # the two runs
 
 _ON_PAGE = 100  # times as many examples as in the text

@@ -6,15 +6,15 @@
 --input_file takes files, globs and folders. Beside the records it writes a report as text and as a page with plots.
 """
 
-import dataclasses
 import os
 
 from absl import logging
 
-from bert_tf.cli.common_flags import CORPUS, MASKING, text_options
+from bert_tf.cli.common_flags import BEAM, CORPUS, MASKING
+from bert_tf.cli.options_from_flags import text_options
 from bert_tf.utils import names
-from bert_tf.utils.names import MASK, SPECIAL_PIECES, number_of
-from bert_tf.utils.settings import Flag
+from bert_tf.utils.names import MASK, SPECIAL_TOKENS, number_of
+from bert_tf.utils.settings import Flag, options_of
 from bert_tf.utils.signals import orderly_end
 
 # Google's flags come first.
@@ -23,10 +23,10 @@ FLAGS = (
     *MASKING,
     Flag("output_file", None, "Where the records go; .gz at the end: compressed. Several, with commas between them: "
          "the records are shared out.", "list", required=True),  # fmt: skip
-    Flag("vocab_file", None, "The vocabulary, one piece per line, or a tokenizer.json.", required=True),
+    Flag("vocab_file", None, "The vocabulary, one token per line, or a tokenizer.json.", required=True),
     Flag("do_lower_case", None, "Lowercase the text; default: what tokenizer_config.json beside the vocabulary says, "
          "else true.", "bool"),  # fmt: skip
-    Flag("max_seq_length", 128, "Pieces of a row, [CLS] and [SEP] included.", "integer", low=5),
+    Flag("max_seq_length", 128, "Tokens of a sequence, [CLS] and [SEP] included.", "integer", low=5),
     Flag("random_seed", 12345, "For everything that is drawn at random.", "integer", low=0),
     Flag("dupe_factor", 10, "Passes over the text, each with different examples and masks.", "integer", low=1),
     Flag("short_seq_prob", 0.1, "How often an example aims at a random shorter length.", "float", low=0, high=1),
@@ -36,15 +36,12 @@ FLAGS = (
     Flag("packing", False, "Put several short examples into a row.", "bool"),
     Flag("max_sentences_per_seq", 8, "With --packing: most examples in one row.", "integer", low=1),
     Flag("dynamic_masking", False, "Write records without masks; training masks them, each epoch differently.", "bool"),
-    Flag("drop_duplicate_lines", False, "Keep one of several equal sentences.", "bool"),
     Flag("num_shards", None, "Write this many files instead of one: NAME-00000-of-00008 and so on.", "integer", low=1),
     Flag("num_workers", None, "Processes, on which the output does not depend; default: one for each core.",
          "integer", low=1),  # fmt: skip
     Flag("work_dir", None, "A folder for intermediate files: as much as the text, and twice the uncompressed records; "
          "default: that of the output."),  # fmt: skip
-    Flag("runner", None, "Run as an Apache Beam pipeline on this runner, such as DirectRunner, FlinkRunner, "
-         "SparkRunner or DataflowRunner."),  # fmt: skip
-    Flag("beam_options", "", "Further options of the pipeline, as on Beam's own command line."),
+    *BEAM,
 )
 _OF_MASKS = (
     "masking", "do_whole_word_mask", "masked_lm_prob", "phrase_file", "mask_token_prob", "random_token_prob",
@@ -54,8 +51,8 @@ _OF_MASKS = (
 @orderly_end()  # which removes what is half-made
 def main(settings):
     """Writes the records and the report."""
-    from bert_tf.pretraining.corpus import report
     from bert_tf.pretraining.corpus.job import create_pretraining_data
+    from bert_tf.pretraining.corpus.statistics import format_report, make_report_page
     from bert_tf.utils.files import write_text
     from bert_tf.utils.shards import report_name, warn_of_others
 
@@ -64,10 +61,10 @@ def main(settings):
     statistics = _run_on_beam(job, settings) if settings.runner else create_pretraining_data(job)
     warn_of_others(settings.output_file, job.output_files)
     _warn_of_phrases(statistics, job.options)
-    text = report.format_report(statistics, job.options, pieces)
+    text = format_report(statistics, job.options, pieces)
     name = report_name(settings.output_file)
     write_text(f"{name}.txt", text)
-    write_text(f"{name}.html", report.make_report_page(statistics, job.options, pieces))
+    write_text(f"{name}.html", make_report_page(statistics, job.options, pieces))
     print(text)
     wrote = number_of(len(job.output_files), "file")
     logging.info("Wrote %s, such as %s, and %s.html.", wrote, job.output_files[0], name)
@@ -86,7 +83,7 @@ def _job(settings):
     """Returns what the flags ask for: a `CorpusJob`, and its vocabulary."""
     from bert_tf.pretraining.corpus.job import CorpusJob
     from bert_tf.tokenization.added_tokens import read_added_tokens
-    from bert_tf.tokenization.precedence import case_of_vocabulary
+    from bert_tf.tokenization.file_precedence import case_of_vocabulary
     from bert_tf.utils import text_files
     from bert_tf.utils.resources import cores
     from bert_tf.utils.shards import output_files
@@ -98,7 +95,7 @@ def _job(settings):
     if settings.work_dir and not os.path.isdir(settings.work_dir):
         raise ValueError(f"--work_dir must be a folder. Received {settings.work_dir}, which is none; make it first.")
     folder = os.path.dirname(os.path.abspath(settings.vocab_file))
-    added_tokens = read_added_tokens(folder, vocabulary.pieces, vocabulary.id_of, SPECIAL_PIECES)
+    added_tokens = read_added_tokens(folder, vocabulary.tokens, vocabulary.id_of, SPECIAL_TOKENS)
     do_lower_case, strip_accents = case_of_vocabulary(settings.vocab_file, settings.do_lower_case)
     job = CorpusJob(
         paths,
@@ -113,23 +110,22 @@ def _job(settings):
         added_tokens,
     )
     logging.info(
-        "Vocabulary: %d pieces and %d added tokens, --do_lower_case=%s.",
-        *(len(vocabulary.pieces), len(added_tokens), str(job.do_lower_case).lower()),
+        "Vocabulary: %d tokens and %d added tokens, --do_lower_case=%s.",
+        *(len(vocabulary.tokens), len(added_tokens), str(job.do_lower_case).lower()),
     )
     return job, vocabulary
 
 
 def _pieces(job, vocabulary):
-    """Returns the `MaskingVocabulary` of the vocabulary, with the phrases of --phrase_file, which must have some in
-    its pieces."""
-    from bert_tf.pretraining.records.groups import MaskingVocabulary
+    """Returns the `MaskingVocabulary`, with the phrases of --phrase_file, some of which it must have tokens for."""
+    from bert_tf.pretraining.masked_positions import MaskingVocabulary
     from bert_tf.tokenization.added_tokens import names_with_added
 
     if job.options.phrase_file is None:
-        return MaskingVocabulary.of(names_with_added(vocabulary.pieces, job.added_tokens))
+        return MaskingVocabulary.of(names_with_added(vocabulary.tokens, job.added_tokens))
     pieces = MaskingVocabulary.of_tokenizer(job.make_tokenizer(), job.options.phrase_file)
     known, unknown = pieces.phrases.number, pieces.phrases.unknown
-    logging.info("Phrases: %d; %d more hold pieces that the vocabulary lacks, and are left out.", known, unknown)
+    logging.info("Phrases: %d; %d more hold tokens that the vocabulary lacks, and are left out.", known, unknown)
     return pieces
 
 
@@ -181,10 +177,10 @@ def _options(settings):
         raise ValueError(
             f"--do_whole_word_mask must not contradict --masking. Received --masking={settings.masking}; leave one out."
         )
-    own = {
-        "masking": "whole_word" if settings.do_whole_word_mask else settings.masking,
-        "phrase_file": None if settings.dynamic_masking else settings.phrase_file,
-        "text": text_options(settings),
-    }
-    same = [field.name for field in dataclasses.fields(CorpusOptions) if field.name not in own]
-    return CorpusOptions(**{name: getattr(settings, name) for name in same}, **own)
+    return options_of(
+        CorpusOptions,
+        settings,
+        masking="whole_word" if settings.do_whole_word_mask else settings.masking,
+        phrase_file=None if settings.dynamic_masking else settings.phrase_file,
+        text=text_options(settings),
+    )

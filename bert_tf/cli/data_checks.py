@@ -6,15 +6,14 @@ import dataclasses
 from absl import logging
 
 from bert_tf.checkpoints.loading import load_description
-from bert_tf.cli.common_flags import options_of
-from bert_tf.data.checks import Lengths, check_samples, check_truncation
-from bert_tf.data.samples import DataFinding
+from bert_tf.data.example_checks import Lengths, check_samples, check_truncation
+from bert_tf.data.lint_sample import DataFinding
 from bert_tf.data.table_checks import UNKNOWN, count_labels
 from bert_tf.tasks.base import FineTuningTask, TaskData
 from bert_tf.tasks.options import ACTIONS, RunOptions
 from bert_tf.tasks.registry import TASKS
 from bert_tf.utils.names import number_of, word_for
-from bert_tf.utils.settings import Settings
+from bert_tf.utils.settings import Settings, options_of
 
 # === Checks ===
 # The look at the data of a run: what it finds goes into the log, and with `strict_data` ends the run.
@@ -40,7 +39,7 @@ class DataChecks:
         Args:
             rows: split -> `dataset.Tokenized`, or what has its face.
         """
-        cuts = {split: getattr(each, "cut", None) for split, each in rows.items()}
+        cuts = {split: getattr(each, "truncation", None) for split, each in rows.items()}
         offers_windows = self._settings.get("long_text", "window") != "window"
         self._add(check_truncation(self.samples, cuts, offers_windows))
 
@@ -87,7 +86,7 @@ class FileOverview:
         path: the file.
         examples: how many.
         labels: name -> how many examples have it; {} where labels are no names.
-        lengths: in word pieces; None where they were not counted.
+        lengths: in tokens; None where they were not counted.
         limit: what they must not exceed, such as "max_seq_length=128".
     """
 
@@ -171,7 +170,7 @@ def _cuts(kind, data, options, settings, splits):
     made, cuts = kind.create(model, data, options, None), {}
     for split in splits:
         rows = made.encode_examples(model.tokenizer, data.examples[split], length, split != "test")
-        cuts[split] = getattr(rows, "cut", None)
+        cuts[split] = getattr(rows, "truncation", None)
     return cuts
 
 

@@ -18,33 +18,23 @@ from bert_tf.utils import names
 from bert_tf.utils.settings import Flag
 from bert_tf.utils.subprocesses import display_path
 
-# === Demo ===
-# Flags of the demo.
-
-
-DEMO = (
+FLAGS = (
     Flag("demo_dir", "demo", "Where everything is put."),
     Flag(
         "precision",
         "auto",
         "Of the arithmetic in training; auto: mixed_bfloat16 where the processor computes in it, else float32.",
         choices=("auto", *names.PRECISIONS),
-    ),  # fmt: skip
+    ),
     Flag(
         "num_train_epochs",
         None,
         "Passes over the text; default: from 1 to 2, as many as take a few minutes on this machine.",
         "float",
         low=0,
-    ),  # fmt: skip
+    ),
     Flag("seed", 1, "For the order and dropout.", "integer", low=0),
 )
-
-
-# === Demo ===
-
-
-FLAGS = DEMO
 TAKES_TEXTS = True
 ENOUGH = 0.84  # held-out accuracy below this means that something is broken, not just bad luck
 SENTENCES = {  # and what the answers must be

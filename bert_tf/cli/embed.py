@@ -8,14 +8,32 @@ All flags: --help; docs/embed.md.
 
 from absl import logging
 
-from bert_tf.cli.common_flags import EMBED, options_of
+from bert_tf.cli.batch_prediction import BATCH_PREDICTION
+from bert_tf.cli.common_flags import PROMPT
+from bert_tf.utils import names
+from bert_tf.utils.settings import Flag, options_of, with_attributes
 
-FLAGS = EMBED
+FLAGS = (
+    Flag("model", None, "A sentence-transformers directory, what run_embedder left in --output_dir, or any encoder.",
+         required=True),
+    *with_attributes(BATCH_PREDICTION, "output_file", required=False),
+    Flag("index_dir", None, "Instead of --output_file: make an index here, a new directory, for `bert-tf search`."),
+    Flag("layers", None, "Whose features are pooled, by name; default: what the model's folder says, else last.",
+         choices=names.LAYERS),
+    Flag("pooling", None, "What one vector is made of; several with commas between them stand side by side; default: "
+         "what the model's folder says, else mean.", "list", choices=names.POOLINGS),
+    Flag("normalize", None, "Divide each vector by its length; default: what the model's folder says, else false.",
+         "bool"),
+    *PROMPT,
+    Flag("max_seq_length", None, "Longest text in tokens, special tokens included; default: what the model's "
+         "folder says, else as many as the model has positions.", "integer", low=3),
+    Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
+)  # fmt: skip
 
 
 def main(settings):
     """Writes the vectors of all texts, or an index of them."""
-    from bert_tf.cli.jobs import run_job
+    from bert_tf.cli.batch_prediction import run_batch_prediction
     from bert_tf.inference.search import Embedder, Indexer, make_index
     from bert_tf.inference.sentence_encoder import EncodeOptions
 
@@ -29,9 +47,9 @@ def main(settings):
         received = ",".join(settings.text_column)
         raise ValueError(f"`text_column` must name one column here. Received: {received}; embed one by one.")
     if settings.output_file:
-        run_job(settings, maker)
+        run_batch_prediction(settings, maker)
         return
     if settings.num_shards:
         raise ValueError(f"`num_shards` must come with `output_file`. Received: {settings.num_shards}; leave it out.")
-    make_index(settings.index_dir, maker, lambda path: run_job(settings, maker, output_file=path))
+    make_index(settings.index_dir, maker, lambda path: run_batch_prediction(settings, maker, output_file=path))
     logging.info("Wrote the index %s.", settings.index_dir)

@@ -8,25 +8,23 @@ run_multiple_choice or run_embedder left in --output_dir, or a sentence-transfor
 The second writes bert_hub/preprocessor and bert_hub/encoder: docs/hub.md.
 """
 
-from bert_tf.cli.common_flags import EXPORT_ALONE, make_export_options
+from bert_tf.cli.common_flags import CALIBRATION_FILE, EXPORT_EXPLANATIONS, EXPORT_FORM
+from bert_tf.cli.options_from_flags import make_export_options
 from bert_tf.utils.settings import Flag
 
-# === Hub ===
-# Flags of TF Hub's pair of SavedModels.
-
-
-HUB = (
+FLAGS = (
+    Flag("model", None, "A trained model: what run_classifier or another program left in --output_dir; or a "
+         "sentence-transformers directory, to serve its vectors.", required=True),  # fmt: skip
+    Flag("export_dir", None, "The model's directory as a server knows it; the export becomes its next version.",
+         required=True),  # fmt: skip
+    *EXPORT_FORM,
+    CALIBRATION_FILE,
+    EXPORT_EXPLANATIONS,
     Flag("hub", False, "Export TF Hub's pair, a preprocessor and an encoder that can be trained further, into two "
          "folders of --export_dir; --model may then be any checkpoint.", "bool"),  # fmt: skip
-    Flag("default_seq_length", None, "With --hub: pieces in a row that the preprocessor makes; default: 128, or as "
-         "many as the model has positions.", "integer", low=3),  # fmt: skip
+    Flag("default_seq_length", None, "With --hub: how many tokens the preprocessor makes of a text; default: 128, or "
+         "as many as the model has positions.", "integer", low=3),  # fmt: skip
 )
-
-
-# === Export ===
-
-
-FLAGS = (*EXPORT_ALONE, *HUB)
 
 
 def main(settings):
@@ -35,12 +33,12 @@ def main(settings):
         return _export_hub(settings)
     if "default_seq_length" in settings.given:
         raise ValueError("--default_seq_length must come with --hub. Received it without.")
-    from bert_tf.cli.reporting import tell_next_of_export
-    from bert_tf.export.trained import export_trained
+    from bert_tf.cli.reporting import log_after_export
+    from bert_tf.export.saved_model import export_trained
 
     calibration = settings.calibration_file
     export_trained(settings.model, settings.export_dir, make_export_options(settings), calibration=calibration)
-    tell_next_of_export(settings)
+    log_after_export(settings)
 
 
 def _export_hub(settings):

@@ -3,15 +3,27 @@
     bert-tf extend_vocabulary --model=bert-base --words_file=words.txt --output_dir=clinical
     bert-tf extend_vocabulary --model=bert-base --input_file=notes/ --num_words=500 --output_dir=clinical
 
-Each new word starts as the mean of the pieces it had before; every other weight stays as it is.
+Each new word starts as the mean of the tokens it had before; every other weight stays as it is.
 """
 
 from absl import logging
 
-from bert_tf.cli.common_flags import EXTEND_VOCABULARY, text_options
+from bert_tf.cli.common_flags import CORPUS
+from bert_tf.cli.options_from_flags import text_options
 from bert_tf.utils.files import check_free
+from bert_tf.utils.settings import Flag, with_attributes
 
-FLAGS = EXTEND_VOCABULARY
+FLAGS = (
+    *with_attributes(CORPUS, "input_file", required=False),
+    Flag("model", None, "The checkpoint: a Hugging Face, sentence-transformers or bert_tf directory, or a TF1 "
+         "checkpoint's prefix.", required=True),
+    Flag("output_dir", None, "Where the new checkpoint goes: a directory that does not exist yet, or is empty.",
+         required=True),
+    Flag("words_file", None, "The words to add, one per line. Default: those of --input_file that save most tokens."),
+    Flag("num_words", 500, "Most words to take from --input_file.", "integer", low=1),
+    Flag("min_count", 5, "Least number of times that such a word must occur.", "integer", low=1),
+    Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
+)  # fmt: skip
 
 
 def main(settings):
@@ -36,16 +48,16 @@ def main(settings):
     _tell(extension)
     if counts:
         print(vocabulary_extension.effect(extension, counts))
-    logging.info("Wrote %s with %d pieces.", settings.output_dir, extension.tokenizer().vocab_size)
+    logging.info("Wrote %s with %d tokens.", settings.output_dir, extension.tokenizer().vocab_size)
 
 
 def _read_words(settings, tokenizer):
-    """Returns the words of --words_file that are no pieces yet."""
+    """Returns the words of --words_file that are no tokens yet."""
     from bert_tf.checkpoints import vocabulary_extension
 
     words, known = vocabulary_extension.read_new_words(settings.words_file, tokenizer)
     if known:
-        logging.info("%d words are pieces already and stay as they are: %s.", len(known), ", ".join(known[:10]))
+        logging.info("%d words are tokens already and stay as they are: %s.", len(known), ", ".join(known[:10]))
     return words
 
 
@@ -58,7 +70,7 @@ def _count_words(settings, tokenizer):
 
 
 def _tell(extension):
-    print(f"Added {len(extension.words)} words, each of which starts as the mean of these pieces:")
+    print(f"Added {len(extension.words)} words, each of which starts as the mean of these tokens:")
     print("\n".join(extension.lines()))
     if extension.unknown():
         logging.warning(

@@ -1,4 +1,4 @@
-"""Writes what an encoder makes of texts: features of each piece, of each word or of each text, from chosen layers.
+"""Writes what an encoder makes of texts: features of each token, of each word or of each text, from chosen layers.
 
     bert-tf extract_features --model=uncased_L-12_H-768_A-12 --input_file=texts.txt --output_file=features.jsonl
     bert-tf extract_features --model=uncased_L-12_H-768_A-12 --input_file=reviews.csv --output_file=features.npz \\
@@ -10,16 +10,12 @@ docs/extract_features.md.
 
 import re
 
-from bert_tf.cli.common_flags import JOB
+from bert_tf.cli.batch_prediction import BATCH_PREDICTION
 from bert_tf.utils import names
 from bert_tf.utils.settings import NO_EFFECT, Flag, with_default
 
-# === Features ===
-# Flags of the features of a frozen encoder: google-research/bert's of extract_features.py, and ours.
-
-
-EXTRACT_FEATURES = (
-    *with_default(JOB, rows_per_part=256),  # features of every piece are many numbers
+FLAGS = (
+    *with_default(BATCH_PREDICTION, rows_per_part=256),  # features of every token are many numbers
     Flag("model", None, "The encoder: a Hugging Face, sentence-transformers or bert_tf directory, or a TF1 "
          "checkpoint's prefix."),  # fmt: skip
     Flag("init_checkpoint", None, "The same, by google-research/bert's name for it."),
@@ -28,11 +24,11 @@ EXTRACT_FEATURES = (
     Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
     Flag("layers", "-1,-2,-3,-4", "Whose features: indices of layers, -1 the last, with commas between them; or one "
          f"of {', '.join(names.LAYERS)}."),  # fmt: skip
-    Flag("pooling", None, "One vector for each text, made so of its pieces'; default: a vector for each piece.",
+    Flag("pooling", None, "One vector for each text, made so of its tokens'; default: a vector for each token.",
          choices=names.POOLINGS),  # fmt: skip
-    Flag("unit", "piece", "Without --pooling: a vector for each piece, or for each word: the mean of its pieces'.",
+    Flag("unit", "piece", "Without --pooling: a vector for each token, or for each word: the mean of its tokens'.",
          choices=("piece", "word")),  # fmt: skip
-    Flag("max_seq_length", 128, "Longest row in word pieces, special tokens included; what is longer is cut.",
+    Flag("max_seq_length", 128, "Longest sequence in tokens, special tokens included; what is longer is cut.",
          "integer", low=3),  # fmt: skip
     Flag("batch_size", 32, f"{NO_EFFECT}.", "integer"),
     Flag("use_one_hot_embeddings", False, f"{NO_EFFECT}.", "bool"),
@@ -42,16 +38,10 @@ EXTRACT_FEATURES = (
 )
 
 
-# === Extract features ===
-
-
-FLAGS = EXTRACT_FEATURES
-
-
 def main(settings):
     """Writes the features of all rows."""
-    from bert_tf.cli.jobs import run_job
-    from bert_tf.inference.features import FeatureMaker
+    from bert_tf.cli.batch_prediction import run_batch_prediction
+    from bert_tf.inference.extract_features import FeatureMaker
 
     if bool(settings.model) == bool(settings.init_checkpoint):
         received = "both" if settings.model else "neither"
@@ -67,7 +57,7 @@ def main(settings):
         settings.vocab_file,
         settings.do_lower_case,
     )
-    run_job(settings, maker)
+    run_batch_prediction(settings, maker)
 
 
 def _layers(text):

@@ -7,59 +7,48 @@ was. See docs/find_label_errors.md.
 """
 
 import os
-import sys
 
 from absl import logging
 
 from bert_tf.cli import run_classifier
-from bert_tf.cli.common_flags import options_of
 from bert_tf.tasks.options import ClassificationOptions
 from bert_tf.utils import subprocesses
 from bert_tf.utils.names import LAYERS
-from bert_tf.utils.settings import Flag, Settings, command_line
-
-# === Label errors ===
-# Flags of the search for wrong labels.
-
-
-SEARCH = (
-    Flag(
-        "folds", 5, "Parts of the file; each is answered by a model that was trained on the others.", "integer", low=2
-    ),  # fmt: skip
-    Flag(
-        "features",
-        "last",
-        "The layers of the frozen encoder from which, and from words, is learned what a label is.",
-        choices=LAYERS,
-    ),  # fmt: skip
-    Flag(
-        "fine_tune",
-        False,
-        "Fine-tune a model for each part instead: much slower, and better where the model becomes good at the task.",
-        "bool",
-    ),  # fmt: skip
-)
+from bert_tf.utils.settings import Flag, Settings, command_line, options_of
 
 # Of run_classifier: which examples, and where everything goes; and how a model of a fold is made.
-ABOUT_FILE = (
+_ABOUT_FILE = (
     "train_file", "header", "text_column", "label_column", "task_name", "data_dir", "xnli_language", "output_dir",
     "overwrite_output_dir",
 )  # fmt: skip
 _MODEL = ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case", "max_seq_length", "precision", "seed")
-ABOUT_RUNS = (
+_ABOUT_RUNS = (
     "long_text", "doc_stride", "max_windows", "save_checkpoints_steps", "train_batch_size", "predict_batch_size",
     "learning_rate", "num_train_epochs", "warmup_proportion", "schedule", "gradient_accumulation_steps",
     "bucket_by_length", "freeze_layers", "layerwise_lr_decay", "class_weights", "label_smoothing", "use_xla",
     "distribution_strategy", "deterministic",
 )  # fmt: skip
-ABOUT_MODELS = (*_MODEL, *ABOUT_RUNS)
-OF_CLASSIFIER = (*ABOUT_FILE, *ABOUT_MODELS)
+_ABOUT_MODELS = (*_MODEL, *_ABOUT_RUNS)
+_OF_CLASSIFIER = (*_ABOUT_FILE, *_ABOUT_MODELS)
 
-
-# === Find label errors ===
-
-
-FLAGS = (*SEARCH, *(flag for flag in run_classifier.FLAGS if flag.name in OF_CLASSIFIER))
+FLAGS = (
+    Flag(
+        "folds", 5, "Parts of the file; each is answered by a model that was trained on the others.", "integer", low=2
+    ),
+    Flag(
+        "features",
+        "last",
+        "The layers of the frozen encoder from which, and from words, is learned what a label is.",
+        choices=LAYERS,
+    ),
+    Flag(
+        "fine_tune",
+        False,
+        "Fine-tune a model for each part instead: much slower, and better where the model becomes good at the task.",
+        "bool",
+    ),
+    *(flag for flag in run_classifier.FLAGS if flag.name in _OF_CLASSIFIER),
+)
 
 _RUN = "run"  # a fold's, in its folder
 _SHOWN = 10  # likeliest errors that are printed
@@ -73,7 +62,7 @@ def main(settings):
     _check(settings)
     examples = _examples(settings)
     os.makedirs(settings.output_dir, exist_ok=True)
-    with alone_in(settings.output_dir):  # what begins anew removes what another search may be at
+    with subprocesses.resumable(), alone_in(settings.output_dir):  # another search may be at what this one removes
         found = search.start_search(
             settings.output_dir, examples, settings.folds, settings.seed, _identity(settings),
             settings.overwrite_output_dir,
@@ -95,7 +84,7 @@ def _check(settings):
         raise ValueError("--distribution_strategy must be of one machine here. Received multi_worker; choose another.")
     if settings.fine_tune and "features" in settings.given:
         raise ValueError("--features must come without --fine_tune. Received both; leave one of them out.")
-    if not settings.fine_tune and (given := [name for name in ABOUT_RUNS if name in settings.given]):
+    if not settings.fine_tune and (given := [name for name in _ABOUT_RUNS if name in settings.given]):
         raise ValueError(f"--{given[0]} must come with --fine_tune. Received it without; add it, or leave this out.")
 
 
@@ -103,7 +92,7 @@ def _identity(settings):
     """Returns what decides the answers, but for the examples, folds and seed."""
     from bert_tf.inference.sentence_encoder import hash_model
 
-    names = ("init_checkpoint", "max_seq_length", "precision", "features", "fine_tune", *ABOUT_RUNS)
+    names = ("init_checkpoint", "max_seq_length", "precision", "features", "fine_tune", *_ABOUT_RUNS)
     files = settings.bert_config_file, settings.vocab_file, settings.do_lower_case
     return {name: settings.get(name) for name in names} | hash_model(settings.init_checkpoint, *files)
 
@@ -138,14 +127,14 @@ def _train(settings, folder, are_pairs):
     """Has run_classifier, in a process of its own, train on a fold's examples and answer those held out.
 
     Returns:
-        the folder of that run, which is taken up again where it was interrupted.
+        the folder of that run, which is taken up again where it was interrupted; None: it failed.
     """
     from bert_tf.experiments.label_errors import folds
     from bert_tf.utils.folder_lock import alone_in
 
     run = folder / _RUN
     values = {
-        **{name: value for name, value in settings.given_values().items() if name in ABOUT_MODELS},
+        **{name: value for name, value in settings.given_values().items() if name in _ABOUT_MODELS},
         "train_file": folder / folds.TRAIN_FILE,
         "predict_file": folder / folds.HELD_OUT_FILE,
         "output_dir": run,
@@ -156,7 +145,4 @@ def _train(settings, folder, are_pairs):
     }
     flags = command_line({name: ",".join(v) if isinstance(v, list) else v for name, v in values.items()})
     with alone_in(folder, wait=True) as claim:
-        if not subprocesses.execute_resumable("run_classifier", flags, run, claim):
-            logging.error("The same command goes on with this fold.")
-            sys.exit(1)
-    return run
+        return run if subprocesses.execute_resumable("run_classifier", flags, run, claim) else None

@@ -28,9 +28,9 @@ def main(settings):
     if settings.output_dir:
         os.makedirs(settings.output_dir, exist_ok=True)
         given = {name: value for name, value in settings.given_values().items() if not name.startswith("tls")}
-        told = {name: ",".join(value) if isinstance(value, list) else value for name, value in given.items()}
+        flags = {name: ",".join(value) if isinstance(value, list) else value for name, value in given.items()}
         for kind, write in (("json", load_test.load_test_json), ("html", load_test.to_page)):
-            write_text(os.path.join(settings.output_dir, f"load_test.{kind}"), write(told, runs, settings.batch_size))
+            write_text(os.path.join(settings.output_dir, f"load_test.{kind}"), write(flags, runs, settings.batch_size))
 
 
 async def _ask(settings, rates, batches):
@@ -74,7 +74,7 @@ def _read_batches(settings):
     """Returns what is asked, in the order in which it is: {input: texts} of each request."""
     import numpy as np
 
-    from bert_tf.serving.client.questions import read_text_columns, to_inputs
+    from bert_tf.serving.client.client_core import read_text_columns, to_inputs
     from bert_tf.serving.client.requests import CHOICES
 
     names = _input_names(settings, _asked_names(settings))

@@ -126,14 +126,14 @@ def start_program(name: str, words: Sequence[str] | None = None):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # no information and no warnings of TensorFlow's C++
     with end_quietly_when_closed():
         try:
-            from bert_tf.cli import app
+            from bert_tf.cli import program
         except ModuleNotFoundError as error:
             _start_without(error.name, name, sys.argv[1:] if words is None else words)
             return
 
         if words is not None:
             sys.argv = [f"bert-tf {name}", *words]
-        app.run_program(importlib.import_module(f"bert_tf.cli.{name}"))
+        program.run_program(importlib.import_module(f"bert_tf.cli.{name}"))
 
 
 def _start_without(package, name, words):

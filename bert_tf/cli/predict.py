@@ -10,15 +10,29 @@ import logging as standard_logging
 
 from absl import logging
 
-from bert_tf.cli.common_flags import PREDICT
-from bert_tf.cli.jobs import run_job
+from bert_tf.cli.batch_prediction import BATCH_PREDICTION, run_batch_prediction
+from bert_tf.utils.settings import Flag, with_attributes
 
-FLAGS = PREDICT
+FLAGS = (
+    Flag("model", None, "An exported model: its folder of numbered versions, of which the newest answers, or one "
+         "version's folder.", required=True),
+    *with_attributes(
+        BATCH_PREDICTION, "text_column", default=None, help="Columns of a table, by name or by number from 0. One with "
+        "an input's name is for that input, the others are for the other inputs in the order in which `ask` takes "
+        "them; INPUT=COLUMN for each says it outright. Default: those with the inputs' names.",
+    ),
+    Flag("id_column", None, "Column of each row's name, by name or by number from 0; default: rows are numbered from "
+         "0."),
+    Flag("keep_columns", [], "Columns of the table that are written beside the answers, by name or by number from 0, "
+         "with commas between them.", "list"),
+    Flag("signature", "serving_default", "Which of the model's signatures answers."),
+    Flag("batch_size", 64, "Texts that the model answers at a time.", "integer", low=1),
+)  # fmt: skip
 
 
 def main(settings):
     """Writes the answers."""
-    from bert_tf.inference.batch_prediction.prediction import find_model, match_columns
+    from bert_tf.inference.batch_prediction.exported_model import find_model, match_columns
 
     standard_logging.getLogger("tensorflow").setLevel(standard_logging.ERROR)  # it tells of files that it reads
     model = find_model(settings.model, settings.signature, settings.batch_size)
@@ -28,4 +42,4 @@ def main(settings):
         logging.info("Columns: %s.", ", ".join(f"{column} is {name}" for name, column in pairs.items()))
     lists = tuple(pairs[each.name] for each in model.inputs if each.several)
     more = {"id_column": settings.id_column, "keep_columns": tuple(settings.keep_columns)}
-    run_job(settings, model, text_columns=tuple(pairs.values()), list_columns=lists, **more)
+    run_batch_prediction(settings, model, text_columns=tuple(pairs.values()), list_columns=lists, **more)

@@ -6,20 +6,16 @@ Vocabulary, records and training are made by train_vocabulary, create_pretrainin
 commands it prints. The same command goes on where it was stopped. See docs/pretrain_small.md.
 """
 
-from bert_tf.cli import recipes
+from bert_tf.cli import pretraining_recipes
 from bert_tf.cli.common_flags import CORPUS
-from bert_tf.cli.recipes import SMALL_VOCABULARY
+from bert_tf.cli.pretraining_recipes import SMALL_VOCABULARY
 from bert_tf.utils import names
 from bert_tf.utils.settings import Flag
 from bert_tf.utils.subprocesses import resumable
 
-# === Pretrain small ===
-# Flags of pretrain_small: from what, for how long. What the encoder is made of stands in `recipes`.
-
-
 _TEXT = tuple(flag for flag in CORPUS if flag.name != "drop_junk_lines")
 
-PRETRAIN_SMALL = (
+FLAGS = (
     *_TEXT,
     Flag("output_dir", "small", "Where the encoder goes, and where an interrupted run is found again."),
     Flag("minutes", 45.0, "How long it may take, all in.", "float", low=0),
@@ -28,36 +24,30 @@ PRETRAIN_SMALL = (
         None,
         "A model's folder: the encoder is made of some of its layers and learns from it, with its "
         "vocabulary and width.",
-    ),  # fmt: skip
+    ),
     Flag("vocab_file", None, "The vocabulary; default: one is learned."),
-    Flag("vocab_size", SMALL_VOCABULARY, "Pieces of the one that is learned.", "integer", low=1),
+    Flag("vocab_size", SMALL_VOCABULARY, "Tokens of the one that is learned.", "integer", low=1),
     Flag(
         "do_lower_case",
         None,
         "Lowercase the text; default: what tokenizer_config.json beside --vocab_file, or in "
         "--teacher, says, else true.",
         "bool",
-    ),  # fmt: skip
+    ),
     Flag(
         "eval_file",
         None,
         "Text that is not trained on, to score on at each checkpoint and in the end: files, globs or folders.",
         "list",
-    ),  # fmt: skip
+    ),
     Flag(
         "precision",
         "auto",
         "What layers compute in; auto: mixed_bfloat16 where the processor multiplies in it, else float32.",
         choices=("auto", *names.PRECISIONS),
-    ),  # fmt: skip
+    ),
     Flag("seed", 0, "For new weights, the order of the examples and masks.", "integer", low=0),
 )
-
-
-# === Pretrain small ===
-
-
-FLAGS = PRETRAIN_SMALL
 _READING = ("input_format", "text_column", "document_start", "language")
 
 
@@ -67,7 +57,7 @@ def make_options(settings):
     Raises:
         ValueError: flags contradict each other.
     """
-    from bert_tf.pretraining.quick.commands import QuickOptions
+    from bert_tf.pretraining.quick.inputs import QuickOptions
 
     if settings.teacher and settings.vocab_file:
         raise ValueError(
@@ -85,11 +75,11 @@ def make_options(settings):
 
 def main(settings):
     """Makes what is left to do of the encoder, and says where it lies."""
-    from bert_tf.cli.reporting import tell_next_of_pretraining
+    from bert_tf.cli.reporting import log_after_pretraining
     from bert_tf.pretraining.quick.plan import SizeRecipe
     from bert_tf.pretraining.quick.run import pretrain
 
-    recipe = recipes.SMALL_TAUGHT if settings.teacher else recipes.SMALL
+    recipe = pretraining_recipes.SMALL_TAUGHT if settings.teacher else pretraining_recipes.SMALL
     with resumable():
         steps = pretrain(make_options(settings), SizeRecipe.of(recipe))
-    tell_next_of_pretraining(settings, steps)
+    log_after_pretraining(settings, steps)

@@ -34,7 +34,7 @@ _LEFT = {
 }
 
 
-def tell_end(settings: Settings, step: int, words: str, program: str, **flags):
+def log_end(settings: Settings, step: int, words: str, program: str, **flags):
     """Logs where a run's results lie, and what to do with them; not where the run is a step of a longer one.
 
     Args:
@@ -49,27 +49,27 @@ def tell_end(settings: Settings, step: int, words: str, program: str, **flags):
     folder = settings.output_dir
     files = [f"{name} ({what})" for name, what in _LEFT.items() if os.path.exists(os.path.join(folder, name))]
     logging.info("In %s: %s", folder, ", ".join([f"model.ckpt-{step} (the model)", *files]))
-    _tell_command(words, program, flags)
+    _log_command(words, program, flags)
 
 
-def _tell_command(words, program, flags):
+def _log_command(words, program, flags):
     logging.info("%s: %s", words, shlex.join([*_bert_tf(), program, *command_line(flags)]))
 
 
-def tell_next_of_task(settings: Settings, step: int):
+def log_after_fine_tuning(settings: Settings, step: int):
     """Does so for a fine-tuned model: it is exported next, or served where it is exported."""
     for_servers = settings.get("export_for") != "litert"
     exports = for_servers and settings.export_dir or os.path.join(settings.output_dir, "export")
     if settings.do_export and for_servers:
-        tell_end(settings, step, "To serve it", "serve", **_served(exports, settings.output_dir, settings))
+        log_end(settings, step, "To serve it", "serve", **_served(exports, settings.output_dir, settings))
     else:
-        tell_end(settings, step, "To export it for a server", "export", model=settings.output_dir, export_dir=exports)
+        log_end(settings, step, "To export it for a server", "export", model=settings.output_dir, export_dir=exports)
 
 
-def tell_next_of_export(settings: Settings):
+def log_after_export(settings: Settings):
     """Logs the command that serves the newest version in `export_dir`; not where that is a step of a longer run."""
     if not is_child() and settings.get("export_for") != "litert":
-        _tell_command("To serve it", "serve", _served(settings.export_dir, settings.model, settings))
+        _log_command("To serve it", "serve", _served(settings.export_dir, settings.model, settings))
 
 
 def _served(exports, model, settings):
@@ -81,12 +81,12 @@ def _served(exports, model, settings):
     return {"model_base_path": exports, "model_name": name} | threads
 
 
-def tell_next_of_pretraining(settings: Settings, step: int):
+def log_after_pretraining(settings: Settings, step: int):
     """Does so for a pretrained model: it is fine-tuned next."""
     folder = settings.output_dir
     flags = {"train_file": "train.tsv", "eval_file": "dev.tsv", "init_checkpoint": folder}
     flags |= {"output_dir": f"{folder.rstrip(os.sep)}-fine-tuned", "do_train": True, "do_eval": True}
-    tell_end(settings, step, "To fine-tune it on a table of your own", "run_classifier", **flags)
+    log_end(settings, step, "To fine-tune it on a table of your own", "run_classifier", **flags)
 
 
 def _bert_tf():

@@ -6,15 +6,14 @@
 The same command started again continues a run that was interrupted. All flags: --help; docs/run_classifier.md.
 """
 
-from bert_tf.cli.common_flags import FINE_TUNING, LABELS, RECURRENT
-from bert_tf.cli.common_flags import OF_TASKS as TEACHER
+from bert_tf.cli.common_flags import FINE_TUNING, LABELS, RECURRENT, TEACHER
 from bert_tf.tasks import options
 
 FLAGS = (*FINE_TUNING, *LABELS, *RECURRENT, *TEACHER, *options.CLASSIFICATION_FLAGS)
 
 
 def main(settings):
-    from bert_tf.cli.fine_tuning import run_task
+    from bert_tf.cli.fine_tuning_run import run_task
     from bert_tf.tasks.classification import ClassificationTask
 
     run_task(ClassificationTask, settings)

@@ -12,33 +12,30 @@ import os
 from absl import logging
 
 from bert_tf.utils.folder_lock import alone_in
+from bert_tf.utils.manifest import read_manifest
 from bert_tf.utils.settings import Flag
-from bert_tf.utils.subprocesses import read_manifest, resumable
+from bert_tf.utils.subprocesses import resumable
 
-# === Glue ===
-# Flags of many runs over GLUE: which tasks, seeds and settings.
-
-
-GLUE = (
+FLAGS = (
     Flag(
         "glue_dir",
         None,
         "The folder with GLUE's folders, such as CoLA and RTE. Without it nothing is trained: the "
         "page is made from the runs that are in --output_dir, unless there are --tables.",
-    ),  # fmt: skip
+    ),
     Flag(
         "tables",
         None,
         "Tables of your own, beside GLUE's tasks or alone: a JSON object, each table's name and its "
         "train_file and eval_file.",
-    ),  # fmt: skip
+    ),
     Flag("output_dir", None, "Where the runs and the page go.", required=True),
     Flag(
         "tasks",
         None,
         "GLUE's tasks, with commas between them; default: all whose training examples are in --glue_dir.",
         "list",
-    ),  # fmt: skip
+    ),
     Flag("init_checkpoint", None, "The weights that every run starts from."),
     Flag("seeds", ["1"], "Every setting is run with each of these seeds.", "list"),
     Flag(
@@ -46,7 +43,7 @@ GLUE = (
         "single",
         "Defaults of the next three flags: one value each, or those that the BERT paper tried.",
         choices=("single", "paper"),
-    ),  # fmt: skip
+    ),
     Flag("train_batch_size", None, "Batch sizes to try; default: 32, or the paper's 16,32.", "list"),
     Flag("learning_rate", None, "Rates to try; default: 5e-5, or the paper's 5e-5,3e-5,2e-5.", "list"),
     Flag("num_train_epochs", None, "Epochs to try; default: 3, or the paper's 2,3,4.", "list"),
@@ -55,27 +52,21 @@ GLUE = (
         "best",
         "Which weights stay on disk: those of each task's best run, or those of all runs.",
         choices=("best", "all"),
-    ),  # fmt: skip
+    ),
     Flag(
         "do_predict",
         False,
         "Let each task's best run answer the test file, and make submission.zip for GLUE's leaderboard.",
         "bool",
-    ),  # fmt: skip
+    ),
     Flag(
         "compare",
         None,
         "Another --output_dir, or the folder of one run: each task's best run here is compared "
         "with the best there by a paired bootstrap, and the seeds of its best setting by a permutation "
         "test.",
-    ),  # fmt: skip
+    ),
 )
-
-
-# === Run glue ===
-
-
-FLAGS = GLUE
 TAKES_TEXTS = True  # the flags after `--`
 
 
@@ -111,7 +102,7 @@ def _make_grid(settings, others):
 
 def _plan(settings, others, tables):
     """Returns the runs of the grid, once all that can be checked before the first of them is."""
-    from bert_tf.experiments.glue import comparison
+    from bert_tf.experiments.glue import grid_comparison
     from bert_tf.experiments.glue import runs as glue_runs
 
     glue_runs.check_classifier_flags(others, {name for table in tables.values() for name in table.flags})
@@ -126,7 +117,7 @@ def _plan(settings, others, tables):
     tasks = glue_runs.find_tasks(settings.tasks, settings.glue_dir, tables)
     runs = glue_runs.grid(tasks, glue_runs.axis("seeds", settings.seeds, int), *_axes(settings))
     if settings.compare:
-        comparison.best_runs(settings.compare)  # what is wrong with it is said now, not in the morning
+        grid_comparison.best_runs(settings.compare)  # what is wrong with it is said now, not in the morning
     return runs
 
 
@@ -139,7 +130,7 @@ def _axes(settings):
 
 def _only_report(settings, others):
     """Makes the page of the runs that are there, or compares one run with another."""
-    from bert_tf.experiments.glue import comparison, report
+    from bert_tf.experiments.glue import grid_comparison, report
     from bert_tf.experiments.glue import runs as glue_runs
 
     out = settings.output_dir
@@ -147,7 +138,7 @@ def _only_report(settings, others):
         raise ValueError("Runs are made of --glue_dir or --tables. Received neither; give --glue_dir or --tables.")
     if not os.path.isdir(out):
         raise ValueError(f"--output_dir must hold runs. Received {out!r}, where nothing is; correct it.")
-    if comparison.is_run(out):  # one run: the report.html there is its own
+    if grid_comparison.is_run(out):  # one run: the report.html there is its own
         if not settings.compare:
             raise ValueError("--output_dir must hold many runs, without --glue_dir. Received one; give --compare.")
         _compared(settings)
@@ -163,12 +154,12 @@ def _only_report(settings, others):
 
 def _compared(settings):
     """Returns what --compare asks for, and logs it."""
-    from bert_tf.experiments.glue import comparison
+    from bert_tf.experiments.glue import grid_comparison
 
     if not settings.compare:
         return []
     sides = settings.output_dir, settings.compare
-    compared = [*comparison.compare_grids(*sides), *comparison.compare_seeds(*sides)]
+    compared = [*grid_comparison.compare_grids(*sides), *grid_comparison.compare_seeds(*sides)]
     for each in compared:
         logging.info("%s", each)
     return compared

@@ -6,15 +6,14 @@
 The same command started again continues a run that was interrupted. All flags: --help; docs/run_multiple_choice.md.
 """
 
-from bert_tf.cli.common_flags import FINE_TUNING, RECURRENT, STOPPING
-from bert_tf.cli.common_flags import OF_TASKS as TEACHER
+from bert_tf.cli.common_flags import FINE_TUNING, RECURRENT, STOPPING, TEACHER
 from bert_tf.tasks import options
 
 FLAGS = (*FINE_TUNING, *STOPPING, *RECURRENT, *TEACHER, *options.MULTIPLE_CHOICE_FLAGS)
 
 
 def main(settings):
-    from bert_tf.cli.fine_tuning import run_task
+    from bert_tf.cli.fine_tuning_run import run_task
     from bert_tf.tasks.multiple_choice import MultipleChoiceTask
 
     run_task(MultipleChoiceTask, settings)

@@ -6,18 +6,17 @@
 The same command started again continues a run that was interrupted. All flags: --help; docs/run_pretraining.md.
 """
 
-from bert_tf.cli import app
+from bert_tf.cli import program
 from bert_tf.cli.checkpoints import save_formats
-from bert_tf.cli.common_flags import GOOGLE_TPU, MASKING, MODEL, OF_PRETRAINING, TRAINING
-from bert_tf.cli.recipes import RECIPES
+from bert_tf.cli.common_flags import DISTILLATION_TEMPERATURE, GOOGLE_TPU, MASKING, MODEL, TRAINING
+from bert_tf.cli.pretraining_recipes import RECIPES
 from bert_tf.utils import names
 from bert_tf.utils.settings import Flag, with_attributes
 
-# === Pretraining ===
-# Flags of pretraining: on which records, for how long, and by which rules.
-
-
-PRETRAINING = (
+_VOCABULARY = "The vocabulary; default: the one beside --init_checkpoint, else the one beside the records."
+FLAGS = (
+    *with_attributes(MODEL, "vocab_file", help=_VOCABULARY),
+    *TRAINING,
     Flag("input_file", None, "Records of create_pretraining_data to train on: files, folders or patterns.", "list"),
     Flag(
         "eval_file",
@@ -25,20 +24,20 @@ PRETRAINING = (
         "Record files that are not trained on, to score on at each checkpoint and in --do_eval; "
         "default: none at checkpoints, --input_file in --do_eval.",
         "list",
-    ),  # fmt: skip
+    ),
     Flag(
         "phases",
         None,
         "Several kinds of rows, one after the other: LENGTHxSTEPS, or a share of --num_train_steps, "
         "and @BATCH if that differs, such as 128x90%,512x10%@8. Each phase reads the files of --input_file whose "
         "rows have its length.",
-    ),  # fmt: skip
+    ),
     Flag(
         "recipe",
         None,
         "A recipe by name: it sets the flags that are not given, and the log says to what.",
         choices=tuple(RECIPES),
-    ),  # fmt: skip
+    ),
     Flag("num_train_steps", 100_000, "Steps in all.", "integer", low=1),
     Flag("num_warmup_steps", 10_000, "Steps in which the rate rises.", "integer", low=0),
     Flag("max_eval_steps", 100, "Most batches per scoring.", "integer", low=1),
@@ -47,15 +46,15 @@ PRETRAINING = (
         "start_embeddings",
         "random",
         "What the word embeddings of a new model begin as: random, or made from which "
-        "pieces stand near each other in the records.",
+        "tokens stand near each other in the records.",
         choices=names.START_EMBEDDINGS,
-    ),  # fmt: skip
+    ),
     Flag(
         "start_positions",
         "random",
         "What the position embeddings of a new model begin as: random, or sines and cosines.",
         choices=names.START_POSITIONS,
-    ),  # fmt: skip
+    ),
     Flag(
         "embedding_lr_factor",
         1.0,
@@ -64,7 +63,7 @@ PRETRAINING = (
         "float",
         low=0,
         high=1,
-    ),  # fmt: skip
+    ),
     Flag(
         "average_weights",
         0.0,
@@ -73,30 +72,22 @@ PRETRAINING = (
         "float",
         low=0,
         high=1,
-    ),  # fmt: skip
+    ),
     Flag(
         "objective",
         "masked_lm",
-        "What is learned: masked pieces, also by the rules of ALBERT, RoBERTa or ERNIE "
-        "for masks and sentences; each next piece from those before it; which pieces a small network filled in "
+        "What is learned: masked tokens, also by the rules of ALBERT, RoBERTa or ERNIE "
+        "for masks and sentences; each next token from those before it; which tokens a small network filled in "
         "(ELECTRA); or what --teacher makes of the texts.",
         choices=names.OBJECTIVES,
-    ),  # fmt: skip
+    ),
     Flag(
         "generator_size",
         0.25,
         "With --objective=electra: width, heads and inner width of the network that fills in, "
         "as a share of the model's.",
         "float",
-    ),  # fmt: skip
-    Flag("generator_config_file", None, "With --objective=electra: that network's configuration, instead."),
-    Flag(
-        "discriminator_weight",
-        50.0,
-        "With --objective=electra: how much the loss of telling replaced pieces counts, beside once that of masked LM.",
-        "float",
-        low=0,
-    ),  # fmt: skip
+    ),
     Flag(
         "dropout_prob",
         None,
@@ -105,51 +96,67 @@ PRETRAINING = (
         "float",
         low=0,
         high=0.99,
-    ),  # fmt: skip
+    ),
     Flag(
         "skip_bad_steps",
         True,
         "Skip a step whose loss is not finite or leaps, count it, and go back to a checkpoint after 20 in a row.",
         "bool",
-    ),  # fmt: skip
+    ),
     Flag("dry_run", False, "Say whether it fits, and end: parameters, memory, tokens per step.", "bool"),
-    *OF_PRETRAINING,
+    Flag("teacher", None, "With --objective=distillation: the model that teaches, with the vocabulary of the records."),
+    Flag(
+        "distillation_losses",
+        ["query_relations", "key_relations", "value_relations"],
+        f"What is learned, with a weight after a colon where it is not 1: of {', '.join(names.DISTILLATION_LOSSES)}.",
+        "list",
+    ),
+    DISTILLATION_TEMPERATURE,
+    Flag(
+        "teacher_layer",
+        None,
+        "The teacher's layer whose attention and relations are learned, 1 being the lowest; default: its last.",
+        "integer",
+        low=1,
+    ),
+    Flag(
+        "relation_heads",
+        None,
+        "Parts into which queries, keys and values are cut to be compared among themselves; "
+        "default: as many as the teacher has attention heads.",
+        "integer",
+        low=1,
+    ),
     *with_attributes(
         MASKING,
         "max_predictions_per_seq",
         help="What records were made with; for those without masks (create_pretraining_data --dynamic_masking), the "
-        "most masked pieces in one row.",
+        "most masked tokens in one sequence.",
     ),
+    *GOOGLE_TPU,
 )
-
-
-# === Run pretraining ===
-
-
-_VOCABULARY = "The vocabulary; default: the one beside --init_checkpoint, else the one beside the records."
-FLAGS = (*with_attributes(MODEL, "vocab_file", help=_VOCABULARY), *TRAINING, *PRETRAINING, *GOOGLE_TPU)
 
 
 def main(settings):
     """Trains and scores, or says whether the training would fit."""
-    from bert_tf.cli.pretraining import Pretraining, complete
-    from bert_tf.cli.reporting import tell_next_of_pretraining
+    from bert_tf.cli.pretraining_run import Pretraining, complete
+    from bert_tf.cli.reporting import log_after_pretraining
     from bert_tf.training.cluster import is_chief
 
     settings = complete(settings)
-    strategy, use_xla = app.prepare_process(settings)
+    strategy, use_xla = program.prepare_process(settings)
     pretraining = Pretraining.of(settings)
     batches, scored = pretraining.streams()
     with strategy.scope():
         pretraining.load_teacher()
         run, task = pretraining.run_config(use_xla), pretraining.task()
         if settings.dry_run:
-            _tell_whether_it_fits(pretraining, task)
+            _print_whether_it_fits(pretraining, task)
             return
         step = _train_and_score(pretraining, task, run, batches, scored)
     save_formats(settings, strategy)
     if settings.do_train and is_chief(strategy):
-        tell_next_of_pretraining(settings, step)
+        log_after_pretraining(settings, step)
 
 
 def _train_and_score(pretraining, task, run, batches, scored):
@@ -185,9 +192,9 @@ def _score(settings, job, scoring):
     job.history.concluded(job.global_step, {} if files.is_another else scores)
 
 
-def _tell_whether_it_fits(pretraining, task):
-    from bert_tf.cli.app import in_flags
-    from bert_tf.cli.pretraining import largest_step
+def _print_whether_it_fits(pretraining, task):
+    from bert_tf.cli.pretraining_run import largest_step
+    from bert_tf.cli.program import in_flags
     from bert_tf.training.memory import available_memory, check_weights, describe_memory
 
     check_weights(task.config, available_memory())

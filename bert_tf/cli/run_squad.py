@@ -6,8 +6,7 @@
 The same command started again continues a run that was interrupted. All flags: --help; docs/run_squad.md.
 """
 
-from bert_tf.cli.common_flags import FINE_TUNING, RECURRENT
-from bert_tf.cli.common_flags import OF_TASKS as TEACHER
+from bert_tf.cli.common_flags import FINE_TUNING, RECURRENT, TEACHER
 from bert_tf.tasks import options
 from bert_tf.utils.settings import with_default
 
@@ -15,7 +14,7 @@ FLAGS = with_default((*FINE_TUNING, *RECURRENT, *TEACHER, *options.SQUAD_FLAGS),
 
 
 def main(settings):
-    from bert_tf.cli.fine_tuning import run_task
+    from bert_tf.cli.fine_tuning_run import run_task
     from bert_tf.tasks.squad import QuestionAnsweringTask
 
     run_task(QuestionAnsweringTask, settings)

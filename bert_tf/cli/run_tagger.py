@@ -6,8 +6,7 @@
 The same command started again continues a run that was interrupted. All flags: --help; docs/run_tagger.md.
 """
 
-from bert_tf.cli.common_flags import FINE_TUNING, LABELS, RECURRENT
-from bert_tf.cli.common_flags import OF_TASKS as TEACHER
+from bert_tf.cli.common_flags import FINE_TUNING, LABELS, RECURRENT, TEACHER
 from bert_tf.tasks import options
 from bert_tf.utils.settings import with_attributes
 
@@ -20,7 +19,7 @@ FLAGS = with_attributes(
 
 
 def main(settings):
-    from bert_tf.cli.fine_tuning import run_task
+    from bert_tf.cli.fine_tuning_run import run_task
     from bert_tf.tasks.tagging import TaggingTask
 
     run_task(TaggingTask, settings)

@@ -8,43 +8,33 @@ A model that learned left to right gives the log-likelihood. All flags: --help; 
 
 from absl import logging
 
-from bert_tf.cli.common_flags import JOB
+from bert_tf.cli.batch_prediction import BATCH_PREDICTION
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Flag, with_attributes, with_default
 
-# === Scoring ===
-# Flags of texts that a model scores.
+_ROWS = with_default(BATCH_PREDICTION, rows_per_part=256)  # a text of 20 tokens is read 20 times
 
-
-_ROWS = with_default(JOB, rows_per_part=256)  # a text of 20 pieces is read 20 times
-
-SCORE_TEXT = (
+FLAGS = (
     Flag(
         "model",
         None,
         "A checkpoint with a masked-LM head: a Hugging Face directory, what run_pretraining left in "
         "--output_dir, or a TF1 checkpoint's prefix.",
         required=True,
-    ),  # fmt: skip
+    ),
     *with_attributes(with_attributes(_ROWS, "input_file", required=False), "output_file", required=False),
-    Flag("pieces", False, "Say what each piece of a text adds to its score.", "bool"),
+    Flag("pieces", False, "Say what each token of a text adds to its score.", "bool"),
     Flag("json", False, "Print the scores of texts that are arguments as JSON, one object per line.", "bool"),
     Flag("vocab_file", None, "The vocabulary; default: the one beside the checkpoint."),
     Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
     Flag(
         "max_seq_length",
         None,
-        "Longest text in word pieces, special tokens included; default: as many as the model has positions.",
+        "Longest text in tokens, special tokens included; default: as many as the model has positions.",
         "integer",
         low=3,
-    ),  # fmt: skip
+    ),
 )
-
-
-# === Score text ===
-
-
-FLAGS = SCORE_TEXT
 TAKES_TEXTS = True
 
 
@@ -57,7 +47,7 @@ def main(settings, texts):
             "Texts must come as arguments, or from `input_file` with the scores going to `output_file`. Received: "
             f"{' and '.join(received) or 'neither'}; give the one or the two."
         )
-    idle, beside = ({flag.name for flag in JOB}, "arguments") if texts else ({"json"}, "--output_file")
+    idle, beside = ({flag.name for flag in BATCH_PREDICTION}, "arguments") if texts else ({"json"}, "--output_file")
     for name in sorted(idle & settings.given):
         logging.warning("--%s has no effect beside %s.", name, beside)
     if texts:
@@ -67,8 +57,8 @@ def main(settings, texts):
 
 
 def _print_scores(settings, texts):
-    from bert_tf.inference.batch_prediction.formats import to_json_values
-    from bert_tf.inference.text_scorer import TextScorer, perplexity, score_columns
+    from bert_tf.inference.batch_prediction.output_formats import to_json_values
+    from bert_tf.inference.score_text import TextScorer, perplexity, score_columns
 
     scorer = TextScorer(settings.model, settings.vocab_file, settings.do_lower_case, settings.max_seq_length)
     scores = scorer(texts)
@@ -84,9 +74,9 @@ def _print_scores(settings, texts):
 def _write_scores(settings):
     import numpy as np
 
-    from bert_tf.cli.jobs import run_job
-    from bert_tf.inference.batch_prediction.formats import format_of
-    from bert_tf.inference.text_scorer import NUMBER, ScoreMaker, perplexity
+    from bert_tf.cli.batch_prediction import run_batch_prediction
+    from bert_tf.inference.batch_prediction.output_formats import format_of
+    from bert_tf.inference.score_text import NUMBER, ScoreMaker, perplexity
 
     if len(settings.text_column) != 1:
         received = ",".join(settings.text_column)
@@ -95,7 +85,7 @@ def _write_scores(settings):
         settings.model, settings.vocab_file, settings.do_lower_case, settings.max_seq_length, settings.pieces
     )
     measure = maker.measure
-    form, written = format_of(settings.output_file), run_job(settings, maker)
+    form, written = format_of(settings.output_file), run_batch_prediction(settings, maker)
     scores, counts = (np.concatenate([form.numbers(path, name) for path in written]) for name in (measure, NUMBER))
     has_text = ~np.isnan(counts)  # of rows without one both are null; a score alone is null where it is not finite
     tokens = int(counts[has_text].sum())
@@ -103,7 +93,7 @@ def _write_scores(settings):
 
 
 def _as_text(answer, measure):
-    """Returns a score for the eye: the sum, the mean and the number of pieces, then the text; each piece, if wanted."""
+    """Returns a score for the eye: the sum, the mean and the number of tokens, then the text; each token, if wanted."""
     head = f"{answer[measure]:12.4f} {answer['per_piece']:9.4f} {answer['num_pieces']:5}  {answer['text']}"
     pieces = zip(answer.get("log_probabilities", ()), answer.get("pieces", ()), strict=True)
     return "\n".join([head, *(f"{value:12.4f}  {piece}" for value, piece in pieces)])
@@ -111,4 +101,4 @@ def _as_text(answer, measure):
 
 def _tell(measure, found, pieces, texts):
     name = {"pseudo_log_likelihood": "Pseudo-perplexity", "log_likelihood": "Perplexity"}[measure]
-    logging.info("%s %.5g, over %d pieces of %d texts.", name, found, pieces, texts)
+    logging.info("%s %.5g, over %d tokens of %d texts.", name, found, pieces, texts)

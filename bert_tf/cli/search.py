@@ -6,10 +6,17 @@
 All flags: --help; docs/embed.md.
 """
 
-from bert_tf.cli.common_flags import SEARCH
+from bert_tf.cli.common_flags import PROMPT
 from bert_tf.utils.json_files import json_text
+from bert_tf.utils.settings import Flag
 
-FLAGS = SEARCH
+FLAGS = (
+    Flag("index_dir", None, "What `bert-tf embed --index_dir` made.", required=True),
+    Flag("model", None, "The model that the index was made with; default: where it lay then."),
+    Flag("top_k", 10, "Texts to answer with for each query.", "integer", low=1),
+    *PROMPT,
+    Flag("json", False, "Answer in JSON, one object per line for each query.", "bool"),
+)
 TAKES_TEXTS = True
 
 

@@ -38,15 +38,8 @@ SERVE = (
 # Limits of one request: the fields of serving.limits.Limits.
 LIMITS = (
     Flag("max_message_bytes", 2**26, "Of a gRPC message.", "integer", low=1),
-    Flag("max_message_fields", 2**18, "Fields, strings and nested messages in a gRPC message.", "integer", low=1),
-    Flag("max_body_bytes", 2**26, "Of a REST body as it is sent.", "integer", low=1),
-    Flag("max_inflated_bytes", 2**26, "Of a REST body once it is unpacked.", "integer", low=1),
-    Flag("max_nesting", 32, "Of lists and objects in JSON.", "integer", low=1),
-    Flag("max_json_values", 2**20, "Values, lists and objects in a REST body.", "integer", low=1),
-    Flag("max_tensor_elements", 2**22, "Of one input tensor.", "integer", low=1),
+    Flag("max_body_bytes", 2**26, "Of a REST body, also once it is unpacked.", "integer", low=1),
     Flag("max_batch_size", 4096, "Texts, examples or instances of a request.", "integer", low=1),
-    Flag("max_text_bytes", 2**22, "Of one string.", "integer", low=1),
-    Flag("max_input_text_bytes", 2**24, "Of all strings of an input together.", "integer", low=1),
     Flag("max_request_tokens", 3 * 2**16, "Tokens of a request; of texts, one for every four bytes, as far as the "
          "model reads them.", "integer", low=1),  # fmt: skip
     Flag("max_output_elements", 2**24, "Of one output tensor; one with more is not sent.", "integer", low=1),

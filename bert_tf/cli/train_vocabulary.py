@@ -2,7 +2,7 @@
 
     bert-tf train_vocabulary --input_file=corpus/ --vocab_size=30522 --output_file=vocab.txt
 
-writes vocab.txt, one piece per line, and vocab.txt.report.txt.
+writes vocab.txt, one token per line, and vocab.txt.report.txt.
 """
 
 import os
@@ -10,39 +10,38 @@ import tempfile
 
 from absl import logging
 
-from bert_tf.cli.common_flags import CORPUS, text_options
+from bert_tf.cli.common_flags import CORPUS
+from bert_tf.cli.options_from_flags import text_options
 from bert_tf.utils.settings import Flag
 
 FLAGS = (
     *CORPUS,
     Flag("output_file", "vocab.txt", "Where the vocabulary goes; a report goes beside it."),
-    Flag("vocab_size", 30522, "Pieces, special ones included.", "integer", low=1),
+    Flag("vocab_size", 30522, "Tokens, special ones included.", "integer", low=1),
     Flag("do_lower_case", True, "Lowercase the text and strip accents.", "bool"),
     Flag("unused_pieces", 0, "Rows to keep free, [unused0] and so on; Google's vocabularies have 99 to 994.",
          "integer", low=0),  # fmt: skip
-    Flag("min_count", 2, "Least number of times that a piece must occur.", "integer", low=1),
+    Flag("min_count", 2, "Least number of times that a token must occur.", "integer", low=1),
     Flag("max_words", 500_000, "Learn from this many distinct words, the most frequent ones; memory and time grow with "
          "it, some 4 kB and 0.1 ms per word and try.", "integer", low=1),  # fmt: skip
-    Flag("max_characters", 1000, "This many characters become pieces; rarer ones become [UNK]. Chinese needs about "
+    Flag("max_characters", 1000, "This many characters become tokens; rarer ones become [UNK]. Chinese needs about "
          "8000.", "integer", low=1),  # fmt: skip
-    Flag("held_out_file", None, "Text for the report: files, globs or folders. Default: 1 % of --input_file, which is "
-         "not learned from.", "list"),  # fmt: skip
-    Flag("compare_vocab_file", None, "Another vocabulary, for the report beside this one."),
 )
 
 
 def main(settings):
     """Writes the vocabulary and the report."""
     from bert_tf.tokenization import learning
-    from bert_tf.tokenization.vocabulary import CONFIG_FILE, Vocabulary, resolve_case_and_accents, write_config
+    from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, resolve_case_and_accents, write_config
+    from bert_tf.tokenization.vocabulary import Vocabulary
     from bert_tf.utils.files import write_text
 
     check_writable(settings.output_file)
     folder = os.path.dirname(os.path.abspath(settings.output_file))
     do_lower_case, _ = resolve_case_and_accents(folder, settings.where_given("do_lower_case"))
-    others = _compared(settings.compare_vocab_file, do_lower_case)
-    texts, held_out = _read_texts(settings)
-    counts = learning.count_words(texts, do_lower_case)
+    texts = learning.read_sentences(settings.input_file, settings.input_format, text_options(settings))
+    held_out = []  # sentences for the report
+    counts = learning.count_words(learning.hold_out(texts, held_out), do_lower_case)
     pieces = learning.learn_vocabulary(
         counts,
         vocab_size=settings.vocab_size,
@@ -51,14 +50,14 @@ def main(settings):
         max_words=settings.max_words,
         max_characters=settings.max_characters,
     )
-    report = _report(pieces, do_lower_case, others, held_out, counts)
+    report = _report(pieces, do_lower_case, held_out, counts)
     Vocabulary(pieces, settings.output_file).save(settings.output_file)
     if not os.path.exists(os.path.join(folder, CONFIG_FILE)):
         # So that whoever uses the vocabulary splits words as it was learned.
         write_config(folder, "BertTokenizer", {"do_lower_case": do_lower_case})
     write_text(f"{settings.output_file}.report.txt", report)
     print(report, end="")
-    logging.info("Wrote %d pieces to %s, and the report beside it.", len(pieces), settings.output_file)
+    logging.info("Wrote %d tokens to %s, and the report beside it.", len(pieces), settings.output_file)
 
 
 def check_writable(path: str):
@@ -71,44 +70,11 @@ def check_writable(path: str):
         pass
 
 
-def _compared(vocab_file, do_lower_case):
-    """Returns the tokenizer of the vocabulary to compare with by its file's name; its own letter case comes first."""
-    from bert_tf.tokenization.vocabulary import CONFIG_FILE
-    from bert_tf.tokenization.wordpiece import Tokenizer
-
-    if not vocab_file:
-        return {}
-    folder = os.path.dirname(os.path.abspath(vocab_file))
-    if os.path.exists(os.path.join(folder, CONFIG_FILE)):
-        return {vocab_file: Tokenizer.from_directory(folder, vocab_file=vocab_file)}
-    return {vocab_file: Tokenizer(vocab_file, do_lower_case)}
-
-
-def _read_texts(settings):
-    """Returns an iterator of lists of sentences to learn from, and a list of sentences for the report.
-
-    Where the second comes from the first, it is filled when that has been read.
-    """
-    from bert_tf.tokenization import learning
-
-    options = text_options(settings)
-    texts, held_out = learning.read_sentences(settings.input_file, settings.input_format, options), []
-    if not settings.held_out_file:
-        return learning.hold_out(texts, held_out), held_out
-    for sentences in learning.read_sentences(settings.held_out_file, settings.input_format, options):
-        held_out += sentences
-        if len(held_out) >= learning.MOST_HELD_OUT:
-            logging.info("The report is made of the first %d sentences of --held_out_file.", len(held_out))
-            break
-    return texts, held_out
-
-
-def _report(pieces, do_lower_case, others, held_out, counts):
+def _report(pieces, do_lower_case, held_out, counts):
     """Returns the report.
 
     Args:
         pieces, do_lower_case: the new vocabulary.
-        others: name -> tokenizer, to be compared.
         held_out: sentences to measure on; where there are none:
         counts: the words that were learned from.
     """
@@ -116,10 +82,8 @@ def _report(pieces, do_lower_case, others, held_out, counts):
     from bert_tf.tokenization.wordpiece import Tokenizer
 
     about = "Measured on text that was not learned from."
-    if not held_out:
+    if held_out:
+        counts = learning.count_words([held_out], do_lower_case)
+    else:
         about = "Measured on the text that was learned from, too short to hold out a part of it: too optimistic."
-    fits = {}
-    for name, tokenizer in {"this vocabulary": Tokenizer(pieces, do_lower_case), **others}.items():
-        words = learning.count_words([held_out], tokenizer.do_lower_case) if held_out else counts
-        fits[name] = learning.measure_vocabulary(tokenizer, words)
-    return learning.format_fits(fits, about)
+    return learning.format_fit(learning.measure_vocabulary(Tokenizer(pieces, do_lower_case), counts), about)

@@ -13,30 +13,27 @@ import os
 
 from absl import logging
 
-from bert_tf.cli.app import parse_flags
+from bert_tf.cli.program import parse_flags
 from bert_tf.utils.folder_lock import alone_in
+from bert_tf.utils.manifest import check_manifest, contents
 from bert_tf.utils.settings import Flag
-from bert_tf.utils.subprocesses import LOG_FILE, check_manifest, check_passed_flags, contents, resumable
+from bert_tf.utils.subprocesses import LOG_FILE, check_passed_flags, resumable
 
-# === Tuning ===
-# Flags of a search over the flags of another program.
-
-
-TUNING = (
+FLAGS = (
     Flag(
         "search",
         None,
         "What is tried: flags with their values, name=value,value;name=value,value. In place of "
         "values a number may have a range, low..high.",
         required=True,
-    ),  # fmt: skip
+    ),
     Flag(
         "tuning_metric",
         None,
         "The score by which a trial is better, as eval_results.txt names it, with or without "
         "eval_: accuracy, f1, loss ...",
         required=True,
-    ),  # fmt: skip
+    ),
     Flag("output_dir", None, "Where the trials and the page go.", required=True),
     Flag(
         "trials",
@@ -44,36 +41,23 @@ TUNING = (
         "So many trials, drawn at random; default: every combination of the values once.",
         "integer",
         low=1,
-    ),  # fmt: skip
+    ),
     Flag("search_seed", 0, "Of the draw of the trials; a trial's own seed is a flag behind `--`.", "integer", low=0),
     Flag(
         "stages",
         1,
-        "Successive halving: all trials are trained for few epochs, and the best of each stage for more "
-        "in the next; only the last stage has all epochs. 1: every trial has all.",
+        "Successive halving: all trials are trained for few epochs, and the better half of each stage for "
+        "twice as many in the next; only the last stage has all epochs. 1: every trial has all.",
         "integer",
         low=1,
-    ),  # fmt: skip
-    Flag(
-        "reduction_factor",
-        2,
-        "With --stages: one trial of so many goes on, with so many times the epochs.",
-        "integer",
-        low=2,
-    ),  # fmt: skip
+    ),
     Flag(
         "keep_models",
         "best",
         "Which weights stay on disk: those of the best trial, or those of all.",
         choices=("best", "all"),
-    ),  # fmt: skip
+    ),
 )
-
-
-# === Tune ===
-
-
-FLAGS = TUNING
 TAKES_TEXTS = True  # the program's name, and its flags after `--`
 WHERE_OTHER_FLAGS_GO = "those of the program that is tuned come after `--`; "
 
@@ -109,11 +93,12 @@ def _search(settings, program, table, others):
     from bert_tf.experiments.tuning.tuner import Tuner
 
     trials, epochs = _plan(settings, program, table, others)
-    out, stages = settings.output_dir, SuccessiveHalving(settings.stages, settings.reduction_factor)
+    out, stages = settings.output_dir, SuccessiveHalving(settings.stages)
     folder = Folder(out, stages, settings.tuning_metric)
     os.makedirs(out, exist_ok=True)
     with alone_in(out, wait=True) as claim:
-        check_manifest(os.path.join(out, _NOTE_FILE), _made_with(settings, program, others))
+        made_with = _made_with(settings, program, others)
+        check_manifest(os.path.join(out, _NOTE_FILE), made_with, "Name another `output_dir`.")
         tuner = Tuner(program, others, epochs, trials, folder, settings.keep_models == "all", claim)
         tuner.run()
         tuner.report()
@@ -151,7 +136,6 @@ def _made_with(settings, program, others):
         "search": settings.search,
         "search_seed": settings.search_seed if settings.trials else None,  # None: every combination
         "stages": settings.stages,
-        "reduction_factor": settings.reduction_factor if settings.stages > 1 else None,
     }
 
 

@@ -1,13 +1,9 @@
-"""Types of a table's columns: a text, one name, several names, or a number; and the separators of columns."""
+"""Types of a table's columns: a text, one name, several names, or a number."""
 
-import collections
-import csv
 import dataclasses
-import io
-import itertools
 import math
 import numbers
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -31,13 +27,13 @@ def several(separator: str) -> ColumnType:
     """Returns the kind that is kept as a tuple of names, each once; an empty field and an empty list hold none.
 
     Args:
-        separator: what stands between the names of a field; a list of .jsonl or .parquet needs none.
+        separator: what separates the names of a field; a list of .jsonl or .parquet needs none.
 
     Raises:
         ValueError: the separator is empty.
     """
     if not separator:
-        raise ValueError("`label_separator` must not be empty. Received ''; give what stands between two labels.")
+        raise ValueError("`label_separator` must not be empty. Received ''; give what separates two labels.")
     must = f"the labels must be names with {separator!r} between them, or a list of names in .jsonl and .parquet"
     return ColumnType(must, lambda value: _several(value, separator))
 
@@ -104,53 +100,3 @@ def _number(value, low, high):
 
 TEXT = ColumnType("the text must be a string", _text)
 NAME = ColumnType("a label or id must be a number or one line of text", _name)
-
-
-# === Separators ===
-# Guesses the separator of a text table from how even its rows are.
-
-
-NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
-OF_EXTENSION = {".tsv": "\t", ".csv": ","}
-_LOOKED_AT = 1000  # rows whose columns are counted
-_EVEN, _UNEVEN = 0.95, 0.8  # share of rows with as many columns as most: a separator that fits, one that does not
-
-
-def likely_separator(text: str, extension: str) -> str | None:
-    """Returns what seems to separate the columns, a key of `NAMES`, where that is not what the extension says.
-
-    Args:
-        text: of the file.
-        extension: ".tsv" or ".csv".
-    """
-    own = OF_EXTENSION[extension]
-    if _evenness(text, extension, own) >= _UNEVEN:
-        return None
-    others = {each: _evenness(text, extension, each) for each in NAMES if each != own}
-    best = max(others, key=others.get)
-    return best if others[best] >= _EVEN else None
-
-
-def widths(text: str, extension: str, separator: str | None = None) -> Iterator[int]:
-    """Yields how many columns each row has, blank ones left out; it ends at what is no CSV.
-
-    Args:
-        text, extension: as in `likely_separator`.
-        separator: None: what the extension says.
-    """
-    separator = separator or OF_EXTENSION[extension]
-    if separator == "\t" or extension == ".tsv":
-        yield from (line.count(separator) + 1 for line in text.split("\n") if line and line != "\r")
-        return
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    try:
-        yield from (len(row) for row in reader if row)
-    except csv.Error:
-        return
-
-
-def _evenness(text, extension, separator):
-    """Returns the share of rows with as many columns as most, of which there are two at least."""
-    counts = collections.Counter(itertools.islice(widths(text, extension, separator), _LOOKED_AT))
-    width, rows = max(counts.items(), key=lambda item: item[1], default=(1, 0))
-    return rows / counts.total() if width > 1 else 0.0

@@ -24,12 +24,12 @@ def without_autotune(dataset: tf.data.Dataset) -> tf.data.Dataset:
     return dataset.with_options(options)
 
 
-# === Cut ===
+# === Truncation ===
 # Counts of truncated tokens.
 
 
 @dataclasses.dataclass(frozen=True)
-class Cut:
+class Truncation:
     """Counts of the tokens that were truncated in n examples.
 
     Attributes:
@@ -54,7 +54,7 @@ class Cut:
 
 def count_truncated(
     lengths: np.ndarray, max_seq_length: int, of: np.ndarray | None = None, n: int | None = None
-) -> Cut:
+) -> Truncation:
     """Returns how much was truncated to `max_seq_length`.
 
     Args:
@@ -68,7 +68,7 @@ def count_truncated(
         needed = np.zeros(n, np.int64)
         np.maximum.at(needed, of, lengths)
     lost = np.maximum(lengths - max_seq_length, 0)
-    return Cut("max_seq_length", max_seq_length, needed, int(lost.sum()), int(lengths.sum()))
+    return Truncation("max_seq_length", max_seq_length, needed, int(lost.sum()), int(lengths.sum()))
 
 
 # === Dataset ===
@@ -87,22 +87,22 @@ class Tokenized:
         input_ids    101 7592 102 101 2748 102       splits   0 3 6       two examples of three tokens
 
     Attributes:
-        pieces: {name: int32 [all tokens]} of what each token has: `input_ids`, `segment_ids`, and what is aimed at with
-            each, such as `tag_ids`.
+        features: {name: int32 [all tokens]}, what each token has: `input_ids`, `segment_ids`, and targets of tokens,
+            such as `tag_ids`.
         splits: int64 [n + 1], where each example's tokens begin and end.
         targets: {name: [n, ...]} of what is aimed at with each example, such as `label_ids`; of choices one value, or
             one for each. Empty when there is nothing to aim at, or only with tokens.
         pad_id: id of [PAD], with which sequences are filled up.
         origin: what the task needs in addition to decode outputs: where the tokens come from.
-        cut: what was truncated; None: nothing ever is.
+        truncation: what was truncated; None: nothing ever is.
     """
 
-    pieces: dict
+    features: dict
     splits: np.ndarray
     targets: dict
     pad_id: int = 0
     origin: Any = None
-    cut: Cut | None = None
+    truncation: Truncation | None = None
 
     def __len__(self):
         return len(self.splits) - 1
@@ -110,7 +110,7 @@ class Tokenized:
     def fingerprint(self) -> str:
         """Returns a short hash of all that training sees: tokens, segments, targets and their order."""
         digest = hashlib.sha256()
-        for name, values in sorted({**self.pieces, **self.targets, "splits": self.splits}.items()):
+        for name, values in sorted({**self.features, **self.targets, "splits": self.splits}.items()):
             digest.update(name.encode() + np.ascontiguousarray(values).tobytes())
         return digest.hexdigest()[:16]
 
@@ -131,7 +131,7 @@ class Tokenized:
 
     def input_specs(self, batch_size: int) -> dict[str, tf.TensorSpec]:
         """Returns {name: TensorSpec} of what `inputs` returns, of any width."""
-        return {name: tf.TensorSpec([batch_size, None], tf.int32) for name in (*self.pieces, "input_mask")}
+        return {name: tf.TensorSpec([batch_size, None], tf.int32) for name in (*self.features, "input_mask")}
 
     def inputs(self, chosen: np.ndarray, width) -> dict[str, np.ndarray]:
         """Returns a batch's inputs, int32 [B, S].
@@ -149,7 +149,7 @@ class Tokenized:
         indices = np.where(there, self.splits[:-1][chosen][:, None] + columns, 0)
         inputs = {
             name: np.where(there, flat[indices], FEATURES[name].padding_of(self.pad_id)).astype(np.int32)
-            for name, flat in self.pieces.items()
+            for name, flat in self.features.items()
         }
         return {**inputs, "input_mask": mask.astype(np.int32)}
 
@@ -161,7 +161,7 @@ def usual_pool(num_examples: int, batch_size: int) -> int:
 
 
 def training_order(lengths, batch_size, num_steps, seed, by_length=True, pool_batches=None):
-    """Decides which examples make up each step: a pure function of its arguments, so a resumed run finds its place.
+    """Decides which examples make up each step: a pure function of its arguments, so that runs can be resumed.
 
     The examples come in a new random order each epoch, one epoch after the other without a gap. With `by_length` every
     pool of batches (one epoch where that is less) is sorted by length, cut into batches, and these are shuffled.
@@ -184,7 +184,7 @@ def training_order(lengths, batch_size, num_steps, seed, by_length=True, pool_ba
     if not by_length:
         return order
     pool_batches = pool_batches or usual_pool(n, batch_size)
-    size = min(pool_batches, max(1, n // batch_size))  # an epoch at most, lest an example meet itself in a batch
+    size = min(pool_batches, max(1, n // batch_size))  # an epoch at most, so that no example is in a batch twice
     pools = []
     for pool, start in enumerate(range(0, num_steps, size)):
         examples = order[start : start + size].reshape(-1)

@@ -10,8 +10,8 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from bert_tf.data import columns as cells
-from bert_tf.data.samples import LintSample
+from bert_tf.data.columns import NAME, number, several
+from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.table_reader import Column, extension_of, read_rows
 from bert_tf.data.tables import LabeledTexts, read_table, read_values
 from bert_tf.utils import files
@@ -23,9 +23,9 @@ from bert_tf.utils import files
 def group_by_texts(sample: LintSample) -> np.ndarray:
     """Returns int64 [n]: for each of the n examples the first one that has the same texts.
 
-    The same are those that `checks.find_overlap` finds in two files: case and outer spaces do not count.
+    The same are those that `example_checks.find_overlap` finds in two files: case and outer spaces do not count.
     """
-    hashes, examples = sample.fingerprints  # ascending hashes; of the same ones the earlier example stands first
+    hashes, examples = sample.fingerprints  # ascending hashes; of the same ones the earlier example comes first
     begins = np.concatenate([[True], hashes[1:] != hashes[:-1]])
     first = np.empty(len(sample), np.int64)
     first[examples] = examples[begins][np.cumsum(begins) - 1]
@@ -60,7 +60,7 @@ def _find(leader, i):
     return i
 
 
-# === Choice ===
+# === Assignment ===
 # Assigns rows to parts of the sizes asked for, in which every label is as frequent as in the whole (stratified).
 
 
@@ -238,8 +238,8 @@ def _read_blocks(path, begins) -> Iterator[bytes]:
     """Yields the lines before the first row, then those of each row; blank lines at the end are left out."""
     block, rest = [], iter(begins)
     begin = next(rest)
-    for number, line in enumerate(files.read_byte_lines(path), 1):
-        if number == begin:
+    for line_number, line in enumerate(files.read_byte_lines(path), 1):
+        if line_number == begin:
             yield b"".join(block)
             block, begin = [], next(rest, None)
         block.append(line)
@@ -262,11 +262,11 @@ def _write_parquet(path, parts, opened):
 
 
 _PARTS = ("train", "eval", "test")
-# What a label is -> the kind of its cell, by what separates several.
+# What a label is -> the type of its column, by what separates several.
 _KINDS = {
-    "single_label": lambda _: cells.NAME,
-    "multi_label": cells.several,
-    "regression": lambda _: cells.number(),
+    "single_label": lambda _: NAME,
+    "multi_label": several,
+    "regression": lambda _: number(),
 }
 
 
@@ -280,7 +280,7 @@ class Columns:
         group: rows with the same value here stay together; None: no such column.
         header: whether line 1 of .tsv and .csv names the columns.
         problem: what a label is, one of `names.PROBLEMS`.
-        separator: what stands between several labels.
+        separator: what separates several labels.
     """
 
     text: Sequence[str | int] = ("text",)
@@ -402,7 +402,7 @@ def _read(path, columns) -> LabeledTexts:
 def _groups(path, columns):
     column = Column(columns.group, "group_column")
     rows = read_rows(path, [column], columns.header)
-    return [read_values(path, line, [(column, cells.NAME)], values)[0] for line, values in rows]
+    return [read_values(path, line, [(column, NAME)], values)[0] for line, values in rows]
 
 
 def _labels(examples):

@@ -1,15 +1,18 @@
 """Checks of tables: labels, columns and raw cells that are probably a mistake."""
 
 import collections
+import csv
+import io
+import itertools
 import os
 import re
 import shlex
 import unicodedata
 from collections.abc import Iterator
 
-from bert_tf.data import columns, samples
-from bert_tf.data.samples import DataFinding, LintSample, first_lines, format_share
-from bert_tf.data.table_reader import Column, excerpt, extension_of, names_in
+from bert_tf.data import lint_sample
+from bert_tf.data.lint_sample import DataFinding, LintSample, first_lines, format_share
+from bert_tf.data.table_reader import SEPARATOR_NAMES, Column, excerpt, extension_of, names_in
 from bert_tf.utils import files
 from bert_tf.utils.names import number_of, word_for
 
@@ -51,7 +54,7 @@ def check_evaluation_labels(sample: LintSample, train: LintSample) -> Iterator[D
         f"{number_of(len(unknown), sample.label)} that {train.path} does not have: {_list_counts(unknown)}"
         + (f", of which, if spaces and letter case are ignored, {', '.join(alike[:_SHOWN])}" if alike else ""),
         f"correct {them}, or train on examples of {them} too",
-        _places(sample, unknown),
+        _positions_of(sample, unknown),
     )
 
 
@@ -85,7 +88,7 @@ def _spellings(sample, counts):
         f"{' and 1.0 is 1' if any(map(is_number, rarer)) else ''}: {alike}"
         + (", ..." if len(several) > _SHOWN else ""),
         "give each one spelling",
-        _places(sample, rarer),
+        _positions_of(sample, rarer),
     )
 
 
@@ -130,12 +133,12 @@ def _rare(sample, counts):
             len(rare),
             f"{len(rare)} of {len(counts)} {sample.label}s with {_RARE} examples or fewer: {_list_counts(rare)}",
             "add examples, or put such labels together, for nothing is learned of them",
-            _places(sample, rare),
+            _positions_of(sample, rare),
         )
 
 
-def _places(sample, names):
-    return sample.places(i for i in range(len(sample)) if any(name in names for name in sample.names(i)))
+def _positions_of(sample, names):
+    return sample.positions(i for i in range(len(sample)) if any(name in names for name in sample.names(i)))
 
 
 def _list_counts(counts):
@@ -149,8 +152,57 @@ def _plain(name):
     return plain.rstrip("0").rstrip(".") if "." in plain and is_number(plain) else plain
 
 
-# === Raw ===
-# Checks of the raw file: its encoding, its separators, and which of its lines are rows.
+# === Separators ===
+# The separator of a text table, guessed from how even its rows are.
+
+
+_SEPARATORS = {".tsv": "\t", ".csv": ","}
+_LOOKED_AT = 1000  # rows whose columns are counted
+_EVEN, _UNEVEN = 0.95, 0.8  # share of rows with as many columns as most: a separator that fits, one that does not
+
+
+def _likely_separator(text: str, extension: str) -> str | None:
+    """Returns what seems to separate the columns, where that is not what the extension says: a key of SEPARATOR_NAMES.
+
+    Args:
+        text: of the file.
+        extension: ".tsv" or ".csv".
+    """
+    own = _SEPARATORS[extension]
+    if _evenness(text, extension, own) >= _UNEVEN:
+        return None
+    others = {each: _evenness(text, extension, each) for each in SEPARATOR_NAMES if each != own}
+    best = max(others, key=others.get)
+    return best if others[best] >= _EVEN else None
+
+
+def _widths(text: str, extension: str, separator: str | None = None) -> Iterator[int]:
+    """Yields how many columns each row has, blank ones left out; it ends at what is no CSV.
+
+    Args:
+        text, extension: as in `_likely_separator`.
+        separator: None: what the extension says.
+    """
+    separator = separator or _SEPARATORS[extension]
+    if separator == "\t" or extension == ".tsv":
+        yield from (line.count(separator) + 1 for line in text.split("\n") if line and line != "\r")
+        return
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    try:
+        yield from (len(row) for row in reader if row)
+    except csv.Error:
+        return
+
+
+def _evenness(text, extension, separator):
+    """Returns the share of rows with as many columns as most, of which there are two at least."""
+    counts = collections.Counter(itertools.islice(_widths(text, extension, separator), _LOOKED_AT))
+    width, rows = max(counts.items(), key=lambda item: item[1], default=(1, 0))
+    return rows / counts.total() if width > 1 else 0.0
+
+
+# === Raw file ===
+# Its encoding, its separators, and which of its lines are rows.
 
 
 # UTF-8 that was read as Windows-1252 and written as UTF-8 again: an é has become Ã©, a ’ has become â€™.
@@ -164,7 +216,6 @@ _NAMES = {
     "gold_label", "score", "rating", "intent", "topic", "tag", "y", "quality",
 }  # fmt: skip
 _LONG = 4  # words: no name of a column has so many
-_RAW_FEW_ROWS = 10
 
 
 def check_raw_file(sample: LintSample) -> Iterator[DataFinding]:
@@ -174,7 +225,7 @@ def check_raw_file(sample: LintSample) -> Iterator[DataFinding]:
         return
     text, lost = files.read_with_losses(sample.path)
     yield from _encoding(sample.path, text, lost)
-    if sample.table is None or extension not in columns.OF_EXTENSION:
+    if sample.table is None or extension not in _SEPARATORS:
         return
     yield from _separators(sample, text, extension)
     if sample.table.header:
@@ -210,7 +261,7 @@ def _encoding(path, text, lost):
             f"before, as in {next(iter(damaged.values()))!r}",
             "export the text again, as UTF-8 throughout",
             first_lines(damaged),
-            len(damaged) >= samples.DAMAGED * count,
+            len(damaged) >= lint_sample.DAMAGED * count,
         )
 
 
@@ -234,24 +285,24 @@ def _damaged_lines(text):
 
 
 def _separators(sample, text, extension):
-    if other := columns.likely_separator(text, extension):
-        own = columns.NAMES[columns.OF_EXTENSION[extension]]
+    if other := _likely_separator(text, extension):
+        own = SEPARATOR_NAMES[_SEPARATORS[extension]]
         yield DataFinding(
             "separator",
             sample.path,
             1,
-            f"the columns seem to be separated by {columns.NAMES[other]}, and {own} are expected",
+            f"the columns seem to be separated by {SEPARATOR_NAMES[other]}, and {own} are expected",
             "write the file with commas and name it .csv, or with tabs and name it .tsv",
         )
 
 
 def _uneven_rows(sample, text, extension):
     """Yields the rows that have more columns than most, where a text may have been cut in two."""
-    widths = list(columns.widths(text, extension))
+    widths = list(_widths(text, extension))
     usual = collections.Counter(widths).most_common(1)[0][0]
     wide = [i for i, width in enumerate(widths) if width > usual]
     if wide and len(widths) == len(sample):
-        is_csv = columns.OF_EXTENSION[extension] == ","
+        is_csv = _SEPARATORS[extension] == ","
         yield DataFinding(
             "uneven_rows",
             sample.path,
@@ -259,7 +310,7 @@ def _uneven_rows(sample, text, extension):
             f"{format_share(len(wide), len(widths), 'rows', ('has', 'have'))} more columns than most, which have "
             f"{usual}: a text may end at its first {'comma' if is_csv else 'tab'}",
             "put fields that hold commas into double quotes" if is_csv else "take the stray tabs out",
-            sample.places(wide),
+            sample.positions(wide),
         )
 
 
@@ -279,13 +330,13 @@ def _header_as_row(sample):
             1,
             f"the first row, {shown}, seems to name the columns",
             "take `header=false` out",
-            sample.places([0]),
+            sample.positions([0]),
         )
 
 
 def _stands_out(texts, label, others):
     """Returns whether the first row is of two single words, over texts of several and labels that all occur again."""
-    if label is None or len(texts) < _RAW_FEW_ROWS or len(label.split()) > 1 or len(texts[0].split()) > 1:
+    if label is None or len(texts) < _FEW_ROWS or len(label.split()) > 1 or len(texts[0].split()) > 1:
         return False
     words = sorted(len(text.split()) for text in texts[1:])
     return words[len(words) // 2] >= _LONG and min(others.values(), default=0) > 1

@@ -11,7 +11,7 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.data.columns import NAMES, without_surrogates
+from bert_tf.data.columns import without_surrogates
 from bert_tf.utils import files
 from bert_tf.utils.names import number_of, word_for
 
@@ -67,6 +67,7 @@ def _plain_values(column):
 
 
 _FEW = 1e-3  # share of rows that may be broken where a file is known for it
+SEPARATOR_NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
 FIELD_LIMIT = 2**31 - 1  # Python's csv refuses fields over 128 KiB by default
 
 
@@ -132,7 +133,7 @@ def _missing(columns, names, at, header):
     parameters = " and ".join(dict.fromkeys(f"`{column.parameter}`" for column in columns))
     advice = f"choose {word_for(len(columns), 'one', 'them')} with {parameters}"
     advice += ", or say `header=false` if line 1 is already an example" if header else ""
-    if header and len(names) == 1 and (likely := [n for each, n in NAMES.items() if each in names[0]]):
+    if header and len(names) == 1 and (likely := [n for each, n in SEPARATOR_NAMES.items() if each in names[0]]):
         advice = f"{likely[0]} seem to separate them: write them with commas as .csv, or with tabs as .tsv"
     *others, last = dict.fromkeys(map(str, columns))
     what = f"columns {', '.join(others)} and {last}" if others else f"a column {last}"

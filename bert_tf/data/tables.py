@@ -28,6 +28,7 @@ class LabeledTexts:
         lines: 1-based line on which each example begins; in a Parquet file the 1-based row.
         bad_labels: line -> label of each row that was left out, since its label is none.
         bad_texts: line -> what stands instead of a text, such as None, of each row that was left out for that.
+        text_c: third text, of tasks that compare a text with two others; else None.
     """
 
     ids: list[str]
@@ -38,9 +39,18 @@ class LabeledTexts:
     lines: list[int]
     bad_labels: dict[int, Any] = dataclasses.field(default_factory=dict)
     bad_texts: dict[int, Any] = dataclasses.field(default_factory=dict)
+    text_c: list[str] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def texts(self) -> dict[str, list[str]]:
+        """{name: n texts}, by the names of a model's inputs: a single text is `text`."""
+        if self.text_b is None:
+            return {"text": self.text_a}
+        named = {"text_a": self.text_a, "text_b": self.text_b, "text_c": self.text_c}
+        return {name: texts for name, texts in named.items() if texts is not None}
 
     def where(self, index: int) -> str:
         """Returns "file:line" of example `index`, as error messages begin with it."""

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data.dataset import Cut, Tokenized
+from bert_tf.data.dataset import Tokenized, Truncation
 from bert_tf.data.features import splits_of
 from bert_tf.tokenization.packing import find_windows, first_of_each, pair_lengths, room_for
 
@@ -31,7 +31,7 @@ class Windowing:
         """Raises ValueError where tokens would fall between two windows of `room` tokens."""
         if self.stride > room:
             raise ValueError(
-                f"Windows must overlap or touch: `doc_stride` is at most {room}, the pieces of a text that a row of "
+                f"Windows must overlap or touch: `doc_stride` is at most {room}, the tokens of a text that a row of "
                 f"`max_seq_length` has room for. Received: {self.stride}; lower `doc_stride`, or leave it out."
             )
 
@@ -100,14 +100,14 @@ class Windowed:
         rows: the windows of all examples, end to end; without targets.
         splits: int64 [n + 1], where each example's windows begin and end in `rows`.
         targets: {name: [n]}.
-        origin, cut: as of `dataset.Tokenized`.
+        origin, truncation: as of `dataset.Tokenized`.
     """
 
     rows: Tokenized
     splits: np.ndarray
     targets: dict
     origin: Any = None
-    cut: Cut | None = None
+    truncation: Truncation | None = None
 
     def __len__(self):
         return len(self.splits) - 1
@@ -184,10 +184,10 @@ def tokenize_windows(
     lengths, counts, cut = map(np.concatenate, (lengths, counts, cut))
     logging.info(
         "%s: %d examples in %d windows, %d of them in more than one; %d have more than `max_windows=%d`, and lost "
-        "%d pieces.",
+        "%d tokens.",
         *(path, len(counts), counts.sum(), (counts > 1).sum(), (cut > 0).sum(), windows.max_windows, cut.sum()),
     )
     needed = counts + -(-cut // windows.stride)
-    cut = Cut("max_windows", windows.max_windows, needed, int(cut.sum()), int(lengths.sum() + cut.sum()))
+    truncation = Truncation("max_windows", windows.max_windows, needed, int(cut.sum()), int(lengths.sum() + cut.sum()))
     rows = Tokenized(flat, splits_of(lengths), {}, tokenizer.pad_id)
-    return Windowed(rows, splits_of(counts), targets, cut=cut)
+    return Windowed(rows, splits_of(counts), targets, truncation=truncation)

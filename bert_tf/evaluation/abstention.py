@@ -34,7 +34,7 @@ class Abstention:
         if not (0 < self.share <= 1 and 0 <= self.threshold <= 1):
             raise ValueError(
                 "An abstention must have a share over 0 and a threshold from 0, both at most 1. Received "
-                f"{self.share} and {self.threshold}; fit it anew, with `fit_abstention`."
+                f"{self.share} and {self.threshold}; fit it again, with `fit_abstention`."
             )
 
 

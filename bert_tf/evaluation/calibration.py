@@ -85,7 +85,7 @@ def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
     """
     logits, labels = _as_choices(logits, labels, np.zeros_like)
     if not np.isfinite(logits).all():
-        raise ValueError("Logits must be finite numbers. Received others; the training has gone astray, train anew.")
+        raise ValueError("Logits must be finite numbers. Received others; the training has gone astray, train again.")
     logits = logits - logits[np.arange(len(labels)), labels][:, np.newaxis]  # the true label's is 0 from here on
     if (logits <= 0).all():
         logging.warning(

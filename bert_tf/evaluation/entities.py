@@ -136,7 +136,7 @@ def find_scheme(sentences: Sequence[Sequence[str]]) -> str:
 
 
 def find_wrong_tag(tags: Sequence[str], scheme: str) -> Fault | None:
-    """Returns the first tag of a sentence that `scheme` does not allow where it stands, or None.
+    """Returns the first tag of a sentence that `scheme` does not allow at its position, or None.
 
     Raises:
         ValueError: an unknown scheme, or an unknown tag.

@@ -71,18 +71,18 @@ def ranks(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
     return np.concatenate(found)
 
 
-def retrieval(places: np.ndarray, at: Sequence[int] = (1, 10)) -> dict[str, float]:
+def retrieval(found_ranks: np.ndarray, at: Sequence[int] = (1, 10)) -> dict[str, float]:
     """Scores positions, as `ranks` gives them.
 
     Args:
-        places: int [q], from 1.
+        found_ranks: int [q], from 1.
         at: the numbers of results that recall is wanted for.
 
     Returns:
         {"recall_at_k": share of positions up to k, for each k; "mrr": mean of 1 / position}.
     """
-    recalls = {f"recall_at_{k}": float((places <= k).mean()) for k in at}
-    return {**recalls, "mrr": float((1 / places).mean())}
+    recalls = {f"recall_at_{k}": float((found_ranks <= k).mean()) for k in at}
+    return {**recalls, "mrr": float((1 / found_ranks).mean())}
 
 
 def cosines(one: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from bert_tf.utils.json_files import read_json
 #     {"data": [{"paragraphs": [{"context": ..., "qas": [{"id": ..., "question": ..., "answers": [{"text": ...,
 #         "answer_start": ...}], "is_impossible": true or false}]}]}]}
 #
-# An id may be a whole number, which stands for its digits. A question that `is_impossible` may do without `answers`.
+# An id may be a whole number, which is read as its digits. A question that `is_impossible` may do without `answers`.
 
 
 _SURROGATES = re.compile("[\ud800-\udfff]")  # half an emoji, as in "\\ud83d": legal JSON but no Unicode text
@@ -33,20 +33,20 @@ class Question(NamedTuple):
     Attributes:
         path: of the file.
         id: different from those of all others.
-        place: (article, paragraph, question), from 0.
+        position: (article, paragraph, question), from 0.
         paragraph, question: the objects of the file.
     """
 
     path: str
     id: str
-    place: tuple[int, int, int]
+    position: tuple[int, int, int]
     paragraph: dict[str, Any]
     question: dict[str, Any]
 
     @property
     def at(self) -> str:
         """File, position and id, with which every error about it begins."""
-        return question_position(self.path, self.place, self.id)
+        return question_position(self.path, self.position, self.id)
 
     @property
     def context(self) -> str:
@@ -55,7 +55,7 @@ class Question(NamedTuple):
         Raises:
             ValueError: there is none.
         """
-        return field(self.paragraph, "context", str, _at(self.path, *self.place[:2]))
+        return field(self.paragraph, "context", str, _at(self.path, *self.position[:2]))
 
     @property
     def is_impossible(self) -> bool:

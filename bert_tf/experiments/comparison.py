@@ -63,7 +63,7 @@ class PredictionTable:
         first, second = itertools.islice(itertools.chain(_readings(cell, self.labels, self.separator), (None, None)), 2)
         if second is not None and set(first) != set(second):
             raise ValueError(
-                f"{self.path}: the labels of an example must be told apart. Received {cell!r}, which may be "
+                f"{self.path}: the labels of an example must be distinguishable. Received {cell!r}, which may be "
                 f"{' and '.join(map(repr, first))}, or {' and '.join(map(repr, second))}; score the run again, with "
                 "another `label_separator`."
             )
@@ -78,9 +78,9 @@ class PredictionTable:
                 f"{self.path}: the column {name!r} must hold numbers. Received: {error}; score the run again."
             ) from error
 
-    def take(self, places: Sequence[int]) -> "PredictionTable":
+    def take(self, indices: Sequence[int]) -> "PredictionTable":
         """Returns the table with its lines in another order."""
-        taken = {name: [cells[i] for i in places] for name, cells in self.columns.items()}
+        taken = {name: [cells[i] for i in indices] for name, cells in self.columns.items()}
         return dataclasses.replace(self, columns=taken)
 
 
@@ -265,8 +265,8 @@ def _count_sums(counts, **others):
 def _read_classes(table):
     gold, given = table.columns["label"], table.columns["prediction"]
     names = sorted({*table.labels, *gold, *given})  # as ids are given: sorted as strings
-    place = {name: i for i, name in enumerate(names)}
-    ids = tuple(np.array([place[name] for name in column]) for column in (gold, given))
+    index = {name: i for i, name in enumerate(names)}
+    ids = tuple(np.array([index[name] for name in column]) for column in (gold, given))
     return RunPredictions(gold, given, (ids[0] == ids[1]).astype(float), {}, ids, len(names))
 
 
@@ -327,10 +327,10 @@ def _read_answers(table):
 
 
 def _read_ranks(table):
-    places = table.numbers("place")
-    sums = {f"recall_at_{k}": _with_ones((places <= k).astype(float)) for k in (1, 10)}
-    sums["mrr"] = _with_ones(1 / places)
-    return RunPredictions([], [f"place {place:.0f}" for place in places], 1 / places, sums, is_right_or_wrong=False)
+    ranks = table.numbers("place")
+    sums = {f"recall_at_{k}": _with_ones((ranks <= k).astype(float)) for k in (1, 10)}
+    sums["mrr"] = _with_ones(1 / ranks)
+    return RunPredictions([], [f"place {rank:.0f}" for rank in ranks], 1 / ranks, sums, is_right_or_wrong=False)
 
 
 _COUNTS = {name: _by_sums(name, score) for name, score in _COUNTED.items()}
@@ -466,8 +466,8 @@ def _align(kind: Kind, first: PredictionTable, second: PredictionTable) -> Predi
     """
     ids = first.columns["id"]
     if ids != second.columns["id"] and sorted(ids) == sorted(second.columns["id"]):  # one is sorted by its errors
-        place = {name: i for i, name in enumerate(second.columns["id"])}
-        second = second.take([place[name] for name in ids])
+        index = {name: i for i, name in enumerate(second.columns["id"])}
+        second = second.take([index[name] for name in ids])
     texts = kind.texts(first), kind.texts(second)
     same = ("id", *kind.gold)
     rows = [list(zip(*(table.columns[name] for name in same), own, strict=True))
@@ -504,7 +504,7 @@ def _list_changes(kind, first, second, before: RunPredictions, after: RunPredict
 
     def listed(sign, table):
         sure = table.numbers("probability") if "probability" in table.columns else np.zeros(len(moved))
-        places = [i for i in np.lexsort((-sure, -sign * moved)) if sign * moved[i] > 0]
-        return [Change(first.columns["id"][i], gold[i], before.given[i], after.given[i], texts[i]) for i in places]
+        changed = [i for i in np.lexsort((-sure, -sign * moved)) if sign * moved[i] > 0]
+        return [Change(first.columns["id"][i], gold[i], before.given[i], after.given[i], texts[i]) for i in changed]
 
     return listed(1, first), listed(-1, second)  # the one that is wrong, or worse, says how sure it was

@@ -131,10 +131,10 @@ class ChildRuns(abc.ABC):
         left = [run for run in runs if self.result(run.key) is None]
         logging.info("%s%d %s, %d of them finished already.", title, len(runs), self._noun, len(runs) - len(left))
         begin = time.monotonic()
-        for place, run in enumerate(left):
-            done, to_do = (sum(each.work for each in some) for some in (left[:place], left[place:]))
+        for index, run in enumerate(left):
+            done, to_do = (sum(each.work for each in some) for some in (left[:index], left[index:]))
             remaining = f"; {clock((time.monotonic() - begin) / done * to_do)} left{left_in}" if done else ""
-            number = len(runs) - len(left) + place + 1
+            number = len(runs) - len(left) + index + 1
             logging.info("%s%s", run.title.format(number=number, count=len(runs)), remaining)
             self._make(run)
             self.report()
@@ -145,7 +145,7 @@ class ChildRuns(abc.ABC):
         if not subprocesses.execute_resumable(self.program, run.flags, run.folder, self.claim):
             self.failed.append(run.key)
             if not self.one_succeeded:
-                self.errors[run.key] = subprocesses.error_told(run.folder, logged)
+                self.errors[run.key] = subprocesses.logged_error(run.folder, logged)
             return
         self.one_succeeded = True
         seconds = time.monotonic() - start

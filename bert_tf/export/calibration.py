@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-from bert_tf.export.form import ExportOptions
+from bert_tf.export.export_options import ExportOptions
 from bert_tf.models.fused_int8 import found_ranges
 from bert_tf.models.graph_forms import (
     FLAT_ROWS,
@@ -30,18 +30,21 @@ _MOST_BYTES = 2**31 - 2**26  # a SavedModel's graph is one protocol buffer, and 
 Forward = Callable[[Mapping[str, tf.Tensor]], Any]
 
 
-def in_form(forward: Forward, form: ExportOptions, ranges: Mapping[str, np.ndarray] | None = None) -> Forward:
-    """Returns a function that computes the same in the ways that suit the form of the export.
+def optimize_forward(
+    forward: Forward, options: ExportOptions, ranges: Mapping[str, np.ndarray] | None = None
+) -> Forward:
+    """Returns a function that computes the same in the ways that suit the export.
 
     Args:
         forward: {name: tensor} -> tensors.
-        form: of the export.
-        ranges: of `calibration.input_ranges`, where the form takes them; None: the scale of each row is found again.
+        options: of the export.
+        ranges: of `calibration.input_ranges`, where the export takes them; None: the scale of each row is found again.
     """
-    ways = (INT8_PRODUCTS,) * form.has_int8_products
-    if form.export_for == "cpu":
+    ways = (INT8_PRODUCTS,) * options.has_int8_products
+    if options.export_for == "cpu":
         ways += (LAYER_NORM_KERNEL, ROW_PACKING, FLAT_ROWS)
-    parts = {} if form.is_tensor_parallel else None  # as long as `call`: made for the first graph, and their ranges too
+    # As long as `call` lives: made for the first graph, and their ranges too.
+    parts = {} if options.is_tensor_parallel else None
     ranges = None if ranges is None else dict(ranges)
 
     def call(features):
@@ -186,7 +189,7 @@ def batches_of_texts(examples: Iterable[list[str]], task: Any, tokenizer: Any, t
         alike = list(group)
         for start in range(0, len(alike), BATCH_SIZE):
             strings = tf.constant(alike[start : start + BATCH_SIZE])
-            inputs = [strings[:, place] for place in range(singles)] + [strings[:, singles:] for _ in task.list_inputs]
+            inputs = [strings[:, n] for n in range(singles)] + [strings[:, singles:] for _ in task.list_inputs]
             yield task.read(tokenizer, inputs, max_seq_length)[0]
 
 

@@ -14,7 +14,7 @@ from tensorflow.core.protobuf import meta_graph_pb2
 import bert_tf
 from bert_tf.evaluation.results import read_results
 from bert_tf.export.calibration import size_of
-from bert_tf.export.served import ServingModule
+from bert_tf.export.serving_module import ServingModule
 from bert_tf.training.history import HISTORY_FILE, read_history
 from bert_tf.training.scored_files import precision_of_scores
 
@@ -135,7 +135,7 @@ _MOST_LABELS = 1000
 def model_card(
     served: ServingModule,
     signatures: Mapping[str, meta_graph_pb2.SignatureDef],
-    options: Mapping[str, Any],
+    task_options: Mapping[str, Any],
     facts: RunFacts,
 ) -> str:
     """Returns the card.
@@ -143,17 +143,17 @@ def model_card(
     Args:
         served: the model.
         signatures: those of the SavedModel.
-        options: of its task, JSON values.
+        task_options: of its task, JSON values.
         facts: about its training.
     """
     labels = served.task.labels or []
     parts = [
         "# Model card\n\n" + _INTRODUCTION,
-        _format_table("Model", _list_model(served, options, facts)),
+        _format_table("Model", _list_model(served, task_options, facts)),
         _format_list(f"Labels ({len(labels)})", labels[:_MOST_LABELS]),
         _format_table("Training", _list_training(facts)),
         _format_flags(facts.flags),
-        _format_scores(facts, served.form),
+        _format_scores(facts, served.options),
         _format_signatures(signatures),
         _format_table("Versions", _list_versions(facts)),
         _format_list("Known limits", [*_list_limits(served, facts)]),
@@ -166,36 +166,36 @@ def _list_limits(served, facts):
     if served.is_calibrated:
         yield "It loads in TensorFlow 2.17 and later: earlier versions do not have its products of integers."
     if served.task.config.is_decoder:
-        yield "Its encoder reads from left to right: what it makes of a piece depends on those before it alone."
+        yield "Its encoder reads from left to right: what it makes of a token depends on those before it alone."
     yield "Bytes that are not UTF-8 are dropped."
     if _weight_dtypes(served) & {"int8"} and not facts.int8_scores:
         yield "What it scores in int8 was not measured."
 
 
-def _list_model(served, options, facts):
+def _list_model(served, task_options, facts):
     config, tokenizer = served.task.config, served.tokenizer
     yield "task", served.task.name
-    yield from _list_options(options, facts)
+    yield from _list_task_options(task_options, facts)
     yield "texts of an example", ", ".join(served.text_inputs)
-    yield "longest row", f"{served.max_seq_length} word pieces"
+    yield "longest sequence", f"{served.max_seq_length} tokens"
     yield "encoder", config.model_type
     yield "layers of the encoder", config.num_hidden_layers
     yield "width", f"{config.hidden_size}, feed-forward {config.intermediate_size}, {config.num_attention_heads} heads"
-    yield "vocabulary", f"{len(tokenizer.vocab):,} pieces in {os.path.basename(tokenizer.vocab_file)}"
+    yield "vocabulary", f"{len(tokenizer.vocab):,} tokens in {os.path.basename(tokenizer.vocab_file)}"
     yield "numbers", ", ".join(sorted(_weight_dtypes(served)))
-    if served.form.has_int8_products:
+    if served.options.has_int8_products:
         yield "scales of activations", "set by examples" if served.is_calibrated else "found for each row"
     yield "weights", f"{served.num_weights:,}"
     yield "size of the weights", f"{size_of(served.weight_specs) / 2**20:,.1f} MiB"
-    yield "exported for", served.form.export_for
+    yield "exported for", served.options.export_for
 
 
 def _weight_dtypes(served):
     return {weight.dtype.name for weight in served.weight_specs}
 
 
-def _list_options(options, facts):
-    for name, value in options.items():
+def _list_task_options(task_options, facts):
+    for name, value in task_options.items():
         was_chosen = facts.step is not None or not name.startswith("loss")  # nothing was trained: nobody chose a loss
         if name != "labels" and value is not None and was_chosen:
             yield name, ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
@@ -222,17 +222,17 @@ def _format_flags(flags):
     )
 
 
-def _describe_precision(facts, form):
+def _describe_precision(facts, options):
     """Returns in which precision the scores were computed, and what that says of the export."""
     if facts.scored_precision is None:
         return "The files do not say in which precision they were computed."
-    if facts.scored_precision.removeprefix("mixed_") == form.dtype:
-        return f"They were computed in {form.dtype}, as this export computes."
+    if facts.scored_precision.removeprefix("mixed_") == options.dtype:
+        return f"They were computed in {options.dtype}, as this export computes."
     own = "" if facts.int8_scores else " What it scores in that was not measured."
-    return f"They were computed in {facts.scored_precision}; this export is in {form.dtype}.{own}"
+    return f"They were computed in {facts.scored_precision}; this export is in {options.dtype}.{own}"
 
 
-def _format_scores(facts, form):
+def _format_scores(facts, options):
     if not facts.scores:
         return ""
     of_int8 = {f"{name}, in int8 as exported": value for name, value in facts.int8_scores.items()}
@@ -241,7 +241,7 @@ def _format_scores(facts, form):
     notes = [f"Of {of}." if of else "The files do not say on which examples."]
     if facts.step != facts.scored_step:
         notes.append(f"These are the scores of step {facts.scored_step}, and not of the exported weights.")
-    notes.append(_describe_precision(facts, form))
+    notes.append(_describe_precision(facts, options))
     return f"{table}\n\n{' '.join(notes)}"
 
 

@@ -23,12 +23,12 @@ from bert_tf.utils import names
 from bert_tf.utils.resources import cores
 
 # === Quiet ===
-# What TensorFlow tells of its own doings, a dozen lines for each export, stays out of the log.
+# TensorFlow logs a dozen lines for each export, which stay out of ours.
 
 
 @contextlib.contextmanager
 def quiet():
-    """Lets only warnings and errors through."""
+    """Lets only warnings and errors into the log."""
     before = logging.get_verbosity()
     logging.set_verbosity(logging.WARNING)
     try:
@@ -54,9 +54,9 @@ _DTYPES = {
 _BEGINNING = (1980, 1, 1, 0, 0, 0)  # of a zip archive's time: equal models are equal files
 _INPUTS = {
     "input_ids": "Word pieces, [CLS] first and [SEP] after each text, or what the vocabulary has in their place.",
-    "input_mask": "1 for a piece, 0 for what fills the row up.",
-    "segment_ids": "0 for the pieces of the first text, 1 for those of the second.",
-    "masked_lm_positions": "The place in the row that is to be filled in.",
+    "input_mask": "1 for a token, 0 for padding.",
+    "segment_ids": "0 for the tokens of the first text, 1 for those of the second.",
+    "masked_lm_positions": "The position that is to be filled in.",
 }
 
 
@@ -180,16 +180,16 @@ def _vector(builder, offsets):
 
 
 FILE = "model.tflite"
-_SHORTEST = 16  # tokens; shorter rows gain nothing that is worth a signature
+_SHORTEST = 16  # tokens; shorter sequences gain nothing that is worth a signature
 _WHOLE = "ids"
 
 Functions = Mapping[str, tf.types.experimental.ConcreteFunction]
 
 
 def lengths(max_seq_length: int) -> dict[str, int]:
-    """Returns {signature: its row length}: "ids" for the longest row, "ids_16", "ids_32" and so on for shorter ones.
+    """Returns {signature: length of its sequences}: "ids" for the longest, "ids_16", "ids_32" and so on for shorter.
 
-    LiteRT computes rows of one length each, all of it. A file holds a graph for each length and the weights once.
+    LiteRT computes sequences of one length each, all of it. A file holds a graph for each length and the weights once.
     """
     shorter, length = {}, _SHORTEST
     while length < max_seq_length:
@@ -210,8 +210,8 @@ def write_litert(directory: str, served) -> Mapping[str, object]:
     named = {}
     for name, length in lengths(served.max_seq_length).items():
         function = tf.function(served.answer_ids, autograph=False)
-        named[name] = function.get_concrete_function(*_row_specs(served, length))
-    data, signatures = _convert(served, named, served.form.dtype)
+        named[name] = function.get_concrete_function(*_sequence_specs(served, length))
+    data, signatures = _convert(served, named, served.options.dtype)
     with tempfile.TemporaryDirectory() as folder:
         save_description(folder, served.task.config, served.tokenizer, served.task.labels)
         served.weight_specs, data = with_metadata(data, served.task, list(named), folder)
@@ -224,13 +224,13 @@ def computed_by_litert(served) -> Forward:
     """Returns a function that computes the model's outputs, {name: tensor [n, S]} -> tensors, as LiteRT does.
 
     Args:
-        served: a `ServingModule` with its form.
+        served: a `ServingModule`.
     """
     function = tf.function(lambda *values: served.forward(dict(zip(served.task.features, values, strict=True))))
     whole = function.get_concrete_function(*served.ids_specs)
     specs = tf.nest.flatten(whole.structured_outputs)
     named = {name: _trace_raw(function, served, length) for name, length in lengths(served.max_seq_length).items()}
-    run = _Rows(_convert(served, named, served.form.dtype)[0], served, specs)
+    run = _SequenceRunner(_convert(served, named, served.options.dtype)[0], served, specs)
 
     def forward(features):
         arrays = tf.numpy_function(run, [features[n] for n in served.task.features], [spec.dtype for spec in specs])
@@ -241,8 +241,8 @@ def computed_by_litert(served) -> Forward:
     return forward
 
 
-class _Rows:
-    """Computes rows one by one, each batch of them by the signature of the least length that holds it."""
+class _SequenceRunner:
+    """Computes sequences one by one, each batch of them by the signature of the least length that holds it."""
 
     def __init__(self, data, served, specs):
         # Both stay: the interpreter reads the bytes, and what runs a signature reads the interpreter.
@@ -254,19 +254,19 @@ class _Rows:
     def __call__(self, *arrays):
         width = arrays[0].shape[1]
         length = min(n for n in self._by_length if n >= width)
-        # What fills rows up does not matter where `input_mask` is 0.
+        # Padding does not matter where `input_mask` is 0.
         padded = {name: np.pad(array, [(0, 0), (0, length - array.shape[1])]) if array.ndim > 1 else array
                   for name, array in zip(self._features, arrays, strict=True)}  # fmt: skip
-        rows = []
+        answers = []
         for i in range(len(arrays[0])):
             found = self._by_length[length](**{name: array[i : i + 1] for name, array in padded.items()})
-            rows.append([found[f"output_{k}"] for k in range(len(self._specs))])
-        outputs = zip(*rows, strict=True)
+            answers.append([found[f"output_{k}"] for k in range(len(self._specs))])
+        outputs = zip(*answers, strict=True)
         return [self._cut(np.concatenate(parts), spec, width) for parts, spec in zip(outputs, self._specs, strict=True)]
 
     @staticmethod
     def _cut(array, spec, width):
-        """Takes what stands for padding away again, from the axes that are as long as the row."""
+        """Takes what stands for padding away again, from the axes that are as long as the sequence."""
         return array[tuple(slice(width if axis and size is None else None) for axis, size in enumerate(spec.shape))]
 
 
@@ -283,11 +283,11 @@ def _trace_raw(function, served, length):
     def flat(*values):
         return {f"output_{i}": value for i, value in enumerate(tf.nest.flatten(function(*values)))}
 
-    return tf.function(flat, autograph=False).get_concrete_function(*_row_specs(served, length))
+    return tf.function(flat, autograph=False).get_concrete_function(*_sequence_specs(served, length))
 
 
-def _row_specs(served, length):
-    """Returns what a signature takes: one row of this length, and one place to predict."""
+def _sequence_specs(served, length):
+    """Returns what a signature takes: one sequence of this length, and one position to predict."""
     size = {"masked_lm_positions": 1}
     return [tf.TensorSpec([1, size.get(spec.name, length)], spec.dtype, spec.name) for spec in served.ids_specs]
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import keras
 
-from bert_tf.checkpoints import convert, heads
+from bert_tf.checkpoints import heads
+from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
 
 
 @contextlib.contextmanager
@@ -21,7 +22,7 @@ def dtype_policy(name: str) -> Iterator[None]:
 
 
 def build_with_weights(task: Any, checkpoint: Any, dtype: str = "float32") -> tuple[keras.Model, Any]:
-    """Returns a task's model with a checkpoint's weights, and the report of `convert.assign_weights`.
+    """Returns a task's model with a checkpoint's weights, and the report of `assign_weights`.
 
     Args:
         task: with `build_model` and a configuration, as of `tasks/base.py`.
@@ -31,7 +32,7 @@ def build_with_weights(task: Any, checkpoint: Any, dtype: str = "float32") -> tu
     Raises:
         ValueError: the weights are not those of the task's configuration.
     """
-    convert.check_shapes(checkpoint, task.config)
+    check_shapes(checkpoint, task.config)
     with dtype_policy(dtype):
         model = task.build_model()
-    return model, convert.assign_weights(checkpoint, model.variables, excuse=heads.unused(task))
+    return model, assign_weights(checkpoint, model.variables, excuse=heads.unused(task))

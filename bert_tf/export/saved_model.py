@@ -1,10 +1,11 @@
-"""Writes a served model as a new version below EXPORT_DIR: whole, or not at all."""
+"""Exports a trained or a served model as a new version below EXPORT_DIR: whole, or not at all."""
 
+import dataclasses
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -13,27 +14,34 @@ from google.protobuf import text_format
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow.python.saved_model.pywrap_saved_model import fingerprinting
 
+from bert_tf.checkpoints.loading import load_description
+from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export import card, litert
-from bert_tf.export.card import RunFacts
+from bert_tf.export.calibration import Forward, batches_of_texts, input_ranges, optimize_forward, read_calibration_texts
+from bert_tf.export.card import RunFacts, read_run
+from bert_tf.export.export_options import DEFAULT, ExportOptions
 from bert_tf.export.litert import quiet
-from bert_tf.export.served import CLASSIFY, REGRESS, ServingModule
+from bert_tf.export.precision import build_with_weights
+from bert_tf.export.serving_module import CLASSIFY, REGRESS, ServingModule
 from bert_tf.export.warm_up import sample_requests, write_goldens, write_requests
 from bert_tf.models.config import EncoderConfig
+from bert_tf.tasks.base import TrainedTask
+from bert_tf.tasks.registry import task_of
 from bert_tf.utils.files import write_text
 from bert_tf.utils.names import SEQUENCES, SIDE_BY_SIDE
 
 # === Server files ===
-# What stands beside a model's versions for tensorflow_model_server: the settings that its flags take as files.
+# What stands next to a model's versions for tensorflow_model_server: the settings that its flags take as files.
 #
 # They are the user's as soon as they are there: none is written over.
 
 
 MODELS, BATCHING, MONITORING = "models.config", "batching_parameters.txt", "monitoring.config"
 
-# A processor computes few rows at a time as fast as many; more of them only make each other wait.
-_PIECES = 4096  # of the longest rows in a batch
-_FEWEST, _MOST = 32, 256  # rows: clients of ours send 32 examples at a time, and a larger request is refused
-_OPERATIONS = 50e9  # a second, of a processor; what a batch waits for more rows is a tenth of what one row takes
+# A processor computes few examples at a time as fast as many; more of them only make each other wait.
+_TOKENS = 4096  # of the longest examples in a batch
+_FEWEST, _MOST = 32, 256  # examples: clients of ours send 32 at a time, and a larger request is refused
+_OPERATIONS = 50e9  # a second, of a processor; a batch waits for more examples a tenth of what one takes
 _LONGEST_WAIT, _SHORTEST_WAIT = 10_000, 1_000  # microseconds
 
 
@@ -43,7 +51,7 @@ def server_files(export_dir: str, config: EncoderConfig, max_seq_length: int) ->
     Args:
         export_dir: where its versions are.
         config: of its encoder.
-        max_seq_length: its longest row.
+        max_seq_length: its longest sequence.
     """
     return {
         MODELS: _models(os.path.abspath(export_dir)),
@@ -100,16 +108,16 @@ def _models(base_path):
 
 
 def _batching(config, max_seq_length):
-    rows = min(_MOST, max(_FEWEST, _PIECES // max_seq_length))
+    examples = min(_MOST, max(_FEWEST, _TOKENS // max_seq_length))
     wait = min(_LONGEST_WAIT, max(_SHORTEST_WAIT, round(1e5 * _work(config, max_seq_length) / _OPERATIONS)))
-    return _BATCHING.format(rows=rows, wait=wait, pieces=max_seq_length)
+    return _BATCHING.format(examples=examples, wait=wait, tokens=max_seq_length)
 
 
 def _work(config, length):
-    """Returns the operations that a row of this length costs in the encoder, near enough."""
+    """Returns the operations that a sequence of this length costs in the encoder, near enough."""
     hidden, wide = config.hidden_size, config.intermediate_size
-    of_piece = 2 * (4 * hidden * hidden + 2 * hidden * wide) + 4 * length * hidden
-    return config.num_hidden_layers * length * of_piece
+    of_token = 2 * (4 * hidden * hidden + 2 * hidden * wide) + 4 * length * hidden
+    return config.num_hidden_layers * length * of_token
 
 
 _MODELS_COMMENT = """\
@@ -117,13 +125,13 @@ _MODELS_COMMENT = """\
 """
 
 _BATCHING = """\
-# For the flag batching_parameters_file of tensorflow_model_server, beside the flag enable_batching.
-# Chosen for rows of up to {pieces} word pieces on processors. A GPU is for larger batches and longer waits.
+# For the flag batching_parameters_file of tensorflow_model_server, next to the flag enable_batching.
+# Chosen for examples of up to {tokens} tokens on processors. A GPU is for larger batches and longer waits.
 
 # Examples in a batch. A single request with more is refused.
-max_batch_size {{ value: {rows} }}
+max_batch_size {{ value: {examples} }}
 
-# How long an example waits for others: a tenth of what the model takes for one long row.
+# How long an example waits for others: a tenth of what the model takes for one of the longest.
 batch_timeout_micros {{ value: {wait} }}
 
 # Batches that may wait; what comes then is refused with UNAVAILABLE, so that nobody waits for long.
@@ -157,18 +165,18 @@ _METHODS = {"classify": CLASSIFY, "regress": REGRESS}
 def export(
     served: ServingModule,
     export_dir: str | os.PathLike,
-    options: Mapping[str, Any] | None = None,
+    task_options: Mapping[str, Any] | None = None,
     facts: RunFacts | None = None,
 ) -> str:
     """Writes `served` to `export_dir`/<version>, version one above the highest there, and returns that path.
 
-    In the version's `assets.extra` are requests to warm up with, golden requests and a model card; beside the versions
+    In the version's `assets.extra` are requests to warm up with, golden requests and a model card; next to the versions
     are the files that `server_files` makes, where there are none yet. For LiteRT there is a .tflite file and a card.
 
     Args:
         served: the model.
         export_dir: the model's directory as a server knows it.
-        options: of its task, JSON values, for the card.
+        task_options: of its task, JSON values, for the card.
         facts: about its training, for the card.
 
     Raises:
@@ -176,21 +184,21 @@ def export(
             is full; nothing new is left there.
     """
     export_dir = os.path.abspath(os.fspath(export_dir))
-    for_servers = served.form.export_for != "litert"
-    served.form.check_folder(export_dir)
+    for_servers = served.options.export_for != "litert"
+    served.options.check_folder(export_dir)
     aside = None
     try:
         os.makedirs(export_dir, exist_ok=True)
-        _tell_of_leftovers(export_dir)
+        _warn_of_leftovers(export_dir)
         # TensorFlow Serving takes only names that are numbers for versions: it does not see this one.
         aside = tempfile.mkdtemp(prefix=_ASIDE, dir=export_dir)
         write = _write_version if for_servers else _write_for_litert
-        write(aside, served, options or {}, facts or RunFacts())
+        write(aside, served, task_options or {}, facts or RunFacts())
         os.chmod(aside, 0o755)  # mkdtemp's directories are for the owner alone, a server is another user
         files = server_files(export_dir, served.task.config, served.max_seq_length) if for_servers else {}
-        beside = write_server_files(export_dir, files)
+        written = write_server_files(export_dir, files)
         path = os.path.join(export_dir, str(1 + max([0, *list_versions(export_dir)])))
-        _publish(aside, path, beside)
+        _publish(aside, path, written)
     except (tf.errors.OpError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(
@@ -202,7 +210,7 @@ def export(
     return path
 
 
-def _tell_of_leftovers(export_dir):
+def _warn_of_leftovers(export_dir):
     logging.info("Exporting to %s", export_dir)
     for name in sorted(os.listdir(export_dir)):
         if name.startswith(_ASIDE):
@@ -210,7 +218,7 @@ def _tell_of_leftovers(export_dir):
                             os.path.join(export_dir, name))  # fmt: skip
 
 
-def _write_version(directory, served, options, facts):
+def _write_version(directory, served, task_options, facts):
     with quiet():
         functions = served.signatures()
         # Nobody trains an export: it does without the functions for gradients of our own.
@@ -222,21 +230,21 @@ def _write_version(directory, served, options, facts):
     requests = sample_requests(served)
     write_requests(directory, requests)
     write_goldens(directory, requests, functions)
-    text = card.model_card(served, signatures, options, facts)
+    text = card.model_card(served, signatures, task_options, facts)
     write_text(os.path.join(directory, "assets.extra", card.FILE), text)
 
 
-def _write_for_litert(directory, served, options, facts):
+def _write_for_litert(directory, served, task_options, facts):
     signatures = litert.write_litert(directory, served)
-    write_text(os.path.join(directory, card.FILE), card.model_card(served, signatures, options, facts))
+    write_text(os.path.join(directory, card.FILE), card.model_card(served, signatures, task_options, facts))
 
 
-def _publish(aside, path, beside):
+def _publish(aside, path, written):
     """Gives a version its number, at which servers take it; where that fails, what was written for it goes too."""
     try:
         os.rename(aside, path)
     except OSError:
-        for file in beside:
+        for file in written:
             os.remove(file)
         raise
 
@@ -250,7 +258,7 @@ def _finish(path, served):
     """Gives the signatures on tf.Example the method names by which Classify and Regress know them.
 
     tf.saved_model.save writes the name of Predict into all of them. Branches become a part of the graph when it is
-    loaded. A graph with parts for several threads says so, and each how long its sequences are.
+    loaded. A graph with parts for several threads says so, and each graph how long its sequences are.
 
     Returns:
         {name: SignatureDef}.
@@ -264,7 +272,7 @@ def _finish(path, served):
                 graph.signature_def[name].method_name = method
         tokens = 0 if served.task.reads_whole_texts else served.max_seq_length
         graph.collection_def[SEQUENCES].int64_list.value.extend([served.positions, tokens])
-        if served.form.is_tensor_parallel:
+        if served.options.is_tensor_parallel:
             graph.collection_def[SIDE_BY_SIDE].bytes_list.value.append(b"1")
         for function in graph.graph_def.library.function:
             for node in function.node_def:
@@ -275,3 +283,65 @@ def _finish(path, served):
     with open(path, "wb") as file:
         file.write(saved.SerializeToString())
     return dict(saved.meta_graphs[0].signature_def)
+
+
+# === Trained models ===
+# From a folder that a program trained into to a version that a server takes.
+
+
+def export_trained(
+    directory: str,
+    export_dir: str | None = None,
+    options: ExportOptions = DEFAULT,
+    trained: TrainedTask | None = None,
+    score: Callable[[Forward], dict[str, float]] | None = None,
+    calibration: str | os.PathLike | Iterable[Mapping[str, tf.Tensor]] | None = None,
+) -> str:
+    """Exports the trained model in `directory` as the next version below `export_dir`, and returns its path.
+
+    Args:
+        directory: what a program's output_dir holds after training, or a sentence-transformers directory.
+        export_dir: the model's directory as a server knows it; by default `options.folder` in `directory`.
+        options: how.
+        trained: its task; None: what task.json, or modules.json, says.
+        score: what an export in int8 scores, for its card, from what computes the model's outputs; it raises
+            ValueError where that is too little. None: nobody knows.
+        calibration: the examples that set ranges, where the export takes them: a file of texts, or batches of the
+            model's inputs. None: the scale of each row is found again, which takes longer.
+
+    Raises:
+        ValueError: no trained model is there, it cannot be explained so, there are no such examples, or the export
+            cannot be written to that folder.
+    """
+    export_dir = export_dir or os.path.join(directory, options.folder)
+    options.check_folder(export_dir)  # before the long work
+    description = load_description([directory])
+    trained = trained or task_of(directory, description)
+    task = type(trained.task)(description.config, **trained.task.to_dict())  # one that was trained may have adapters
+    texts, longest = trained.text_inputs, trained.max_seq_length
+    is_of_texts = isinstance(calibration, (str, os.PathLike))
+    if is_of_texts:
+        examples = read_calibration_texts(calibration, task, texts)
+        calibration = batches_of_texts(examples, task, description.tokenizer, texts, longest)
+    checkpoint = open_checkpoint(directory)
+    model, report = build_with_weights(task, checkpoint, options.variable_dtype)
+    ranges = _find_ranges(options, task, task.for_serving(model) if is_of_texts else model, calibration)
+    served = ServingModule(task, model, description.tokenizer, texts, longest, options=options, ranges=ranges)
+    facts = read_run(directory, report.path)
+    if options.dtype == "int8" and score:
+        in_int8 = optimize_forward(lambda features: model(features, training=False), options, ranges)
+        in_int8 = litert.computed_by_litert(served) if options.export_for == "litert" else in_int8
+        facts = dataclasses.replace(facts, int8_scores=score(in_int8))
+    path = export(served, export_dir, trained.task.to_dict(), facts)
+    logging.info("Exported %s as %s", report.path, path)
+    return path
+
+
+def _find_ranges(options, task, model, batches):
+    """Returns the ranges that the examples show, or None."""
+    if not options.takes_ranges:
+        return None
+    if batches is None:
+        logging.info("Each request finds the scale of each row; with `calibration_file` the export would be faster.")
+        return None
+    return input_ranges(lambda batch: model({name: batch[name] for name in task.features}, training=False), batches)

@@ -1,7 +1,7 @@
 """Requests that an export brings along: to warm a server up with, and golden ones, with the model's own answers.
 
 A signature's first run takes seconds, for TensorFlow then optimizes its graph; another number or length of texts costs
-next to nothing more. So each signature is asked about one short example, several, and one that fills the longest row.
+little more. So each signature is asked about one short example, several, and one that fills the longest sequence.
 """
 
 import itertools
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import tensorflow as tf
 
-from bert_tf.export.served import ATTENTION, ATTRIBUTIONS, ServingModule
+from bert_tf.export.serving_module import ATTENTION, ATTRIBUTIONS, ServingModule
 from bert_tf.utils.names import GOLDEN_REQUESTS
 
 # === Samples ===
@@ -27,19 +27,19 @@ _CHOICES = 3  # texts of an input of which an example has several
 
 
 def sample_texts(
-    text_inputs: Sequence[str], list_inputs: Sequence[str], rows: int, blank: str = "", words: int | None = None
+    text_inputs: Sequence[str], list_inputs: Sequence[str], count: int, blank: str = "", words: int | None = None
 ) -> dict[str, list]:
     """Returns the texts of some examples.
 
     Args:
         text_inputs: names of the texts that an example has.
         list_inputs: those of them of which it has several.
-        rows: how many examples.
+        count: how many examples.
         blank: what each text begins with, such as a mask to fill in.
         words: of each text, by repetition; None: one sentence.
 
     Returns:
-        {name: `rows` texts}, or lists of texts for `list_inputs`. An example's texts differ from one another.
+        {name: `count` texts}, or lists of texts for `list_inputs`. An example's texts differ from one another.
     """
 
     def text(number):
@@ -50,10 +50,10 @@ def sample_texts(
 
     return {
         name: [
-            [text(row + place + choice) for choice in range(_CHOICES)] if name in list_inputs else text(row + place)
-            for row in range(rows)
+            [text(i + n + choice) for choice in range(_CHOICES)] if name in list_inputs else text(i + n)
+            for i in range(count)
         ]
-        for place, name in enumerate(text_inputs)
+        for n, name in enumerate(text_inputs)
     }
 
 
@@ -72,8 +72,8 @@ def signature_inputs(served: ServingModule, texts: Mapping[str, list]) -> dict[s
     features, _ = served.task.read(served.tokenizer, list(tensors.values()), served.max_seq_length)
     inputs = {"serving_default": tensors, "ids": {name: features[name] for name in served.task.features}}
     if served.task.example_method:
-        rows = zip(*(texts[name] for name in served.text_inputs), strict=True)
-        examples = [_example(dict(zip(served.text_inputs, row, strict=True))) for row in rows]
+        columns = zip(*(texts[name] for name in served.text_inputs), strict=True)
+        examples = [_example(dict(zip(served.text_inputs, each, strict=True))) for each in columns]
         inputs[served.task.example_method] = {"inputs": tf.constant(examples)}
     return inputs
 
@@ -84,10 +84,10 @@ def explanation_inputs(served: ServingModule, texts: Mapping[str, list]) -> dict
     Args:
         served, texts: as of `signature_inputs`.
     """
-    rows = len(texts[served.text_inputs[0]])
-    more = {ATTENTION: {"layers": tf.fill([rows, 1], -1)}, ATTRIBUTIONS: {"target": tf.fill([rows], "")}}
+    count = len(texts[served.text_inputs[0]])
+    more = {ATTENTION: {"layers": tf.fill([count, 1], -1)}, ATTRIBUTIONS: {"target": tf.fill([count], "")}}
     tensors = {name: tf.constant(texts[name]) for name in served.text_inputs}
-    return {name: tensors | more[name] for name in served.explaining()}
+    return {name: tensors | more[name] for name in served.explanation_signatures()}
 
 
 def prediction_log(signature: str, inputs: Mapping[str, tf.Tensor], outputs: Mapping[str, tf.Tensor] | None = None):
@@ -156,7 +156,7 @@ def sample_requests(served: ServingModule) -> Requests:
     """
     names = served.text_inputs, served.task.list_inputs
     sizes = ((1, None), (_SEVERAL, None), (1, served.max_seq_length))
-    texts = [sample_texts(*names, rows, served.blank, words) for rows, words in sizes]
+    texts = [sample_texts(*names, count, served.blank, words) for count, words in sizes]
     requests = [request for each in texts for request in signature_inputs(served, each).items()]
     return requests + list(explanation_inputs(served, texts[0]).items())
 

@@ -100,7 +100,7 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
 
 
 _BLOCK, _COSINES = 2**16, 2**22  # vectors compared at a time, with all queries, and cosines that this gives at most
-_REMEDY = "make it anew with `bert-tf embed`"
+_REMEDY = "make it again with `bert-tf embed`"
 
 
 class SearchIndex:
@@ -121,7 +121,7 @@ class SearchIndex:
     def __init__(self, directory: str | os.PathLike):
         self.directory = os.fspath(directory)
         path = os.path.join(self.directory, INDEX_FILE)
-        described = read_object(path, "what `bert-tf embed` wrote beside an index", _REMEDY)
+        described = read_object(path, "what `bert-tf embed` wrote with an index", _REMEDY)
         try:
             self._model, self._identity = described["model"], described["identity"]
             self._options = described["options"]

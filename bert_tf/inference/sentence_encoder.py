@@ -77,8 +77,8 @@ class SentenceEncoder:
         self._lower = self.recipe.lower and not tokenizer.do_lower_case
         unpooled = 0
         if self.prompt and not self.recipe.include_prompt:
-            pieces = tokenizer.tokenize(self._prepared([""])).row_lengths()[0]
-            unpooled = len(tokenizer.template.before) + int(pieces)
+            tokens = tokenizer.tokenize(self._prepared([""])).row_lengths()[0]
+            unpooled = len(tokenizer.template.before) + int(tokens)
         longest = self.recipe.max_seq_length
         if longest is not None and options.max_seq_length is None:
             longest = min(longest, bert.config.max_length)

@@ -7,10 +7,10 @@
 Layers and heads count from 0, as in `pruned_heads` of a configuration. See docs/inspect.md.
 """
 
+from bert_tf.interpret.attention import Attention, Neurons, attention, heads_off, neurons
 from bert_tf.interpret.attribution import Attributions, attributions
+from bert_tf.interpret.encoded_text import EncodedText, Word
 from bert_tf.interpret.lens import Inputs, Layers, MaskedWords, inputs, layers, masked_words
-from bert_tf.interpret.rows import EncodedText, Word
-from bert_tf.interpret.weights import Attention, Neurons, attention, heads_off, neurons
 
 __all__ = [
     "Attention", "Attributions", "Inputs", "Layers", "MaskedWords", "Neurons", "EncodedText", "Word",

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.interpret.rows import EncodedText, Texts, encode_texts, parts_of
+from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, parts_of
 from bert_tf.interpret.targets import TextHead, head_of
 
 # === Gradients ===
@@ -162,12 +162,12 @@ def attributions(
         model: what `bert_tf.load` gave, with a head for labels, tags or answers (questions and contexts are `texts` and
             `pairs`, or pairs).
         texts, pairs, masks: as of `attention`.
-        target: whose score is explained; None: the model's own answer. A label: its name or number. A tag: the place
-            of a word in `words`, or (place, tag). An answer: (start, limit) in characters of the context. A list of n
+        target: whose score is explained; None: the model's own answer. A label: its name or number. A tag: the index
+            of a word in `words`, or (index, tag). An answer: (start, limit) in characters of the context. A list of n
             gives one for each text.
         steps: points at which the gradient is taken (Gauss-Legendre). None: 32, doubled until the gap is at most 1 %,
             512 at most; where that is not enough, the log says so.
-        baseline: "pad" or "mask": what stands in place of every token.
+        baseline: "pad" or "mask": what stands instead of every token.
 
     Returns:
         `Attributions` for each text or pair.
@@ -191,7 +191,7 @@ def attributions(
 
 
 def _baseline_id(tokenizer, baseline):
-    """Returns the id that stands in place of every token."""
+    """Returns the id that stands instead of every token."""
     ids = dict(zip(BASELINES, (tokenizer.pad_id, tokenizer.mask_id), strict=True))
     if ids.get(baseline) is None:
         there = [name for name, number in ids.items() if number is not None]

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.interpret.attention import kept_heads
 from bert_tf.interpret.attribution import Integral, integrate_row
 from bert_tf.interpret.targets import TextHead
-from bert_tf.interpret.weights import kept_heads
 from bert_tf.models.encoder import Encoder
 from bert_tf.tokenization.token_origins import OriginTracker, TokenOrigins
 
@@ -37,7 +37,7 @@ def attention_in_graph(
         max_seq_length: longest row.
 
     Returns:
-        `attention`, float32 [n, k, A, S, S], from the token in the last place but one to that in the last, 0 for
+        `attention`, float32 [n, k, A, S, S], from the token of the last axis but one to that of the last, 0 for
         padding and for heads that were pruned; and what `_shown` tells of the tokens.
 
     Raises:
@@ -45,9 +45,9 @@ def attention_in_graph(
             and so long that all weights together would be more than 2^26, or the layers named more than 2^24; nothing
             is computed then.
     """
-    L, places = encoder.config.num_hidden_layers, OriginTracker(tokenizer)
-    packed = places.pad(places.pack(*map(places.tokenize, texts), max_seq_length=max_seq_length))
-    pieces, features = _resolve_tokens(places, packed)
+    L, tracker = encoder.config.num_hidden_layers, OriginTracker(tokenizer)
+    packed = tracker.pad(tracker.pack(*map(tracker.tokenize, texts), max_seq_length=max_seq_length))
+    tokens, features = _resolve_tokens(tracker, packed)
     with tf.control_dependencies(_attention_checks(encoder.config, features["input_ids"], layers)):
         layers = tf.where(layers < 0, layers + L, layers)
         features = {name: tf.identity(values) for name, values in features.items()}
@@ -56,7 +56,7 @@ def attention_in_graph(
     both = there[..., tf.newaxis] * there[:, :, tf.newaxis]
     each = [_restore_pruned_heads(probs[n], kept) * both for n, kept in enumerate(kept_heads(encoder.config))]
     weights = tf.gather(tf.stack(each, 1), layers, batch_dims=1)
-    return {"attention": weights} | _describe_tokens(tokenizer, pieces, features["input_mask"] > 0)
+    return {"attention": weights} | _describe_tokens(tokenizer, tokens, features["input_mask"] > 0)
 
 
 def attributions_in_graph(
@@ -86,22 +86,22 @@ def attributions_in_graph(
     Raises:
         tf.errors.InvalidArgumentError: there is no such target, or there are more than 16 texts.
     """
-    places = OriginTracker(tokenizer)
-    told = f"An explanation must be asked for {_MOST_TEXTS} texts at most. Received"
+    tracker = OriginTracker(tokenizer)
+    refusal = f"An explanation must be asked for {_MOST_TEXTS} texts at most. Received"
     n = tf.maximum(tf.size(target), tf.size(texts[0]))
-    few = tf.debugging.Assert(n <= _MOST_TEXTS, [told, n, "; ask for fewer at a time."])
+    few = tf.debugging.Assert(n <= _MOST_TEXTS, [refusal, n, "; ask for fewer at a time."])
     with tf.control_dependencies([few]):
         texts = [tf.identity(each) for each in texts]
-    laid_out, origin = read(places, texts, max_seq_length)
-    pieces, features = _resolve_tokens(places, laid_out)
+    laid_out, origin = read(tracker, texts, max_seq_length)
+    tokens, features = _resolve_tokens(tracker, laid_out)
     choice = head.choose(head.logits(encoder(features, training=False)), origin, target)
-    pieces = TokenOrigins(*(tf.gather(column, choice.rows) for column in pieces))
+    tokens = TokenOrigins(*(tf.gather(column, choice.rows) for column in tokens))
     features = {name: tf.gather(values, choice.rows) for name, values in features.items()}
-    instead = tf.where(pieces.of_text >= 0, tokenizer.pad_id, pieces.ids)
+    instead = tf.where(tokens.of_text >= 0, tokenizer.pad_id, tokens.ids)
     found = _integrate_rows(encoder, head, features, instead, choice.parts)
     there = choice.there[:, tf.newaxis] & (features["input_mask"] > 0)
     return {"attribution": found.pop("values"), "target": choice.name, **found} | _describe_tokens(
-        tokenizer, pieces, there
+        tokenizer, tokens, there
     )
 
 
@@ -123,16 +123,16 @@ def _attention_checks(config, input_ids, layers):
     ]
 
 
-def _resolve_tokens(places, laid_out):
-    """Returns the tokens of rows whose ids are places, and the encoder's inputs, int32 [w, S] each."""
-    pieces = places.found(laid_out["input_ids"])
-    return pieces, {name: laid_out[name] for name in _INPUTS} | {"input_ids": pieces.ids}
+def _resolve_tokens(tracker, laid_out):
+    """Returns the tokens of rows whose ids are origins, and the encoder's inputs, int32 [w, S] each."""
+    tokens = tracker.found(laid_out["input_ids"])
+    return tokens, {name: laid_out[name] for name in _INPUTS} | {"input_ids": tokens.ids}
 
 
-def _describe_tokens(tokenizer, pieces, there):
+def _describe_tokens(tokenizer, tokens, there):
     """Returns `piece` string [n, S], as the vocabulary has it, "" for padding; `start` and `end` int32 [n, S], where it
     lies in its text, half-open, in code points; `of_text` int32 [n, S], which text it is of, -1 for special ones."""
-    vocab, (ids, *others) = tf.constant(tokenizer.vocab), pieces
+    vocab, (ids, *others) = tf.constant(tokenizer.vocab), tokens
     columns = dict(zip(("start", "end", "of_text"), others, strict=True))
     outside = {"start": 0, "end": 0, "of_text": -1}
     shown = {name: tf.where(there, values, outside[name]) for name, values in columns.items()}

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.evaluation.metrics import unit
-from bert_tf.interpret.rows import EncodedText, Texts, encode_texts, name_of_model, parts_of
+from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, name_of_model, parts_of
 from bert_tf.models.pretraining_heads import MaskedLMHead, build_in_cls
 
 # === Heads ===
@@ -102,8 +102,8 @@ def inputs(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: 
 
 
 def _look_up(embeddings, row):
-    def looked_up(table, places):
-        return np.asarray(table, np.float32)[places]
+    def looked_up(table, ids):
+        return np.asarray(table, np.float32)[ids]
 
     first = embeddings.first_position
     parts = {
@@ -120,7 +120,7 @@ def _look_up(embeddings, row):
 
 
 # === Lens ===
-# What a masked-LM head would put at each place, behind each layer (the "logit lens", nostalgebraist 2020).
+# What a masked-LM head would put at each position, behind each layer (the "logit lens", nostalgebraist 2020).
 
 
 _BIAS = "cls/predictions/output_bias"
@@ -128,11 +128,11 @@ _BIAS = "cls/predictions/output_bias"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MaskedWords(EncodedText):
-    """A row, and the likeliest tokens for each of its places, in front of the first of L layers and behind each.
+    """A row, and the likeliest tokens for each of its positions, in front of the first of L layers and behind each.
 
     Attributes:
         top_ids: int32 [L + 1, S, k], the likeliest tokens first; [0] is by what the first layer reads. -1 where the
-            model says nothing: at the first place of a left-to-right model.
+            model says nothing: at the first position of a left-to-right model.
         top_pieces: the same as text, str [L + 1, S, k], as a reader would write them; "" for -1.
         probabilities: float32 [L + 1, S, k], theirs: shares of the whole vocabulary.
         own_probabilities: float32 [L + 1, S], that of the token which stands there.
@@ -147,7 +147,7 @@ class MaskedWords(EncodedText):
 def masked_words(
     model: Any, texts: Texts, top_k: int = 5, pairs: Sequence[str] | None = None, masks: bool = True
 ) -> list[MaskedWords]:
-    """Returns what a model with a masked-LM head would put at each place of texts, layer by layer.
+    """Returns what a model with a masked-LM head would put at each position of texts, layer by layer.
 
         [said] = masked_words(bert, ["The cat [MASK] on the mat."])
         said.top_pieces[-1, 3], said.probabilities[-1, 3]           # what the model answers
@@ -155,7 +155,7 @@ def masked_words(
 
     The whole head reads each layer as if it were the last: its linear map, activation and LayerNorm, and the table of
     words. Of a model with `norm_first` the final norm comes before that, which the last layer has behind it anyway. A
-    left-to-right model says at a place what follows it: here that stands at the place that it is about.
+    left-to-right model says at a position what follows it: here that stands at the position that it is about.
 
     Args:
         model: what `bert_tf.load` gave, with such a head.
@@ -166,7 +166,7 @@ def masked_words(
         ValueError: the model has no such head; top_k is less than 1; as of `attention`.
     """
     if top_k < 1:
-        raise ValueError(f"`top_k` must be at least 1. Received: {top_k}; ask for one piece or more.")
+        raise ValueError(f"`top_k` must be at least 1. Received: {top_k}; ask for one token or more.")
     head = masked_lm_head(model)
     encoder, rows = encode_texts(model, texts, pairs, masks)
     return [_fill_masks(encoder, head, row, parts_of(model)[1], top_k) for row in rows]
@@ -189,12 +189,12 @@ def masked_lm_head(model: Any) -> MaskedLMHead:
 
 
 def _fill_masks(encoder, head, row, tokenizer, top_k):
-    pieces = np.array([*tokenizer.written_pieces, ""])  # [-1] is for what was not asked
+    tokens = np.array([*tokenizer.written_tokens, ""])  # [-1] is for what was not asked
     found = [
-        _find_likeliest(head, encoder, each, row, len(pieces) - 1, top_k) for each in _normalize_layers(encoder, row)
+        _find_likeliest(head, encoder, each, row, len(tokens) - 1, top_k) for each in _normalize_layers(encoder, row)
     ]
     ids, probabilities, own = (np.stack(each) for each in zip(*found, strict=True))
-    return MaskedWords(**vars(row), top_ids=ids, top_pieces=pieces[ids], probabilities=probabilities,
+    return MaskedWords(**vars(row), top_ids=ids, top_pieces=tokens[ids], probabilities=probabilities,
                        own_probabilities=own)  # fmt: skip
 
 
@@ -206,14 +206,14 @@ def _normalize_layers(encoder, row):
         yield np.asarray(encoder.norm(each), np.float32) if is_raw else each
 
 
-def _find_likeliest(head, encoder, values, row, pieces, top_k):
+def _find_likeliest(head, encoder, values, row, vocab_size, top_k):
     """Returns ids and probabilities [S, k] of the likeliest tokens, and the probabilities [S] of the row's own."""
     shift = int(encoder.config.is_decoder)
-    places = tf.range(len(row) - shift)[tf.newaxis]
+    positions = tf.range(len(row) - shift)[tf.newaxis]
     table = tf.cast(encoder.embeddings.word_embeddings, head.compute_dtype)
     values = tf.cast(values[np.newaxis], head.compute_dtype)
-    shares = tf.nn.softmax(head(values, table, places))[0, :, :pieces]
-    probabilities, ids = (each.numpy() for each in tf.math.top_k(shares, min(top_k, pieces)))
+    shares = tf.nn.softmax(head(values, table, positions))[0, :, :vocab_size]
+    probabilities, ids = (each.numpy() for each in tf.math.top_k(shares, min(top_k, vocab_size)))
     own = shares.numpy()[np.arange(len(row) - shift), row.ids[shift:]]
     front = [(shift, 0), (0, 0)]
     return (

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.interpret.encoded_text import EncodedText, name_of_model
 from bert_tf.interpret.lens import build_head
-from bert_tf.interpret.rows import EncodedText, name_of_model
 from bert_tf.models.config_files import task_in
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
 from bert_tf.tasks.base import TrainedTask
@@ -128,7 +128,7 @@ class TextHead:
         )
 
     def _named(self, target, likeliest, what="a label"):
-        """Returns int32 [n]: the places of labels among all, `likeliest` where the name is ""."""
+        """Returns int32 [n]: the indices of labels among all, `likeliest` where the name is ""."""
         is_it = target[:, tf.newaxis] == tf.constant(self.labels)
         target = _assert_then(
             tf.reduce_all(tf.reduce_any(is_it, 1) | (target == "")),
@@ -153,7 +153,7 @@ class TokenHead(TextHead):
 
         Args:
             outputs, row: as of `TextHead`.
-            wanted: (place of a word among the row's, tag or None for the likeliest), or the place alone; None: the
+            wanted: (index of a word among the row's, tag or None for the likeliest), or the index alone; None: the
                 word that is least likely to be outside ("O"), or where there is no such tag the surest one.
         """
         logits = self.logits(outputs).numpy()[0]
@@ -168,33 +168,34 @@ class TokenHead(TextHead):
         word, tag = wanted if isinstance(wanted, tuple | list) else (wanted, None)
         if not isinstance(word, int | np.integer) or not 0 <= word < len(firsts):
             raise ValueError(
-                f"`target` must be the place of a word, from 0 to {len(firsts) - 1}, or a pair of it and a tag. "
+                f"`target` must be the index of a word, from 0 to {len(firsts) - 1}, or a pair of it and a tag. "
                 f"Received: {wanted!r}; correct it."
             )
-        place = int(firsts[word])
-        tag = int(logits[place].argmax()) if tag is None else self.label(tag)
-        parts = _ones(logits.shape, (place, tag))
-        return AttributionTarget(self.labels[tag], (place, place), logits[place], parts)
+        position = int(firsts[word])
+        tag = int(logits[position].argmax()) if tag is None else self.label(tag)
+        parts = _ones(logits.shape, (position, tag))
+        return AttributionTarget(self.labels[tag], (position, position), logits[position], parts)
 
     def choose(self, logits, origin, target):
         """Returns tags as `TextHead.choose` labels, of the named word, or the least likely "O", or the surest."""
         n, is_given = tf.size(target, tf.int64), target != ""
-        told = (
+        refusal = (
             "`target` must be where a word lies in the text, such as 10:14, in characters, or that and a tag, "
             "10:14:B-PER. Received "
         )
-        start, limit, tag = _parse_places(target, _SPAN_AND_TAG, told + "something else; correct it.")
-        of_word = tf.gather_nd(logits, tf.stack([origin.rows, origin.columns], 1))
+        start, limit, tag = _parse_spans(target, _SPAN_AND_TAG, refusal + "something else; correct it.")
+        of_word = tf.gather_nd(logits, tf.stack([origin.sequences, origin.positions], 1))
         named = (origin.limits > tf.gather(start, origin.of_text)) & (origin.starts < tf.gather(limit, origin.of_text))
         of_given = tf.gather(is_given, origin.of_text)
         word, there = _argmax_of_groups(tf.where(of_given, tf.cast(named, tf.float32), self._sure(of_word)),
                                      origin.of_text, n)  # fmt: skip
         holds = ~is_given | (tf.math.unsorted_segment_max(tf.cast(named, tf.int32), origin.of_text, n) > 0)
-        word = _assert_then(tf.reduce_all(holds), told + "a place where there is none; correct it.", word)
-        of_word, rows, columns = (_gather_or_zero(values, word) for values in (of_word, origin.rows, origin.columns))
+        word = _assert_then(tf.reduce_all(holds), refusal + "a place where there is none; correct it.", word)
+        found = of_word, origin.sequences, origin.positions
+        of_word, rows, columns = (_gather_or_zero(values, word) for values in found)
         label = self._named(tag, tf.argmax(of_word, -1, tf.int32), "a tag")
-        place = tf.one_hot(columns, tf.shape(logits)[1]) * tf.cast(there, tf.float32)[:, tf.newaxis]
-        parts = place[:, :, tf.newaxis] * tf.one_hot(label, len(self.labels))[:, tf.newaxis]
+        position = tf.one_hot(columns, tf.shape(logits)[1]) * tf.cast(there, tf.float32)[:, tf.newaxis]
+        parts = position[:, :, tf.newaxis] * tf.one_hot(label, len(self.labels))[:, tf.newaxis]
         return ExplainedTargets(tf.where(there, self._name(label), ""), rows, parts, there)
 
     def _sure(self, logits):
@@ -243,16 +244,16 @@ class SpanHead(TextHead):
         """Returns spans, as `TextHead.choose` labels: the sum of the logits of an answer's first and last token."""
         n, context = tf.size(target, tf.int64), origin.starts >= 0
         score, *own = (part[:, 0] for part in best_spans(logits[..., 0], logits[..., 1], context, self._longest, 1))
-        told = "`target` must be where an answer lies in the context, such as 10:14, in characters. "
-        start, limit, _ = _parse_places(target, _SPAN, told + "Received something else; correct it.")
-        start, limit = (tf.gather(each, origin.rows)[:, tf.newaxis] for each in (start, limit))
+        refusal = "`target` must be where an answer lies in the context, such as 10:14, in characters. "
+        start, limit, _ = _parse_spans(target, _SPAN, refusal + "Received something else; correct it.")
+        start, limit = (tf.gather(each, origin.questions)[:, tf.newaxis] for each in (start, limit))
         inside = context & (origin.limits > start) & (origin.starts < limit) & (origin.starts < origin.limits)
         inside = tf.cast(inside, tf.int32)
-        is_given = tf.gather(target != "", origin.rows)
+        is_given = tf.gather(target != "", origin.questions)
         held = tf.reduce_sum(inside, 1)
-        best, _ = _argmax_of_groups(tf.where(is_given, tf.cast(held, tf.float32), score), origin.rows, n)
+        best, _ = _argmax_of_groups(tf.where(is_given, tf.cast(held, tf.float32), score), origin.questions, n)
         holds = (target == "") | (_gather_or_zero(held, best) > 0)
-        best = _assert_then(tf.reduce_all(holds), told + "Received a place where nothing is; correct it.", best)
+        best = _assert_then(tf.reduce_all(holds), refusal + "Received a place where nothing is; correct it.", best)
         last = tf.shape(inside)[1] - 1 - tf.argmax(inside[:, ::-1], 1, tf.int32)
         named = tf.argmax(inside, 1, tf.int32), last
         ends = [_gather_or_zero(tf.where(is_given, *both), best) for both in zip(named, own, strict=True)]
@@ -264,11 +265,11 @@ class SpanHead(TextHead):
         return ExplainedTargets(text, best, parts, tf.ones_like(best, tf.bool))
 
 
-def _ones(shape, *places):
-    """Returns float32 zeros with ones at some places."""
+def _ones(shape, *indices):
+    """Returns float32 zeros with ones at some indices."""
     parts = np.zeros(shape, np.float32)
-    for place in places:
-        parts[place] = 1
+    for index in indices:
+        parts[index] = 1
     return parts
 
 
@@ -281,7 +282,7 @@ def _pieces_of(row, context, wanted):
     inside = np.flatnonzero(context & (row.limits > wanted[0]) & (row.starts < wanted[1]) & (row.starts < row.limits))
     if not len(inside):
         raise ValueError(
-            f"`target` must hold a piece of the text, which has {len(row.texts[-1])} characters. Received: "
+            f"`target` must hold a part of the text, which has {len(row.texts[-1])} characters. Received: "
             f"{tuple(wanted)}; correct it."
         )
     return int(inside[0]), int(inside[-1])
@@ -324,12 +325,12 @@ def trained_of(model: Any) -> TrainedTask | None:
     """Returns the task that task.json next to the model describes, or None."""
     if getattr(model, "path", None) is None:
         return None
-    beside = model.path if os.path.isdir(model.path) else os.path.dirname(model.path) or "."
-    return read_task(beside, model.config) if task_in(beside) is not None else None
+    folder = model.path if os.path.isdir(model.path) else os.path.dirname(model.path) or "."
+    return read_task(folder, model.config) if task_in(folder) is not None else None
 
 
 def _is_of_pieces(model, task):
-    """Says whether a head is one for each piece: by the task, by the class that others gave it, or by its layers."""
+    """Says whether a head is one for each token: by the task, by the class that others gave it, or by its layers."""
     if task is not None:
         return "tag_ids" in task.targets
     classes = model.config.extra.get("architectures")
@@ -380,10 +381,10 @@ def head_in(model: Any, task: Any) -> TextHead:
     return (TokenHead if "tag_ids" in task.targets else TextHead)(heads[0], labels)
 
 
-def _parse_places(target, pattern, told):
+def _parse_spans(target, pattern, refusal):
     """Returns (first number, second number, what is behind them) of targets; -1, -1, "" where they are empty."""
     is_span = tf.strings.regex_full_match(target, pattern)
-    target = _assert_then(tf.reduce_all(is_span | (target == "")), told, target)
+    target = _assert_then(tf.reduce_all(is_span | (target == "")), refusal, target)
     target = tf.where(is_span, target, "-1:-1")
     numbers = [tf.strings.regex_replace(target, r"^(-?\d+):(-?\d+).*$", rf"\{k}") for k in (1, 2)]
     return *(tf.strings.to_number(each, tf.int32) for each in numbers), tf.strings.regex_replace(
@@ -399,10 +400,10 @@ def _argmax_of_groups(values, groups, n):
     return each.row_starts() + tf.argmax(wide, 1), each.row_lengths() > 0
 
 
-def _gather_or_zero(values, places):
-    """Returns values[places]; zeros for places behind the last, of groups that have none."""
+def _gather_or_zero(values, indices):
+    """Returns values[indices]; zeros for indices behind the last, of groups that have none."""
     behind = tf.zeros([1, *tf.unstack(tf.shape(values)[1:])], values.dtype)
-    return tf.gather(tf.concat([values, behind], 0), tf.minimum(places, tf.shape(values, tf.int64)[0]))
+    return tf.gather(tf.concat([values, behind], 0), tf.minimum(indices, tf.shape(values, tf.int64)[0]))
 
 
 def _assert_then(holds, message, values):

@@ -1,4 +1,4 @@
-"""The configuration of an encoder: a frozen dataclass, from and to JSON in Google's and Hugging Face's dialects."""
+"""The configuration of an encoder: a frozen dataclass, from and to JSON in Google's and Hugging Face's forms."""
 
 import dataclasses
 import json
@@ -107,9 +107,9 @@ def say_unknown(path: str, values: Mapping[str, Any], known: Iterable[str]):
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh", "linear")
 CLASSIFIER_POOLINGS = ("cls", "mean")
 
-# Two dialects use the word "gelu" for two functions: google-research/bert's modeling.py means the tanh approximation,
-# Hugging Face's config.json means the exact erf form. Inside this package "gelu" is erf and "gelu_tanh" is tanh; a file
-# says which dialect it speaks by the keys that only Hugging Face writes.
+# The word "gelu" means two functions: in google-research/bert's modeling.py the tanh approximation, in Hugging Face's
+# config.json the exact erf form. Inside this package "gelu" is erf and "gelu_tanh" is tanh; a file says whose it is by
+# the keys that only Hugging Face writes.
 _HUGGING_FACE_KEYS = ("model_type", "architectures", "transformers_version", "layer_norm_eps")
 _HUGGING_FACE_ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh"}
 _MOST = {"num_hidden_layers": 10_000}  # the most of a field: layers that share weights leave no trace in them
@@ -156,7 +156,7 @@ class EncoderConfig:
         model_type: the family, a key of `families.FAMILIES`; for what reads and writes files, never for the encoder.
         pruned_heads: layer -> the heads that it lacks (Michel et al. 2019), counted before any were taken out; the
             others stay as wide as they were. None: every layer has all.
-        lora: the adapters that the encoder trains in place of its own weights; None: it has none.
+        lora: the adapters that the encoder trains instead of its own weights; None: it has none.
         norm_first: whether LayerNorm stands before attention and feed-forward layer, inside of the residual, and once
             more behind the last block ("pre-LN", Xiong et al. 2020, arXiv 2002.04745): training then bears higher rates
             and a shorter warm-up. The embeddings' own norm stays. Else it stands after each residual, as in BERT.
@@ -374,7 +374,7 @@ def _checked_heads(config, given):
 
 
 def _translate(values):
-    """Turns any dialect into our own keys; what `to_dict` wrote says "gelu_tanh" itself and passes unchanged."""
+    """Turns any form into our own keys; what `to_dict` wrote says "gelu_tanh" itself and passes unchanged."""
     hugging_face = any(key in values for key in _HUGGING_FACE_KEYS)
     values = families.family(values.get("model_type", families.DEFAULT)).read(values)
     act = values.get("hidden_act", "gelu")

@@ -16,7 +16,7 @@ from bert_tf.utils.json_files import read_object
 # What KerasHub calls our fields, in the configuration of a preset.
 
 
-# What KerasHub's backbones call our fields. They have one dropout for both places.
+# What KerasHub's backbones call our fields. They have one dropout for both.
 KEYS = {
     "vocabulary_size": "vocab_size",
     "num_layers": "num_hidden_layers",

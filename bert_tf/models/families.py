@@ -171,7 +171,7 @@ class KerasHub:
         implied: our field -> what its backbone computes with, whatever the configuration; it has no key for that.
         masked_lm: our field -> what its masked-LM head computes with; None: there is no such class.
         has_segments: its configuration has a key for type_vocab_size, else that is 0.
-        keys: what its configuration calls our fields beside `config_files.KEYS`, or otherwise than there.
+        keys: what its configuration calls our fields in addition to `config_files.KEYS`, or otherwise than there.
         has_classifier: it has a class for texts.
     """
 
@@ -189,7 +189,7 @@ class Family:
 
     Attributes:
         name_map: key of `checkpoints.names.NAME_MAPS`, the names of its weights in Hugging Face's files.
-        tokenizer: key of `tokenization.kinds.TOKENIZERS`; a model whose directory has the files of another kind only
+        tokenizer: key of `tokenization.registry.TOKENIZERS`; a model whose directory has the files of another kind only
             is read with that one.
         tokenizing: settings of that tokenizer, as its constructor names them, where tokenizer_config.json says nothing.
         template: what stands around the texts of a row.
@@ -325,7 +325,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         keras_hub=KerasHub("Bert", _HUB_TANH, _HUB_LM_ERF),
         sizes=BERT,
     ),
-    # Sanh et al. 2019. Beside what stands here it has no dropout on the output of attention, so that training
+    # Sanh et al. 2019. Besides, it has no dropout on the output of attention, so that training
     # differs slightly from Transformers; what it computes is the same.
     "distilbert": Family(
         name_map="distilbert",
@@ -397,7 +397,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         keras_hub=None,
         sizes={},
     ),
-    # Conneau et al. 2019: RoBERTa in a hundred languages; its tokens are in the places that fairseq gave them.
+    # Conneau et al. 2019: RoBERTa in a hundred languages; its tokens are at the ids that fairseq gave them.
     "xlm-roberta": dataclasses.replace(
         _FAMILIES_ROBERTA,
         classes="XLMRoberta",

@@ -99,7 +99,7 @@ def pool(pooling: Pooling, values: tf.Tensor, input_mask: tf.Tensor) -> tf.Tenso
             `mean_sqrt_len`, the sum over the root of how many there are; `weighted_mean`, the n-th token n times;
             `last_token`. Or several of them, side by side.
         values: float [B, S, D].
-        input_mask: int32 [B, S]: 1 for each token that counts; those before the first such token keep their places.
+        input_mask: int32 [B, S]: 1 for each token that counts; those before the first such token keep their positions.
 
     Returns:
         float [B, D], or [B, P D] for what puts P vectors side by side.
@@ -118,7 +118,7 @@ def check_pooling(pooling: Pooling, is_decoder: bool = False):
         )
     if is_decoder and "cls" in _names(pooling):
         raise ValueError(
-            "`pooling` must not be cls for a left-to-right model (is_decoder in its configuration), whose first piece "
+            "`pooling` must not be cls for a left-to-right model (is_decoder in its configuration), whose first token "
             "has seen nothing of the text. Received: cls; choose last_token, which has seen all of it, or mean."
         )
 
@@ -154,7 +154,7 @@ def _names(pooling):
 
 
 def _places(mask):
-    """Returns int32 [1, S, 1]: 1, 2, ..., the number of each place in a row."""
+    """Returns int32 [1, S, 1]: 1, 2, ..., the number of each position in a row."""
     return tf.range(1, tf.shape(mask)[1] + 1)[tf.newaxis, :, tf.newaxis]
 
 

@@ -20,7 +20,7 @@ class MaskedLMHead(ConfiguredLayer):
     E are the word embeddings.
 
     The rows are gathered first: the product with the vocabulary is the dearest of the whole network, and some 15 % of
-    the places need it.
+    the positions need it.
 
     Args:
         vocab_size: V, rows of the embedding table.
@@ -167,7 +167,7 @@ class Pretrainer(NamedInputsModel):
         rematerialize: as in `Encoder`.
 
     Inputs: a dict of what `Encoder` takes and of `masked_lm_positions` int32 [B, M]; for packed rows also
-    `next_sentence_positions` int32 [B, K], the places of the examples' first tokens.
+    `next_sentence_positions` int32 [B, K], the positions of the examples' first tokens.
 
     Outputs: a dict of `mlm_logits` float32 [B, M, V] and, with next_sentence, `nsp_logits` float32 [B, K, 2], where K
     is 1 unless rows are packed.

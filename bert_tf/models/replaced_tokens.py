@@ -15,21 +15,21 @@ from bert_tf.models.pretraining_heads import MaskedLMHead, ReplacedTokenHead
 from bert_tf.models.training_ops import current_seed, seed_scope
 
 # === Replacements ===
-# Pieces that are put into rows: ids at the masked places, and ids drawn from a model's own scores.
+# Tokens that are put into rows: ids at the masked positions, and ids drawn from a model's own scores.
 
 
 _WIDTH = 128  # tokens of the vocabulary that are added up before one of them is looked for
 
 
 def with_ids_at(positions, weights, others, ids):
-    """Returns `ids` with `others` in the masked places, int32 [B, S].
+    """Returns `ids` with `others` at the masked positions, int32 [B, S].
 
     Args:
-        positions: int32 [B, M], the places.
-        weights: float32 [B, M]; where it is 0, there is no such place.
+        positions: int32 [B, M].
+        weights: float32 [B, M]; where it is 0, there is no such position.
         others, ids: int32 [B, M] and [B, S].
     """
-    # Padding points at place 0 with weight 0: it must put nothing there.
+    # Padding points at position 0 with weight 0: it must put nothing there.
     real = tf.cast(weights > 0, tf.int32)[:, :, tf.newaxis]
     at = tf.one_hot(positions, tf.shape(ids)[1], dtype=tf.int32) * real  # [B, M, S]
     there = tf.reduce_sum(at * others[:, :, tf.newaxis], 1)
@@ -63,10 +63,10 @@ def sampled_ids(logits, draws):
 def _place(weights, heights):
     """Returns where [..., n] weights, put one upon the other, reach above heights [...], and how far above its foot."""
     tops = tf.cumsum(weights, axis=-1)
-    place = tf.reduce_sum(tf.cast(tops <= heights[..., tf.newaxis], tf.int32), -1)
-    place = tf.minimum(place, tf.shape(weights)[-1] - 1)  # of a height that was rounded up to the whole
-    foot = tf.gather(tops - weights, place, batch_dims=heights.shape.rank)
-    return place, heights - foot
+    index = tf.reduce_sum(tf.cast(tops <= heights[..., tf.newaxis], tf.int32), -1)
+    index = tf.minimum(index, tf.shape(weights)[-1] - 1)  # of a height that was rounded up to the whole
+    foot = tf.gather(tops - weights, index, batch_dims=heights.shape.rank)
+    return index, heights - foot
 
 
 # === Replaced tokens ===
@@ -125,9 +125,9 @@ class ReplacedTokenPretrainer(NamedInputsModel):
 
     def call(self, inputs, training=None):
         logits = self._generated(inputs, training)
-        places = inputs["masked_lm_positions"], inputs["masked_lm_weights"]
+        masked = inputs["masked_lm_positions"], inputs["masked_lm_weights"]
         unmasked = inputs["unmasked_ids"]
-        ids = with_ids_at(*places, sampled_ids(logits, inputs["sampling_draws"]), unmasked)
+        ids = with_ids_at(*masked, sampled_ids(logits, inputs["sampling_draws"]), unmasked)
         x = self.encoder(encoder_inputs({**inputs, "input_ids": ids}), training=training)["sequence_output"]
         return {
             "mlm_logits": logits,
@@ -136,7 +136,7 @@ class ReplacedTokenPretrainer(NamedInputsModel):
         }
 
     def _generated(self, inputs, training):
-        """Returns the generator's scores at the masked places, float32 [B, M, V]."""
+        """Returns the generator's scores at the masked positions, float32 [B, M, V]."""
         apart = seed_scope(current_seed() + tf.constant([0, _APART])) if training else contextlib.nullcontext()
         with apart:
             x = self.generator(encoder_inputs(inputs), training=training)["sequence_output"]

@@ -103,10 +103,10 @@ def read_recipe(directory: str) -> PoolingConfig | None:
         there = " ".join([kind, *(name for name, _ in rest)])
         raise ValueError(f"{path} must begin with a Transformer and a Pooling. Received: {there}; name another model.")
     steps = []
-    for kind, place in rest[1:]:
+    for kind, module in rest[1:]:
         if kind not in _STEPS:
             raise _unknown(path, kind)
-        steps.append(_STEPS[kind](directory, place))
+        steps.append(_STEPS[kind](directory, module))
     normalize = bool(steps) and steps[-1] is None
     steps = tuple(steps[:-1] if normalize else steps)
     parts = _of_transformer(os.path.join(directory, folder)), _of_pooling(directory, rest[0][1]), _prompts(directory)
@@ -135,7 +135,7 @@ def folders(path: str) -> list[str]:
                or name in (".", "..") or "\0" in name]  # fmt: skip
     if strange:
         raise ValueError(
-            f"The modules in {path} must each have a `path` and lie beside it. Received the path {brief(strange[0])}; "
+            f"The modules in {path} must each have a `path` and lie next to it. Received the path {brief(strange[0])}; "
             "correct it."
         )
     return [name for name in names if name]

@@ -92,7 +92,7 @@ def _together(values, input_mask, every):
     shape = tf.concat([tf.shape(there), tf.shape(values)[1:]], 0)
     if every:
         values = tf.where(there[:, :, tf.newaxis], tf.reshape(values, shape), 0.0)
-    else:  # no two rows have the same place
+    else:  # no two rows have the same index
         values = tf.scatter_nd(tf.cast(tf.where(there), tf.int32), values, shape)
     return values, there
 

@@ -9,7 +9,7 @@ from absl import logging
 from bert_tf.checkpoints.loading import Description
 from bert_tf.checkpoints.name_map import WORDS
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.records.batches import Records
+from bert_tf.pretraining.batches import Records
 
 _MOST = 20_000_000  # positions that are looked at: some 80 MB of ids, a minute of one core
 _ROWS = 8  # sequences at a time; what is left over is not looked at
@@ -61,7 +61,7 @@ def _word_weights(records, model, seed):
         neighbours.add(part)
     found = neighbours.vectors(config.embedding_width, seed)
     known = (np.abs(found).sum(1) > 0) & (np.bincount(special, minlength=config.vocab_size) == 0)
-    logging.info("%d of %d word embeddings start from their neighbours in %d places of the records.",
+    logging.info("%d of %d word embeddings start from their neighbours in %d positions of the records.",
                  known.sum(), config.vocab_size, ids.size)  # fmt: skip
     random = np.random.default_rng(seed).normal(size=found.shape).astype(np.float32)
     bias = np.log((counts + 1) / (counts + 1).sum()).astype(np.float32)
@@ -113,11 +113,11 @@ class Neighbours:
     def add(self, ids: np.ndarray):
         """Counts the pairs in rows of ids, int [N, S]; ids that are no neighbours may be anything, padding too."""
         for distance in range(1, self.window + 1):
-            for pieces, near in ((ids[:, :-distance], ids[:, distance:]), (ids[:, distance:], ids[:, :-distance])):
+            for tokens, near in ((ids[:, :-distance], ids[:, distance:]), (ids[:, distance:], ids[:, :-distance])):
                 columns = self.columns[near]
-                places = (pieces * self.counts.shape[1] + columns)[columns >= 0]
-                places, times = np.unique(places, return_counts=True)
-                self.counts.reshape(-1)[places] += times / distance
+                positions = (tokens * self.counts.shape[1] + columns)[columns >= 0]
+                positions, times = np.unique(positions, return_counts=True)
+                self.counts.reshape(-1)[positions] += times / distance
 
     def vectors(self, width: int, seed: int = 0) -> np.ndarray:
         """Returns float32 [V, width], each row of mean square 1, or 0 where a token has no neighbours.
@@ -127,7 +127,7 @@ class Neighbours:
         """
         if width > self.counts.shape[1]:
             raise ValueError(
-                f"Vectors of neighbours must be no wider than there are kinds of pieces in the records, "
+                f"Vectors of neighbours must be no wider than there are kinds of tokens in the records, "
                 f"{self.counts.shape[1]}. Received a width of {width}; give more text, or `start_embeddings=random`."
             )
         information = self._information()
@@ -142,9 +142,9 @@ class Neighbours:
 
     def _information(self):
         """Returns max(0, log(P(token, neighbour) / (P(token) P(neighbour)))), float32 [V, neighbours]."""
-        of_piece, of_near = self.counts.sum(1, keepdims=True), self.counts.sum(0) ** _SMOOTHING
+        of_token, of_near = self.counts.sum(1, keepdims=True), self.counts.sum(0) ** _SMOOTHING
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = self.counts / of_piece  # one copy, changed in place
+            found = self.counts / of_token  # one copy, changed in place
             found /= of_near / of_near.sum()
             np.log(found, out=found)
         np.nan_to_num(found, copy=False, nan=0.0, neginf=0.0)

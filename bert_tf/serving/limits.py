@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Sequence
+from typing import ClassVar
 
 import grpc
 from absl import logging
@@ -108,35 +109,60 @@ _MIB = 2**20
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Bounds of a request; each is a flag of `bert-tf serve` under the same name.
+    """Bounds of a request: five that are chosen, each a flag of `bert-tf serve` under the same name; the others follow.
+
+    What follows is in proportion to the bytes of a request, so that whoever takes larger ones sets one number.
 
     Attributes:
         max_message_bytes: of a gRPC message.
-        max_message_fields: fields, strings and nested messages in a gRPC message.
-        max_body_bytes: of a REST body as it is sent.
-        max_inflated_bytes: of a REST body once it is unpacked.
-        max_nesting: of lists and objects in JSON.
-        max_json_values: values, lists and objects in a REST body.
-        max_tensor_elements: of one input tensor.
+        max_body_bytes: of a REST body, as it is sent and once it is unpacked.
         max_batch_size: texts, examples or instances of a request, on whichever axes they stand.
-        max_text_bytes: of one string.
-        max_input_text_bytes: of all strings of an input together.
         max_request_tokens: of a request; of texts, a token for every four bytes, as far as the model reads them.
         max_output_elements: of one output tensor; one with more is not sent.
+        max_nesting: of lists and objects in JSON: Python reads them by recursion, and TensorFlow copies strings of at
+            most 32 axes.
     """
 
     max_message_bytes: int = 64 * _MIB
-    max_message_fields: int = 2**18
     max_body_bytes: int = 64 * _MIB
-    max_inflated_bytes: int = 64 * _MIB
-    max_nesting: int = 32
-    max_json_values: int = 2**20
-    max_tensor_elements: int = 4 * 2**20
     max_batch_size: int = 4096
-    max_text_bytes: int = 4 * _MIB
-    max_input_text_bytes: int = 16 * _MIB
     max_request_tokens: int = 3 * 2**16
     max_output_elements: int = 2**24
+    max_nesting: ClassVar[int] = 32
+
+    @property
+    def max_message_fields(self) -> int:
+        """Fields, strings and nested messages in a gRPC message: each is an object, of hundreds of bytes in memory."""
+        return self.max_message_bytes // 256
+
+    @property
+    def max_message_numbers(self) -> int:
+        """Numbers in a gRPC message: small ones take a byte there and four or eight in memory."""
+        return self.max_message_bytes // 4
+
+    @property
+    def max_json_values(self) -> int:
+        """Values, lists and objects in a REST body: each is an object of Python's, of up to 64 bytes."""
+        return self.max_body_bytes // 64
+
+    @property
+    def max_tensor_elements(self) -> int:
+        """Elements of one input tensor: BERT takes up to four such inputs, of four bytes an element."""
+        return self._largest // 16
+
+    @property
+    def max_input_text_bytes(self) -> int:
+        """Bytes of all strings of an input together: a quarter of a request, as of any other input."""
+        return self._largest // 4
+
+    @property
+    def max_text_bytes(self) -> int:
+        """Bytes of one string: a text is tokenized in one go."""
+        return self._largest // 16
+
+    @property
+    def _largest(self):
+        return max(self.max_message_bytes, self.max_body_bytes)
 
     def check_rows(self, rows: int):
         """Raises ServingError for a request of too many texts, examples or instances."""

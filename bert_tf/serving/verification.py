@@ -15,16 +15,16 @@ from tensorflow.python.saved_model import loader_impl
 from tensorflow_serving.apis import classification_pb2, predict_pb2, prediction_log_pb2, regression_pb2
 
 from bert_tf.serving.client.channel import MAX_ANSWER_BYTES, Tls, open_channel
-from bert_tf.serving.client.questions import explain
+from bert_tf.serving.client.client_core import explain
 from bert_tf.serving.client.requests import clean, join_names, parse_answer
 from bert_tf.serving.limits import GRPC_BYTES, ServingError
+from bert_tf.serving.messages import check_missing
 from bert_tf.serving.server.predict import INTERNAL, check_input, read_input
 from bert_tf.serving.server.saved_model import SavedModel
-from bert_tf.serving.server.tensors import Signature, read_answer
+from bert_tf.serving.server.scheduling import Scheduler
+from bert_tf.serving.server.signatures import Signature, read_answer
 from bert_tf.serving.server.version_folders import SAVED_MODEL, check_regular, explain_no_versions, find_versions
 from bert_tf.serving.server.versions import direct
-from bert_tf.serving.server.workload import Workload
-from bert_tf.serving.wire import check_missing
 from bert_tf.utils.names import GOLDEN_REQUESTS
 
 # === Exports ===
@@ -308,7 +308,7 @@ def judge(goldens: Sequence[Golden], answer: Answer, tolerance: float) -> list[V
 def local_answer(model) -> Answer:
     """Returns what asks a `SavedModel`."""
 
-    compute = direct(model, Workload())
+    compute = direct(model, Scheduler())
 
     def answer(golden):
         signature = model.signatures.get(golden.signature)

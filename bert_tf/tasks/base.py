@@ -11,13 +11,14 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.dataset import Tokenized
-from bert_tf.data.samples import LintSample
+from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.error_reports.common import ErrorReport
 from bert_tf.evaluation.metrics import mean_loss
 from bert_tf.models.config import EncoderConfig
+from bert_tf.models.recurrent import RECURRENT
 from bert_tf.models.sentence_files import PoolingConfig
-from bert_tf.tasks.options import RunOptions
+from bert_tf.tasks.options import RecurrentOptions, RunOptions
 from bert_tf.utils.report import Page
 
 # === Parts ===
@@ -27,7 +28,7 @@ from bert_tf.utils.report import Page
 Tensors = Mapping[str, tf.Tensor]
 Outputs = tf.Tensor | Tensors  # of a model: one tensor, or several by name
 ReducedOutputs = np.ndarray | Mapping[str, np.ndarray]  # the same of a whole file, [n, ...]
-Rows = Tokenized | Windowed
+EncodedExamples = Tokenized | Windowed
 
 
 class BaseTask(Protocol):
@@ -92,7 +93,7 @@ class TrainableTask(BaseTask, Protocol):
         """
 
     @abc.abstractmethod
-    def metrics(self, outputs: ReducedOutputs, rows: Rows | None) -> dict[str, float]:
+    def metrics(self, outputs: ReducedOutputs, encoded: EncodedExamples | None) -> dict[str, float]:
         """Returns {metric: score} over a whole file of examples; `outputs` is what `reduce_outputs` kept, in numpy."""
 
 
@@ -120,8 +121,7 @@ class ServableTask(BaseTask, Protocol):
     def card_limitations(self, max_seq_length: int) -> list[str]:
         """Returns the limitations of the served model for its model card, one sentence each."""
         return [
-            f"What lies beyond {max_seq_length} word pieces of an example, special ones included, is cut off and not "
-            "read."
+            f"What lies beyond {max_seq_length} tokens of an example, special ones included, is cut off and not read."
         ]
 
     @abc.abstractmethod
@@ -131,7 +131,7 @@ class ServableTask(BaseTask, Protocol):
         Args:
             tokenizer: a `Tokenizer`, or anything with its interface.
             texts: tensors of strings [n], one for each text that an example has; [n, k] for `list_inputs`.
-            max_seq_length: longest row.
+            max_seq_length: of the longest sequence.
 
         Returns:
             {name: tensor} for `features`, and what `answer` needs besides the outputs, or None.
@@ -193,14 +193,14 @@ class SplitPredictions(NamedTuple):
     Attributes:
         split: such as "dev" or "test_mismatched".
         examples: the file's.
-        rows: as the model read them.
+        encoded: the same, as the model read them.
         outputs: what the task kept of its outputs.
         losses: sums and weights, float32 [n] each; None without targets.
     """
 
     split: str
     examples: Examples
-    rows: Rows
+    encoded: EncodedExamples
     outputs: ReducedOutputs
     losses: tuple[np.ndarray, np.ndarray] | None
 
@@ -217,7 +217,7 @@ class TrainedTask:
     Attributes:
         task: with the options that it was trained with.
         text_inputs: names of the texts that an example has: ("text",), ("text_a", "text_b"), ("question", "context").
-        max_seq_length: longest row in training.
+        max_seq_length: of the longest sequence in training.
     """
 
     task: "FineTuningTask"
@@ -232,13 +232,13 @@ class FineTuningTask(TrainableTask, ServableTask):
     Attributes:
         name: in task.json.
         options: of the run; the class has an instance with the defaults, which says what options there are.
-        files: patterns of what it writes into output_dir, beside what every run writes.
+        files: patterns of what it writes into output_dir, in addition to what every run writes.
         labels: names of the outputs in the order of their ids, for labels.txt; None: they have no names.
         architecture: what Transformers' class for the task is called behind the family's name, "ForMultipleChoice";
-            None: the head's names and the pooler tell.
+            None: the head's names and the pooler decide.
         recipe: how the model makes a vector of a text; None: that is not what it is for.
         has_temperature: its outputs are logits, which a temperature softens; else they are values.
-        has_windows: an example has several rows: what is per token is [B, N, S].
+        has_windows: an example has several sequences: what is per token is [B, N, S].
         every_window: as in `models/windows.py`, for tasks with windows.
     """
 
@@ -303,7 +303,7 @@ class FineTuningTask(TrainableTask, ServableTask):
 
         Args:
             options: of a run that does not train.
-            model: its `loading.Description`; there is no task.json beside it.
+            model: its `loading.Description`; there is no task.json with it.
 
         Raises:
             ValueError: the user gave others than the files say.
@@ -325,7 +325,7 @@ class FineTuningTask(TrainableTask, ServableTask):
 
     @abc.abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Returns the arguments, beside `config`, that recreate this task; JSON values."""
+        """Returns the arguments, except `config`, that recreate this task; JSON values."""
 
     def identity(self) -> dict[str, Any]:
         """Returns which of the task's options decide what training computes: a run continues only with the same."""
@@ -333,14 +333,16 @@ class FineTuningTask(TrainableTask, ServableTask):
 
     @classmethod
     def lint_sample(cls, examples: Examples, data: TaskData, options: RunOptions) -> LintSample | None:
-        """Returns what is checked of the examples of a file (`data/checks`), one of `data`; None: nothing is."""
+        """Returns what is checked of the examples of a file (`example_checks`), one of `data`; None: nothing is."""
         return None
 
-    # From examples to rows, and from outputs to scores and files.
+    # From examples to sequences of tokens, and from outputs to scores and files.
 
     @abc.abstractmethod
-    def encode_examples(self, tokenizer: Any, examples: Examples, max_seq_length: int, with_targets: bool) -> Rows:
-        """Lays examples out in rows, with targets where they are wanted and known."""
+    def encode_examples(
+        self, tokenizer: Any, examples: Examples, max_seq_length: int, with_targets: bool
+    ) -> EncodedExamples:
+        """Returns examples as the model reads them, with targets where they are wanted and known."""
 
     def example_weights(self, batch: Tensors) -> tf.Tensor:
         """Returns float32 [B]: each example's weight in the loss, to be multiplied by `is_real_example`."""
@@ -378,7 +380,7 @@ class FineTuningTask(TrainableTask, ServableTask):
         """
         scores = {}
         for outcome in outcomes:
-            values = self.metrics(outcome.outputs, outcome.rows) | {"loss": mean_loss(outcome.losses)}
+            values = self.metrics(outcome.outputs, outcome.encoded) | {"loss": mean_loss(outcome.losses)}
             scores |= {f"{name}{outcome.suffix}": value for name, value in values.items()}
         return scores
 
@@ -414,3 +416,37 @@ class FineTuningTask(TrainableTask, ServableTask):
 
     def example_answer(self, outputs, origin=None):
         raise AssertionError(f"{self.name} has no signature on tf.Example")
+
+
+# === Shared by tasks ===
+# The BiLSTM between the encoder and the head, as the paper has it on its left-to-right model (section 5.1), and the
+# names of Transformers' classes.
+
+
+RECURRENT_HEAD = (f"{RECURRENT}/.*",)  # the paths of its weights
+
+
+def read_lstm_units(options: RecurrentOptions) -> int | None:
+    """Returns the units of each direction of the BiLSTM that is asked for; None: there is to be none.
+
+    Raises:
+        ValueError: it does not go together with another option.
+    """
+    if options.lstm_units and options.lora_rank:
+        raise ValueError(
+            "`lstm_units` must come without `lora_rank`, for adapters are kept in a form that has no BiLSTM. Received "
+            f"`lstm_units={options.lstm_units}` and `lora_rank={options.lora_rank}`; leave one of the two out."
+        )
+    return options.lstm_units
+
+
+def lstm_option(units: int | None) -> dict[str, int]:
+    """Returns what task.json, and what a run must have alike to be continued, say of a BiLSTM; {}: there is none."""
+    return {"lstm_units": units} if units else {}
+
+
+def names_class(config: EncoderConfig, ending: str) -> bool:
+    """Whether a configuration of Transformers names a class that ends so: "ForTokenClassification"."""
+    named = config.extra.get("architectures")
+    names = [*(named if isinstance(named, list) else []), config.extra.get("head_class")]
+    return any(isinstance(name, str) and name.endswith(ending) for name in names)

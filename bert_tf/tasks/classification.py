@@ -12,33 +12,25 @@ from absl import logging
 from bert_tf.data import glue, windowed
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.data.glue import LEADERBOARD_HEADER
-from bert_tf.data.samples import LintSample, TableLayout
+from bert_tf.data.lint_sample import LintSample, TableLayout
 from bert_tf.data.tables import LabeledTexts
 from bert_tf.data.windowed import Windowing
 from bert_tf.evaluation import calibration
 from bert_tf.evaluation.abstention import Abstention
+from bert_tf.evaluation.error_reports.common import Shown
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.recurrent import bilstm_on_top
 from bert_tf.models.windows import MeanOfWindows, TakeWindows
-from bert_tf.tasks.base import TaskData
-from bert_tf.tasks.classification_data import Source, leaderboard, make_source, shown_examples, tokenize_examples
+from bert_tf.tasks.abstention import Abstaining, check_abstention, check_fitted, check_kept
+from bert_tf.tasks.base import RECURRENT_HEAD, TaskData, lstm_option, read_lstm_units
+from bert_tf.tasks.classification_data import Source, leaderboard, make_source, tokenize_examples
 from bert_tf.tasks.classification_data import targets as targets_of
 from bert_tf.tasks.classification_outputs import PROBLEMS, check_options, problem_of, said_problem
-from bert_tf.tasks.labels import (
-    RECURRENT_HEAD,
-    Abstaining,
-    at_least_one,
-    check_abstention,
-    check_fitted,
-    check_kept,
-    class_weights,
-    lstm_option,
-    read_lstm_units,
-    single_rows,
-)
+from bert_tf.tasks.losses import class_weights
 from bert_tf.tasks.options import ClassificationOptions
+from bert_tf.tasks.sequences import at_least_one, encode_served_texts
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 
@@ -65,17 +57,16 @@ def write_class_predictions(
         answers: probabilities float [n, L], or scores float [n].
         labels: the L names, in the order of the columns; None for scores.
         suffix: of both names, before the extension: "_mismatched".
-        more: {field: n values} of the served answer besides.
+        more: {field: n values} of the served answer, in addition.
     """
     with atomic_open(f"{directory}/test_results{suffix}.tsv") as file:
         for row in answers.reshape(len(examples), -1):
             file.write("\t".join(map(str, row)) + "\n")
     with atomic_open(f"{directory}/predictions{suffix}.jsonl") as file:
         for i, row in enumerate(answers):
-            second = examples.text_b and examples.text_b[i]
-            texts = {"text": examples.text_a[i]} if second is None else {"text_a": examples.text_a[i], "text_b": second}
-            besides = {name: values[i] for name, values in (more or {}).items()}
-            line = {"id": examples.ids[i], **texts, **_served(row, labels), **besides}
+            texts = {name: of_all[i] for name, of_all in examples.texts.items()}
+            extra = {name: values[i] for name, values in (more or {}).items()}
+            line = {"id": examples.ids[i], **texts, **_served(row, labels), **extra}
             file.write(json_text(line, ensure_ascii=False) + "\n")
 
 
@@ -198,7 +189,7 @@ def _text(windows):
 class ClassificationTask(Abstaining):
     """The encoder with `ClassificationHead` on its pooled output; see `tasks/base.py` for what the methods mean.
 
-    With `lstm_units` the head is a `BiLSTMHead` on all pieces instead.
+    With `lstm_units` the head is a `BiLSTMHead` on all tokens instead.
 
     Args:
         config: of the encoder.
@@ -209,13 +200,13 @@ class ClassificationTask(Abstaining):
         metric_names: which scores to report; by default the problem's own. With labels "ece" comes to them always.
         rematerialize: as in `Encoder`.
         class_weights: float for each label, > 0: what its examples count in the training loss, which is divided by the
-            sum of the examples' weights (`balanced` ones: `tasks/labels.py`). Of several labels, what the label's own
+            sum of the examples' weights (`balanced` ones: `tasks/losses.py`). Of several labels, what the label's own
             question counts.
         label_smoothing: share of the training target that is spread over all labels, 0 to 1.
         temperature: what the logits are divided by before they become probabilities (Guo et al. 2017, section 4.2). It
             changes no label, and neither training nor the `loss` of an evaluation; "ece" is of the probabilities given.
         windows: a `data.windowed.Windowing`, or the dict that `to_dict` made of one: the model reads long texts through
-            windows, takes int32 [B, N, S] instead of [B, S], and averages the windows' logits. None: it reads one row.
+            windows, takes int32 [B, N, S] instead of [B, S], and averages the windows' logits. None: one sequence.
         every_window: as in `models/windows.py`: the model is to be trained or asked with XLA.
         lstm_units: of each direction of the BiLSTM; None: there is none.
         abstention: an `evaluation.abstention.Abstention`, or the dict that `to_dict` made of one: by which probability
@@ -277,7 +268,7 @@ class ClassificationTask(Abstaining):
         if said and given not in (None, said):
             raise ValueError(
                 f"`problem_type` must be the trained model's, {said}. Received: {given}; leave it out, or train the "
-                "model anew with `do_train`."
+                "model again with `do_train`."
             )
         problem = problem_of(model.config, model.labels)
         return dataclasses.replace(options, problem_type=problem) if problem else options
@@ -300,12 +291,11 @@ class ClassificationTask(Abstaining):
         """Returns what is checked of examples: texts, labels or values, and how a table was read."""
         source, targets = data.source, examples.labels
         table = None if source.task else TableLayout(source.header, source.text_columns, source.label_column)
-        texts = dict(zip(source.text_inputs, (examples.text_a, examples.text_b), strict=False))
         if targets is not None and source.has_several_labels:
             targets = list(map(frozenset, targets))
         labels = examples.labels if source.has_labels else None
         bad = {"bad_labels": examples.bad_labels, "bad_texts": examples.bad_texts}
-        return LintSample(examples.path, examples.where, texts, targets, labels, table=table, **bad)
+        return LintSample(examples.path, examples.where, examples.texts, targets, labels, table=table, **bad)
 
     @classmethod
     def create(cls, model, data, options, before, use_xla=False):
@@ -360,18 +350,18 @@ class ClassificationTask(Abstaining):
 
     def build_model(self) -> keras.Model:
         inputs = keras_inputs(self.features, windows=self.windows is not None)
-        rows = inputs if self.windows is None else TakeWindows(self.every_window, name="take_windows")(inputs)
-        logits = self._logits(Encoder(self.config, rematerialize=self.rematerialize), rows)
+        sequences = inputs if self.windows is None else TakeWindows(self.every_window, name="take_windows")(inputs)
+        logits = self._logits(Encoder(self.config, rematerialize=self.rematerialize), sequences)
         if self.windows is not None:
             logits = MeanOfWindows(self.every_window, name="mean_of_windows")(logits, inputs["input_mask"])
         return keras.Model(inputs, logits, name="classification")
 
-    def _logits(self, encoder, rows):
+    def _logits(self, encoder, sequences):
         if self.lstm_units:
-            return bilstm_on_top(encoder, rows, self.num_labels, self.lstm_units, of_row=True)
+            return bilstm_on_top(encoder, sequences, self.num_labels, self.lstm_units, of_row=True)
         c = self.config
         head = ClassificationHead(self.num_labels, c.hidden_dropout_prob, c.initializer_range, c.classifier_act)
-        return head(encoder(rows)["pooled_output"])
+        return head(encoder(sequences)["pooled_output"])
 
     def identity(self):
         options = {"class_weights": self.class_weights and list(self.class_weights)}
@@ -410,7 +400,7 @@ class ClassificationTask(Abstaining):
         if self.windows is None:
             return super().card_limitations(max_seq_length)
         most = self.windows.max_windows
-        return [f"A text is read through {most} windows of {max_seq_length} word pieces at most; the rest is cut off."]
+        return [f"A text is read through {most} windows of {max_seq_length} tokens at most; the rest is cut off."]
 
     @property
     def reads_whole_texts(self):
@@ -418,7 +408,7 @@ class ClassificationTask(Abstaining):
 
     def read(self, tokenizer, texts, max_seq_length):
         if self.windows is None:
-            return single_rows(tokenizer, texts, max_seq_length), None
+            return encode_served_texts(tokenizer, texts, max_seq_length), None
         features = windowed.read_windows(tokenizer, texts, max_seq_length, self.windows)
         return {name: at_least_one(values) for name, values in features.items()}, None
 
@@ -428,7 +418,7 @@ class ClassificationTask(Abstaining):
         return served | self._confident(served.get("probabilities"))
 
     def certainty(self, outcome):
-        answers, target = self.decode(outcome), outcome.rows.targets[self.problem.target]
+        answers, target = self.decode(outcome), outcome.encoded.targets[self.problem.target]
         return self.problem.confidence(answers).numpy(), self.problem.right(answers, target)
 
     def _confident(self, probabilities):
@@ -437,8 +427,8 @@ class ClassificationTask(Abstaining):
     def example_answer(self, outputs, origin=None):
         return self.problem.serve_example(self.answer(outputs))
 
-    def metrics(self, outputs, rows):
-        answers, target = self.answers(outputs), rows.targets[self.problem.target]
+    def metrics(self, outputs, encoded):
+        answers, target = self.answers(outputs), encoded.targets[self.problem.target]
         chosen = [name for name in self.metric_names if name != "ece"]
         scores = self.problem.score(answers, target, chosen, self.num_labels)
         if self.problem.has_labels:
@@ -459,7 +449,7 @@ class ClassificationTask(Abstaining):
     def evaluate(self, outcomes):
         if self.options.fit_temperature:
             first = outcomes[0]
-            temperature = self.fit_temperature(first.outputs, first.rows.targets)
+            temperature = self.fit_temperature(first.outputs, first.encoded.targets)
             logging.info("The temperature that fits %s best: %.4f", first.examples.path, temperature)
         return super().evaluate(outcomes)
 
@@ -469,9 +459,10 @@ class ClassificationTask(Abstaining):
         return super().share_to_fit() or kept
 
     def error_report(self, outcome):
-        target, separator = outcome.rows.targets[self.problem.target], self.options.label_separator
-        examples = shown_examples(outcome.examples, outcome.rows.lengths)
-        return self.problem.error_report(examples, target, self.decode(outcome), self.outputs, separator)
+        target, separator = outcome.encoded.targets[self.problem.target], self.options.label_separator
+        read = outcome.examples
+        shown = Shown(read.path, read.ids, read.lines, read.texts, outcome.encoded.lengths)
+        return self.problem.error_report(shown, target, self.decode(outcome), self.outputs, separator)
 
     def decode(self, outcome):
         return self.answers(outcome.outputs)

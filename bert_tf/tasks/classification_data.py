@@ -10,10 +10,9 @@ from bert_tf.data import columns, glue, tables, windowed
 from bert_tf.data.dataset import Tokenized, count_truncated
 from bert_tf.data.table_reader import excerpt
 from bert_tf.data.tables import LabeledTexts
-from bert_tf.evaluation.error_reports.common import Shown
 from bert_tf.tasks.classification_outputs import PROBLEMS
-from bert_tf.tasks.labels import pack_sequences
 from bert_tf.tasks.options import ACTIONS
+from bert_tf.tasks.sequences import pack_sequences
 
 # === Sources ===
 # Where a run's labelled texts are: the folder of a GLUE task, or files of one's own.
@@ -24,12 +23,12 @@ class Source:
     """Texts, and what their labels are.
 
     Attributes:
-        task: row of `glue_tasks.TASKS`, or None for files.
+        task: of GLUE; None for files.
         data_dir: the task's folder.
         language: of a task in several.
         files: "train", "dev" and "test" -> path or None.
         problem: "single_label", "multi_label" or "regression".
-        separator: what stands between the labels of an example with several.
+        separator: between the labels of an example with several.
         header, text_columns, label_column: of the files, as `tables.read_table` takes them.
         skip_bad_rows: likewise.
     """
@@ -198,7 +197,7 @@ _CHUNK = 10_000  # examples tokenized at a time: few enough to keep memory small
 
 
 def targets(examples: LabeledTexts, labels: list[str] | None, problem: str = "single_label") -> dict[str, np.ndarray]:
-    """Returns what a model aims at, {} where the examples have no labels.
+    """Returns the targets of a model, {} where the examples have no labels.
 
     Args:
         examples: n of them.
@@ -214,21 +213,13 @@ def targets(examples: LabeledTexts, labels: list[str] | None, problem: str = "si
     kind = PROBLEMS[problem]
     if not kind.has_labels:
         return {kind.target: np.asarray(examples.labels, np.float32)}
-    places = tables.check_labels(examples, labels)
+    label_ids = tables.check_labels(examples, labels)
     if not kind.has_several_labels:
-        return {kind.target: np.asarray(places, np.int32)}
-    ids = np.zeros([len(examples), len(labels)], np.int32)
-    for row, marked in zip(ids, places, strict=True):
-        row[marked] = 1
-    return {kind.target: ids}
-
-
-def shown_examples(examples: LabeledTexts, lengths: np.ndarray) -> Shown:
-    """Returns examples as a reader is to see them; lengths: int [n], in word pieces."""
-    texts = {"text": examples.text_a}
-    if examples.text_b is not None:
-        texts = {"text_a": examples.text_a, "text_b": examples.text_b}
-    return Shown(examples.path, examples.ids, examples.lines, texts, lengths)
+        return {kind.target: np.asarray(label_ids, np.int32)}
+    several = np.zeros([len(examples), len(labels)], np.int32)
+    for row, own in zip(several, label_ids, strict=True):
+        row[own] = 1
+    return {kind.target: several}
 
 
 def tokenize_examples(
@@ -239,28 +230,28 @@ def tokenize_examples(
     problem: str = "single_label",
     windows: windowed.Windowing | None = None,
 ) -> Tokenized | windowed.Windowed:
-    """Turns texts into rows `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, cut as google-research/bert cuts them.
+    """Turns texts into sequences `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, cut as google-research/bert cuts them.
 
     Args:
         tokenizer: a `Tokenizer`.
         examples: the texts, and their labels where they have some.
-        max_seq_length: longest row.
+        max_seq_length: of the longest sequence.
         labels, problem: as in `targets`.
-        windows: how to read what is longer, with several rows for an example; None: its end is cut.
+        windows: how to read what is longer, with several sequences for an example; None: its end is cut.
 
     Raises:
         ValueError: an example's label is not among `labels`.
     """
-    aims = targets(examples, labels, problem)  # first: it is where a file can be wrong
-    texts = [text for text in (examples.text_a, examples.text_b) if text is not None]
+    found = targets(examples, labels, problem)  # first: it is where a file can be wrong
+    texts = [*examples.texts.values()]
     if windows is not None:
-        return windowed.tokenize_windows(tokenizer, texts, max_seq_length, windows, aims, examples.path)
+        return windowed.tokenize_windows(tokenizer, texts, max_seq_length, windows, found, examples.path)
     starts = range(0, len(examples), _CHUNK)
     tokens = ([tokenizer.tokenize(text[start : start + _CHUNK]) for text in texts] for start in starts)
-    rows, needed = pack_sequences(tokenizer, tokens, max_seq_length)
+    sequences, needed = pack_sequences(tokenizer, tokens, max_seq_length)
     cut = count_truncated(needed, max_seq_length)
     logging.info(
-        "%s: %d examples, %.1f pieces each; %d do not fit max_seq_length=%d and were cut.",
-        *(examples.path, len(examples), rows.lengths.mean(), len(cut.examples), max_seq_length),
+        "%s: %d examples, %.1f tokens each; %d do not fit max_seq_length=%d and were cut.",
+        *(examples.path, len(examples), sequences.lengths.mean(), len(cut.examples), max_seq_length),
     )
-    return dataclasses.replace(rows, targets=aims, cut=cut)
+    return dataclasses.replace(sequences, targets=found, truncation=cut)

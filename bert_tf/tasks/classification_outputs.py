@@ -11,7 +11,8 @@ from bert_tf.evaluation.error_reports.common import ErrorReport, Shown
 from bert_tf.evaluation.error_reports.labels import MultiLabelReport, SingleLabelReport
 from bert_tf.evaluation.error_reports.values import RegressionReport
 from bert_tf.models.config import EncoderConfig
-from bert_tf.tasks.labels import cross_entropy, divergence, names_class, yes_no_divergence
+from bert_tf.tasks.base import names_class
+from bert_tf.tasks.losses import cross_entropy, divergence, yes_no_divergence
 from bert_tf.utils.files import brief
 
 # === Problems ===
@@ -67,7 +68,7 @@ class Problem(abc.ABC):
 
     @abc.abstractmethod
     def error_report(self, examples: Shown, target, answers, labels: Sequence[str], separator: str) -> ErrorReport:
-        """Returns the examples with targets and answers; `separator`: stands between several labels."""
+        """Returns the examples with targets and answers; `separator`: between several labels."""
 
 
 class LabelProblem(Problem):
@@ -289,7 +290,7 @@ def said_problem(config: EncoderConfig) -> str | None:
 
 
 def problem_of(config: EncoderConfig, labels: Sequence[str] | None) -> str | None:
-    """Returns what the outputs of a classifier of texts stand for, as Transformers reads its configuration.
+    """Returns what the outputs of a classifier of texts mean, as Transformers reads its configuration.
 
     Without `problem_type` one output is a value, and several are labels of which one holds (transformers#38219).
 

@@ -11,7 +11,8 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import convert, heads
+from bert_tf.checkpoints import heads
+from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
 from bert_tf.checkpoints.loading import Description, directory_of, load_description
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.models.config import EncoderConfig
@@ -66,12 +67,12 @@ class DistilledTask(TrainableTask):
     def reduce_outputs(self, outputs, batch):
         return self._task.reduce_outputs(outputs, batch)
 
-    def metrics(self, outputs, rows):
-        return self._task.metrics(outputs, rows)
+    def metrics(self, outputs, encoded):
+        return self._task.metrics(outputs, encoded)
 
 
 # === Teacher ===
-# A model that teaches another one: read, held against its student, frozen, and asked in the student's step.
+# A model that teaches another one: loaded, compared with its student, frozen, and called in the student's step.
 
 
 class Teacher:
@@ -87,9 +88,9 @@ class Teacher:
         checkpoint: its weights.
         config, layer: as above.
         model: to be filled with them.
-        excuse: which of them it need not have, or not use, as `convert.assign_weights` takes it.
+        excuse: which of them it need not have, or not use, as `assign_weights` takes it.
         features: names of its inputs, those that a batch need not have included.
-        order: for each of the student's outputs the place of the same among its own; None: they are in one order.
+        order: for each of the student's outputs the index of the same among its own; None: they are in one order.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class Teacher:
         layer: int | None = None,
         order: Sequence[int] | None = None,
     ):
-        report = convert.assign_weights(checkpoint, model.variables, excuse, config.model_type)
+        report = assign_weights(checkpoint, model.variables, excuse, config.model_type)
         logging.info("%s", report)
         model.trainable = False
         self.config, self.layer = config, layer
@@ -112,7 +113,7 @@ class Teacher:
 
     def __call__(self, batch):
         inputs = {name: batch[name] for name in self._features if name in batch}
-        # A student of another family may tell segments apart for which the teacher has no row.
+        # A student of another family may have more segments than the teacher has embeddings for.
         inputs["segment_ids"] = tf.minimum(inputs["segment_ids"], max(self.config.type_vocab_size - 1, 0))
         outputs = self._model(inputs, training=False)
         return outputs if self._order is None else tf.gather(outputs, self._order, axis=-1)
@@ -132,22 +133,22 @@ def open_teacher(path: str, student: Description, longest: int) -> tuple[Checkpo
     Args:
         path: a checkpoint of any format.
         student: without weights.
-        longest: row, in pieces.
+        longest: tokens of the longest sequence.
 
     Raises:
-        ValueError: there is no such model, or it has another vocabulary, or shorter rows.
+        ValueError: there is no such model, or it has another vocabulary, or reads only shorter sequences.
     """
     checkpoint = open_checkpoint(path)
     teacher = load_description([directory_of(path)])
-    convert.check_shapes(checkpoint, teacher.config)
+    check_shapes(checkpoint, teacher.config)
     _check_vocabulary(path, teacher.tokenizer, student.tokenizer)
     if longest > teacher.config.max_length:
         raise ValueError(
-            f"`teacher` must read rows as long as the student's, {longest} pieces. Received {path}, which reads "
+            f"`teacher` must read sequences as long as the student's, {longest} tokens. Received {path}, which reads "
             f"{teacher.config.max_length}; lower `max_seq_length`, or name another teacher."
         )
     if teacher.config.type_vocab_size > 1 and not student.tokenizer.template.second_segment:
-        logging.warning("Pairs of texts: the student's rows have one segment, and %s learned with two.", path)
+        logging.warning("Pairs of texts: the student's sequences have one segment, and %s learned with two.", path)
     logging.info("Taught by %s: %d layers of %d.", path, teacher.config.num_hidden_layers, teacher.config.hidden_size)
     return checkpoint, teacher
 
@@ -159,13 +160,13 @@ def _check_vocabulary(path, teacher, student):
     if differing:
         n = differing[0]
         raise ValueError(
-            f"`teacher` must have the student's vocabulary. Received {path} with {len(theirs)} pieces, and a student "
+            f"`teacher` must have the student's vocabulary. Received {path} with {len(theirs)} tokens, and a student "
             f"with {len(own)}; {len(differing)} differ, the first with id {n}: {brief(theirs.get(n))} and "
             f"{brief(own.get(n))}. Take the teacher's vocabulary for the student, or another teacher."
         )
     for what, one, other in (
         ("read texts", teacher.settings, student.settings),
-        ("lay rows out", _special(teacher), _special(student)),
+        ("add special tokens", _special(teacher), _special(student)),
     ):
         if one != other:
             raise ValueError(
@@ -175,7 +176,7 @@ def _check_vocabulary(path, teacher, student):
 
 
 def _special(tokenizer):
-    """Returns the special pieces of a row with two texts, in order."""
+    """Returns the special tokens of a sequence with two texts, in order."""
     return tokenizer.template.pieces(2)
 
 
@@ -267,7 +268,7 @@ def _teacher(path, task, student, max_seq_length):
 
 
 def _order(path, teacher, student):
-    """Returns the place of each of the student's labels among the teacher's; None where they have no names."""
+    """Returns the index of each of the student's labels among the teacher's; None where they have no names."""
     theirs, own = teacher.labels, student.labels
     if (theirs is None) != (own is None) or theirs is not None and sorted(theirs) != sorted(own):
         raise ValueError(

@@ -2,8 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import keras
 import numpy as np
@@ -14,8 +13,8 @@ from bert_tf.data import glue, tables
 from bert_tf.data.columns import number
 from bert_tf.data.dataset import count_truncated
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
-from bert_tf.data.samples import LintSample, TableLayout
-from bert_tf.data.table_reader import line_position
+from bert_tf.data.lint_sample import LintSample, TableLayout
+from bert_tf.data.tables import LabeledTexts
 from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.error_reports.common import Shown
 from bert_tf.evaluation.error_reports.values import RegressionReport, RetrievalReport
@@ -27,8 +26,8 @@ from bert_tf.models.pooling import PooledFeatures, check_layers, check_pooling
 from bert_tf.models.sentence_files import PoolingConfig, read_recipe
 from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks.base import FineTuningTask, TaskData, TrainedTask
-from bert_tf.tasks.labels import pack_sequences, single_rows
 from bert_tf.tasks.options import ACTIONS, EmbeddingOptions
+from bert_tf.tasks.sequences import encode_served_texts, pack_sequences
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 
@@ -117,35 +116,6 @@ LOSS_FUNCTIONS = {
 # Texts that belong together, with a score where it is read, from the files of a run.
 
 
-@dataclasses.dataclass
-class TextGroups:
-    """Texts that belong together, in the order of the file.
-
-    Attributes:
-        ids: a name for each.
-        texts: one to three lists of n texts: the first texts, those that belong to them, those that do not.
-        scores: float of each pair, 1 for the same meaning; None where they are not read.
-        path: the file.
-        lines: 1-based line on which each begins.
-        bad_labels, bad_texts: as in `tables.LabeledTexts`.
-    """
-
-    ids: list[str]
-    texts: tuple[list[str], ...]
-    scores: list[float] | None
-    path: str
-    lines: list[int]
-    bad_labels: dict[int, Any] = dataclasses.field(default_factory=dict)
-    bad_texts: dict[int, Any] = dataclasses.field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def where(self, index: int) -> str:
-        """Returns "file:line" of example `index`, as error messages begin with it."""
-        return line_position(self.path, self.lines[index])
-
-
 def evaluates_by_score(options: EmbeddingOptions) -> bool:
     """Returns whether evaluation correlates cosines with scores; otherwise it measures retrieval of matching texts."""
     return LOSS_FUNCTIONS[options.loss].scores if options.eval_by == "auto" else options.eval_by == "spearman"
@@ -178,8 +148,7 @@ def _read_glue(options, kind, with_scores):
     if task.scale is None:
         raise ValueError(f"`task_name` must be a task of GLUE whose pairs have scores. Received: {task.name}.")
     table = glue.read_split(options.data_dir, task.name, kind)
-    highest = options.highest_score or task.scale[1]
-    return _groups(table, [table.text_a, table.text_b], highest if with_scores else None)
+    return _with_scores(table, options.highest_score or task.scale[1], with_scores)
 
 
 def _read_file(options, kind, with_scores):
@@ -194,41 +163,34 @@ def _read_file(options, kind, with_scores):
         labels = {"label_column": options.label_column, "label": number(-highest, highest)}
         labels["remedy"] = "check `label_column`, which holds the scores, `text_column` and `highest_score`"
     table = tables.read_table(path, text_columns=columns[:2], **more, **labels)
-    texts = [texts for texts in (table.text_a, table.text_b) if texts is not None]
     if len(columns) == 3:
-        table, texts = _in_both(table, texts, tables.read_table(path, text_columns=columns[2:], **more))
-    return _groups(table, texts, highest if with_scores else None)
+        table = _with_third_text(table, tables.read_table(path, text_columns=columns[2:], **more))
+    return _with_scores(table, highest, with_scores)
 
 
-def _in_both(table, texts, third):
-    """Returns the rows of `table` that the third column has a text of too, and their texts.
-
-    Args:
-        table: of the first two columns.
-        texts: of these two.
-        third: `LabeledTexts` of the third column.
-    """
+def _with_third_text(pairs, third):
+    """Returns the examples of two tables of one file: the pairs whose line has a third text too, with that."""
     third_of = dict(zip(third.lines, third.text_a, strict=True))
-    kept = [i for i, line in enumerate(table.lines) if line in third_of]
-    lists = {name: [getattr(table, name)[i] for i in kept] for name in ("ids", "lines")}
-    labels = table.labels and [table.labels[i] for i in kept]
-    bad_texts = dict(sorted({**third.bad_texts, **table.bad_texts}.items()))
-    texts = [[text[i] for i in kept] for text in texts] + [[third_of[line] for line in lists["lines"]]]
-    return dataclasses.replace(table, **lists, labels=labels, bad_texts=bad_texts), texts
+    kept = [i for i, line in enumerate(pairs.lines) if line in third_of]
+    lists = {name: [getattr(pairs, name)[i] for i in kept] for name in ("ids", "text_a", "text_b", "lines")}
+    labels = pairs.labels and [pairs.labels[i] for i in kept]
+    bad_texts = dict(sorted({**third.bad_texts, **pairs.bad_texts}.items()))
+    text_c = [third_of[line] for line in lists["lines"]]
+    return dataclasses.replace(pairs, **lists, labels=labels, bad_texts=bad_texts, text_c=text_c)
 
 
-def _groups(table, texts, highest):
-    scores = None if highest is None else [score / highest for score in table.labels]
-    bad = {"bad_labels": table.bad_labels, "bad_texts": table.bad_texts}
-    return TextGroups(table.ids, tuple(texts), scores, table.path, table.lines, **bad)
+def _with_scores(examples, highest, with_scores):
+    """Returns examples whose labels are scores up to 1, or without labels."""
+    scores = [score / highest for score in examples.labels] if with_scores else None
+    return dataclasses.replace(examples, labels=scores)
 
 
-def _check_binary(groups, loss):
-    wrong = next((n for n, score in enumerate(groups.scores) if score not in (0, 1)), None)
+def _check_binary(examples, loss):
+    wrong = next((n for n, score in enumerate(examples.labels) if score not in (0, 1)), None)
     if wrong is not None:
         raise ValueError(
-            f"{line_position(groups.path, groups.lines[wrong])}: the score must be 0 or `highest_score` for "
-            f"`loss={loss}`. Received: {groups.scores[wrong]:g} of it; correct this line, or take another `loss`."
+            f"{examples.where(wrong)}: the score must be 0 or `highest_score` for `loss={loss}`. Received: "
+            f"{examples.labels[wrong]:g} of it; correct this line, or take another `loss`."
         )
 
 
@@ -239,52 +201,52 @@ def _check_binary(groups, loss):
 FILE = "predictions.jsonl"
 
 
-def write_embeddings(directory: str, groups: TextGroups, vectors: np.ndarray):
+def write_embeddings(directory: str, examples: LabeledTexts, vectors: np.ndarray):
     """Writes a line for each example, in order: `id`, `text` and `embedding`; of a pair `text_a`, `text_b`, `cosine`.
 
     Args:
         directory: where it goes.
-        groups: n texts or pairs.
+        examples: n texts or pairs.
         vectors: float32 [n, k, D] of their k texts.
     """
-    names = ("text",) if len(groups.texts) == 1 else ("text_a", "text_b")
-    answers = vectors[:, 0] if len(names) == 1 else cosines(vectors[:, 0], vectors[:, 1])
+    is_pair = examples.text_b is not None
+    answers = cosines(vectors[:, 0], vectors[:, 1]) if is_pair else vectors[:, 0]
     with atomic_open(os.path.join(directory, FILE)) as file:
-        for name, *texts, answer in zip(groups.ids, *groups.texts, answers, strict=True):
-            key = "embedding" if answer.ndim else "cosine"
-            line = {"id": name, **dict(zip(names, texts, strict=True)), key: answer.tolist()}
+        for name, *texts, answer in zip(examples.ids, *examples.texts.values(), answers, strict=True):
+            texts = dict(zip(examples.texts, texts, strict=True))
+            line = {"id": name, **texts, "cosine" if is_pair else "embedding": answer.tolist()}
             file.write(json_text(line, ensure_ascii=False) + "\n")
 
 
-# === Rows ===
-# Texts that belong together, laid out as the rows of one example.
+# === Encoding ===
+# Texts that belong together, as the sequences of one example.
 
 
 _CHUNK = 10_000  # texts tokenized at a time: few enough to keep memory small
 
 
-def group_rows(
-    tokenizer, texts: tuple[list[str], ...], max_seq_length: int, targets: Mapping[str, np.ndarray], path: str
+def encode_text_groups(
+    tokenizer, texts: Sequence[list[str]], max_seq_length: int, targets: Mapping[str, np.ndarray], path: str
 ) -> Windowed:
-    """Returns n examples of k rows each: [CLS] text [SEP].
+    """Returns n examples of k sequences each: [CLS] text [SEP].
 
     Args:
         tokenizer: a `Tokenizer`.
         texts: k lists of n texts.
-        max_seq_length: longest row; what is longer loses its end.
+        max_seq_length: of the longest sequence; what is longer loses its end.
         targets: {name: [n]}.
         path: of the file, for the log.
     """
     ordered = [text for group in zip(*texts, strict=True) for text in group]
     starts = range(0, len(ordered), _CHUNK)
     tokens = ([tokenizer.tokenize(ordered[start : start + _CHUNK])] for start in starts)
-    rows, needed = pack_sequences(tokenizer, tokens, max_seq_length)
+    sequences, needed = pack_sequences(tokenizer, tokens, max_seq_length)
     cut = count_truncated(needed, max_seq_length, np.arange(len(ordered)) // len(texts), len(texts[0]))
     logging.info(
-        "%s: %d examples of %d texts, %.1f pieces a text; %d do not fit max_seq_length=%d and were cut.",
-        *(path, len(texts[0]), len(texts), rows.lengths.mean(), len(cut.examples), max_seq_length),
+        "%s: %d examples of %d texts, %.1f tokens a text; %d do not fit max_seq_length=%d and were cut.",
+        *(path, len(texts[0]), len(texts), sequences.lengths.mean(), len(cut.examples), max_seq_length),
     )
-    return Windowed(rows, np.arange(0, len(ordered) + 1, len(texts)), dict(targets), cut=cut)
+    return Windowed(sequences, np.arange(0, len(ordered) + 1, len(texts)), dict(targets), truncation=cut)
 
 
 # === Task ===
@@ -292,7 +254,7 @@ def group_rows(
 
 
 _TARGET = "label_values"
-_TOGETHER = "word pieces, all texts together"
+_TOGETHER = "tokens, all texts together"
 
 
 class EmbeddingTask(FineTuningTask):
@@ -301,11 +263,11 @@ class EmbeddingTask(FineTuningTask):
     Args:
         config: of the encoder.
         layers: whose features are pooled, one of `names.LAYERS`; a weighted sum is the mean here.
-        poolings: of `names.POOLINGS`; several stand side by side.
+        poolings: of `names.POOLINGS`; several are concatenated.
         normalize: divide what is served by its length; losses and scores are of cosines in any case.
-        loss: a key of `losses.LOSSES`.
+        loss: a key of `LOSS_FUNCTIONS`.
         loss_temperature, loss_margin: of the losses that have one.
-        by_score: hold cosines against scores in evaluations; False: count how often texts find each other; None: what
+        by_score: correlate cosines with scores in evaluations; False: count how often texts find each other; None: what
             the loss reads.
         rematerialize: as in `Encoder`.
         every_row: as `every` in `models/windows.py`: the model is to be trained or asked with XLA.
@@ -378,9 +340,9 @@ class EmbeddingTask(FineTuningTask):
     @classmethod
     def lint_sample(cls, examples, data, options):
         table = None if options.task_name else TableLayout(options.header, options.text_column, options.label_column)
-        texts = dict(zip(("text_a", "text_b", "text_c"), examples.texts, strict=False))
         bad = {"bad_labels": examples.bad_labels, "bad_texts": examples.bad_texts}
-        return LintSample(examples.path, examples.where, texts, examples.scores, target="score", table=table, **bad)
+        texts, scores = examples.texts, examples.labels
+        return LintSample(examples.path, examples.where, texts, scores, target="score", table=table, **bad)
 
     @classmethod
     def create(cls, model, data, options, before, use_xla=False):
@@ -427,11 +389,11 @@ class EmbeddingTask(FineTuningTask):
     def build_model(self) -> keras.Model:
         """Returns a model from `features`, int32 [B, N, S], to the vectors of N texts, float32 [B, N, D]."""
         inputs = keras_inputs(self.features, windows=True)
-        rows = TakeWindows(self._every_row, name="take_rows")(inputs)
+        sequences = TakeWindows(self._every_row, name="take_rows")(inputs)
         encoder = Encoder(self.config, rematerialize=self.rematerialize)
         for part in _unused(encoder, self.recipe.layers):
             part.trainable = False
-        vectors = self._pooled(encoder(rows), rows)
+        vectors = self._pooled(encoder(sequences), sequences)
         together = RowsTogether(self._every_row, name="rows_together")(vectors, inputs["input_mask"])
         return keras.Model(inputs, together, name="embedding")
 
@@ -441,18 +403,18 @@ class EmbeddingTask(FineTuningTask):
         encoder = next(layer for layer in model.layers if isinstance(layer, Encoder))
         return keras.Model(inputs, self._pooled(encoder(inputs), inputs), name="one_text")
 
-    def _pooled(self, outputs, rows):
+    def _pooled(self, outputs, sequences):
         recipe = self.recipe
         pooled = PooledFeatures(recipe.layers, recipe.poolings, recipe.normalize, name="pooled_features")
-        return pooled(outputs, rows["input_mask"])
+        return pooled(outputs, sequences["input_mask"])
 
     def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
-        scores, targets = examples.scores, {}
+        scores, targets = examples.labels, {}
         if scores is None and not self._loss.scores:  # a target that says: these are texts to learn from
             scores = np.ones(len(examples))
         if with_targets and scores is not None:
             targets = {_TARGET: np.asarray(scores, np.float32)}
-        return group_rows(tokenizer, examples.texts, max_seq_length, targets, examples.path)
+        return encode_text_groups(tokenizer, [*examples.texts.values()], max_seq_length, targets, examples.path)
 
     def loss(self, outputs, batch, normalizers):
         losses = self._losses(outputs, batch) * batch["is_real_example"]
@@ -468,28 +430,27 @@ class EmbeddingTask(FineTuningTask):
     def _losses(self, outputs, batch):
         return self._loss.compute(tf.math.l2_normalize(outputs, -1), batch, self._numbers)
 
-    def metrics(self, outputs, rows):
+    def metrics(self, outputs, encoded):
         if self._by_score:
-            return regression(rows.targets[_TARGET], cosines(outputs[:, 0], outputs[:, 1]), self.metric_names)
-        return retrieval(self._places(outputs))
+            return regression(encoded.targets[_TARGET], cosines(outputs[:, 0], outputs[:, 1]), self.metric_names)
+        return retrieval(self._ranks(outputs))
 
-    def _places(self, outputs):
+    def _ranks(self, outputs):
         return ranks(outputs[:, 0], np.concatenate(outputs[:, 1:].transpose(1, 0, 2)))
 
     def evaluate(self, outcomes):
         (outcome,) = outcomes
         loss = {} if outcome.losses is None else {"loss": mean_loss(outcome.losses)}
-        return self.metrics(outcome.outputs, outcome.rows) | loss
+        return self.metrics(outcome.outputs, outcome.encoded) | loss
 
     def error_report(self, outcome):
-        groups, outputs = outcome.examples, outcome.outputs
-        texts = {f"text_{letter}": each for letter, each in zip("abc", groups.texts, strict=False)}
-        examples = Shown(groups.path, groups.ids, groups.lines, texts, outcome.rows.lengths, _TOGETHER)
+        read, outputs = outcome.examples, outcome.outputs
+        examples = Shown(read.path, read.ids, read.lines, read.texts, outcome.encoded.lengths, _TOGETHER)
         if not self._by_score:
-            return RetrievalReport(examples=examples, places=self._places(outputs))
+            return RetrievalReport(examples=examples, ranks=self._ranks(outputs))
         given = cosines(outputs[:, 0], outputs[:, 1])
-        return RegressionReport(examples=examples, gold=outcome.rows.targets[_TARGET], given=given, given_name="cosine",
-                      is_same_scale=False)  # fmt: skip
+        gold = outcome.encoded.targets[_TARGET]
+        return RegressionReport(examples=examples, gold=gold, given=given, given_name="cosine", is_same_scale=False)
 
     def decode(self, outcome):
         return outcome.outputs
@@ -498,7 +459,7 @@ class EmbeddingTask(FineTuningTask):
         write_embeddings(directory, outcome.examples, answers)
 
     def read(self, tokenizer, texts, max_seq_length):
-        return single_rows(tokenizer, texts, max_seq_length), None
+        return encode_served_texts(tokenizer, texts, max_seq_length), None
 
     def answer(self, outputs, origin=None):
         return {"embedding": outputs}

@@ -7,7 +7,7 @@ from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.pretraining_heads import Pretrainer
 from bert_tf.tasks.base import ServableTask
-from bert_tf.tasks.labels import single_rows
+from bert_tf.tasks.sequences import encode_served_texts
 
 
 class FillMaskTask(ServableTask):
@@ -15,7 +15,7 @@ class FillMaskTask(ServableTask):
 
     Args:
         config: of the encoder.
-        pieces: the vocabulary, in the order of the ids.
+        vocab: the tokens, in the order of their ids.
         top_k: how many tokens to answer with; all where the vocabulary has fewer.
     """
 
@@ -26,10 +26,10 @@ class FillMaskTask(ServableTask):
     example_method = "classify"
     reads_whole_texts = False
 
-    def __init__(self, config: EncoderConfig, pieces: list[str], top_k: int = 5):
+    def __init__(self, config: EncoderConfig, vocab: list[str], top_k: int = 5):
         self.config = config
-        self.pieces = list(pieces)
-        self.top_k = min(top_k, len(self.pieces))
+        self.vocab = list(vocab)
+        self.top_k = min(top_k, len(self.vocab))
 
     def build_model(self) -> keras.Model:
         """Returns a model from `features` to "mlm_logits", float32 [B, M, V], and the positions, int32 [B, M]."""
@@ -39,9 +39,9 @@ class FillMaskTask(ServableTask):
         return keras.Model(inputs, outputs, name="fill_mask")
 
     def for_serving(self, model):
-        """Returns the model of the first of M positions, which is the one that `answer` tells of.
+        """Returns the model of the first of M positions, the only one that `answer` reads.
 
-        Each costs as many scores as the vocabulary has pieces: 65,536 of them, which sixty bytes may ask for, 8 GB.
+        Each costs as many scores as the vocabulary has tokens: 65,536 positions, which sixty bytes may ask for, 8 GB.
         """
         inputs = keras_inputs(self.features)
         first = inputs["masked_lm_positions"][:, :1]
@@ -55,23 +55,23 @@ class FillMaskTask(ServableTask):
 
         Returns:
             "token", string [B, M, k], and "probability", float32 [B, M, k], the likeliest first; "" and 0 where the
-            position is 0, the place of [CLS], which stands for no mask. Probabilities are shares of the whole
-            embedding table; rows of it that no piece of the vocabulary names are never the answer.
+            position is 0, that of [CLS], which means no mask. Probabilities are shares of the whole embedding
+            table; rows of it that no token of the vocabulary names are never the answer.
         """
-        shares = tf.nn.softmax(tf.cast(outputs["mlm_logits"], tf.float32))[..., : len(self.pieces)]
+        shares = tf.nn.softmax(tf.cast(outputs["mlm_logits"], tf.float32))[..., : len(self.vocab)]
         probability, ids = tf.math.top_k(shares, self.top_k)
         there = outputs["masked_lm_positions"][..., tf.newaxis] > 0
-        token = tf.gather(tf.constant([*self.pieces, ""]), tf.where(there, ids, len(self.pieces)))
+        token = tf.gather(tf.constant([*self.vocab, ""]), tf.where(there, ids, len(self.vocab)))
         return {"token": token, "probability": tf.where(there, probability, 0.0)}
 
     def card_limitations(self, max_seq_length):
         return [*super().card_limitations(max_seq_length), "Of several blanks in a text only the first is filled in."]
 
     def read(self, tokenizer, texts, max_seq_length):
-        return single_rows(tokenizer, texts, max_seq_length), None
+        return encode_served_texts(tokenizer, texts, max_seq_length), None
 
     def answer(self, outputs, origin=None) -> dict[str, tf.Tensor]:
-        """Returns what is served: "token" and "probability" [B, k] of each row's first position."""
+        """Returns what is served: "token" and "probability" [B, k] of each sequence's first position."""
         first = {name: value[:, :1] for name, value in outputs.items()}
         return {name: value[:, 0] for name, value in self.fill(first).items()}
 

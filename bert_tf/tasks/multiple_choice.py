@@ -12,7 +12,7 @@ from absl import logging
 from bert_tf.data.columns import NAME, TEXT, without_surrogates
 from bert_tf.data.dataset import count_truncated
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
-from bert_tf.data.samples import LintSample
+from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.table_reader import Column, excerpt, line_position, names_in, read_rows
 from bert_tf.data.tables import check_ids, refuse_missing
 from bert_tf.data.windowed import Windowed
@@ -24,19 +24,11 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.recurrent import bilstm_on_top
 from bert_tf.models.windows import RowsTogether, TakeWindows
-from bert_tf.tasks.base import TaskData
-from bert_tf.tasks.labels import (
-    RECURRENT_HEAD,
-    Abstaining,
-    check_abstention,
-    check_kept,
-    divergence,
-    lstm_option,
-    pack_sequences,
-    padded,
-    read_lstm_units,
-)
+from bert_tf.tasks.abstention import Abstaining, check_abstention, check_kept
+from bert_tf.tasks.base import RECURRENT_HEAD, TaskData, lstm_option, read_lstm_units
+from bert_tf.tasks.losses import divergence
 from bert_tf.tasks.options import MultipleChoiceOptions
+from bert_tf.tasks.sequences import pack_sequences, pad_sequences
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 
@@ -83,7 +75,7 @@ class ChoiceExamples:
 
 
 def read_choice_file(path: str | os.PathLike, with_labels: bool) -> ChoiceExamples:
-    """Reads a file of questions; its extension tells the format, .gz files are unpacked.
+    """Reads a file of questions; its extension decides the format, .gz files are unpacked.
 
     .csv and .tsv: SWAG's. The context is `sent1`; a choice is `sent2`, which begins the second sentence, and one of
     `ending0`, `ending1`, ..., which ends it. All questions have as many choices as there are such columns.
@@ -186,15 +178,15 @@ def _id(at, value):
     return name
 
 
-# === Rows ===
-# Questions and their choices to the rows that BERT reads: one row for each choice.
+# === Encoding ===
+# Questions and their choices to the sequences that BERT reads: one for each choice.
 
 
 _CHUNK = 2_000  # questions tokenized at a time: few enough to keep memory small
 
 
-def choice_rows(tokenizer, examples: ChoiceExamples, max_seq_length: int) -> Windowed:
-    """Lays questions out, a row for each choice, cut as `Tokenizer.pack` cuts pairs.
+def encode_choices(tokenizer, examples: ChoiceExamples, max_seq_length: int) -> Windowed:
+    """Encodes questions, a sequence for each choice, cut as `Tokenizer.pack` cuts pairs.
 
         [CLS] context [SEP] choice 0 [SEP]
         [CLS] context [SEP] choice 1 [SEP]
@@ -202,7 +194,7 @@ def choice_rows(tokenizer, examples: ChoiceExamples, max_seq_length: int) -> Win
     Args:
         tokenizer: a `Tokenizer`.
         examples: the questions.
-        max_seq_length: longest row.
+        max_seq_length: of the longest sequence.
 
     Returns:
         the n questions; with `label_ids` int32 [n] where these are known.
@@ -213,27 +205,27 @@ def choice_rows(tokenizer, examples: ChoiceExamples, max_seq_length: int) -> Win
         for start in range(0, len(examples), _CHUNK):
             part = slice(start, start + _CHUNK)
             texts = [choice for choices in examples.choices[part] for choice in choices]
-            yield _pieces(tokenizer, examples.contexts[part], texts, counts[part])
+            yield _tokenize_choices(tokenizer, examples.contexts[part], texts, counts[part])
 
-    rows, needed = pack_sequences(tokenizer, tokens(), max_seq_length)
+    sequences, needed = pack_sequences(tokenizer, tokens(), max_seq_length)
     of = np.repeat(np.arange(len(counts)), counts)
     cut = count_truncated(needed, max_seq_length, of, len(counts))
     logging.info(
-        "%s: %d questions of %.1f choices, %.1f pieces in a row; %d do not fit max_seq_length=%d and were cut.",
-        *(examples.path, len(examples), counts.mean(), rows.lengths.mean(), len(cut.examples), max_seq_length),
+        "%s: %d questions of %.1f choices, %.1f tokens in a sequence; %d do not fit max_seq_length=%d and were cut.",
+        *(examples.path, len(examples), counts.mean(), sequences.lengths.mean(), len(cut.examples), max_seq_length),
     )
     targets = {} if examples.labels is None else {"label_ids": np.array(examples.labels, np.int32)}
-    return Windowed(rows, splits_of(counts), targets, cut=cut)
+    return Windowed(sequences, splits_of(counts), targets, truncation=cut)
 
 
-def served_rows(tokenizer, contexts, choices, max_seq_length: int) -> dict[str, tf.Tensor]:
-    """Lays questions out in the graph, as `choice_rows` does.
+def encode_served_choices(tokenizer, contexts, choices, max_seq_length: int) -> dict[str, tf.Tensor]:
+    """Encodes questions in the graph, as `encode_choices` does.
 
     Args:
         tokenizer: a `Tokenizer`.
         contexts: strings [n].
         choices: strings [n, k]; one that is empty or blank is none, for questions that have fewer than others.
-        max_seq_length: longest row.
+        max_seq_length: of the longest sequence.
 
     Returns:
         "input_ids", "input_mask" and "segment_ids", int32 [n, K, S], K being k but 1 at least; the mask of what is no
@@ -241,17 +233,16 @@ def served_rows(tokenizer, contexts, choices, max_seq_length: int) -> dict[str, 
     """
     choices = tf.pad(choices, [[0, 0], [0, tf.maximum(0, 1 - tf.shape(choices)[1])]], constant_values="")
     texts, shape = tf.reshape(choices, [-1]), tf.shape(choices)
-    pieces = _pieces(tokenizer, contexts, texts, tf.fill(shape[:1], shape[1]))
-    packed = tokenizer.pack(*pieces, max_seq_length=max_seq_length)
-    rows = padded(tokenizer, packed)
+    tokens = _tokenize_choices(tokenizer, contexts, texts, tf.fill(shape[:1], shape[1]))
+    sequences = pad_sequences(tokenizer, tokenizer.pack(*tokens, max_seq_length=max_seq_length))
     there = tf.strings.length(tf.strings.strip(texts)) > 0
-    rows["input_mask"] *= tf.cast(there, tf.int32)[:, tf.newaxis]
-    width = tf.shape(rows["input_ids"])[-1:]
-    return {name: tf.reshape(values, tf.concat([shape, width], 0)) for name, values in rows.items()}
+    sequences["input_mask"] *= tf.cast(there, tf.int32)[:, tf.newaxis]
+    width = tf.shape(sequences["input_ids"])[-1:]
+    return {name: tf.reshape(values, tf.concat([shape, width], 0)) for name, values in sequences.items()}
 
 
-def _pieces(tokenizer, contexts, choices, counts):
-    """Returns the pieces of each choice's context and of the choice; `counts`: how many of them each context has."""
+def _tokenize_choices(tokenizer, contexts, choices, counts):
+    """Returns the tokens of each choice's context and of the choice; `counts`: how many of them each context has."""
     contexts = tf.gather(tokenizer.tokenize(contexts), tf.repeat(tf.range(tf.size(counts)), counts))
     return contexts, tokenizer.tokenize(choices)
 
@@ -300,14 +291,14 @@ _NEVER = -1e30  # the logit of what is no choice: its exponential is 0
 class MultipleChoiceTask(Abstaining):
     """The encoder with one score for each choice; see `tasks/base.py` for what the methods mean.
 
-    A choice and the context make one row. Its score is a `ClassificationHead` of one output on the pooled output, the
-    paper's vector C; the softmax is over the choices of a question. Questions may differ in how many they have.
+    A choice and the context make one sequence. Its score is a `ClassificationHead` of one output on the pooled output,
+    the paper's vector C; the softmax is over the choices of a question. Questions may differ in how many they have.
 
     Args:
         config: of the encoder.
         rematerialize: as in `Encoder`.
         every_window: as in `models/windows.py`: the model is to be trained or asked with XLA.
-        lstm_units: of each direction of a BiLSTM between encoder and head, which then reads all pieces; None: there is
+        lstm_units: of each direction of a BiLSTM between encoder and head, which then reads all tokens; None: there is
             none.
         abstention: as in `ClassificationTask`.
     """
@@ -372,20 +363,21 @@ class MultipleChoiceTask(Abstaining):
     def build_model(self) -> keras.Model:
         """Returns a model from `features`, int32 [B, N, S], to the choices' logits, float32 [B, N]."""
         inputs = keras_inputs(self.features, windows=True)
-        rows = TakeWindows(self.every_window, name="take_choices")(inputs)
-        scores = self._scores(Encoder(self.config, rematerialize=self.rematerialize), rows)
+        sequences = TakeWindows(self.every_window, name="take_choices")(inputs)
+        scores = self._scores(Encoder(self.config, rematerialize=self.rematerialize), sequences)
         together = RowsTogether(self.every_window, _NEVER, name="choices")(scores, inputs["input_mask"])
         return keras.Model(inputs, keras.ops.squeeze(together, -1), name="multiple_choice")
 
-    def _scores(self, encoder, rows):
+    def _scores(self, encoder, sequences):
         if self.lstm_units:
-            return bilstm_on_top(encoder, rows, 1, self.lstm_units, of_row=True)
+            return bilstm_on_top(encoder, sequences, 1, self.lstm_units, of_row=True)
         c = self.config
         act = None if c.has_pooler else c.classifier_act
-        return ClassificationHead(1, c.hidden_dropout_prob, c.initializer_range, act)(encoder(rows)["pooled_output"])
+        head = ClassificationHead(1, c.hidden_dropout_prob, c.initializer_range, act)
+        return head(encoder(sequences)["pooled_output"])
 
     def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
-        return choice_rows(tokenizer, examples, max_seq_length)
+        return encode_choices(tokenizer, examples, max_seq_length)
 
     def example_losses(self, outputs, batch):
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(batch["label_ids"], outputs)
@@ -398,21 +390,25 @@ class MultipleChoiceTask(Abstaining):
         """Returns the probabilities, float32 [B, N], 0 for what is no choice."""
         return _probabilities(outputs)
 
-    def metrics(self, outputs, rows):
-        return {"accuracy": float(np.mean(outputs.argmax(-1) == rows.targets["label_ids"]))}
+    def metrics(self, outputs, encoded):
+        return {"accuracy": float(np.mean(outputs.argmax(-1) == encoded.targets["label_ids"]))}
 
     def certainty(self, outcome):
-        return outcome.outputs.max(-1), outcome.outputs.argmax(-1) == outcome.rows.targets["label_ids"]
+        return outcome.outputs.max(-1), outcome.outputs.argmax(-1) == outcome.encoded.targets["label_ids"]
 
     def error_report(self, outcome):
         examples, labels = outcome.examples, [str(i) for i in range(outcome.outputs.shape[1])]
         shown = Shown(
-            examples.path, examples.ids, examples.lines, {"context": examples.contexts}, outcome.rows.lengths,
-            "word pieces, all choices together",
+            examples.path, examples.ids, examples.lines, {"context": examples.contexts}, outcome.encoded.lengths,
+            "tokens, all choices together",
         )  # fmt: skip
-        return MultipleChoiceReport(examples=shown, gold=outcome.rows.targets["label_ids"],
+        return MultipleChoiceReport(
+            examples=shown,
+            gold=outcome.encoded.targets["label_ids"],
             probabilities=outcome.outputs,
-                       labels=labels, meanings=examples.choices)  # fmt: skip
+            labels=labels,
+            meanings=examples.choices,
+        )
 
     def decode(self, outcome) -> list[np.ndarray]:
         counts = map(len, outcome.examples.choices)
@@ -425,13 +421,13 @@ class MultipleChoiceTask(Abstaining):
 
     def card_limitations(self, max_seq_length):
         return [
-            f"A context and a choice together are cut to {max_seq_length} word pieces, special ones included.",
+            f"A context and a choice together are cut to {max_seq_length} tokens, special ones included.",
             "It chooses the best of the choices, also where none is right.",
         ]
 
     def read(self, tokenizer, texts: Sequence[tf.Tensor], max_seq_length: int):
         contexts, choices = texts
-        return served_rows(tokenizer, contexts, choices, max_seq_length), None
+        return encode_served_choices(tokenizer, contexts, choices, max_seq_length), None
 
     def answer(self, outputs, origin=None):
         """Returns the most probable choice of each question.

@@ -138,7 +138,7 @@ class ClassificationOptions(AbstentionOptions, RecurrentOptions):
         "What a label is, in files of your own: one name; several, with --label_separator between them; or a number.",
         choices=names.PROBLEMS,
     )
-    label_separator: str = option(",", "What stands between the labels of an example with several.")
+    label_separator: str = option(",", "What separates the labels of an example with several.")
     fit_temperature: bool = option(
         False,
         "With --do_eval: fit the temperature by which probabilities are most honest on --eval_file, and keep it with "
@@ -152,7 +152,7 @@ class ClassificationOptions(AbstentionOptions, RecurrentOptions):
     )
     doc_stride: int | None = option(
         None,
-        "Word pieces from the start of one window to that of the next; default: half of --max_seq_length.",
+        "Tokens from the start of one window to that of the next; default: half of --max_seq_length.",
         low=1,
     )
     max_windows: int = option(32, "Most windows of a text; the rest is cut.", low=1)
@@ -222,7 +222,7 @@ class EmbeddingOptions(RunOptions):
     )
     pooling: Sequence[str] | None = option(
         None,
-        "What one vector is made of; several with commas between them stand side by side; default: what "
+        "What one vector is made of; several with commas between them are concatenated; default: what "
         "--init_checkpoint says, else mean.",
         choices=names.POOLINGS,
     )
@@ -268,10 +268,10 @@ class SquadOptions(RecurrentOptions):
     eval_file: str | None = option(None, f"{_QUESTIONS}, to score on.")
     predict_file: str | None = option(None, f"{_QUESTIONS}, to answer; scored too where it has the answers.")
     max_seq_length: int = 384
-    doc_stride: int = option(128, "Word pieces from the start of one window of a context to that of the next.", low=1)
-    max_query_length: int = option(64, "Longest question in word pieces; the rest is cut.", low=1)
+    doc_stride: int = option(128, "Tokens from the start of one window of a context to that of the next.", low=1)
+    max_query_length: int = option(64, "Longest question in tokens; the rest is cut.", low=1)
     n_best_size: int = option(20, "Answers to each question in nbest_predictions.json.", low=1)
-    max_answer_length: int = option(30, "Longest answer in word pieces.", low=1)
+    max_answer_length: int = option(30, "Longest answer in tokens.", low=1)
     version_2_with_negative: bool = option(False, "Questions may have no answer (SQuAD 2.0).")
     null_score_diff_threshold: float | None = option(
         None,
@@ -312,7 +312,7 @@ class TaggingOptions(RecurrentOptions):
     )
     doc_stride: int | None = option(
         None,
-        "In sentences over --max_seq_length, word pieces from the start of one window to that of the next; default: "
+        "In sentences over --max_seq_length, tokens from the start of one window to that of the next; default: "
         "half of --max_seq_length.",
         low=1,
     )

@@ -1,4 +1,4 @@
-"""The list of tasks, and the file task.json beside a trained model: which task it was trained for."""
+"""The list of tasks, and the file task.json in a trained model's folder: which task it was trained for."""
 
 import json
 import os
@@ -78,7 +78,7 @@ def task_of(directory: str, model: Any) -> TrainedTask:
 
 
 def find_task(paths: Iterable[str], config: EncoderConfig, kind: type[FineTuningTask]) -> TrainedTask | None:
-    """Returns what `read_task` reads beside the first of `paths` that has a task.json; None: none of them has one.
+    """Returns what `read_task` reads for the first of `paths` that has a task.json; None: none of them has one.
 
     Args:
         paths: directories, or checkpoints in them.

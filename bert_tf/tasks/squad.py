@@ -9,21 +9,28 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
-from bert_tf.data.samples import LintSample
+from bert_tf.data.lint_sample import LintSample
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import QuestionAnsweringHead, span_logits
 from bert_tf.models.recurrent import bilstm_on_top
-from bert_tf.tasks import squad_answers
-from bert_tf.tasks.base import FineTuningTask, TaskData
-from bert_tf.tasks.labels import RECURRENT_HEAD, at_least_one, divergence, lstm_option, padded, read_lstm_units
+from bert_tf.tasks import squad_data
+from bert_tf.tasks.base import RECURRENT_HEAD, FineTuningTask, TaskData, lstm_option, read_lstm_units
+from bert_tf.tasks.losses import divergence
 from bert_tf.tasks.options import SquadOptions
-from bert_tf.tasks.squad_answers import PREDICTIONS_FILES, QuestionAnswers, merge_windows, write_squad_predictions
-from bert_tf.tasks.squad_examples import question_rows, read_squad
-from bert_tf.tokenization.questions import encode_questions
+from bert_tf.tasks.sequences import at_least_one, pad_sequences
+from bert_tf.tasks.squad_data import (
+    PREDICTIONS_FILES,
+    QuestionAnswers,
+    encode_squad,
+    merge_windows,
+    read_squad,
+    write_squad_predictions,
+)
+from bert_tf.tokenization.packing import encode_questions
 
 # === Spans ===
-# The best spans of a row: of all pairs of a first and a last piece, those of greatest sum of logits. In the graph.
+# The best spans of a sequence: of all pairs of a first and a last token, those of greatest sum of logits. In the graph.
 
 
 def best_spans(start_logits, end_logits, is_context, max_answer_length: int, k: int):
@@ -34,14 +41,14 @@ def best_spans(start_logits, end_logits, is_context, max_answer_length: int, k: 
 
     Args:
         start_logits, end_logits: float32 [B, S].
-        is_context: bool [B, S]: a span begins and ends at such pieces.
-        max_answer_length: pieces of a span at most.
+        is_context: bool [B, S]: a span begins and ends at such tokens.
+        max_answer_length: tokens of a span at most.
         k: how many.
 
     Returns:
-        score float32 [B, k], descending; start and end int32 [B, k], the places of the first and last piece in the row.
-        Of equal scores the span that begins first comes first, then the shorter one. Where there are fewer spans than
-        k, the score of the others is -inf and their places lie anywhere in the row.
+        score float32 [B, k], descending; start and end int32 [B, k], the positions of the first and last token in the
+        sequence. Of equal scores the span that begins first comes first, then the shorter one. Where there are fewer
+        spans than k, the score of the others is -inf and their positions are anywhere in the sequence.
     """
     width = tf.shape(start_logits)[1]
     none = tf.constant(float("-inf"))
@@ -49,11 +56,11 @@ def best_spans(start_logits, end_logits, is_context, max_answer_length: int, k: 
     behind = tf.pad(ends, [[0, 0], [0, max_answer_length - 1]], constant_values=float("-inf"))
     sums = tf.stack([starts + behind[:, extra : extra + width] for extra in range(max_answer_length)], axis=-1)
     sums = tf.reshape(sums, [-1, width * max_answer_length])
-    sums = tf.pad(sums, [[0, 0], [0, k]], constant_values=float("-inf"))  # rows of few pieces have fewer spans than k
-    score, place = tf.math.top_k(sums, k)
-    place = tf.where(score > none, place, 0)
-    start = place // max_answer_length
-    return score, start, start + place % max_answer_length
+    sums = tf.pad(sums, [[0, 0], [0, k]], constant_values=float("-inf"))  # sequences of few tokens have fewer spans
+    score, index = tf.math.top_k(sums, k)
+    index = tf.where(score > none, index, 0)
+    start = index // max_answer_length
+    return score, start, start + index % max_answer_length
 
 
 def null_score(start_logits, end_logits):
@@ -66,17 +73,17 @@ def null_score(start_logits, end_logits):
 
 
 class AnswerContext(NamedTuple):
-    """Where the rows of n questions come from.
+    """Where the sequences of n questions come from.
 
     Attributes:
         contexts: strings [n], without the bytes that are not UTF-8, which the offsets do not count.
-        rows: int64 [w], the question that each row is of; ascending, and every question has one.
-        starts, limits: int32 [w, S], the code points of its context that each piece came from; -1 where a piece is
+        questions: int64 [w], the question that each sequence is of; ascending, and every question has one.
+        starts, limits: int32 [w, S], the code points of its context that each token came from; -1 where a token is
             not of the context.
     """
 
     contexts: tf.Tensor
-    rows: tf.Tensor
+    questions: tf.Tensor
     starts: tf.Tensor
     limits: tf.Tensor
 
@@ -86,17 +93,17 @@ class QuestionAnsweringTask(FineTuningTask):
 
     Args:
         config: of the encoder.
-        n_best_size: spans that are kept of each row.
-        max_answer_length: word pieces of an answer at most.
-        max_query_length: word pieces of a question at most; its end is cut.
-        doc_stride: word pieces from the start of one window of a context to that of the next.
+        n_best_size: spans that are kept of each sequence.
+        max_answer_length: tokens of an answer at most.
+        max_query_length: tokens of a question at most; its end is cut.
+        doc_stride: tokens from the start of one window of a context to that of the next.
         null_score_diff_threshold: "no answer" is the answer where the null score less the best span's is greater than
             this; None: every question has an answer (SQuAD 1.1).
         rematerialize: as in `Encoder`.
         lstm_units: of each direction of a BiLSTM between encoder and head; None: there is none.
 
     A span's score is the sum of its start and its end logit, and the null score that sum at [CLS]; of a question's
-    rows the best span is the answer's, and the least null score counts, as in google-research/bert.
+    sequences the best span is the answer's, and the least null score counts, as in google-research/bert.
     """
 
     name = "question_answering"
@@ -214,7 +221,7 @@ class QuestionAnsweringTask(FineTuningTask):
 
     def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
         lengths = max_seq_length, self.doc_stride, self.max_query_length
-        return question_rows(tokenizer, examples, *lengths, with_answers=with_targets)
+        return encode_squad(tokenizer, examples, *lengths, with_answers=with_targets)
 
     def example_losses(self, outputs, batch):
         """The mean of the cross-entropies of start and end over the sequence; position 0 means no answer."""
@@ -230,34 +237,35 @@ class QuestionAnsweringTask(FineTuningTask):
         return tf.add_n([divergence(outputs[side], teacher_outputs[side], temperature) for side in sides]) / 2
 
     def reduce_outputs(self, outputs, batch):
-        """Returns what is kept of each row.
+        """Returns what is kept of each sequence.
 
         Args:
             batch: with `context_mask`, since segments do not tell question and context apart in every family.
 
         Returns:
-            {name: tensor}: `score` float32, `start` and `end` int32 (places of the first and last piece in the row),
-            `start_logit` and `end_logit` float32, each [B, n_best_size], of the best spans as `spans.best_spans` gives
+            {name: tensor}: `score` float32, `start` and `end` int32 (positions of the first and last token in the
+            sequence),
+            `start_logit` and `end_logit` float32, each [B, n_best_size], of the best spans as `best_spans` gives
             them; `null_start_logit` and `null_end_logit` float32 [B], at [CLS].
         """
         score, start, end = self._spans(outputs, batch["context_mask"] > 0, self.n_best_size)
         logits = {}
-        for side, places in (("start", start), ("end", end)):
-            logits[f"{side}_logit"] = tf.gather(outputs[f"{side}_logits"], places, batch_dims=1)
+        for side, positions in (("start", start), ("end", end)):
+            logits[f"{side}_logit"] = tf.gather(outputs[f"{side}_logits"], positions, batch_dims=1)
             logits[f"null_{side}_logit"] = outputs[f"{side}_logits"][:, 0]
         return {"score": score, "start": start, "end": end, **logits}
 
     def card_limitations(self, max_seq_length):
         limits = [
-            f"A question is cut off after {self.max_query_length} word pieces; a context may have any length.",
-            f"An answer is one span of the context, of {self.max_answer_length} word pieces at most.",
+            f"A question is cut off after {self.max_query_length} tokens; a context may have any length.",
+            f"An answer is one span of the context, of {self.max_answer_length} tokens at most.",
         ]
         if self.null_score_diff_threshold is None:
             limits.append("It never says that a context holds no answer, unless the context has no word.")
         return limits
 
     def read(self, tokenizer, texts, max_seq_length):
-        """Lays questions and contexts (strings [n] each) out in rows, as many as there are windows of the contexts.
+        """Encodes questions and contexts (strings [n] each), a sequence for each window of a context.
 
         Raises:
             ValueError: max_seq_length leaves no room for the context.
@@ -265,17 +273,17 @@ class QuestionAnsweringTask(FineTuningTask):
         questions, contexts = texts
         contexts = tf.strings.unicode_transcode(contexts, "UTF-8", "UTF-8", errors="ignore")
         cuts = encode_questions(tokenizer, questions, contexts, max_seq_length, self.doc_stride, self.max_query_length)
-        features = padded(tokenizer, cuts.packed)
+        features = pad_sequences(tokenizer, cuts.packed)
         shape = tf.shape(features["input_ids"], tf.int64)
         offsets = [part.to_tensor(-1, shape=shape) for part in (cuts.starts, cuts.limits)]
         return features, AnswerContext(contexts, cuts.windows.rows, *offsets)
 
     def answer(self, outputs, origin=None):
-        """Returns the answer to each question, the best span over all its rows.
+        """Returns the answer to each question, the best span over all its sequences.
 
         Args:
-            outputs: of the model, w rows.
-            origin: what `read` gave; None: there are rows but no texts, and the logits are served as they are.
+            outputs: of the model, w sequences.
+            origin: what `read` gave; None: there are ids but no texts, and the logits are served as they are.
 
         Returns:
             `answer` string [n], context[start:end] except for bytes that are not UTF-8; `start`, `end`
@@ -286,8 +294,8 @@ class QuestionAnsweringTask(FineTuningTask):
         if origin is None:
             return outputs
         score, start, end = (part[:, 0] for part in self._spans(outputs, origin.starts >= 0, 1))
-        best = _best_row(score, origin.rows, tf.size(origin.contexts, tf.int64))
-        none = tf.math.segment_min(null_score(outputs["start_logits"], outputs["end_logits"]), origin.rows)
+        best = _best_sequence(score, origin.questions, tf.size(origin.contexts, tf.int64))
+        none = tf.math.segment_min(null_score(outputs["start_logits"], outputs["end_logits"]), origin.questions)
         score, start, end = (tf.gather(part, best) for part in (score, start, end))
         start = tf.gather(tf.gather(origin.starts, best), start, batch_dims=1)
         end = tf.gather(tf.gather(origin.limits, best), end, batch_dims=1)
@@ -299,28 +307,28 @@ class QuestionAnsweringTask(FineTuningTask):
         text = tf.strings.substr(origin.contexts, start, end - start, unit="UTF8_CHAR")
         return {"answer": text, "start": start, "end": end, "score": score, "null_score": none}
 
-    def metrics(self, outputs, rows):
-        """Returns `accuracy`: the share of rows whose best span, or [CLS] where it scores higher, is the target."""
+    def metrics(self, outputs, encoded):
+        """Returns `accuracy`: of the sequences whose best span, or [CLS] where it scores higher, is the target."""
         there = outputs["score"][:, 0] > outputs["null_start_logit"] + outputs["null_end_logit"]
         right = [
-            np.where(there, outputs[side][:, 0], 0) == rows.targets[f"{side}_positions"] for side in ("start", "end")
+            np.where(there, outputs[side][:, 0], 0) == encoded.targets[f"{side}_positions"] for side in ("start", "end")
         ]
         return {"accuracy": float(np.mean(right[0] & right[1]))}
 
     def evaluate(self, outcomes):
         """The official scores; of SQuAD 2.0 the threshold of the best F1 is kept, unless the user gave another."""
         (outcome,) = outcomes
-        scores = squad_answers.score_answers(outcome.examples, self.decode(outcome), self.null_score_diff_threshold)
+        scores = squad_data.score_answers(outcome.examples, self.decode(outcome), self.null_score_diff_threshold)
         if "best_f1_thresh" in scores and self.options.null_score_diff_threshold is None:
             self.null_score_diff_threshold = scores["best_f1_thresh"]
         return scores
 
     def error_report(self, outcome):
-        return squad_answers.question_report(outcome.examples, self.decode(outcome), self.null_score_diff_threshold)
+        return squad_data.question_report(outcome.examples, self.decode(outcome), self.null_score_diff_threshold)
 
     def decode(self, outcome) -> list[QuestionAnswers]:
         with_null = self.null_score_diff_threshold is not None
-        return merge_windows(outcome.rows.origin, outcome.examples, outcome.outputs, self.n_best_size, with_null)
+        return merge_windows(outcome.encoded.origin, outcome.examples, outcome.outputs, self.n_best_size, with_null)
 
     def write_answers(self, directory, outcome, answers):
         examples = outcome.examples
@@ -330,13 +338,13 @@ class QuestionAnsweringTask(FineTuningTask):
         write_squad_predictions(directory, examples, answers, self.null_score_diff_threshold)
 
     def score_answers(self, outcome, answers):
-        return squad_answers.score_answers(outcome.examples, answers, self.null_score_diff_threshold)
+        return squad_data.score_answers(outcome.examples, answers, self.null_score_diff_threshold)
 
     def _spans(self, outputs, is_context, k):
         return best_spans(outputs["start_logits"], outputs["end_logits"], is_context, self.max_answer_length, k)
 
 
-def _best_row(score, rows, n):
-    """Returns int64 [n]: of each question's rows, the first of greatest score (float32 [w])."""
-    of_question = tf.RaggedTensor.from_value_rowids(score, rows, n, validate=False)
+def _best_sequence(score, questions, n):
+    """Returns int64 [n]: of each question's sequences, the first of greatest score (float32 [w])."""
+    of_question = tf.RaggedTensor.from_value_rowids(score, questions, n, validate=False)
     return of_question.row_starts() + tf.argmax(at_least_one(of_question.to_tensor(float("-inf"))), axis=1)

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
-from bert_tf.data.samples import LintSample
+from bert_tf.data.lint_sample import LintSample
 from bert_tf.evaluation import entities
 from bert_tf.evaluation.entities import parse_entities, tags_of
 from bert_tf.evaluation.error_reports.common import Shown
@@ -18,25 +18,17 @@ from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.pooling import check_layers, chosen_layers, is_weighted
 from bert_tf.models.recurrent import BiLSTMHead, bilstm_on_top
-from bert_tf.tasks.base import FineTuningTask, TaskData
-from bert_tf.tasks.labels import (
-    RECURRENT_HEAD,
-    class_weights,
-    cross_entropy,
-    divergence,
-    lstm_option,
-    names_class,
-    padded,
-    read_lstm_units,
-)
+from bert_tf.tasks.base import RECURRENT_HEAD, FineTuningTask, TaskData, lstm_option, names_class, read_lstm_units
+from bert_tf.tasks.losses import class_weights, cross_entropy, divergence
 from bert_tf.tasks.options import TaggingOptions
+from bert_tf.tasks.sequences import pad_sequences
 from bert_tf.tasks.tagging_columns import TaggedExamples, read_columns, text_of, write_columns
-from bert_tf.tasks.tagging_words import SentenceOrigin, TaggedWords, entities_in, sentence_rows, word_rows
+from bert_tf.tasks.tagging_words import SentenceOrigin, TaggedWords, encode_sentences, encode_words, entities_in
 from bert_tf.utils.files import atomic_open, with_suffix
 from bert_tf.utils.json_files import json_text
 
 # === Files ===
-# A tagger's answers as files: columns for conlleval, and JSON with the places of entities in the text.
+# A tagger's answers as files: columns for conlleval, and JSON with the positions of entities in the text.
 
 
 EVAL_FILE, COLUMNS_FILE, ENTITIES_FILE = "eval_predictions.txt", "predictions.txt", "predictions.jsonl"
@@ -50,14 +42,14 @@ def write_tags(path: str, examples: TaggedExamples, *columns: Sequence[Sequence[
     Args:
         path: the file.
         examples: the n sentences.
-        columns: tags of all sentences, in IOB2; several stand side by side.
+        columns: tags of all sentences, in IOB2; several become as many columns.
         scheme: that they are written in.
     """
-    rows = []
+    sentences = []
     for words, *several in zip(examples.words, *columns, strict=True):
         tags = [tags_of(parse_entities(each), len(each), scheme) for each in several]
-        rows.append(list(zip(map(_in_one, words), *tags, strict=True)))
-    write_columns(path, rows)
+        sentences.append(list(zip(map(_in_one, words), *tags, strict=True)))
+    write_columns(path, sentences)
 
 
 def write_entities(path: str, examples: TaggedExamples, answers: Iterable[list[dict]]):
@@ -108,8 +100,8 @@ def check_frozen(options: TaggingOptions):
             )
 
 
-# === Judgement ===
-# Sentences and tags as they are looked at: before a run, and beside its answers on its page and in a table.
+# === Report ===
+# Sentences, tags and predictions for the checks before a run and for its report.
 
 
 _FEWEST_WORDS = 8  # shorter sentences, such as headings and lines of results, recur
@@ -125,12 +117,13 @@ def tagging_report(
     """Returns n sentences with right tags and those given, and the probability of each of these."""
     texts, counts = {"text": [" ".join(words) for words in examples.words]}, np.array(origin.counts)
     shown = Shown(examples.path, examples.ids, examples.lines, texts, counts, "words")
-    return TaggingReport(examples=shown, remarks=_REMARKS, words=examples.words, gold=origin.tags, given=given,
-                    chances=chances)  # fmt: skip
+    return TaggingReport(
+        examples=shown, remarks=_REMARKS, words=examples.words, gold=origin.tags, given=given, chances=chances
+    )
 
 
 # === Task ===
-# Tagging of words, such as named entities (Devlin et al. 2018, section 5.3): one tag for a word's first piece.
+# Tagging of words, such as named entities (Devlin et al. 2018, section 5.3): one tag for a word's first token.
 
 
 _FROZEN_UNITS = 256  # of a BiLSTM on a frozen encoder, where nothing else is said
@@ -148,7 +141,7 @@ class TaggingTask(FineTuningTask):
         config: of the encoder.
         labels: the tags, in IOB2: "B-PER", "I-PER", ..., "O"; those of a model that others trained in any scheme.
         scheme: of the tags in predictions.txt, "iob1", "iob2" or "bioes": that of the training file.
-        doc_stride: word pieces from the start of one window of a long text to that of the next.
+        doc_stride: tokens from the start of one window of a long text to that of the next.
         class_weights, label_smoothing: as in `ClassificationTask`, for each word.
         rematerialize: as in `Encoder`.
         layers: None: the encoder is trained; one of `names.LAYERS`: it is frozen, and these are what the head reads.
@@ -259,7 +252,7 @@ class TaggingTask(FineTuningTask):
         return {name: value for name, value in options.items() if value}
 
     def build_model(self) -> keras.Model:
-        """Returns a model from `features` to the logits of every piece, float32 [B, S, L]."""
+        """Returns a model from `features` to the logits of every token, float32 [B, S, L]."""
         inputs = keras_inputs(self.features)
         encoder = Encoder(self.config, rematerialize=self.rematerialize, trainable=not self.layers)
         return keras.Model(inputs, self._logits(encoder, inputs), name="tagging")
@@ -277,21 +270,21 @@ class TaggingTask(FineTuningTask):
         return ClassificationHead(L, *numbers)(outputs["sequence_output"])
 
     def encode_examples(self, tokenizer, examples, max_seq_length, with_targets):
-        return sentence_rows(tokenizer, examples, self.labels, max_seq_length, self.doc_stride, with_targets)
+        return encode_sentences(tokenizer, examples, self.labels, max_seq_length, self.doc_stride, with_targets)
 
     def example_weights(self, batch):
-        """Returns how many words are tagged in each row, or the sum of their tags' weights."""
+        """Returns how many words are tagged in each sequence, or the sum of their tags' weights."""
         return tf.reduce_sum(self._word_weights(batch["tag_ids"]), axis=1)
 
     def _word_weights(self, tags):
-        """Returns float32 [B, S]: 1, or the tag's weight, at each tagged word's first piece; else 0."""
+        """Returns float32 [B, S]: 1, or the tag's weight, at each tagged word's first token; else 0."""
         weights = tf.ones(tf.shape(tags))
         if self.class_weights is not None:
             weights = tf.gather(tf.constant(self.class_weights), tf.maximum(tags, 0))
         return tf.where(tags >= 0, weights, 0.0)
 
     def distillation_losses(self, outputs, teacher_outputs, batch, temperature):
-        """The sum over the words tagged in each row."""
+        """The sum over the words tagged in each sequence."""
         losses = divergence(outputs, teacher_outputs, temperature) * self._word_weights(batch["tag_ids"])
         return tf.reduce_sum(losses, axis=1)
 
@@ -305,34 +298,34 @@ class TaggingTask(FineTuningTask):
         return _losses(outputs, batch["tag_ids"], None, 0.0), words
 
     def reduce_outputs(self, outputs, batch):
-        """Returns each piece's most probable tag, int32 [B, S], and that tag's probability, float32 [B, S]."""
+        """Returns each token's most probable tag, int32 [B, S], and that tag's probability, float32 [B, S]."""
         return _best_tags(outputs)
 
-    def metrics(self, outputs, rows):
+    def metrics(self, outputs, encoded):
         """Returns conlleval's scores, overall and for each type; a type that does not occur has 0."""
-        golds, predictions = rows.origin.tags, self._tags(outputs, rows.origin)
+        golds, predictions = encoded.origin.tags, self._tags(outputs, encoded.origin)
         return dict.fromkeys(self.metric_names, 0.0) | entities.score_entities(golds, predictions)
 
     def error_report(self, outcome):
-        origin, chances = outcome.rows.origin, outcome.outputs["probability"]
+        origin, chances = outcome.encoded.origin, outcome.outputs["probability"]
         return tagging_report(outcome.examples, origin, self._tags(outcome.outputs, origin), origin.take(chances, 1.0))
 
     def write_scored(self, directory, outcomes, suffix=""):
         for outcome in outcomes:
-            examples, predictions = outcome.examples, self._tags(outcome.outputs, outcome.rows.origin)
+            examples, predictions = outcome.examples, self._tags(outcome.outputs, outcome.encoded.origin)
             path = os.path.join(directory, with_suffix(EVAL_FILE, suffix))
             write_tags(path, examples, examples.tags, predictions, scheme=examples.scheme)
 
     def decode(self, outcome):
         """Returns the tags of each sentence's words, and its entities."""
-        words, outputs = outcome.rows.origin.whole_words(), outcome.outputs
+        words, outputs = outcome.encoded.origin.whole_words(), outcome.outputs
         answers = []
         bounds = np.searchsorted(words.of_text, np.arange(0, len(outcome.examples) + _SENTENCES, _SENTENCES))
         for part, (first, limit) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
             start = part * _SENTENCES
             own = TaggedWords(words.texts[start : start + _SENTENCES], *(each[first:limit] for each in words[1:]))
             answers += self._as_dicts(outputs, own._replace(of_text=own.of_text - start))
-        return self._tags(outputs, outcome.rows.origin), answers
+        return self._tags(outputs, outcome.encoded.origin), answers
 
     def write_answers(self, directory, outcome, answers):
         tags, mentions = answers
@@ -343,15 +336,15 @@ class TaggingTask(FineTuningTask):
         return ["Entities of other types than those of its labels are not found, nor one inside another."]
 
     def read(self, tokenizer, texts, max_seq_length):
-        packed, words = word_rows(tokenizer, texts[0], max_seq_length, self.doc_stride)
-        return padded(tokenizer, packed), words
+        packed, words = encode_words(tokenizer, texts[0], max_seq_length, self.doc_stride)
+        return pad_sequences(tokenizer, packed), words
 
     def answer(self, outputs, origin=None):
         """Returns the entities of each text.
 
         Args:
-            outputs: of the model, w rows.
-            origin: what `read` gave; None: there are rows but no texts, and each piece's tag is served.
+            outputs: of the model, w sequences.
+            origin: what `read` gave; None: there are ids but no texts, and each token's tag is served.
 
         Returns:
             `entity` and `type` string, `start` and `end` int32, `score` float32, each [n, E], E being the largest
@@ -425,7 +418,7 @@ def list_tags(tags) -> list[str]:
 
 
 def _losses(logits, tag_ids, weights, smoothing):
-    """Returns float32 [B]: the sum of the losses of the words tagged in each row."""
+    """Returns float32 [B]: the sum of the losses of the words tagged in each sequence."""
     flat = tf.reshape(logits, [-1, logits.shape[-1]])
     target = tf.reshape(tf.maximum(tag_ids, 0), [-1])
     losses = tf.reshape(cross_entropy(flat, target, weights, smoothing), tf.shape(tag_ids))

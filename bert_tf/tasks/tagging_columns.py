@@ -14,7 +14,7 @@ from bert_tf.evaluation.entities import SCHEMES, find_scheme, find_wrong_tag, pa
 from bert_tf.utils import files
 
 _DOCUMENT = "-DOCSTART-"
-_CELL = re.compile("[^ \t]+")  # not str.split(): it also breaks at no-break spaces, which stand inside words
+_CELL = re.compile("[^ \t]+")  # not str.split(): it also breaks at no-break spaces, which occur inside words
 _BREAK = re.compile("[ \t\r\n]")
 _SURROGATES = re.compile("[\ud800-\udfff]")  # half an emoji, as in "\\ud83d": legal JSON but no Unicode text
 
@@ -46,14 +46,14 @@ class TaggedExamples:
 
     def where(self, index: int, word: int = 0) -> str:
         """Returns "file:line" of word `word` of sentence `index`, as error messages begin with it."""
-        below = 0 if _is_jsonl(self.path) else word  # nothing stands between the words of a sentence
+        below = 0 if _is_jsonl(self.path) else word  # there is nothing between the words of a sentence
         return line_position(self.path, self.lines[index] + below)
 
 
 def read_columns(
     path: str | os.PathLike, text_column: int = 0, tag_column: int | None = -1, tag_scheme: str | None = "auto"
 ) -> TaggedExamples:
-    """Reads sentences of words and tags; the extension tells the format; .gz files are unpacked.
+    """Reads sentences of words and tags; the extension decides the format; .gz files are unpacked.
 
     .jsonl: one object per line for each sentence, with "tokens" and "tags", lists of texts of equal length; its ids are
     the values of "id" if every line has one. Columns have names there, so their indexes do not matter.
@@ -108,23 +108,23 @@ def write_columns(path: str | os.PathLike, sentences: Iterable[Sequence[Sequence
 
     Args:
         path: the file to write.
-        sentences: of each sentence a row for every word: the word and its tag, or several, as (word, gold, predicted).
+        sentences: of each sentence a line for every word: the word and its tag, or several, as (word, gold, predicted).
 
     Raises:
-        ValueError: a sentence without rows, rows of unlike lengths, or a cell that is empty or holds a space, a tab or
-            a line break, with which the file could not be read again. Nothing is written then.
+        ValueError: a sentence without lines, lines of unlike lengths, or a cell that is empty or holds a space, a tab
+            or a line break, with which the file could not be read again. Nothing is written then.
         OSError: the file cannot be written.
     """
     path, width = os.fspath(path), None
     with files.atomic_open(path) as file:
-        for i, rows in enumerate(sentences):
-            if not rows:
-                raise ValueError(f"{path}: every sentence must have rows. Received none in sentence {i}; leave it out.")
+        for i, lines in enumerate(sentences):
+            if not lines:
+                raise ValueError(f"{path}: a sentence must have lines. Received none in sentence {i}; leave it out.")
             file.write("\n" if i else "")
-            for row in rows:
-                width = width or len(row)
-                _check_row(path, i, row, width)
-                file.write(" ".join(row) + "\n")
+            for cells in lines:
+                width = width or len(cells)
+                _check_cells(path, i, cells, width)
+                file.write(" ".join(cells) + "\n")
 
 
 def _is_jsonl(path):
@@ -145,7 +145,7 @@ def _read_column_file(path, text_column, tag_column):
             continue
         if first is None:
             first = number, len(cells)
-            places = _places(line_position(path, number), cells, text_column, tag_column)
+            indexes = _column_indexes(line_position(path, number), cells, text_column, tag_column)
         if len(cells) != first[1]:
             raise ValueError(
                 f"{line_position(path, number)}: a word's line must have {first[1]} columns, as line {first[0]} has, "
@@ -154,8 +154,8 @@ def _read_column_file(path, text_column, tag_column):
         if not inside:
             _append(examples, number)
         inside = True
-        for column, place in zip((examples.words, examples.tags), places, strict=False):
-            column[-1].append(cells[place])
+        for column, index in zip((examples.words, examples.tags), indexes, strict=False):
+            column[-1].append(cells[index])
     return examples
 
 
@@ -168,24 +168,24 @@ def _append(examples, number):
         examples.tags.append([])
 
 
-def _places(at, cells, text_column, tag_column):
-    """Returns the places of words and tags among the cells of a line; without tags only the first."""
-    indexes = {"text_column": text_column, "tag_column": tag_column}
-    indexes = {name: index for name, index in indexes.items() if index is not None}
-    for name, index in indexes.items():
+def _column_indexes(at, cells, text_column, tag_column):
+    """Returns the indexes of words and tags among the cells of a line; without tags only the first."""
+    asked = {"text_column": text_column, "tag_column": tag_column}
+    asked = {name: index for name, index in asked.items() if index is not None}
+    for name, index in asked.items():
         if not -len(cells) <= index < len(cells):
             raise ValueError(
                 f"{at}: there must be a column {index} (`{name}`). Received {len(cells)} columns, {excerpt(cells)}; "
                 f"choose one of 0 to {len(cells) - 1}."
             )
-    places = [index % len(cells) for index in indexes.values()]
-    if len(set(places)) < len(places):
+    indexes = [index % len(cells) for index in asked.values()]
+    if len(set(indexes)) < len(indexes):
         raise ValueError(
-            f"{at}: words and tags must stand in different columns. Received {excerpt(cells)}, of which column "
-            f"{places[0]} is both; choose others with `text_column` and `tag_column`, or read only words (no "
+            f"{at}: words and tags must be in different columns. Received {excerpt(cells)}, of which column "
+            f"{indexes[0]} is both; choose others with `text_column` and `tag_column`, or read only words (no "
             "`tag_column`)."
         )
-    return places
+    return indexes
 
 
 def _read_jsonl(path, with_tags):
@@ -253,7 +253,7 @@ def _check_words(examples):
 
 
 def _check_tags(examples, tag_scheme):
-    """Raises where a tag is unknown, or has a prefix that the scheme lacks wherever it stands."""
+    """Raises where a tag is unknown, or has a prefix that the scheme never has."""
     for i, tags in enumerate(examples.tags):
         for k, tag in enumerate(tags):
             try:
@@ -289,14 +289,14 @@ def _contradiction(at, scheme, problem):
     )
 
 
-def _check_row(path, sentence, row, width):
-    if len(row) != width:
+def _check_cells(path, sentence, cells, width):
+    if len(cells) != width:
         raise ValueError(
-            f"{path}: all rows must have as many cells as the first, {width}. "
-            f"Received {len(row)} in sentence {sentence}: {excerpt(row)}; fill it up."
+            f"{path}: all lines must have as many cells as the first, {width}. "
+            f"Received {len(cells)} in sentence {sentence}: {excerpt(cells)}; fill it up."
         )
-    if not (row and all(map(str.strip, row))) or any(map(_BREAK.search, row)) or row[0] == _DOCUMENT:
+    if not (cells and all(map(str.strip, cells))) or any(map(_BREAK.search, cells)) or cells[0] == _DOCUMENT:
         raise ValueError(
             f"{path}: a cell must not be empty, hold a space, a tab or a line's end, or begin a line with {_DOCUMENT}. "
-            f"Received {excerpt(row)} in sentence {sentence}; replace it, or write JSON lines instead."
+            f"Received {excerpt(cells)} in sentence {sentence}; replace it, or write JSON lines instead."
         )

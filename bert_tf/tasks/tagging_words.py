@@ -1,4 +1,4 @@
-"""Words of a text and their tokens: the rows that a tagger reads, and entities in answers."""
+"""Words of a text and their tokens: the sequences that a tagger reads, and entities in answers."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -16,26 +16,26 @@ from bert_tf.tokenization.characters import PAGE, SPACE, character_table
 from bert_tf.tokenization.packing import Windows, find_windows, room_for
 
 # === Words ===
-# Texts to the rows that a tagger reads, and to their words: which piece speaks for a word, and where the word lies.
+# Texts to the sequences that a tagger reads, and to their words: which token decides for a word, and where it is.
 #
 # Eager and in a SavedModel alike, so that what a program reads from a file is what the exported model reads.
 
 
-# What a word of running text may have at its edges without being part of the name that it stands in.
+# What a word of running text may have at its edges without being part of the name that it is in.
 _EDGES = tuple(map(ord, ".,;:!?\"'()[]{}<>…‘’‚“”„«»‹›¡¿、。，；：！？（）「」『』《》"))
 _FULL_STOP = ord(".")
 
 
 class TaggedWords(NamedTuple):
-    """The W words of n texts, those of one text one after the other; a word without pieces does not count.
+    """The W words of n texts, those of one text one after the other; a word without tokens does not count.
 
-    A word is what stands between white space. Its first piece speaks for it, in the window where that piece has the
-    most pieces around it.
+    A word is what is between white space. Its first token decides for it, in the window where that token has the
+    most tokens around it.
 
     Attributes:
         texts: strings [n], without the bytes that are not UTF-8, which the offsets do not count.
         of_text: int64 [W], the text that each word is of; ascending.
-        rows, columns: int64 [W], where the word's first piece stands in the rows.
+        sequences, positions: int64 [W], the word's first token: of which sequence, and where in it.
         starts, limits: int32 [W], the word in its text, half-open, in code points.
         inner_starts, inner_limits: int32 [W], the same without the punctuation at its edges: "Rome," -> "Rome", but
             "U.S." and "..." stay as they are.
@@ -43,38 +43,38 @@ class TaggedWords(NamedTuple):
 
     texts: tf.Tensor
     of_text: tf.Tensor
-    rows: tf.Tensor
-    columns: tf.Tensor
+    sequences: tf.Tensor
+    positions: tf.Tensor
     starts: tf.Tensor
     limits: tf.Tensor
     inner_starts: tf.Tensor
     inner_limits: tf.Tensor
 
 
-def word_rows(tokenizer, texts, max_seq_length: int, stride: int) -> tuple[dict[str, tf.RaggedTensor], TaggedWords]:
-    """Lays texts out in rows, as many as there are windows of their pieces, and says where their words are.
+def encode_words(tokenizer, texts, max_seq_length: int, stride: int) -> tuple[dict[str, tf.RaggedTensor], TaggedWords]:
+    """Encodes texts, a sequence for each window of their tokens, and says where their words are.
 
         text        Joan    Baez,       in Rome.
-        row         [CLS] joan ba ##ez , in rome . [SEP]
-        columns             1   2        5  6               the first pieces of the four words
+        sequence    [CLS] joan ba ##ez , in rome . [SEP]
+        positions           1   2        5  6               the first tokens of the four words
 
     Args:
         tokenizer: a `Tokenizer`.
         texts: strings [n].
-        max_seq_length: pieces of a row at most.
-        stride: pieces from one window's start to the next's.
+        max_seq_length: tokens of a sequence at most.
+        stride: tokens from one window's start to the next's.
 
     Returns:
         "input_ids" and "segment_ids", RaggedTensors of int32 [w, (length)]; and the `TaggedWords`.
 
     Raises:
-        ValueError: max_seq_length has no room for a piece, or pieces would fall between two windows.
+        ValueError: max_seq_length has no room for a token, or tokens would fall between two windows.
     """
     room = room_for(1, max_seq_length, tokenizer.template)
     if not 1 <= stride <= room:
         raise ValueError(
-            f"`doc_stride` must be from 1 to what a row of `max_seq_length` has room for, {room} pieces here. "
-            f"Received: {stride}; with a greater one, pieces would fall between two windows."
+            f"`doc_stride` must be from 1 to what a sequence of `max_seq_length` has room for, {room} tokens here. "
+            f"Received: {stride}; with a greater one, tokens would fall between two windows."
         )
     texts = tf.strings.unicode_transcode(tf.convert_to_tensor(texts, tf.string), "UTF-8", "UTF-8", errors="ignore")
     ids, starts, limits = tokenizer.tokenize_with_offsets(texts)
@@ -83,20 +83,20 @@ def word_rows(tokenizer, texts, max_seq_length: int, stride: int) -> tuple[dict[
     chars = tf.strings.unicode_decode(texts, "UTF-8")
     spans = _Spans.of(chars)
     base = tf.gather(chars.row_starts(), ids.value_rowids())
-    solid = tf.where(starts.flat_values < limits.flat_values)[:, 0]  # a piece of a space alone is of no word
+    solid = tf.where(starts.flat_values < limits.flat_values)[:, 0]  # a token of a space alone is of no word
     word = tf.gather(spans.word_of_char, tf.gather(base + tf.cast(starts.flat_values, tf.int64), solid))
     begins = tf.where(tf.concat([[True], word[1:] != word[:-1]], 0)[: tf.size(word)])[:, 0]
     word, first = tf.gather(word, begins), tf.gather(solid, begins)
-    row, place = _best_windows(windows, ids)
+    sequence, position = _best_windows(windows, ids)
     of_text = tf.gather(ids.value_rowids(), first)
     origin = tf.gather(chars.row_starts(), of_text)
-    columns = tf.gather(place, first) + len(tokenizer.template.before)
+    positions = tf.gather(position, first) + len(tokenizer.template.before)
     spans = [tf.cast(tf.gather(part, word) - origin, tf.int32) for part in spans.extents()]
-    return packed, TaggedWords(texts, of_text, tf.gather(row, first), columns, *spans)
+    return packed, TaggedWords(texts, of_text, tf.gather(sequence, first), positions, *spans)
 
 
 class _Spans(NamedTuple):
-    """The words of all texts, by the code points of all texts in one row: int64 [code points], or [words]."""
+    """The words of all texts, by the code points of all texts end to end: int64 [code points], or [words]."""
 
     word_of_char: tf.Tensor  # of white space: that of the word before it, or -1
     starts: tf.Tensor
@@ -131,25 +131,25 @@ class _Spans(NamedTuple):
 def _is_space(chars):
     """bool [code points]: what separates words, for the tokenizer too."""
     table = character_table()
-    places = tf.gather(tf.constant(table.pages), chars // PAGE) * PAGE + chars % PAGE
-    return tf.gather(tf.constant(table.flags), places) & SPACE != 0
+    indexes = tf.gather(tf.constant(table.pages), chars // PAGE) * PAGE + chars % PAGE
+    return tf.gather(tf.constant(table.flags), indexes) & SPACE != 0
 
 
 def _best_windows(windows: Windows, ids):
-    """Returns int64 [pieces] twice: the window in which each piece has most around it, and its place in that window.
+    """Returns int64 [tokens] twice: the window in which each token has most around it, and its position in that window.
 
-    As google-research/bert's run_squad.py chooses: the fewer of the pieces to the left and to the right decide, and of
+    As google-research/bert's run_squad.py chooses: the fewer of the tokens to the left and to the right decide, and of
     equal windows the first.
     """
     at = windows.take(ids.with_flat_values(tf.range(tf.size(ids.flat_values, tf.int64))))
-    piece, row = at.flat_values, at.value_rowids()
-    place = tf.range(tf.size(piece, tf.int64)) - tf.gather(at.row_starts(), row)
-    around = tf.minimum(place, tf.gather(windows.lengths, row) - 1 - place)
+    token, window = at.flat_values, at.value_rowids()
+    position = tf.range(tf.size(token, tf.int64)) - tf.gather(at.row_starts(), window)
+    around = tf.minimum(position, tf.gather(windows.lengths, window) - 1 - position)
     count = tf.size(ids.flat_values, tf.int64)
-    most = tf.math.unsorted_segment_max(around, piece, count)
-    best = tf.where(around == tf.gather(most, piece))[:, 0]
-    chosen = tf.math.unsorted_segment_min(best, tf.gather(piece, best), count)
-    return tf.gather(row, chosen), tf.gather(place, chosen)
+    most = tf.math.unsorted_segment_max(around, token, count)
+    best = tf.where(around == tf.gather(most, token))[:, 0]
+    chosen = tf.math.unsorted_segment_min(best, tf.gather(token, best), count)
+    return tf.gather(window, chosen), tf.gather(position, chosen)
 
 
 # === Spans ===
@@ -163,7 +163,7 @@ def entities_in(best, words: TaggedWords, labels: Sequence[str]) -> dict[str, tf
     mean probability of its words' tags.
 
     Args:
-        best: "tag" int32 [w, S] and "probability" float32 [w, S], of each piece.
+        best: "tag" int32 [w, S] and "probability" float32 [w, S], of each token.
         words: of n texts.
         labels: the tags, in IOB2.
     """
@@ -171,7 +171,7 @@ def entities_in(best, words: TaggedWords, labels: Sequence[str]) -> dict[str, tf
     names = sorted(set(kinds))
     kind_of = tf.constant([names.index(k) if p != "O" else -1 for p, k in zip(prefixes, kinds, strict=True)], tf.int64)
     begins_of = tf.constant([prefix == "B" for prefix in prefixes])
-    at = tf.stack([words.rows, words.columns], 1)
+    at = tf.stack([words.sequences, words.positions], 1)
     tags, chances = tf.gather_nd(best["tag"], at), tf.gather_nd(best["probability"], at)  # [W]
     kind, of_text = tf.gather(kind_of, tags), tf.convert_to_tensor(words.of_text)
     before = tf.concat([[-1], kind], 0)[: tf.size(kind)]
@@ -198,16 +198,16 @@ def entities_in(best, words: TaggedWords, labels: Sequence[str]) -> dict[str, tf
     return {name: values.to_tensor() for name, values in ragged.items()} | {"entity_count": counts}
 
 
-# === Rows ===
-# Sentences of words and tags to the rows that a tagger is trained on, scored on and asked about.
+# === Encoding ===
+# Sentences of words and tags to the sequences that a tagger is trained on, scored on and asked about.
 
 
-_CHUNK = 5_000  # sentences laid out at a time: few enough to keep memory small
+_CHUNK = 5_000  # sentences encoded at a time: few enough to keep memory small
 
 
 @dataclasses.dataclass(frozen=True)
 class SentenceOrigin:
-    """Where rows come from.
+    """Where sequences come from.
 
     Attributes:
         words: of the sentences' texts, as numpy arrays.
@@ -222,14 +222,14 @@ class SentenceOrigin:
     tags: list[list[str]] | None
 
     def take(self, values: np.ndarray, default) -> list[list]:
-        """Returns a value for each word of each sentence: that of its first piece, or `default` where it has none.
+        """Returns a value for each word of each sentence: that of its first token, or `default` where it has none.
 
         Args:
-            values: [w, S], of each piece of the rows.
-            default: for words without a piece, such as a lone control character.
+            values: [w, S], of each token of the sequences.
+            default: for words without a token, such as a lone control character.
         """
         words, bounds = self.words, np.searchsorted(self.words.of_text, np.arange(len(self.counts) + 1))
-        picked, sentences = values[words.rows, words.columns].tolist(), []
+        picked, sentences = values[words.sequences, words.positions].tolist(), []
         for count, first, limit in zip(self.counts, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             own = [default] * count
             for i in range(limit - 1, first - 1, -1):  # of several parts of a word the first one counts
@@ -248,48 +248,48 @@ class SentenceOrigin:
         return of_words._replace(limits=words.limits[last], inner_limits=words.inner_limits[last])
 
 
-def sentence_rows(
+def encode_sentences(
     tokenizer, examples: TaggedExamples, labels: Sequence[str], max_seq_length: int, stride: int, with_tags: bool
 ) -> Tokenized:
-    """Lays sentences out in rows; a sentence longer than a row is read through windows.
+    """Encodes sentences; one longer than a sequence may be is read through windows.
 
         words       Joan  Baez     sings
         tags        B-PER I-PER    O
         input_ids   [CLS] joan ba ##ez sings [SEP]
-        tag_ids      -1    0   1   -1    2    -1        on a word's first piece, in the window where it has most around
+        tag_ids      -1    0   1   -1    2    -1        on a word's first token, in the window where it has most around
 
     Args:
         tokenizer: a `Tokenizer`.
         examples: the sentences.
         labels: all tags.
-        max_seq_length, stride: as in `words.word_rows`.
+        max_seq_length, stride: as in `encode_words`.
         with_tags: make `tag_ids`.
 
     Returns:
-        The w rows, with a `SentenceOrigin`.
+        The w sequences, with a `SentenceOrigin`.
 
     Raises:
         ValueError: a tag is not among the labels, or the lengths do not fit.
     """
     ids = _label_ids(examples, labels) if with_tags else None  # first: it is where a file can be wrong
-    pieces, lengths, words, tokens = [], [], [], []
+    features, lengths, words, tokens = [], [], [], []
     for start in range(0, len(examples), _CHUNK):
         texts, spans = zip(*map(text_of, examples.words[start : start + _CHUNK]), strict=True)
-        packed, read = word_rows(tokenizer, list(texts), max_seq_length, stride)
+        packed, read = encode_words(tokenizer, list(texts), max_seq_length, stride)
         read = TaggedWords(*(part.numpy() for part in read))
         tokens.append(_tokens(read, spans))
-        words.append(read._replace(of_text=read.of_text + start, rows=read.rows + sum(map(len, lengths))))
+        words.append(read._replace(of_text=read.of_text + start, sequences=read.sequences + sum(map(len, lengths))))
         lengths.append(packed["input_ids"].row_lengths().numpy())
-        pieces.append({name: part.flat_values.numpy() for name, part in packed.items()})
+        features.append({name: part.flat_values.numpy() for name, part in packed.items()})
     words, tokens = TaggedWords(*map(np.concatenate, zip(*words, strict=True))), np.concatenate(tokens)
     splits = splits_of(np.concatenate(lengths))
-    flat = {name: np.concatenate([part[name] for part in pieces]) for name in pieces[0]}
+    flat = {name: np.concatenate([part[name] for part in features]) for name in features[0]}
     if ids is not None:
         flat["tag_ids"] = np.full(splits[-1], FEATURES["tag_ids"].padding, np.int32)
         offsets = splits_of([len(each) for each in ids])[words.of_text] + tokens
         first = np.unique(offsets, return_index=True)[1]  # of several parts of a word the first one counts
-        places = splits[words.rows[first]] + words.columns[first]
-        flat["tag_ids"][places] = np.concatenate(ids)[offsets[first]]
+        indexes = splits[words.sequences[first]] + words.positions[first]
+        flat["tag_ids"][indexes] = np.concatenate(ids)[offsets[first]]
     _log(examples, splits)
     origin = SentenceOrigin(words, tokens, [len(each) for each in examples.words], examples.tags)
     return Tokenized(flat, splits, {}, tokenizer.pad_id, origin)
@@ -297,15 +297,15 @@ def sentence_rows(
 
 def _label_ids(examples, labels):
     """Returns an array of label ids for each sentence."""
-    places = {label: i for i, label in enumerate(labels)}
+    known = {label: i for i, label in enumerate(labels)}
     for i, tags in enumerate(examples.tags):
         for k, tag in enumerate(tags):
-            if tag not in places:
+            if tag not in known:
                 raise ValueError(
                     f"{examples.where(i, k)}: the tag must be one that training saw: {', '.join(labels)}. Received: "
                     f"{tag!r}; correct this line, check `tag_column`, or train on examples of this tag too."
                 )
-    return [np.array([places[tag] for tag in tags], np.int32) for tags in examples.tags]
+    return [np.array([known[tag] for tag in tags], np.int32) for tags in examples.tags]
 
 
 def _tokens(words, spans):
@@ -313,13 +313,13 @@ def _tokens(words, spans):
     longest = 1 + max(limit for each in spans for _, limit in each)
     starts = np.array([start + i * longest for i, each in enumerate(spans) for start, _ in each])
     firsts = splits_of([len(each) for each in spans])
-    places = np.searchsorted(starts, words.starts + words.of_text * longest, "right") - 1
-    return places - firsts[words.of_text]
+    indexes = np.searchsorted(starts, words.starts + words.of_text * longest, "right") - 1
+    return indexes - firsts[words.of_text]
 
 
 def _log(examples, splits):
     lengths = np.diff(splits)
     logging.info(
-        "%s: %d sentences of %d words, in %d rows of %.1f pieces each.",
+        "%s: %d sentences of %d words, in %d sequences of %.1f tokens each.",
         *(examples.path, len(examples), sum(map(len, examples.words)), len(lengths), lengths.mean()),
     )

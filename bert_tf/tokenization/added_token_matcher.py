@@ -1,7 +1,7 @@
 """Finds added tokens in texts, in the graph, as huggingface/tokenizers does (added_vocabulary.rs).
 
 Those that are not `normalized` are found first, in the text as it came, the others in what lies between, in normalized
-text. Of several that fit, the first counts, and of those that begin in one place the longest.
+text. Of several that fit, the first counts, and of those that begin at one position the longest.
 """
 
 import functools
@@ -13,10 +13,9 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.tokenization.added_tokens import AddedToken
-from bert_tf.tokenization.bpe import WHITE
+from bert_tf.tokenization.characters import CODE_POINTS, WHITE
 from bert_tf.utils.files import brief
 
-_CODE_POINTS = 0x110000
 _MARK = b"\xff"  # stands around what was found: no text holds this byte, which is none of UTF-8
 _END = 0  # stands for the end of a text where it was normalized
 _JOINERS = (0x200C, 0x200D)
@@ -118,8 +117,8 @@ class Sections(NamedTuple):
         return tuple(tf.RaggedTensor.from_row_splits(each, of_texts, validate=False) for each in flat)
 
 
-def _stitch(places, values):
-    return tf.dynamic_stitch([tf.cast(each, tf.int32) for each in places], values)
+def _stitch(positions, values):
+    return tf.dynamic_stitch([tf.cast(each, tf.int32) for each in positions], values)
 
 
 def _between(splits, found):
@@ -259,8 +258,8 @@ def _literal(content):
 @functools.cache
 def _word_characters(apart) -> np.ndarray:
     r"""bool [code points]: what \w is in Unicode, but for what stands `apart`."""
-    word = np.zeros(_CODE_POINTS, bool)
-    for code in range(_CODE_POINTS):
+    word = np.zeros(CODE_POINTS, bool)
+    for code in range(CODE_POINTS):
         category = unicodedata.category(chr(code))
         word[code] = category[0] in "LM" or category in ("Nd", "Nl", "Pc")
     word[list(_JOINERS)] = True

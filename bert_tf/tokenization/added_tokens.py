@@ -12,7 +12,7 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, read_config
 from bert_tf.tokenization.tokenizer_json import WHOLE_FILE
 from bert_tf.utils.files import brief, write_text
 from bert_tf.utils.json_files import read_object
@@ -30,7 +30,7 @@ class AddedToken:
         content: the text that is matched.
         id: its row in the embedding table.
         lstrip, rstrip: whether white space before or after it belongs to it.
-        single_word: whether it matches only where no word character stands directly before or after it.
+        single_word: whether it matches only where no word character is directly before or after it.
         normalized: whether it is matched in normalized text (in lower case, without accents) rather than in the text
             as it came.
         special: whether decoding leaves it out; it makes no difference to ids.
@@ -51,7 +51,7 @@ class AddedToken:
 
 def order_added_tokens(
     tokens: Iterable[AddedToken],
-    pieces: Sequence[str],
+    vocab: Sequence[str],
     id_of: Callable[[str], int | None],
     sources: Mapping[str, str] | None = None,
 ) -> tuple[AddedToken, ...]:
@@ -59,7 +59,7 @@ def order_added_tokens(
 
     Args:
         tokens: them.
-        pieces: of the vocabulary, in the order of their ids.
+        vocab: the tokens of the vocabulary, in the order of their ids.
         id_of: the id of a token of the vocabulary, or None.
         sources: content -> where it was read, for messages; None: the argument `added_tokens`.
 
@@ -68,7 +68,7 @@ def order_added_tokens(
             or lies behind the vocabulary with a gap before it.
     """
     tokens = tuple(sorted(tokens, key=lambda token: token.id))
-    following, seen = len(pieces), set()
+    following, seen = len(vocab), set()
     for token in tokens:
         source = (sources or {}).get(token.content, "`added_tokens`")
         if not _is_text(token.content):
@@ -83,20 +83,20 @@ def order_added_tokens(
             )
         seen.add(token.content)
         right = following if id_of(token.content) is None else id_of(token.content)
-        inside = 0 <= token.id < len(pieces) and pieces[token.id] == token.content
+        inside = 0 <= token.id < len(vocab) and vocab[token.id] == token.content
         if not inside and token.id != right:
             raise ValueError(
                 f"{source}: the id of an added token must be its line's in the vocabulary, or the next one behind the "
-                f"vocabulary of {len(pieces)} tokens. Received {brief(token.content)} with the id {token.id}, where "
+                f"vocabulary of {len(vocab)} tokens. Received {brief(token.content)} with the id {token.id}, where "
                 f"{right} was expected; correct the file, or take those of one model."
             )
         following += token.id == following
     return tokens
 
 
-def names_with_added(pieces: Sequence[str], tokens: Iterable[AddedToken]) -> list[str]:
-    """Returns the tokens of a vocabulary and those added tokens that stand behind it, in the order of their ids."""
-    return [*pieces, *(token.content for token in tokens if token.id >= len(pieces))]
+def names_with_added(vocab: Sequence[str], tokens: Iterable[AddedToken]) -> list[str]:
+    """Returns the tokens of a vocabulary and those added tokens that follow it, in the order of their ids."""
+    return [*vocab, *(token.content for token in tokens if token.id >= len(vocab))]
 
 
 def _is_text(content):
@@ -158,17 +158,17 @@ class _Found:
 
 
 def read_added_tokens(
-    directory: str, pieces: Sequence[str], id_of: Callable[[str], int | None], special: Iterable[str]
+    directory: str, vocab: Sequence[str], id_of: Callable[[str], int | None], special: Iterable[str]
 ) -> tuple[AddedToken, ...]:
     """Returns the added tokens of a directory in the order of their ids, with the flags that Transformers gives them.
 
     Read are `added_tokens` of tokenizer.json; `added_tokens_decoder` of tokenizer_config.json, whose flags count, or
     where that is not there added_tokens.json and special_tokens_map.json; and the lists of special tokens, whose new
-    ones stand behind all others.
+    ones follow all others.
 
     Args:
         directory: of the tokenizer's files.
-        pieces: of the vocabulary, in the order of their ids.
+        vocab: the tokens of the vocabulary, in the order of their ids.
         id_of: the id of a token of the vocabulary, or None.
         special: the special tokens of the model's rows: their ids are checked, but they are not among what is returned,
             unless they lie behind the vocabulary.
@@ -177,8 +177,8 @@ def read_added_tokens(
         ValueError: a file is damaged, two files or a file and the vocabulary contradict each other, or a row of the
             embedding table between the vocabulary and an added token has no token.
     """
-    config_path = os.path.join(directory, vocabularies.CONFIG_FILE)
-    config, found = vocabularies.read_config(directory), _Found()
+    config_path = os.path.join(directory, CONFIG_FILE)
+    config, found = read_config(directory), _Found()
     for token in _of_whole_file(os.path.join(directory, WHOLE_FILE)):
         found.take(token, os.path.join(directory, WHOLE_FILE), replace=True)
     lists = _special_lists(directory, config)
@@ -190,10 +190,10 @@ def read_added_tokens(
     else:
         for token in by_file:
             found.take(token, os.path.join(directory, ADDED_FILE), replace=False)
-    _take_lists(found, lists, len(pieces), id_of)
-    tokens = order_added_tokens(found.tokens.values(), pieces, id_of, found.sources)
+    _take_lists(found, lists, len(vocab), id_of)
+    tokens = order_added_tokens(found.tokens.values(), vocab, id_of, found.sources)
     special = set(special)
-    return tuple(token for token in tokens if token.content not in special or token.id >= len(pieces))
+    return tuple(token for token in tokens if token.content not in special or token.id >= len(vocab))
 
 
 def _of_whole_file(path):
@@ -248,7 +248,7 @@ def _of_added_file(path, special) -> list[AddedToken]:
 
 def _special_lists(directory: str, config: Mapping[str, Any]) -> list[tuple[str, dict, str]]:
     """Returns (content, flags, file) of the special tokens that the files list in addition to the template's."""
-    said = [(os.path.join(directory, vocabularies.CONFIG_FILE), config)]
+    said = [(os.path.join(directory, CONFIG_FILE), config)]
     path = os.path.join(directory, _MAP_FILE)
     if DECODER not in config and os.path.exists(path):
         said.append((path, read_object(path, "special tokens in JSON", _REMEDY)))
@@ -272,7 +272,7 @@ def _content_and_flags(path, key, value):
 
 
 def _take_lists(found, lists, size, id_of):
-    """Adds the special tokens of the lists; those that have no id yet stand behind all others, in their order."""
+    """Adds the special tokens of the lists; those that have no id yet follow all others, in their order."""
     for content, flags, path in lists:
         if content in found.tokens:
             known = dataclasses.replace(found.tokens[content], special=True)
@@ -289,5 +289,5 @@ def _warn_of_ignored(directory, by_file, found):
         logging.warning(
             "%s lists %s, which %s of %s lacks: as in Transformers, the latter counts, and such text is split.",
             *(os.path.join(directory, ADDED_FILE), ", ".join(map(brief, ignored[:10])), DECODER),
-            vocabularies.CONFIG_FILE,
+            CONFIG_FILE,
         )

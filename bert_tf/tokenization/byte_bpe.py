@@ -1,22 +1,189 @@
-"""RoBERTa's tokenizer in graph ops: byte-level BPE, read from vocab.json and merges.txt or from tokenizer.json."""
+"""RoBERTa's tokenizer in graph ops: byte-level BPE, as GPT-2 has it (Radford et al. 2019, section 2.2; openai/gpt-2).
 
+A text is cut into words, with the space before a word as its first character; a word's bytes are tokens, and of two
+neighbours that a merge names those merged first in training are merged first. The vocabulary is read from vocab.json
+and merges.txt, or from tokenizer.json.
+"""
+
+import functools
 import json
 import os
+import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.models.families import InputTemplate
-from bert_tf.tokenization import precedence, tokenizer_json_writer
-from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization import file_precedence, tokenizer_json_writer
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
-from bert_tf.tokenization.base import BaseTokenizer, TokenList
-from bert_tf.tokenization.bpe import BytePairs, byte_symbols
-from bert_tf.tokenization.settings import check_tokenizer_config
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer, TokenList
+from bert_tf.tokenization.characters import CODE_POINTS, WHITE, shift, utf8_lengths
+from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, case_setting, check_tokenizer_config
 from bert_tf.tokenization.tokenizer_json import WHOLE_FILE, check_vocab
 from bert_tf.utils.files import brief, read_text, write_text
 from bert_tf.utils.json_files import read_object
+
+# === Byte pairs ===
+# From texts to the ids of byte-level BPE, whatever file they came from.
+
+
+_LETTER, _NUMBER, _SPACE, _OTHER = range(4)
+_BLANK, _APOSTROPHE = 0x20, 0x27
+_CONTRACTIONS = ("'s", "'t", "'re", "'ve", "'m", "'ll", "'d")
+_NEVER = np.int64(1) << 62
+
+
+def byte_symbols() -> list[str]:
+    """Returns the character by which vocabulary files write each of the 256 bytes."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    codes = dict(zip(printable, printable, strict=True)) | {byte: 256 + n for n, byte in enumerate(others)}
+    return [chr(codes[byte]) for byte in range(256)]
+
+
+@functools.cache
+def _classes() -> np.ndarray:
+    """uint8 [code points]: letter, number, white space or something else."""
+    classes = np.full(CODE_POINTS, _OTHER, np.uint8)
+    for code in range(CODE_POINTS):
+        classes[code] = {"L": _LETTER, "N": _NUMBER}.get(unicodedata.category(chr(code))[0], _OTHER)
+    classes[list(WHITE)] = _SPACE
+    return classes
+
+
+class _BpeTokens(NamedTuple):
+    """Neighbouring tokens of all words: `ids`, the `words` that they are of, and where each `begins` in bytes."""
+
+    ids: tf.Tensor
+    words: tf.Tensor
+    begins: tf.Tensor
+
+
+class BytePairs(tf.Module):
+    """Turns texts into the ids of byte-level BPE tokens.
+
+    Args:
+        vocab: token -> id, in the characters of `byte_symbols`.
+        merges: pairs of tokens, the first learned first.
+
+    Raises:
+        ValueError: a byte or what a merge makes has no id.
+    """
+
+    def __init__(self, vocab: dict[str, int], merges: list[tuple[str, str]]):
+        super().__init__()
+        bytes_ = [vocab.get(symbol) for symbol in byte_symbols()]
+        lacking = [a + b for a, b in merges if not {a, b, a + b} <= vocab.keys()]
+        if None in bytes_ or lacking:
+            lacks = f"the merge of {lacking[0]!r}" if lacking else f"byte {bytes_.index(None)}"
+            raise ValueError(f"A vocabulary of bytes must hold each byte and each merge. Received one without {lacks}.")
+        self._width = max(vocab.values(), default=0) + 1
+        pairs = np.array([[vocab[a], vocab[b], vocab[a + b]] for a, b in merges], np.int64).reshape(-1, 3)
+        pairs = pairs if len(pairs) else np.array([[-1, 0, 0]])  # a table must not be empty
+        keys, values = pairs[:, 0] * self._width + pairs[:, 1], np.arange(len(pairs)) * self._width + pairs[:, 2]
+        _, first = np.unique(keys, return_index=True)  # of a merge that occurs twice the first counts
+        with tf.init_scope(), tf.device("CPU:0"):
+            self._bytes, self._kinds = tf.constant(bytes_, tf.int32), tf.constant(_classes())
+            rows = tf.lookup.KeyValueTensorInitializer(tf.constant(keys[first]), tf.constant(values[first]))
+            self._merges = tf.lookup.StaticHashTable(rows, _NEVER)
+
+    def __call__(self, texts):
+        """Returns ids, starts, limits: RaggedTensors int32 [n, (tokens)].
+
+        A token came from text[start:limit] in code points, without the blanks at its ends; the tokens of one character
+        share its extent.
+        """
+        chars = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
+        codes, rows = chars.flat_values, tf.cast(chars.value_rowids(), tf.int32)
+        word_of_char = tf.cumsum(tf.cast(self._begins(codes, rows), tf.int32)) - 1
+        lengths = utf8_lengths(codes)
+        data = tf.io.decode_raw(tf.strings.unicode_encode(codes[tf.newaxis], "UTF-8"), tf.uint8)[0]
+        char_of_byte = tf.repeat(tf.range(tf.size(codes)), lengths)
+        words = tf.gather(word_of_char, char_of_byte)
+        ids = tf.gather(self._bytes, tf.cast(data, tf.int32))
+        tokens = self._merged(_BpeTokens(ids, words, tf.range(tf.size(ids))))
+        ends = tf.concat([tokens.begins[1:], tf.shape(data)], 0)[: tf.size(tokens.ids)]
+        starts, limits = self._extents(codes, tf.gather(char_of_byte, tokens.begins), tf.gather(char_of_byte, ends - 1))
+        row = tf.gather(rows, tf.gather(char_of_byte, tokens.begins))
+        origin = tf.gather(tf.cast(chars.row_starts(), tf.int32), row)
+        row, nrows = tf.cast(row, tf.int64), tf.size(texts, tf.int64)
+        ids = tf.RaggedTensor.from_value_rowids(tokens.ids, row, nrows=nrows, validate=False)
+        return ids, ids.with_flat_values(starts - origin), ids.with_flat_values(limits - origin)
+
+    def _begins(self, codes, rows):
+        """bool [characters]: where a word begins; what GPT-2's regular expression does, one character at a time."""
+        kinds = tf.cast(tf.gather(self._kinds, codes), tf.int32)
+        first = tf.concat([[True], rows[1:] != rows[:-1]], 0)[: tf.size(codes)]
+        before = tf.where(first, -1, shift(kinds, 1))
+        after_blank = ~first & (shift(codes, 1) == _BLANK)
+        space = kinds == _SPACE
+        lonely = space & ~shift(tf.concat([space & ~first, [False]], 0)[: tf.size(codes)], -1)  # none follows it
+        short, inside, behind = self._contractions(codes, first, before, after_blank)
+        is_last = tf.concat([rows[1:] != rows[:-1], [True]], 0)[: tf.size(rows)]  # of its text
+        last_space = lonely & ~is_last & (before == _SPACE)
+        begins = first | (kinds != before) & ~(after_blank & ~space) | last_space
+        return (begins | short | behind) & ~inside
+
+    def _contractions(self, codes, first, before, after_blank):
+        """Returns apostrophes that begin 's or the like, the rest of these, and what follows: all bool [characters]."""
+        can = (codes == _APOSTROPHE) & (first | ((before != _OTHER) & ~after_blank))
+        inner = tf.where(first, 0, codes)  # 0: no letter, another text begins
+        after = shift(inner, -1), tf.where(shift(inner, -1) == 0, 0, shift(inner, -2))
+        lengths = tf.zeros_like(codes)
+        for text in reversed(_CONTRACTIONS):
+            same = [letters == ord(letter) for letters, letter in zip(after, text[1:], strict=False)]
+            lengths = tf.where(functools.reduce(tf.logical_and, same, can), len(text), lengths)
+        short = lengths > 0
+        inside = shift(short, 1) | shift(lengths == 3, 2)
+        behind = shift(lengths == 2, 2) | shift(lengths == 3, 3)
+        return short, inside, behind
+
+    def _merged(self, tokens):
+        """Merges in every word at once the pair that was learned first, until no word has one."""
+
+        def candidates(tokens):
+            same = tf.concat([tokens.words[1:] == tokens.words[:-1], [False]], 0)[: tf.size(tokens.ids)]
+            left, right = tf.cast(tokens.ids, tf.int64), tf.cast(shift(tokens.ids, -1), tf.int64)
+            return tf.where(same, self._merges.lookup(left * self._width + right), _NEVER)
+
+        def merge(ids, words, begins, ranks):
+            best = tf.gather(tf.math.segment_min(ranks, words), words)
+            chosen = (ranks == best) & (ranks != _NEVER)
+            at = tf.range(tf.size(ids))
+            begun = tf.where(chosen & ~shift(chosen, 1), at, 0)  # where three alike meet, the first two merge
+            chosen &= (at - _latest(begun)) % 2 == 0
+            made = tf.cast(ranks % self._width, ids.dtype)
+            kept = tf.where(~shift(chosen, 1))[:, 0]
+            merged = _BpeTokens(*(tf.gather(x, kept) for x in (tf.where(chosen, made, ids), words, begins)))
+            return *merged, candidates(merged)
+
+        loop = (*tokens, candidates(tokens))
+        shapes = (tf.TensorShape([None]),) * 4
+        *merged, _ = tf.while_loop(lambda *state: tf.reduce_any(state[3] != _NEVER), merge, loop, shapes)
+        return _BpeTokens(*merged)
+
+    def _extents(self, codes, first, last):
+        """Returns where tokens begin and end in code points of all texts, without the blanks around them."""
+        space = codes == _BLANK
+        solid = tf.cumsum(tf.cast(~space, tf.int32))
+        at = tf.where(~space)[:, 0]
+        before, until = tf.gather(solid, first) - tf.cast(~tf.gather(space, first), tf.int32), tf.gather(solid, last)
+        empty = before == until
+        at = tf.concat([tf.cast(at, tf.int32), [0]], 0)
+        starts = tf.where(empty, last + 1, tf.gather(at, before))
+        return starts, tf.where(empty, last + 1, tf.gather(at, until - 1 + tf.cast(empty, tf.int32)) + 1)
+
+
+def _latest(positions):
+    """int32 [n]: the last of the positions so far that is not 0; where there is none, 0."""
+    there = positions > 0
+    return tf.gather(tf.concat([[0], tf.boolean_mask(positions, there)], 0), tf.cumsum(tf.cast(there, tf.int32)))
+
+
+# === Tokenizer ===
+
 
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
 _LARGEST = 16 * 2**20  # bytes of a file: 300,000 tokens and their merges
@@ -26,7 +193,7 @@ _NO_SPACE = r"(?s)[^ ].*"  # a text that begins with something else than a space
 
 
 class ByteBpeTokenizer(BaseTokenizer):
-    """Text to the ids of byte-level BPE: equal to GPT-2's and RoBERTa's, see `bpe.BytePairs`.
+    """Text to the ids of byte-level BPE: equal to GPT-2's and RoBERTa's, see `BytePairs`.
 
         tokenizer = ByteBpeTokenizer.from_directory("roberta-base")
         tokenizer.tokenize(["Hello world"])             # [[31414, 232]]     Hello Ġworld
@@ -50,7 +217,7 @@ class ByteBpeTokenizer(BaseTokenizer):
         """Takes a vocabulary and its merges.
 
         Args:
-            vocab: token -> id, from 0 without gaps; in the characters of `bpe.byte_symbols`.
+            vocab: token -> id, from 0 without gaps; in the characters of `byte_symbols`.
             merges: pairs of tokens, the first learned first.
             template: the family's.
             add_prefix_space: see above.
@@ -76,9 +243,9 @@ class ByteBpeTokenizer(BaseTokenizer):
 
     @classmethod
     def _check_settings(cls, directory, config, do_lower_case, family):
-        config_path = os.path.join(directory, vocabularies.CONFIG_FILE)
+        config_path = os.path.join(directory, CONFIG_FILE)
         check_tokenizer_config(config_path, config, cls.KIND)
-        if vocabularies.case_setting(config_path, config, do_lower_case, False):
+        if case_setting(config_path, config, do_lower_case, False):
             raise ValueError(
                 "`do_lower_case` must be false for a model with byte-level BPE, whose vocabulary tells letter case "
                 "apart. Received: true; leave `do_lower_case` out."
@@ -109,22 +276,22 @@ class ByteBpeTokenizer(BaseTokenizer):
         merges = [_checked_merge(merge, vocab, f"{whole.path}, merge {n}") for n, merge in enumerate(merges, 1)]
         path = cls.file_in(os.path.dirname(whole.path))
         if os.path.isfile(path):
-            beside = check_vocab(read_object(path, "a vocabulary in JSON", _REMEDY, _LARGEST), path)
-            tokens = sorted(beside, key=beside.get)
-            precedence.warn_of_vocabulary(whole.path, whole.tokens[: whole.own], path, tokens)
-        return cls(vocab, merges, template, precedence.prefix_space(whole, directory), whole.path)
+            other = check_vocab(read_object(path, "a vocabulary in JSON", _REMEDY, _LARGEST), path)
+            tokens = sorted(other, key=other.get)
+            file_precedence.warn_of_vocabulary(whole.path, whole.tokens[: whole.own], path, tokens)
+        return cls(vocab, merges, template, file_precedence.prefix_space(whole, directory), whole.path)
 
     @property
-    def written_pieces(self) -> list[str]:
+    def written_tokens(self) -> list[str]:
         byte_of = {symbol: byte for byte, symbol in enumerate(byte_symbols())}
         special = self._special() | {token.content for token in self.added_tokens}
 
-        def written(piece):
-            if piece in special or not byte_of.keys() >= set(piece):
-                return piece
-            return bytes(byte_of[symbol] for symbol in piece).decode("utf-8", "replace")
+        def written(token):
+            if token in special or not byte_of.keys() >= set(token):
+                return token
+            return bytes(byte_of[symbol] for symbol in token).decode("utf-8", "replace")
 
-        return [written(piece) for piece in self.vocab]
+        return [written(token) for token in self.vocab]
 
     @property
     def settings(self) -> dict[str, bool]:
@@ -135,7 +302,7 @@ class ByteBpeTokenizer(BaseTokenizer):
         return cls._from_vocabulary(cls.file_in(directory), directory, None, template, cls._arguments(settings))
 
     def _write_vocabulary(self, directory):
-        ids = {token: i for i, token in enumerate(self._vocabulary.pieces)}
+        ids = {token: i for i, token in enumerate(self._vocabulary.tokens)}
         write_text(os.path.join(directory, VOCAB_FILE), json.dumps(ids, ensure_ascii=False) + "\n")
         lines = [f"{_HEAD}: 0.2", *(" ".join(merge) for merge in self._merges)]
         write_text(os.path.join(directory, MERGES_FILE), "".join(f"{line}\n" for line in lines))
@@ -172,14 +339,14 @@ def _read_pair(vocab_file):
     """Returns the vocabulary and merges of vocab.json and of the merges.txt next to it."""
     if not os.path.isfile(vocab_file):
         raise ValueError(
-            f"A vocabulary of byte-level BPE must be {VOCAB_FILE} with {MERGES_FILE} beside it, or {WHOLE_FILE}. There "
-            f"is none at {vocab_file}; correct `vocab_file`."
+            f"A vocabulary of byte-level BPE must be {VOCAB_FILE} with {MERGES_FILE} next to it, or {WHOLE_FILE}. "
+            f"There is none at {vocab_file}; correct `vocab_file`."
         )
     vocab = check_vocab(read_object(vocab_file, "a vocabulary in JSON", _REMEDY, _LARGEST), vocab_file)
     path = os.path.join(os.path.dirname(vocab_file), MERGES_FILE)
     if not os.path.isfile(path):
         raise ValueError(
-            f"{MERGES_FILE} must lie beside {vocab_file}. There is none at {path}; copy it there from where the "
+            f"{MERGES_FILE} must be next to {vocab_file}. There is none at {path}; copy it there from where the "
             "vocabulary came."
         )
     if os.path.getsize(path) > _LARGEST:
@@ -199,11 +366,11 @@ def _read_pair(vocab_file):
 def _checked_merge(merge, vocab, where):
     pair = tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) if isinstance(merge, list) else ()
     if len(pair) != 2 or not all(isinstance(token, str) and token for token in pair):
-        raise ValueError(f"{where}: a merge must be two pieces with a space between. Received: {brief(merge)}.")
+        raise ValueError(f"{where}: a merge must be two tokens with a space between. Received: {brief(merge)}.")
     lacking = [token for token in (*pair, "".join(pair)) if token not in vocab]
     if lacking:
         raise ValueError(
-            f"{where}: the pieces of a merge, and what it makes, must be in the vocabulary. Received {brief(merge)} "
+            f"{where}: the tokens of a merge, and what it makes, must be in the vocabulary. Received {brief(merge)} "
             f"without {brief(lacking[0])} there; take both files from one model."
         )
     return pair

@@ -1,4 +1,5 @@
-"""Unicode tables of Google's BERT tokenizer, made from Python's own `unicodedata`.
+"""Code points: the Unicode tables of Google's BERT tokenizer, made from Python's own `unicodedata`, and what else the
+tokenizers need to know of characters.
 
 The tables, and not the regular expressions of TensorFlow (RE2, ICU), decide: each of those libraries carries a Unicode
 version of its own, and google-research/bert's answer is by definition the one of the Python that runs it.
@@ -9,6 +10,7 @@ import unicodedata
 from typing import NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
 # What a character is; the bits of CharacterTable.flags.
 DELETED = 1 << 0  # NUL, U+FFFD and control characters: gone before anything else is looked at
@@ -22,9 +24,11 @@ COMBINING_CLASS = 1 << 8  # times the canonical combining class: bits 8 to 15
 
 PAGE = 128  # characters in one page of the tables
 LONGEST = 4  # characters in the longest lowercased canonical decomposition
-NOTHING = 1 << 30  # in CharacterTable.deltas: no character in this place
+NOTHING = 1 << 30  # in CharacterTable.deltas: no character here
 
-_CODE_POINTS = 0x110000
+CODE_POINTS = 0x110000  # how many there are
+# White space of Unicode.
+WHITE = (*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
 # The blocks that google-research/bert calls Chinese characters; later extensions of Unicode are not among them.
 CJK = (
     (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F), (0x2B740, 0x2B81F),
@@ -55,10 +59,10 @@ def character_table(decompose: bool = True) -> CharacterTable:
     Args:
         decompose: False: `deltas` has the character's lower case as it is, not decomposed.
     """
-    flags = np.zeros(_CODE_POINTS, np.int32)
-    deltas = np.full((_CODE_POINTS, LONGEST), NOTHING, np.int32)
+    flags = np.zeros(CODE_POINTS, np.int32)
+    deltas = np.full((CODE_POINTS, LONGEST), NOTHING, np.int32)
     deltas[:, 0] = 0
-    for code in range(_CODE_POINTS):
+    for code in range(CODE_POINTS):
         char = chr(code)
         category = unicodedata.category(char)
         if category in ("Cn", "Co", "Cs"):  # unassigned, private: ordinary letters to BERT
@@ -97,8 +101,23 @@ def _sigma_flags(char):
 
 def _build_pages(flags, deltas):
     """Keeps each distinct page once: most of Unicode is ordinary letters, its own lower case."""
-    rows = np.concatenate([flags[:, None], deltas], axis=1).reshape(_CODE_POINTS // PAGE, -1)
+    rows = np.concatenate([flags[:, None], deltas], axis=1).reshape(CODE_POINTS // PAGE, -1)
     seen: dict[bytes, int] = {}
     pages = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in rows], np.int32)
     entries = np.frombuffer(b"".join(seen), np.int32).reshape(-1, 1 + LONGEST)
     return CharacterTable(pages, entries[:, 0].copy(), entries[:, 1:].copy())
+
+
+# === In the graph ===
+
+
+def shift(values, by):
+    """Returns values moved `by` positions to the right, to the left below zero, with zeros where none comes from."""
+    count = tf.minimum(abs(by), tf.size(values))
+    fill = tf.zeros([count], values.dtype)
+    return tf.concat([fill, values[: tf.size(values) - count]] if by > 0 else [values[count:], fill], 0)
+
+
+def utf8_lengths(codes):
+    """Returns how many bytes each code point takes in UTF-8, int32 like `codes`."""
+    return 1 + sum(tf.cast(codes >= longer, tf.int32) for longer in (0x80, 0x800, 0x10000))

@@ -23,7 +23,7 @@ from bert_tf.utils.text_files import find_text_files, formats_of
 
 
 MOST_WORDS = 5_000_000  # distinct ones in memory: about half a gigabyte
-MOST_HELD_OUT = 100_000  # sentences; with more, a report's numbers would be the same
+_MOST_HELD_OUT = 100_000  # sentences; with more, a report's numbers would be the same
 _BATCH_CHARACTERS = CHARACTERS  # split at a time
 _STRETCH, _EVERY = 50, 100  # every 100th stretch of 50 sentences is held out
 
@@ -144,7 +144,7 @@ def hold_out(texts: Iterable[list[str]], held_out: list[str]) -> Iterator[list[s
     for sentences in texts:
         for i in range(0, len(sentences), _STRETCH):
             number += 1
-            if number % _EVERY == 0 and len(held_out) < MOST_HELD_OUT:
+            if number % _EVERY == 0 and len(held_out) < _MOST_HELD_OUT:
                 held_out += sentences[i : i + _STRETCH]
             else:
                 yield sentences[i : i + _STRETCH]
@@ -179,7 +179,7 @@ class Fit:
         vocab_size: tokens in the vocabulary.
         words, distinct_words: how many there are.
         share_whole: words that are one token and known ("coverage").
-        pieces_per_word: [UNK] counts as one.
+        tokens_per_word: [UNK] counts as one.
         share_unknown: words that are [UNK].
         share_characters_unknown: characters that lie in such words.
         split: the most frequent words of several tokens: (word, count, tokens).
@@ -190,7 +190,7 @@ class Fit:
     words: int
     distinct_words: int
     share_whole: float
-    pieces_per_word: float
+    tokens_per_word: float
     share_unknown: float
     share_characters_unknown: float
     split: list
@@ -208,7 +208,7 @@ def measure_vocabulary(tokenizer: Tokenizer, counts: Counter) -> Fit:
         ValueError: there are no words.
     """
     if not counts:
-        raise ValueError("The text of the report must hold words. Received none; look at `held_out_file`.")
+        raise ValueError("The text of the report must hold words. Received none; look at `input_file`.")
     words, numbers = zip(*most_frequent_first(counts), strict=True)
     numbers, ids = np.array(numbers), tokenize_words(tokenizer, words)
     tokens, unknown = ids.row_lengths().numpy(), tf.reduce_any(ids == tokenizer.unk_id, axis=1).numpy()
@@ -220,7 +220,7 @@ def measure_vocabulary(tokenizer: Tokenizer, counts: Counter) -> Fit:
         words=int(total),
         distinct_words=len(words),
         share_whole=float(numbers[(tokens == 1) & ~unknown].sum() / total),
-        pieces_per_word=float((numbers * tokens).sum() / total),
+        tokens_per_word=float((numbers * tokens).sum() / total),
         share_unknown=float(numbers[unknown].sum() / total),
         share_characters_unknown=float(characters[unknown].sum() / characters.sum()),
         split=[(words[i], int(numbers[i]), token_names(tokenizer, ids[i])) for i in split],
@@ -239,33 +239,28 @@ def token_names(tokenizer: Tokenizer, ids) -> list[str]:
     return [tokenizer.vocab[i] for i in ids.numpy()]
 
 
-def format_fits(fits: dict[str, Fit], about: str) -> str:
-    """Returns the report: a column for each vocabulary, then the words that each splits or does not know.
+def format_fit(fit: Fit, about: str) -> str:
+    """Returns the report: numbers, then the words that the vocabulary splits or does not know.
 
     Args:
-        fits: the vocabulary's name -> its `Fit`, all of the same text.
-        about: one line that says which text.
+        fit: of the vocabulary.
+        about: one line that says which text it was measured on.
     """
-    rows = [
-        ("", lambda fit: None),
-        ("pieces in the vocabulary", lambda fit: f"{fit.vocab_size:,}"),
-        ("words", lambda fit: f"{fit.words:,}"),
-        ("different words", lambda fit: f"{fit.distinct_words:,}"),
-        ("words that are one whole piece", lambda fit: f"{fit.share_whole:.2%}"),
-        ("pieces per word", lambda fit: f"{fit.pieces_per_word:.3f}"),
-        ("words that are [UNK]", lambda fit: f"{fit.share_unknown:.3%}"),
-        ("characters lost to [UNK]", lambda fit: f"{fit.share_characters_unknown:.3%}"),
-    ]
-    wide = max(len(label) for label, _ in rows)
-    cells = {name: [show(fit) or name for _, show in rows] for name, fit in fits.items()}
-    columns = [[cell.rjust(max(map(len, column))) for cell in column] for column in cells.values()]
-    lines = [about, ""]
-    lines += ["  ".join([rows[i][0].ljust(wide), *(column[i] for column in columns)]) for i in range(len(rows))]
-    for name, fit in fits.items():
-        lines += ["", f"Most frequent words that {name} splits:"]
-        lines += [f"  {count:>9,}  {word}  =  {' '.join(tokens)}" for word, count, tokens in fit.split] or ["  none"]
-        lines += ["", f"Most frequent words that {name} does not know:"]
-        lines += [f"  {count:>9,}  {word}" for word, count in fit.unknown] or ["  none"]
+    numbers = {
+        "tokens in the vocabulary": f"{fit.vocab_size:,}",
+        "words": f"{fit.words:,}",
+        "different words": f"{fit.distinct_words:,}",
+        "words that are one whole token": f"{fit.share_whole:.2%}",
+        "tokens per word": f"{fit.tokens_per_word:.3f}",
+        "words that are [UNK]": f"{fit.share_unknown:.3%}",
+        "characters lost to [UNK]": f"{fit.share_characters_unknown:.3%}",
+    }
+    wide, widest = max(map(len, numbers)), max(map(len, numbers.values()))
+    lines = [about, "", *(f"{label:<{wide}}  {number:>{widest}}" for label, number in numbers.items())]
+    lines += ["", "Most frequent words that it splits:"]
+    lines += [f"  {count:>9,}  {word}  =  {' '.join(tokens)}" for word, count, tokens in fit.split] or ["  none"]
+    lines += ["", "Most frequent words that it does not know:"]
+    lines += [f"  {count:>9,}  {word}" for word, count in fit.unknown] or ["  none"]
     return "\n".join(lines) + "\n"
 
 
@@ -306,7 +301,7 @@ def learn_vocabulary(
     Args:
         counts: word -> how often it occurs, words as `WordCounter` makes them.
         vocab_size: how many tokens, special ones included.
-        unused_pieces: rows to keep free, [unused0] and on.
+        unused_pieces: tokens to keep free, [unused0] and on.
         min_count: how often a token must occur at least.
         max_words: only the most frequent words are looked at; the learner keeps every substring of each in memory, some
             4 kB a word, and takes some 0.1 ms a word and try.
@@ -321,7 +316,7 @@ def learn_vocabulary(
     room = vocab_size - len(basis)
     if room < 0:
         raise ValueError(
-            f"`vocab_size` must have room for {unused_pieces + 5} special pieces and {len(alphabet)} characters, most "
+            f"`vocab_size` must have room for {unused_pieces + 5} special tokens and {len(alphabet)} characters, most "
             f"of them twice (a, ##a): {len(basis)} at least. Received: {vocab_size}; raise it, or lower "
             "`max_characters`."
         )
@@ -329,7 +324,7 @@ def learn_vocabulary(
     tokens = [p for p in _search_threshold(words, room, known, min_count) if p not in known] if room else []
     if len(tokens) < room:
         logging.warning(
-            "The text gives only %d pieces that occur %d times or more, fewer than the %d asked for: put this number "
+            "The text gives only %d tokens that occur %d times or more, fewer than the %d asked for: put this number "
             "into the model's bert_config.json, give more text or lower `min_count`.",
             *(len(basis) + len(tokens), min_count, vocab_size),
         )
@@ -374,7 +369,7 @@ def _search_threshold(words, room, known, min_count):
         tokens = learner.learn(words, len(known) + room, [], threshold, threshold, max_unique_chars=len(known))
         size = sum(token not in known for token in tokens)
         logging.info(
-            "Pieces that occur %d times or more: %d, wanted %d (%.0f s).",
+            "Tokens that occur %d times or more: %d, wanted %d (%.0f s).",
             *(threshold, size, room, time.monotonic() - begin),
         )
         if size >= room:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from bert_tf.tokenization.base import BaseTokenizer
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 
 _WHITE = r"[\t-\r \x{85}\p{Z}]"  # white space of Unicode
 
@@ -36,7 +36,7 @@ class MaskReader(tf.Module):
         if tokenizer.mask_id is None:
             raise ValueError(
                 f"The vocabulary of a model that fills in blanks must hold {tokenizer.mask}. Received: "
-                f"{tokenizer.vocab_size} pieces from {tokenizer.vocab_file}, none of them {tokenizer.mask}; "
+                f"{tokenizer.vocab_size} tokens from {tokenizer.vocab_file}, none of them {tokenizer.mask}; "
                 "name the model's own `vocab_file`."
             )
         self.tokenizer, self.most = tokenizer, most

@@ -1,4 +1,4 @@
-"""Joins the ids of one or two texts into model inputs: truncation, special tokens, padding, windows."""
+"""Joins the ids of one or two texts into model inputs: truncation, special tokens, padding, windows, questions."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -39,8 +39,8 @@ def find_windows(lengths, room, stride: int) -> Windows:
     Args:
         lengths: int [n], tokens of each text; an empty text has one empty window.
         room: int [] or [n], tokens of a window at most; 0 for empty texts only.
-        stride: tokens from one window's start to the next; at most `room`, lest tokens fall between two windows: where
-            a text has less room, its stride is its room.
+        stride: tokens from one window's start to the next; at most `room`, or tokens would fall between two windows;
+            where a text has less room, its stride is its room.
 
     Returns:
         The `Windows`.
@@ -71,7 +71,7 @@ def pack_texts(
     Args:
         ids_a, ids_b: RaggedTensors of int32 [n, (tokens)]; ids_b may be None.
         max_seq_length: tokens in a sequence at most, special ones included; also an int32 scalar.
-        template: what stands around the texts.
+        template: what is around the texts.
         id_of: from a special token to its id.
 
     Returns:
@@ -89,8 +89,8 @@ def pack_texts(
         keep_a, keep_b = pair_lengths(ids_a.row_lengths(), ids_b.row_lengths(), room)
         first, second = [first_of_each(ids_a, keep_a)], [first_of_each(ids_b, keep_b)]
 
-    def constant(pieces):
-        ids = tf.constant([id_of(token) for token in pieces], ids_a.dtype, [1, len(pieces)])
+    def constant(tokens):
+        ids = tf.constant([id_of(token) for token in tokens], ids_a.dtype, [1, len(tokens)])
         return tf.repeat(ids, ids_a.nrows(), axis=0)
 
     behind = template.between if second else template.after
@@ -109,22 +109,22 @@ def room_for(texts: int, max_seq_length, template: InputTemplate):
     Args:
         texts: how many.
         max_seq_length: int, or an int32 scalar, which makes the result an int64 scalar.
-        template: what stands around the texts.
+        template: what is around the texts.
 
     Raises:
         ValueError: there is no room for the special tokens; tf.errors.InvalidArgumentError where a graph finds it out.
     """
     special = template.special(texts)
-    told = (
-        f"max_seq_length must have room for the special pieces, {' '.join(template.pieces(texts))}: at least "
+    needed = (
+        f"max_seq_length must have room for the special tokens, {' '.join(template.pieces(texts))}: at least "
         f"{special} here."
     )
     if tf.is_tensor(max_seq_length):
-        fits = tf.debugging.assert_greater_equal(max_seq_length, special, f"{told} Received less; raise it.")
+        fits = tf.debugging.assert_greater_equal(max_seq_length, special, f"{needed} Received less; raise it.")
         with tf.control_dependencies([] if fits is None else [fits]):  # None: eager, checked already
             return tf.cast(max_seq_length, tf.int64) - special
     if max_seq_length < special:
-        raise ValueError(f"{told} Received: {max_seq_length}; raise `max_seq_length`.")
+        raise ValueError(f"{needed} Received: {max_seq_length}; raise `max_seq_length`.")
     return max_seq_length - special
 
 
@@ -149,7 +149,7 @@ def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: i
     ids, segments = packed["input_ids"], packed["segment_ids"]
     lengths = ids.row_lengths()
     if seq_length is not None:
-        message = f"seq_length must hold the longest row. Received: {seq_length}; pack with that max_seq_length."
+        message = f"seq_length must hold the longest sequence. Received: {seq_length}; pack with that max_seq_length."
         fits = tf.debugging.assert_less_equal(lengths, tf.cast(seq_length, tf.int64), message)
         with tf.control_dependencies([] if fits is None else [fits]):  # None: eager, checked already
             lengths = tf.identity(lengths)
@@ -184,3 +184,100 @@ def first_of_each(ids, lengths):
     lengths = tf.minimum(ids.row_lengths(), tf.cast(lengths, tf.int64))
     at = tf.ragged.range(ids.row_starts(), ids.row_starts() + lengths)
     return at.with_flat_values(tf.gather(ids.flat_values, at.flat_values))
+
+
+# === Questions ===
+# Questions with windows of their contexts, for a question-answering model; eager and in a SavedModel.
+
+
+class QuestionWindows(NamedTuple):
+    """The sequences of n questions, those of one question in succession; every question has one at least.
+
+    With BERT's template:
+
+        input_ids    [CLS] q1 q2 [SEP] c3 c4 c5 [SEP]
+        segment_ids    0   0  0   0    1  1  1   1
+        starts        -1  -1 -1  -1    9 12 14  -1
+
+    Attributes:
+        packed: "input_ids" and "segment_ids", RaggedTensors of int32 [w, (length)].
+        windows: of the contexts; `windows.rows`, int64 [w], is the question that each sequence is of, ascending.
+        starts, limits: RaggedTensors of int32 [w, (length)]: a token came from context[start:limit], counted in code
+            points as `Tokenizer.tokenize_with_offsets` does; -1 where it is not of the context.
+    """
+
+    packed: dict[str, tf.RaggedTensor]
+    windows: Windows
+    starts: tf.RaggedTensor
+    limits: tf.RaggedTensor
+
+
+def check_question_lengths(template: InputTemplate, max_seq_length: int, max_query_length: int, doc_stride: int):
+    """Raises ValueError where a sequence has no room for the context, or tokens would fall between two windows."""
+    special = template.special(2)
+    room = max_seq_length - max_query_length - special
+    if room < 1:
+        raise ValueError(
+            f"`max_seq_length` must be greater than `max_query_length` + {special}, for the question, "
+            f"{' '.join(template.pieces(2))} and some of the context. Received {max_seq_length} and "
+            f"{max_query_length}; raise the first or lower the second."
+        )
+    if not 1 <= doc_stride <= room:
+        raise ValueError(
+            f"`doc_stride` must be from 1 to `max_seq_length` - `max_query_length` - {special}, what a sequence holds "
+            f"of the context with the longest question: {room} here. Received: {doc_stride}; with a greater one, "
+            "tokens would fall between two windows."
+        )
+
+
+def encode_questions(
+    tokenizer, questions, contexts, max_seq_length: int, doc_stride: int, max_query_length: int
+) -> QuestionWindows:
+    """Encodes questions with windows of their contexts, as google-research/bert's run_squad.py does.
+
+    Args:
+        tokenizer: a `Tokenizer`.
+        questions: strings [n]; tokens behind the first max_query_length are cut.
+        contexts: strings [n].
+        max_seq_length: tokens of a sequence at most.
+        doc_stride: tokens of the context from one sequence's first to the next sequence's.
+        max_query_length: tokens of a question at most.
+
+    Returns:
+        The `QuestionWindows`.
+
+    Raises:
+        ValueError: the lengths leave no room for the context, or gaps in it.
+    """
+    tokens = tokenizer.tokenize(questions), tokenizer.tokenize_with_offsets(contexts)
+    return encode_tokenized_questions(tokenizer, *tokens, max_seq_length, doc_stride, max_query_length)
+
+
+def encode_tokenized_questions(
+    tokenizer, question, context, max_seq_length: int, doc_stride: int, max_query_length: int
+) -> QuestionWindows:
+    """As `encode_questions`, of texts that are tokens already.
+
+    Args:
+        question: RaggedTensor of int32 [n, (tokens)], as from `Tokenizer.tokenize`.
+        context: three of them, as from `Tokenizer.tokenize_with_offsets`.
+        tokenizer, max_seq_length, doc_stride, max_query_length, errors: see `encode_questions`.
+    """
+    template = tokenizer.template
+    check_question_lengths(template, max_seq_length, max_query_length, doc_stride)
+    ids, starts, limits = context
+    question = question[:, :max_query_length]
+    room = max_seq_length - template.special(2) - question.row_lengths()
+    windows = find_windows(ids.row_lengths(), room, doc_stride)
+    question = tf.gather(question, windows.rows)
+    packed = tokenizer.pack(question, windows.take(ids), max_seq_length)
+
+    count, elsewhere = tf.size(windows.rows), len(template.before) + len(template.between)
+    before = tf.concat([question, tf.zeros([count, elsewhere], tf.int32)], axis=1)  # as long as what is before it
+    before = before.with_flat_values(-tf.ones_like(before.flat_values))
+    after = tf.fill([count, len(template.after)], -1)
+
+    def aligned(offsets):
+        return tf.concat([before, windows.take(offsets), after], axis=1)
+
+    return QuestionWindows(packed, windows, aligned(starts), aligned(limits))

@@ -13,7 +13,7 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = range(1, 6)  # types of pieces;
 UNIGRAM = 1  # trainer_spec.model_type
 _LARGEST, _MOST_PIECES = 32 * 2**20, 1_000_000  # bytes of a file; the largest models have half a million pieces
 _LONGEST_PIECE, _LARGEST_SCORE = 1000, 1e6  # bytes; with scores that are no numbers the op reads beyond its memory
-_LONGEST_KEY, _LONGEST_TEXT = 64, 256  # bytes of a key of the character map, and of what takes its place
+_LONGEST_KEY, _LONGEST_TEXT = 64, 256  # bytes of a key of the character map, and of what replaces it
 _MOST_STEPS = 500_000  # nodes of its trie: nmt_nfkc_cf, the largest of SentencePiece's own, has 226,684 keys
 
 # Message -> (number, name, type) of its fields; all others stay unread. SentencePiece's own classes want a newer
@@ -39,7 +39,7 @@ def read_model(path: str | os.PathLike, data: bytes | None = None):
 
     Args:
         path: the file.
-        data: the bytes of a model that was made from what the file says, and is read in its place.
+        data: the bytes of a model that was made from what the file says, and is read instead.
 
     Raises:
         ValueError: there is no such file, it is no SentencePiece model, or one of another kind than unigram.
@@ -49,7 +49,7 @@ def read_model(path: str | os.PathLike, data: bytes | None = None):
     model = _Model()
     try:
         if sum(1 for _ in zip(_fields(data), range(_MOST_PIECES + 1), strict=False)) > _MOST_PIECES:
-            raise ValueError(f"more than {_MOST_PIECES:,} pieces, with all else that stands beside them")
+            raise ValueError(f"more than {_MOST_PIECES:,} pieces, with all other fields")
         model.ParseFromString(data)
         _check_pieces([(piece.piece, piece.score, piece.type) for piece in model.pieces])
     except (DecodeError, ValueError) as error:
@@ -126,17 +126,17 @@ def _check_pieces(pieces):
     unknown = [kind for _, _, kind in pieces].count(UNKNOWN)
     if unknown != 1:
         raise ValueError(f"{len(pieces)} pieces, {unknown} of them for what is unknown, where one must be")
-    for place, (text, score, kind) in enumerate(pieces):
+    for index, (text, score, kind) in enumerate(pieces):
         # protobuf gives bytes for what is no UTF-8
         if not isinstance(text, str) or not text or "\0" in text or len(text) > _LONGEST_PIECE:
-            raise ValueError(f"piece {place} with the text {text!r:.80}")
+            raise ValueError(f"piece {index} with the text {text!r:.80}")
         if kind not in (0, NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED):
-            raise ValueError(f"piece {place} of type {kind}")
+            raise ValueError(f"piece {index} of type {kind}")
         if not (math.isfinite(score) and abs(score) <= _LARGEST_SCORE):
-            raise ValueError(f"piece {place} with the score {score}")
+            raise ValueError(f"piece {index} with the score {score}")
     texts = {text for text, _, _ in pieces}
     if len(texts) < len(pieces):
-        raise ValueError(f"{len(pieces) - len(texts)} pieces that stand there twice")
+        raise ValueError(f"{len(pieces) - len(texts)} pieces that occur twice")
 
 
 def without_normalization(model):
@@ -196,13 +196,13 @@ def _keys(units):
     stack = [(b"", int(offsets[0]))]
     while stack:
         key, base = stack.pop()
-        places = base ^ letters
-        places = places[places < len(units)]
-        for place in places[labels[places] == places ^ base].tolist():
+        children = base ^ letters
+        children = children[children < len(units)]
+        for at in children[labels[children] == children ^ base].tolist():
             left -= 1
             if left < 0 or len(key) == _LONGEST_KEY:
                 raise ValueError("a trie without end")
-            child, longer = place ^ int(offsets[place]), key + bytes([place ^ base])
-            if leaf[place]:
+            child, longer = at ^ int(offsets[at]), key + bytes([at ^ base])
+            if leaf[at]:
                 yield longer, int(units[child]) & (1 << 31) - 1
             stack.append((longer, child))

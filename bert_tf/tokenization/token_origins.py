@@ -6,7 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bert_tf.tokenization import packing
-from bert_tf.tokenization.base import BaseTokenizer
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 
 
 class TokenOrigins(NamedTuple):

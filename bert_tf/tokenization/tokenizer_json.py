@@ -1,7 +1,7 @@
 """Reads tokenizer.json of Hugging Face's tokenizers, as far as ours follow it; what they would not follow is refused.
 
 Every section that decides ids is read: the model, the normalizer, the pre-tokenizer, the post-processor, and the ids of
-added tokens. `precedence.py` says what counts where the files next to it say something else;
+added tokens. `file_precedence.py` says what counts where the files next to it say something else;
 `tokenizer_json_writer.py` writes the file.
 """
 
@@ -26,7 +26,7 @@ _KERAS_HUBS = os.path.join("assets", "tokenizer")  # a preset of KerasHub has a 
 _KINDS = {"WordPiece": "wordpiece", "BPE": "byte_bpe", "Unigram": "unigram"}  # their name of a model -> our KIND
 _REMEDY = "text is read in no other way here"
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_METASPACE = "\u2581"
+METASPACE = "\u2581"  # stands for the space before a word
 
 # The keys of each section. One that is not here could decide ids, so it is refused.
 _SECTIONS = frozenset(
@@ -231,12 +231,12 @@ def check_vocab(vocab, path) -> dict[str, int]:
     """Returns `vocab`, which must be token -> id; it was read from `path`."""
     if not isinstance(vocab, dict) or not all(type(i) is int and i >= 0 for i in vocab.values()):
         raise ValueError(
-            f"{path} must hold a JSON object with an id from 0 up for each piece. Received: {brief(vocab)}; take the "
+            f"{path} must hold a JSON object with an id from 0 up for each token. Received: {brief(vocab)}; take the "
             "files of one model."
         )
     if broken := next((token for token in vocab if _SURROGATE.search(token)), None):
         raise ValueError(
-            f"{path}: a piece must be whole text. Received half a character in {brief(broken)}; take the files of one "
+            f"{path}: a token must be whole text. Received half a character in {brief(broken)}; take the files of one "
             "model."
         )
     return vocab
@@ -301,7 +301,7 @@ def _unigram(path, values):
         raise _refusal(path, "model.byte_fallback", "false", True)
     steps = _steps(path, values, "normalizer", "normalizers")
     stripped = any(step["type"] == "Strip" and step.get("strip_right") for step in steps)
-    spaces = [" ", _METASPACE] if stripped else [" "]
+    spaces = [" ", METASPACE] if stripped else [" "]
 
     def is_about_spaces(step):
         content = step.get("content") in spaces and step.get("pattern") == _SPACES
@@ -344,7 +344,7 @@ def _metaspace(path, values):
     last = steps[-1]
     keys = ("type", "replacement", "prepend_scheme", "split", "add_prefix_space", "str_rep")
     _check_keys(path, "Metaspace of pre_tokenizer", last, keys)
-    good = {"replacement": (_METASPACE,), "prepend_scheme": ("always",), "split": (True,), "add_prefix_space": (True,)}
+    good = {"replacement": (METASPACE,), "prepend_scheme": ("always",), "split": (True,), "add_prefix_space": (True,)}
     _check_values(path, "Metaspace of pre_tokenizer", last, good)
     return len(steps) > 1
 

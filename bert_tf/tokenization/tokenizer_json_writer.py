@@ -8,8 +8,7 @@ import json
 import os
 from collections.abc import Sequence
 
-from bert_tf.tokenization.normalization import MARKER
-from bert_tf.tokenization.tokenizer_json import WHOLE_FILE
+from bert_tf.tokenization.tokenizer_json import METASPACE, WHOLE_FILE
 from bert_tf.utils.files import write_text
 
 
@@ -58,7 +57,7 @@ def unigram_json(tokenizer, scores: Sequence[tuple[str, float]], character_map: 
         scores: its tokens and their scores, in the order of the ids.
         character_map: `precompiled_charsmap` of the model.
     """
-    metaspace = {"type": "Metaspace", "replacement": MARKER, "prepend_scheme": "always", "split": True}
+    metaspace = {"type": "Metaspace", "replacement": METASPACE, "prepend_scheme": "always", "split": True}
     normalizer = {"type": "Sequence", "normalizers": _normalizers(tokenizer, character_map)}
     words = metaspace
     if tokenizer.trailing_space == "dropped":
@@ -104,7 +103,7 @@ def _normalizers(tokenizer, character_map):
     steps = steps + ([{"type": "Precompiled", "precompiled_charsmap": blob}] if character_map else [])
     stripped = tokenizer.trailing_space == "kept_inside"
     steps = steps + ([{"type": "Strip", "strip_left": False, "strip_right": True}] if stripped else [])
-    return [*steps, {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": MARKER if stripped else " "}]
+    return [*steps, {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": METASPACE if stripped else " "}]
 
 
 def _post_processor(tokenizer):

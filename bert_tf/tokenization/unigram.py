@@ -3,24 +3,216 @@
 import functools
 import json
 import os
-from collections.abc import Sequence
-from typing import Any, ClassVar
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
 from bert_tf.models.families import InputTemplate
-from bert_tf.tokenization import precedence, tokenizer_json_writer
+from bert_tf.tokenization import file_precedence, tokenizer_json_writer
 from bert_tf.tokenization import sentencepiece_model as models
-from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_token_matcher import Normalized
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
-from bert_tf.tokenization.base import BaseTokenizer, TokenList
-from bert_tf.tokenization.bpe import shift, utf8_lengths
-from bert_tf.tokenization.normalization import MARKER, Normalizer
-from bert_tf.tokenization.settings import check_tokenizer_config
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer, TokenList
+from bert_tf.tokenization.characters import CODE_POINTS, WHITE, shift, utf8_lengths
+from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, case_setting, check_tokenizer_config
+from bert_tf.tokenization.tokenizer_json import METASPACE
 from bert_tf.utils.files import atomic_open
+
+# === Normalization ===
+# What the normalizers of Hugging Face's tokenizers do for ALBERT and XLM-RoBERTa, with a map back to the original text:
+# quotation marks, accents and letter case, and the character map that a SentencePiece model carries.
+
+
+_PAGE = 128
+_PAIR = 1 << 21  # more than there are code points
+_QUOTES, _DOUBLE = (0x60, 0x27), 0x22
+# What joins the character before it to one grapheme, in addition to marks (Unicode's UAX 29, for characters of up to
+# three bytes).
+_JOINERS = (0x0E33, 0x0EB3, 0x200C, 0x200D, 0xFF9E, 0xFF9F)
+_CR, _LF = 0x0D, 0x0A
+_LONGEST_CLUSTER = 6  # bytes: Hugging Face's tokenizers map shorter graphemes as a whole, others by characters
+
+
+class Stream(NamedTuple):
+    """The characters of all texts in one row, each text closed by a line feed; every field is int32 [characters].
+
+    Attributes:
+        chars: code points.
+        starts, limits: where in the row of all texts as they came the origin of a character begins and ends.
+    """
+
+    chars: tf.Tensor
+    starts: tf.Tensor
+    limits: tf.Tensor
+
+    def take(self, indices):
+        return Stream(*(tf.gather(field, indices) for field in self))
+
+
+class Replacements(tf.Module):
+    """Characters that become none, one or several others; all others stay.
+
+    Args:
+        replacements: code point, or a number beyond them -> text.
+    """
+
+    def __init__(self, replacements: Mapping[int, str]):
+        super().__init__()
+        texts = {text: n for n, text in enumerate(dict.fromkeys(replacements.values()), 1)}
+        rows = np.zeros(_PAGE + max([CODE_POINTS, *replacements]) // _PAGE * _PAGE, np.int32)
+        rows[list(replacements)] = [texts[text] for text in replacements.values()]
+        pages = rows.reshape(-1, _PAGE)
+        indices: dict[bytes, int] = {}  # most pages are alike
+        which = np.array([indices.setdefault(page.tobytes(), len(indices)) for page in pages], np.int32)
+        codes = [[0], *([ord(char) for char in text] for text in texts)]  # of row 0 the character itself stays
+        with tf.init_scope(), tf.device("CPU:0"):
+            self._pages = tf.constant(which)
+            self._rows = tf.constant(np.frombuffer(b"".join(indices), np.int32))
+            self._lengths = tf.constant([len(text) for text in codes], tf.int32)
+            self._begins = tf.constant(np.cumsum([0, *map(len, codes)])[:-1], tf.int32)
+            self._codes = tf.constant(np.concatenate([np.array(text, np.int32) for text in codes]))
+
+    def rows(self, chars) -> tf.Tensor:
+        """int32 [characters]: which replacement a character has, 0 where it stays."""
+        return tf.gather(self._rows, tf.gather(self._pages, chars // _PAGE) * _PAGE + chars % _PAGE)
+
+    def apply(self, stream: Stream, rows) -> Stream:
+        """Returns the stream with each character replaced by the text of its row; all of a text have its origin."""
+        lengths = tf.gather(self._lengths, rows)
+        origin = tf.repeat(tf.range(tf.size(rows)), lengths)
+        index = tf.range(tf.size(origin)) - tf.gather(tf.cumsum(lengths, exclusive=True), origin)
+        made, row = stream.take(origin), tf.gather(rows, origin)
+        chars = tf.where(row == 0, made.chars, tf.gather(self._codes, tf.gather(self._begins, row) + index))
+        return made._replace(chars=chars)
+
+
+class Normalizer(tf.Module):
+    """Texts to streams of normalized characters.
+
+    Args:
+        mapping: as from `sentencepiece_model.character_map`.
+        do_lower_case: whether each character is lowercased by itself.
+        keep_accents: False: compatibility decomposition (NFKD), and all marks go.
+        straight_quotes: whether two grave accents, or two apostrophes, become a double quotation mark.
+    """
+
+    def __init__(self, mapping: Mapping[str, str], do_lower_case: bool, keep_accents: bool, straight_quotes: bool):
+        super().__init__()
+        self._straight_quotes, self._strip = straight_quotes, not keep_accents
+        self._folding = Replacements(_fold_characters(do_lower_case, not keep_accents))
+        short = {key: text for key, text in mapping.items() if len(key.encode("utf-8")) < _LONGEST_CLUSTER}
+        pairs = [key for key in short if len(key) == 2 and key[0] not in mapping]
+        singles = {ord(key): text for key, text in mapping.items() if len(key) == 1}
+        codes = {key: CODE_POINTS + n for n, key in enumerate(pairs)}  # a pair is looked up like a character
+        self._mapping = Replacements(singles | {codes[key]: mapping[key] for key in pairs})
+        keys = [-1, *(ord(a) * _PAIR + ord(b) for a, b in pairs)]  # a table must not be empty
+        with tf.init_scope(), tf.device("CPU:0"):
+            rows = tf.lookup.KeyValueTensorInitializer(keys, [0, *codes.values()], tf.int64, tf.int32)
+            self._pairs = tf.lookup.StaticHashTable(rows, 0)
+            self._joins, self._white = tf.constant(_joins()), tf.constant(WHITE)
+
+    def __call__(self, texts) -> tuple[Stream, tf.Tensor, tf.Tensor]:
+        """Normalizes texts (string [n], UTF-8; bytes that are none are dropped).
+
+        Returns:
+            the stream; bool [characters], which of them are white space; int64 [n + 1], where texts begin in the row of
+            all texts as they came, a line feed behind each counted.
+        """
+        decoded = tf.strings.unicode_decode(tf.strings.join([texts, "\n"]), "UTF-8", errors="ignore")
+        at = tf.range(tf.size(decoded.flat_values))
+        stream = Stream(decoded.flat_values, at, at + 1)
+        if self._straight_quotes:
+            stream = _with_straight_quotes(stream)
+        stream = self._fold(stream)
+        stream = self._map(stream)
+        return stream, tf.reduce_any(stream.chars[:, None] == self._white, 1), decoded.row_splits
+
+    def _fold(self, stream):
+        """Letter case and accents; the character before marks that go takes over where they end."""
+        rows = self._folding.rows(stream.chars)
+        if self._strip:
+            gone = tf.gather(self._joins, stream.chars) == _MARK
+            kept = tf.where(~gone)[:, 0]
+            ends = tf.gather(stream.limits, tf.concat([kept, tf.shape(rows, tf.int64)], 0)[1:] - 1)
+            stream, rows = stream.take(kept)._replace(limits=ends), tf.gather(rows, kept)
+        return self._folding.apply(stream, rows)
+
+    def _map(self, stream):
+        """The model's character map, on graphemes that are short enough and on characters elsewhere."""
+        chars = stream.chars
+        joins = tf.gather(self._joins, chars)
+        before = shift(chars, 1)
+        inner = (joins > 0) & (joins != _CONTROL) & (tf.gather(self._joins, before) != _CONTROL)
+        inner = (inner | (chars == _LF) & (before == _CR)) & (tf.range(tf.size(chars)) > 0)
+        cluster = tf.cumsum(tf.cast(~inner, tf.int32)) - 1
+        lengths = utf8_lengths(chars)
+        short = tf.gather(tf.math.segment_sum(lengths, cluster), cluster) < _LONGEST_CLUSTER
+        leads = ~inner & shift(inner, -1) & short
+        pairs = tf.cast(chars, tf.int64) * _PAIR + tf.cast(shift(chars, -1), tf.int64)
+        paired = tf.where(leads, self._pairs.lookup(pairs), 0)
+        rows = self._mapping.rows(tf.where(paired > 0, paired, chars))
+        whole = leads & (rows > 0)  # a replacement of the beginning stands for all of it
+        gone = inner & tf.gather(tf.math.segment_max(tf.cast(whole, tf.int32), cluster) > 0, cluster)
+        limits = tf.where(whole, tf.gather(tf.math.segment_max(stream.limits, cluster), cluster), stream.limits)
+        kept = tf.where(~gone)[:, 0]
+        return self._mapping.apply(stream._replace(limits=limits).take(kept), tf.gather(rows, kept))
+
+
+_MARK, _JOINER, _CONTROL = 1, 2, 3
+
+
+@functools.cache
+def _joins() -> np.ndarray:
+    """uint8 [code points]: a mark, another joiner, a control character that nothing joins, or 0."""
+    kinds = np.zeros(CODE_POINTS, np.uint8)
+    for code in range(CODE_POINTS):
+        category = unicodedata.category(chr(code))
+        if category[0] == "M":
+            kinds[code] = _MARK
+        elif category in ("Cc", "Cf", "Zl", "Zp"):
+            kinds[code] = _CONTROL
+    kinds[list(_JOINERS)] = _JOINER
+    return kinds
+
+
+@functools.cache
+def _fold_characters(do_lower_case: bool, strip: bool) -> dict[int, str]:
+    """Returns what characters become by themselves: decomposed without marks, and lowercased; marks are not in it."""
+    folded = {}
+    if not (do_lower_case or strip):
+        return folded
+    for code in range(CODE_POINTS):
+        char = chr(code)
+        category = unicodedata.category(char)
+        if category in ("Cn", "Co", "Cs") or strip and category[0] == "M":
+            continue
+        text = char
+        if strip:
+            text = [c for c in unicodedata.normalize("NFKD", char) if unicodedata.category(c)[0] != "M"]
+        text = "".join(c.lower() if do_lower_case else c for c in text)
+        if text != char:
+            folded[code] = text
+    return folded
+
+
+def _with_straight_quotes(stream):
+    """Two grave accents or two apostrophes become one double quotation mark, from a run's left."""
+    chars = stream.chars
+    quote = (chars == _QUOTES[0]) | (chars == _QUOTES[1])
+    at, first = tf.range(tf.size(chars)), quote & (chars != shift(chars, 1))
+    runs = tf.concat([[0], tf.boolean_mask(at, first)], 0)
+    since = at - tf.gather(runs, tf.cumsum(tf.cast(first, tf.int32)))  # the run's beginning
+    left = quote & (chars == shift(chars, -1)) & (since % 2 == 0)
+    made = stream._replace(chars=tf.where(left, _DOUBLE, chars), limits=stream.limits + tf.cast(left, tf.int32))
+    return made.take(tf.where(~shift(left, 1))[:, 0])
+
+
+# === Tokenizer ===
+
 
 _CLASS = "AlbertTokenizer"  # what Transformers calls a tokenizer of all families but those whose row says otherwise
 _OF_CLASS = {_CLASS: "spiece.model", "XLMRobertaTokenizer": "sentencepiece.bpe.model"}
@@ -72,7 +264,7 @@ class UnigramTokenizer(BaseTokenizer):
             trailing_space: what becomes of a space at the end of a text or before an added token. "dropped": nothing,
                 as in SentencePiece; "kept": a token "▁" of its own; "kept_inside": the same, but only before an added
                 token that is matched in normalized text. tokenizer.json says which, by its pre_tokenizer.
-            front: tokens that take the places of the control tokens with which the model begins; () leaves them.
+            front: tokens in place of the control tokens with which the model begins; () leaves them.
             behind: tokens behind the model's.
             tokenizer_class: Hugging Face's name of all that.
             model_data: the bytes of the model, where `vocab_file` is the tokenizer.json from which it was made.
@@ -88,9 +280,9 @@ class UnigramTokenizer(BaseTokenizer):
                 piece.score -= _PENALTY
         first = models.first_ordinary(model) if front else 0
         scores = [(piece.piece, piece.score) for piece in model.pieces[first:]]
-        scores = [(piece, 0.0) for piece in front] + scores + [(piece, 0.0) for piece in behind]
-        tokens = [piece for piece, _ in scores]
-        vocabulary = TokenList(tokens, {piece: i for i, piece in reversed(list(enumerate(tokens)))})
+        scores = [(token, 0.0) for token in front] + scores + [(token, 0.0) for token in behind]
+        tokens = [token for token, _ in scores]
+        vocabulary = TokenList(tokens, {token: i for i, token in reversed(list(enumerate(tokens)))})
         super().__init__(vocabulary, vocab_file, template, (template.pad, template.unknown, template.mask))
         self.do_lower_case, self.keep_accents = bool(do_lower_case), bool(keep_accents)
         self.straight_quotes, self._tokenizer_class = bool(straight_quotes), tokenizer_class
@@ -114,12 +306,12 @@ class UnigramTokenizer(BaseTokenizer):
 
     @classmethod
     def _check_settings(cls, directory, config, do_lower_case, family):
-        config_path = os.path.join(directory, vocabularies.CONFIG_FILE)
+        config_path = os.path.join(directory, CONFIG_FILE)
         settings = dict(family.tokenizing_by(cls.KIND))
         own_class = settings.get("tokenizer_class", _CLASS) if settings else None
         check_tokenizer_config(config_path, config, cls.KIND, own_class)
         usual = settings.get("do_lower_case", False)
-        settings["do_lower_case"] = vocabularies.case_setting(config_path, config, do_lower_case, usual)
+        settings["do_lower_case"] = case_setting(config_path, config, do_lower_case, usual)
         settings["keep_accents"] = config.get("keep_accents", settings.get("keep_accents", True))
         known = (("keep_accents", (True, False)), ("remove_space", (None, True)), ("add_prefix_space", (None, True)))
         for key, values in known:
@@ -133,7 +325,7 @@ class UnigramTokenizer(BaseTokenizer):
     @classmethod
     def _from_tokenizer_json(cls, whole, directory, do_lower_case, template, settings):
         """Builds the tokenizer, and its SentencePiece model: the family's, as far as it can be."""
-        settings |= precedence.unigram_settings(whole, directory, do_lower_case)
+        settings |= file_precedence.unigram_settings(whole, directory, do_lower_case)
         scores, unknown = whole.model["vocab"], whole.model.get("unk_id")
         tokens = whole.vocabulary(template)
         if type(unknown) is not int or tokens[unknown : unknown + 1] != [template.unknown]:
@@ -149,25 +341,27 @@ class UnigramTokenizer(BaseTokenizer):
         if front and tuple(tokens[: len(front)]) == front and tuple(tokens[end : whole.own]) == behind:
             settings["behind"] = tuple(tokens[end:])
             control = [template.unknown, template.before[0], template.after[-1]]
-            entries = [*((piece, 0.0, kinds[piece]) for piece in control)]
+            entries = [(token, 0.0, kinds[token]) for token in control]
             entries += [(*scores[i], models.NORMAL) for i in range(len(front), end)]
         else:
             settings["front"] = settings["behind"] = ()
             entries = [(*entry, kinds.get(entry[0], models.NORMAL)) for entry in scores]
-            entries += [(piece, 0.0, models.CONTROL) for piece in tokens[whole.own :]]
+            entries += [(token, 0.0, models.CONTROL) for token in tokens[whole.own :]]
         data = models.model_bytes(entries, whole.character_map)
         tokenizer = cls(whole.path, template, **settings, model_data=data)
         path = cls.file_in(os.path.dirname(whole.path))
         if os.path.isfile(path):
-            beside = [piece.piece for piece in models.read_model(path)[0].pieces if piece.type in (0, models.NORMAL)]
-            there = {*beside}
-            precedence.warn_of_vocabulary(whole.path, [p for p in tokens[: whole.own] if p in there], path, beside)
+            other = [piece.piece for piece in models.read_model(path)[0].pieces if piece.type in (0, models.NORMAL)]
+            there = {*other}
+            file_precedence.warn_of_vocabulary(
+                whole.path, [token for token in tokens[: whole.own] if token in there], path, other
+            )
         return tokenizer
 
     @property
-    def written_pieces(self) -> list[str]:
+    def written_tokens(self) -> list[str]:
         added = {token.content for token in self.added_tokens}
-        return [piece if piece in added else piece.replace(MARKER, " ") for piece in self.vocab]
+        return [token if token in added else token.replace(METASPACE, " ") for token in self.vocab]
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -200,7 +394,7 @@ class UnigramTokenizer(BaseTokenizer):
         runs = tf.gather(blank, first) & (last > first) & (self.trailing_space == "kept_inside")
         limits = tf.tensor_scatter_nd_update(made.limits, first[:, None], tf.gather(made.limits, last))
         flat = made.chars.flat_values
-        flat = tf.tensor_scatter_nd_update(flat, first[:, None], tf.where(runs, ord(MARKER), tf.gather(flat, first)))
+        flat = tf.tensor_scatter_nd_update(flat, first[:, None], tf.where(runs, ord(METASPACE), tf.gather(flat, first)))
         return made._replace(chars=made.chars.with_flat_values(flat), limits=limits).keep(begins)
 
     @property
@@ -235,17 +429,17 @@ class UnigramTokenizer(BaseTokenizer):
         if kept is not None:
             stream, white = _with_spaces_kept(stream, white, row, splits, kept)
         solid = tf.where(~white)[:, 0]
-        marker = stream.chars == ord(MARKER)
+        marker = stream.chars == ord(METASPACE)
         new = shift(white, 1) | (row != shift(row, 1)) | marker | (tf.range(tf.size(row)) == 0)
         first = tf.where(tf.gather(new, solid))[:, 0]
         stream, ends = stream.take(solid), tf.size(solid, tf.int64)[None]
         words = tf.RaggedTensor.from_row_splits(stream.chars, tf.concat([first, ends], 0), validate=False)
         row = tf.gather(row, tf.gather(solid, first))
-        bare = tf.gather(stream.chars, first) != ord(MARKER)
-        strings = tf.strings.join([tf.where(bare, MARKER, ""), tf.strings.unicode_encode(words, "UTF-8")])
+        bare = tf.gather(stream.chars, first) != ord(METASPACE)
+        strings = tf.strings.join([tf.where(bare, METASPACE, ""), tf.strings.unicode_encode(words, "UTF-8")])
         ids, starts, ends = self._words.tokenize_with_offsets(strings)
         word = ids.value_rowids()
-        ahead = tf.where(tf.gather(bare, word), len(MARKER.encode()), 0)
+        ahead = tf.where(tf.gather(bare, word), len(METASPACE.encode()), 0)
         spans = (tf.cast(offsets.flat_values, tf.int32) - ahead for offsets in (starts, ends))
         starts, limits = _to_characters(stream, words, word, *spans)
         origin = tf.cast(tf.gather(splits, tf.gather(row, word)), tf.int32)
@@ -266,12 +460,12 @@ def _with_spaces_kept(stream, white, row, splits, kept):
     # A carriage return at the end and that line feed may have been mapped as one.
     at_end = shift(is_end, -1) | (space & (tf.cast(stream.limits, tf.int64) >= limit))
     here = tf.gather(kept, row)
-    own = space & ((at_end & here) | (~at_end & (shift(stream.chars, -1) == ord(MARKER))))
+    own = space & ((at_end & here) | (~at_end & (shift(stream.chars, -1) == ord(METASPACE))))
     solid_until = tf.math.unsorted_segment_max(
         tf.where(white, -1, tf.range(tf.size(row))), row, tf.size(splits, row.dtype) - 1
     )
     stripped = ~here & (tf.range(tf.size(row)) > tf.gather(solid_until, row))
-    chars, limits = tf.where(own, ord(MARKER), stream.chars), tf.where(own, stream.starts, stream.limits)
+    chars, limits = tf.where(own, ord(METASPACE), stream.chars), tf.where(own, stream.starts, stream.limits)
     return stream._replace(chars=chars, limits=limits), (space & ~own) | is_end | stripped
 
 

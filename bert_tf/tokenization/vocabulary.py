@@ -1,34 +1,26 @@
-"""A WordPiece vocabulary, and letter case as the files next to it have it."""
+"""A WordPiece vocabulary: read from vocab.txt or tokenizer.json, checked, and written."""
 
 import dataclasses
 import functools
 import itertools
-import json
 import os
 import re
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from absl import logging
 
 from bert_tf.models.families import InputTemplate
 from bert_tf.tokenization import tokenizer_json
-from bert_tf.tokenization.settings import check_tokenizer_config
 from bert_tf.utils.files import brief, read_text, write_text
-from bert_tf.utils.json_files import read_object
 from bert_tf.utils.names import CLS, PAD, SEP, UNKNOWN
 
-_LARGEST, _MOST_PIECES = 32 * 2**20, 1_000_000  # bytes of a file; the largest vocabularies have half a million tokens
+_LARGEST, _MOST_TOKENS = 32 * 2**20, 1_000_000  # bytes of a file; the largest vocabularies have half a million tokens
 _MOST_BEGINNINGS = 4_000_000  # of tokens: each takes the op 300 bytes and a microsecond
 _LONGEST = 256  # bytes of a token, without ##, that FastWordpieceTokenizer takes
 LONGEST_WORD = 200  # characters; google-research/bert's max_input_chars_per_word: a longer word is one [UNK]
-VOCAB_FILE, CONFIG_FILE = "vocab.txt", "tokenizer_config.json"
+VOCAB_FILE = "vocab.txt"
 _NEEDED = (PAD, UNKNOWN, CLS, SEP)
-
-# Names of Google's releases, as directories are called after unpacking.
-_LOWER_NAMES = re.compile(r"(wwm_)?uncased_L-.*|(multilingual|chinese)_L-12_H-768_A-12")
-_CASED_NAMES = re.compile(r"(wwm_|multi_)?cased_L-.*")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,12 +28,12 @@ class Vocabulary:
     """Tokens in the order of their ids; of equal tokens the last one's id counts, as in google-research/bert.
 
     Attributes:
-        pieces: them; "" where an id has none.
+        tokens: them; "" where an id has none.
         source: for messages: the file's path, or "the list".
         longest_word: characters of a word at most; a longer one is unknown.
     """
 
-    pieces: list[str]
+    tokens: list[str]
     source: str
     longest_word: int = LONGEST_WORD
 
@@ -49,20 +41,20 @@ class Vocabulary:
         missing = [token for token in _NEEDED if token not in self._ids]
         if missing:
             raise ValueError(
-                f"A BERT vocabulary must hold {', '.join(_NEEDED)}, one piece a line. {self.source} has "
-                f"{len(self.pieces)} lines, none of them {', '.join(missing)}: is it another family's vocabulary?"
+                f"A BERT vocabulary must hold {', '.join(_NEEDED)}, one token a line. {self.source} has "
+                f"{len(self.tokens)} lines, none of them {', '.join(missing)}: is it another family's vocabulary?"
             )
-        if repeated := [i for i, token in enumerate(self.pieces) if self._ids[token] != i and token]:
+        if repeated := [i for i, token in enumerate(self.tokens) if self._ids[token] != i and token]:
             warnings.warn(
-                f"{self.source}: {len(repeated)} lines hold a piece that a later line holds again; the later line's "
+                f"{self.source}: {len(repeated)} lines hold a token that a later line holds again; the later line's "
                 f"id counts, as in google-research/bert. The first of them, line {repeated[0] + 1}: "
-                f"{self.pieces[repeated[0]]!r}.",
+                f"{self.tokens[repeated[0]]!r}.",
                 stacklevel=4,
             )
 
-    def id_of(self, piece: str) -> int | None:
+    def id_of(self, token: str) -> int | None:
         """Returns the id of a token, None if there is none."""
-        return self._ids.get(piece)
+        return self._ids.get(token)
 
     def matchable(self) -> list[str]:
         """Returns the tokens with those replaced that no word can hold, so that all differ and none is empty.
@@ -76,30 +68,30 @@ class Vocabulary:
         """
         tokens = [
             token if token and self._ids[token] == i and self._fits(i, token) else f" {i}"
-            for i, token in enumerate(self.pieces)
+            for i, token in enumerate(self.tokens)
         ]
         if sum(map(len, tokens)) > _MOST_BEGINNINGS and (count := _count_beginnings(tokens)) > _MOST_BEGINNINGS:
             raise ValueError(
-                f"The pieces of a vocabulary must share their beginnings, as words do: {_MOST_BEGINNINGS:,} different "
+                f"The tokens of a vocabulary must share their beginnings, as words do: {_MOST_BEGINNINGS:,} different "
                 f"ones, of one character and more, at most. Received {self.source} with {count:,}: is it one?"
             )
         return tokens
 
-    def _fits(self, i, piece):
+    def _fits(self, i, token):
         """Returns whether a word can hold a token."""
-        bare = piece.removeprefix("##")
-        if re.search(r"[\0\s]", piece) or len(bare) > self.longest_word:
-            return piece == UNKNOWN  # for which the op asks, though no word holds it
+        bare = token.removeprefix("##")
+        if re.search(r"[\0\s]", token) or len(bare) > self.longest_word:
+            return token == UNKNOWN  # for which the op asks, though no word holds it
         if len(bare.encode("utf-8")) > _LONGEST:
             raise ValueError(
-                f"A piece must have at most {_LONGEST} bytes, which is what tensorflow-text looks up. Received, in "
-                f"line {i + 1} of {self.source}, one of {len(bare.encode('utf-8'))}: {brief(piece)}; take it out."
+                f"A token must have at most {_LONGEST} bytes, which is what tensorflow-text looks up. Received, in "
+                f"line {i + 1} of {self.source}, one of {len(bare.encode('utf-8'))}: {brief(token)}; take it out."
             )
         return True
 
     @functools.cached_property
     def _ids(self):
-        return {token: i for i, token in enumerate(self.pieces)}
+        return {token: i for i, token in enumerate(self.tokens)}
 
     @classmethod
     def read(cls, vocab: str | os.PathLike | Iterable[str]) -> "Vocabulary":
@@ -119,7 +111,7 @@ class Vocabulary:
         path = os.fspath(vocab)
         if not os.path.isfile(path):
             raise ValueError(
-                f"The vocabulary must be a file, one piece a line, or {tokenizer_json.WHOLE_FILE}. There is none at "
+                f"The vocabulary must be a file, one token a line, or {tokenizer_json.WHOLE_FILE}. There is none at "
                 f"{path}; put it there, or correct `vocab_file`."
             )
         if tokenizer_json.is_tokenizer_json(path):
@@ -127,13 +119,13 @@ class Vocabulary:
         if os.path.getsize(path) > _LARGEST:
             raise ValueError(
                 f"A vocabulary must have at most {_LARGEST:,} bytes. Received {path} of {os.path.getsize(path):,}: is "
-                "it one, with a piece a line?"
+                "it one, with a token a line?"
             )
         text = read_text(path).rstrip()  # which keeps U+2028 and "\r", and drops a byte-order mark
-        if text.count("\n") >= _MOST_PIECES:
+        if text.count("\n") >= _MOST_TOKENS:
             raise ValueError(
-                f"A vocabulary must have at most {_MOST_PIECES:,} pieces. Received {path} of "
-                f"{text.count(chr(10)) + 1:,} lines: is it one, with a piece a line?"
+                f"A vocabulary must have at most {_MOST_TOKENS:,} tokens. Received {path} of "
+                f"{text.count(chr(10)) + 1:,} lines: is it one, with a token a line?"
             )
         return cls([line.strip() for line in text.split("\n")] if text else [], path)
 
@@ -141,22 +133,22 @@ class Vocabulary:
     def of_whole(cls, whole: tokenizer_json.WholeFile, template: InputTemplate | None = None) -> "Vocabulary":
         """Returns the vocabulary of a tokenizer.json; a token that a line of vocab.txt could not hold is left out."""
         tokens = whole.vocabulary(template or InputTemplate())
-        pieces = [token if token == token.strip() and "\n" not in token else "" for token in tokens]
-        return cls(pieces, whole.path, whole.model.get("max_input_chars_per_word", tokenizer_json.USUAL_LONGEST_WORD))
+        single = [token if token == token.strip() and "\n" not in token else "" for token in tokens]
+        return cls(single, whole.path, whole.model.get("max_input_chars_per_word", tokenizer_json.USUAL_LONGEST_WORD))
 
     @property
     def text(self) -> str:
         """One token a line, as its file has them."""
-        return "".join(f"{token}\n" for token in self.pieces)
+        return "".join(f"{token}\n" for token in self.tokens)
 
     def save(self, path: str):
         """Writes `text`, aside and then renamed."""
         write_text(path, self.text)
 
 
-def _count_beginnings(pieces):
+def _count_beginnings(tokens):
     """Returns how many different texts tokens begin with: the size of the tree that the op makes of them."""
-    ordered = sorted(pieces)
+    ordered = sorted(tokens)
     shared = sum(len(os.path.commonprefix(pair)) for pair in itertools.pairwise(ordered))
     return sum(map(len, ordered)) - shared
 
@@ -166,108 +158,13 @@ def vocabulary_in(directory: str | os.PathLike) -> str:
     return tokenizer_json.find_tokenizer_json(directory) or os.path.join(os.fspath(directory), VOCAB_FILE)
 
 
-def check_case(init_checkpoint: str | os.PathLike | None, do_lower_case: bool):
-    """Refuses a letter case which contradicts the name of a release of google-research/bert.
-
-    Args:
-        init_checkpoint: a checkpoint's directory or prefix, such as ".../cased_L-12_H-768_A-12/bert_model.ckpt"; names
-            that are no release's, and None, pass.
-        do_lower_case: what the user asks for.
-
-    Raises:
-        ValueError: they disagree.
-    """
-    parts = os.path.normpath(os.fspath(init_checkpoint)).split(os.sep)[-2:] if init_checkpoint else []
-    for name in parts:
-        lower, cased = _LOWER_NAMES.fullmatch(name), _CASED_NAMES.fullmatch(name)
-        if (lower and not do_lower_case) or (cased and do_lower_case):
-            raise ValueError(
-                f"`do_lower_case` must fit the checkpoint. {name} was trained on {'lower-case' if lower else 'cased'} "
-                f"text; received {json.dumps(do_lower_case)}: pass `do_lower_case={json.dumps(bool(lower))}`."
-            )
-
-
-def resolve_case_and_accents(directory: str, do_lower_case: bool | None) -> tuple[bool, bool]:
-    """Returns do_lower_case as asked, else as `tokenizer_config.json` of the directory says, else True; and whether
-    accents are stripped: where text is lowercased, unless `tokenizer_config.json` says that they stay.
-
-    Raises:
-        ValueError: file and request contradict each other, or the file asks for what Google's algorithm does not do.
-    """
-    path = os.path.join(directory, CONFIG_FILE)
-    config = read_config(directory)
-    chosen = case_setting(path, config, do_lower_case, True)
-    strip = config.get("strip_accents")
-    _refuse_foreign_settings(path, config, chosen)
-    check_tokenizer_config(path, config, "wordpiece")
-    check_case(directory, chosen)
-    return chosen, chosen and strip is not False
-
-
-def case_setting(path: str, config, do_lower_case: bool | None, default: bool) -> bool:
-    """Returns do_lower_case as asked, else as `config`, which was read from `path`, says, else `default`.
-
-    Raises:
-        ValueError: the two contradict each other.
-    """
-    stored = config.get("do_lower_case")
-    if stored is not None and not isinstance(stored, bool):
-        raise ValueError(f"{path}: do_lower_case must be true or false. Received: {brief(stored)}.")
-    if None not in (stored, do_lower_case) and stored != do_lower_case:
-        raise ValueError(
-            f"`do_lower_case` must fit the checkpoint. {path} says {json.dumps(stored)}. Received: "
-            f"{json.dumps(do_lower_case)}; leave `do_lower_case` out."
-        )
-    return next(value for value in (do_lower_case, stored, default) if value is not None)
-
-
-def warn_of_capitals(pieces: Iterable[str], path: str):
+def warn_of_capitals(tokens: Iterable[str], path: str):
     """Warns where text is lowercased for want of a setting, although the vocabulary is one of a cased model."""
-    words = [token for token in pieces if not token.startswith("[")]
+    words = [token for token in tokens if not token.startswith("[")]
     capitals = sum(token != token.lower() for token in words)
     if capitals > len(words) / 10:
         logging.warning(
-            "%d of %d pieces in %s have capital letters, and text is lowercased, as nothing says otherwise: give "
+            "%d of %d tokens in %s have capital letters, and text is lowercased, as nothing says otherwise: give "
             "do_lower_case=false if the model is cased.",
             *(capitals, len(words), path),
         )
-
-
-def write_config(directory: str, tokenizer_class: str, settings: Mapping[str, Any]):
-    """Writes `tokenizer_config.json`, aside and then renamed; `tokenizer_class` is Hugging Face's name."""
-    write_text(os.path.join(directory, CONFIG_FILE), config_text(tokenizer_class, settings))
-
-
-def config_text(tokenizer_class: str, settings: Mapping[str, Any]) -> str:
-    """Returns what `write_config` writes."""
-    return json.dumps({**settings, "tokenizer_class": tokenizer_class}, indent=2) + "\n"
-
-
-def case_settings(do_lower_case: bool, strip_accents: bool) -> dict[str, bool]:
-    """Returns the settings from which `resolve_case_and_accents` reads these two again."""
-    accents = {} if strip_accents == do_lower_case else {"strip_accents": strip_accents}
-    return {"do_lower_case": do_lower_case} | accents
-
-
-def _refuse_foreign_settings(path, config, do_lower_case):
-    """Other ids than those which the model was trained on would be silent; so would ignoring the key be."""
-    ours = {"tokenize_chinese_chars": True, "do_basic_tokenize": True}
-    ours |= {} if do_lower_case else {"strip_accents": False}  # what only lowercases is a model of another language
-    for key, value in ours.items():
-        if config.get(key) not in (None, value):
-            raise ValueError(
-                f"{path}: {key} must be {json.dumps(value)} or absent with do_lower_case {json.dumps(do_lower_case)}, "
-                f"as in google-research/bert's algorithm. Received: {json.dumps(config[key]):.200}; "
-                "remove the key to use Google's algorithm nevertheless."
-            )
-
-
-def read_config(directory: str) -> dict[str, Any]:
-    """Returns what `tokenizer_config.json` of a directory says, {} where there is none.
-
-    Raises:
-        ValueError: it does not hold a JSON object.
-    """
-    path = os.path.join(directory, CONFIG_FILE)
-    remedy = "correct the file, or remove it"
-    return read_object(path, "the settings of a tokenizer in JSON", remedy) if os.path.exists(path) else {}

@@ -9,13 +9,13 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from bert_tf.models.families import InputTemplate
-from bert_tf.tokenization import characters, precedence, tokenizer_json_writer
-from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization import characters, file_precedence, tokenizer_json_writer
 from bert_tf.tokenization.added_token_matcher import Normalized
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
-from bert_tf.tokenization.base import BaseTokenizer
-from bert_tf.tokenization.bpe import utf8_lengths
-from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer
+from bert_tf.tokenization.characters import utf8_lengths
+from bert_tf.tokenization.tokenizer_config import case_settings, read_config, resolve_case_and_accents
+from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary, warn_of_capitals
 from bert_tf.utils.names import CLS, MASK, PAD, SEP, UNKNOWN
 
 # === Words ===
@@ -205,7 +205,7 @@ class Tokenizer(BaseTokenizer):
     """
 
     KIND: ClassVar = "wordpiece"
-    FILES: ClassVar = (vocabularies.VOCAB_FILE,)
+    FILES: ClassVar = (VOCAB_FILE,)
     SPACES: ClassVar = r"[ \t\n\r\p{Zs}]{32,}"
     _APART: ClassVar = characters.CJK
 
@@ -245,7 +245,7 @@ class Tokenizer(BaseTokenizer):
         self.cls_id, self.sep_id = vocabulary.id_of(CLS), vocabulary.id_of(SEP)
         self._splitter = WordSplitter(self.do_lower_case, self.strip_accents)
         with tf.init_scope(), tf.device("CPU:0"):
-            self._pieces = tf_text.FastWordpieceTokenizer(
+            self._subwords = tf_text.FastWordpieceTokenizer(
                 vocab=self._vocabulary.matchable(),
                 unknown_token=UNKNOWN,
                 max_bytes_per_word=_MOST_BYTES * self.max_input_chars_per_word,
@@ -256,21 +256,21 @@ class Tokenizer(BaseTokenizer):
 
     @classmethod
     def _from_vocabulary(cls, vocab_file, directory, do_lower_case, template, settings):
-        lower, strip_accents = vocabularies.resolve_case_and_accents(directory, do_lower_case)
+        lower, strip_accents = resolve_case_and_accents(directory, do_lower_case)
         tokenizer = cls(vocab_file, lower, template, strip_accents)
-        if do_lower_case is None and "do_lower_case" not in vocabularies.read_config(directory):
-            vocabularies.warn_of_capitals(tokenizer.vocab, tokenizer.vocab_file)
+        if do_lower_case is None and "do_lower_case" not in read_config(directory):
+            warn_of_capitals(tokenizer.vocab, tokenizer.vocab_file)
         return tokenizer
 
     @classmethod
     def _from_tokenizer_json(cls, whole, directory, do_lower_case, template, settings):
-        lower, strip_accents = precedence.case_and_accents(whole, directory, do_lower_case)
+        lower, strip_accents = file_precedence.case_and_accents(whole, directory, do_lower_case)
         vocabulary = Vocabulary.of_whole(whole, template)
         path = cls.file_in(os.path.dirname(whole.path))
         if os.path.isfile(path):
-            beside = Vocabulary.read(path)
-            lines = [token if beside.id_of(token) == i else "" for i, token in enumerate(beside.pieces)]
-            precedence.warn_of_vocabulary(whole.path, vocabulary.pieces[: whole.own], path, lines)
+            other = Vocabulary.read(path)
+            lines = [token if other.id_of(token) == i else "" for i, token in enumerate(other.tokens)]
+            file_precedence.warn_of_vocabulary(whole.path, vocabulary.tokens[: whole.own], path, lines)
         tokenizer = cls(vocabulary, lower, template, strip_accents)
         tokenizer.vocab_file = whole.path
         return tokenizer
@@ -286,40 +286,40 @@ class Tokenizer(BaseTokenizer):
         return self._with_added({name: getattr(self, name) for name in names})
 
     def _write_vocabulary(self, directory):
-        self._vocabulary.save(os.path.join(directory, vocabularies.VOCAB_FILE))
+        self._vocabulary.save(os.path.join(directory, VOCAB_FILE))
 
     def _tokenizer_json(self):
         return tokenizer_json_writer.wordpiece_json(self)
 
     def _tokenizer_config(self):
-        settings = vocabularies.case_settings(self.do_lower_case, self.strip_accents)
+        settings = case_settings(self.do_lower_case, self.strip_accents)
         settings |= added_tokens_config(self.added_tokens)
         if self.template.pieces(2) != InputTemplate().pieces(2):
             settings |= {name: self.special_tokens[name] for name in ("cls_token", "sep_token")}
         return "BertTokenizer", settings
 
     def _ids_and_offsets(self, texts):
-        words, ids, starts, limits = self._pieces_of_words(texts)
-        row_of_piece = tf.gather(words.rows, ids.value_rowids())
+        words, ids, starts, limits = self._tokens_of_words(texts)
+        row_of_token = tf.gather(words.rows, ids.value_rowids())
         rows = tf.RaggedTensor.from_value_rowids(
-            ids.flat_values, row_of_piece, nrows=tf.size(texts, tf.int64), validate=False
+            ids.flat_values, row_of_token, nrows=tf.size(texts, tf.int64), validate=False
         )
         return rows, rows.with_flat_values(starts), rows.with_flat_values(limits)
 
     def _by_words(self, texts):
-        words, ids, starts, limits = self._pieces_of_words(texts)
+        words, ids, starts, limits = self._tokens_of_words(texts)
         rows = tf.RaggedTensor.from_value_rowids(ids, words.rows, nrows=tf.size(texts, tf.int64), validate=False)
         return rows, rows.with_flat_values(starts), rows.with_flat_values(limits)
 
     def _normalized(self, texts):
         return self._splitter.normalized(texts)
 
-    def _pieces_of_words(self, texts):
+    def _tokens_of_words(self, texts):
         """Returns the words, ids [words, (tokens)], and int32 [tokens] twice: where tokens begin and end."""
         words = self._splitter(texts)
         strings = tf.strings.unicode_encode(words.chars, "UTF-8")
         too_long = words.chars.row_lengths() > self.max_input_chars_per_word
-        ids, starts, ends = self._pieces.tokenize_with_offsets(tf.where(too_long, " ", strings))
+        ids, starts, ends = self._subwords.tokenize_with_offsets(tf.where(too_long, " ", strings))
         return words, ids, *_to_characters(words, ids, starts.flat_values, ends.flat_values, self.unk_id)
 
 

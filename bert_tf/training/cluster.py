@@ -127,7 +127,7 @@ def _check_hosts(hosts, index):
     valid = len(hosts) == len(set(hosts)) and all(re.fullmatch(r"\S+:\d+", host) for host in hosts)
     if not hosts or not valid or index is None or not 0 <= index < len(hosts):
         raise ValueError(
-            "`worker_hosts` must be different host:port pairs and `task_index` the place of one among them, from 0. "
+            "`worker_hosts` must be different host:port pairs and `task_index` the index of one of them, from 0. "
             f"Received: `worker_hosts={','.join(hosts)}` `task_index={index}`."
         )
 

@@ -1,4 +1,4 @@
-"""Fine-tuning: how many steps a run makes, which layers move how fast, and the test that finds its learning rate."""
+"""Fine-tuning: how many steps a run makes, and the range test that `learning_rate.RangeTest` takes its rate from."""
 
 import contextlib
 import dataclasses
@@ -17,8 +17,7 @@ from absl import logging
 from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.data.dataset import usual_pool
 from bert_tf.training import cluster, history
-from bert_tf.training.history import RangeTest
-from bert_tf.training.learning_rate import ExponentialRise, LayerRates
+from bert_tf.training.learning_rate import ExponentialRise, RangeTest, layer_rates
 from bert_tf.training.loop import RunConfig, built_optimizer
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.state import TrainingState, begin, check_model
@@ -102,48 +101,6 @@ def _check_range_test(do_train, unfreeze_epochs, steps):
             raise ValueError(f"`learning_rate=auto` must {must}. Received {received}.")
 
 
-def layer_rates(config: FineTuningConfig, run: RunConfig, num_layers: int, num_examples: int) -> LayerRates | None:
-    """Returns which layers move and how fast; None: all alike.
-
-    Args:
-        config: of fine-tuning.
-        run: with its batch size and the weights to start from.
-        num_layers: the encoder's blocks.
-        num_examples: to train on; 0 when nothing is trained.
-
-    Raises:
-        ValueError: a setting is out of range for this model, or two of them contradict each other.
-    """
-    given, unfreeze_steps = str(config.freeze_layers), 0
-    if config.unfreeze_epochs:
-        unfreeze_steps = max(1, int(num_examples / run.train_batch_size * config.unfreeze_epochs))
-    freeze = int(given) if given.isascii() and given.isdigit() else given
-    rates = LayerRates(num_layers, freeze, config.layerwise_lr_decay, unfreeze_steps)
-    if config.reinit_layers:
-        _check_reinit(config.reinit_layers, run.init_checkpoint, rates)
-    if (rates.freeze_layers or rates.unfreeze_steps) and not run.init_checkpoint:
-        raise ValueError(
-            "`freeze_layers` and `unfreeze_epochs` must come with `init_checkpoint`. Received none, where the "
-            "frozen layers would be random; leave them out."
-        )
-    return None if rates.is_default else rates
-
-
-def _check_reinit(reinit_layers, init_checkpoint, rates):
-    """Raises ValueError where layers would start from random weights and stay so, or all of them would anyway."""
-    if not init_checkpoint:
-        raise ValueError(
-            f"`reinit_layers` must come with `init_checkpoint`. Received `reinit_layers={reinit_layers}` "
-            "alone, where all weights are random; leave it out."
-        )
-    free = 0 if rates.freeze_layers == "all" else rates.num_layers - rates.freeze_layers
-    if reinit_layers > free:
-        raise ValueError(
-            f"`reinit_layers` must be at most the model's layers that are not frozen, {free}. Received: "
-            f"{reinit_layers}."
-        )
-
-
 # === Range test of the learning rate ===
 # `learning_rate=auto`, after Smith 2017 (arXiv 1506.01186, section 3.3). From the weights that the run starts from,
 # some steps are made on its own first batches, with its own optimizer, at a rate that rises by one factor from step
@@ -169,7 +126,7 @@ def with_tested_rate(task, run: RunConfig, batches: Callable) -> tuple[RunConfig
         ValueError: the run that is to go on began with a rate that was given, or as `measure_lr_range`.
     """
     made_for = _digest(run)
-    kept = None if run.anew else _kept(run, made_for)
+    kept = None if run.overwrite else _kept(run, made_for)
     (is_kept,) = cluster.total([cluster.is_chief() and kept is not None])  # the history is the chief's
     if not is_kept:
         kept = {**measure_lr_range(task, run, batches).to_dict(), "made_for": made_for}

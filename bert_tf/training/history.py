@@ -8,73 +8,17 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from absl import logging
 
+from bert_tf.training.learning_rate import RangeTest
 from bert_tf.training.run_record import RunRecord, commit
 from bert_tf.utils.files import atomic_open, read_text, write_text
 from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Page, kept
 from bert_tf.utils.resources import package_versions
 
 # === Range test of the learning rate ===
-
-
-_WIDTH = 3.0  # steps: standard deviation of the bell curve that the losses are smoothed with
-_RISE = 1.1  # so many times the least smoothed loss is too much
-_BELOW = 12  # the rate is the last good one divided by this
-_FEWEST = 10  # steps without which a curve says nothing
-
-
-@dataclasses.dataclass(frozen=True)
-class RangeTest:
-    """The curve of a range test, and what is made of it.
-
-    The rule looks for the edge beyond which training comes apart, since that is where curves of all tasks agree: the
-    last step whose smoothed loss is at most 1.1 times the least one. The run's rate is a twelfth of the edge's, to
-    two digits. Neither the least loss nor the steepest fall says as much: in so few steps they follow the luck of the
-    batches, and how large the logits of the new head happen to be.
-
-    Attributes:
-        rates: of each step, rising.
-        losses: of each step's batch, before it moved the weights; finite.
-
-    Raises:
-        ValueError: there are too few steps.
-    """
-
-    rates: Sequence[float]
-    losses: Sequence[float]
-
-    def __post_init__(self):
-        if len(self.losses) < _FEWEST:
-            raise ValueError(
-                "`learning_rate=auto` must find rates at which the loss is a number. Received one that is none after "
-                f"{len(self.losses)} steps, at the lowest rates; look at the data and the weights to start from."
-            )
-
-    @property
-    def smoothed(self) -> np.ndarray:
-        """float64 [steps]: the losses, each the mean of its neighbours, weighted by a bell curve."""
-        steps = np.arange(len(self.losses))
-        weights = np.exp(-0.5 * ((steps[:, None] - steps) / _WIDTH) ** 2)
-        return weights @ np.asarray(self.losses, np.float64) / weights.sum(1)
-
-    @property
-    def edge(self) -> float:
-        """The highest rate at which the loss was still good."""
-        smoothed = self.smoothed
-        return float(self.rates[np.flatnonzero(smoothed <= _RISE * smoothed.min())[-1]])
-
-    @property
-    def learning_rate(self) -> float:
-        """The rate that the run is to have."""
-        return float(f"{self.edge / _BELOW:.1e}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns JSON values, of which the first two make the same test again."""
-        return {**dataclasses.asdict(self), "edge": self.edge, "learning_rate": self.learning_rate}
 
 
 def add_range_test(page: Page, test: RangeTest):
@@ -97,8 +41,8 @@ def add_range_test(page: Page, test: RangeTest):
     page.figure("Range test of the learning rate: the loss", draw, height=2.4)
     page.text(
         f"{len(test.losses)} steps from the weights to start from, each at a higher rate than the one before, and "
-        f"then undone. The edge is the last step whose smoothed loss is at most {_RISE:g} times the least; the run's "
-        f"rate is 1/{_BELOW} of the rate there."
+        f"then undone. The edge is the last step whose smoothed loss is at most {RangeTest.RISE:g} times the least; "
+        f"the run's rate is 1/{RangeTest.BELOW} of the rate there."
     )
 
 
@@ -339,7 +283,7 @@ class History:
         self._write("train", step, values)
 
     def evaluated(self, step: int, scores: dict):
-        """Writes the "eval" line of a step, in the place of an earlier one. Raises OSError if it cannot."""
+        """Writes the "eval" line of a step, instead of an earlier one. Raises OSError if it cannot."""
         self._write("eval", step, scores)
 
     def has(self, kind: str, step: int) -> bool:
@@ -392,9 +336,9 @@ class History:
             return
         finite = {name: float(value) if math.isfinite(value) else None for name, value in values.items()}
         line = _line(kind, step, finite)
-        place = self._find(kind, step)
-        if place is not None:
-            self._lines[place] = line
+        index = self._find(kind, step)
+        if index is not None:
+            self._lines[index] = line
             self._write_all()
             return
         self._lines.append(line)
@@ -406,8 +350,8 @@ class History:
             file.writelines(map(_as_text, self._lines))
 
     def _find(self, kind, step):
-        """Returns the place of a line, or None."""
-        found = (place for place, line in enumerate(self._lines) if (line["kind"], line["step"]) == (kind, step))
+        """Returns the index of a line, or None."""
+        found = (index for index, line in enumerate(self._lines) if (line["kind"], line["step"]) == (kind, step))
         return next(found, None)
 
 
@@ -424,7 +368,7 @@ def read_history(path: str | os.PathLike) -> list[dict]:
     return [_parse(text, f"{path}, line {number}") for number, text in enumerate(whole, 1)]
 
 
-def _parse(text, place):
+def _parse(text, where):
     try:
         line = json.loads(text)
         if isinstance(line, dict) and isinstance(line["step"], int) and line["kind"] in ("start", "train", "eval"):
@@ -433,7 +377,7 @@ def _parse(text, place):
     except (ValueError, KeyError) as error:
         problem = error
     raise ValueError(
-        f"{place} must be a JSON object with the kind and the step of a history. Received: {problem}; "
+        f"{where} must be a JSON object with the kind and the step of a history. Received: {problem}; "
         "delete the line, or the file to begin a new history."
     )
 

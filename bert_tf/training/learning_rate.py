@@ -1,11 +1,13 @@
-"""The learning rate: schedules, layer-wise decay, rates by word."""
+"""The learning rate of a run: its peak by a range test, its schedule, its factors for layers and word embeddings."""
 
 import dataclasses
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.checkpoints.name_map import WORDS
@@ -162,6 +164,72 @@ SCHEDULES = {
 }
 
 
+def run_schedule(run) -> keras.optimizers.schedules.LearningRateSchedule:
+    """Returns how the rate moves over a run, a `RunConfig`."""
+    return SCHEDULES[run.schedule](run.learning_rate, run.num_train_steps, run.num_warmup_steps)
+
+
+# === Range test ===
+# What `learning_rate=auto` makes of a test at rising rates; `fine_tuning.measure_lr_range` makes the test.
+
+
+_BELL_WIDTH = 3.0  # steps: standard deviation of the bell curve that the losses are smoothed with
+_FEWEST = 10  # steps without which a curve says nothing
+
+
+@dataclasses.dataclass(frozen=True)
+class RangeTest:
+    """The curve of a range test, and what is made of it.
+
+    The rule looks for the edge beyond which training comes apart, since that is where curves of all tasks agree: the
+    last step whose smoothed loss is at most 1.1 times the least one. The run's rate is a twelfth of the edge's, to
+    two digits. Neither the least loss nor the steepest fall says as much: in so few steps they follow the luck of the
+    batches, and how large the logits of the new head happen to be.
+
+    Attributes:
+        rates: of each step, rising.
+        losses: of each step's batch, before it moved the weights; finite.
+
+    Raises:
+        ValueError: there are too few steps.
+    """
+
+    RISE: ClassVar = 1.1  # so many times the least smoothed loss is too much
+    BELOW: ClassVar = 12  # the rate is that of the edge divided by this
+
+    rates: Sequence[float]
+    losses: Sequence[float]
+
+    def __post_init__(self):
+        if len(self.losses) < _FEWEST:
+            raise ValueError(
+                "`learning_rate=auto` must find rates at which the loss is a number. Received one that is none after "
+                f"{len(self.losses)} steps, at the lowest rates; look at the data and the weights to start from."
+            )
+
+    @property
+    def smoothed(self) -> np.ndarray:
+        """float64 [steps]: the losses, each the mean of its neighbours, weighted by a bell curve."""
+        steps = np.arange(len(self.losses))
+        weights = np.exp(-0.5 * ((steps[:, None] - steps) / _BELL_WIDTH) ** 2)
+        return weights @ np.asarray(self.losses, np.float64) / weights.sum(1)
+
+    @property
+    def edge(self) -> float:
+        """The highest rate at which the loss was still good."""
+        smoothed = self.smoothed
+        return float(self.rates[np.flatnonzero(smoothed <= self.RISE * smoothed.min())[-1]])
+
+    @property
+    def learning_rate(self) -> float:
+        """The rate that the run is to have."""
+        return float(f"{self.edge / self.BELOW:.1e}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns JSON values, of which the first two make the same test again."""
+        return {**dataclasses.asdict(self), "edge": self.edge, "learning_rate": self.learning_rate}
+
+
 # === Word rate ===
 # How fast the word embeddings move in pretraining, compared with all other weights.
 
@@ -199,6 +267,24 @@ class WordRate:
         """Returns what a run does with them, in one line for the log."""
         factor = self.embedding_lr_factor
         return f"Word embeddings: {f'rates times {factor:g}' if factor else 'they stay as they begin'}."
+
+
+def word_rate(embedding_lr_factor: float, is_random: bool) -> WordRate | None:
+    """Returns how fast the word embeddings move; None: as all else.
+
+    Args:
+        embedding_lr_factor: of `WordRate`.
+        is_random: whether they start from random numbers.
+
+    Raises:
+        ValueError: they would stay what they are, but are random.
+    """
+    if not embedding_lr_factor and is_random:
+        raise ValueError(
+            "`embedding_lr_factor=0` must come with `start_embeddings=neighbours` or with `init_checkpoint`. Received "
+            "neither, so that the word embeddings would stay random."
+        )
+    return None if embedding_lr_factor == 1 else WordRate(embedding_lr_factor)
 
 
 # === Layer rates ===
@@ -303,6 +389,48 @@ class LayerRates:
     def _patterns(self):
         """Returns the pattern of each depth from 0 to L."""
         return [_EMBEDDINGS, *(_LAYER.format(n) for n in range(self.num_layers))]
+
+
+def layer_rates(config, run, num_layers: int, num_examples: int) -> LayerRates | None:
+    """Returns which layers move and how fast; None: all alike.
+
+    Args:
+        config: a `FineTuningConfig`.
+        run: a `RunConfig` with its batch size and the weights to start from.
+        num_layers: the encoder's blocks.
+        num_examples: to train on; 0 when nothing is trained.
+
+    Raises:
+        ValueError: a setting is out of range for this model, or two of them contradict each other.
+    """
+    given, unfreeze_steps = str(config.freeze_layers), 0
+    if config.unfreeze_epochs:
+        unfreeze_steps = max(1, int(num_examples / run.train_batch_size * config.unfreeze_epochs))
+    freeze = int(given) if given.isascii() and given.isdigit() else given
+    rates = LayerRates(num_layers, freeze, config.layerwise_lr_decay, unfreeze_steps)
+    if config.reinit_layers:
+        _check_reinit(config.reinit_layers, run.init_checkpoint, rates)
+    if (rates.freeze_layers or rates.unfreeze_steps) and not run.init_checkpoint:
+        raise ValueError(
+            "`freeze_layers` and `unfreeze_epochs` must come with `init_checkpoint`. Received none, where the "
+            "frozen layers would be random; leave them out."
+        )
+    return None if rates.is_default else rates
+
+
+def _check_reinit(reinit_layers, init_checkpoint, rates):
+    """Raises ValueError where layers would start from random weights and stay so, or all of them would anyway."""
+    if not init_checkpoint:
+        raise ValueError(
+            f"`reinit_layers` must come with `init_checkpoint`. Received `reinit_layers={reinit_layers}` "
+            "alone, where all weights are random; leave it out."
+        )
+    free = 0 if rates.freeze_layers == ALL else rates.num_layers - rates.freeze_layers
+    if reinit_layers > free:
+        raise ValueError(
+            f"`reinit_layers` must be at most the model's layers that are not frozen, {free}. Received: "
+            f"{reinit_layers}."
+        )
 
 
 def count_layers(paths: Iterable[str]) -> int:

@@ -16,8 +16,8 @@ from absl import logging
 
 from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.training import cluster, step
-from bert_tf.training.guard import FiniteSteps, Rollback
-from bert_tf.training.learning_rate import SCHEDULES, LayerRates, WordRate
+from bert_tf.training.learning_rate import LayerRates, WordRate, run_schedule
+from bert_tf.training.loss_spike_guard import FiniteSteps, Rollback
 from bert_tf.training.optimizers import AdamConfig, make_optimizer
 from bert_tf.training.state import TrainingState, begin, check_model
 from bert_tf.training.step import StepConfig, TrainStep, first_step
@@ -221,7 +221,7 @@ class RunConfig:
         save_checkpoints_steps: steps between two checkpoints.
         keep_checkpoints: how many of the last ones stay.
         keep_optimizer: once the run has ended, its result still has what only more steps would need.
-        anew: do not continue the run that lies in output_dir.
+        overwrite: do not continue the run that lies in output_dir.
         optimizer, schedule: names in `OPTIMIZERS` and `SCHEDULES`.
         adam: the optimizer's numbers.
         step: how a step is made.
@@ -245,7 +245,7 @@ class RunConfig:
     save_checkpoints_steps: int = 1000
     keep_checkpoints: int = 5
     keep_optimizer: bool = False
-    anew: bool = False
+    overwrite: bool = False
     optimizer: str = "adamw"
     schedule: str = "linear"
     adam: AdamConfig = AdamConfig()
@@ -311,7 +311,7 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
         run: the run.
         batches: takes the step at which to begin and returns the batches from there on, dicts of tensors [B, ...].
             With `run.rollback` it also takes how often the run went back: another number must give another order, such
-            as by `guard.order_seed`.
+            as by `loss_spike_guard.order_seed`.
         on_begin: called as on_begin(start, state) once the weights to start from and the first batch are loaded and
             found good: before it, nothing is written. Called again where the run goes back.
         actions: each is called as action(step, results, state) after every step; `trainer.py` has some. One of them,
@@ -347,12 +347,12 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
 
 def first_state(task, run: RunConfig, checkpoints: CheckpointManager) -> tuple[TrainingState, int]:
     """Returns the state that the run begins with, and its step; nothing is written. In the scope of a strategy."""
-    check_model(checkpoints, run.init_checkpoint, task, run.anew, run.reinit_layers)
+    check_model(checkpoints, run.init_checkpoint, task, run.overwrite, run.reinit_layers)
     model = task.build_model()
     optimizer = built_optimizer(run, model, run_schedule(run))
     average = WeightAverage(model.trainable_variables, run.average_weights) if run.average_weights else None
     state = TrainingState(model, optimizer, TrainStep(task, model, optimizer, run.step, average), run.identity())
-    start = begin(state, checkpoints, run.init_checkpoint, task, run.anew, run.reinit_layers)
+    start = begin(state, checkpoints, run.init_checkpoint, task, run.overwrite, run.reinit_layers)
     if run.first_weights and start == 0 and not run.init_checkpoint:
         weights = run.first_weights()
         for variable in (v for v in model.variables if v.path in weights):
@@ -360,11 +360,6 @@ def first_state(task, run: RunConfig, checkpoints: CheckpointManager) -> tuple[T
     if average and start == 0:
         average.begin()
     return state, start
-
-
-def run_schedule(run: RunConfig):
-    """Returns how the rate moves over the run."""
-    return SCHEDULES[run.schedule](run.learning_rate, run.num_train_steps, run.num_warmup_steps)
 
 
 def built_optimizer(run: RunConfig, model, schedule):

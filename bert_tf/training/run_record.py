@@ -20,6 +20,7 @@ import bert_tf
 from bert_tf.models.config import EncoderConfig
 from bert_tf.utils.files import sha256, write_text
 from bert_tf.utils.json_files import json_text, read_object
+from bert_tf.utils.manifest import check_same
 from bert_tf.utils.resources import cores, package_versions
 
 RUN_FILE = "run.json"
@@ -80,11 +81,8 @@ class RunRecord:
             return
         then, now = _by_file(read_object(path, _KIND, _REMEDY).get("data", {})), _by_file(self._hashes["data"])
         both = [file for file in then if now.get(file, {}).keys() == then[file].keys()]  # hashed in the same way
-        if changed := [f"{file}: {then[file]} then, {now[file]} now" for file in both if then[file] != now[file]]:
-            raise ValueError(
-                f"A run continues only with the files that it began with ({path}). Received {'; '.join(changed)}. "
-                "Bring them back, name another `output_dir`, or pass `overwrite_output_dir` to begin anew."
-            )
+        remedy = "Bring them back, name another `output_dir`, or pass `overwrite_output_dir` to start over."
+        check_same(path, {file: then[file] for file in both}, {file: now[file] for file in both}, remedy, "files")
 
     def write(self, output_dir: str | os.PathLike, step: int, origin: str | None):
         """Writes run.json, whole or not at all.

@@ -24,7 +24,7 @@ from bert_tf.utils.json_files import read_object
 
 FILES_FILE = "eval_files.json"  # {suffix of the names: {"precision", "files": [{"file", "bytes", "sha256"} ...]}}
 _PREDICTIONS_FILE = "eval_predictions.tsv"
-_REMEDY = "take it away, and the scores beside it"
+_REMEDY = "take it away, and the scores next to it"
 _MOST_HASHED = 2**28  # bytes, as of `fingerprints`
 
 

@@ -19,7 +19,7 @@ class Scoring:
 
     Attributes:
         batches: returns the batches from the first one on, dicts of tensors [B, ...].
-        order: int [steps, B], the example in each place of the batches, or -1; None: they come as they are, and a row
+        order: int [steps, B], the example at each position of a batch, or -1; None: they come as they are, and a row
             whose `is_real_example` is 0 is none.
         rows: what `Trainable.metrics` holds the outputs against, such as a `dataset.Tokenized`; None: what the task
             keeps of the outputs says all.
@@ -59,8 +59,8 @@ class Scorer:
             parts.append(tf.nest.map_structure(step.collect, self._run(batch)))
             real.append(np.asarray(batch.get("is_real_example", np.ones(len(batch["input_ids"])))) > 0)
         merged = tf.nest.map_structure(lambda *arrays: _joined(arrays), *parts)
-        places = _places(np.concatenate(real), scoring.order)
-        merged = tf.nest.map_structure(lambda array: array[places], merged)
+        indices = _indices(np.concatenate(real), scoring.order)
+        merged = tf.nest.map_structure(lambda array: array[indices], merged)
         _check_finite(merged["outputs"])
         return merged["outputs"], merged.get("losses")
 
@@ -102,13 +102,13 @@ def _joined(arrays):
     return np.concatenate([np.pad(a, f) if np.any(f) else a for a, f in zip(arrays, fill, strict=True)])
 
 
-def _places(real, order):
+def _indices(real, order):
     """int [n]: where in the row of all batches each example stands, in the examples' own order."""
     if order is None:
         return np.flatnonzero(real)
     examples = order.reshape(-1)
-    places = np.flatnonzero(examples >= 0)
-    return places[np.argsort(examples[places], kind="stable")]
+    indices = np.flatnonzero(examples >= 0)
+    return indices[np.argsort(examples[indices], kind="stable")]
 
 
 # === Batching ===

@@ -8,20 +8,21 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import convert, heads, name_maps, store
+from bert_tf.checkpoints import heads, name_maps, store
+from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
 from bert_tf.checkpoints.readers import check_finite, open_checkpoint
 from bert_tf.models.lora import is_adapter
 from bert_tf.training.learning_rate import top_layers
 from bert_tf.training.memory import available_memory, check_weights
+from bert_tf.utils.manifest import check_same
 from bert_tf.utils.progress import Stopwatch
-from bert_tf.utils.settings import list_differences
 
 _SETTINGS = "training/settings"
-_BESIDE_MEAN = "training/unaveraged/"  # before the name of a weight whose mean has the name itself
+_UNAVERAGED = "training/unaveraged/"  # before the name of a weight whose mean has the name itself
 _UNREPORTED = "training/unreported"  # JSON: what the steps returned that no line of the history is of yet
 _ENDED = "training/ended"  # is there where the run has ended, and what only more steps would need is gone
 _SLOTS = ("/adam_m", "/adam_v")
-
+_REMEDY = "Name another `output_dir`, or pass `overwrite_output_dir` to start over."
 
 END = {_ENDED: np.int64(1)}
 
@@ -70,7 +71,7 @@ class TrainingState:
         named = {name_maps.TF1.from_ours(v.path): v for v in self.model.variables}
         if average := self.step.average:
             paths = [name_maps.TF1.from_ours(v.path) for v in average.variables]
-            named |= {f"{_BESIDE_MEAN}{path}": named[path] for path in paths}
+            named |= {f"{_UNAVERAGED}{path}": named[path] for path in paths}
             named |= dict(zip(paths, average.means, strict=True))
         return named
 
@@ -80,17 +81,20 @@ class TrainingState:
         Raises:
             ValueError: the run had other settings, or another model, or a number of it is not finite.
         """
-        then = json.loads(saved[_SETTINGS]) if _SETTINGS in saved else None
-        if then != self.settings:
-            raise ValueError(_changed(path, then, self.settings))
-        beside = {_SETTINGS, _UNREPORTED, _ENDED}
-        here = {name: variable for name, variable in self.tensors(_ENDED in saved).items() if name not in beside}
+        if _SETTINGS not in saved:
+            raise ValueError(
+                f"A run continues only from a checkpoint that it wrote itself. Received {path}, which holds no "
+                "settings of a run; name another `output_dir`, or pass `overwrite_output_dir`."
+            )
+        check_same(path, json.loads(saved[_SETTINGS]), self.settings, _REMEDY)
+        of_run = {_SETTINGS, _UNREPORTED, _ENDED}
+        here = {name: variable for name, variable in self.tensors(_ENDED in saved).items() if name not in of_run}
         if missing := sorted(here.keys() - saved.keys()):
             raise ValueError(
                 f"{path} must hold the whole state of this run. Received one without {missing[:10]}; give back a newer "
-                "checkpoint, or pass `overwrite_output_dir` to begin anew."
+                "checkpoint, or pass `overwrite_output_dir` to start over."
             )
-        if extra := sorted(saved.keys() - here.keys() - beside):
+        if extra := sorted(saved.keys() - here.keys() - of_run):
             raise ValueError(f"{path} must hold the state of this run's model and no more. Received also {extra[:10]}.")
         for name in here:
             check_finite(saved[name], name, path)
@@ -103,20 +107,7 @@ class TrainingState:
 
 def is_of_model(name: str) -> bool:
     """Says whether a run that has ended still needs what its checkpoints have under this name."""
-    return not name.endswith(_SLOTS) and not name.startswith(_BESIDE_MEAN)
-
-
-def _changed(path, then, now):
-    if then is None:
-        return (
-            f"A run continues only from a checkpoint that it wrote itself. Received {path}, which holds no settings of "
-            "a run; name another `output_dir`, or pass `overwrite_output_dir`."
-        )
-    return (
-        f"A run continues only with the settings that it began with ({path}). Received "
-        f"{'; '.join(list_differences(then, now))}. Name another `output_dir`, or pass `overwrite_output_dir` to "
-        "begin anew."
-    )
+    return not name.endswith(_SLOTS) and not name.startswith(_UNAVERAGED)
 
 
 def begin(
@@ -124,19 +115,19 @@ def begin(
     checkpoints: store.CheckpointManager,
     init_checkpoint: str | None,
     task,
-    anew: bool = False,
+    overwrite: bool = False,
     reinit_layers: int = 0,
 ) -> int:
     """Decides where a run starts, and returns its step: the first of these that applies.
 
-    1. This run's own newest whole checkpoint, unless it shall begin `anew`: it was interrupted, or is finished.
+    1. This run's own newest whole checkpoint, unless it is to `overwrite` it: it was interrupted, or is finished.
     2. `init_checkpoint`: another model's weights, but for the top `reinit_layers`; optimizer and step are new.
     3. Nothing: random weights.
 
     Raises:
         ValueError: a checkpoint does not fit, or there are fewer than `reinit_layers` layers.
     """
-    if own := None if anew else checkpoints.latest():
+    if own := None if overwrite else checkpoints.latest():
         step, prefix = own
         state.restore(checkpoints.restore(prefix), prefix)
         logging.info("Continuing this run from step %d: %s", step, prefix)
@@ -149,7 +140,11 @@ def begin(
 
 
 def check_model(
-    checkpoints: store.CheckpointManager, init_checkpoint: str | None, task, anew: bool = False, reinit_layers: int = 0
+    checkpoints: store.CheckpointManager,
+    init_checkpoint: str | None,
+    task,
+    overwrite: bool = False,
+    reinit_layers: int = 0,
 ):
     """Finds out what can be known of a run's model before it is built, which takes the memory that is asked for.
 
@@ -158,8 +153,8 @@ def check_model(
     Raises:
         ValueError: the configuration does not describe the weights to start from, or the memory cannot hold it.
     """
-    if init_checkpoint and (anew or not checkpoints.steps()):
-        convert.check_shapes(open_checkpoint(init_checkpoint, task.config.model_type), task.config, reinit_layers)
+    if init_checkpoint and (overwrite or not checkpoints.steps()):
+        check_shapes(open_checkpoint(init_checkpoint, task.config.model_type), task.config, reinit_layers)
     check_weights(task.config, available_memory())
 
 
@@ -168,13 +163,13 @@ def _load_initial(variables, path, task, reinit_layers):
 
     Adapters start from scratch: those of the checkpoint, if any, are in the kernels that they were made for.
     """
-    anew = top_layers([v.path for v in variables], reinit_layers) if reinit_layers else ()
-    fresh = [v.path for v in variables if any(re.fullmatch(pattern, v.path) for pattern in anew)]
-    excuse = (*heads.fresh(task), *heads.unused(task), *anew)
+    new = top_layers([v.path for v in variables], reinit_layers) if reinit_layers else ()
+    fresh = [v.path for v in variables if any(re.fullmatch(pattern, v.path) for pattern in new)]
+    excuse = (*heads.fresh(task), *heads.unused(task), *new)
     targets = [v for v in variables if v.path not in fresh and not is_adapter(v.path)]
-    logging.info("%s", convert.assign_weights(path, targets, excuse, task.config.model_type))
-    if anew:
+    logging.info("%s", assign_weights(path, targets, excuse, task.config.model_type))
+    if new:
         logging.warning(
             "The top %d layers and the pooler start from random weights, not from %s: %d variables, %s.",
-            *(reinit_layers, path, len(fresh), ", ".join(anew)),
+            *(reinit_layers, path, len(fresh), ", ".join(new)),
         )

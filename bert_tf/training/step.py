@@ -10,7 +10,7 @@ from bert_tf.data.packed_rows import lay_out
 from bert_tf.models.encoder_replacement import replace_encoder
 from bert_tf.models.training_ops import seed_scope
 from bert_tf.training import cluster
-from bert_tf.training.guard import Guard, GuardConfig, first_broken
+from bert_tf.training.loss_spike_guard import Guard, GuardConfig, first_broken
 from bert_tf.utils.names import STRATEGIES
 
 # === Distribution ===
@@ -88,7 +88,7 @@ def traced_once(function, fixed_shapes=False):
     from one that never stopped.
 
     On a TPU each shape has its own graph all the same: XLA must know it. So it is with `fixed_shapes`, for batches that
-    are all alike: where a graph knows them, `models/training_ops.py` makes it faster.
+    are all alike: where a graph knows them, `models/layers.py` makes it faster.
     """
     graphs, fixed = {}, fixed_shapes or isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy)
 
@@ -119,7 +119,7 @@ def collect(values):
 def _gathering(strategy):
     """Returns a tf.function of per-replica rows [b, ...] -> all rows [replicas * b, ...] in the order of the replicas.
 
-    A sum, in which each puts zeros in the others' places: TensorFlow does not promise in what order it gathers.
+    A sum, in which each has zeros at the others' indices: TensorFlow does not promise in what order it gathers.
     """
 
     def replica(values):
@@ -255,7 +255,7 @@ class TrainStep:
 
     Args:
         task: gives `loss_normalizers(batch)` and `loss(outputs, batch, normalizers)`, or `loss_weights` and
-            `loss_parts` in its place; see `tasks/base.py`.
+            `loss_parts` instead; see `tasks/base.py`.
         model: a Keras model that takes the batch's features, built in the strategy's scope.
         optimizer: one of `optimizers.OPTIMIZERS`, built in the strategy's scope.
         config: a `StepConfig`.
@@ -264,7 +264,8 @@ class TrainStep:
     Calling it with a batch (a dict of tensors [B, ...], for all replicas together) returns float32 scalars: `loss`, its
     parts by their names where the task has some, `gradient_norm` before clipping, `skipped` (1 where nothing moved:
     gradients overflowed, or the guard found the step bad), and with a guard `skipped_in_a_row` (its count); and int32
-    scalars: `examples` and `tokens` of the batch, padding not counted, and `broken`, what `guard.first_broken` gives.
+    scalars: `examples` and `tokens` of the batch, padding not counted, and `broken`, what
+    `loss_spike_guard.first_broken` gives.
     """
 
     def __init__(self, task, model, optimizer, config: StepConfig, average=None):
@@ -348,13 +349,13 @@ class TrainStep:
     def _accumulate(self, batch, denominators, context):
         """Returns the replica's share of the losses, by name, and of the gradients, summed over its micro-batches."""
         parts, step = self.config.accumulation, tf.cast(self.optimizer.iterations.value, tf.int32)
-        place = step * context.num_replicas_in_sync + context.replica_id_in_sync_group
+        replica_step = step * context.num_replicas_in_sync + context.replica_id_in_sync_group
         seed = self.config.seed
         seed = self.guard.dropout_seed(seed) if self.guard else tf.constant(seed, tf.int32)
 
         def micro(part, index):
             return self._micro_step(
-                part, denominators, tf.stack([seed, place * parts + index]), self.loss_scale.read_value()
+                part, denominators, tf.stack([seed, replica_step * parts + index]), self.loss_scale.read_value()
             )
 
         if parts == 1:

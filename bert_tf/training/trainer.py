@@ -14,7 +14,8 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import convert, heads
+from bert_tf.checkpoints import heads
+from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.evaluation.metrics import higher_is_better
@@ -51,15 +52,15 @@ _OWN = (
 )
 
 
-def prepare_directory(directory: str, anew: bool = False, others: tuple[str, ...] = ()):
-    """Makes the directory, and with `anew` removes what an earlier run left there, the files `others` too.
+def prepare_directory(directory: str, overwrite: bool = False, others: tuple[str, ...] = ()):
+    """Makes the directory, and with `overwrite` removes what an earlier run left there, the files `others` too.
 
     Raises:
         OSError: it cannot be made.
     """
     os.makedirs(directory, exist_ok=True)
     paths = [path for pattern in (*_OWN, *others) for path in glob.glob(os.path.join(glob.escape(directory), pattern))]
-    if anew and paths:
+    if overwrite and paths:
         logging.info("`overwrite_output_dir`: removing %d files of an earlier run from %s", len(paths), directory)
         for path in paths:
             shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
@@ -357,14 +358,14 @@ class Trainer:
             best = self.checkpoints.best()
             self.global_step = best.step if best else latest[0]
             own = open_checkpoint(self.checkpoints.prefix(self.global_step))
-            convert.check_shapes(own, self.task.config)
+            check_shapes(own, self.task.config)
             self.model = self.task.build_model()
             self._load(own)
             return
         path = self.run.init_checkpoint
         init = path and open_checkpoint(path, self.task.config.model_type)
         if init:
-            convert.check_shapes(init, self.task.config)
+            check_shapes(init, self.task.config)
             self.model = self.task.build_model()
         unused = heads.unused(self.task)  # which a checkpoint of its model may lack
         if not init or not all(
@@ -448,4 +449,4 @@ class Trainer:
         return self._scorer
 
     def _load(self, checkpoint):
-        logging.info("%s", convert.assign_weights(checkpoint, self.model.variables, heads.unused(self.task)))
+        logging.info("%s", assign_weights(checkpoint, self.model.variables, heads.unused(self.task)))

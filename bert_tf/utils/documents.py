@@ -60,7 +60,7 @@ _LETTERS = _Letters()
 
 
 # === Blocks ===
-# A corpus in pieces of about a megabyte: as much as one worker takes at a time, and all that memory ever holds.
+# A corpus in parts of about a megabyte: as much as one worker takes at a time, and all that memory ever holds.
 
 
 _ASCII_SPACE = bytes(code for code in range(128) if chr(code).isspace())

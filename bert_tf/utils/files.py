@@ -149,7 +149,7 @@ def atomic_open(path: str | os.PathLike, mode: str = "w", durable: bool = True):
 
 
 @contextlib.contextmanager
-def temporary_beside(path: str | os.PathLike) -> Iterator[str]:
+def temporary_path(path: str | os.PathLike) -> Iterator[str]:
     """Yields a free path in the folder of `path` that no other writer has, to be filled and renamed to `path`.
 
     At the end of the block what is still at the temporary path is removed; where the process is killed, the next writer
@@ -181,7 +181,7 @@ def whole_directory(path: str | os.PathLike, replace: bool = False):
     path = os.path.realpath(path)
     check_free(path, replace)
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with temporary_beside(path) as temporary:
+    with temporary_path(path) as temporary:
         os.mkdir(temporary)
         yield temporary
         if os.path.isdir(path):
@@ -401,5 +401,5 @@ def _lost(data, text):
 
 
 def _log_dropped(path, lost, lines):
-    told = number_of(lost, "byte"), word_for(lost, "is", "are"), number_of(lines, "line")
-    logging.warning("%s: dropped %s that %s not UTF-8, in %s.", path, *told)
+    counts = number_of(lost, "byte"), word_for(lost, "is", "are"), number_of(lines, "line")
+    logging.warning("%s: dropped %s that %s not UTF-8, in %s.", path, *counts)

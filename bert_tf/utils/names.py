@@ -1,11 +1,6 @@
-"""Allowed option values and special tokens that several packages share; plurals for messages."""
+"""Allowed option values and special tokens that several packages share; plurals for messages. Imports nothing."""
 
-
-# === Names ===
-# Names that mean something in more than one place: what may be chosen, the special tokens. Imports nothing.
-
-
-# What may be chosen on the command line, and in the settings of the rooms that do it.
+# What may be chosen on the command line, and in the settings of the packages that do it.
 STRATEGIES = ("default", "mirrored", "multi_worker", "tpu")
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 USE_XLA = ("auto", "true", "false")
@@ -43,7 +38,7 @@ SEQUENCES = "bert_tf/sequences"
 
 # The tokens of a BERT vocabulary that stand for no text.
 PAD, UNKNOWN, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
-SPECIAL_PIECES = (PAD, UNKNOWN, CLS, SEP, MASK)
+SPECIAL_TOKENS = (PAD, UNKNOWN, CLS, SEP, MASK)
 
 # Settings that decide how a model is trained, so that a program which only scores or answers refuses them.
 OF_TRAINING = (

@@ -243,8 +243,8 @@ def _is_number(cell):
     return isinstance(cell, BarCell | Shade) or bool(_PLAIN.fullmatch(str(cell)))
 
 
-def _cell(cell, kind, place):
-    tag, end = ('th scope="row"', "th") if place == 0 else ("td", "td")
+def _cell(cell, kind, column):
+    tag, end = ('th scope="row"', "th") if column == 0 else ("td", "td")
     style = ""
     if isinstance(cell, BarCell | Shade):
         kind = f"{kind} {'bar' if isinstance(cell, BarCell) else 'shade'}".strip()

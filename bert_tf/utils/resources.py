@@ -90,8 +90,8 @@ def instruction_sets() -> frozenset[str]:
 
 def name() -> str:
     """Returns the maker's name of the processor; that of its architecture where the system does not say."""
-    told = _sysctl("-n", "machdep.cpu.brand_string") if platform.system() == "Darwin" else _cpu_info("model name")
-    return " ".join(told.split()) or platform.machine() or "unknown"
+    brand = _sysctl("-n", "machdep.cpu.brand_string") if platform.system() == "Darwin" else _cpu_info("model name")
+    return " ".join(brand.split()) or platform.machine() or "unknown"
 
 
 def cores() -> int:

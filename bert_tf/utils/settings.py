@@ -2,10 +2,11 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
+
+Options = TypeVar("Options")
 
 NO_EFFECT = "No effect here"  # begins the help of a flag that is taken because Google's programs have it
-_LONG = 600  # characters of a value in a message: a command line fits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,12 +59,6 @@ def command_line(values: Mapping[str, Any]) -> list[str]:
     return [f"--{name}" if value is True else f"--{name}={value}" for name, value in values.items()]
 
 
-def list_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Returns "seed: 0 then, 1 now" for each value that differs, by name; one that is missing counts as None."""
-    differing = (name for name in sorted({**then, **now}) if then.get(name) != now.get(name))
-    return [f"{name}: {then.get(name)!r:.{_LONG}} then, {now.get(name)!r:.{_LONG}} now" for name in differing]
-
-
 class Settings:
     """The values of a program's flags, as attributes: `settings.max_seq_length`. They never change.
 
@@ -109,3 +104,24 @@ class Settings:
         """
         additions = {name: value for name, value in values.items() if name not in self.given and value is not None}
         return Settings({**self._values, **additions}, self.given)
+
+
+def options_of(kind: type[Options], settings: Settings, **values) -> Options:
+    """Returns options with the values of the flags that are named like their fields.
+
+    Args:
+        kind: a dataclass, such as one of `tasks.options`; a field `given_x` takes flag `x` where the user gave it,
+            else None.
+        settings: of a program that has all these flags.
+        values: of fields that do not take their flag's value.
+
+    Raises:
+        AttributeError: it has no flag of a field's name.
+    """
+    for field in dataclasses.fields(kind):
+        if "has_no_flag" in field.metadata or field.name in values:
+            continue
+        name = field.name.removeprefix("given_")
+        value = getattr(settings, name)
+        values[field.name] = value if name == field.name or name in settings.given else None
+    return kind(**values)

@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import json
 import os
 import pathlib
 import re
@@ -11,14 +10,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from absl import logging
 
-from bert_tf.utils.files import content_of, files_below, write_text
-from bert_tf.utils.json_files import read_object
-from bert_tf.utils.settings import list_differences
 from bert_tf.utils.signals import orderly_end
 
 # === Processes ===
@@ -99,7 +94,7 @@ def resumable() -> Iterator[None]:
 # === Child runs ===
 # Programs in processes of their own, each with its log in its folder: what makes many runs below one folder.
 #
-# A process that is told to stop ends its child, which saves a checkpoint first. Where it was killed, the child works
+# A process that is asked to stop ends its child, which saves a checkpoint first. Where it was killed, the child works
 # on, and holds the folder's claim until it ends.
 
 
@@ -107,7 +102,7 @@ LOG_FILE = "log.txt"
 # A killed run loses a minute or so, and leaves one checkpoint: of hundreds of runs five each would fill the disk.
 UNLESS_GIVEN = {"save_checkpoints_steps": "200", "keep_checkpoints": "1"}
 _SAYS = 60  # seconds between two lines of a run's progress
-_ERROR = re.compile(r"\d\d:\d\d:\d\d Error: ")  # how `cli.app` begins what a user can mend
+_ERROR = re.compile(r"\d\d:\d\d:\d\d Error: ")  # how `cli.program` begins what a user can mend
 _TAIL = 15  # lines of a failed run's log that are shown
 
 
@@ -161,8 +156,8 @@ def execute_resumable(program: str, flags: Sequence[str], folder: pathlib.Path, 
     return not process.returncode
 
 
-def error_told(folder: pathlib.Path, start: int = 0) -> str | None:
-    """Returns the error of its user's with which a run ended, as its log told it; None: it ended otherwise.
+def logged_error(folder: pathlib.Path, start: int = 0) -> str | None:
+    """Returns the error of its user's with which a run ended, from its log; None: it ended otherwise.
 
     Args:
         folder: the run's.
@@ -215,36 +210,3 @@ def drop_checkpoints(folder: pathlib.Path):
     """Removes the checkpoints of a run, whose scores and reports stay."""
     for path in [*folder.glob("model.ckpt-*"), folder / "checkpoint"]:
         path.unlink(missing_ok=True)
-
-
-def read_manifest(path: str | os.PathLike) -> dict[str, Any]:
-    """Returns what `check_manifest` noted in the file, or {}; raises ValueError where it is no such note."""
-    there = os.path.exists(path)
-    return read_object(path, "a note of what runs are made with", "name another `output_dir`") if there else {}
-
-
-def contents(paths: Iterable[str | os.PathLike]) -> dict[str, str]:
-    """Returns {path: what tells its content from another's} of files, and of all files in folders."""
-    found = {path for given in paths for path in ([given] if os.path.isfile(given) else files_below(given))}
-    return {os.path.realpath(path): content_of(path) for path in sorted(map(os.fspath, found))}
-
-
-def check_manifest(path: str | os.PathLike, now: Mapping[str, Any], more: str = ""):
-    """Notes with what the runs below a folder are made, or holds it against what was noted. New names are added.
-
-    Args:
-        path: the file of the note.
-        now: JSON values by name.
-        more: what else can be done, for the message.
-
-    Raises:
-        ValueError: they were begun with something else: their results would not be comparable.
-    """
-    then = read_manifest(path)
-    if changed := list_differences(then, {name: now.get(name, value) for name, value in then.items()}):
-        raise ValueError(
-            f"All runs below one `output_dir` must be made with the same flags ({path}). "
-            f"Received {'; '.join(changed)}. Name another `output_dir`{more}."
-        )
-    if now.keys() - then.keys():
-        write_text(path, json.dumps({**then, **now}, indent=2) + "\n")

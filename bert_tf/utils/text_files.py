@@ -48,11 +48,11 @@ def split_sentences(paragraphs: list[str], language: str = "en") -> list[str]:
     return [sentence for whole, seen in pairs for sentence in _cut(whole, sentencex.segment(language, seen))]
 
 
-def _cut(paragraph, pieces):
-    """Returns `paragraph` cut into strings as long as `pieces`, stripped, without empty ones."""
-    if len(pieces) < 2:
+def _cut(paragraph, parts):
+    """Returns `paragraph` cut into strings as long as `parts`, stripped, without empty ones."""
+    if len(parts) < 2:
         return [paragraph] if paragraph else []
-    ends = [_before_opening(paragraph, end) for end in itertools.accumulate(map(len, pieces))]
+    ends = [_before_opening(paragraph, end) for end in itertools.accumulate(map(len, parts))]
     assert ends[-1] == len(paragraph), "sentencex returned another text"
     sentences = [paragraph[start:end].strip() for start, end in zip([0, *ends[:-1]], ends, strict=True)]
     return [sentence for sentence in sentences if sentence]

@@ -15,7 +15,7 @@ _SMALL = {30522: 11, 3072: 12, 768: 4, 512: 7}
 
 
 class FakeVariable:
-    """What convert.load asks of a variable."""
+    """What `assign_weights` asks of a variable."""
 
     def __init__(self, path, shape):
         self.path, self.shape, self.value = path, tuple(shape), None

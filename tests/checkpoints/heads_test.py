@@ -5,7 +5,7 @@ import re
 import pytest
 
 from bert_tf.checkpoints import heads
-from bert_tf.pretraining.objectives.base import PretrainingTask
+from bert_tf.pretraining.objectives.language_modeling import PretrainingTask
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.fill_mask import FillMaskTask
 from bert_tf.tasks.squad import QuestionAnsweringTask

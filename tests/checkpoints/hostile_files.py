@@ -294,10 +294,10 @@ CASES = {
     "a number in place of a file": (SAFE_INDEX, _json({"weight_map": {"a": 5}}), "and files. Received: {'a': 5}"),
     "a list in place of the map": (SAFE_INDEX, _json({"weight_map": [["a", "b"]]}), r"names and files. Received: \[\["),
     "no map": (SAFE_INDEX, _json({"metadata": {}}), "of names and files. Received: None"),
-    "a file elsewhere": (SAFE_INDEX, _json({"weight_map": {"a": "../a.safetensors"}}), "must be beside it"),
-    "a file by its whole path": (SAFE_INDEX, _json({"weight_map": {"a": "/etc/passwd"}}), "must be beside it"),
-    "the folder": (SAFE_INDEX, _json({"weight_map": {"a": "."}}), "must be beside it"),
-    "a name that is no name": (SAFE_INDEX, _json({"weight_map": {"a": "\0"}}), "must be beside it"),
+    "a file elsewhere": (SAFE_INDEX, _json({"weight_map": {"a": "../a.safetensors"}}), "must be next to it"),
+    "a file by its whole path": (SAFE_INDEX, _json({"weight_map": {"a": "/etc/passwd"}}), "must be next to it"),
+    "the folder": (SAFE_INDEX, _json({"weight_map": {"a": "."}}), "must be next to it"),
+    "a name that is no name": (SAFE_INDEX, _json({"weight_map": {"a": "\0"}}), "must be next to it"),
     "an index of itself": (SAFE_INDEX, _json({"weight_map": {"a": SAFE_INDEX}}), "must be a whole safetensors file"),
     "an index of 9 MB": (SAFE_INDEX, _bytes(b"{" + b" " * 9 * 2**20 + b"}"), "9437186 bytes, which is too long"),
     # Configurations.
@@ -319,7 +319,7 @@ CASES = {
     "a piece of 258 bytes": (VOCAB, _vocab("好" * 86), "at most 256 bytes.* in line 29 of .*, one of 258"),
     "an empty vocabulary": (VOCAB, _bytes(b""), "0 lines, none of them"),
     "a vocabulary that is a directory": (VOCAB, os.mkdir, "The vocabulary must be a file"),
-    "a vocabulary of two million lines": (VOCAB, _bytes(b"a\n" * 2_000_000 + b"b"), "at most 1,000,000 pieces"),
+    "a vocabulary of two million lines": (VOCAB, _bytes(b"a\n" * 2_000_000 + b"b"), "at most 1,000,000 tokens"),
     "a vocabulary of 40 MB": (VOCAB, _bytes(b"a" * 40_000_000), "at most 33,554,432 bytes"),
     "pieces that have nothing in common": (
         VOCAB,

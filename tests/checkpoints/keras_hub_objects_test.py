@@ -15,7 +15,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.checkpoints import writers
-from bert_tf.export.conversion.proof import outputs
+from bert_tf.export.conversion.round_trip import compute_outputs
 from bert_tf.models import families
 from bert_tf.tokenization import sentencepiece_model
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
@@ -32,7 +32,7 @@ TASKS = {"text_classifier": "TextClassifier", "masked_lm": "MaskedLM"}
 SEGMENTS = {"num_segments": 2}
 # Family -> how its classes begin, and what its backbone is given beside SIZES.
 FAMILIES = {
-    "bert": ("Bert", {**SEGMENTS, "num_layers": 3}),
+    "bert": ("Bert", {**SEGMENTS, "num_layers": 2}),
     "distilbert": ("DistilBert", {}),
     "electra": ("Electra", {**SEGMENTS, "embedding_dim": 8}),
     "electra-square": ("Electra", {**SEGMENTS, "embedding_dim": 12}),
@@ -43,7 +43,7 @@ FAMILIES = {
 # Every task of KerasHub's that computes what ours does; a backbone where there is none, and one where there is.
 CASES = [("bert", None), ("electra", None), ("electra-square", None)]
 CASES += [(family, "text_classifier") for family in FAMILIES if not family.startswith("electra")]
-CASES += [("roberta", "masked_lm"), ("xlm-roberta", "masked_lm")]
+CASES += [("roberta", "masked_lm")]  # XLM-RoBERTa's head is RoBERTa's, and its tokenizer is in the line above
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -117,7 +117,7 @@ def _ask(model, rows):
 
 def _ask_ours(ours, rows, task):
     """Returns what our model computes, in the same form."""
-    made = outputs(ours.config, ours.arrays(), rows)
+    made = compute_outputs(ours.config, ours.arrays(), rows)
     if task == "text_classifier":  # the first of the tokens that the proof gives a head is the pooled output
         return {"logits": made["classifier logits"][:, 0]}
     if task == "masked_lm":

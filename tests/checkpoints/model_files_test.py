@@ -191,16 +191,10 @@ def test_without_a_pooler_it_warns(hugging_face, caplog):
     assert message in [record.getMessage() for record in caplog.records]
 
 
-def test_a_missing_weight_is_an_error(hugging_face):
-    _change(hugging_face, lambda tensors: tensors.pop("encoder.layer.1.output.dense.bias"))
-    with pytest.raises(ValueError, match="1 in the model but missing in the checkpoint:\n.*layer_1/output/dense/bias"):
-        bert_tf.load(hugging_face)
-
-
 def test_a_vocabulary_larger_than_the_table(hugging_face):
     with open(hugging_face / "vocab.txt", "a", encoding="utf-8") as file:
         file.write("more\n")
-    message = "must fit the embedding table of 200 rows. Received 201 pieces in .*vocab.txt; give the `vocab_file`"
+    message = "must fit the embedding table of 200 rows. Received 201 tokens in .*vocab.txt; give the `vocab_file`"
     with pytest.raises(ValueError, match=message):
         bert_tf.load(hugging_face)
 
@@ -209,24 +203,7 @@ def test_a_vocabulary_smaller_than_the_table_warns(hugging_face, caplog):
     (hugging_face / "vocab.txt").write_text("\n".join(PIECES[:150]) + "\n", encoding="utf-8")
     with caplog.at_level(logging.WARNING):
         bert_tf.load(hugging_face)
-    assert "has 150 pieces and the embedding table 200 rows: the last rows are never used." in caplog.text
-
-
-@pytest.mark.parametrize("share", [0.001, 0.5, 0.999])
-def test_half_written_weights(hugging_face, share):
-    path = hugging_face / "model.safetensors"
-    content = path.read_bytes()
-    path.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(ValueError, match="model.safetensors must be a whole safetensors file. Received: .* again"):
-        bert_tf.load(hugging_face)
-
-
-def test_half_written_tf1_weights(tmp_path):
-    folder = tiny.checkpoint(tmp_path / "tf1")
-    data = folder / "bert_model.ckpt.data-00000-of-00001"
-    data.write_bytes(data.read_bytes()[:-1000])
-    with pytest.raises(ValueError, match="must be a whole TF1 checkpoint"):
-        bert_tf.load(folder)
+    assert "has 150 tokens and the embedding table 200 rows: the last rows are never used." in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_kernels_alone_are_transposed():
 
 @pytest.mark.parametrize("name_map", [TF1, *NAME_MAPS.values()], ids=["tf1", *NAME_MAPS])
 def test_no_two_rows_meet(name_map):
-    for found in ([row.theirs for row in name_map.rows], [(row.ours, row.beside) for row in name_map.rows]):
+    for found in ([row.theirs for row in name_map.rows], [(row.ours, row.requires) for row in name_map.rows]):
         assert len(set(found)) == len(found)
     assert all(TF1.from_ours(row.ours.replace("{n}", "0")) for row in name_map.rows)  # of every family
 

@@ -51,7 +51,7 @@ def test_sharded(tmp_path, weights):
     _assert_holds(open_checkpoint(tmp_path), weights)
     _assert_holds(open_checkpoint(tmp_path / "model.safetensors.index.json"), weights)
     os.remove(tmp_path / "model-00002-of-00002.safetensors")
-    with pytest.raises(ValueError, match="must be beside it. Received: no 'model-00002-of-00002.safetensors'"):
+    with pytest.raises(ValueError, match="must be next to it. Received: no 'model-00002-of-00002.safetensors'"):
         open_checkpoint(tmp_path)
 
 

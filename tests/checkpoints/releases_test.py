@@ -33,7 +33,7 @@ def test_the_embedding_tables_are_as_large_as_published():
 @pytest.mark.parametrize(
     ("name", "parts"),
     [
-        ("bert-base-uncased", ["https://huggingface.co/google-bert/bert-base-uncased", "30522 pieces", "12 layers"]),
+        ("bert-base-uncased", ["https://huggingface.co/google-bert/bert-base-uncased", "30522 tokens", "12 layers"]),
         ("allenai/scibert_scivocab_uncased", ["https://huggingface.co/allenai/", "31090", "BC5CDR 90.01"]),
         ("uncased_L-24_H-1024_A-16", ["bert-large-uncased", "uncased_L-24_H-1024_A-16.zip (TF1)", "24 layers of 1024"]),
         ("emilyalsentzer/Bio_ClinicalBERT", ["cased", "with `do_lower_case=false`"]),

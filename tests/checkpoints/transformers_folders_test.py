@@ -11,11 +11,11 @@ from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.conversion.convert import LeaveOut, with_task
-from bert_tf.export.conversion.proof import outputs
+from bert_tf.export.conversion.round_trip import compute_outputs
 from bert_tf.models import config, families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.classification_outputs import PROBLEMS, problem_of
-from bert_tf.tokenization import settings
+from bert_tf.tokenization.tokenizer_config import ADDED, FOLLOWED, HARMLESS, ONLY
 from tests import other_envs
 from tests.harness import relative_error
 
@@ -46,7 +46,7 @@ def test_every_key_is_followed_refused_or_known_to_change_nothing(version):
         own = fields.union(row.keys, row.switches.values(), row.fixed)
         tables = [own, config.READ, config.COMPUTED, *config.WITHOUT_EFFECT.values()]
         assert {key: 1 for key in read} == {key: sum(key in table for table in tables) for key in read}, model_type
-    tables = [settings.FOLLOWED, settings.ADDED, settings.ONLY, *settings.HARMLESS.values()]
+    tables = [FOLLOWED, ADDED, ONLY, *HARMLESS.values()]
     for name, read in keys["tokenizers"].items():
         assert {key: 1 for key in read} == {key: sum(key in table for table in tables) for key in read}, name
     assert keys["configurations"].keys() == families.FAMILIES.keys() and len(keys["tokenizers"]) > 5
@@ -83,7 +83,7 @@ def _faults(folder, expected, back):
     yield from _of_ids(description.tokenizer, expected)
     yield from _of_outputs(folder, description, arrays, expected)
     model = writers.ModelArrays(
-        description.config, arrays, description.tokenizer, description.labels, beside=str(folder)
+        description.config, arrays, description.tokenizer, description.labels, source_dir=str(folder)
     )
     writers.write_model(str(back), "huggingface", with_task(model, "huggingface", LeaveOut(())))
 
@@ -105,7 +105,7 @@ def _of_outputs(folder, description, arrays, expected):
     segments = expected["token_type_ids"] if "token_type_ids" in expected else np.zeros_like(mask)
     inputs = {"input_ids": expected["input_ids"], "input_mask": mask, "segment_ids": segments}
     inputs = {name: value.astype(np.int32) for name, value in inputs.items()}
-    found = outputs(description.config, arrays, inputs)
+    found = compute_outputs(description.config, arrays, inputs)
     (ending,) = EncoderConfig.load(folder).extra["architectures"]
     compared = 0
     for name in expected.files:

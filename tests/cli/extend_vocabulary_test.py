@@ -162,8 +162,8 @@ def test_longer_words_that_begin_with_a_new_one_are_counted():
     extension = Extension.of(pieces, ["films"])
     said = vocabulary_extension.effect(extension, Counter({"films": 3, "film": 2, "filmsi": 1, "seei": 1}))
     assert said.splitlines() == [
-        "Of the text's 7 words, 3 are the added ones; pieces per word go from 1.857 to 1.286.",
-        "Other words that begin with an added one and have other pieces now: 1 (1 occurrences).",
+        "Of the text's 7 words, 3 are the added ones; tokens per word go from 1.857 to 1.286.",
+        "Other words that begin with an added one and have other tokens now: 1 (1 occurrences).",
         "          1  filmsi: film ##s ##i  ->  films ##i",
     ]
 
@@ -172,7 +172,7 @@ def test_a_word_that_becomes_unknown_is_told():
     pieces = Tokenizer([*tiny.VOCAB, "##st"])  # films + t has no piece ##t, film + st has
     said = vocabulary_extension.effect(Extension.of(pieces, ["films"]), Counter({"filmst": 2}))
     assert "filmst: film ##st  ->  [UNK]" in said
-    assert "become [UNK], because the vocabulary lacks a piece for what follows: 1." in said
+    assert "become [UNK], because the vocabulary lacks a token for what follows: 1." in said
 
 
 def test_a_full_disk(old, tmp_path):

@@ -5,24 +5,24 @@ import sys
 
 import pytest
 
-from bert_tf.cli.app import check_files
+from bert_tf.cli.program import check_files
 from bert_tf.utils.settings import Settings
 from tests.conftest import ROOT
 
 # Every program is given a file that is not there by each of its flags in turn, and all that it requires.
 EVERY_PROGRAM = """
 import importlib, io, contextlib, sys
-from bert_tf.cli import app, main
+from bert_tf.cli import program, main
 from absl import logging
 there = sys.argv[1]
 for name in main.PROGRAMS:
     flags = {flag.name: flag for flag in importlib.import_module(f"bert_tf.cli.{name}").FLAGS}
-    for read in app._READ:
+    for read in program._READ:
         if read not in flags:
             continue
         required = [f"--{each}={flag.choices[0] if flag.choices else 'x'}" for each, flag in flags.items()
-                    if flag.required and each not in app._READ]
-        other = [f"--{each}={there}" for each in app._READ if each in flags and flags[each].required]
+                    if flag.required and each not in program._READ]
+        other = [f"--{each}={there}" for each in program._READ if each in flags and flags[each].required]
         actions = [f"--{each}" for each in ("do_train", "do_eval", "do_predict") if each in flags]
         try:
             main.start_program(name, [*required, *[flag for flag in other if not flag.startswith(f"--{read}=")],

@@ -3,10 +3,10 @@
 import pytest
 from absl import flags
 
-from bert_tf.cli import app, common_flags
-from bert_tf.cli.fine_tuning import check_stopping
-from bert_tf.training.fine_tuning import FineTuningConfig, layer_rates
-from bert_tf.training.learning_rate import LayerRates
+from bert_tf.cli import common_flags, program
+from bert_tf.cli.fine_tuning_run import check_stopping
+from bert_tf.training.fine_tuning import FineTuningConfig
+from bert_tf.training.learning_rate import LayerRates, layer_rates
 from bert_tf.training.loop import RunConfig
 from bert_tf.utils.settings import Settings
 
@@ -66,10 +66,10 @@ def test_early_stopping_is_by_a_metric():
 )
 def test_without_training_they_are_refused(given):
     mine, table = flags.FlagValues(), (*common_flags.TRAINING, *common_flags.LAYERS, *common_flags.STOPPING)
-    app.define(mine, table)
+    program.define(mine, table)
     names = [flag.name for flag in table]
     mine(["program", "--output_dir=out", "--do_eval"])
-    app.check_actions(app.read_settings(mine, names), table)
+    program.check_actions(program.read_settings(mine, names), table)
     mine(["program", f"--{given}"])
     with pytest.raises(ValueError, match=rf"--{given.split('=')[0]} must come with --do_train\. Received it without\."):
-        app.check_actions(app.read_settings(mine, names), table)
+        program.check_actions(program.read_settings(mine, names), table)

@@ -12,7 +12,7 @@ import types
 import pytest
 from absl import flags
 
-from bert_tf.cli import app, main
+from bert_tf.cli import main, program
 from bert_tf.utils.settings import Flag, Settings, command_line, with_attributes, with_default
 from tests.conftest import ROOT
 
@@ -77,7 +77,7 @@ def test_other_errors_are_told_although_nobody_reads_the_output(error):
 
 def test_help_says_what_a_list_may_hold():
     values = flags.FlagValues()
-    app.define(values, [Flag("views", [], "Which.", "list", choices=("heads", "inputs"))])
+    program.define(values, [Flag("views", [], "Which.", "list", choices=("heads", "inputs"))])
     assert values["views"].help == "<heads|inputs>: Which."
 
 
@@ -89,10 +89,9 @@ def test_the_listing_names_every_program_with_a_line(capsys):
 
 
 def test_every_program_is_listed():
-    """A program is a module of the room with flags and a main; the others help them."""
-    room = pathlib.Path(main.__file__).parent
+    """A program is a module of the package with flags and a main; the others help them."""
     found = set()
-    for path in room.glob("*.py"):
+    for path in pathlib.Path(main.__file__).parent.glob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         assigned = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
         names = {target.id for target in assigned if isinstance(target, ast.Name)}
@@ -136,7 +135,7 @@ def test_help_leaves_out_flags_without_effect(name, taken):
 
 def test_flags_without_effect_are_named_once(caplog):
     table = [*TABLE, Flag("cores", 8, "No effect here.", "integer"), Flag("pools", 0, "No effect here: none.")]
-    app.warn_of_ignored(Settings({flag.name: flag.default for flag in table}, ["size", "cores", "pools"]), table)
+    program.warn_of_ignored(Settings({flag.name: flag.default for flag in table}, ["size", "cores", "pools"]), table)
     assert [record.getMessage() for record in caplog.records] == ["These flags have no effect here: --cores."]
 
 
@@ -179,9 +178,9 @@ def test_the_last_words_of_an_import_that_ends_the_process_are_shown(tmp_path, e
 
 def read(*words):
     values = flags.FlagValues()
-    app.define(values, TABLE)
+    program.define(values, TABLE)
     values(["program", *words])
-    return app.read_settings(values, [flag.name for flag in TABLE])
+    return program.read_settings(values, [flag.name for flag in TABLE])
 
 
 def test_an_unknown_flag_is_told_and_where_others_go():
@@ -214,7 +213,7 @@ def test_values_out_of_range_are_refused(word):
 
 def test_a_required_flag_is_missed():
     values = flags.FlagValues()
-    app.define(values, with_attributes(TABLE, "kind", default=None, required=True))
+    program.define(values, with_attributes(TABLE, "kind", default=None, required=True))
     with pytest.raises(flags.IllegalFlagValueError, match="kind"):
         values(["program"])
 
@@ -229,7 +228,7 @@ def test_a_required_flag_is_missed():
     ],
 )
 def test_parameters_are_shown_as_flags(message, shown):
-    assert app.in_flags(message, [flag.name for flag in TABLE]) == shown
+    assert program.in_flags(message, [flag.name for flag in TABLE]) == shown
 
 
 def test_programs_run_one_after_the_other_in_a_process():
@@ -251,7 +250,7 @@ def test_programs_run_one_after_the_other_in_a_process():
         for module, words in ((one, ["--size=2"]), (other, ["a", "--size=4", "--", "--b"]), (one, []), (refusing, [])):
             sys.argv = ["bert-tf test", *words]
             with pytest.raises(SystemExit) as end:
-                app.run_program(module)
+                program.run_program(module)
             assert end.value.code == (1 if module is refusing else None)
     finally:
         sys.argv = argv

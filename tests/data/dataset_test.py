@@ -5,18 +5,18 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import dataset
-from bert_tf.data.dataset import Cut, Tokenized, build_batches, count_truncated
-from bert_tf.pretraining.records.batches import Records
-from tests.data.records_test import rows, written
+from bert_tf.data.dataset import Tokenized, Truncation, build_batches, count_truncated
+from bert_tf.pretraining.batches import Records
+from tests.data.tfrecords_test import rows, written
 
 
 def _three():
-    """Three examples of 3, 5 and 2 pieces."""
-    pieces = {
+    """Three examples of 3, 5 and 2 tokens."""
+    features = {
         "input_ids": np.array([2, 7, 3, 2, 8, 9, 6, 3, 2, 3], np.int32),
         "segment_ids": np.array([0, 0, 0, 0, 0, 0, 1, 1, 0, 0], np.int32),
     }
-    return Tokenized(pieces, np.array([0, 3, 8, 10]), {"label_ids": np.array([1, 0, 1], np.int32)})
+    return Tokenized(features, np.array([0, 3, 8, 10]), {"label_ids": np.array([1, 0, 1], np.int32)})
 
 
 def _drawn(batch):
@@ -92,13 +92,14 @@ def test_width_is_the_next_multiple_or_the_longest_allowed(longest, width):
 
 def test_targets_of_tokens_are_padded_as_their_feature_says():
     examples = _three()
-    examples.pieces["tag_ids"], examples.pad_id = np.arange(10, dtype=np.int32), 5
+    examples.features["tag_ids"], examples.pad_id = np.arange(10, dtype=np.int32), 5
     (batch,) = dataset.build_batches(examples, np.array([[2, 0, -1]]), max_seq_length=4, by_length=False)
     drawn = _drawn(batch)
     assert drawn["tag_ids"] == [[8, 9, -1, -1], [0, 1, 2, -1], [-1] * 4]
     assert drawn["input_ids"] == [[2, 3, 5, 5], [2, 7, 3, 5], [5] * 4]
     assert drawn["input_mask"] == [[1, 1, 0, 0], [1, 1, 1, 0], [1, 0, 0, 0]]  # of a row of padding, one is looked at
     assert drawn["segment_ids"][2] == [0] * 4 and drawn["is_real_example"] == [1, 1, 0]
+    assert drawn["label_ids"] == [1, 1, 0]
 
 
 def test_batches_picture():
@@ -112,20 +113,9 @@ def test_batches_picture():
     }
 
 
-def test_padding_of_a_batch_keeps_one_token_and_does_not_count():
-    (batch,) = dataset.build_batches(_three(), np.array([[2, -1]]), max_seq_length=4, by_length=False)
-    drawn = _drawn(batch)
-    assert drawn["input_ids"] == [[2, 3, 0, 0], [0, 0, 0, 0]]
-    assert drawn["input_mask"] == [[1, 1, 0, 0], [1, 0, 0, 0]]  # no row may attend to nothing
-    assert drawn["is_real_example"] == [1.0, 0.0]
-    assert drawn["label_ids"] == [_three().targets["label_ids"][2], 0]
-
-
 def test_batches_have_their_longest_width_each_and_the_dtypes_of_the_schema():
-    widths = [
-        batch["input_ids"].shape[1] for batch in dataset.build_batches(_three(), np.array([[2], [1]]), 6, width_step=2)
-    ]
-    assert widths == [2, 6]
+    batches = dataset.build_batches(_three(), np.array([[2], [1]]), 6, width_step=2)
+    assert [batch["input_ids"].shape[1] for batch in batches] == [2, 6]
     spec = dataset.build_batches(_three(), np.array([[2]]), 6).element_spec
     assert {n: s.dtype for n, s in spec.items()} == {
         **dict.fromkeys(("input_ids", "input_mask", "segment_ids", "label_ids"), tf.int32),
@@ -143,7 +133,7 @@ def test_targets_may_be_several_numbers_an_example():
 def test_the_fingerprint_depends_on_tokens_targets_and_order():
     def changed(name, i, value):
         examples = _three()
-        {**examples.pieces, **examples.targets}[name][i] = value
+        {**examples.features, **examples.targets}[name][i] = value
         return examples.fingerprint()
 
     prints = [_three().fingerprint(), changed("input_ids", 1, 8), changed("segment_ids", 6, 0)]
@@ -168,7 +158,7 @@ def test_counts_truncated_examples_by_their_longest_sequence():
 
 
 def test_a_sequence_that_fits_exactly_is_not_truncated():
-    assert not len(Cut("max_windows", 2, np.array([1, 2]), 0, 10).examples)
+    assert not len(Truncation("max_windows", 2, np.array([1, 2]), 0, 10).examples)
 
 
 # === Iteration ===

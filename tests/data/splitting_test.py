@@ -9,8 +9,8 @@ import random
 import numpy as np
 import pytest
 
-from bert_tf.data import checks, splitting
-from bert_tf.data.samples import LintSample
+from bert_tf.data import example_checks, splitting
+from bert_tf.data.lint_sample import LintSample
 from bert_tf.data.splitting import Columns, split_table
 
 WORDS = ("the", "film", "is", "a", "story", "of", "people", "and", "music")
@@ -53,7 +53,7 @@ def test_parts_share_no_text_and_are_as_large_as_asked(tmp_path):
     train, held_out, test = _parts(done)
     assert sorted(train + held_out + test) == sorted(rows)
     for one, other in ((train, held_out), (train, test), (held_out, test)):
-        assert not list(checks.find_overlap(_sample(one), _sample(other)))
+        assert not list(example_checks.find_overlap(_sample(one), _sample(other)))
     assert done.sizes() == [len(train), len(held_out), len(test)] == [420, 60, 120]
     for label in ("good", "bad", "odd"):
         expected = 0.1 * sum(row[1] == label for row in rows)
@@ -74,7 +74,7 @@ def test_a_group_is_in_one_part(tmp_path):
     done = split_table(_write(tmp_path / "a.csv", rows), str(tmp_path / "p"), 0.2, columns=Columns(group="user"))
     train, held_out = _parts(done)
     assert not {row[2] for row in train} & {row[2] for row in held_out}
-    assert not list(checks.find_overlap(_sample(train), _sample(held_out)))
+    assert not list(example_checks.find_overlap(_sample(train), _sample(held_out)))
 
 
 @pytest.mark.parametrize("seed", range(4))

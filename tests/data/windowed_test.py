@@ -1,4 +1,4 @@
-"""Long texts as examples of several rows: which pieces each row has, and the batches that they make."""
+"""Long texts as examples of several rows: which tokens each row has, and the batches that they make."""
 
 import logging
 
@@ -11,7 +11,7 @@ from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 
 CLS, SEP = 2, 3
-WORDS = tiny.FILL  # each is one piece
+WORDS = tiny.FILL  # each is one token
 FIRST = tiny.VOCAB.index(WORDS[0])
 
 
@@ -48,7 +48,7 @@ def test_a_pair_has_its_first_text_in_every_window(tokenizer):
     assert shown == [
         ["[", 9, "|", 0, 1, 2, 3, "|"],
         ["[", 9, "|", 2, 3, 4, 5, "|"],
-        ["[", 0, 1, 2, "|", 0, 1, "|"],  # both are too long: the first has half of the room, the odd piece with it
+        ["[", 0, 1, 2, "|", 0, 1, "|"],  # both are too long: the first has half of the room, the odd token with it
         ["[", 0, 1, 2, "|", 2, 3, "|"],
         ["[", 0, 1, 2, "|", 4, "|"],
         ["[", 0, 1, 2, 3, "|", 7, "|"],  # the first alone is too long: it is cut, as without windows
@@ -147,7 +147,7 @@ def test_logs_how_much_was_cut(tokenizer, caplog):
     with caplog.at_level(logging.INFO, logger="absl"):
         windowed.tokenize_windows(tokenizer, [[_text(*range(9)), _text(1)]], 6, Windowing(2, 2), {}, "x.tsv")
     assert "x.tsv: 2 examples in 3 windows, 1 of them in more than one; 1 have more than `max_windows=2`" in caplog.text
-    assert "lost 3 pieces" in caplog.text
+    assert "lost 3 tokens" in caplog.text
 
 
 def test_many_texts_are_tokenized_in_parts(tokenizer, monkeypatch):

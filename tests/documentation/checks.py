@@ -8,7 +8,7 @@ import re
 
 from absl import flags as absl_flags
 
-from bert_tf.cli import app
+from bert_tf.cli import program
 from bert_tf.cli.main import PROGRAMS
 from bert_tf.experiments.tuning import trials
 from bert_tf.utils.subprocesses import check_passed_flags
@@ -41,12 +41,12 @@ def read(name, words, is_cut=False):
     """
     table = [dataclasses.replace(flag, required=flag.required and not is_cut) for flag in flags_of(name)]
     values = absl_flags.FlagValues()
-    app.define(values, table)
+    program.define(values, table)
     values.set_gnu_getopt(takes_texts(name))
     rest = values([name, *words])[1:]
-    settings = app.read_settings(values, [flag.name for flag in table])
+    settings = program.read_settings(values, [flag.name for flag in table])
     if not is_cut:
-        app.check_actions(settings, table)
+        program.check_actions(settings, table)
     assert takes_texts(name) or not rest, f"{name} takes no words: {rest}"
     return settings, rest
 
@@ -159,7 +159,7 @@ def check_flag(word):
 
 def _takes(flag, value):
     values = absl_flags.FlagValues()
-    app.define(values, [dataclasses.replace(flag, required=False)])
+    program.define(values, [dataclasses.replace(flag, required=False)])
     try:
         values(["program", f"--{flag.name}={value}"])
     except absl_flags.Error:

@@ -9,7 +9,7 @@ import os
 import pathlib
 import shutil
 
-from bert_tf.cli import recipes
+from bert_tf.cli import pretraining_recipes
 from bert_tf.experiments.glue import report
 from bert_tf.pretraining.quick import run
 from bert_tf.utils import subprocesses
@@ -50,7 +50,10 @@ def _replace(children):
     run.pretrain = functools.partial(run.pretrain, execute=children.execute)
     small, taught = (
         {**tiny, "phases": tuple((length, share, 4) for length, share, _ in real["phases"])}
-        for tiny, real in ((support.SMALL, recipes.SMALL), (support.SMALL_TAUGHT, recipes.SMALL_TAUGHT))
+        for tiny, real in (
+            (support.SMALL, pretraining_recipes.SMALL),
+            (support.SMALL_TAUGHT, pretraining_recipes.SMALL_TAUGHT),
+        )
     )
     tiny_program.shrink(_STEPS, small | {"config": {**small["config"], "max_position_embeddings": 512}}, taught)
 
@@ -76,12 +79,12 @@ class _Children:
         return self._connection.recv()
 
     def execute(self, command, limit=None, inherited=()):
-        """As `child_programs.execute`, of a program of ours."""
+        """As `subprocesses.execute_command`, of a program of ours."""
         ended = self._run(command[3], command[4:])
         assert ended["status"] == 0, ended["log"][-6000:]
 
     def execute_run(self, program, flags, folder, claim):
-        """As `child_runs.execute`."""
+        """As `subprocesses.execute_resumable`."""
         values = dict(flag.removeprefix("--").partition("=")[::2] for flag in flags)
         key = (program, *(values.get(name) for name in _ALIKE))
         if key in self.made:

@@ -8,11 +8,12 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.export import calibration
-from bert_tf.export.form import ExportOptions
-from bert_tf.export.trained import export_trained
+from bert_tf.export.export_options import ExportOptions
+from bert_tf.export.saved_model import export_trained
 from bert_tf.models.encoder import Encoder
 from tests import tiny
-from tests.export.models import LENGTH, TASKS, write_trained
+from tests.export import models
+from tests.export.models import LENGTH, TASKS
 
 # What an example of each task is in a line.
 LINES = {
@@ -42,18 +43,25 @@ def _answer(path, name, lines):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "choices" else pytest.mark.slow) for name in LINES]
+    "name", [pytest.param(name, marks=() if name == "questions" else pytest.mark.slow) for name in LINES]
 )
-def test_a_file_sets_ranges_for_every_task(tmp_path, name):
-    write_trained(tmp_path, name)
-    file = _file(tmp_path, LINES[name])
-    path = export_trained(str(tmp_path), str(tmp_path / "int8"), ExportOptions("int8", "cpu"), calibration=file)
+def test_a_file_sets_ranges_for_every_task(trained, exported, tmp_path, name):
+    file, folder = _file(tmp_path, LINES[name]), str(trained(name))
+    path = export_trained(folder, str(tmp_path / "int8"), ExportOptions("int8", "cpu"), calibration=file)
     assert b"_QuantizedMatMul" in (tmp_path / "int8" / "1" / "saved_model.pb").read_bytes()
-    exact = _answer(export_trained(str(tmp_path), str(tmp_path / "exact")), name, LINES[name])
+    exact = _answer(exported(name), name, LINES[name])
     answers = _answer(path, name, LINES[name])
     assert answers.keys() == exact.keys() and answers
     for output, wanted in exact.items():
         np.testing.assert_allclose(answers[output], wanted, atol=0.05 * max(1, np.abs(wanted).max()))
+
+
+def test_batches_hold_examples_with_as_many_choices(trained, tmp_path):
+    task, _, tokenizer = models.load_trained(trained("choices"))
+    inputs = TASKS["choices"][1]
+    examples = calibration.read_calibration_texts(_file(tmp_path, LINES["choices"]), task, inputs)
+    batches = calibration.batches_of_texts(examples, task, tokenizer, inputs, LENGTH)
+    assert [batch["input_ids"].shape[:2] for batch in batches] == [(2, 2), (1, 3)]
 
 
 @pytest.mark.parametrize(
@@ -65,9 +73,9 @@ def test_a_file_sets_ranges_for_every_task(tmp_path, name):
     ],
 )
 def test_a_line_must_be_an_example(tmp_path, name, lines, message):
-    task = write_trained(tmp_path, name)
+    make, inputs = TASKS[name]
     with pytest.raises(ValueError, match=message):
-        calibration.read_calibration_texts(_file(tmp_path, lines), task.task, task.text_inputs)
+        calibration.read_calibration_texts(_file(tmp_path, lines), make(tiny.config()), inputs)
 
 
 def test_no_more_is_read_than_counts(tmp_path):
@@ -81,7 +89,7 @@ def test_without_examples_there_are_no_ranges():
         calibration.input_ranges(lambda features: features, [])
 
 
-@pytest.mark.parametrize("layers", [{}, {"num_hidden_layers": 4, "num_hidden_groups": 1}])
+@pytest.mark.parametrize("layers", [{}, {"num_hidden_layers": 2, "num_hidden_groups": 1}])
 def test_padding_does_not_count(layers):
     keras.utils.set_random_seed(2)
     encoder = Encoder(tiny.config(**layers))
@@ -95,7 +103,7 @@ def test_padding_does_not_count(layers):
     encoder({"input_ids": ids})
     table = encoder.embeddings.variables[0]
     far = np.random.default_rng(1).normal(size=(1, table.shape[1])).astype(np.float32)
-    table.assign(tf.tensor_scatter_nd_update(table, [[0]], far * 9))  # padding goes further than any piece
+    table.assign(tf.tensor_scatter_nd_update(table, [[0]], far * 9))  # padding goes further than any token
     padded = calibration.input_ranges(forward, [{"input_ids": ids * mask, "input_mask": mask}])
     alone = [{"input_ids": row[np.newaxis, :n]} for row, (n,) in zip(ids, lengths, strict=True)]
     ranges = calibration.input_ranges(forward, alone)

@@ -9,7 +9,7 @@ from tensorflow.core.protobuf import meta_graph_pb2
 
 import bert_tf
 from bert_tf.export.card import RunFacts, model_card, read_run
-from bert_tf.export.form import ExportOptions
+from bert_tf.export.export_options import ExportOptions
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
@@ -68,7 +68,7 @@ def card(tmp_path_factory):
     weights = [tf.TensorSpec([512, 1024], tf.float32), tf.TensorSpec([], tf.int32)]
     served = types.SimpleNamespace(
         task=task, tokenizer=Tokenizer.from_directory(folder), weight_specs=weights, num_weights=512 * 1024 + 1,
-        text_inputs=("text",), max_seq_length=16, is_calibrated=False, form=ExportOptions(export_for="cpu"),
+        text_inputs=("text",), max_seq_length=16, is_calibrated=False, options=ExportOptions(export_for="cpu"),
     )  # fmt: skip
     signature = meta_graph_pb2.SignatureDef()
     signature.inputs["text"].dtype = tf.string.as_datatype_enum
@@ -81,7 +81,7 @@ def test_a_card_says_what_is_known(card, tmp_path):
     text = card(_run(tmp_path, [START, *TRAIN, EVAL]))
     rows = [
         "| task | classification |",
-        "| longest row | 16 word pieces |",
+        "| longest sequence | 16 tokens |",
         "| numbers | float32, int32 |",
         "| weights | 524,289 |",
         "| size of the weights | 2.0 MiB |",
@@ -95,7 +95,7 @@ def test_a_card_says_what_is_known(card, tmp_path):
         "| `serving_default` | input | `text` | string | [?] |",
         f"| exported by | bert_tf {bert_tf.__version__}, tensorflow {tf.__version__}",
         "| trained by | python 3.12.1 |",
-        "- What lies beyond 16 word pieces",
+        "- What lies beyond 16 tokens",
     ]
     assert not [row for row in rows if row not in text], text
     assert "__saved" not in text and "None" not in text and "/home" not in text

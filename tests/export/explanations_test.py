@@ -11,36 +11,28 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 import bert_tf
-from bert_tf.export.form import ExportOptions
-from bert_tf.export.trained import export_trained
+from bert_tf.export.export_options import ExportOptions
+from bert_tf.export.saved_model import export_trained
 from bert_tf.serving import verification
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.verification import open_export
-from tests.export.models import LENGTH, TASKS, write_trained
+from tests.export.models import LENGTH, TASKS
 
 TEXTS = ["The films, a story", "bad"]
 KINDS = ("attention", "attributions")
 
 
 @pytest.fixture(scope="module")
-def directory(tmp_path_factory):
-    """What training left of a classifier."""
-    folder = str(tmp_path_factory.mktemp("trained"))
-    write_trained(folder, "classification")
-    return folder
+def explained(exported):
+    """The export of a classifier."""
+    return pathlib.Path(exported("classification", ExportOptions(explanations=KINDS)))
 
 
 @pytest.fixture(scope="module")
-def explained(directory):
-    """Its export."""
-    return pathlib.Path(export_trained(directory, form=ExportOptions(explanations=KINDS)))
-
-
-@pytest.fixture(scope="module")
-def seen(directory):
+def seen(trained):
     """(attributions, attention) of the texts, by `bert_tf.inspect`."""
-    bert = bert_tf.load(directory)
+    bert = bert_tf.load(trained("classification"))
     return bert_tf.inspect.attributions(bert, TEXTS), bert_tf.inspect.attention(bert, TEXTS)
 
 
@@ -136,14 +128,13 @@ def test_explanations_over_rest(server, seen):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["questions", "tagging", "regression"])
-def test_taggers_and_readers_explain_themselves(tmp_path, name):
-    write_trained(tmp_path, name)
-    signatures = tf.saved_model.load(export_trained(str(tmp_path), form=ExportOptions(explanations=KINDS))).signatures
+def test_taggers_and_readers_explain_themselves(trained, exported, name):
+    signatures = tf.saved_model.load(exported(name, ExportOptions(explanations=KINDS))).signatures
     texts = dict(zip(TASKS[name][1], (["is it good", "a"], TEXTS)[-len(TASKS[name][1]) :], strict=True))
     got = signatures["attributions"](**{k: tf.constant(v) for k, v in texts.items()}, target=tf.constant(["", ""]))
     columns = list(zip(*texts.values(), strict=True))
     asked = TEXTS if len(texts) == 1 else columns
-    for k, why in enumerate(bert_tf.inspect.attributions(bert_tf.load(str(tmp_path)), asked)):
+    for k, why in enumerate(bert_tf.inspect.attributions(bert_tf.load(trained(name)), asked)):
         assert got["target"][k].numpy().decode() == why.target
         np.testing.assert_allclose(got["attribution"][k, : len(why)], why.values, atol=1e-5)
     assert got["piece"].shape[1] <= LENGTH
@@ -153,15 +144,14 @@ def test_taggers_and_readers_explain_themselves(tmp_path, name):
     ("name", "kinds", "dtype", "message"),
     [
         ("embedding", ["attributions"], "float32", "a model that has a head for labels, tags or answers"),
-        ("choices", ["attention"], "float32", "a model that reads an example in one row"),
+        ("choices", ["attention"], "float32", "a model that reads an example as one sequence"),
         ("windows", ["attributions"], "float32", "a model whose answer is of one row"),
         ("classification", ["attributions"], "bfloat16", "`export_dtype=float32`"),
     ],
 )
-def test_models_that_cannot_be_explained_are_refused(tmp_path, name, kinds, dtype, message):
-    write_trained(tmp_path, name)
+def test_models_that_cannot_be_explained_are_refused(trained, tmp_path, name, kinds, dtype, message):
     with pytest.raises(ValueError, match=f"`export_explanations.* must come with {message}"):
-        export_trained(str(tmp_path), str(tmp_path / "out"), ExportOptions(dtype, explanations=kinds))
+        export_trained(str(trained(name)), str(tmp_path / "out"), ExportOptions(dtype, explanations=kinds))
     assert not (tmp_path / "out").exists()
 
 

@@ -1,6 +1,5 @@
 """What an export brings along for every task: warm-up for each signature, and golden requests that `verify` replays."""
 
-import functools
 import os
 import pathlib
 import re
@@ -11,35 +10,21 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
-from bert_tf.export.trained import export_trained
 from bert_tf.serving import verification
 from bert_tf.serving.server import versions
+from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import Version, direct
-from bert_tf.serving.server.workload import Workload
 from bert_tf.serving.verification import open_export
-from tests.export.models import LENGTH, TASKS, write_trained
-from tests.scripts import Cases
+from tests import run_cases
+from tests.export.models import LENGTH, TASKS
 
 OTHERS = [name for name in TASKS if name != "classification"]
 
 
 @pytest.fixture(scope="module")
-def export(tmp_path_factory):
-    """export(task) -> the path of a version."""
-
-    @functools.cache
-    def make(name):
-        folder = tmp_path_factory.mktemp(name)
-        write_trained(folder, name)
-        return export_trained(str(folder))
-
-    return make
-
-
-@pytest.fixture(scope="module")
-def classifier(export):
-    return export("classification")
+def classifier(exported):
+    return exported("classification")
 
 
 @pytest.fixture(scope="module")
@@ -64,18 +49,16 @@ def _signatures(log):
     return getattr(log, log.WhichOneof("log_type")).request.model_spec.signature_name
 
 
-@pytest.mark.parametrize(
-    "name", ["classification", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)]
-)
-def test_every_signature_of_every_task_is_warmed_up_and_golden(export, name):
-    path = export(name)
+@pytest.mark.parametrize("name", ["classification", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
+def test_every_signature_of_every_task_is_warmed_up_and_golden(exported, name):
+    path = exported(name)
     model = open_export(path)
     names = {name for name in model.signatures if not name.startswith("__")}
     assert {"serving_default", "ids"} <= names
     logs = _logs(path, "tf_serving_warmup_requests")
     assert {each: [_signatures(log) for log in logs].count(each) for each in names} == dict.fromkeys(names, 3)
-    workload = Workload()
-    version = Version("default", 1, model, direct(model, workload), workload)
+    scheduler = Scheduler()
+    version = Version("default", 1, model, direct(model, scheduler), scheduler)
     assert versions.replay(version, path) == len(logs)
     verdicts = verification.judge(verification.read_goldens(path), verification.local_answer(model), 1e-4)
     model.close()
@@ -152,15 +135,13 @@ def test_numbers_may_differ_by_the_tolerance():
     assert found == (np.inf, "x is 4 in place of 3 in row 0")
 
 
-@pytest.fixture(scope="module")
-def verify():
-    with Cases("verify") as program:
-        yield program.run
+def _verify(words):
+    return run_cases.run_here("verify", words)
 
 
 @pytest.mark.slow
-def test_the_program_says_yes(verify, classifier):
-    done = verify([os.path.dirname(classifier)])
+def test_the_program_says_yes(classifier):
+    done = _verify([os.path.dirname(classifier)])
     assert done["status"] == 0, done["log"]
     lines = [line.split() for line in done["log"].splitlines()]
     start = lines.index(["signature", "requests", "largest", "difference"])
@@ -191,13 +172,13 @@ def _cut(path):
         (pathlib.Path.unlink, "saved_model.pb", "must be a folder with saved_model.pb, or with numbered"),
     ],
 )  # fmt: skip
-def test_the_program_says_what_is_damaged(verify, copy, damage, file, message):
+def test_the_program_says_what_is_damaged(copy, damage, file, message):
     damage(copy / file)
-    done = verify([str(copy.parent)])
+    done = _verify([str(copy.parent)])
     assert done["status"] == 1 and re.search(message, done["log"]) and "Traceback" not in done["log"], done["log"]
 
 
-def test_the_program_says_no(verify, copy):
+def test_the_program_says_no(copy):
     """The weights of another model, whole, and not the ones that made the goldens."""
     variables = copy / "variables" / "variables"
     reader = tf.train.load_checkpoint(str(variables))
@@ -210,12 +191,12 @@ def test_the_program_says_no(verify, copy):
         prefix=str(variables), tensor_names=list(changed), shape_and_slices=[""] * len(changed),
         tensors=[tf.constant(value) for value in changed.values()],
     )  # fmt: skip
-    done = verify([str(copy)])
+    done = _verify([str(copy)])
     assert done["status"] == 1 and "must answer as it did when it was exported" in done["log"], done["log"]
     assert done["log"].count("   differs") == 3
-    assert verify([])["status"] == 1 and verify([str(copy), "more"])["status"] == 1
+    assert _verify([])["status"] == 1 and _verify([str(copy), "more"])["status"] == 1
 
 
-def test_no_server(verify, classifier):
-    done = verify([classifier, "--server=localhost:1", "--timeout=5"])
+def test_no_server(classifier):
+    done = _verify([classifier, "--server=localhost:1", "--timeout=5"])
     assert done["status"] == 1 and "A model server must answer at localhost:1" in done["log"], done["log"]

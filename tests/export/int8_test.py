@@ -6,11 +6,11 @@ import pathlib
 import numpy as np
 import pytest
 
-from bert_tf.cli.fine_tuning import run_task
+from bert_tf.cli.fine_tuning_run import run_task
 from bert_tf.cli.run_classifier import FLAGS
 from bert_tf.evaluation.results import read_results
-from bert_tf.export.form import ExportOptions
-from bert_tf.export.trained import export_trained
+from bert_tf.export.export_options import ExportOptions
+from bert_tf.export.saved_model import export_trained
 from bert_tf.models import fused_int8
 from bert_tf.serving.verification import open_export, verify
 from bert_tf.tasks.classification import ClassificationTask
@@ -24,24 +24,24 @@ def _run(**given):
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """The flags with which a trained model is scored and exported."""
+def flags(tmp_path_factory):
+    """The flags with which a model is scored and exported that was trained, and exported with ranges from training."""
     folder = tmp_path_factory.mktemp("int8")
     files = {name: str(tiny.write_tsv(folder / f"{name}.tsv", tiny.texts(n, seed=seed)))
              for name, n, seed in (("train", 96, 0), ("dev", 80, 1))}  # fmt: skip
     given = {"eval_file": files["dev"], "output_dir": str(folder / "out")}
     _run(**given, train_file=files["train"], init_checkpoint=str(tiny.checkpoint(folder / "start", dropout=0.0)),
-         do_train=True, do_export=False, max_seq_length=20, train_batch_size=16, num_train_epochs=8.0,
-         learning_rate=1e-3, seed=1)  # fmt: skip
+         do_train=True, export_for="cpu", export_dir=str(folder / "calibrated"), max_seq_length=20,
+         train_batch_size=16, num_train_epochs=8.0, learning_rate=1e-3, seed=1)  # fmt: skip
     return given
 
 
 @pytest.mark.slow
-def test_both_scores_are_told(trained, caplog):
+def test_both_scores_are_in_the_card(flags, caplog):
     with caplog.at_level(logging.INFO, logger="absl"):
-        _run(**trained, export_for="cpu")
-    path = pathlib.Path(trained["output_dir"], "export", "1")
-    exact = read_results(trained["output_dir"])
+        _run(**flags, export_for="cpu")
+    path = pathlib.Path(flags["output_dir"], "export", "1")
+    exact = read_results(flags["output_dir"])
     card = (path / "assets.extra" / "MODEL_CARD.md").read_text(encoding="utf-8")
     rows = dict(line.strip("| ").split(" | ") for line in card.splitlines() if line.startswith("| eval_"))
     assert float(rows["eval_accuracy"]) == exact["eval_accuracy"] > 0.8
@@ -60,33 +60,17 @@ def test_both_scores_are_told(trained, caplog):
     assert float(rows["eval_accuracy, in int8 as exported"]) == pytest.approx(accuracy)
 
 
-def test_examples_set_ranges(trained, tmp_path):
-    """Those of the training where there is one, else texts; both answer nearly as float32, by fused kernels."""
-    texts = tmp_path / "texts.txt"
-    texts.write_text("\n".join(text for text, _ in tiny.texts(40, seed=3)), encoding="utf-8")
-    _run(**trained, export_for="cpu", export_dir=str(tmp_path / "texts"), calibration_file=str(texts))
-    given = {"do_train": True, "do_eval": False, "export_for": "cpu", "max_seq_length": 20, "train_batch_size": 16}
-    _run(**trained | given | {"output_dir": str(tmp_path / "out"), "export_dir": str(tmp_path / "training")},
-         train_file=trained["eval_file"], init_checkpoint=trained["output_dir"], num_train_epochs=0.2)  # fmt: skip
+def test_examples_of_the_training_set_ranges(flags):
+    path = pathlib.Path(flags["output_dir"]).parent / "calibrated" / "1"
+    assert b"_QuantizedMatMul" in (path / "saved_model.pb").read_bytes()
+    assert not any(each.problems for each in verify(str(path), tolerance=1e-6))
+    card = (path / "assets.extra" / "MODEL_CARD.md").read_text(encoding="utf-8")
     weights = ClassificationTask(tiny.config(), 2).build_model().count_params()
-    for name in ("texts", "training"):
-        path = tmp_path / name / "1"
-        assert _count(path, b"_QuantizedMatMul") and not _problems(path, tolerance=1e-6)
-        card = (path / "assets.extra" / "MODEL_CARD.md").read_text(encoding="utf-8")
-        assert f"| weights | {weights:,} |" in card and "| scales of activations | set by examples |" in card
-        assert "| numbers | float32, int8 |" in card
-    exact = read_results(trained["output_dir"])["eval_accuracy"]
-    card = (tmp_path / "texts" / "1" / "assets.extra" / "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert f"| weights | {weights:,} |" in card and "| scales of activations | set by examples |" in card
+    assert "| numbers | float32, int8 |" in card
     rows = dict(line.strip("| ").split(" | ") for line in card.splitlines() if line.startswith("| eval_"))
+    exact = read_results(flags["output_dir"])["eval_accuracy"]
     assert float(rows["eval_accuracy, in int8 as exported"]) == pytest.approx(exact, abs=0.03)
-
-
-def _count(path, kind):
-    return (path / "saved_model.pb").read_bytes().count(kind)
-
-
-def _problems(path, tolerance):
-    return [each.problems for each in verify(str(path), tolerance=tolerance) if each.problems]
 
 
 @pytest.mark.parametrize(
@@ -100,17 +84,17 @@ def test_a_file_of_other_texts_is_refused(trained, tmp_path, content, message):
     (tmp_path / "texts.txt").write_text(content, encoding="utf-8")
     form, file = ExportOptions("int8", "cpu"), str(tmp_path / "texts.txt")
     with pytest.raises(ValueError, match=message):
-        export_trained(trained["output_dir"], str(tmp_path / "export"), form, calibration=file)
+        export_trained(str(trained("classification")), str(tmp_path / "export"), form, calibration=file)
     assert not (tmp_path / "export").exists()
 
 
-def test_too_low_a_score_is_not_exported(trained, tmp_path, monkeypatch):
+def test_too_low_a_score_is_not_exported(flags, tmp_path, monkeypatch):
     def nothing(kernel):
         return np.zeros(kernel.shape, np.int8), np.ones(kernel.shape[1], np.float32)
 
     monkeypatch.setattr(fused_int8, "quantize_columns", nothing)
     with pytest.raises(ValueError, match=r"`int8_tolerance=0\.05` of itself\. Received eval_\w+ .* nothing was expor"):
-        _run(**trained, export_dir=str(tmp_path / "export"), int8_tolerance=0.05)
+        _run(**flags, export_dir=str(tmp_path / "export"), int8_tolerance=0.05)
     assert not (tmp_path / "export").exists()
 
 

@@ -16,12 +16,12 @@ import zipfile
 import numpy as np
 import pytest
 
-from bert_tf.cli.fine_tuning import run_task
+from bert_tf.cli.fine_tuning_run import run_task
 from bert_tf.cli.run_classifier import FLAGS
 from bert_tf.evaluation.results import read_results
 from bert_tf.export import litert
-from bert_tf.export.form import ExportOptions
-from bert_tf.export.trained import export_trained
+from bert_tf.export.export_options import ExportOptions
+from bert_tf.export.saved_model import export_trained
 from bert_tf.serving.verification import open_export
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -71,25 +71,22 @@ def difference(answers, wanted):
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name == "questions" else pytest.mark.slow) for name in ONE_ROW]
 )
-def test_it_answers_as_the_saved_model(tmp_path, monkeypatch, name):
+def test_it_answers_as_the_saved_model(trained, exported, tmp_path, monkeypatch, name):
     monkeypatch.setattr(litert, "_SHORTEST", 8)
-    write_trained(tmp_path, name)
-    served, small = (
-        export_trained(str(tmp_path), str(tmp_path / str(i)), f) for i, f in enumerate((ExportOptions(), LITERT))
-    )
+    small = export_trained(str(trained(name)), str(tmp_path), LITERT)
     interpreter = interpreter_of(small)
     assert set(interpreter.get_signature_list()) == {"ids", "ids_8"}
     for signature, length in (("ids", LENGTH), ("ids_8", 8)):
         feeds = row(length, pieces=7)
         answers = interpreter.get_signature_runner(signature)(**feeds)
-        assert difference(answers, answers_of_saved_model(served, feeds)) < TOLERANCES["float32"]
+        assert difference(answers, answers_of_saved_model(exported(name), feeds)) < TOLERANCES["float32"]
     assert sorted(os.listdir(small)) == ["MODEL_CARD.md", "model.tflite"]
-    assert os.listdir(tmp_path / "1") == ["1"]  # nothing for servers beside it
+    assert os.listdir(tmp_path) == ["1"]  # nothing for servers next to it
 
 
-def test_the_file_says_what_it_is(tmp_path):
-    write_trained(tmp_path, "classification")
-    first, second = (export_trained(str(tmp_path), str(tmp_path / name), LITERT) for name in "ab")
+def test_the_file_says_what_it_is(trained, exported, tmp_path):
+    first = exported("classification", LITERT)
+    second = export_trained(str(trained("classification")), str(tmp_path / "again"), LITERT)
     file = pathlib.Path(first, litert.FILE)
     assert file.read_bytes() == pathlib.Path(second, litert.FILE).read_bytes()
     with zipfile.ZipFile(file) as archive:
@@ -98,24 +95,19 @@ def test_the_file_says_what_it_is(tmp_path):
     assert Tokenizer.from_directory(str(tmp_path / "files")).vocab == list(tiny.VOCAB)
     assert json.loads((tmp_path / "files" / "bert_config.json").read_text())["hidden_size"] == tiny.config().hidden_size
     data = file.read_bytes()
-    for told in (b"TFLITE_METADATA", b"M001", b"bert_tf classification", b"vocab.txt", b"0 for what fills the row up"):
-        assert told in data, told
+    for message in (b"TFLITE_METADATA", b"M001", b"bert_tf classification", b"vocab.txt", b"0 for padding"):
+        assert message in data, message
     card = pathlib.Path(first, "MODEL_CARD.md").read_text(encoding="utf-8")
     assert "| exported for | litert |" in card and "| numbers | float32 |" in card and "`ids`" in card
     assert interpreter_of(first).get_input_details()[0]["shape"].tolist() == [1, LENGTH]  # whoever takes no signature
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """The flags with which a trained model is scored and exported for LiteRT."""
+def data(tmp_path_factory):
+    """{split: path} of examples."""
     folder = tmp_path_factory.mktemp("litert")
-    files = {name: str(tiny.write_tsv(folder / f"{name}.tsv", tiny.texts(n, seed=seed)))
-             for name, n, seed in (("train", 96, 0), ("dev", 40, 1))}  # fmt: skip
-    given = {"eval_file": files["dev"], "output_dir": str(folder / "out"), "do_eval": True}
-    run(**given, train_file=files["train"], init_checkpoint=str(wide(folder / "start")),
-        do_train=True, max_seq_length=20, train_batch_size=16, num_train_epochs=8.0, learning_rate=1e-3,
-        seed=1, export_for="litert", do_export=True)  # fmt: skip
-    return given
+    return {name: str(tiny.write_tsv(folder / f"{name}.tsv", tiny.texts(n, seed=seed)))
+            for name, n, seed in (("train", 96, 0), ("dev", 40, 1))}  # fmt: skip
 
 
 def wide(folder):
@@ -128,10 +120,14 @@ def run(**given):
 
 
 @pytest.mark.slow
-def test_a_program_exports_what_it_trained_in_every_number(trained):
-    folder = pathlib.Path(trained["output_dir"])
+def test_a_program_exports_what_it_trained_in_every_number(data, tmp_path):
+    folder = tmp_path / "out"
+    given = {"eval_file": data["dev"], "output_dir": str(folder), "do_eval": True}
+    run(**given, train_file=data["train"], init_checkpoint=str(wide(tmp_path / "start")), do_train=True,
+        max_seq_length=20, train_batch_size=16, num_train_epochs=8.0, learning_rate=1e-3, seed=1,
+        export_for="litert", do_export=True)  # fmt: skip
     for dtype in ("float16", "int8"):
-        run(**trained, do_export=True, export_for="litert", export_dtype=dtype)
+        run(**given, do_export=True, export_for="litert", export_dtype=dtype)
     versions = {dtype: folder / "litert" / str(i) for i, dtype in enumerate(TOLERANCES, start=1)}
     assert not (folder / "export").exists()
     feeds = row(20)
@@ -143,7 +139,7 @@ def test_a_program_exports_what_it_trained_in_every_number(trained):
 
     card = (versions["int8"] / "MODEL_CARD.md").read_text(encoding="utf-8")
     rows = dict(line.strip("| ").split(" | ") for line in card.splitlines() if line.startswith("| eval_"))
-    found = read_results(trained["output_dir"])
+    found = read_results(given["output_dir"])
     assert float(rows["eval_accuracy, in int8 as exported"]) == pytest.approx(found["eval_accuracy"], abs=0.05)
     assert float(rows["eval_loss, in int8 as exported"]) == pytest.approx(found["eval_loss"], abs=0.05)
     assert rows["eval_loss, in int8 as exported"] != rows["eval_loss"]
@@ -157,8 +153,7 @@ def size_of_model(path):
         return file.stat().st_size - sum(each.file_size for each in archive.infolist())
 
 
-def test_rows_are_scored_without_their_padding(tmp_path):
-    write_trained(tmp_path, "questions")
+def test_rows_are_scored_without_their_padding(trained, exported, tmp_path):
     feeds = {name: np.concatenate([row(11, seed=i)[name] for i in range(3)]) for name in row(11)}
     found = {}
 
@@ -166,27 +161,26 @@ def test_rows_are_scored_without_their_padding(tmp_path):
         found.update({name: values.numpy() for name, values in forward(feeds).items()})
         return {}
 
-    export_trained(str(tmp_path), form=ExportOptions("int8", "litert"), score=score)
-    wanted = answers_of_saved_model(export_trained(str(tmp_path)), feeds)
+    export_trained(str(trained("questions")), str(tmp_path), ExportOptions("int8", "litert"), score=score)
+    wanted = answers_of_saved_model(exported("questions"), feeds)
     assert found["start_logits"].shape == (3, 11) and 0 < difference(found, wanted) < TOLERANCES["int8"]
 
 
-def test_what_litert_cannot_have_is_refused(trained, tmp_path):
-    for given, told in (
+def test_what_litert_cannot_have_is_refused(trained, data, tmp_path):
+    for given, message in (
         ({"dtype": "bfloat16"}, "must be float16. Received bfloat16; take float16."),
         ({"explanations": ("attention",)}, "`export_explanations` must come with a SavedModel."),
     ):
-        with pytest.raises(ValueError, match=re.escape(told)):
+        with pytest.raises(ValueError, match=re.escape(message)):
             ExportOptions(export_for="litert", **given)
     with pytest.raises(ValueError, match=r"must be bfloat16\. Received float16; take bfloat16"):
         ExportOptions("float16")
-    for name, told in REFUSED.items():
-        write_trained(tmp_path / name, name)
-        with pytest.raises(ValueError, match=f"must come with a model that reads an example in one row.* {told}"):
-            export_trained(str(tmp_path / name), str(tmp_path / "out"), LITERT)
+    for name, message in REFUSED.items():
+        with pytest.raises(ValueError, match=f"a model that reads an example as one sequence.* {message}"):
+            export_trained(str(trained(name)), str(tmp_path / "out"), LITERT)
     long = {"long_text": "windows", "do_train": True, "do_export": True, "export_for": "litert", "max_seq_length": 20}
     with pytest.raises(ValueError, match="`export_for=litert` must come with a model"):
-        run(**{**trained, **long, "output_dir": str(tmp_path / "new")}, train_file=trained["eval_file"],
+        run(**long, output_dir=str(tmp_path / "new"), train_file=data["train"],
             init_checkpoint=str(tiny.checkpoint(tmp_path / "start")))  # fmt: skip
     assert not (tmp_path / "out").exists() and not (tmp_path / "new").exists()
 
@@ -194,14 +188,6 @@ def test_what_litert_cannot_have_is_refused(trained, tmp_path):
 def test_a_row_of_any_length_has_a_graph_that_is_not_twice_as_long():
     assert litert.lengths(16) == {"ids": 16}
     assert litert.lengths(100) == {"ids": 100, "ids_16": 16, "ids_32": 32, "ids_64": 64}
-
-
-def test_a_servers_folder_is_left_alone(tmp_path):
-    write_trained(tmp_path, "embedding")
-    export_trained(str(tmp_path))
-    with pytest.raises(ValueError, match=r"for a model.tflite, whose version 1 has a saved_model.pb; name another fol"):
-        export_trained(str(tmp_path), str(tmp_path / "export"), LITERT)
-    assert "2" not in os.listdir(tmp_path / "export")
 
 
 def test_a_version_is_not_written_into_a_version_nor_beside_one_of_another_kind(tmp_path):
@@ -242,11 +228,10 @@ print(json.dumps({
 """
 
 
-def test_the_pages_python(tmp_path, monkeypatch, capsys):
+def test_the_pages_python(exported, tmp_path, monkeypatch, capsys):
     page = (ROOT / "docs" / "litert.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    write_trained(tmp_path, "classification")
-    export_trained(str(tmp_path), str(tmp_path / "reviews_litert"), LITERT)
+    (tmp_path / "reviews_litert").symlink_to(pathlib.Path(exported("classification", LITERT)).parent)
     library = types.SimpleNamespace(Interpreter=litert.interpreter_class())
     monkeypatch.setitem(sys.modules, "ai_edge_litert", types.SimpleNamespace())
     monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", library)
@@ -261,7 +246,7 @@ def test_packages_of_others_read_it(tmp_path):
     if not python:
         pytest.skip("BERT_TF_LITERT_PYTHON is not set: a Python with ai-edge-litert and tflite-support")
     trained = write_trained(tmp_path, "classification")
-    path = export_trained(str(tmp_path), form=LITERT, trained=trained)
+    path = export_trained(str(tmp_path), options=LITERT, trained=trained)
     feeds = {name: values.tolist() for name, values in row(LENGTH).items()}
     command = [python, "-c", _VISIT, os.path.join(path, litert.FILE), json.dumps(feeds)]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

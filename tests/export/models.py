@@ -1,16 +1,19 @@
-"""A tiny trained model of every task that is exported, as its program leaves it, with random weights."""
+"""Tiny trained models of every task that is exported, as their programs leave them, with random weights."""
 
 import os
 
 import keras
+import tensorflow as tf
 
 from bert_tf.checkpoints import tf1
-from bert_tf.checkpoints.loading import save_description
+from bert_tf.checkpoints.loading import load_description, save_description
+from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.export.precision import build_with_weights
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.embedding import EmbeddingTask
 from bert_tf.tasks.multiple_choice import MultipleChoiceTask
-from bert_tf.tasks.registry import save_task
+from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.tasks.squad import QuestionAnsweringTask
 from bert_tf.tasks.tagging import TaggingTask
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -22,19 +25,26 @@ LENGTH = 16
 TASKS = {
     "classification": (lambda config: ClassificationTask(config, 2, labels=["bad", "good"]), ("text",)),
     "lstm": (lambda config: ClassificationTask(config, 2, lstm_units=4), ("text",)),
-    "windows": (lambda config: ClassificationTask(config, 3, windows={"stride": 5, "max_windows": 4}), ("text",)),
+    "windows": (lambda config: ClassificationTask(config, 3, windows={"stride": 5, "max_windows": 8}), ("text",)),
     "regression": (lambda config: ClassificationTask(config, 1, "regression"), ("text_a", "text_b")),
     "questions": (lambda config: QuestionAnsweringTask(config, 5, 6, 5, 4), ("question", "context")),
     "tagging": (lambda config: TaggingTask(config, ["B-PER", "I-PER", "O"], doc_stride=5), ("text",)),
     "choices": (MultipleChoiceTask, ("context", "choices")),
     "embedding": (EmbeddingTask, ("text",)),
 }
+OTHERS = {
+    "windows_of_pairs": (
+        lambda config: ClassificationTask(config, 1, "regression", windows={"stride": 5, "max_windows": 8}),
+        ("text_a", "text_b"),
+    ),
+}  # for single tests
 
 
 def write_trained(directory, name: str) -> TrainedTask:
-    """Makes what training leaves in `directory`; returns its task."""
+    """Makes what training leaves in `directory`, of a name in `TASKS` or `OTHERS`; returns its task."""
     directory = os.fspath(directory)
-    make, text_inputs = TASKS[name]
+    os.makedirs(directory, exist_ok=True)
+    make, text_inputs = (TASKS | OTHERS)[name]
     task = make(tiny.config())
     Tokenizer(tiny.VOCAB).save(directory)
     save_description(directory, task.config, Tokenizer.from_directory(directory), task.labels)
@@ -43,3 +53,16 @@ def write_trained(directory, name: str) -> TrainedTask:
     keras.utils.set_random_seed(1)
     tf1.write_tf1(os.path.join(directory, "model.ckpt-7"), task.build_model().variables)
     return trained
+
+
+def load_trained(directory):
+    """Returns (task, Keras model, tokenizer) of what `write_trained` wrote."""
+    description = load_description([os.fspath(directory)])
+    task = read_task(os.fspath(directory), description.config).task
+    return task, build_with_weights(task, open_checkpoint(directory))[0], description.tokenizer
+
+
+def example(**texts: str) -> bytes:
+    """Returns a serialized tf.Example of an example's texts."""
+    values = {k: tf.train.Feature(bytes_list=tf.train.BytesList(value=[v.encode()])) for k, v in texts.items()}
+    return tf.train.Example(features=tf.train.Features(feature=values)).SerializeToString()

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.export.trained import export_trained
 from tests import other_envs
-from tests.export.saved_model_test import NOT_UTF8, TEXTS, trained
+from tests.export.saved_model_test import NOT_UTF8, TEXTS
 
 # The command saved_model_cli itself does not know tensorflow-text's ops, which every TensorFlow Serving has.
 # Both of its commands in one process, for starting TensorFlow takes seconds.
@@ -28,10 +27,8 @@ for sys.argv in json.loads(sys.argv[1]):
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    directory = str(tmp_path_factory.mktemp("trained"))
-    trained(directory)
-    return export_trained(directory)
+def path(exported):
+    return exported("classification")
 
 
 def _cli(*commands):

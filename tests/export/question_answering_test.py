@@ -2,20 +2,13 @@
 
 import os
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints import tf1
-from bert_tf.checkpoints.loading import save_description
-from bert_tf.export.trained import export_trained
 from bert_tf.serving.server.server import serve
-from bert_tf.tasks.base import TrainedTask
-from bert_tf.tasks.registry import save_task
-from bert_tf.tasks.squad import QuestionAnsweringTask
-from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
+from tests.export import models
 
 CONTEXTS = [
     " ".join(tiny.FILL * 250) + " 😀 good",
@@ -28,18 +21,8 @@ QUESTIONS = ["who is it", "who", "谁 😀", "people " * 50, "who"]
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory):
-    """Returns (the export's folder, its model as Keras has it) of a random model."""
-    directory = tmp_path_factory.mktemp("trained")
-    Tokenizer(tiny.VOCAB).save(directory)
-    task = QuestionAnsweringTask(tiny.config(), 5, 6, 5, 8)
-    keras.utils.set_random_seed(1)
-    model = task.build_model()
-    save_description(str(directory), task.config, Tokenizer.from_directory(directory))
-    save_task(str(directory), TrainedTask(task, ("question", "context"), 24))
-    tf1.write_tf1(os.path.join(directory, "model.ckpt-1"), model.variables)
-    export_trained(str(directory))
-    return directory / "export", model
+def signatures(exported):
+    return tf.saved_model.load(exported("questions")).signatures
 
 
 def _ask(signatures, questions, contexts):
@@ -47,8 +30,7 @@ def _ask(signatures, questions, contexts):
         question=tf.constant(questions, tf.string), context=tf.constant(contexts, tf.string)).items()}  # fmt: skip
 
 
-def test_signatures_take_questions_and_contexts(exported):
-    signatures = tf.saved_model.load(str(exported[0] / "1")).signatures
+def test_signatures_take_questions_and_contexts(signatures):
     assert set(signatures) == {"serving_default", "ids"}
     types = {name: (spec.dtype.name, spec.shape.rank) for name, spec in
              signatures["serving_default"].structured_outputs.items()}  # fmt: skip
@@ -56,8 +38,7 @@ def test_signatures_take_questions_and_contexts(exported):
     assert types == numbers | {"answer": ("string", 1), "start": ("int32", 1), "end": ("int32", 1)}
 
 
-def test_answers_are_the_contexts_own_characters(exported):
-    signatures = tf.saved_model.load(str(exported[0] / "1")).signatures
+def test_answers_are_the_contexts_own_characters(signatures):
     together = _ask(signatures, QUESTIONS, CONTEXTS)
     for i, (question, context) in enumerate(zip(QUESTIONS, CONTEXTS, strict=True)):
         text = together["answer"][i].decode()
@@ -68,15 +49,15 @@ def test_answers_are_the_contexts_own_characters(exported):
     assert {name: value.shape for name, value in _ask(signatures, [], []).items()} == dict.fromkeys(together, (0,))
 
 
-def test_ids_give_the_logits(exported):
-    path, model = exported
+def test_ids_give_the_logits(trained, signatures):
+    _, model, _ = models.load_trained(trained("questions"))
     ids = np.array([[2, 5, 3, 6, 7, 3], [2, 5, 3, 8, 3, 0]], np.int32)
     features = {
         "input_ids": ids,
         "input_mask": (ids > 0).astype(np.int32),
         "segment_ids": np.int32([[0, 0, 0, 1, 1, 1]] * 2),
     }
-    served = tf.saved_model.load(str(path / "1")).signatures["ids"](**{k: tf.constant(v) for k, v in features.items()})
+    served = signatures["ids"](**{name: tf.constant(values) for name, values in features.items()})
     for name, logits in model(features).items():
         np.testing.assert_allclose(served[name], logits, atol=1e-4)
 
@@ -86,7 +67,8 @@ def test_a_server_warms_up_and_answers(exported):
     import grpc
     from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-    with serve(str(exported[0]), "squad") as server, grpc.insecure_channel(f"localhost:{server.port}") as channel:
+    folder = os.path.dirname(exported("questions"))
+    with serve(folder, "squad") as server, grpc.insecure_channel(f"localhost:{server.port}") as channel:
         request = predict_pb2.PredictRequest()
         request.model_spec.name = "squad"
         for name, texts in (("question", QUESTIONS), ("context", CONTEXTS)):

@@ -13,59 +13,48 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 import bert_tf
-from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.loading import save_description
-from bert_tf.export.form import DEFAULT, ExportOptions
-from bert_tf.export.saved_model import export, list_versions
-from bert_tf.export.served import ServingModule, cut
-from bert_tf.export.trained import export_trained
-from bert_tf.tasks.base import TrainedTask
+from bert_tf.export.export_options import DEFAULT, ExportOptions
+from bert_tf.export.saved_model import export, export_trained, list_versions
+from bert_tf.export.serving_module import ServingModule, cut
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.registry import read_task, save_task
+from bert_tf.tasks.registry import read_task
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.names import SEQUENCES
 from tests import tiny
 from tests.conftest import ROOT
+from tests.export import models
 
 TEXTS = ["", "good " * 10_000, "我喜欢这部电影", "😀🎬 good", "bad film", "café ½ naïve"]
 NOT_UTF8 = b"good \xff\xfe film"
 
 
-def trained(directory, problem="single_label", text_inputs=("text",), num_labels=2):
-    """Makes what a script leaves after training, with random weights; returns (task, model, tokenizer)."""
-    Tokenizer(tiny.VOCAB).save(directory)
-    tokenizer = Tokenizer.from_directory(directory)
-    task = ClassificationTask(tiny.config(), num_labels, problem, [f"label {i}" for i in range(num_labels)])
-    model = task.build_model()
-    save_description(directory, task.config, tokenizer, task.labels)
-    save_task(directory, TrainedTask(task, text_inputs, 16))
-    tf1.write_tf1(os.path.join(directory, "model.ckpt-1"), model.variables)
-    return task, model, tokenizer
+@pytest.fixture(scope="module")
+def classifier(trained, exported):
+    """Returns (path of the export, task, Keras model, tokenizer)."""
+    return exported("classification"), *models.load_trained(trained("classification"))
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory):
-    directory = str(tmp_path_factory.mktemp("trained"))
-    task, model, tokenizer = trained(directory)
-    return export_trained(directory), task, model, tokenizer
+def signatures(exported):
+    return tf.saved_model.load(exported("classification")).signatures
 
 
 def _expected(task, model, tokenizer, *texts):
     return task.answers(model(tokenizer(*texts, max_seq_length=16), training=False).numpy())
 
 
-def test_it_gives_the_models_answers(exported):
-    path, task, model, tokenizer = exported
-    served = tf.saved_model.load(path)
-    answer = served.signatures["serving_default"](text=tf.constant(TEXTS))
+def test_it_gives_the_models_answers(classifier, signatures):
+    _, task, model, tokenizer = classifier
+    answer = signatures["serving_default"](text=tf.constant(TEXTS))
     expected = _expected(task, model, tokenizer, TEXTS)
     np.testing.assert_allclose(answer["probabilities"], expected, atol=1e-5)
     assert [label.decode() for label in answer["label"].numpy()] == [task.labels[i] for i in expected.argmax(-1)]
-    assert answer["labels"].numpy().tolist() == [[b"label 0", b"label 1"]] * len(TEXTS)
+    assert answer["labels"].numpy().tolist() == [[b"bad", b"good"]] * len(TEXTS)
 
 
-def test_a_text_alone_is_the_same_as_among_others(exported):
-    serve = tf.saved_model.load(exported[0]).signatures["serving_default"]
+def test_a_text_alone_is_the_same_as_among_others(signatures):
+    serve = signatures["serving_default"]
     together = serve(text=tf.constant([*TEXTS, NOT_UTF8]))["probabilities"].numpy()
     alone = [serve(text=tf.constant([text]))["probabilities"].numpy()[0] for text in [*TEXTS, NOT_UTF8]]
     np.testing.assert_allclose(together, alone, atol=1e-5)
@@ -73,31 +62,27 @@ def test_a_text_alone_is_the_same_as_among_others(exported):
     assert serve(text=tf.constant([], tf.string))["probabilities"].shape == (0, 2)
 
 
-def test_ids_and_examples_are_other_ways_to_ask(exported):
-    path, task, model, tokenizer = exported
-    signatures = tf.saved_model.load(path).signatures
+def test_ids_and_examples_are_other_ways_to_ask(classifier, signatures):
+    _, task, model, tokenizer = classifier
     expected = _expected(task, model, tokenizer, TEXTS)
     ids = signatures["ids"](**tokenizer(TEXTS, max_seq_length=16))
     np.testing.assert_allclose(ids["probabilities"], expected, atol=1e-5)
-    answer = signatures["classify"](inputs=tf.constant([_example(text=text) for text in TEXTS]))
+    answer = signatures["classify"](inputs=tf.constant([models.example(text=text) for text in TEXTS]))
     np.testing.assert_allclose(answer["scores"], expected, atol=1e-5)
-    assert answer["classes"].numpy().tolist() == [[b"label 0", b"label 1"]] * len(TEXTS)
+    assert answer["classes"].numpy().tolist() == [[b"bad", b"good"]] * len(TEXTS)
 
 
-def _example(**texts):
-    values = {k: tf.train.Feature(bytes_list=tf.train.BytesList(value=[v.encode()])) for k, v in texts.items()}
-    return tf.train.Example(features=tf.train.Features(feature=values)).SerializeToString()
+@pytest.fixture(scope="module")
+def pairs(exported):
+    return tf.saved_model.load(exported("regression")).signatures
 
 
-@pytest.mark.slow
-def test_pairs_and_scores(tmp_path):
-    task, model, tokenizer = trained(str(tmp_path), "regression", ("text_a", "text_b"), 1)
-    signatures = tf.saved_model.load(export_trained(str(tmp_path), str(tmp_path / "out"))).signatures
+def test_pairs_and_scores(trained, pairs):
     a, b = ["good film", ""], ["bad", "a very good film"]
-    expected = _expected(task, model, tokenizer, a, b)
-    np.testing.assert_allclose(signatures["serving_default"](text_a=a, text_b=b)["score"], expected, atol=1e-5)
-    examples = [_example(text_a=x, text_b=y) for x, y in zip(a, b, strict=True)]
-    np.testing.assert_allclose(signatures["regress"](inputs=examples)["outputs"][:, 0], expected, atol=1e-5)
+    expected = _expected(*models.load_trained(trained("regression")), a, b)
+    np.testing.assert_allclose(pairs["serving_default"](text_a=a, text_b=b)["score"], expected, atol=1e-5)
+    examples = [models.example(text_a=x, text_b=y) for x, y in zip(a, b, strict=True)]
+    np.testing.assert_allclose(pairs["regress"](inputs=examples)["outputs"][:, 0], expected, atol=1e-5)
 
 
 def _signature_defs(path):
@@ -107,8 +92,8 @@ def _signature_defs(path):
     return saved, saved.meta_graphs[0].signature_def
 
 
-def test_what_a_server_looks_at(exported):
-    saved, signatures = _signature_defs(exported[0])
+def test_what_a_server_looks_at(classifier):
+    saved, signatures = _signature_defs(classifier[0])
     methods = {name: signature.method_name for name, signature in signatures.items() if not name.startswith("__")}
     assert methods == {
         "serving_default": "tensorflow/serving/predict",
@@ -118,15 +103,15 @@ def test_what_a_server_looks_at(exported):
     assert {k: [d.size for d in v.tensor_shape.dim] for k, v in signatures["serving_default"].inputs.items()} == {
         "text": [-1]
     }
-    assert sorted(os.listdir(os.path.join(exported[0], "assets"))) == ["vocab.txt"]
-    assert os.path.getsize(os.path.join(exported[0], "assets.extra", "tf_serving_warmup_requests"))
+    assert sorted(os.listdir(os.path.join(classifier[0], "assets"))) == ["vocab.txt"]
+    assert os.path.getsize(os.path.join(classifier[0], "assets.extra", "tf_serving_warmup_requests"))
     functions = saved.meta_graphs[0].graph_def.library.function
     compiled = [f.signature.name for f in functions if f.attr["_XlaMustCompile"].b]
     assert not compiled and functions
 
 
-def test_each_weight_is_there_once(exported):
-    path, _, model, _ = exported
+def test_each_weight_is_there_once(classifier):
+    path, _, model, _ = classifier
     reader = tf.train.load_checkpoint(os.path.join(path, "variables", "variables"))
     stored = sum(int(np.prod(shape)) for shape in reader.get_variable_to_shape_map().values())
     assert stored - sum(int(np.prod(v.shape)) for v in model.variables) <= 2  # the save counter, the object graph
@@ -137,8 +122,8 @@ def test_each_weight_is_there_once(exported):
     [("segment_ids", -1, 1), ("segment_ids", 2, 1), ("segment_ids", 7, 1), ("input_mask", -1, 1), ("input_mask", 2, 1),
      ("input_ids", -1, len(tiny.VOCAB) - 1), ("input_ids", len(tiny.VOCAB), len(tiny.VOCAB) - 1)],
 )  # fmt: skip
-def test_values_that_the_model_has_not_are_refused(exported, name, value, most):
-    answer = tf.saved_model.load(exported[0]).signatures["ids"]
+def test_values_that_the_model_has_not_are_refused(signatures, name, value, most):
+    answer = signatures["ids"]
     good = {"input_ids": [[2, 5, 3]], "input_mask": [[1, 1, 1]], "segment_ids": [[0, 1, 0]]}
     assert answer(**{each: tf.constant(values) for each, values in good.items()})["probabilities"].shape == (1, 2)
     good[name][0][1] = value
@@ -146,20 +131,11 @@ def test_values_that_the_model_has_not_are_refused(exported, name, value, most):
         answer(**{each: tf.constant(values) for each, values in good.items()})
 
 
-def test_a_mask_takes_no_more_memory_than_it_has_numbers(tmp_path):
-    trained(tmp_path)
-    answer = tf.saved_model.load(export_trained(tmp_path, form=ExportOptions(export_for="cpu"))).signatures["ids"]
-    ids = tf.constant([[2, 5, 3, 0, 0, 0, 0, 0]] * 2)
-    mask = [[1, 1, 1] + [0] * 5, [1, 10**9, 1] + [0] * 4 + [-(10**9)]]  # most is padding: texts are laid out anew
-    with pytest.raises(tf.errors.InvalidArgumentError, match="`input_mask` must be from 0 to 1"):
-        answer(input_ids=ids, input_mask=tf.constant(mask), segment_ids=tf.zeros_like(ids))
-
-
-def test_it_says_how_long_its_sequences_are(exported):
+def test_it_says_how_long_its_sequences_are(classifier):
     saved = saved_model_pb2.SavedModel()
-    saved.ParseFromString(pathlib.Path(exported[0], "saved_model.pb").read_bytes())
+    saved.ParseFromString(pathlib.Path(classifier[0], "saved_model.pb").read_bytes())
     (graph,) = saved.meta_graphs
-    assert list(graph.collection_def[SEQUENCES].int64_list.value) == [exported[1].config.max_position_embeddings, 16]
+    assert list(graph.collection_def[SEQUENCES].int64_list.value) == [classifier[1].config.max_position_embeddings, 16]
 
 
 def test_texts_are_cut_behind_what_is_read():
@@ -168,29 +144,25 @@ def test_texts_are_cut_behind_what_is_read():
     assert [len(text) for text in cut(texts[None], 512).numpy()[0]] == [0, 4, 80_000, 2**17]  # choices are [n, k]
 
 
-def test_a_long_text_has_the_answer_of_its_beginning(exported):
-    path, task, model, tokenizer = exported
+def test_a_long_text_has_the_answer_of_its_beginning(classifier, signatures):
+    _, task, model, tokenizer = classifier
     texts = ["good film " * 400_000, "😀" * 1_000_000, "good" * 100_000 + " film " * 9, "bad film " * 10]
-    answer = tf.saved_model.load(path).signatures["serving_default"](text=tf.constant(texts))
+    answer = signatures["serving_default"](text=tf.constant(texts))
     expected = _expected(task, model, tokenizer, [text[:65_000] for text in texts])
     np.testing.assert_allclose(answer["probabilities"], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("text_inputs", [pytest.param(("text",), marks=pytest.mark.slow), ("text_a", "text_b")])
-def test_a_cut_text_has_the_answer_of_all_of_it(tmp_path, text_inputs):
-    """Behind any white space, in characters of several bytes, one of them halved by the cut, and in pairs."""
-    task, model, tokenizer = trained(str(tmp_path), text_inputs=text_inputs)
+def test_cut_texts_have_the_answer_of_all_of_them(trained, pairs):
+    """After any white space, and in characters of several bytes, one of them halved by the cut."""
     blank = ["\n\t" * 50_000, " " * 100_000, "\u3000" * 40_000, " \u00a0\r" * 31, "x" * (2**16 - 201) + " "]
     long = ["bad film", "good " * 40_000, "中é😀" * 30_000, "bad\t" * 40_000, "very bad film " * 30_000]
     texts = [f"good{space}{text}" for space, text in zip(blank, long, strict=True)]
     texts += [f"{space}{text}" for space, text in zip(blank, long, strict=True)]
     texts += ["bad" + " " * size + "good film" for size in (31, 32, 33)]
     texts += ["bad" + "\u0301" * 40 + " film", "", " " * 2**17]
-    given = [texts, texts[::-1]][: len(text_inputs)]
-    path = export_trained(str(tmp_path))
-    answer = tf.saved_model.load(path).signatures["serving_default"]
-    answer = answer(**{name: tf.constant(each) for name, each in zip(text_inputs, given, strict=True)})
-    np.testing.assert_allclose(answer["probabilities"], _expected(task, model, tokenizer, *given), atol=1e-6)
+    answer = pairs["serving_default"](text_a=tf.constant(texts), text_b=tf.constant(texts[::-1]))
+    expected = _expected(*models.load_trained(trained("regression")), texts, texts[::-1])
+    np.testing.assert_allclose(answer["score"], expected, atol=1e-6)
 
 
 @pytest.mark.slow
@@ -204,35 +176,30 @@ def test_a_real_model_is_hardly_larger_than_its_weights(minilm, tmp_path):
 
 
 @pytest.mark.slow
-def test_versions_rise_and_bfloat16_halves(tmp_path, caplog):
-    task, model, tokenizer = trained(str(tmp_path))
-    out = tmp_path / "models"
+def test_versions_rise_and_bfloat16_halves(trained, tmp_path, caplog):
+    folder, out = trained("classification"), tmp_path / "models"
     (out / "7").mkdir(parents=True)
     (out / "notes").mkdir()
     (out / "tmp-export-old").mkdir()
-    whole, half = (
-        export_trained(str(tmp_path), str(out)),
-        export_trained(str(tmp_path), str(out), ExportOptions("bfloat16")),
-    )
+    whole, half = (export_trained(str(folder), str(out), ExportOptions(dtype)) for dtype in ("float32", "bfloat16"))
     assert f"{out / 'tmp-export-old'} is another export that is being made, or was stopped" in caplog.text
     assert list_versions(str(out)) == [7, 8, 9] and [whole, half] == [str(out / "8"), str(out / "9")]
     data = "variables/variables.data-00000-of-00001"
     assert os.path.getsize(f"{half}/{data}") < 0.6 * os.path.getsize(f"{whole}/{data}")
     got = tf.saved_model.load(half).signatures["serving_default"](text=tf.constant(TEXTS))["probabilities"]
     assert got.dtype == tf.float32
-    np.testing.assert_allclose(got, _expected(task, model, tokenizer, TEXTS), atol=0.02)
+    np.testing.assert_allclose(got, _expected(*models.load_trained(folder), TEXTS), atol=0.02)
 
 
 @pytest.mark.slow
-def test_a_full_disk_leaves_nothing(tmp_path):
-    trained(str(tmp_path))
+def test_a_full_disk_leaves_nothing(trained, tmp_path):
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "from bert_tf.export.trained import export_trained\n"
+        "from bert_tf.export.saved_model import export_trained\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))\n"
         "export_trained(*sys.argv[1:])"
     )
-    command = [sys.executable, "-c", code, str(tmp_path), str(tmp_path / "out")]
+    command = [sys.executable, "-c", code, str(trained("classification")), str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert re.search(r"ValueError: The export must be written whole to .*nothing of it was kept", done.stderr)
     assert os.listdir(tmp_path / "out") == []

@@ -7,20 +7,20 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data.features import ENCODER_INPUTS
-from bert_tf.export.form import ExportOptions
+from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.litert import interpreter_class
-from bert_tf.inference.filler import Filler
+from bert_tf.inference.fill_mask import Filler
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.verification import read_goldens, verify
-from tests.inference.fill_mask_test import pretrained
+from tests.export.models import example
 
 TEXTS = ["the [MASK] is a good [MASK] .", "a story", "", "[MASK]", "[mask] film [SEP] [MASK] it"]
 
 
 @pytest.fixture(scope="module")
-def filler(tmp_path_factory):
-    return Filler(pretrained(tmp_path_factory.mktemp("pretrained")), top_k=3)
+def filler(pretrained):
+    return Filler(pretrained, top_k=3)
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +54,7 @@ def test_no_texts_ids_and_examples(filler, exported):
     for place in (-1, rows["input_ids"].shape[1]):
         with pytest.raises(tf.errors.InvalidArgumentError, match="`masked_lm_positions` must be from 0 to the last"):
             signatures["ids"](**rows | {"masked_lm_positions": tf.fill([len(TEXTS), 1], place)})
-    feature = {"text": tf.train.Feature(bytes_list=tf.train.BytesList(value=[TEXTS[0].encode()]))}
-    example = tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
-    classes = signatures["classify"](inputs=tf.constant([example]))["classes"]
+    classes = signatures["classify"](inputs=tf.constant([example(text=TEXTS[0])]))["classes"]
     assert classes.numpy()[0].tolist() == by_text["token"].numpy()[0].tolist()
 
 

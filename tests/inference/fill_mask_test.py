@@ -7,17 +7,14 @@ import pathlib
 import shutil
 import sys
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from safetensors.numpy import save_file
 
 from bert_tf.checkpoints import name_maps
-from bert_tf.checkpoints.tf1 import write_tf1
 from bert_tf.cli import main
-from bert_tf.inference.filler import Filler, format_answer, read_masked_texts
-from bert_tf.models.pretraining_heads import Pretrainer
+from bert_tf.inference.fill_mask import Filler, format_answer, read_masked_texts
 from tests import parity, tiny
 
 GOLDENS = parity.GOLDENS
@@ -31,31 +28,20 @@ ANTIBODIES = (
 RESIDUES = tuple("ACDEFGHIKLMNPQRSTVWY")
 
 
-def pretrained(folder, **changes) -> str:
-    """Writes what pretraining leaves, random weights with both heads; returns its path."""
-    folder = tiny.checkpoint(folder, **changes)
-    keras.utils.set_random_seed(1)
-    model = Pretrainer(tiny.config(**changes))
-    write_tf1(os.fspath(folder / "model.ckpt-7"), model.variables)
-    for old in folder.glob("bert_model.ckpt*"):
-        old.unlink()
-    return str(folder)
-
-
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    return pretrained(tmp_path_factory.mktemp("pretrained"))
+def filler(pretrained):
+    return Filler(pretrained, top_k=4)
 
 
-def test_each_mask_is_answered_in_order(path):
+def test_each_mask_is_answered_in_order(filler):
     texts = ["the [MASK] is a good [MASK] .", "[MASK] story", *["a [MASK]"] * 40]
-    answers = list(Filler(path, top_k=4)(texts))
+    answers = list(filler(texts))
     assert [(a["id"], a["mask"]) for a in answers] == [(0, 0), (0, 1)] + [(i, 0) for i in range(1, 42)]
     assert [a["text"] for a in answers[1:]] == texts
     for answer in answers:
         assert len(set(answer["token"])) == 4 and set(answer["token"]) <= set(tiny.VOCAB)
         assert answer["probability"] == sorted(answer["probability"], reverse=True) and answer["probability"][0] < 1
-    alone = list(Filler(path, top_k=4)(texts[1:2]))[0]  # not padded
+    alone = list(filler(texts[1:2]))[0]  # not padded
     assert alone["token"] == answers[2]["token"]
     np.testing.assert_allclose(alone["probability"], answers[2]["probability"], rtol=1e-4)
 
@@ -63,7 +49,7 @@ def test_each_mask_is_answered_in_order(path):
 @pytest.mark.slow
 def test_the_mask_of_another_vocabulary(tmp_path):
     changes = {"model_type": "roberta", "first_position": 2, "type_vocab_size": 1, "has_pooler": False}
-    path = pretrained(tmp_path / "model", vocab_size=601, classifier_act="tanh", **changes)
+    path = tiny.pretrained(tmp_path / "model", vocab_size=601, classifier_act="tanh", **changes)
     os.remove(os.path.join(path, "vocab.txt"))
     for name in ("vocab.json", "merges.txt"):
         shutil.copy(GOLDENS / "tokenizers" / "byte_bpe" / name, path)
@@ -83,8 +69,8 @@ def test_the_mask_of_another_vocabulary(tmp_path):
     assert given["token"].numpy()[0, 0].decode() == answers[0]["token"][0]
 
 
-def test_a_hugging_face_masked_lm_without_a_pooler_is_the_same(path, tmp_path):
-    filler, weights = Filler(path), {}
+def test_a_hugging_face_masked_lm_without_a_pooler_is_the_same(pretrained, filler, tmp_path):
+    weights = {}
     for variable in filler.model.variables:
         if "pooler" not in variable.path:
             array = variable.value.numpy()
@@ -92,18 +78,18 @@ def test_a_hugging_face_masked_lm_without_a_pooler_is_the_same(path, tmp_path):
             weights[name_maps.hugging_face().from_ours(variable.path)] = np.ascontiguousarray(array)
     save_file(weights, tmp_path / "model.safetensors")
     for name in ("bert_config.json", "vocab.txt"):
-        (tmp_path / name).write_bytes(pathlib.Path(path, name).read_bytes())
+        (tmp_path / name).write_bytes(pathlib.Path(pretrained, name).read_bytes())
     text = ["it is [MASK] , [MASK] ."]
-    assert list(Filler(tmp_path)(text)) == list(filler(text))
+    assert list(Filler(tmp_path, top_k=4)(text)) == list(filler(text))
 
 
-def test_fill_mask_prints_json(path, capsys):
-    words = ["the [MASK] is [MASK] .", f"--model={path}", "--json", "--top_k=2", "--", "--[MASK]"]
+def test_fill_mask_prints_json(pretrained, filler, capsys):
+    words = ["the [MASK] is [MASK] .", f"--model={pretrained}", "--json", "--top_k=4", "--", "--[MASK]"]
     with pytest.raises(SystemExit) as end:
         main.start_program("fill_mask", words)
     assert not end.value.code
     answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert answers == list(Filler(path, top_k=2)(["the [MASK] is [MASK] .", "--[MASK]"]))
+    assert answers == list(filler(["the [MASK] is [MASK] .", "--[MASK]"]))
 
 
 def test_answers_are_formatted_for_reading():
@@ -142,19 +128,19 @@ def test_minilm_has_no_head(minilm):
         Filler(minilm)
 
 
-def test_a_mask_that_is_cut_off_and_a_length_beyond_the_table(path):
-    filler = Filler(path, max_seq_length=8)
+def test_a_mask_that_is_cut_off_and_a_length_beyond_the_table(pretrained):
+    filler = Filler(pretrained, max_seq_length=8)
     assert len(list(filler(["a a a a a [MASK] a a"]))) == 1
-    with pytest.raises(ValueError, match=r"within the first 7 word pieces.*beyond in 1 of 2 texts, text 2 first"):
+    with pytest.raises(ValueError, match=r"within the first 7 tokens.*beyond in 1 of 2 texts, text 2 first"):
         list(filler(["[MASK]", "a a a [MASK] a a [MASK]"]))
     with pytest.raises(ValueError, match="at most max_position_embeddings"):
-        Filler(path, max_seq_length=33)
+        Filler(pretrained, max_seq_length=33)
 
 
-def test_unknown_words_are_said(path, caplog):
+def test_unknown_words_are_said(filler, caplog):
     caplog.set_level("WARNING")
-    list(Filler(path)(["xyzzy [MASK] film"]))
-    assert "1 of 3 word pieces are [UNK], not in the vocabulary. Is `do_lower_case`, true here" in caplog.text
+    list(filler(["xyzzy [MASK] film"]))
+    assert "1 of 3 tokens are [UNK], not in the vocabulary. Is `do_lower_case`, true here" in caplog.text
 
 
 @pytest.fixture(scope="module")

@@ -57,8 +57,8 @@ def test_the_nearest_come_first(block, path, vectors, monkeypatch):
 def test_it_knows_its_model(model, path, tmp_path):
     index = SearchIndex(path)
     other = tiny.checkpoint(tmp_path / "other", num_hidden_layers=2)
-    told = "was made with. Received .*other, with other weights and tokenizer or configuration; name that model"
-    with pytest.raises(ValueError, match=told):
+    message = "was made with. Received .*other, with other weights and tokenizer or configuration; name that model"
+    with pytest.raises(ValueError, match=message):
         index.encoder(str(other))
     with pytest.raises(ValueError, match="where nothing is; say where it lies now"):
         index.encoder(str(tmp_path / "gone"))

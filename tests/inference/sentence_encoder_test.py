@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from safetensors.numpy import save_file
 
 import bert_tf
@@ -17,6 +18,14 @@ from tests.fake_pandas import DataFrame, Series
 from tests.sentence_folders import PLAIN, write
 
 TEXTS = ["good film", "the Film is dull , cold and empty .", "music"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _eagerly():
+    """Tracing each folder's encoder for a few sentences would be most of the time."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(scope="module")

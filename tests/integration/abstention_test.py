@@ -5,7 +5,7 @@ import json
 import pytest
 import tensorflow as tf
 
-from bert_tf.cli.fine_tuning import run_task
+from bert_tf.cli.fine_tuning_run import run_task
 from bert_tf.cli.run_classifier import FLAGS
 from bert_tf.experiments.comparison import compare_runs
 from bert_tf.serving.client.results import split_answer, to_dataclass

@@ -120,7 +120,7 @@ BAD = {
     ),
     "a vocabulary that does not fit": (
         _but("--init_checkpoint=HOME/vocab"),
-        rf"must fit the embedding table of {len(tiny.VOCAB)} rows\. Received {len(tiny.VOCAB) + 2} pieces in .*vocab",
+        rf"must fit the embedding table of {len(tiny.VOCAB)} rows\. Received {len(tiny.VOCAB) + 2} tokens in .*vocab",
     ),
     "longer than the positions": (
         _but("--max_seq_length=64"),

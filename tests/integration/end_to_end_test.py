@@ -9,7 +9,7 @@ import pytest
 
 import bert_tf
 from bert_tf.inference.batch_prediction import table_job as jobs
-from bert_tf.inference.batch_prediction.prediction import find_model
+from bert_tf.inference.batch_prediction.exported_model import find_model
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
 from bert_tf.training.history import read_history

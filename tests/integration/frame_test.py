@@ -22,7 +22,7 @@ from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.name_map import NameMap, WeightName
 from bert_tf.checkpoints.name_maps import NAME_MAPS
 from bert_tf.cli.common_flags import FINE_TUNING
-from bert_tf.cli.fine_tuning import run_task
+from bert_tf.cli.fine_tuning_run import run_task
 from bert_tf.data import tables
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.models import families
@@ -33,8 +33,8 @@ from bert_tf.models.heads import ClassificationHead
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
 from bert_tf.tasks.base import FineTuningTask, TaskData
-from bert_tf.tasks.labels import pack_sequences, single_rows
 from bert_tf.tasks.options import RunOptions, flags_of, option
+from bert_tf.tasks.sequences import encode_served_texts, pack_sequences
 from bert_tf.utils.files import write_text
 from bert_tf.utils.settings import Settings
 from tests import tiny
@@ -111,7 +111,7 @@ class CountingTask(FineTuningTask):
         write_text(f"{directory}/numbers.txt", "".join(f"{number}\n" for number in answers))
 
     def read(self, tokenizer, texts, max_seq_length):
-        return single_rows(tokenizer, texts, max_seq_length), None
+        return encode_served_texts(tokenizer, texts, max_seq_length), None
 
     def answer(self, outputs, origin=None):
         return {"count": tf.argmax(outputs, -1, tf.int32)}

@@ -14,7 +14,7 @@ import bert_tf
 from bert_tf.checkpoints import surgery
 from bert_tf.checkpoints.tf1 import write_tf1
 from bert_tf.export.hub.export import INPUTS, export_hub
-from bert_tf.inference.features import FeatureMaker
+from bert_tf.inference.extract_features import FeatureMaker
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from bert_tf.inference.sklearn.embedder import BertEmbedder
 from bert_tf.models.pretraining_heads import Pretrainer

@@ -10,7 +10,8 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.checkpoints import convert, heads
+from bert_tf.checkpoints import heads
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.torch_bin import TorchBin
 from bert_tf.models.config import EncoderConfig
@@ -43,7 +44,7 @@ def _filled(folder, rows):
     config = EncoderConfig.load(folder)
     found = open_checkpoint(folder).names
     model = Pretrainer(config, next_sentence="cls/seq_relationship/output_bias" in found)
-    convert.assign_weights(folder, model.variables, (heads.POOLER, *heads.others(("cls/.*",))), config.model_type)
+    assign_weights(folder, model.variables, (heads.POOLER, *heads.others(("cls/.*",))), config.model_type)
     places = np.broadcast_to(np.arange(rows["input_ids"].shape[1], dtype=np.int32), rows["input_ids"].shape)
     outputs = model(rows | {"masked_lm_positions": places})
     return {name: outputs[name][:, 0] if name == "nsp_logits" else outputs[name] for name in outputs}
@@ -52,7 +53,7 @@ def _filled(folder, rows):
 def _answered(folder, rows):
     config = EncoderConfig.load(folder)
     model = QuestionAnsweringTask(config).build_model()
-    report = convert.assign_weights(folder, model.variables, [heads.POOLER], config.model_type)
+    report = assign_weights(folder, model.variables, [heads.POOLER], config.model_type)
     assert set(report.excused_missing) <= {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
     return {name.removesuffix("_logits"): tf.sigmoid(value) for name, value in model(rows).items()}
 

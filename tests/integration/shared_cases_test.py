@@ -6,10 +6,10 @@ import pytest
 from bert_tf.data.tables import read_table
 from bert_tf.evaluation.squad import read_golds
 from bert_tf.tasks.base import SplitPredictions
-from bert_tf.tasks.squad_examples import read_squad
+from bert_tf.tasks.squad_data import read_squad
 from bert_tf.tasks.tagging import TaggingTask, list_tags
 from bert_tf.tasks.tagging_columns import read_columns
-from bert_tf.tasks.tagging_words import sentence_rows
+from bert_tf.tasks.tagging_words import encode_sentences
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 
@@ -47,9 +47,9 @@ def test_both_files_tell_one_entity_around_a_word_without_pieces(shared_cases):
     labels = list_tags(read_columns(folder / "pl_train.txt").tags)
     examples = read_columns(folder / "pl_test.txt")
     tokenizer = Tokenizer([*tiny.VOCAB, "jon", "holt", "here"])
-    rows = sentence_rows(tokenizer, examples, labels, 16, 8, with_tags=True)
+    rows = encode_sentences(tokenizer, examples, labels, 16, 8, with_tags=True)
     outputs = {"tag": np.full((1, 16), labels.index("O")), "probability": np.ones((1, 16), np.float32)}
-    tags = rows.pieces["tag_ids"]
+    tags = rows.features["tag_ids"]
     outputs["tag"][0, : len(tags)] = np.where(tags < 0, labels.index("O"), tags)  # a model that is right
     task = TaggingTask(tiny.config(), labels)
     (written,), (found,) = task.decode(SplitPredictions("test", examples, rows, outputs, None))

@@ -16,7 +16,7 @@ from bert_tf.export.conversion.convert import convert_model
 from bert_tf.export.hub.export import Preprocessor
 from bert_tf.export.hub.tokenizer_layer import TokenizerLayer
 from bert_tf.models import families
-from bert_tf.tokenization.kinds import read_tokenizer
+from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import scripts, tiny
@@ -83,9 +83,9 @@ def test_the_asset_of_a_unigram_tokenizer_is_its_model(tmp_path):
 
 def test_it_is_converted_and_operated_on(folder, expected, tmp_path):
     surgery.write_surgery(surgery.read_model_directory(str(folder)), str(tmp_path / "surgery"))
-    for form in ("huggingface", "sentence_transformers", "tf1"):
+    for form in ("sentence_transformers", "tf1"):  # the first of them writes as Transformers does, and more
         convert_model(folder, tmp_path / form, form)
-    for name in ("surgery", "huggingface", "sentence_transformers", "tf1"):
+    for name in ("surgery", "sentence_transformers", "tf1"):
         tokenizer = Tokenizer.from_directory(tmp_path / name)
         assert tokenizer.vocab_file == str(tmp_path / name / "tokenizer.json")
         assert tokenizer.tokenize(TEXTS).to_list() == expected

@@ -41,13 +41,17 @@ class Explained:
         others = {each.path: each.numpy() for each in layer.variables} if spans else {}
         self.bert = Bert(task.config, self.tokenizer, self.encoder, None if spans else layer, task.labels, others)
 
+    def attributions(self, *given):
+        """Returns the answer to texts and targets, the last of `given`."""
+        return attributions_in_graph(
+            self.encoder, self.head, self.tokenizer, self.task.read, given[:-1], given[-1], LENGTH
+        )
+
     def explain(self, *texts, target=None):
         """Returns the answer of the signature as arrays."""
         asked = [""] * len(texts[0]) if target is None else target
         if self.graph is None:  # one for all requests, as an export has it
-            parts = self.encoder, self.head, self.tokenizer, self.task.read
-            specs = [tf.TensorSpec([None], tf.string)] * (1 + len(texts))
-            self.graph = tf.function(lambda *given: attributions_in_graph(*parts, given[:-1], given[-1], LENGTH), specs)
+            self.graph = tf.function(self.attributions, [tf.TensorSpec([None], tf.string)] * (1 + len(texts)))
         found = self.graph(*(tf.constant(each, tf.string) for each in (*texts, asked)))
         return {name: values.numpy() for name, values in found.items()}
 
@@ -166,8 +170,9 @@ def _asked(explained, *texts):
     ],
 )
 def test_targets_that_do_not_exist_are_refused(request, which, texts, target, message):
+    """Nothing of this hangs on the graph, which takes long to trace."""
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-        request.getfixturevalue(which).explain(*texts, target=target)
+        request.getfixturevalue(which).attributions(*map(tf.constant, (*texts, target)))
 
 
 def test_attention_in_a_graph_is_that_of_inspect():
@@ -185,53 +190,58 @@ def test_attention_in_a_graph_is_that_of_inspect():
         attention_in_graph(bert.encoder, bert.tokenizer, [tf.constant(["a"])], tf.constant([[2]]), LENGTH)
 
 
-@pytest.fixture
-def traced_attention(monkeypatch):
-    """The graph of a model of 2 layers and 4 heads as an export has it, with 2^12 weights at a time."""
-    monkeypatch.setattr(exported, "_MOST_WEIGHTS", 2**12)
+@pytest.fixture(scope="module")
+def traced_attention():
+    """The graph of a model of 2 layers and 4 heads as an export has it, with at most 2^12 weights at a time."""
     bert = with_words(num_hidden_layers=2, num_attention_heads=4)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string), tf.TensorSpec([None, None], tf.int32)])
     def attention(text, layers):
         return attention_in_graph(bert.encoder, bert.tokenizer, [text], layers, 32)["attention"]
 
-    return attention
+    with pytest.MonkeyPatch.context() as patch:
+        for limit in ("_MOST_WEIGHTS", "_MOST_ASKED"):
+            patch.setattr(exported, limit, 2**12)
+        yield attention.get_concrete_function()
+
+
+_S = 4  # tokens of "bad bad"
+_MANY = 2**12 // (2 * 4 * _S * _S)  # such texts, whose weights are 2^12
 
 
 def test_attention_costs_no_more_than_the_layers_that_there_are(traced_attention):
-    twice = traced_attention(["bad"], [[-1, -1]]).numpy()  # the same layer twice is two layers at most
+    twice = traced_attention(tf.constant(["bad"]), tf.constant([[-1, -1]])).numpy()  # one layer twice is two at most
     assert twice.shape[:2] == (1, 2) and (twice[0, 0] == twice[0, 1]).all()
-    for k in (3, 100_000):
-        message = rf"`layers` must name 2 layers of a text at most, as many as there are. Received(?s:.*){k}"
-        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-            traced_attention(["bad"], [[0] * k])
+    many = traced_attention(tf.constant(["bad bad"] * _MANY), tf.zeros([_MANY, 1], tf.int32))
+    assert many.shape == (_MANY, 1, 4, _S, _S)
+    long = traced_attention(tf.constant(["bad " * 30]), tf.constant([[0]]))
+    assert long.shape == (1, 1, 4, 32, 32)  # one text is always answered: 8,192 weights, of which 4,096 are asked for
 
 
-def test_attention_of_many_or_long_texts_is_refused_before_it_is_computed(traced_attention):
-    assert traced_attention(["bad " * 30], [[0]]).shape == (1, 1, 4, 32, 32)  # one is always answered: 8,192 weights
-    S = 4
-    for n, fits in ((2**12 // (2 * 4 * S * S), True), (2**12 // (2 * 4 * S * S) + 1, False)):
-        texts, layers = ["bad bad"] * n, [[0]] * n
-        if fits:
-            assert traced_attention(texts, layers).shape == (n, 1, 4, S, S)
-            continue
-        message = rf"weights of all texts and layers must be {2**12} at most. Received(?s:.*){n * 2 * 4 * S * S}"
-        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-            traced_attention(texts, layers)
+_TWICE = "`layers` must name 2 layers of a text at most, as many as there are. Received"
 
 
-def test_attention_that_would_be_a_large_answer_is_refused_before_it_is_computed(traced_attention, monkeypatch):
-    monkeypatch.setattr(exported, "_MOST_ASKED", 2**12)
-    assert traced_attention(["bad " * 30], [[0]]).shape == (1, 1, 4, 32, 32)  # 4,096 weights
-    with pytest.raises(tf.errors.InvalidArgumentError, match=rf"asked for must be {2**12} at most(?s:.*){2**13}"):
-        traced_attention(["bad " * 30], [[0, 1]])
+@pytest.mark.parametrize(
+    ("texts", "layers", "message"),
+    [
+        (["bad"], [0] * 3, rf"{_TWICE}(?s:.*)3"),
+        (["bad"], [0] * 100, rf"{_TWICE}(?s:.*)100"),
+        (["bad bad"] * (_MANY + 1), [0],
+         rf"weights of all texts and layers must be {2**12} at most. Received(?s:.*){(_MANY + 1) * 2 * 4 * _S * _S}"),
+        (["bad " * 30], [0, 1], rf"asked for must be {2**12} at most(?s:.*){2**13}"),
+    ],
+    ids=["a layer too many", "many layers", "many texts", "a large answer"],
+)  # fmt: skip
+def test_attention_is_refused_before_it_is_computed(traced_attention, texts, layers, message):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        traced_attention(tf.constant(texts), tf.constant([layers] * len(texts)))
 
 
 def test_attributions_are_for_a_few_texts_at_a_time(classifier):
     message = r"An explanation must be asked for 16 texts at most. Received(?s:.*)17"
     for targets in ([""] * 17, [""]):
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-            classifier.explain(["bad"] * 17, target=targets)
+            classifier.attributions(tf.constant(["bad"] * 17), tf.constant(targets))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 import keras
 from safetensors.numpy import load_file
 
-from bert_tf.checkpoints import convert, heads
+from bert_tf.checkpoints import heads
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.loading import Bert
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.models.config import EncoderConfig, template_for
@@ -32,7 +33,7 @@ def golden(case) -> tuple[Bert, dict, dict]:
         head = ClassificationHead(checkpoint.shape(_CLASSIFIER)[0], 0.0, transform_act=act)
         head.build((None, config.hidden_size))
         variables += head.variables
-    convert.assign_weights(checkpoint, variables, excuse=(*heads.others(("classifier/.*",)), heads.POOLER))
+    assign_weights(checkpoint, variables, excuse=(*heads.others(("classifier/.*",)), heads.POOLER))
     others = {path: checkpoint.get(path) for path in checkpoint.names if path.startswith("cls/")}
     inputs = {ours: given[theirs][:1] for theirs, ours in NAMES.items()}
     return Bert(config, None, encoder, head, None, others), inputs, load_file(INSIDE / f"{case}.safetensors")

@@ -7,8 +7,8 @@ import pytest
 
 import bert_tf
 from bert_tf import inspect
+from bert_tf.interpret.encoded_text import words_of
 from bert_tf.interpret.lens import masked_lm_head
-from bert_tf.interpret.rows import words_of
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
 from bert_tf.models.pretraining_heads import MaskedLMHead
 from tests import tiny
@@ -139,7 +139,7 @@ def test_attributions_of_a_tag(bert):
         assert (why.target, why.places) == ("B-X", (2, 2)) and why.score == pytest.approx(why.logits[0], abs=1e-5)
         [said] = inspect.attributions(tagger, [TEXT], None, 8)
         assert said.target == tagger.labels[int(said.logits.argmax())]
-        with pytest.raises(ValueError, match="place of a word, from 0 to 4"):
+        with pytest.raises(ValueError, match="index of a word, from 0 to 4"):
             inspect.attributions(tagger, [TEXT], 5, 8)
     finally:
         del tagger.config.extra["architectures"]
@@ -184,7 +184,7 @@ def test_a_left_to_right_model_does_not_look_ahead():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda b: inspect.attention(b, ["film " * 31]), "at most 32 pieces each, .* Received 33 in text 1 of 1"),
+        (lambda b: inspect.attention(b, ["film " * 31]), "at most 32 tokens each, .* Received 33 in text 1 of 1"),
         (lambda b: inspect.attention(b, [3]), "all texts, or all pairs of two texts. Received int"),
         (lambda b: inspect.attention(b, ["a"], ["a", "b"]),
          "`pairs` must have a second text for each of `texts`. Received 2 for 1"),
@@ -197,7 +197,7 @@ def test_a_left_to_right_model_does_not_look_ahead():
         (lambda b: inspect.attention("model", ["a"]), "`model` must be what `bert_tf.load` gives"),
         (lambda b: inspect.heads_off(b, {2: [0]}), "`layer` must be from 0 to 0, and `head` from 0 to 1. Received: 2"),
         (lambda b: inspect.heads_off(b, {0: [2]}), "Received: 0 and 2; choose others"),
-        (lambda b: inspect.neurons(b, ["a"])[0].products(0, 0, 3), "`place` must be of a piece, from 0 to 2"),
+        (lambda b: inspect.neurons(b, ["a"])[0].products(0, 0, 3), "must be the position of a token, from 0 to 2"),
         (lambda b: inspect.masked_words(b, ["a"]), "must have a masked-LM head for this. Received .*, which has none"),
         (lambda b: inspect.attributions(dataclasses.replace(b, head=None), ["a"]), "must have a head for labels, tags"),
         (lambda b: inspect.attributions(b.encoder, ["a"]), "Received an encoder alone, which has none"),

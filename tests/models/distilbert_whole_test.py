@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 import bert_tf
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.cli.main import start_program
-from bert_tf.inference.filler import Filler
+from bert_tf.inference.fill_mask import Filler
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.trainer import Trainer

@@ -1,16 +1,167 @@
-"""The encoder: the harness, and that a sentence's answer does not depend on what lies beside it."""
+"""Embeddings, block and encoder: the harness, and that a sentence's answer does not depend on its batch or row."""
+
+import dataclasses
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.models.block import TransformerBlock
 from bert_tf.models.config import EncoderConfig
+from bert_tf.models.embeddings import Embeddings
 from bert_tf.models.encoder import Encoder, restarting_positions
 from bert_tf.models.training_ops import seed_scope
 from tests import tiny
 from tests.harness import check_layer, randomize
-from tests.models import block_test
+from tests.models import attention_test
+
+# === Embeddings ===
+
+
+EMBEDDINGS = {
+    "vocab_size": 11,
+    "hidden_size": 8,
+    "max_position_embeddings": 7,
+    "type_vocab_size": 3,
+    "dropout": 0.1,
+    "initializer_range": 0.05,
+    "epsilon": 1e-6,
+    "name": "embeddings",
+}
+IDS = np.array([[1, 5, 10, 0], [10, 10, 2, 3]], np.int32)
+ID_SEGMENTS = np.array([[0, 0, 1, 2], [0, 1, 1, 1]], np.int32)
+ID_POSITIONS = np.array([[0, 1, 0, 1], [6, 5, 4, 3]], np.int32)
+
+
+def test_the_harness_of_embeddings(tmp_path):
+    weights = {
+        "embeddings/word_embeddings": (11, 8),
+        "embeddings/token_type_embeddings": (3, 8),
+        "embeddings/position_embeddings": (7, 8),
+        "embeddings/LayerNorm/gamma": (8,),
+        "embeddings/LayerNorm/beta": (8,),
+    }
+    check_layer(Embeddings, EMBEDDINGS, (IDS, ID_SEGMENTS, ID_POSITIONS), weights, tmp_path)
+
+
+@pytest.fixture
+def embeddings():
+    embeddings = Embeddings(**EMBEDDINGS)
+    embeddings.build()
+    randomize(embeddings)
+    return embeddings
+
+
+def test_lookup(embeddings):
+    words, types, places = (
+        w.numpy()
+        for w in (embeddings.word_embeddings, embeddings.token_type_embeddings, embeddings.position_embeddings)
+    )
+    summed = words[IDS] + types[ID_SEGMENTS] + places[ID_POSITIONS]
+    np.testing.assert_allclose(
+        embeddings(IDS, ID_SEGMENTS, ID_POSITIONS), embeddings.norm(summed), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_segments_and_positions_may_be_left_out(embeddings):
+    zeros, counted = np.zeros_like(IDS), np.tile(np.arange(4, dtype=np.int32), (2, 1))
+    np.testing.assert_allclose(embeddings(IDS), embeddings(IDS, zeros, counted), rtol=1e-6, atol=1e-6)
+
+
+def test_rows_as_long_as_the_table_and_longer(embeddings):
+    assert embeddings(np.ones((1, 7), np.int32)).shape == (1, 7, 8)
+    with pytest.raises(ValueError, match="at most max_position_embeddings = 7 tokens. Received: 8; truncate"):
+        embeddings(np.ones((1, 8), np.int32))
+    packed = embeddings(np.ones((1, 8), np.int32), None, tf.constant([[0, 1, 2, 3, 0, 1, 2, 3]]))
+    np.testing.assert_array_equal(packed[0, :4], packed[0, 4:])
+
+
+def test_bfloat16_rounds_after_the_sum(embeddings):
+    half = Embeddings(**EMBEDDINGS, dtype="mixed_bfloat16")
+    half.build()
+    half.set_weights(embeddings.get_weights())
+    half.word_embeddings.assign_add(100 * tf.ones((11, 8)))  # in bfloat16 the words themselves would be lost
+    np.testing.assert_allclose(
+        tf.cast(half(IDS, ID_SEGMENTS), tf.float32), embeddings(IDS, ID_SEGMENTS), rtol=0.01, atol=0.01
+    )
+
+
+def test_segments_beyond_the_table_are_refused(embeddings):
+    message = "segment_ids must be from 0 to 2, for type_vocab_size is 3. Received: 0 to 3; leave them out"
+    with pytest.raises(ValueError, match=message):
+        embeddings(IDS, ID_SEGMENTS + (ID_SEGMENTS == 2))
+    with pytest.raises(ValueError, match="Received: -1 to 1"):
+        embeddings(IDS, ID_SEGMENTS - 1)
+    assert tf.function(embeddings)(IDS, ID_SEGMENTS + 1).shape == (2, 4, 8)  # in a graph it costs nothing
+
+
+def test_without_segments():
+    embeddings = Embeddings(**EMBEDDINGS | {"type_vocab_size": 0})
+    embeddings.build()
+    assert [v.path for v in embeddings.variables][:2] == [
+        "embeddings/word_embeddings",
+        "embeddings/position_embeddings",
+    ]
+    np.testing.assert_array_equal(embeddings(IDS, ID_SEGMENTS), embeddings(IDS))
+
+
+def test_positions_may_begin_later(embeddings):
+    later = Embeddings(**EMBEDDINGS | {"first_position": 2, "max_position_embeddings": 9})
+    later.build()
+    for mine, theirs in zip(later.variables, embeddings.variables, strict=True):
+        mine.assign(np.pad(theirs, [(2, 0), (0, 0)]) if mine.path.endswith("position_embeddings") else theirs)
+    np.testing.assert_array_equal(later(IDS, ID_SEGMENTS), embeddings(IDS, ID_SEGMENTS))
+    np.testing.assert_array_equal(later(IDS, ID_SEGMENTS, ID_POSITIONS), embeddings(IDS, ID_SEGMENTS, ID_POSITIONS))
+    with pytest.raises(ValueError, match="max_position_embeddings = 9 - first_position = 7 tokens. Received: 8"):
+        later(np.ones((1, 8), np.int32))
+
+
+# === Transformer block ===
+
+
+X, BIAS = attention_test.X, attention_test.BIAS
+BLOCK_WEIGHTS = {f"layer_0/{path}": shape for path, shape in attention_test.WEIGHTS.items()} | {
+    "layer_0/intermediate/dense/kernel": (8, 12),
+    "layer_0/intermediate/dense/bias": (12,),
+    "layer_0/output/dense/kernel": (12, 8),
+    "layer_0/output/dense/bias": (8,),
+    "layer_0/output/LayerNorm/gamma": (8,),
+    "layer_0/output/LayerNorm/beta": (8,),
+}
+BLOCK = {
+    "num_heads": 2,
+    "intermediate_size": 12,
+    "hidden_act": "gelu",
+    "attention_dropout": 0.1,
+    "hidden_dropout": 0.2,
+    "initializer_range": 0.05,
+    "epsilon": 1e-6,
+    "name": "layer_0",
+}
+
+
+def test_the_harness_of_a_block(tmp_path):
+    check_layer(TransformerBlock, BLOCK, (X, BIAS), BLOCK_WEIGHTS, tmp_path, unmoved=["key/bias"])
+
+
+@pytest.mark.parametrize(("name", "act"), [("gelu", lambda x: tf.nn.gelu(x, False)), ("relu", tf.nn.relu)])
+def test_feed_forward(name, act):
+    block = TransformerBlock(**{**BLOCK, "hidden_act": name})
+    block.build(X.shape)
+    randomize(block)
+    y, probs = block(X, BIAS, return_probs=True)
+    np.testing.assert_array_equal(y, block(X, BIAS))
+    assert probs.shape == (3, 2, 5, 5)
+    (w1, b1), (w2, b2), (gamma, beta) = (p.get_weights() for p in (block.intermediate, block.dense, block.norm))
+    x = block.attention(X, BIAS).numpy()
+    z = x + act(x @ w1 + b1).numpy() @ w2 + b2
+    z = (z - z.mean(-1, keepdims=True)) / np.sqrt(z.var(-1, keepdims=True) + 1e-6) * gamma + beta
+    np.testing.assert_allclose(y, z, rtol=1e-4, atol=1e-5)
+
+
+# === Encoder ===
+
 
 CONFIG = EncoderConfig(
     vocab_size=30,
@@ -26,12 +177,12 @@ SENTENCES = [[2, 7, 8, 9, 3], [2, 5, 3], [2, 11, 12, 13, 14, 15, 3]]
 SEGMENTS = [[0, 0, 1, 1, 1], [0, 0, 0], [0, 0, 0, 0, 1, 1, 1]]
 
 
-def weights():
+def weights(layers=2):
     tables = {"word_embeddings": (30, 8), "token_type_embeddings": (2, 8), "position_embeddings": (10, 8)}
     result = {f"bert/embeddings/{name}": shape for name, shape in tables.items()}
     result |= {"bert/embeddings/LayerNorm/gamma": (8,), "bert/embeddings/LayerNorm/beta": (8,)}
-    for n in range(2):
-        block = {p.removeprefix("layer_0"): shape for p, shape in block_test.WEIGHTS.items()}
+    for n in range(layers):
+        block = {p.removeprefix("layer_0"): shape for p, shape in BLOCK_WEIGHTS.items()}
         result |= {f"bert/encoder/layer_{n}{path}": shape for path, shape in block.items()}
     return result | {"bert/pooler/dense/kernel": (8, 8), "bert/pooler/dense/bias": (8,)}
 
@@ -53,9 +204,10 @@ def encoder():
     return encoder
 
 
-def test_harness(tmp_path):
-    arguments = {"config": CONFIG.to_dict(), "rematerialize": False, "name": "bert"}
-    check_layer(Encoder, arguments, (padded(),), weights(), tmp_path, unmoved=["key/bias"], half_tolerance=0.05)
+def test_the_harness_of_an_encoder(tmp_path):
+    config = dataclasses.replace(CONFIG, num_hidden_layers=1)
+    arguments = {"config": config.to_dict(), "rematerialize": False, "name": "bert"}
+    check_layer(Encoder, arguments, (padded(),), weights(1), tmp_path, unmoved=["key/bias"], half_tolerance=0.05)
 
 
 def test_outputs(encoder):
@@ -156,31 +308,6 @@ def _loss(encoder, seed=(1, 2), training=True):
     return tf.reduce_sum(outputs["sequence_output"] ** 3) + tf.reduce_sum(outputs["pooled_output"])
 
 
-def _loss_and_gradients(encoder, rematerialize):
-    """The gradients are asked for when the scope of the seed has ended."""
-    encoder.rematerialize = rematerialize
-
-    @tf.function
-    def run():
-        with tf.GradientTape() as tape:
-            loss = _loss(encoder)
-        gradients = tape.gradient(loss, [v.value for v in encoder.trainable_variables])
-        return loss, [tf.convert_to_tensor(g) for g in gradients]
-
-    loss, gradients = run()
-    encoder.rematerialize = False
-    return loss.numpy(), [g.numpy() for g in gradients]
-
-
-@pytest.mark.slow
-def test_rematerialization_changes_nothing(encoder):
-    loss, gradients = _loss_and_gradients(encoder, False)
-    again_loss, again = _loss_and_gradients(encoder, True)
-    np.testing.assert_allclose(again_loss, loss, rtol=1e-6)
-    for ours, true in zip(again, gradients, strict=True):
-        np.testing.assert_allclose(ours, true, rtol=1e-4, atol=1e-4)
-
-
 def test_dropout_is_a_function_of_the_seed(encoder):
     loss = _loss(encoder)
     assert _loss(encoder) == loss
@@ -194,18 +321,6 @@ def test_every_dropout_has_its_own_masks(encoder):
     blocks = [d for b in encoder.blocks for d in (b.attention.attention_dropout, b.attention.hidden_dropout, b.dropout)]
     sites = [int(dropout.site) for dropout in (encoder.embeddings.dropout, *blocks)]
     assert len(set(sites)) == len(sites) == 7
-
-
-@pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
-def test_half_precision(encoder, precision):
-    half = Encoder(CONFIG, dtype=precision)
-    half.build()
-    half.set_weights(encoder.get_weights())
-    for name in ("sequence_output", "pooled_output"):
-        ours, true = half(padded())[name], encoder(padded())[name]
-        assert ours.dtype == precision.removeprefix("mixed_")
-        real = padded()["input_mask"] > 0 if name == "sequence_output" else slice(None)
-        assert np.abs(tf.cast(ours, tf.float32).numpy() - true)[real].max() < 0.05 * np.abs(true).max()
 
 
 def test_a_frozen_encoder_stays_frozen():

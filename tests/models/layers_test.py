@@ -1,10 +1,11 @@
-"""Linear, LayerNorm, Dropout: the harness, and what each promises besides."""
+"""Linear, LayerNorm, Dropout: the harness, and what each promises; their formulas equal TensorFlow's own."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.models import training_ops
 from bert_tf.models.layers import Dropout, LayerNorm, Linear
 from bert_tf.models.training_ops import current_seed, seed_scope
 from tests.harness import check_layer, numbers
@@ -100,3 +101,132 @@ def test_without_a_scope_a_compiled_function_draws_anew_and_keras_seed_repeats()
     assert (first != second).any()
     keras.utils.set_random_seed(1)
     np.testing.assert_array_equal(tf.function(lambda x: layer(x, training=True))(X), first)
+
+
+# === Formulas ===
+
+
+POINTS = np.linspace(-6, 6, 4001).astype(np.float32)
+DY = np.cos(POINTS)
+
+
+def _run(function, x, approximate):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = function(x, approximate=approximate)
+    return y, tape.gradient(y, x, tf.cast(DY, x.dtype))
+
+
+@pytest.mark.parametrize("approximate", [True, False])
+def test_gelu(approximate):
+    ours = _run(training_ops.gelu, tf.constant(POINTS), approximate)
+    true = _run(tf.nn.gelu, tf.constant(POINTS), approximate)
+    for a, b in zip(ours, true, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("approximate", [True, False])
+def test_gelu_in_bfloat16_is_rounded_once(approximate):
+    x = tf.cast(POINTS, tf.bfloat16)
+    ours = _run(training_ops.gelu, x, approximate)
+    true = _run(tf.nn.gelu, tf.cast(x, tf.float32), approximate)
+    for a, b in zip(ours, true, strict=True):
+        assert a.dtype == tf.bfloat16
+        np.testing.assert_allclose(numbers(a), b, rtol=1e-2, atol=1e-5)
+
+
+def test_the_two_gelus_differ():
+    difference = training_ops.gelu(POINTS, True) - training_ops.gelu(POINTS, False)
+    assert 1e-4 < np.abs(difference).max() < 1e-3
+
+
+def test_linear_in_bfloat16_adds_up_its_bias_gradient_in_float32():
+    rng = np.random.default_rng(0)
+    x, kernel, bias = (tf.cast(rng.standard_normal(s), tf.bfloat16) for s in [(8192, 4), (4, 16), (16,)])
+    dy = tf.cast(0.1 + rng.standard_normal((8192, 16)), tf.bfloat16)
+    with tf.GradientTape() as tape:
+        tape.watch(bias)
+        y = training_ops.linear(x, kernel, bias)
+    true = numbers(dy).sum(0)
+    error = numbers(tape.gradient(y, bias, dy)) - true
+    assert np.linalg.norm(error) < 0.005 * np.linalg.norm(true)  # TensorFlow's BiasAddGrad: 0.08
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_keep_mask(dtype):
+    shape = (100, 1001)
+    mask = numbers(training_ops.keep_mask(shape, 0.1, tf.constant([1, 2]), dtype))
+    assert mask.shape == shape
+    assert abs((mask == 0).mean() - 0.1) < 0.005
+    np.testing.assert_allclose(np.unique(mask), [0, 1 / 0.9], rtol=1e-6 if dtype == "float32" else 4e-3)
+    assert abs(mask.mean() - 1) < 0.005
+
+
+def test_keep_mask_of_an_odd_number_of_elements():
+    assert training_ops.keep_mask((3, 5, 7), 0.5, tf.constant([1, 2]), tf.float32).shape == (3, 5, 7)
+
+
+def test_keep_mask_is_a_function_of_its_seed():
+    def draw(*seed):
+        return training_ops.keep_mask((50, 50), 0.5, tf.constant(seed), tf.float32).numpy()
+
+    np.testing.assert_array_equal(draw(1, 2), draw(1, 2))
+    for other in (draw(1, 3), draw(2, 2), draw(2, 1)):
+        assert abs((draw(1, 2) != other).mean() - 0.5) < 0.05  # independent: half of all elements differ
+
+
+def test_keep_mask_has_no_pattern_between_neighbours():
+    """Two elements share one random number of 32 bits: its halves must not depend on each other."""
+    dropped = training_ops.keep_mask((100000,), 0.5, tf.constant([5, 5]), tf.float32).numpy() == 0
+    for distance in (1, 2, 3):
+        assert abs(np.corrcoef(dropped[:-distance], dropped[distance:])[0, 1]) < 0.015
+
+
+def dropped(x, rate, seed, known_shape):
+    """`training_ops.dropout` in a graph that knows the shape of x, where XLA compiles it, or in one that does not."""
+    spec = tf.TensorSpec(x.shape if known_shape else [None] * len(x.shape), x.dtype)
+
+    @tf.function(input_signature=[spec])
+    def run(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = training_ops.dropout(x, rate, tf.constant(seed))
+        return y, tape.gradient(y, x)
+
+    return [numbers(tensor) for tensor in run(x)]
+
+
+@pytest.mark.parametrize("known_shape", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_dropout_drops_the_same_ones_forward_and_backward(dtype, known_shape):
+    y, slope = dropped(tf.ones((100, 1001), dtype), 0.1, (1, 2), known_shape)
+    assert abs((y == 0).mean() - 0.1) < 0.005
+    np.testing.assert_array_equal(y, slope)
+    np.testing.assert_allclose(np.unique(y), [0, 1 / 0.9], rtol=1e-6 if dtype == "float32" else 4e-3)
+
+
+def test_compiled_dropout_has_no_pattern():
+    """Neither between neighbours nor between seeds that differ by little, as those of two steps do."""
+    ones = tf.ones(100_000)
+    masks = [dropped(ones, 0.5, seed, True)[0] == 0 for seed in [(5, 5), (5, 6), (6, 5), (5 + 2**20, 5)]]
+    for distance in (1, 2, 3, 128):
+        assert abs(np.corrcoef(masks[0][:-distance], masks[0][distance:])[0, 1]) < 0.015
+    assert np.abs(np.corrcoef(masks) - np.eye(4)).max() < 0.015
+
+
+@pytest.mark.parametrize("approximate", [True, False])
+def test_compiled_gelu_equals_the_plain_one(approximate):
+    x = tf.constant(POINTS, tf.float32)
+
+    @tf.function(input_signature=[tf.TensorSpec([None] * len(x.shape))])
+    def plain(x):
+        return both(x)
+
+    def both(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = training_ops.gelu(x, approximate)
+        return y, tape.gradient(y, x)
+
+    for ours, theirs in zip(tf.function(both)(x), plain(x), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=5e-6)

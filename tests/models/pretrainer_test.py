@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints import convert, tf1
+from bert_tf.checkpoints import tf1
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.model_inputs import encoder_inputs
 from bert_tf.models.pretraining_heads import Pretrainer
 from bert_tf.models.training_ops import seed_scope
-from bert_tf.pretraining.records.packing import pack_examples
+from bert_tf.pretraining.packing import pack_examples
 from tests import tiny
 from tests.checkpoints import fakes
 from tests.fake_batches import fake_batch
@@ -159,7 +160,7 @@ def test_checkpoints_of_both_dialects_load(tmp_path):
     folder = fakes.save_hugging_face(tmp_path / "hf", fakes.to_hugging_face(weights))
     for path in (tmp_path / "bert_model.ckpt", folder):
         other = _pretrainer(seed=1)
-        report = convert.assign_weights(path, other.variables)
+        report = assign_weights(path, other.variables)
         assert len(report.loaded) == len(weights) == 5 + 16 * 2 + 2 + 5 + 2
         assert not report.excused_missing and not report.excused_left_over
         for name, logits in model(_batch()).items():

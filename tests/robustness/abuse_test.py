@@ -1,10 +1,8 @@
 """gRPC requests that are small or broken and cost much: each is refused at once, with a code and words."""
 
-import dataclasses
 import gc
 import http.client
 import json
-import re
 import threading
 import time
 import weakref
@@ -23,15 +21,14 @@ from tensorflow_serving.apis import (
     predict_pb2,
 )
 
-from bert_tf.serving import wire
+from bert_tf.serving import messages
 from bert_tf.serving.limits import Limits, ServingError
-from bert_tf.serving.server import grpc_service, predict, workload
-from bert_tf.serving.server.json_requests import predict_inputs
+from bert_tf.serving.server import grpc_service, predict, scheduling
 from bert_tf.serving.server.predict import Call
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.server import serve
-from bert_tf.serving.server.tensors import check_tensor, proto_to_array
-from tests.serving.grpc_test import Code, check, examples_request, predict_request, proto
+from bert_tf.serving.server.signatures import check_tensor, proto_to_array
+from tests.serving.requests import Code, check, examples_request, predict_request, proto
 
 _PREDICT = "/tensorflow.serving.PredictionService/Predict"
 
@@ -42,50 +39,6 @@ def text(*values, shape, **fields):
     for size in shape:
         tensor.tensor_shape.dim.add(size=size)
     return tensor
-
-
-def rankless():
-    tensor = text(b"x", shape=[])
-    tensor.tensor_shape.unknown_rank = True
-    return tensor
-
-
-def numbers(dtype, content, *shape):
-    tensor = tensor_pb2.TensorProto(dtype=dtype, tensor_content=content)
-    for size in shape:
-        tensor.tensor_shape.dim.add(size=size)
-    return tensor
-
-
-PARSING = "tensor parsing error: text"
-TENSORS = {
-    "sixty million of one": (text(b"x", shape=[60000000]), " has 60000000 elements, of which 4194304 are allowed"),
-    "overflow": (text(b"x", shape=[2**62, 4]), f" has {2**64} elements, of which 4194304 are allowed"),
-    "overflow to nothing": (text(b"x", shape=[2**32, 2**32]), f" has {2**64} elements, of which 4194304 are allowed"),
-    "a negative size": (text(b"x", shape=[-1]), ""),
-    "two of them": (text(b"x", shape=[-1, -1]), ""),
-    "no rank": (rankless(), ""),
-    "255 dimensions": (text(b"x", shape=[1] * 255), ""),
-    "65 dimensions": (text(b"x", shape=[1] * 65), ""),
-    "many of one": (text(b"", shape=[4096, 17]), None),
-    "none of many": (text(shape=[3]), ""),
-    "more than its shape": (text(b"x", b"y", shape=[1]), ""),
-    "strings as content": (text(shape=[1], tensor_content=b"\1x"), ""),
-    "half a number": (numbers(tf.float32.as_datatype_enum, b"123", 1), ""),
-    "content beyond the shape": (numbers(tf.float32.as_datatype_enum, b"12345678", 1), ""),
-    "an unknown type": (numbers(9999, b"1", 1), ""),
-    "no type": (numbers(0, b"1", 1), ""),
-    "a resource": (numbers(tf.resource.as_datatype_enum, b"1", 1), ""),
-}
-
-
-@pytest.mark.parametrize("what", TENSORS)
-def test_tensors_that_lie_are_refused_before_they_are_made(stubs, what):
-    tensor, words = TENSORS[what]
-    words = "A request may have 4096 rows and has 69632; send it in parts" if words is None else PARSING + words
-    began = time.monotonic()
-    check(stubs[0].Predict, predict_request(text=tensor), Code.INVALID_ARGUMENT, words)
-    assert time.monotonic() - began < 5
 
 
 def test_rows_and_texts_are_bounded(stubs):
@@ -105,54 +58,6 @@ def test_numbers_that_a_tensor_does_not_hold_are_few():
     many = tf.make_tensor_proto(7, tf.int32, shape=[4096, 17])
     with pytest.raises(ServingError, match="ids has 69632 elements and holds 1"):
         check_tensor(many, "ids")
-
-
-NESTED = [[["x"]]]
-for _ in range(31):  # a row of 33 axes
-    NESTED = [NESTED]
-
-
-@pytest.mark.parametrize(
-    ("signature", "inputs", "message"),
-    [
-        ("", {"text": text(b"x", shape=[1, 4096])}, "The input text must have the shape [?] and has [1, 4096]"),
-        ("", {"text": text(b"x", shape=[1] * 32)},
-         "The input text must have the shape [?] and has [1, 1, 1, 1, 1, 1, 1, 1, ...]"),
-        ("", {"text": text(b"x", shape=[1] * 33)}, PARSING),  # at which TensorFlow ends the process
-        ("", {"text": text(b"x", shape=[64, 65])}, "A request may have 4096 rows and has 4160; send it in parts"),
-        ("numbers", {"x": proto([[1.0, 2.0]]), "scale": proto([1])},
-         "The input x must have the shape [?, 3] and has [1, 2]"),
-        ("numbers", {"x": proto([[1.0, 2.0, 3.0]]), "scale": proto([[1]])},
-         "The input scale must have the shape [?] and has [1, 1]"),
-        ("numbers", {"x": text(b"x", shape=[1, 3]), "scale": proto([1])},
-         "Expects arg[1] to be float but string is provided"),
-    ],
-    ids=["rows on another axis", "rank 32", "rank 33", "rows on two axes", "another width", "an axis more", "a type"],
-)  # fmt: skip
-def test_the_signature_bounds_what_is_made_of_a_request(stubs, signature, inputs, message):
-    check(stubs[0].Predict, predict_request(signature, **inputs), Code.INVALID_ARGUMENT, message)
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ({"instances": [["x"] * 5000]}, "A tensor may have"),
-        ({"inputs": [["x"] * 4]}, "The input text must have the shape [?] and has [1, 4]"),
-        ({"instances": [["x", "y"]]}, "The input text must have the shape [?] and has [1, 2]"),
-        ({"instances": NESTED}, "A tensor may have 32 axes and one has 33"),
-        ({"inputs": ["x"] * 4097}, "A request may have 4096 rows and has 4097; send it in parts"),
-        ({"signature_name": "numbers", "inputs": {"x": [[1, 2]], "scale": [1]}},
-         "The input x must have the shape [?, 3] and has [1, 2]"),
-    ],
-    ids=["too many texts of one row", "two axes", "a row of two", "rank 33", "too many rows", "another width"],
-)  # fmt: skip
-def test_the_signature_bounds_json_too(film_path, body, message):
-    limits = dataclasses.replace(Limits(), max_nesting=64, max_tensor_elements=4500)
-    model = SavedModel(str(film_path / "3"))
-    signature = model.signatures[body.get("signature_name", "serving_default")]
-    with pytest.raises(ServingError, match=re.escape(message)):
-        predict_inputs(body, signature, limits)
-    model.close()
 
 
 def test_a_tensor_of_33_axes_is_refused_where_it_meets_the_graph(film_path):
@@ -208,7 +113,7 @@ def test_an_internal_error_is_logged_and_not_sent_over_grpc(film, stubs, monkeyp
     def fail(*arguments, **keywords):
         raise LookupError("/home/somebody/secret.py")
 
-    monkeypatch.setattr("bert_tf.serving.server.catalog.get_model_status_pb2.GetModelStatusResponse", fail)
+    monkeypatch.setattr("bert_tf.serving.server.model_registry.get_model_status_pb2.GetModelStatusResponse", fail)
     request = grpc_service.METHODS[grpc_service.MODEL]["GetModelStatus"].request()
     request.model_spec.name = "film"
     for _ in range(20):
@@ -286,11 +191,11 @@ def test_more_large_messages_than_memory_is_meant_for_are_refused(film_path, mon
 @pytest.fixture
 def held(film_path, monkeypatch):
     """(A server that holds answers of 8 elements, `elements()` that it holds now, those that it held as it wrote.)"""
-    monkeypatch.setattr(workload, "_SMALL_ANSWER", 2)
+    monkeypatch.setattr(scheduling, "_SMALL_ANSWER", 2)
     writing, fill = [], predict.fill_proto
     with serve(str(film_path), "film", poll_seconds=0, limits=Limits(max_output_elements=16)) as server:
-        with server._catalog.lease(model_pb2.ModelSpec(name="film")) as version:
-            load = version.workload
+        with server._registry.lease(model_pb2.ModelSpec(name="film")) as version:
+            load = version.scheduler
         monkeypatch.setattr(load.answers, "most", 8)
 
         def noted(*args):
@@ -357,7 +262,7 @@ def until(condition):
 
 def test_a_large_answer_to_a_warm_up_holds_nobody_up(held):
     server, elements, _ = held
-    with server._catalog.lease(model_pb2.ModelSpec(name="film")) as version:
+    with server._registry.lease(model_pb2.ModelSpec(name="film")) as version:
         echo = version.model.signatures["echo"]
         predict.run_predict(version, echo, {"image_bytes": np.array([b""] * 5000, object)}, call=Call(limits=Limits()))
     late = Call(deadline=time.monotonic() + 5)
@@ -391,7 +296,6 @@ def test_a_refused_answer_is_not_kept(film_path, monkeypatch):
         gc.enable()
 
 
-SMALL = Limits(max_message_fields=1000, max_tensor_elements=1000)
 WASTE = {
     "empty strings": (tensor_pb2.TensorProto, b"\x42\x00" * 40000, "1000 fields"),
     "empty examples": (input_pb2.ExampleList, b"\x0a\x00" * 40000, "1000 fields"),
@@ -406,7 +310,7 @@ WASTE = {
 def test_messages_that_would_grow_when_parsed_are_refused_unparsed(what):
     kind, data, words = WASTE[what]
     with pytest.raises(ServingError, match=f"A message may have {words} and has more"):
-        wire.check_message(data, kind.DESCRIPTOR, SMALL)
+        messages.check_message(data, kind.DESCRIPTOR, 1000, 4000)
 
 
 def test_the_scan_lets_pass_what_is_right_and_what_the_parser_will_refuse():
@@ -414,7 +318,6 @@ def test_the_scan_lets_pass_what_is_right_and_what_the_parser_will_refuse():
     right = predict_request(ids=tensor, text=["x" * 300] * 400, more=proto(np.zeros(900, bool)))
     right.inputs["ids"].ClearField("tensor_content")
     right.inputs["ids"].int_val.extend(range(3000))
-    limits = Limits(max_message_fields=500, max_tensor_elements=1000)
-    wire.check_message(right.SerializeToString(), right.DESCRIPTOR, limits)
+    messages.check_message(right.SerializeToString(), right.DESCRIPTOR, 500, 4000)
     for wrong in (b"\xff" * 70000, b"\x42\xff\xff\xff\x7f" + b"x" * 70000, b"\x0b" * 70000):
-        wire.check_message(wrong, right.DESCRIPTOR, limits)
+        messages.check_message(wrong, right.DESCRIPTOR, 500, 4000)

@@ -10,9 +10,8 @@ import pytest
 
 from bert_tf.serving import AsyncClient, Client, addresses
 from bert_tf.serving.client.load_test import inputs_over_rest
-from bert_tf.serving.server.server import serve
-from tests.serving.http_test import MODEL
-from tests.serving.rest_test import GOOD
+from tests.serving.models import serve_quickly
+from tests.serving.requests import GOOD, MODEL
 from tests.serving.server_process import running
 
 
@@ -61,7 +60,7 @@ def test_other_addresses_are_grpcs_to_judge(server):
 @needs_ipv6
 @pytest.mark.parametrize("host", ["::1", "[::1]", "::"])
 def test_both_faces_listen_on_ipv6(film_path, host):
-    with serve(str(film_path), "film", poll_seconds=0, host=host) as server:
+    with serve_quickly(film_path, host=host) as server:
         with Client(f"[::1]:{server.port}", "film") as client:
             assert client.classify(["a fine film"])[0]["label"] == "good"
 
@@ -86,7 +85,7 @@ def test_a_port_that_is_taken_is_named_with_its_address(film_path):
         port = taken.getsockname()[1]
         for more in ({"port": port}, {"rest_api_port": port}):
             with pytest.raises(ValueError, match=re.escape(f"Received [::1]:{port}")):
-                serve(str(film_path), "film", poll_seconds=0, host="::1", **more)
+                serve_quickly(film_path, host="::1", **more)
 
 
 @pytest.mark.slow

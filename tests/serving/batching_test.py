@@ -15,8 +15,8 @@ from bert_tf.serving.limits import ServingError, invalid
 from bert_tf.serving.server.batching import Batcher, group_of, lengths_of
 from bert_tf.serving.server.options import BatchingLimits, read_parameters
 from bert_tf.serving.server.predict import INTERNAL, Call
-from bert_tf.serving.server.server import serve
-from bert_tf.serving.server.tensors import Endpoint, Signature
+from bert_tf.serving.server.signatures import Endpoint, Signature
+from tests.serving.models import serve_quickly
 
 TEXT = Endpoint("text:0", tf.string, (None,))
 
@@ -322,7 +322,7 @@ def test_a_batching_server_answers_as_one_without(film_path, film):
     strings = ["a fine film", "dull", "good " * 50, "no", "fine"]
     batching = BatchingLimits(max_batch_size=3, batch_timeout_micros=50_000)
     with (
-        serve(str(film_path), "film", poll_seconds=0, batching=batching) as server,
+        serve_quickly(film_path, batching=batching) as server,
         Client(f"localhost:{server.port}", "film") as ours,
         Client(f"localhost:{film.port}", "film") as plain,
     ):

@@ -14,9 +14,9 @@ from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import versions
 from bert_tf.serving.server.batching import Batcher, ModelBatching
-from bert_tf.serving.server.catalog import Catalog
 from bert_tf.serving.server.classify import classify, regress
 from bert_tf.serving.server.http_server import answer
+from bert_tf.serving.server.model_registry import ModelRegistry
 from bert_tf.serving.server.options import DEFAULT, BatchingLimits, Bundle, read_platform, session_config
 from bert_tf.serving.server.predict import predict
 from bert_tf.serving.server.server import serve
@@ -126,7 +126,7 @@ def test_predict_refuses_a_signature_of_another_method(half):
     with pytest.raises(ServingError, match=r"method_name to be one of \{.*/predict, .*\}\. Was: mine") as raised:
         _y(model)
     assert raised.value.code == grpc.StatusCode.INTERNAL
-    status, text = answer(Catalog([model]), "POST", "/v1/models/half:predict", b'{"instances": [2.0]}')
+    status, text = answer(ModelRegistry([model]), "POST", "/v1/models/half:predict", b'{"instances": [2.0]}')
     assert status == 500 and "Was: mine" in text
     model.close()
 
@@ -268,7 +268,7 @@ def test_models_are_loaded_side_by_side(half, tmp_path, monkeypatch):
     entries = (f'config {{ name: "{name}" base_path: "{half}" model_platform: "tensorflow" }}' for name in "ab")
     file.write_text(f"model_config_list {{ {' '.join(entries)} }}")
     with serve(model_config_file=str(file), poll_seconds=0, num_load_threads=2) as server:
-        assert [list(server._catalog.states(name).values())[0].name for name in "ab"] == ["AVAILABLE"] * 2
+        assert [list(server._registry.states(name).values())[0].name for name in "ab"] == ["AVAILABLE"] * 2
 
 
 def test_versions_are_freed_in_threads_of_their_own(half, monkeypatch):

@@ -12,11 +12,12 @@ from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from bert_tf.serving.client.client import AsyncClient, Client
 from bert_tf.serving.limits import Limits
+from bert_tf.serving.messages import wire_to_array
 from bert_tf.serving.server.grpc_service import channel_options, read_arguments
 from bert_tf.serving.server.server import serve
-from bert_tf.serving.server.tensors import fill_proto
+from bert_tf.serving.server.signatures import fill_proto
 from bert_tf.serving.verification import outputs_of
-from bert_tf.serving.wire import wire_to_array
+from tests.serving.models import serve_quickly
 
 
 def test_channel_arguments_are_read_and_wrong_ones_refused():
@@ -51,7 +52,7 @@ def server(film_path, tmp_path_factory):
         "grpc_channel_arguments": {"grpc.max_receive_message_length": 1000},
         "enable_serialization_as_tensor_content": True,
     }
-    with serve(str(film_path), "film", poll_seconds=0, **options) as running:
+    with serve_quickly(film_path, **options) as running:
         yield running
 
 
@@ -133,7 +134,7 @@ def test_a_socket_that_a_server_left_behind_is_replaced(film_path, tmp_path):
     with socket.socket(socket.AF_UNIX) as old:
         old.bind(str(path))
     assert path.exists()
-    with serve(str(film_path), "film", poll_seconds=0, port=None, grpc_socket_path=str(path)) as server:
+    with serve_quickly(film_path, port=None, grpc_socket_path=str(path)) as server:
         assert server.port is None
         with Client(f"unix:{path}", "film") as client:
             assert client.classify(["fine"])[0]["label"] == "good"

@@ -6,20 +6,19 @@ import gzip
 import json
 import random
 import re
-import subprocess
-import sys
 import time
 
 import grpc
 import numpy as np
 import pytest
 
-from bert_tf.serving import AsyncClient, Client, Retry, wire
+from bert_tf.serving import AsyncClient, Client, Retry, messages
 from bert_tf.serving.client import load_test, results
 from bert_tf.serving.client import requests as client_requests
 from bert_tf.serving.client.requests import clean, join_names
 from tests.serving import hostile_answers as hostile
 from tests.serving.hostile_answers import FLOAT, METADATA, PREDICT, STATUS, STRING, claim, outputs_of
+from tests.serving.programs import run_program
 
 ONE = np.ones([1, 1], np.float32)
 
@@ -112,9 +111,9 @@ def test_any_bytes_are_an_answer_or_a_value_error():
     ]
     for data in (mutated(answer, rng) for answer in answers_given for _ in range(500)):
         for kind, take in (
-            (wire.PredictResponse, lambda found: results.split_answer(client_requests.read_outputs(found), 1)),
-            (wire.MetadataResponse, client_requests.read_signatures),
-            (wire.StatusResponse, client_requests.read_status),
+            (messages.PredictResponse, lambda found: results.split_answer(client_requests.read_outputs(found), 1)),
+            (messages.MetadataResponse, client_requests.read_signatures),
+            (messages.StatusResponse, client_requests.read_status),
         ):
             with contextlib.suppress(ValueError):
                 take(client_requests.parse_answer(data, kind, 2**27))
@@ -192,8 +191,8 @@ def test_vectors_of_several_lengths(server):
 
 @pytest.mark.parametrize("size", [2**62, 2**63 - 1])
 def test_vectors_that_are_said_to_be_endless(server, size):
-    response = wire.MetadataResponse.FromString(hostile.signatures_of({"text": STRING}, {"embedding": FLOAT}))
-    found = wire.Signatures.FromString(response.metadata[0].value.value)
+    response = messages.MetadataResponse.FromString(hostile.signatures_of({"text": STRING}, {"embedding": FLOAT}))
+    found = messages.Signatures.FromString(response.metadata[0].value.value)
     found.signature_def[0].value.outputs[0].value.tensor_shape.dim[0].size = size
     response.metadata[0].value.value = found.SerializeToString()
     server.answers[METADATA] = response.SerializeToString()
@@ -253,11 +252,6 @@ def test_a_server_s_words_are_one_line_that_no_terminal_obeys(server):
     )
 
 
-def run(program, *arguments):
-    command = [sys.executable, "-m", "bert_tf", program, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
-
-
 @pytest.mark.parametrize(
     "method, answer, message",
     [
@@ -268,14 +262,14 @@ def run(program, *arguments):
 )
 def test_the_program_says_it_in_one_line(method, answer, message):
     with hostile.HostileServer({method: answer}) as server:
-        done = run("ask", f"--server=localhost:{server.port}", "a")
+        done = run_program("ask", f"--server=localhost:{server.port}", "a")
     assert done.returncode == 1 and message in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 def test_lines_have_nothing_that_a_terminal_obeys():
     answer = outputs_of(x=np.array(["\x9b31m\x1b[31m\x7fé"], object))
     with hostile.HostileServer({PREDICT: answer}) as server:
-        done = run("ask", f"--server=localhost:{server.port}", "a")
+        done = run_program("ask", f"--server=localhost:{server.port}", "a")
     assert done.stdout == '{"text": "a", "x": "\\u009b31m\\u001b[31m\\u007fé"}\n'
     assert json.loads(done.stdout)["x"] == "\x9b31m\x1b[31m\x7fé"
 
@@ -289,12 +283,12 @@ def test_numbers_are_as_short_as_they_can_be_wherever_they_stand():
 
 
 def test_a_sender_may_leave_out_a_few():
-    tensor = wire.PredictResponse().outputs.add().value
+    tensor = messages.PredictResponse().outputs.add().value
     claim(FLOAT, [1025], float_val=[0.5])(tensor)
-    wire.check_missing([tensor])
-    assert wire.wire_to_array(tensor).tolist() == [0.5] * 1025
+    messages.check_missing([tensor])
+    assert messages.wire_to_array(tensor).tolist() == [0.5] * 1025
     with pytest.raises(ValueError, match="Received one without 2048 of them"):
-        wire.check_missing([tensor, tensor])
+        messages.check_missing([tensor, tensor])
 
 
 # REST, which load tests ask

@@ -9,13 +9,13 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.export.saved_model import export
-from bert_tf.export.served import ServingModule
+from bert_tf.export.serving_module import ServingModule
 from bert_tf.serving.client.client import Client
-from bert_tf.serving.server.server import serve
 from bert_tf.tasks.squad import QuestionAnsweringTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.serving.client_test import run
+from tests.serving.models import serve_quickly
 
 QUESTIONS = ["who is it", "谁 😀"]
 CONTEXTS = ["the 😀 people . a film 🎬 of music", "I😀good喜欢 👩‍👩‍👧 the fi\u0301lm"]
@@ -23,17 +23,38 @@ ITEMS = [{"question": q, "context": c} for q, c in zip(QUESTIONS, CONTEXTS, stri
 OUTPUTS = ["answer", "start", "end", "score", "null_score"]
 
 
-@pytest.fixture(scope="module")
-def squad(tmp_path_factory):
-    """A server of an exported model for questions, of random weights, under the name "squad"."""
-    base = tmp_path_factory.mktemp("squad")
+class FirstWord(tf.Module):
+    """Has the signature of a model for questions: the answer is the first word of the context."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name) for name in ("question", "context")])
+    def answer(self, question, context):
+        word = tf.strings.split(context, " ")[:, :1].to_tensor()[:, 0]
+        score = tf.cast(tf.strings.length(question), tf.float32)
+        end = tf.strings.length(word, "UTF8_CHAR")
+        return {"answer": word, "start": tf.zeros_like(end), "end": end, "score": score, "null_score": -score}
+
+
+def _export_squad(base):
+    """Exports a model for questions with random weights."""
     Tokenizer(tiny.VOCAB).save(base)
     config = tiny.config()
     task = QuestionAnsweringTask(config, max_answer_length=6, max_query_length=5, doc_stride=8)
     keras.utils.set_random_seed(1)
     model, tokenizer = task.build_model(), Tokenizer.from_directory(base)
     export(ServingModule(task, model, tokenizer, ("question", "context"), 24), base / "export")
-    with serve(str(base / "export"), "squad", poll_seconds=0) as server:
+    return base / "export"
+
+
+@pytest.fixture(scope="module", params=["first words", pytest.param("BERT", marks=pytest.mark.slow)])
+def squad(request, tmp_path_factory):
+    """A server of a model for questions, under the name "squad"."""
+    base = tmp_path_factory.mktemp("squad")
+    if request.param == "BERT":
+        base = _export_squad(base)
+    else:
+        module = FirstWord()
+        tf.saved_model.save(module, str(base / "1"), {"serving_default": module.answer})
+    with serve_quickly(base, "squad") as server:
         yield server
 
 
@@ -59,7 +80,7 @@ def named(tmp_path_factory):
     base = tmp_path_factory.mktemp("named")
     module = Named()
     tf.saved_model.save(module, str(base / "1"), {"serving_default": module.join})
-    with serve(str(base), "named", poll_seconds=0) as server:
+    with serve_quickly(base, "named") as server:
         yield server
 
 
@@ -69,7 +90,7 @@ def alike(tmp_path_factory):
     base = tmp_path_factory.mktemp("alike")
     module = Alike()
     tf.saved_model.save(module, str(base / "1"), {"serving_default": module.compare})
-    with serve(str(base), "alike", poll_seconds=0) as server:
+    with serve_quickly(base, "alike") as server:
         yield server
 
 
@@ -149,7 +170,7 @@ def test_a_model_that_does_not_classify(alike):
         ("alike", [], "Inputs must be lists of equally many texts. Received none."),
     ],
 )
-def test_inputs_of_another_model(request, model, inputs, message):
-    port = request.getfixturevalue(model).port
+def test_inputs_of_another_model(squad, alike, model, inputs, message):
+    port = {"squad": squad, "alike": alike}[model].port
     with Client(f"localhost:{port}", model) as client, pytest.raises(ValueError, match=message.replace(".", r"\.")):
         client.ask({name: ["x"] for name in inputs})

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2
 
-from bert_tf.serving import wire
+from bert_tf.serving import messages
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.client.requests import TensorKind, VersionStatus
 from bert_tf.serving.client.results import (
@@ -27,6 +27,7 @@ from bert_tf.serving.client.results import (
     to_dataclass,
 )
 from bert_tf.serving.server.saved_model import SavedModel
+from tests.serving.programs import run_program
 
 GOOD = {"label": "good", "probabilities": {"bad": 0.25, "good": 0.75}}
 BAD = {"label": "bad", "probabilities": {"bad": 0.75, "good": 0.25}}
@@ -175,9 +176,9 @@ VALUES = [
 
 @pytest.mark.parametrize("array", VALUES, ids=lambda array: array.dtype.name)
 def test_the_wire_is_tensorflow_s(array):
-    ours = wire.PredictRequest(output_filter=["o"])
+    ours = messages.PredictRequest(output_filter=["o"])
     ours.model_spec.name, ours.model_spec.signature_name, ours.model_spec.version.value = "m", "s", 0
-    wire.fill_tensor(ours.inputs.add(key="x").value, array, "x")
+    messages.fill_tensor(ours.inputs.add(key="x").value, array, "x")
     theirs = predict_pb2.PredictRequest.FromString(ours.SerializeToString())
     assert (theirs.model_spec.name, theirs.model_spec.signature_name) == ("m", "s")
     assert theirs.model_spec.HasField("version") and list(theirs.output_filter) == ["o"]
@@ -187,24 +188,23 @@ def test_the_wire_is_tensorflow_s(array):
     assert tf.make_ndarray(theirs.inputs["x"]).dtype == array.dtype
     answer = predict_pb2.PredictResponse()
     answer.outputs["x"].CopyFrom(tf.make_tensor_proto(expected, shape=array.shape))
-    read = wire.PredictResponse.FromString(answer.SerializeToString()).outputs[0]
-    np.testing.assert_array_equal(wire.wire_to_array(read.value), expected)
-    assert wire.wire_to_array(read.value).dtype == array.dtype
+    read = messages.PredictResponse.FromString(answer.SerializeToString()).outputs[0]
+    np.testing.assert_array_equal(messages.wire_to_array(read.value), expected)
+    assert messages.wire_to_array(read.value).dtype == array.dtype
 
 
 def test_left_out_repetitions_are_filled_in():
     proto = predict_pb2.PredictResponse()
     proto.outputs["x"].CopyFrom(tf.make_tensor_proto(7, tf.int32, [3]))
-    (item,) = wire.PredictResponse.FromString(proto.SerializeToString()).outputs
-    assert wire.wire_to_array(item.value).tolist() == [7, 7, 7]
+    (item,) = messages.PredictResponse.FromString(proto.SerializeToString()).outputs
+    assert messages.wire_to_array(item.value).tolist() == [7, 7, 7]
     item.value.ClearField("int_val")
     item.value.ClearField("tensor_content")
-    assert wire.wire_to_array(item.value).tolist() == [0, 0, 0]
+    assert messages.wire_to_array(item.value).tolist() == [0, 0, 0]
 
 
 def run(film, *arguments, text="", program="ask"):
-    command = [sys.executable, "-m", "bert_tf", program, f"--server=localhost:{film.port}", *arguments]
-    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=60)
+    return run_program(program, f"--server=localhost:{film.port}", *arguments, text=text)
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,13 @@ from google.protobuf import text_format
 from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2, model_service_pb2_grpc
 
 from bert_tf.serving.limits import ServingError
-from bert_tf.serving.server import catalog as catalog_module
-from bert_tf.serving.server import versions
-from bert_tf.serving.server.catalog import Catalog, ReloadRules, reload
+from bert_tf.serving.server import model_registry, versions
 from bert_tf.serving.server.model_config import ALL, ModelConfig
+from bert_tf.serving.server.model_registry import ModelRegistry, ReloadRules, reload
 from bert_tf.serving.server.predict import Call
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import State
-from tests.serving.models import QUICK, export
+from tests.serving.models import QUICK, export, serve_quickly
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +33,9 @@ def folder(film_path, tmp_path_factory):
 
 
 @pytest.fixture
-def catalog(folder):
+def registry(folder):
     """It serves version 4 of "films", and lets callers reload what is in the folder."""
-    found = Catalog(loading=QUICK, reload_rules=ReloadRules(True, (str(folder),)))
+    found = ModelRegistry(loading=QUICK, reload_rules=ReloadRules(True, (str(folder),)))
     found.apply([ModelConfig("films", str(folder / "films"))])
     yield found
     found.close()
@@ -54,57 +53,57 @@ def request(*entries):
 CALL = Call(peer="ipv4:1.2.3.4:5")
 
 
-def refused(catalog, asked, call=CALL):
+def refused(registry, asked, call=CALL):
     """Returns (code, message) of the ServingError with which a request to reload ends."""
     with pytest.raises(ServingError) as caught:
-        reload(catalog, asked, call)
+        reload(registry, asked, call)
     return caught.value.code, caught.value.message
 
 
-def serves(catalog):
+def serves(registry):
     return {
-        name: sorted(number for number, state in catalog.states(name).items() if state == State("AVAILABLE"))
-        for name in catalog.names()
+        name: sorted(number for number, state in registry.states(name).items() if state == State("AVAILABLE"))
+        for name in registry.names()
     }
 
 
-def test_it_is_applied_and_logged_with_its_sender_and_what_it_changes(catalog, folder, log):
-    catalog._loading = versions.EACH_ALONE  # with the warm-up, which is counted
+def test_it_is_applied_and_logged_with_its_sender_and_what_it_changes(registry, folder, log):
+    registry._loading = versions.EACH_ALONE  # with the warm-up, which is counted
     asked = request(entry("others", folder / "others"))
     asked.metric_names.extend(["/tensorflow/serving/model_warmup_latency", "/tensorflow/none"])
-    response = reload(catalog, asked, CALL)
+    response = reload(registry, asked, CALL)
     assert response.status.error_code == 0
     assert {each.name: each.int64_value_increase for each in response.metric} == {
         "/tensorflow/serving/model_warmup_latency": 1, "/tensorflow/none": 0
     }  # fmt: skip
-    assert serves(catalog) == {"others": [3]}
+    assert serves(registry) == {"others": [3]}
     assert [line for line in log if line.startswith("Reload")] == [
         f"Reload of the config from ipv4:1.2.3.4:5: loads 'others' from '{folder / 'others'}'; removes 'films'.",
         "Reload of the config from ipv4:1.2.3.4:5 was applied.",
     ]
 
 
-def test_without_a_list_of_models_or_with_too_many_metrics_nothing_changes(catalog):
-    code, message = refused(catalog, model_management_pb2.ReloadConfigRequest())
+def test_without_a_list_of_models_or_with_too_many_metrics_nothing_changes(registry):
+    code, message = refused(registry, model_management_pb2.ReloadConfigRequest())
     assert code == grpc.StatusCode.INVALID_ARGUMENT and "Only ModelConfigList is currently supported" in message
     asked = request()
     asked.metric_names.extend(["/tensorflow/none"] * 101)
-    assert refused(catalog, asked)[0] == grpc.StatusCode.INVALID_ARGUMENT
-    assert serves(catalog) == {"films": [4]}
+    assert refused(registry, asked)[0] == grpc.StatusCode.INVALID_ARGUMENT
+    assert serves(registry) == {"films": [4]}
 
 
-def test_a_base_path_elsewhere_is_refused_also_by_a_link_and_nothing_is_read_there(catalog, folder, film_path, log):
+def test_a_base_path_elsewhere_is_refused_also_by_a_link_and_nothing_is_read_there(registry, folder, film_path, log):
     link = folder / "link"
     link.symlink_to(film_path)
     try:
         for path in (film_path, "/proc", link, f"{folder}/../{film_path.name}", f"{folder}-more"):
-            code, message = refused(catalog, request(entry("films", path)))
+            code, message = refused(registry, request(entry("films", path)))
             assert code == grpc.StatusCode.PERMISSION_DENIED
             assert message.startswith("The base path of model films must lie under the base paths")
             assert "`model_config_reload_base_paths`" in message
     finally:
         link.unlink()
-    assert serves(catalog) == {"films": [4]}
+    assert serves(registry) == {"films": [4]}
     refusals = [line for line in log if "from ipv4:1.2.3.4:5 changed nothing: The base path of model films" in line]
     assert len(refusals) == 5
 
@@ -135,59 +134,59 @@ def slow(monkeypatch, folder):
     go_on.set()
 
 
-def test_while_one_config_is_loaded_status_polling_and_other_configs_go_on(catalog, folder, slow):
+def test_while_one_config_is_loaded_status_polling_and_other_configs_go_on(registry, folder, slow):
     entered, go_on = slow
     both = request(entry("films", folder / "films"), entry("others", folder / "others"))
     failures = []
-    thread = threading.Thread(target=lambda: failures.append(refused(catalog, both)))
+    thread = threading.Thread(target=lambda: failures.append(refused(registry, both)))
     thread.start()
     assert entered.wait(60)
-    assert serves(catalog) == {"films": [4]}
-    catalog.poll()
-    reload(catalog, request(entry("films", folder / "films", "model_version_policy { all {} }")), Call())
-    assert serves(catalog) == {"films": [3, 4]}
-    catalog.poll()
-    assert serves(catalog) == {"films": [3, 4]}
+    assert serves(registry) == {"films": [4]}
+    registry.poll()
+    reload(registry, request(entry("films", folder / "films", "model_version_policy { all {} }")), Call())
+    assert serves(registry) == {"films": [3, 4]}
+    registry.poll()
+    assert serves(registry) == {"films": [3, 4]}
     go_on.set()
     thread.join(60)
     (failure,) = failures
     assert failure == (
         grpc.StatusCode.ABORTED, "Another config was applied while the models of this one were loaded"
     )  # fmt: skip
-    assert serves(catalog) == {"films": [3, 4]}
+    assert serves(registry) == {"films": [3, 4]}
 
 
-def test_a_config_whose_caller_has_left_changes_nothing(catalog, folder, slow):
+def test_a_config_whose_caller_has_left_changes_nothing(registry, folder, slow):
     entered, go_on = slow
     gone = threading.Event()
     asked = request(entry("others", folder / "others"))
     failures = []
-    thread = threading.Thread(target=lambda: failures.append(refused(catalog, asked, Call(is_gone=gone.is_set))))
+    thread = threading.Thread(target=lambda: failures.append(refused(registry, asked, Call(is_gone=gone.is_set))))
     thread.start()
     assert entered.wait(60)
     gone.set()
     go_on.set()
     thread.join(60)
     assert failures == [(grpc.StatusCode.CANCELLED, "The caller is gone")]
-    assert serves(catalog) == {"films": [4]}
+    assert serves(registry) == {"films": [4]}
 
 
-def test_a_deadline_ends_the_wait_for_a_model_that_another_loads(catalog, folder, slow):
+def test_a_deadline_ends_the_wait_for_a_model_that_another_loads(registry, folder, slow):
     entered, go_on = slow
-    model = catalog._served.models["films"]
+    model = registry._served.models["films"]
     with model._turn:
         began = time.monotonic()
-        code, _ = refused(catalog, request(entry("films", folder / "films")), Call(deadline=began + 0.1))
+        code, _ = refused(registry, request(entry("films", folder / "films")), Call(deadline=began + 0.1))
         assert code == grpc.StatusCode.DEADLINE_EXCEEDED and time.monotonic() - began < 30
-        catalog.poll()  # it does not wait
-    assert serves(catalog) == {"films": [4]}
+        registry.poll()  # it does not wait
+    assert serves(registry) == {"films": [4]}
 
 
-def test_versions_that_were_loaded_for_nothing_are_unloaded(catalog, folder):
+def test_versions_that_were_loaded_for_nothing_are_unloaded(registry, folder):
     everything = 'model_version_policy { all {} } version_labels { key: "no" value: 9 }'
-    code, _ = refused(catalog, request(entry("films", folder / "films", everything)))
+    code, _ = refused(registry, request(entry("films", folder / "films", everything)))
     assert code == grpc.StatusCode.FAILED_PRECONDITION
-    assert serves(catalog) == {"films": [4]}
+    assert serves(registry) == {"films": [4]}
 
 
 def test_where_one_model_fails_what_another_thread_loads_is_waited_for_and_taken_back(folder, slow):
@@ -195,13 +194,13 @@ def test_where_one_model_fails_what_another_thread_loads_is_waited_for_and_taken
     films, others = (ModelConfig(name, str(folder / name)) for name in ("films", "others"))
     with futures.ThreadPoolExecutor(2) as pool:
         loading = dataclasses.replace(QUICK, load_pool=pool)
-        catalog = Catalog((), loading, reload_rules=ReloadRules(True, (str(folder),)))
-        catalog.apply([films])
-        with catalog._served.models["films"]._turn:  # so that its part ends by the deadline
+        registry = ModelRegistry((), loading, reload_rules=ReloadRules(True, (str(folder),)))
+        registry.apply([films])
+        with registry._served.models["films"]._turn:  # so that its part ends by the deadline
             asked = request(entry("films", films.base_path), entry("others", others.base_path))
             call = Call(deadline=time.monotonic() + 0.3)
             ends = []
-            thread = threading.Thread(target=lambda: ends.append(refused(catalog, asked, call)[0]))
+            thread = threading.Thread(target=lambda: ends.append(refused(registry, asked, call)[0]))
             thread.start()
             assert entered.wait(60)
             thread.join(1)
@@ -209,17 +208,17 @@ def test_where_one_model_fails_what_another_thread_loads_is_waited_for_and_taken
             go_on.set()
             thread.join(60)
         assert ends == [grpc.StatusCode.DEADLINE_EXCEEDED]
-        assert serves(catalog) == {"films": [4]}
-        catalog.close()
+        assert serves(registry) == {"films": [4]}
+        registry.close()
 
 
-def test_polling_unloads_nothing_that_a_config_still_needs(catalog):
-    model = catalog._served.models["films"]
+def test_polling_unloads_nothing_that_a_config_still_needs(registry):
+    model = registry._served.models["films"]
     with model.hold():
         assert model.load(ALL) == {3, 4}
-        catalog.poll()
+        registry.poll()
         assert model.available() == {3, 4}
-    catalog.poll()
+    registry.poll()
     assert model.available() == {4}
 
 
@@ -232,29 +231,29 @@ def test_a_version_that_is_loaded_into_a_closed_model_is_freed(folder):
 
 def test_no_more_than_a_few_wait(folder, slow):
     entered, go_on = slow
-    catalog = Catalog(loading=QUICK, reload_rules=ReloadRules(True, (str(folder),)))
+    registry = ModelRegistry(loading=QUICK, reload_rules=ReloadRules(True, (str(folder),)))
     asked = request(entry("others", folder / "others"))
     ends = []
-    threads = [threading.Thread(target=_end, args=[catalog, asked, ends]) for _ in range(catalog_module._MOST)]
+    threads = [threading.Thread(target=_end, args=[registry, asked, ends]) for _ in range(model_registry._MOST)]
     for thread in threads:
         thread.start()
     assert entered.wait(60)
-    while catalog.reload_rules.turns.acquire(blocking=False):
-        catalog.reload_rules.turns.release()
+    while registry.reload_rules.turns.acquire(blocking=False):
+        registry.reload_rules.turns.release()
         time.sleep(0.01)
-    code, message = refused(catalog, asked)
+    code, message = refused(registry, asked)
     assert code == grpc.StatusCode.UNAVAILABLE and message.endswith("try again later")
     go_on.set()
     for thread in threads:
         thread.join(60)
-    assert sorted(ends) == ["ABORTED"] * (catalog_module._MOST - 1) + ["OK"]
-    assert serves(catalog) == {"others": [3]}
-    catalog.close()
+    assert sorted(ends) == ["ABORTED"] * (model_registry._MOST - 1) + ["OK"]
+    assert serves(registry) == {"others": [3]}
+    registry.close()
 
 
-def _end(catalog, asked, ends):
+def _end(registry, asked, ends):
     try:
-        reload(catalog, asked, Call())
+        reload(registry, asked, Call())
         ends.append("OK")
     except ServingError as error:
         ends.append(error.code.name)
@@ -272,12 +271,12 @@ def _ask(server, asked, timeout=60):
 
 def test_a_server_of_one_model_offers_it_only_by_its_flag(folder, log):
     asked = request(entry("films", folder / "films"), entry("others", folder / "others"))
-    with serve(str(folder / "films"), "films", poll_seconds=0, rest_api_port=None) as server:
+    with serve_quickly(folder / "films", "films", rest_api_port=None) as server:
         code, message = _ask(server, asked)
         assert code == grpc.StatusCode.PERMISSION_DENIED and "`enable_model_config_reload`" in message
     assert any(line.startswith("Refused to reload the config for ipv") for line in log)
     options = {"enable_model_config_reload": True, "model_config_reload_base_paths": (str(folder),)}
-    with serve(str(folder / "films"), "films", poll_seconds=0, rest_api_port=None, **options) as server:
+    with serve_quickly(folder / "films", "films", rest_api_port=None, **options) as server:
         assert _ask(server, asked) == (0, "")
         assert _ask(server, asked, timeout=None) == (0, "")
         assert any(line.startswith("Reload of the config from ipv") and "'others'" in line for line in log)
@@ -288,8 +287,8 @@ def test_a_server_with_a_config_file_offers_it_unless_that_is_turned_off(folder,
     path.write_text(f"model_config_list {{ {entry('films', folder / 'films')} }}")
     asked = request(entry("films", folder / "films"))
     for given, code in ((None, 0), (False, grpc.StatusCode.PERMISSION_DENIED)):
-        options = {"model_config_file": str(path), "enable_model_config_reload": given, "poll_seconds": 0}
-        with serve(rest_api_port=None, **options) as server:
+        options = {"model_config_file": str(path), "enable_model_config_reload": given, "bundle": QUICK.bundle}
+        with serve(rest_api_port=None, poll_seconds=0, **options) as server:
             assert _ask(server, asked)[0] == code
 
 
@@ -297,7 +296,7 @@ def test_a_base_path_of_processes_and_one_with_a_pipe_are_answered_soon_and_pred
     (tmp_path / "pipe" / "1").mkdir(parents=True)
     os.mkfifo(tmp_path / "pipe" / "1" / "saved_model.pb")
     options = {"enable_model_config_reload": True, "model_config_reload_base_paths": ("/",)}
-    with serve(str(folder / "films"), "films", poll_seconds=0, rest_api_port=None, **options) as server:
+    with serve_quickly(folder / "films", "films", rest_api_port=None, **options) as server:
         for path in ("/proc", tmp_path / "pipe"):
             asked = request(entry("films", folder / "films"), entry("strange", path))
             began = time.monotonic()

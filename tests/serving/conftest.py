@@ -15,7 +15,14 @@ from absl import logging
 from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
 
 from bert_tf.serving.server.server import serve
-from tests.serving.models import export
+from tests.serving.models import SHARED, export, serve_quickly
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_exports(tmp_path_factory):
+    """Has the processes of pytest-xdist make each export once: the folders of all of them are in one."""
+    base = tmp_path_factory.getbasetemp()
+    os.environ[SHARED] = str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "exports")
 
 
 @pytest.fixture(scope="session")
@@ -84,7 +91,7 @@ def pairs(tmp_path_factory):
     """A server of a model whose default signature takes `text_a` and `text_b`, under the name "pairs"."""
     base = tmp_path_factory.mktemp("pairs")
     export(base, 1, default="pair")
-    with serve(str(base), "pairs", poll_seconds=0) as server:
+    with serve_quickly(base, "pairs") as server:
         yield server
 
 

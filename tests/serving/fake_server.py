@@ -6,7 +6,7 @@ from concurrent import futures
 import grpc
 import numpy as np
 
-from bert_tf.serving import wire
+from bert_tf.serving import messages
 from bert_tf.serving.client.requests import METHODS
 
 _STRING, _FLOAT = 7, 1
@@ -57,14 +57,14 @@ class FakeServer:
         finally:
             with self._lock:
                 self._now -= 1
-        texts = wire.wire_to_array(request.inputs[0].value)
-        response = wire.PredictResponse()
+        texts = messages.wire_to_array(request.inputs[0].value)
+        response = messages.PredictResponse()
         rows = np.array([[len(text), number] for text in texts], np.float32)
-        wire.fill_tensor(response.outputs.add(key="embedding").value, rows, "embedding")
+        messages.fill_tensor(response.outputs.add(key="embedding").value, rows, "embedding")
         return response
 
     def _describe(self, request, context):
-        found = wire.Signatures()
+        found = messages.Signatures()
         signature = found.signature_def.add(key="serving_default").value
         for items, name, dtype, shape in ((signature.inputs, "text", _STRING, self.shape),
                                           (signature.outputs, "embedding", _FLOAT, [-1, 2])):  # fmt: skip
@@ -72,7 +72,7 @@ class FakeServer:
             info.dtype = dtype
             for size in shape:
                 info.tensor_shape.dim.add(size=size)
-        response = wire.MetadataResponse()
+        response = messages.MetadataResponse()
         response.metadata.add(key="signature_def").value.value = found.SerializeToString()
         return response
 

@@ -4,9 +4,12 @@ As a program it writes the model of Keras in the folder that it is given, made o
 """
 
 import pathlib
+import shutil
 import sys
 
 import tensorflow as tf
+
+from tests.serving.models import made_once, set_variable
 
 _EXAMPLES = tf.TensorSpec([None], tf.string, "inputs")
 
@@ -41,13 +44,14 @@ class Half(tf.Module):
 
 def save(folder: pathlib.Path, addend: float):
     """Writes the version in `folder`, as `tf.saved_model.save` does."""
-    half = Half(addend)
-    signatures = {
-        "serving_default": half.predict,
-        "regress_x_to_y": half.regress,
-        "classify_x_to_y": half.classify,
-    }
-    tf.saved_model.save(half, str(folder), signatures)
+
+    def write(exported):
+        half = Half(addend)
+        signatures = {"serving_default": half.predict, "regress_x_to_y": half.regress, "classify_x_to_y": half.classify}
+        tf.saved_model.save(half, str(exported), signatures)
+
+    shutil.copytree(made_once("half", write), folder)
+    set_variable(folder, "addend", addend)
 
 
 def save_with_session(folder: pathlib.Path, addend: float, tags=("serve",)):

@@ -15,6 +15,7 @@ from bert_tf.serving.server.grpc_service import Health
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import State
 from tests.serving.metrics_test import grown, samples
+from tests.serving.models import serve_quickly
 
 Status = health_pb2.HealthCheckResponse
 
@@ -23,7 +24,7 @@ Status = health_pb2.HealthCheckResponse
 def watched(film_path):
     """A server with everything that watches it."""
     options = {"health": True, "reflection": True, "metrics_path": metrics.PATH}
-    with serve(str(film_path), "film", poll_seconds=0, **options) as server:
+    with serve_quickly(film_path, **options) as server:
         yield server
 
 
@@ -67,7 +68,7 @@ def test_health_of_an_unknown_model_or_without_the_option_is_an_error(watched, f
 
 
 class Models:
-    """A catalog whose models come and go."""
+    """A registry whose models come and go."""
 
     def __init__(self, **states):
         self.all = states

@@ -6,7 +6,7 @@ from concurrent import futures
 
 import grpc
 
-from bert_tf.serving import wire
+from bert_tf.serving import messages
 from bert_tf.serving.client.requests import METHODS
 
 PREDICT, METADATA, STATUS = (METHODS[name][0] for name in ("Predict", "GetModelMetadata", "GetModelStatus"))
@@ -43,10 +43,10 @@ class HostileServer:
 
 def outputs_of(**tensors) -> bytes:
     """Returns a PredictResponse of arrays, or of functions that fill a tensor message."""
-    response = wire.PredictResponse()
+    response = messages.PredictResponse()
     for name, given in tensors.items():
         tensor = response.outputs.add(key=name).value
-        given(tensor) if callable(given) else wire.fill_tensor(tensor, given, name)
+        given(tensor) if callable(given) else messages.fill_tensor(tensor, given, name)
     return response.SerializeToString()
 
 
@@ -68,14 +68,14 @@ def claim(dtype, shape, **fields):
 
 def signatures_of(inputs, outputs=None) -> bytes:
     """Returns a GetModelMetadataResponse of one signature, {name: number in DataType} each."""
-    found = wire.Signatures()
+    found = messages.Signatures()
     signature = found.signature_def.add(key="serving_default").value
     for items, kinds in ((signature.inputs, inputs), (signature.outputs, outputs or {})):
         for name, dtype in kinds.items():
             info = items.add(key=name).value
             info.dtype = dtype
             info.tensor_shape.dim.add(size=-1)
-    response = wire.MetadataResponse()
+    response = messages.MetadataResponse()
     response.metadata.add(key="signature_def").value.value = found.SerializeToString()
     return response.SerializeToString()
 

@@ -10,10 +10,10 @@ import urllib.parse
 import pytest
 
 from bert_tf.serving.server import http_server, server
-from bert_tf.serving.server.server import serve
 from bert_tf.utils import report
 from tests.serving import browser
-from tests.serving.page_test import catalog
+from tests.serving.models import serve_quickly
+from tests.serving.page_test import registry
 
 pytestmark = [
     pytest.mark.slow,
@@ -57,7 +57,7 @@ class Hostile(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         path = urllib.parse.unquote(self.path)
-        if found := server.pages(catalog(**{f"{kind} {HARM[2]}": {1: "AVAILABLE"} for kind in ANSWERS})).get(path):
+        if found := server.pages(registry(**{f"{kind} {HARM[2]}": {1: "AVAILABLE"} for kind in ANSWERS})).get(path):
             reply = found()
             return self._reply(reply.kind, reply.data, reply.headers)
         kind = re.match(r"/v1/models/(\w+)", path)[1]
@@ -245,7 +245,7 @@ async def _fetched(page_, url, options):
 
 
 def test_the_page_asks_its_own_server(film_path, asked):
-    with serve(str(film_path), "film", poll_seconds=0, ui=True) as server:
+    with serve_quickly(film_path, ui=True) as server:
         for host in ("localhost", "127.0.0.1"):
             shown = asyncio.run(look(f"http://{host}:{server.rest_port}/#model=film&text=a%20fine%20film&send"))
             assert "good, 75.0 %" in shown[0]

@@ -13,15 +13,14 @@ from bert_tf.serving.limits import Limits, ServingError
 from bert_tf.serving.server import http_body, predict
 from bert_tf.serving.server.http_body import BodyMemory, HeldBody, HttpError, gunzip
 from bert_tf.serving.server.predict import INTERNAL, Call
-from bert_tf.serving.server.server import serve
-from tests.serving.grpc_test import predict_request
-from tests.serving.http_test import MODEL, post, send, sized
-from tests.serving.rest_test import GOOD
+from tests.serving.http_test import post, send, sized
+from tests.serving.models import serve_quickly
+from tests.serving.requests import GOOD, MODEL, predict_request
 from tests.serving.server_process import wait_for
 
 MIB = 2**20
 EMPTY = gzip.compress(b"", mtime=0)  # 20 bytes
-TINY = Limits(max_body_bytes=MIB, max_inflated_bytes=MIB)
+TINY = Limits(max_body_bytes=MIB)
 
 
 def held(limits=TINY):
@@ -123,7 +122,7 @@ def test_unpacked_bytes_count_in_the_memory_of_bodies():
 
 def test_a_request_whose_caller_left_while_it_waited_for_its_turn_is_not_read(film, monkeypatch):
     scanned = []
-    monkeypatch.setattr("bert_tf.serving.wire.check_message", lambda data, *more: scanned.append(len(data)))
+    monkeypatch.setattr("bert_tf.serving.messages.check_message", lambda data, *more: scanned.append(len(data)))
     data = predict_request(text=["x" * 2**19]).SerializeToString()
     with grpc.insecure_channel(f"127.0.0.1:{film.port}") as channel:
         ask = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
@@ -141,8 +140,7 @@ def test_a_request_whose_caller_left_while_it_waited_for_its_turn_is_not_read(fi
 @pytest.fixture(scope="module")
 def tiny(film_path):
     """A server that holds four bodies of a megabyte."""
-    limits = Limits(max_body_bytes=MIB, max_inflated_bytes=MIB)
-    with serve(str(film_path), "film", poll_seconds=0, limits=limits) as server:
+    with serve_quickly(film_path, limits=TINY) as server:
         yield server
 
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from bert_tf.serving.server.server import serve
-from tests.serving.http_test import MODEL, send
-from tests.serving.rest_test import GOOD
+from tests.serving.http_test import send
+from tests.serving.models import serve_quickly
+from tests.serving.requests import GOOD, MODEL
 
 BODY = b'{"instances": ["fine"]}'
 EVIL = "http://evil.example"
@@ -81,7 +81,7 @@ def test_a_host_of_thousands_of_characters_is_not_sent_back(film):
 
 
 def test_names_may_be_given(film_path):
-    with serve(str(film_path), "film", poll_seconds=0, allowed_hosts=["Models.Example.com", "models"]) as server:
+    with serve_quickly(film_path, allowed_hosts=["Models.Example.com", "models"]) as server:
         for host in ("models.example.com:443", "models", "localhost", "10.1.2.3"):
             assert status_of(server, f"Host: {host}") == (200, [GOOD])
         assert status_of(server, "Host: example.com")[0] == 421
@@ -95,7 +95,7 @@ def test_names_may_be_given(film_path):
     ({"host": "localhost"}, 421),
 ], ids=str)  # fmt: skip
 def test_any_name_will_do_where_the_server_listens_everywhere_and_nobody_said_more(film_path, options, status):
-    with serve(str(film_path), "film", poll_seconds=0, **options) as server:
+    with serve_quickly(film_path, **options) as server:
         assert status_of(server, "Host: balancer.example")[0] == status
         assert status_of(server, "Host: localhost")[0] == 200
 
@@ -103,7 +103,7 @@ def test_any_name_will_do_where_the_server_listens_everywhere_and_nobody_said_mo
 @pytest.mark.parametrize("name", ["https://models.example.com", "models:8501", "a b", "", "*.example.com", "a,b"])
 def test_an_allowed_host_that_is_no_name_is_refused(film_path, name):
     with pytest.raises(ValueError, match="`allowed_hosts` must be names of this server"):
-        serve(str(film_path), "film", poll_seconds=0, allowed_hosts=[name])
+        serve_quickly(film_path, allowed_hosts=[name])
 
 
 LOCAL = "Host: localhost:8501"
@@ -138,7 +138,7 @@ def test_pages_from_elsewhere_are_not_answered(film, who, kind):
 
 @pytest.fixture(scope="module")
 def open_to_pages(film_path):
-    with serve(str(film_path), "film", poll_seconds=0, rest_api_enable_cors_support=True) as server:
+    with serve_quickly(film_path, rest_api_enable_cors_support=True) as server:
         yield server
 
 

@@ -12,8 +12,8 @@ from tensorflow_serving.apis import input_pb2
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server.http_server import answer
 from bert_tf.serving.server.json_requests import fill_examples, json_to_array, parse_body, predict_inputs, quoted
-from bert_tf.serving.server.tensors import Endpoint, Signature
-from tests.serving.rest_test import GOOD, b64
+from bert_tf.serving.server.signatures import Endpoint, Signature
+from tests.serving.requests import GOOD, b64
 
 TYPES = (tf.string, tf.int32, tf.int64, tf.float32, tf.float64, tf.bool, tf.uint8, tf.bfloat16)
 
@@ -82,7 +82,7 @@ def test_one_string_for_two_inputs(pairs, log):
         "Missing but required: {text_b}."
     )
     body = json.dumps({"instances": [b64(b"fine")]}).encode()
-    status, text = answer(pairs._catalog, "POST", "/v1/models/pairs:predict", body)
+    status, text = answer(pairs._registry, "POST", "/v1/models/pairs:predict", body)
     assert (status, json.loads(text)) == (400, {"error": message})
     assert not log
 
@@ -133,7 +133,7 @@ def test_no_body_is_our_own_fault(pairs, film, log):
     for _ in range(1500):
         body, verb = some_body(chance), chance.choice(("predict", "predict", "classify", "regress"))
         for server, name in ((pairs, "pairs"), (film, "film")):
-            status, text = answer(server._catalog, "POST", f"/v1/models/{name}:{verb}", body)
+            status, text = answer(server._registry, "POST", f"/v1/models/{name}:{verb}", body)
             assert status in (200, 400, 501), (status, text, body)
             statuses.add(status)
     assert statuses >= {200, 400} and not log

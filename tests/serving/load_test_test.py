@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 import time
 
 import grpc
@@ -13,6 +11,7 @@ import pytest
 from bert_tf.serving.client import load_test
 from bert_tf.serving.client.load_test import OK, RequestTiming
 from tests.serving.fake_server import FakeServer, failure
+from tests.serving.programs import run_program
 
 
 def test_times_are_those_of_a_poisson_process():
@@ -85,11 +84,6 @@ def test_the_summary_and_its_lines():
     assert "The generator itself was late by p99 50.0 ms" in load_test.report_lines("x", late)[-1]
 
 
-def _run(*arguments):
-    command = [sys.executable, "-m", "bert_tf", "load_test", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
-
-
 def test_the_program_writes_codes_latencies_and_a_page(tmp_path):
     texts, server = tmp_path / "texts.txt", FakeServer()
     texts.write_text("one\ntwo\nthree\n", encoding="utf-8")
@@ -97,7 +91,7 @@ def test_the_program_writes_codes_latencies_and_a_page(tmp_path):
     server.script = [None, *[failure(grpc.StatusCode.UNAVAILABLE)] * 2]
     try:
         flags = [f"--server=localhost:{server.port}", f"--input_file={texts}", "--batch_size=2", "--seconds=0.5"]
-        done = _run(*flags, "--rate=100", "--warm_up_seconds=0", f"--output_dir={tmp_path}/out")
+        done = run_program("load_test", *flags, "--rate=100", "--warm_up_seconds=0", f"--output_dir={tmp_path}/out")
     finally:
         server.stop().wait()
     assert done.returncode == 0, done.stderr
@@ -113,10 +107,10 @@ def test_the_program_over_rest(film, tmp_path):
     texts = tmp_path / "texts.txt"
     texts.write_text("fine\nx\n", encoding="utf-8")
     flags = [f"--server=localhost:{film.rest_port}", f"--input_file={texts}", "--rest", "--seconds=0.2"]
-    done = _run(*flags, "--model_name=film", "--callers=2", "--warm_up_seconds=0")
+    done = run_program("load_test", *flags, "--model_name=film", "--callers=2", "--warm_up_seconds=0")
     assert done.returncode == 0 and done.stdout.startswith("2 callers: "), done.stderr
     assert "codes" not in done.stdout
-    done = _run(*flags, "--model_name=film", "--signature=q")
+    done = run_program("load_test", *flags, "--model_name=film", "--signature=q")
     assert done.returncode == 1 and "--signature must be one of classify, echo" in done.stderr
 
 
@@ -131,7 +125,7 @@ def test_the_program_over_rest(film, tmp_path):
 def test_the_program_says_what_is_wrong(flags, message, tmp_path):
     texts = tmp_path / "texts.txt"
     texts.write_text("fine\n", encoding="utf-8")
-    done = _run(f"--input_file={texts}", *flags)
+    done = run_program("load_test", f"--input_file={texts}", *flags)
     assert done.returncode == 1 and message in done.stderr and len(done.stderr.splitlines()) == 1
 
 

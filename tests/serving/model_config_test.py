@@ -16,8 +16,8 @@ from tensorflow_serving.config import model_server_config_pb2
 
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import versions
-from bert_tf.serving.server.catalog import Catalog
 from bert_tf.serving.server.model_config import ALL, ConfigFile, ModelConfig, Policy, read_configs, read_model_config
+from bert_tf.serving.server.model_registry import ModelRegistry
 from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import Loading, State
@@ -37,8 +37,8 @@ def folders(film_path, tmp_path_factory):
 
 
 @pytest.fixture
-def catalog():
-    found = Catalog(loading=QUICK)
+def registry():
+    found = ModelRegistry(loading=QUICK)
     yield found
     found.close()
 
@@ -55,21 +55,21 @@ def models(*entries):
     return f"model_config_list {{ {' '.join(entries)} }}"
 
 
-def ask(catalog, name="films", **choice):
+def ask(registry, name="films", **choice):
     """Returns (version that answered, probability of "good" for a good text)."""
     spec = model_pb2.ModelSpec(name=name)
     if "label" in choice:
         spec.version_label = choice["label"]
     if "version" in choice:
         spec.version.value = choice["version"]
-    with catalog.lease(spec) as version:
+    with registry.lease(spec) as version:
         signature = version.model.signatures["serving_default"]
         outputs = run_predict(version, signature, {"text": np.array([b"fine"], object)}, ["probabilities"])
         return version.number, float(outputs["probabilities"][0, 1])
 
 
-def available(catalog, name="films"):
-    return sorted(number for number, state in catalog.states(name).items() if state == State("AVAILABLE"))
+def available(registry, name="films"):
+    return sorted(number for number, state in registry.states(name).items() if state == State("AVAILABLE"))
 
 
 @contextlib.contextmanager
@@ -137,37 +137,37 @@ def test_a_file_that_is_no_config(tmp_path):
         read_model_config(str(tmp_path / "models.config"))
 
 
-def test_policies_and_labels_lead_to_versions(catalog, folders):
+def test_policies_and_labels_lead_to_versions(registry, folders):
     films = str(folders / "films")
-    catalog.apply([
+    registry.apply([
         ModelConfig("films", films, Policy(newest=2), {"stable": 4, "canary": 5}),
         ModelConfig("others", str(folders / "others")),
     ])  # fmt: skip
-    assert available(catalog) == [4, 5] and available(catalog, "others") == [3]
-    assert ask(catalog) == (5, 0.875) and ask(catalog, version=4) == ask(catalog, label="stable") == (4, 0.625)
+    assert available(registry) == [4, 5] and available(registry, "others") == [3]
+    assert ask(registry) == (5, 0.875) and ask(registry, version=4) == ask(registry, label="stable") == (4, 0.625)
     with refused("INVALID_ARGUMENT", "Unrecognized servable version label: beta"):
-        ask(catalog, label="beta")
+        ask(registry, label="beta")
     with refused("INVALID_ARGUMENT", "Unrecognized servable version label: stable"):
-        ask(catalog, "others", label="stable")
+        ask(registry, "others", label="stable")
     with refused("NOT_FOUND", r"Specific\(films, 3\)"):
-        ask(catalog, version=3)
-    catalog.apply([ModelConfig("films", films, ALL, {"stable": 5})])
-    assert available(catalog) == [3, 4, 5] and ask(catalog, label="stable") == (5, 0.875)
+        ask(registry, version=3)
+    registry.apply([ModelConfig("films", films, ALL, {"stable": 5})])
+    assert available(registry) == [3, 4, 5] and ask(registry, label="stable") == (5, 0.875)
     with refused("NOT_FOUND", r"Latest\(others\)"):
-        ask(catalog, "others")
-    catalog.apply([ModelConfig("films", films, Policy(versions=frozenset({3, 9})))])
-    assert available(catalog) == [3] and ask(catalog) == (3, 0.75)
+        ask(registry, "others")
+    registry.apply([ModelConfig("films", films, Policy(versions=frozenset({3, 9})))])
+    assert available(registry) == [3] and ask(registry) == (3, 0.75)
 
 
 def test_a_label_needs_a_version_that_is_served_unless_it_is_new_and_may_point_ahead(folders):
     films = str(folders / "films")
     message = "Request to assign label to version 9 of model films, which is not currently available for inference"
-    strict, lenient = Catalog(loading=QUICK), Catalog(loading=QUICK, allow_labels_for_unavailable=True)
-    for catalog in (strict, lenient):
-        catalog.apply([ModelConfig("films", films, labels={"old": 5})])
+    strict, lenient = ModelRegistry(loading=QUICK), ModelRegistry(loading=QUICK, allow_labels_for_unavailable=True)
+    for registry in (strict, lenient):
+        registry.apply([ModelConfig("films", films, labels={"old": 5})])
         with refused("FAILED_PRECONDITION", message):
-            catalog.apply([ModelConfig("films", films, labels={"old": 9})])
-        assert ask(catalog, label="old") == (5, 0.875)
+            registry.apply([ModelConfig("films", films, labels={"old": 9})])
+        assert ask(registry, label="old") == (5, 0.875)
     with refused("FAILED_PRECONDITION", message):
         strict.apply([ModelConfig("films", films, labels={"new": 9})])
     lenient.apply([ModelConfig("films", films, labels={"new": 9})])
@@ -177,23 +177,23 @@ def test_a_label_needs_a_version_that_is_served_unless_it_is_new_and_may_point_a
     lenient.close()
 
 
-def test_a_config_that_cannot_be_loaded_changes_nothing(catalog, folders, tmp_path):
+def test_a_config_that_cannot_be_loaded_changes_nothing(registry, folders, tmp_path):
     films = str(folders / "films")
     before = ModelConfig("films", films, labels={"stable": 5})
-    catalog.apply([before])
+    registry.apply([before])
     truncate(variables(shutil.copytree(folders / "films" / "3", tmp_path / "broken" / "1")))
     for bad in (ModelConfig("broken", str(tmp_path / "broken")), ModelConfig("absent", str(tmp_path / "absent"))):
         with refused("UNAVAILABLE", f"Some models did not become available: {{{bad.name}}}"):
-            catalog.apply([ModelConfig("films", films, ALL), bad])
-        assert catalog.names() == ["films"] and available(catalog) == [5]
-        assert ask(catalog, label="stable") == (5, 0.875)
+            registry.apply([ModelConfig("films", films, ALL), bad])
+        assert registry.names() == ["films"] and available(registry) == [5]
+        assert ask(registry, label="stable") == (5, 0.875)
     with refused("UNAVAILABLE", "did not become available: {films}"):
-        catalog.apply([ModelConfig("films", films, Policy(versions=frozenset({9})))])
-    assert ask(catalog) == (5, 0.875)
+        registry.apply([ModelConfig("films", films, Policy(versions=frozenset({9})))])
+    assert ask(registry) == (5, 0.875)
 
 
-def test_others_answer_while_a_model_is_loaded(catalog, folders, monkeypatch):
-    catalog.apply([ModelConfig("others", str(folders / "others"))])
+def test_others_answer_while_a_model_is_loaded(registry, folders, monkeypatch):
+    registry.apply([ModelConfig("others", str(folders / "others"))])
     entered, go_on, load = threading.Event(), threading.Event(), versions.SavedModel
 
     def slow(folder, bundle):
@@ -203,25 +203,25 @@ def test_others_answer_while_a_model_is_loaded(catalog, folders, monkeypatch):
 
     monkeypatch.setattr(versions, "SavedModel", slow)
     both = [ModelConfig("others", str(folders / "others")), ModelConfig("films", str(folders / "films"))]
-    thread = threading.Thread(target=catalog.apply, args=[both])
+    thread = threading.Thread(target=registry.apply, args=[both])
     thread.start()
     assert entered.wait(60)
-    assert ask(catalog, "others") == (3, 0.75)
+    assert ask(registry, "others") == (3, 0.75)
     with refused("NOT_FOUND", r"Latest\(films\)"):
-        ask(catalog)
+        ask(registry)
     go_on.set()
     thread.join()
-    assert ask(catalog) == (5, 0.875)
+    assert ask(registry) == (5, 0.875)
 
 
-def test_a_model_that_is_taken_out_ends_with_its_last_request(catalog, folders):
-    catalog.apply([ModelConfig("films", str(folders / "films")), ModelConfig("others", str(folders / "others"))])
-    with catalog.lease(model_pb2.ModelSpec(name="films")) as version:
-        catalog.apply([ModelConfig("others", str(folders / "others"))])
+def test_a_model_that_is_taken_out_ends_with_its_last_request(registry, folders):
+    registry.apply([ModelConfig("films", str(folders / "films")), ModelConfig("others", str(folders / "others"))])
+    with registry.lease(model_pb2.ModelSpec(name="films")) as version:
+        registry.apply([ModelConfig("others", str(folders / "others"))])
         inputs = {"text": np.array([b"fine"], object)}
         assert run_predict(version, version.model.signatures["serving_default"], inputs)["label"][0] == b"good"
     with refused("NOT_FOUND", r"Latest\(films\)"):
-        ask(catalog)
+        ask(registry)
 
 
 def test_a_version_that_fails_is_tried_again_as_often_as_it_was_told(folders, tmp_path, log):
@@ -233,11 +233,11 @@ def test_a_version_that_fails_is_tried_again_as_often_as_it_was_told(folders, tm
     assert len([line for line in log if line.startswith("Refused version 1 of broken")]) == 3
 
 
-def test_the_file_is_applied_when_it_changes_and_a_bad_one_is_reported_once(catalog, folders, tmp_path, log):
+def test_the_file_is_applied_when_it_changes_and_a_bad_one_is_reported_once(registry, folders, tmp_path, log):
     path = tmp_path / "models.config"
     path.write_text(models(entry("films", folders / "films")))
-    catalog.apply(applied := read_model_config(str(path)))
-    file = ConfigFile(catalog, str(path), applied)
+    registry.apply(applied := read_model_config(str(path)))
+    file = ConfigFile(registry, str(path), applied)
     file.poll()
     assert not any("Applied" in line for line in log)
     path.write_text(models(entry("films", "films")))
@@ -247,38 +247,38 @@ def test_the_file_is_applied_when_it_changes_and_a_bad_one_is_reported_once(cata
     file.poll()
     complaints = [line for line in log if "was not applied, the models stay as they were" in line]
     assert len(complaints) == 2 and "absolute" in complaints[0] and "label to version 8" in complaints[1]
-    assert ask(catalog) == (5, 0.875)
+    assert ask(registry) == (5, 0.875)
     path.write_text(models(entry("others", folders / "others")))
     file.poll()
-    assert catalog.names() == ["others"]
+    assert registry.names() == ["others"]
 
 
-def test_a_file_that_sets_nothing_or_cannot_be_read_changes_nothing(catalog, folders, tmp_path, log):
+def test_a_file_that_sets_nothing_or_cannot_be_read_changes_nothing(registry, folders, tmp_path, log):
     path = tmp_path / "models.config"
     path.write_text(models(entry("others", folders / "others")))
-    catalog.apply(applied := read_model_config(str(path)))
-    file = ConfigFile(catalog, str(path), applied)
+    registry.apply(applied := read_model_config(str(path)))
+    file = ConfigFile(registry, str(path), applied)
     for content in (b"", b"  # not yet\n", b"model_config_list {", b"\xff"):
         path.write_bytes(content)
         file.poll(), file.poll()
-        assert ask(catalog, "others") == (3, 0.75)
+        assert ask(registry, "others") == (3, 0.75)
     path.unlink()
     file.poll()
-    assert ask(catalog, "others") == (3, 0.75)
+    assert ask(registry, "others") == (3, 0.75)
     complaints = [line for line in log if "was not applied, the models stay as they were" in line]
     assert len(complaints) == 4 and "it sets nothing" in complaints[0] and "No such file" in complaints[3]
     path.write_text("model_config_list {}")
     file.poll()
-    assert catalog.names() == []
+    assert registry.names() == []
 
 
-def test_a_file_that_changed_while_its_models_were_loaded_is_applied(catalog, folders, tmp_path):
+def test_a_file_that_changed_while_its_models_were_loaded_is_applied(registry, folders, tmp_path):
     path = tmp_path / "models.config"
     path.write_text(models(entry("films", folders / "films")))
-    catalog.apply(applied := read_model_config(str(path)))
+    registry.apply(applied := read_model_config(str(path)))
     path.write_text(models(entry("others", folders / "others")))
-    ConfigFile(catalog, str(path), applied).poll()
-    assert catalog.names() == ["others"]
+    ConfigFile(registry, str(path), applied).poll()
+    assert registry.names() == ["others"]
 
 
 def test_a_server_of_an_empty_file_starts_not_ready_and_polling_outlives_any_fault(folders, tmp_path, monkeypatch, log):
@@ -288,7 +288,7 @@ def test_a_server_of_an_empty_file_starts_not_ready_and_polling_outlives_any_fau
         ready = f"http://localhost:{server.rest_port}/readyz"
         assert ask_rest(ready) == (503, {"ready": False, "models": {}})
         with monkeypatch.context() as patch:
-            patch.setattr(Catalog, "apply", lambda *args: 1 / 0)
+            patch.setattr(ModelRegistry, "apply", lambda *args: 1 / 0)
             path.write_text(models(entry("others", folders / "others")))
             wait_for(lambda: any("Looking for a new config failed" in line for line in log), 20)
         path.write_text(models(entry("films", folders / "films")))
@@ -296,11 +296,11 @@ def test_a_server_of_an_empty_file_starts_not_ready_and_polling_outlives_any_fau
         assert ask_rest(ready) == (200, {"ready": True, "models": {"films": True}})
 
 
-def test_a_model_that_cannot_be_loaded_is_not_tried_at_each_look(catalog, folders, tmp_path, log):
+def test_a_model_that_cannot_be_loaded_is_not_tried_at_each_look(registry, folders, tmp_path, log):
     path = tmp_path / "models.config"
     path.write_text(models(entry("films", folders / "films")))
-    catalog.apply(applied := read_model_config(str(path)))
-    waiting, eager = (ConfigFile(catalog, str(path), applied, seconds) for seconds in (1e6, 0.0))
+    registry.apply(applied := read_model_config(str(path)))
+    waiting, eager = (ConfigFile(registry, str(path), applied, seconds) for seconds in (1e6, 0.0))
     (tmp_path / "broken" / "1").mkdir(parents=True)
     (tmp_path / "broken" / "1" / "saved_model.pb").write_bytes(b"junk")
     path.write_text(models(entry("films", folders / "films"), entry("broken", tmp_path / "broken")))
@@ -310,7 +310,7 @@ def test_a_model_that_cannot_be_loaded_is_not_tried_at_each_look(catalog, folder
     assert len(refusals) == 1 and refusals[0].endswith("Nothing of broken is served.")
     eager.poll(), eager.poll()
     assert len([line for line in log if line.startswith("Refused version 1 of broken")]) == 3
-    assert catalog.names() == ["films"]
+    assert registry.names() == ["films"]
 
 
 def ask_rest(url, body=None):
@@ -328,7 +328,7 @@ def test_a_server_of_several_models_over_both_faces(folders, tmp_path):
     labels = 'model_version_policy { all {} } version_labels { key: "stable" value: 4 }'
     path = tmp_path / "models.config"
     path.write_text(models(entry("films", folders / "films", labels), entry("others", folders / "others")))
-    with serve(model_config_file=str(path), poll_seconds=0) as server:
+    with serve(model_config_file=str(path), poll_seconds=0, bundle=QUICK.bundle) as server:
         url = f"http://localhost:{server.rest_port}/v1/models"
         body = {"instances": ["fine"]}
         _, answer = ask_rest(f"{url}/films/labels/stable:predict", body)

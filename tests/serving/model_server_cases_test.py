@@ -1,6 +1,8 @@
 """The cases of TensorFlow Serving's end-to-end test of its server (tensorflow_model_server_test.py), asked of ours.
 
-Not here: TensorFlow Lite, the profiler, and models of files that only its repository has.
+Here are those that need its models or its flags; contract_test.py asks the same of status, metadata and refusals, and
+model_config_test.py of configs, labels and polling. Not here: TensorFlow Lite, the profiler, and models of files that
+only its repository has.
 """
 
 import json
@@ -14,7 +16,6 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import (
     classification_pb2,
-    get_model_metadata_pb2,
     get_model_status_pb2,
     inference_pb2,
     model_service_pb2_grpc,
@@ -29,7 +30,6 @@ from bert_tf.serving.server.options import read_parameters
 from bert_tf.serving.server.server import serve
 from tests.conftest import ROOT
 from tests.serving import halves
-from tests.serving.server_process import wait_for
 
 _VERSION = 123
 _SECONDS = 20
@@ -87,18 +87,6 @@ def prediction(server):
         yield prediction_service_pb2_grpc.PredictionServiceStub(channel)
 
 
-@pytest.fixture(scope="module")
-def rest(server):
-    """rest(path, body=None) -> the answer's text."""
-
-    def ask(path, body=None):
-        data = None if body is None else json.dumps(body).encode()
-        with urllib.request.urlopen(f"http://localhost:{server.rest}{path}", data, timeout=_SECONDS) as response:
-            return response.read().decode()
-
-    return ask
-
-
 def _request(kind, model, signature):
     request = kind()
     request.model_spec.name, request.model_spec.signature_name = model, signature
@@ -120,46 +108,19 @@ def _version(response):
     return response.model_spec.version.value
 
 
-def test_the_status_of_a_model(server):
-    request = get_model_status_pb2.GetModelStatusRequest()
-    request.model_spec.name = "half_plus_two"
-    with grpc.insecure_channel(server.address) as channel:
-        states = model_service_pb2_grpc.ModelServiceStub(channel).GetModelStatus(request, _SECONDS).model_version_status
-    assert [(state.version, state.state, state.status.error_code) for state in states] == [(_VERSION, 30, 0)]
-
-
-def test_the_metadata_of_a_model(prediction):
-    request = get_model_metadata_pb2.GetModelMetadataRequest(metadata_field=["signature_def"])
-    request.model_spec.name = "half_plus_two"
-    response = prediction.GetModelMetadata(request, _SECONDS)
-    assert (response.model_spec.name, _version(response)) == ("half_plus_two", _VERSION)
-    assert list(response.metadata) == ["signature_def"]
-    found = get_model_metadata_pb2.SignatureDefMap()
-    assert response.metadata["signature_def"].Unpack(found)
-    assert {"serving_default", "regress_x_to_y", "classify_x_to_y"} == set(found.signature_def)
-
-
 @pytest.mark.parametrize("model", ["half_plus_two", "half_plus_two_tf2"])
-def test_classify(prediction, model):
+def test_classify_regress_and_multi_inference(prediction, model):
+    """Of the model that `tf.saved_model.save` wrote each signature has a placeholder of its own."""
     request = _request(classification_pb2.ClassificationRequest, model, "classify_x_to_y")
     request.input.example_list.examples.append(_ONE_EXAMPLE)
     response = prediction.Classify(request, _SECONDS)
     assert [[each.score for each in row.classes] for row in response.result.classifications] == [[3.0]]
     assert (response.model_spec.signature_name, _version(response)) == ("classify_x_to_y", _VERSION)
-
-
-@pytest.mark.parametrize("model", ["half_plus_two", "half_plus_two_tf2"])
-def test_regress(prediction, model):
     request = _request(regression_pb2.RegressionRequest, model, "regress_x_to_y")
     request.input.example_list.examples.append(_ONE_EXAMPLE)
     response = prediction.Regress(request, _SECONDS)
     assert [each.value for each in response.result.regressions] == [3.0]
     assert (response.model_spec.signature_name, _version(response)) == ("regress_x_to_y", _VERSION)
-
-
-@pytest.mark.parametrize("model", ["half_plus_two", "half_plus_two_tf2"])
-def test_multi_inference(prediction, model):
-    """Each signature of the model that `tf.saved_model.save` wrote has a placeholder of its own."""
     request = inference_pb2.MultiInferenceRequest()
     for method in ("regress", "classify"):
         task = request.tasks.add(method_name=f"tensorflow/serving/{method}")
@@ -184,13 +145,6 @@ def test_predict_over_a_unix_socket(server):
         assert _predict(stub) == ([3.0], ("half_plus_two", "serving_default", _VERSION))
 
 
-def test_a_missing_model_is_named_as_the_harness_expects_it(prediction):
-    """By this word their test knows that a server is up."""
-    with pytest.raises(grpc.RpcError) as raised:
-        _predict(prediction, "intentionally_missing_model")
-    assert raised.value.code() == grpc.StatusCode.NOT_FOUND and "Servable" in raised.value.details()
-
-
 @pytest.mark.parametrize(
     ("method", "body", "expected"),
     [
@@ -200,28 +154,10 @@ def test_a_missing_model_is_named_as_the_harness_expects_it(prediction):
         ("predict", {"inputs": [2.0, 3.0, 4.0]}, {"outputs": [3.0, 3.5, 4.0]}),
     ],
 )
-def test_rest(rest, method, body, expected):
-    assert json.loads(rest(f"/v1/models/half_plus_two_tf2:{method}", body)) == expected
-
-
-def test_rest_tells_the_status(rest):
-    state = {"version": "123", "state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}
-    assert json.loads(rest("/v1/models/half_plus_two")) == {"model_version_status": [state]}
-
-
-def test_rest_tells_the_metadata(rest):
-    answer = json.loads(rest("/v1/models/half_plus_three/metadata"))
-    assert answer["model_spec"] == {"name": "half_plus_three", "signature_name": "", "version": "123"}
-    signatures = answer["metadata"]["signature_def"]["signature_def"]
-    default = signatures["serving_default"]
-    shape = {"dim": [{"size": "-1", "name": ""}], "unknown_rank": False}
-    assert default["inputs"]["x"]["dtype"] == "DT_FLOAT" and default["inputs"]["x"]["tensor_shape"] == shape
-    assert default["method_name"] == "tensorflow/serving/predict" and default["defaults"] == {}
-    assert list(signatures["classify_x_to_y"]["outputs"]) == ["scores"]
-
-
-def test_the_figures_have_types(rest):
-    assert "# TYPE" in rest("/monitoring/prometheus/metrics")
+def test_rest(server, method, body, expected):
+    url = f"http://localhost:{server.rest}/v1/models/half_plus_two_tf2:{method}"
+    with urllib.request.urlopen(url, json.dumps(body).encode(), timeout=_SECONDS) as response:
+        assert json.load(response) == expected
 
 
 def test_a_model_of_several_signatures_that_ignores_its_input(tmp_path):
@@ -265,60 +201,6 @@ def test_a_model_of_keras_from_two_devices(tmp_path):
     assert _ask_keras(tmp_path) == [[2.0]]
 
 
-def test_a_config_that_is_polled(folders, tmp_path):
-    file = tmp_path / "models.config"
-    file.write_text(_config(half_plus_two=folders["half_plus_two"]))
-    with (
-        serve(model_config_file=str(file), poll_seconds=0, model_config_poll_seconds=0.1) as server,
-        grpc.insecure_channel(f"localhost:{server.port}") as channel,
-    ):
-        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        assert _predict(stub)[0] == [3.0]
-        file.write_text(_config(half_plus_three=folders["half_plus_three"]))
-
-        def exchanged():
-            try:
-                return _predict(stub, "half_plus_three")[0]
-            except grpc.RpcError:
-                return None
-
-        assert wait_for(exchanged, _SECONDS) == [4.0]
-
-
-def test_a_config_that_is_not_polled(folders, tmp_path):
-    file = tmp_path / "models.config"
-    file.write_text(_config(half_plus_two=folders["half_plus_two"]))
-    with (
-        serve(model_config_file=str(file), poll_seconds=0) as server,
-        grpc.insecure_channel(f"localhost:{server.port}") as channel,
-    ):
-        file.write_text(_config(half_plus_three=folders["half_plus_three"]))
-        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        assert _predict(stub)[0] == [3.0]
-
-
-def test_labels_and_policies_of_versions(folders, tmp_path):
-    halves.save(tmp_path / "halves" / "1", 1.0)
-    halves.save(tmp_path / "halves" / "2", 2.0)
-    policy = "model_version_policy { specific { versions: 1 versions: 2 } }"
-    labels = 'version_labels { key: "stable" value: 1 } version_labels { key: "canary" value: 2 }'
-    text = _config(half=tmp_path / "halves").replace(', model_platform', f" {policy} {labels} model_platform")
-    (tmp_path / "models.config").write_text(text)
-    with (
-        serve(model_config_file=str(tmp_path / "models.config"), poll_seconds=0, num_load_threads=2) as server,
-        grpc.insecure_channel(f"localhost:{server.port}") as channel,
-    ):
-        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        for choice, y in (({"label": "stable"}, 2.0), ({"label": "canary"}, 3.0), ({"number": 1}, 2.0), ({}, 3.0)):
-            request = _request(predict_pb2.PredictRequest, "half", "")
-            request.inputs["x"].CopyFrom(tf.make_tensor_proto([2.0]))
-            if "label" in choice:
-                request.model_spec.version_label = choice["label"]
-            if "number" in choice:
-                request.model_spec.version.value = choice["number"]
-            assert list(stub.Predict(request, _SECONDS).outputs["y"].float_val) == [y], choice
-
-
 def test_a_model_that_cannot_be_loaded(tmp_path):
     """Theirs has a SavedModel without its weights: the server is up, says what is wrong, and has no such model."""
     halves.save(tmp_path / "halves" / "1", 2.0)
@@ -335,10 +217,3 @@ def test_a_model_that_cannot_be_loaded(tmp_path):
         request.model_spec.name = "default"
         states = model_service_pb2_grpc.ModelServiceStub(channel).GetModelStatus(request, _SECONDS).model_version_status
         assert [(state.version, state.state) for state in states] == [(1, 50)] and states[0].status.error_code
-
-
-def test_a_config_that_is_none(tmp_path):
-    file = tmp_path / "bad.config"
-    file.write_text("improperly formatted file")
-    with pytest.raises(ValueError, match=r"Error parsing text-format tensorflow\.serving\.ModelServerConfig"):
-        serve(model_config_file=str(file))

@@ -1,11 +1,13 @@
 """Small SavedModels with the signatures that exports have, and broken ones."""
 
 import atexit
+import contextlib
 import functools
 import os
 import pathlib
 import shutil
 import tempfile
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
@@ -13,10 +15,12 @@ from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow_serving.apis import classification_pb2, predict_pb2, prediction_log_pb2
 
 from bert_tf.serving.server.options import Bundle
+from bert_tf.serving.server.server import Server, serve
 from bert_tf.serving.server.versions import Loading
 
 # How versions are loaded where the test is not about their warm-up, which takes most of the time.
 QUICK = Loading(Bundle(enable_model_warmup=False))
+SHARED = "BERT_TF_TEST_EXPORTS"  # environment variable: folder of the exports that all processes of a run share
 _TEXT = tf.TensorSpec([None], tf.string, "text")
 _EXAMPLES = tf.TensorSpec([None], tf.string, "inputs")
 
@@ -81,32 +85,72 @@ class Film(tf.Module):
 def export(base: pathlib.Path, version: int, tag: float = 0.75, ballast: int = 1, warm: bool = False, default="text"):
     """Writes `base`/`version`, published by rename, with `Film.<default>` as default signature; returns its path."""
     aside = base / f"writing-{version}"
-    shutil.copytree(_exported(tag, ballast, default), aside)
+    shutil.copytree(made_once(f"film-{ballast}", lambda folder: _save(folder, ballast)), aside)
+    set_variable(aside, "tag", tag)
+    if default != "text":
+        set_default_signature(aside, default)
     if warm:
         write_warmup(aside)
     aside.rename(base / str(version))
     return base / str(version)
 
 
+def serve_quickly(base: pathlib.Path, name: str = "film", **options) -> Server:
+    """Serves what is under `base`, without looking for new versions and without warm-up."""
+    return serve(str(base), name, **{"poll_seconds": 0, "bundle": QUICK.bundle} | options)
+
+
+def made_once(name: str, write: Callable[[pathlib.Path], None]) -> pathlib.Path:
+    """Returns the folder of an export that write(folder) makes: once a run, since copies take much less time."""
+    folder = _shared_folder() / name
+    if not folder.exists():
+        aside = pathlib.Path(tempfile.mkdtemp(dir=folder.parent)) / name
+        write(aside)
+        with contextlib.suppress(OSError):  # another process was sooner
+            aside.rename(folder)
+    return folder
+
+
 @functools.cache
-def _exported(tag, ballast, default):
-    """Returns the folder of a version, made once: to trace and to save takes much longer than to copy."""
+def _shared_folder():
+    if SHARED in os.environ:
+        folder = pathlib.Path(os.environ[SHARED])
+        folder.mkdir(exist_ok=True)
+        return folder
     folder = pathlib.Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder)
-    vocabulary = folder / "vocab.txt"
+    return folder
+
+
+def _save(folder, ballast):
+    vocabulary = folder.with_name("vocab.txt")
     vocabulary.write_text("fine\ngood\n")
-    module = Film(str(vocabulary), tag, ballast)
-    names = {
-        "serving_default": getattr(module, default),
-        "pair": module.pair,
-        "numbers": module.numbers,
-        "echo": module.echo,
-    }
-    exported = folder / "exported"
-    tf.saved_model.save(module, str(exported), names | {"classify": module.classify, "regress": module.regress})
+    module = Film(str(vocabulary), ballast=ballast)
+    signatures = {name: getattr(module, name) for name in ("pair", "numbers", "echo", "classify", "regress")}
+    tf.saved_model.save(module, str(folder), {"serving_default": module.text} | signatures)
     vocabulary.unlink()  # so that only the asset is left
-    _name_methods(exported)
-    return exported
+    _name_methods(folder)
+
+
+def set_variable(folder: pathlib.Path, name: str, value: float):
+    """Gives a variable of an export another value."""
+    prefix, key = str(folder / "variables" / "variables"), f"{name}/.ATTRIBUTES/VARIABLE_VALUE"
+    reader = tf.train.load_checkpoint(prefix)
+    values = {each: reader.get_tensor(each) for each in reader.get_variable_to_shape_map()}
+    assert key in values
+    values[key] = np.float32(value)
+    tf.raw_ops.SaveV2(
+        prefix=prefix, tensor_names=list(values), shape_and_slices=[""] * len(values), tensors=list(values.values())
+    )
+
+
+def set_default_signature(folder: pathlib.Path, name: str):
+    """Makes the default signature of an export the one of that name."""
+    path = folder / "saved_model.pb"
+    saved = saved_model_pb2.SavedModel.FromString(path.read_bytes())
+    signatures = saved.meta_graphs[0].signature_def
+    signatures["serving_default"].CopyFrom(signatures[name])
+    path.write_bytes(saved.SerializeToString())
 
 
 def write_warmup(folder: pathlib.Path, requests: int = 1):

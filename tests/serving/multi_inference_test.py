@@ -8,9 +8,8 @@ from tensorflow_serving.apis import inference_pb2, prediction_log_pb2, predictio
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server.classify import CLASSIFY, REGRESS, multi_inference
 from bert_tf.serving.server.options import BatchingLimits
-from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import ServedModel
-from tests.serving.models import example
+from tests.serving.models import example, serve_quickly
 
 
 def write(folder):
@@ -96,7 +95,7 @@ def test_each_input_tensor_is_fed_the_same_examples(version):
 def test_a_model_of_saved_model_save_answers_all_its_signatures_in_batches_too(film_path):
     tasks = ("regress", REGRESS, "film"), ("classify", CLASSIFY, "film")
     with (
-        serve(str(film_path), "film", poll_seconds=0, batching=BatchingLimits()) as server,
+        serve_quickly(film_path, batching=BatchingLimits()) as server,
         grpc.insecure_channel(f"localhost:{server.port}") as channel,
     ):
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
@@ -140,16 +139,3 @@ def test_wrong_tasks_are_refused_in_tensorflow_serving_s_words(version, case):
     with pytest.raises(ServingError) as caught:
         multi_inference(version, asked)
     assert caught.value.code.name == code and caught.value.message.startswith(message)
-
-
-def test_over_grpc(film):
-    with grpc.insecure_channel(f"localhost:{film.port}") as channel:
-        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        answer = stub.MultiInference(request(("classify", CLASSIFY, "film"), texts=("fine",)))
-        assert answer.results[0].classification_result.classifications[0].classes[1].score == 0.75
-        with pytest.raises(grpc.RpcError) as caught:
-            stub.MultiInference(inference_pb2.MultiInferenceRequest())
-        assert caught.value.details() == "ModelSpec has no name specified."
-        with pytest.raises(grpc.RpcError) as caught:
-            stub.MultiInference(request(("classify", "foo", "film")))
-        assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED

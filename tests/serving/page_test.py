@@ -16,23 +16,23 @@ import urllib.request
 import pytest
 
 from bert_tf.serving.server import server
-from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import State
 from tests.serving import browser
+from tests.serving.models import serve_quickly
 
 SCRIPTS = ("page", "answers", "elements", "explanations")
 PATHS = ("/", "/ui/page.css", *(f"/ui/{name}.js" for name in SCRIPTS))
 needs_browser = pytest.mark.skipif(not browser.PATH, reason="there is no Chromium on this machine")
 
 
-def catalog(**models):
-    """Returns a catalog of {name: {version: name of its state}}."""
+def registry(**models):
+    """Returns a registry of {name: {version: name of its state}}."""
     states = {name: {number: State(state) for number, state in each.items()} for name, each in models.items()}
     return types.SimpleNamespace(names=lambda: list(states), states=states.get)
 
 
 def test_the_files_have_their_types_and_a_policy_that_keeps_them_here():
-    replies = [server.pages(catalog())[path]() for path in PATHS]
+    replies = [server.pages(registry())[path]() for path in PATHS]
     assert [(reply.status, reply.kind.partition(";")[0]) for reply in replies] == [
         (200, f"text/{kind}") for kind in ("html", "css", *["javascript"] * len(SCRIPTS))
     ]
@@ -43,7 +43,7 @@ def test_the_files_have_their_types_and_a_policy_that_keeps_them_here():
 
 
 def test_nothing_in_the_files_leads_elsewhere():
-    texts = [server.pages(catalog())[path]().data.decode() for path in PATHS]
+    texts = [server.pages(registry())[path]().data.decode() for path in PATHS]
     for text in texts:
         assert not re.search(r"https?:|//[a-z]+\.|@import|@font-face|url\(", text)
         assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|\bon\w+=", text)
@@ -53,7 +53,8 @@ def test_nothing_in_the_files_leads_elsewhere():
 
 
 def test_the_models_are_listed_with_the_versions_that_can_be_asked():
-    models = catalog(squad={1: "END", 3: "AVAILABLE", 20: "AVAILABLE"}, films={2**62: "AVAILABLE", 1: "LOADING"}, no={})
+    squad, films = {1: "END", 3: "AVAILABLE", 20: "AVAILABLE"}, {2**62: "AVAILABLE", 1: "LOADING"}
+    models = registry(squad=squad, films=films, no={})
     reply = server.pages(models)["/ui/models.json"]()
     assert (reply.status, reply.kind) == (200, "application/json")
     assert json.loads(reply.data) == {
@@ -66,19 +67,19 @@ def test_the_models_are_listed_with_the_versions_that_can_be_asked():
 
 
 def test_nothing_else_is_the_pages():
-    assert set(server.pages(catalog())) == {*PATHS, "/ui/models.json"}
+    assert set(server.pages(registry())) == {*PATHS, "/ui/models.json"}
 
 
 @pytest.fixture(scope="module")
 def shown(film_path):
     """A server of the model `Film` that has the page."""
-    with serve(str(film_path), "film", poll_seconds=0, ui=True) as server:
+    with serve_quickly(film_path, ui=True) as server:
         yield f"http://localhost:{server.rest_port}"
 
 
 def test_the_server_has_the_page_only_where_it_was_asked_for(shown, film):
     with urllib.request.urlopen(f"{shown}/", timeout=60) as response:
-        assert response.read() == server.pages(catalog())["/"]().data
+        assert response.read() == server.pages(registry())["/"]().data
         for name, value in server.PAGE_HEADERS.items():
             assert response.headers[name] == value
     with urllib.request.urlopen(f"{shown}/ui/models.json", timeout=60) as response:
@@ -174,7 +175,7 @@ class Stub(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         path = urllib.parse.unquote(self.path)
-        models = catalog(**{name: {1: "AVAILABLE"} for name in MODELS}, gone={2: "END"})
+        models = registry(**{name: {1: "AVAILABLE"} for name in MODELS}, gone={2: "END"})
         if found := server.pages(models).get(path):
             reply = found()
             self._reply(reply.status, reply.kind, reply.data)

@@ -6,20 +6,28 @@ import pytest
 
 from bert_tf.cli.serve import FLAGS
 from bert_tf.cli.serving_flags import LIMITS
+from bert_tf.serving.limits import Limits
 from tests.conftest import ROOT
 
 _ROW = re.compile(r"^\| `--(\w+)` \| ([\d,.]+)(?: (\w+))? \| (.+) \|$", re.MULTILINE)
+_FOLLOWS = re.compile(r"^\| .+ \| ([\d,]+)(?: (\w+))? \| (?:one for|a quarter|fixed).* \|$", re.MULTILINE)
 _UNITS = {"": 1, "KiB": 2**10, "MiB": 2**20}
 _BOUND_TOO = {"rest_api_num_threads", "rest_api_timeout_in_ms", "grace_seconds"}  # though their names do not say so
 
 
 @pytest.fixture(scope="module")
-def rows():
+def section():
+    return (ROOT / "SECURITY.md").read_text(encoding="utf-8").split("## Limits of the server")[1].split("\n## ")[0]
+
+
+@pytest.fixture(scope="module")
+def rows(section):
     """{flag: (default, what it bounds)} in the page."""
-    table = (ROOT / "SECURITY.md").read_text(encoding="utf-8").split("## Limits of the server")[1].split("\n## ")[0]
-    return {
-        name: (float(number.replace(",", "")) * _UNITS[unit], what) for name, number, unit, what in _ROW.findall(table)
-    }
+    return {name: (_value(number, unit), what) for name, number, unit, what in _ROW.findall(section)}
+
+
+def _value(number, unit):
+    return float(number.replace(",", "")) * _UNITS[unit]
 
 
 def limits():
@@ -30,6 +38,13 @@ def limits():
 
 def test_every_limit_is_in_the_table_with_its_default(rows):
     assert {name: default for name, (default, _) in rows.items()} == limits()
+
+
+def test_limits_that_follow_are_in_the_second_table(section):
+    names = ("message_fields", "message_numbers", "json_values", "tensor_elements", "input_text_bytes", "text_bytes",
+             "nesting")  # fmt: skip
+    defaults = [getattr(Limits(), f"max_{name}") for name in names]
+    assert [_value(*found) for found in _FOLLOWS.findall(section)] == defaults
 
 
 def test_rows_say_what_is_bounded(rows):

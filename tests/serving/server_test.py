@@ -2,12 +2,7 @@
 
 import concurrent.futures
 import json
-import pathlib
-import re
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 import urllib.request
@@ -17,12 +12,13 @@ import pytest
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.server import serve
-from tests import processes
+from tests.serving.models import serve_quickly
+from tests.serving.programs import run_program
 
 
 def test_a_stop_finishes_what_runs_and_takes_nothing_new(film_path, monkeypatch):
     entered, run = threading.Semaphore(0), SavedModel.run
-    server = serve(str(film_path), "film", poll_seconds=0)
+    server = serve_quickly(film_path)
 
     def slow(self, feeds, fetches):
         entered.release()
@@ -76,42 +72,18 @@ def test_rest_can_be_left_out(film_path):
         assert server.rest_port is None
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
-def test_the_program_serves_and_stops_at_a_signal(film_path, number):
-    command = [sys.executable, "-m", "bert_tf", "serve", f"--model_base_path={film_path}", "--model_name=film",
-               "--port=0", "--rest_api_port=0", "--tensorflow_intra_op_parallelism=150",
-               "--tensorflow_inter_op_parallelism=120"]  # fmt: skip
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    lines = []
-    for line in process.stderr:
-        lines.append(line)
-        if found := re.search(r"gRPC on 127\.0\.0\.1:(\d+), REST on (http://127\.0\.0\.1:\d+/v1/models/film)$", line):
-            break
-    assert found, lines
-    assert any("Serving version 3 of film" in line and "2 warm-up requests" in line for line in lines)
-    assert urllib.request.urlopen(found[2], timeout=60).status == 200
-    with Client(f"localhost:{found[1]}", "film") as client:
-        assert client.classify(["fine"])[0]["label"] == "good"
-        if sys.platform == "linux":
-            assert len(list(pathlib.Path(f"/proc/{process.pid}/task").iterdir())) > 150 + 120
-        process.send_signal(number)
-        rest = process.communicate(timeout=60)[1]
-    assert process.returncode == 0
-    assert "Stopping" in rest and "Traceback" not in rest
-
-
 def test_the_program_says_what_is_wrong(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        done = processes.run("-m", "bert_tf", "serve", f"--model_base_path={tmp_path}", f"--port={port}")
+        done = run_program("serve", f"--model_base_path={tmp_path}", f"--port={port}")
     assert done.returncode == 1
     assert "Error: The gRPC port must be free" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_parameters_of_batches_come_with_batches(tmp_path):
     flags = [f"--model_base_path={tmp_path}", "--batching_parameters_file=batching_parameters.txt"]
-    done = processes.run("-m", "bert_tf", "serve", *flags)
+    done = run_program("serve", *flags)
     assert done.returncode == 1
     assert "Error: --batching_parameters_file must come with --enable_batching" in done.stderr

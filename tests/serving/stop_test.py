@@ -1,9 +1,12 @@
 """The end of a server under load: what was accepted is answered, what comes later is not."""
 
+import contextlib
 import http.client
 import json
 import random
+import re
 import signal
+import sys
 import threading
 import time
 
@@ -12,7 +15,7 @@ import pytest
 
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.saved_model import SavedModel
-from bert_tf.serving.server.server import serve
+from tests.serving.models import serve_quickly
 from tests.serving.server_process import running
 
 BODY = b'{"instances": ["fine"]}'
@@ -65,7 +68,7 @@ def slow(monkeypatch):
 
 
 def test_connections_that_stay_open_are_told_to_close_and_lose_nothing(film_path, slow):
-    server = serve(str(film_path), "film", poll_seconds=0)
+    server = serve_quickly(film_path)
     askers = Askers(server.rest_port, 8)
     while len(askers.answers) < 24:
         time.sleep(0.01)
@@ -78,7 +81,7 @@ def test_connections_that_stay_open_are_told_to_close_and_lose_nothing(film_path
 
 
 def test_grpc_calls_that_were_accepted_are_answered(film_path, slow):
-    server = serve(str(film_path), "film", poll_seconds=0, rest_api_port=None)
+    server = serve_quickly(film_path, rest_api_port=None)
     outcomes = []
 
     def ask():
@@ -101,7 +104,7 @@ def test_grpc_calls_that_were_accepted_are_answered(film_path, slow):
 
 
 def test_an_idle_connection_does_not_hold_up_the_end(film_path):
-    server = serve(str(film_path), "film", poll_seconds=0)
+    server = serve_quickly(film_path)
     connection = http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=60)
     connection.request("GET", MODEL)
     connection.getresponse().read()
@@ -114,7 +117,7 @@ def test_an_idle_connection_does_not_hold_up_the_end(film_path):
 
 def test_the_grace_is_the_longest_that_a_stop_takes(film_path, monkeypatch):
     entered, leave, run = threading.Event(), threading.Event(), SavedModel.run
-    server = serve(str(film_path), "film", poll_seconds=0)
+    server = serve_quickly(film_path)
 
     def stuck(self, feeds, fetches):
         entered.set()
@@ -143,22 +146,49 @@ def test_the_grace_is_the_longest_that_a_stop_takes(film_path, monkeypatch):
     assert isinstance(failures[0].__cause__, grpc.RpcError)
 
 
+@contextlib.contextmanager
+def _served_and_stopped(film_path, log, end, *flags):
+    """Runs the program, has end(process) stop it while callers ask, and checks that it has stopped in order."""
+    with running(film_path, log, "--grace_seconds=20", *flags) as server:
+        askers = Askers(server.rest_port, 4)
+        while len(askers.answers) < 8:
+            time.sleep(0.01)
+        yield server
+        end(server.process)
+        status = server.process.wait(20)
+        askers.join()
+        assert status == 0, server.log()
+        assert not askers.cut_off
+        assert server.log().count("Stopping (") == 1
+        assert "cut off" not in server.log() and "Traceback" not in server.log()
+
+
 TRIES = [0, *(pytest.param(number, marks=pytest.mark.slow) for number in range(1, 50))]
 
 
 @pytest.mark.parametrize("number", TRIES)
 def test_two_signals_within_milliseconds_under_load_are_one_orderly_stop(film_path, tmp_path, number):
     chance = random.Random(number)
-    both = chance.sample([signal.SIGTERM, signal.SIGINT, signal.SIGHUP], 2)
-    with running(film_path, tmp_path / "log", "--grace_seconds=20") as server:
-        askers = Askers(server.rest_port, 4)
-        while len(askers.answers) < 8:
-            time.sleep(0.01)
-        server.process.send_signal(both[0])
+
+    def end(process):
+        first, second = chance.sample([signal.SIGTERM, signal.SIGINT, signal.SIGHUP], 2)
+        process.send_signal(first)
         time.sleep(chance.uniform(0, 0.005))
-        server.process.send_signal(both[1])
-        status = server.process.wait(20)
-        askers.join()
-        assert status == 0, server.log()
-        assert not askers.cut_off
-        assert server.log().count("Stopping (") == 1 and "cut off" not in server.log()
+        process.send_signal(second)
+
+    flags = ("--tensorflow_intra_op_parallelism=150", "--tensorflow_inter_op_parallelism=120")
+    with _served_and_stopped(film_path, tmp_path / "log", end, *flags) as server:
+        where = r"gRPC on 127\.0\.0\.1:\d+, REST on http://127\.0\.0\.1:\d+/v1/models/film$"
+        assert re.search(where, server.log(), re.MULTILINE)
+        assert re.search("Serving version 3 of film.*2 warm-up requests", server.log())
+        with Client(f"localhost:{server.port}", "film") as client:
+            assert client.classify(["fine"])[0]["label"] == "good"
+        if sys.platform == "linux":
+            assert server.threads() > 150 + 120
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_one_signal_is_an_orderly_stop(film_path, tmp_path, number):
+    with _served_and_stopped(film_path, tmp_path / "log", lambda process: process.send_signal(number)):
+        pass

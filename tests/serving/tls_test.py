@@ -13,7 +13,7 @@ import pytest
 from tensorflow_serving.apis import get_model_status_pb2, model_service_pb2_grpc
 
 from bert_tf.serving.server.options import read_tls
-from bert_tf.serving.server.server import serve
+from tests.serving.models import serve_quickly
 
 x509 = pytest.importorskip("cryptography.x509", reason="needs the package cryptography, to make certificates")
 
@@ -111,7 +111,7 @@ def over_rest(server, root, folder=None, key=None, certificate=None):
 
 def test_both_faces_are_encrypted(film_path, tmp_path, authority, pair):
     tls = read_tls(write(tmp_path, server_key=pair[0], server_cert=pair[1]))
-    with serve(str(film_path), "film", poll_seconds=0, tls=tls) as server:
+    with serve_quickly(film_path, tls=tls) as server:
         assert over_grpc(server, authority.pem) == over_rest(server, authority.pem) == 3
         stranger = Authority("strangers")
         with pytest.raises(grpc.RpcError):
@@ -128,7 +128,7 @@ def test_both_faces_are_encrypted(film_path, tmp_path, authority, pair):
 def test_callers_must_say_who_they_are_where_that_is_asked(film_path, tmp_path, authority, pair):
     file = write(tmp_path, server_key=pair[0], server_cert=pair[1], custom_ca=authority.pem, client_verify=True)
     known, unknown = authority.pair("caller"), Authority("strangers").pair("caller")
-    with serve(str(film_path), "film", poll_seconds=0, tls=read_tls(file)) as server:
+    with serve_quickly(film_path, tls=read_tls(file)) as server:
         assert over_grpc(server, authority.pem, *known) == 3
         assert over_rest(server, authority.pem, tmp_path, *known) == 3
         for pair_or_none in ((), unknown):

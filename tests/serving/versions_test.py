@@ -3,6 +3,7 @@
 import concurrent.futures
 import errno
 import gc
+import itertools
 import os
 import shutil
 import socket
@@ -19,7 +20,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import version_folders, versions
-from bert_tf.serving.server.catalog import Catalog
+from bert_tf.serving.server.model_registry import ModelRegistry
 from bert_tf.serving.server.options import BatchingLimits
 from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.saved_model import SavedModel
@@ -46,6 +47,15 @@ def base(film_path, tmp_path):
 
 @pytest.fixture
 def model(base):
+    served = ServedModel("film", str(base), loading=QUICK)
+    served.poll()
+    yield served
+    served.close()
+
+
+@pytest.fixture
+def warm(base):
+    """The same with its warm-up."""
     served = ServedModel("film", str(base))
     served.poll()
     yield served
@@ -122,6 +132,31 @@ def _with_garbage(folder):
     (folder / "saved_model.pb").write_bytes(b"\xff" * 100)
 
 
+def _link_to_itself_inside(folder):
+    _without_graph(folder)
+    (folder / "saved_model.pb").symlink_to(folder / "saved_model.pb")
+
+
+def _not_utf8(folder):
+    _with_garbage(folder)
+    (folder / "assets" / os.fsdecode(b"\xff\xfe")).write_bytes(b"")
+
+
+def _link_to(target):
+    """Returns what puts a link in the place of a version."""
+
+    def make(folder):
+        shutil.rmtree(folder)
+        folder.symlink_to(target(folder))
+
+    return make
+
+
+def _under_a_file(folder):
+    (folder.parent / "file").touch()
+    return folder.parent / "file" / "version"
+
+
 def _without_vocabulary(folder):
     (folder / "assets" / "vocab.txt").unlink()
 
@@ -139,48 +174,82 @@ BROKEN = {
     "no vocabulary": (_without_vocabulary, "vocab.txt is missing"),
     "no graph": (_without_graph, "SavedModel file does not exist"),
     "no graph in it": (_with_garbage, "Cannot parse file"),
-    "truncated warm-up": (_with_bad_warmup, "truncated"),
-    "too many warm-up requests": (
+    "ELOOP": (_link_to(lambda folder: folder), "Too many levels of symbolic links"),
+    "ENOTDIR": (_link_to(_under_a_file), "Not a directory"),
+    "ENAMETOOLONG": (_link_to(lambda folder: "x" * 300), "File name too long"),
+    "ELOOP inside": (_link_to_itself_inside, "Too many levels of symbolic links"),
+    "no UTF-8": (_not_utf8, "Cannot parse file"),
+}
+BROKEN_WARM_UPS = {
+    "truncated": (_with_bad_warmup, "truncated"),
+    "too many requests": (
         lambda folder: (shutil.rmtree(folder / "assets.extra", ignore_errors=True), write_warmup(folder, 501)),
         "Number of warmup records exceeds the maximum (1000)",
     ),
 }
 
 
-@pytest.mark.parametrize("how", BROKEN)
-def test_a_broken_version_is_refused_in_one_line_until_it_changes(model, base, log, how):
-    break_it, reason = BROKEN[how]
-    folder = export(base, 4, tag=0.875)
-    shutil.copytree(folder, base / "whole")
-    break_it(folder)
+def _break(base, broken):
+    """Puts versions from 4 on under `base`, each broken in its way; returns {version: why it is refused}."""
+    for number, (break_it, _) in enumerate(broken.values(), start=4):
+        break_it(export(base, number, tag=0.875))
+    return {number: reason for number, (_, reason) in enumerate(broken.values(), start=4)}
+
+
+def _check_refused(name, states, reasons, log):
+    """Each was refused in one line, however often it was looked at, and version 3 stays."""
+    assert states[3] == State("AVAILABLE")
+    refused = [line for line in log if "Refused" in line]
+    assert len(refused) == len(reasons)
+    for number, reason in reasons.items():
+        assert states[number].name == "END" and states[number].code and reason in states[number].message
+        (line,) = [line for line in refused if line.startswith(f"Refused version {number} of {name}: ")]
+        assert states[number].message in line and "\n" not in line and line.endswith(". Version 3 stays.")
+
+
+def _repair(base, number):
+    (base / str(number)).rename(base / f"bad-{number}")
+    export(base, number, tag=0.625)
+
+
+def test_a_broken_version_is_its_own_error_until_it_changes_and_other_models_go_on(two, base, log):
+    reasons = _break(base, BROKEN)
+    two.poll()
+    export(base.parent / "good", 8, tag=0.875)
+    two.poll(), two.poll()
+    assert {number: state.name for number, state in two.states("good").items()} == {3: "END", 8: "AVAILABLE"}
+    _check_refused("bad", two.states("bad"), reasons, log)
+    for number in reasons:
+        _repair(base, number)
+        two.poll()
+        assert two.states("bad")[number] == State("AVAILABLE")
+
+
+def test_a_version_with_a_broken_warm_up_is_refused_until_it_changes(warm, base, log):
+    reasons = _break(base, BROKEN_WARM_UPS)
     for _ in range(3):
-        model.poll()
-    (line,) = [line for line in log if "Refused" in line]
-    assert line.startswith("Refused version 4 of film: ") and reason in line and "\n" not in line
-    assert line.endswith(". Version 3 stays.")
-    assert ask(model) == (3, 0.75)
-    assert model.states()[4].name == "END" and model.states()[4].code and model.states()[4].message in line
-    shutil.rmtree(folder)
-    (base / "whole").rename(folder)
-    model.poll()
-    assert ask(model) == (4, 0.875)
-    assert model.states() == {3: State("END"), 4: State("AVAILABLE")}
+        warm.poll()
+    _check_refused("film", warm.states(), reasons, log)
+    assert ask(warm) == (3, 0.75)
+    _repair(base, 5)
+    warm.poll()
+    assert ask(warm) == (5, 0.625) and warm.states()[3] == State("END")
 
 
 def test_a_server_that_starts_beside_a_broken_version_serves_the_one_before(base, log):
     truncate(variables(export(base, 4)))
-    served = ServedModel("film", str(base))
+    served = ServedModel("film", str(base), loading=QUICK)
     served.poll()
     assert ask(served) == (3, 0.75)
     assert [line for line in log if "Refused" in line][0].endswith("is served.")
     served.close()
 
 
-def test_no_choice_of_outputs_and_no_signature_makes_a_graph_while_callers_wait(model):
+def test_no_choice_of_outputs_and_no_signature_makes_a_graph_while_callers_wait(warm):
     def prepared():
         return version.model.prepare.cache_info().misses
 
-    with model.lease() as version:
+    with warm.lease() as version:
         before = prepared()
         assert before == len([each for each in version.model.signatures.values() if each.outputs])
         good = {"text": np.array([b"fine"], object)}
@@ -210,7 +279,7 @@ def test_no_version_at_all(tmp_path):
     served.poll()
     with pytest.raises(ServingError, match=r"Servable not found for request: Latest\(film\)"):
         ask(served)
-    assert Catalog([served]).states("film") == {}
+    assert ModelRegistry([served]).states("film") == {}
 
 
 def _resident_megabytes():
@@ -269,7 +338,7 @@ def _prepare(base, swaps, ballast):
 )
 def test_no_request_is_lost_in_three_swaps(base, batching):
     _prepare(base, 3, 1)
-    answers, failures, seen = _swap_under_load(base, 3, 0.02, batching=batching)
+    answers, failures, seen = _swap_under_load(base, 3, 0.02, batching=batching, bundle=QUICK.bundle)
     assert not failures and answers > 20
     assert {0.6, 0.61, 0.62} <= seen <= {0.75, 0.6, 0.61, 0.62}
 
@@ -286,66 +355,14 @@ def test_no_request_is_lost_in_twenty_swaps_and_no_memory(base):
 
 @pytest.fixture
 def two(base, film_path):
-    """A catalog of "bad" with version 3 under `base`, and "good" with version 3 and room for more."""
+    """A registry of "bad" with version 3 under `base`, and "good" with version 3 and room for more."""
     good = base.parent / "good"
     shutil.copytree(film_path / "3", good / "3")
-    catalog = Catalog([ServedModel(name, str(path), loading=QUICK) for name, path in (("bad", base), ("good", good))])
-    catalog.poll()
-    yield catalog
-    catalog.close()
-
-
-def _link_to_itself(folder):
-    folder.symlink_to(folder)
-
-
-def _under_a_file(folder):
-    (folder.parent / "file").touch()
-    folder.symlink_to(folder.parent / "file" / "version")
-
-
-def _too_long(folder):
-    folder.symlink_to("x" * 300)
-
-
-def _link_to_itself_inside(folder):
-    folder.mkdir()
-    (folder / "saved_model.pb").symlink_to(folder / "saved_model.pb")
-
-
-def _not_utf8(folder):
-    (folder / "assets").mkdir(parents=True)
-    (folder / "saved_model.pb").write_bytes(b"\xff")
-    (folder / "assets" / os.fsdecode(b"\xff\xfe")).write_bytes(b"")
-
-
-ONE_BAD = {
-    "ELOOP": (_link_to_itself, "Too many levels of symbolic links"),
-    "ENOTDIR": (_under_a_file, "Not a directory"),
-    "ENAMETOOLONG": (_too_long, "File name too long"),
-    "ELOOP inside": (_link_to_itself_inside, "Too many levels of symbolic links"),
-    "no UTF-8": (_not_utf8, "Cannot parse file"),
-}
-
-
-def test_a_bad_file_of_one_model_is_its_own_error_and_the_others_go_on(two, base, log):
-    for number, (make, _) in enumerate(ONE_BAD.values(), start=7):
-        make(base / str(number))
-    two.poll()
-    export(base.parent / "good", 8, tag=0.875)
-    two.poll(), two.poll()
-    assert {number: state.name for number, state in two.states("good").items()} == {3: "END", 8: "AVAILABLE"}
-    states, refused = two.states("bad"), [line for line in log if "Refused" in line]
-    assert states[3] == State("AVAILABLE") and len(refused) == len(ONE_BAD)
-    for number, (_, reason) in enumerate(ONE_BAD.values(), start=7):
-        assert states[number].name == "END" and states[number].code and reason in states[number].message
-        (line,) = [line for line in refused if line.startswith(f"Refused version {number} of bad: ")]
-        assert line.endswith(". Version 3 stays.")
-    for number in range(7, 7 + len(ONE_BAD)):
-        (base / str(number)).rename(base / f"bad-{number}")
-        export(base, number, tag=0.625)  # it is tried again when it changes
-        two.poll()
-        assert two.states("bad")[number] == State("AVAILABLE")
+    models = [ServedModel(name, str(path), loading=QUICK) for name, path in (("bad", base), ("good", good))]
+    registry = ModelRegistry(models)
+    registry.poll()
+    yield registry
+    registry.close()
 
 
 def test_errors_of_a_disk_neither_end_polling_nor_unload_what_is_served(two, base, log, monkeypatch):
@@ -402,11 +419,11 @@ STORED = (
 NOT_STORED = {"pipe": "a named pipe", "device": "a device", "socket": "a socket"}
 
 
-@pytest.mark.parametrize("file", STORED)
-def test_a_file_that_is_not_stored_is_refused_before_it_is_opened(model, base, file, monkeypatch):
-    paths = {}
-    for number, kind in enumerate(NOT_STORED, start=4):
-        path = paths[number] = export(base, number, tag=0.875) / file
+def test_a_file_that_is_not_stored_is_refused_before_it_is_opened(model, base, monkeypatch):
+    wrong = {}
+    for number, (file, kind) in enumerate(itertools.product(STORED, NOT_STORED), start=4):
+        path = export(base, number, tag=0.875) / file
+        wrong[number] = f"{path} is {NOT_STORED[kind]}, and only stored files are read"
         path.parent.mkdir(exist_ok=True)
         path.unlink(missing_ok=True)
         if kind == "pipe":
@@ -419,8 +436,7 @@ def test_a_file_that_is_not_stored_is_refused_before_it_is_opened(model, base, f
                 listening.bind(path.name)
     model.poll()
     assert ask(model) == (3, 0.75)
-    for (number, path), name in zip(paths.items(), NOT_STORED.values(), strict=True):
-        assert model.states()[number].message == f"{path} is {name}, and only stored files are read"
+    assert {number: model.states()[number].message for number in wrong} == wrong
 
 
 def test_an_asset_outside_of_the_folder_is_none_that_waits_either(model, base):

@@ -9,14 +9,14 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import convert, heads, name_maps
+from bert_tf.checkpoints import heads, name_maps
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.data import dataset, glue
 from bert_tf.models.config import EncoderConfig
-from bert_tf.tasks import squad_examples
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.classification_data import tokenize_examples
 from bert_tf.tasks.squad import QuestionAnsweringTask
-from bert_tf.tasks.squad_examples import question_rows
+from bert_tf.tasks.squad_data import encode_squad, read_squad
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.learning_rate import WarmupLinearDecay
 from bert_tf.training.optimizers import AdamW
@@ -48,7 +48,7 @@ def _ours(task, minilm, batches, schedule):
     """
     keras.utils.set_random_seed(0)
     model = task.build_model()
-    missing = convert.assign_weights(
+    missing = assign_weights(
         minilm, model.variables, excuse=(*heads.fresh(task), *heads.unused(task))
     ).excused_missing
     fresh = [v for v in model.variables if v.path in missing]
@@ -112,8 +112,8 @@ def test_thirty_steps_of_squad(minilm, tmp_path):
     file = DATA / "squad" / "train-v1.1.json"
     if not file.exists():
         pytest.skip(f"{file} is not there; BERT_TF_DATA names the folder that holds squad")
-    examples = squad_examples.read_squad(file, with_answers=True)
-    lists = ("ids", "questions", "contexts", "answers", "is_impossible", "places")
+    examples = read_squad(file, with_answers=True)
+    lists = ("ids", "questions", "contexts", "answers", "is_impossible", "positions")
     few = dataclasses.replace(examples, **{name: getattr(examples, name)[:100] for name in lists})  # warm after 7 steps
-    rows = question_rows(Tokenizer.from_directory(minilm), few, 384, 128, 64, with_answers=True)
+    rows = encode_squad(Tokenizer.from_directory(minilm), few, 384, 128, 64, with_answers=True)
     _check(tmp_path, minilm, QuestionAnsweringTask(_config(minilm)), rows, 4, 30, 384)

@@ -4,11 +4,10 @@ import dataclasses
 
 import pytest
 
-from bert_tf.cli.common_flags import options_of
 from bert_tf.tasks.distillation import TeacherOptions
 from bert_tf.tasks.options import ClassificationOptions, RunOptions, flags_of, option
 from bert_tf.tasks.registry import TASKS
-from bert_tf.utils.settings import Flag, Settings
+from bert_tf.utils.settings import Flag, Settings, options_of
 from tests.tasks.support import PROGRAMS, options
 
 

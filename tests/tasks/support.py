@@ -1,7 +1,7 @@
 """Options of tasks as their programs make them."""
 
 from bert_tf.cli import run_classifier, run_embedder, run_multiple_choice, run_squad, run_tagger
-from bert_tf.cli.common_flags import options_of
+from bert_tf.data.tables import LabeledTexts
 from bert_tf.tasks.options import (
     ClassificationOptions,
     EmbeddingOptions,
@@ -9,7 +9,7 @@ from bert_tf.tasks.options import (
     SquadOptions,
     TaggingOptions,
 )
-from bert_tf.utils.settings import Settings
+from bert_tf.utils.settings import Settings, options_of
 
 PROGRAMS = {
     ClassificationOptions: run_classifier,
@@ -18,6 +18,13 @@ PROGRAMS = {
     SquadOptions: run_squad,
     TaggingOptions: run_tagger,
 }
+
+
+def labeled_texts(*rows, labels=None):
+    """Returns the examples of a table of (text, second text or None)."""
+    text_b = [b for _, b in rows] if rows[0][1] is not None else None
+    ids, lines = [str(i) for i in range(len(rows))], [i + 2 for i in range(len(rows))]
+    return LabeledTexts(ids, [a for a, _ in rows], text_b, labels, "file.tsv", lines)
 
 
 def options(kind, **given):

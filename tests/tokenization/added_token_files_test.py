@@ -22,7 +22,7 @@ RSTRIP = LSTRIP | {"lstrip": False, "rstrip": True}
 
 def write(folder, config=None, **files):
     """Writes vocab.txt, tokenizer_config.json if there is one, and other files: their names without .json."""
-    (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in VOCAB), encoding="utf-8")
+    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in VOCAB), encoding="utf-8")
     for name, values in {"tokenizer_config": config, **files}.items():
         if values is not None:
             (folder / f"{name}.json").write_text(json.dumps(values), encoding="utf-8")
@@ -31,7 +31,7 @@ def write(folder, config=None, **files):
 
 def whole(content, number, **flags):
     """Returns a tokenizer.json of VOCAB with one added token."""
-    model = {"type": "WordPiece", "unk_token": "[UNK]", "vocab": {piece: i for i, piece in enumerate(VOCAB)}}
+    model = {"type": "WordPiece", "unk_token": "[UNK]", "vocab": {token: i for i, token in enumerate(VOCAB)}}
     parts = {"model": model, "normalizer": {"type": "BertNormalizer"}, "pre_tokenizer": {"type": "BertPreTokenizer"}}
     return parts | {"added_tokens": [{"id": number, "content": content, **LSTRIP, **flags}]}
 

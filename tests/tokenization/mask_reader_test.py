@@ -17,7 +17,7 @@ def tokenizer():
     return Tokenizer(VOCAB)
 
 
-def _pieces(reader, texts):
+def _tokens(reader, texts):
     return [[VOCAB[i] for i in row] for row in reader.tokenize(texts).to_list()]
 
 
@@ -30,7 +30,7 @@ def test_between_masks_everything_is_as_usual(tokenizer):
         "[[MASK]s": ["[", "[MASK]", "[UNK]"],
         "saws": ["saw", "##s"],
     }
-    assert _pieces(MaskReader(tokenizer), list(texts)) == list(texts.values())
+    assert _tokens(MaskReader(tokenizer), list(texts)) == list(texts.values())
     assert MaskReader(tokenizer).tokenize(tf.constant([], tf.string)).shape[0] == 0
 
 
@@ -58,5 +58,5 @@ def test_there_is_always_a_column_for_a_position(tokenizer, texts):
 
 
 def test_a_vocabulary_without_the_mask_is_refused():
-    with pytest.raises(ValueError, match=r"must hold \[MASK\]\. Received: 5 pieces from None, none of them \[MASK\]"):
+    with pytest.raises(ValueError, match=r"must hold \[MASK\]\. Received: 5 tokens from None, none of them \[MASK\]"):
         MaskReader(Tokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"]))

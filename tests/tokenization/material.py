@@ -30,7 +30,7 @@ def small_vocabulary():
     chars = [c for c in sorted(forms) if not (c.isspace() or reference.is_dropped(c) or ord(c) % 97 == 3)]
     rng = random.Random(7)
     longer = {"".join(rng.choices("aeinorst", k=rng.randint(2, 4))) for _ in range(600)} | {"σασ", "##σς", "##ing"}
-    longer |= {"##" + piece for piece in sorted(longer)[::2] if not piece.startswith("##")}
+    longer |= {"##" + token for token in sorted(longer)[::2] if not token.startswith("##")}
     return [*SPECIAL, *chars, *("##" + c for c in chars), *sorted(longer)]
 
 

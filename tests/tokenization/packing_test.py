@@ -1,12 +1,17 @@
-"""Rows as BERT reads them, drawn by hand, and truncation against Google's loop of pops."""
+"""Sequences as BERT reads them, drawn by hand; truncation against Google's loop of pops; windows; questions."""
+
+import pathlib
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.models import families
 from bert_tf.models.families import InputTemplate
-from bert_tf.tokenization.packing import find_windows
+from bert_tf.tokenization.packing import check_question_lengths, encode_questions, find_windows
+from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
+from tests import tiny
 from tests.tokenization.reference import truncate_pair
 
 PAD, UNK, CLS, SEP, A, B = range(6)
@@ -39,7 +44,7 @@ def test_two_texts(tokenizer):
     packed = tokenizer.pack(ragged([[11, 12, 13, 14], [11], []]), ragged([[21, 22, 23], [21, 22, 23, 24, 25], []]), 8)
     assert lists(packed) == {
         "input_ids": [
-            [CLS, 11, 12, 13, SEP, 21, 22, SEP],  # both longer than their half: the first keeps the odd piece
+            [CLS, 11, 12, 13, SEP, 21, 22, SEP],  # both longer than their half: the first keeps the odd token
             [CLS, 11, SEP, 21, 22, 23, 24, SEP],  # the first gives away what it does not need
             [CLS, SEP, SEP],
         ],
@@ -60,7 +65,9 @@ def test_padding(tokenizer):
 
 
 def test_padding_never_cuts(tokenizer):
-    with pytest.raises(tf.errors.InvalidArgumentError, match="must hold the longest row. Received: 4; pack with that"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="must hold the longest sequence. Received: 4; pack with that"
+    ):
         tokenizer.pad(tokenizer.pack(ragged([[11, 12, 13]]), max_seq_length=5), 4)
 
 
@@ -108,13 +115,13 @@ def test_another_template():
     assert lists(two) == {"input_ids": [[A, CLS, 11, 12, SEP, SEP, 21, 22, SEP, B]], "segment_ids": [[0] * 10]}
     bare = Tokenizer(vocab, template=InputTemplate((), (), ()))
     assert lists(bare.pack(ragged([[11]]), ragged([[21]]), 2)) == {"input_ids": [[11, 21]], "segment_ids": [[0, 1]]}
-    message = r"room for the special pieces, a \[CLS\] \[SEP\] b: at least 4 here. Received: 3; raise"
+    message = r"room for the special tokens, a \[CLS\] \[SEP\] b: at least 4 here. Received: 3; raise"
     with pytest.raises(ValueError, match=message):
         tokenizer.pack(ragged([[11]]), max_seq_length=3)
 
 
 def test_what_a_template_needs(tokenizer):
-    with pytest.raises(ValueError, match="the special pieces of its model, <s> .* 6 pieces without <s>: is it"):
+    with pytest.raises(ValueError, match="the special tokens of its model, <s> .* 6 tokens without <s>: is it"):
         Tokenizer(tokenizer.vocab, template=InputTemplate(before=("<s>",)))
     single = Tokenizer(tokenizer.vocab, template=InputTemplate(segments=1))
     assert lists(single.pack(ragged([[11]]), max_seq_length=3))["segment_ids"] == [[0, 0, 0]]
@@ -154,7 +161,7 @@ def test_each_text_may_have_its_own_room_and_then_strides_no_longer_than_it():
 
 
 @pytest.mark.parametrize("room, stride", [(1, 1), (5, 1), (5, 3), (6, 6), (50, 25)])
-def test_every_piece_is_in_a_window_and_the_last_ends_where_the_text_ends(room, stride):
+def test_every_token_is_in_a_window_and_the_last_ends_where_the_text_ends(room, stride):
     lengths = np.arange(60)
     for length, spans in zip(lengths, _spans(lengths, room, stride), strict=True):
         assert {i for start, end in spans for i in range(start, end)} == set(range(length))
@@ -163,7 +170,7 @@ def test_every_piece_is_in_a_window_and_the_last_ends_where_the_text_ends(room, 
         assert spans[-1][1] == length and (len(spans) == 1 or spans[-2][1] < length)  # none says nothing new
 
 
-def test_take_gives_each_window_its_pieces_in_the_graph_too():
+def test_take_gives_each_window_its_tokens_in_the_graph_too():
     texts = tf.ragged.constant([[1, 2, 3, 4, 5], [], [6, 7]])
 
     @tf.function(input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)])
@@ -172,3 +179,55 @@ def test_take_gives_each_window_its_pieces_in_the_graph_too():
 
     assert cut(texts).to_list() == [[1, 2, 3], [3, 4, 5], [], [6, 7]]
     assert cut(texts[:0]).to_list() == []
+
+
+# === Questions ===
+# With a template that is not BERT's; tests/tasks/squad/rows_test.py draws BERT's.
+
+
+GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
+QUESTIONS = InputTemplate(("[CLS]",), ("[SEP]", "[SEP]"), ("[SEP]", "[CLS]"), second_segment=0)
+
+
+@pytest.mark.usefixtures("run_eagerly")
+def test_rows_and_where_their_tokens_came_from():
+    tokenizer = Tokenizer(tiny.VOCAB, template=QUESTIONS)
+    laid = encode_questions(tokenizer, tf.constant(["is it"]), tf.constant(["the film is good"]), 9, 1, 2)
+    rows = [[tiny.VOCAB[i] for i in row] for row in laid.packed["input_ids"].to_list()]
+    around = ["[CLS]", "is", "it", "[SEP]", "[SEP]"]
+    assert rows == [[*around, "the", "film", "[SEP]", "[CLS]"], [*around, "film", "is", "[SEP]", "[CLS]"],
+                    [*around, "is", "good", "[SEP]", "[CLS]"]]  # fmt: skip
+    assert laid.starts.to_list()[0] == [-1] * 5 + [0, 4, -1, -1]
+    assert laid.limits.to_list()[2] == [-1] * 5 + [11, 16, -1, -1]
+    assert not laid.packed["segment_ids"].flat_values.numpy().any()
+
+
+@pytest.mark.usefixtures("run_eagerly")
+@pytest.mark.parametrize("kind", ["byte_bpe", "unigram"])
+def test_rows_of_other_tokenizers(kind):
+    path = GOLDENS / kind
+    family = families.with_tokenizer(kind)
+    tokenizer = read_tokenizer(path, family, family.template)
+    context = "  The caf\u00e9 ``and''  the se\u0301a "
+    laid = encode_questions(tokenizer, tf.constant(["the sea"]), tf.constant([context]), 18, 4, 3)
+    template, tokens = tokenizer.template, tokenizer.tokenize([context]).to_list()[0]
+    rows = laid.packed["input_ids"].to_list()
+    assert len(rows) > 1
+    question = tokenizer.tokenize(["the sea"]).to_list()[0][:3]
+    between = [tokenizer.vocab.index(token) for token in template.between]
+    covered = set()
+    for row, starts, limits in zip(rows, laid.starts.to_list(), laid.limits.to_list(), strict=True):
+        head = [tokenizer.vocab.index(template.before[0]), *question, *between]
+        assert row[: len(head)] == head and starts[: len(head)] == [-1] * len(head) and starts[-1] == -1
+        inside = row[len(head) : -1]
+        assert any(inside == tokens[i : i + len(inside)] for i in range(len(tokens)))
+        covered |= {n for a, b in zip(starts, limits, strict=True) if a >= 0 for n in range(a, b)}
+    assert {i for i, char in enumerate(context) if char != " "} == covered  # every letter, and no space
+
+
+def test_lengths_count_the_template():
+    check_question_lengths(QUESTIONS, 8, 2, 1)
+    with pytest.raises(ValueError, match=r"greater than `max_query_length` \+ 5, for the question, \[CLS\] .* 7 and 2"):
+        check_question_lengths(QUESTIONS, 7, 2, 1)
+    with pytest.raises(ValueError, match=r"`max_query_length` - 5, what a sequence holds .*: 1 here. Received: 2"):
+        check_question_lengths(QUESTIONS, 8, 2, 2)

@@ -41,20 +41,20 @@ class Reference:
     """`ids(text)` and `spans(text)` of google-research/bert's FullTokenizer, max_input_chars_per_word=200."""
 
     def __init__(self, vocab, lower):
-        self.number = {piece: i for i, piece in enumerate(vocab)}
+        self.number = {token: i for i, token in enumerate(vocab)}
         self.longest = max(map(len, vocab))
         self.lower = lower
 
     def ids(self, text):
-        return [self.number[piece] for word in self.words(text) for piece, _, _ in self.pieces(word)]
+        return [self.number[token] for word in self.words(text) for token, _, _ in self.tokens(word)]
 
     def spans(self, text):
-        """(id, first, last + 1) of each piece: the least and the greatest place that its characters came from."""
+        """(id, first, last + 1) of each token: the least and the greatest place that its characters came from."""
         spans = []
         for word in self.words(text):
-            for piece, start, end in self.pieces(word):
+            for token, start, end in self.tokens(word):
                 places = [place for _, place in word[start:end]]
-                spans.append((self.number[piece], min(places), max(places) + 1))
+                spans.append((self.number[token], min(places), max(places) + 1))
         return spans
 
     def words(self, text):
@@ -82,13 +82,13 @@ class Reference:
                 runs[-1].append((char, place))
         return [run for run in runs if run]
 
-    def pieces(self, word):
-        """(piece, from, to) of the greedy longest match; one [UNK] for the whole word where there is none."""
+    def tokens(self, word):
+        """(token, from, to) of the greedy longest match; one [UNK] for the whole word where there is none."""
         text = "".join(char for char, _ in word)
         unknown = [("[UNK]", 0, len(text))]
         if len(text) > 200:
             return unknown
-        pieces, start = [], 0
+        tokens, start = [], 0
         while start < len(text):
             prefix = "##" if start else ""
             last = min(len(text), start + self.longest)
@@ -96,9 +96,9 @@ class Reference:
             end = next(ends, None)
             if end is None:
                 return unknown
-            pieces.append((prefix + text[start:end], start, end))
+            tokens.append((prefix + text[start:end], start, end))
             start = end
-        return pieces
+        return tokens
 
 
 def lowercase(run):

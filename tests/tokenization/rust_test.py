@@ -13,7 +13,7 @@ from collections import Counter
 import pytest
 
 from bert_tf.tokenization.added_tokens import FLAGS
-from bert_tf.tokenization.kinds import TOKENIZERS
+from bert_tf.tokenization.registry import TOKENIZERS
 from tests.other_envs import run, torch_python
 from tests.tokenization.added_tokens_test import NAMES, folded, plain, with_tokens
 from tests.tokenization.rust import differences
@@ -26,9 +26,9 @@ texts = json.load(open(texts, encoding="utf-8"))[::20]
 bpe = ByteLevelBPETokenizer()
 bpe.train_from_iterator(texts, vocab_size=3000, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
 bpe.save_model(folder)
-pieces = BertWordPieceTokenizer(lowercase=True)
-pieces.train_from_iterator(texts, vocab_size=3000)
-pieces.save_model(folder)
+tokens = BertWordPieceTokenizer(lowercase=True)
+tokens.train_from_iterator(texts, vocab_size=3000)
+tokens.save_model(folder)
 """
 READ = """
 import json, sys
@@ -36,7 +36,7 @@ from transformers import AutoTokenizer
 folder, texts, out = sys.argv[1:]
 texts = json.load(open(texts, encoding="utf-8"))
 tokenizer = AutoTokenizer.from_pretrained(folder)._tokenizer
-tokenizer.encode_special_tokens = True  # as we do: special pieces in a text stay text
+tokenizer.encode_special_tokens = True  # as we do: special tokens in a text stay text
 read = tokenizer.encode_batch(texts, add_special_tokens=False)
 json.dump([[each.ids, [x for span in each.offsets for x in span]] for each in read], open(out, "w"))
 """
@@ -128,7 +128,7 @@ def _is_new(char):
 
 MODEL_TYPES = {"wordpiece": "bert", "byte_bpe": "roberta", "unigram": "albert", "unigram_in_front": "xlm-roberta"}
 SPECIAL = ("<s>", "</s>", "<mask>", "[CLS]")
-TAKES_SPECIAL = ("unigram_in_front",)  # with capital letters kept theirs takes such a piece of the vocabulary in a text
+TAKES_SPECIAL = ("unigram_in_front",)  # with capital letters kept theirs takes such a token of the vocabulary in a text
 # Texts that may differ elsewhere: theirs finds a special token first, although it then stays text, and so misses an
 # added token that begins with its last letter.
 OVERLAPS = 10

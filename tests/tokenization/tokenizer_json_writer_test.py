@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from bert_tf.models import families
-from bert_tf.tokenization.kinds import read_tokenizer
+from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import other_envs, tiny
 from tests.tokenization.tokenizer_json_test import LITERALS, WHOLE
@@ -54,13 +54,13 @@ def _steps(normalizer):
     return normalizer.get("normalizers", [normalizer]) if normalizer else None
 
 
-def test_of_equal_pieces_the_last_one_is_written(tmp_path):
-    with pytest.warns(UserWarning, match="hold a piece that a later line holds again"):
+def test_of_equal_tokens_the_last_one_is_written(tmp_path):
+    with pytest.warns(UserWarning, match="hold a token that a later line holds again"):
         tokenizer = Tokenizer([*tiny.VOCAB, "twice", "", "twice"])
     tokenizer.save(tmp_path)
     vocab, size = _file(tmp_path)["model"]["vocab"], len(tiny.VOCAB)
     assert vocab["twice"] == size + 2 and "" not in vocab and len(vocab) == size + 1
-    with pytest.warns(UserWarning, match="hold a piece that a later line holds again"):  # of the vocab.txt beside it
+    with pytest.warns(UserWarning, match="hold a token that a later line holds again"):  # of the vocab.txt beside it
         again = Tokenizer.from_directory(tmp_path)
     assert again.vocab_size == size + 3
     assert again.tokenize(["twice"]).to_list() == tokenizer.tokenize(["twice"]).to_list() == [[size + 2]]

@@ -7,21 +7,18 @@ import subprocess
 import sys
 import threading
 
-import keras
-import numpy as np
 import pytest
 
 from bert_tf.checkpoints.store import CheckpointManager
-from bert_tf.checkpoints.tf1 import read_tensors
-from bert_tf.data import dataset
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training import loop
-from bert_tf.training.loop import Interruption, RunConfig, Stopped, fit
+from bert_tf.training.loop import Interruption, RunConfig, Stopped
 from tests import tiny
 from tests.conftest import ROOT
+from tests.training import runs
+from tests.training.runs import assert_equal, saved
 
 TASK = tiny.shallow(ClassificationTask)(tiny.config(dropout=0.2), 2)
-EXAMPLES = tiny.tokenized(40)
 STEP = re.compile(r"step (\d+)/\d+  loss")
 
 
@@ -103,24 +100,16 @@ def test_in_another_thread_there_are_no_signals():
 
 def _fit(folder, signal_at=None):
     """Returns the steps whose actions were called; after those of step `signal_at` comes SIGTERM."""
-    keras.utils.set_random_seed(0)
     run = RunConfig(os.fspath(folder), 8, 8, 2, 1e-3, save_checkpoints_steps=3, keep_optimizer=True)
-    order, steps = dataset.training_order(EXAMPLES.lengths, 8, 8, 0), []
+    steps = []
 
     def watch(step, results, state):
         steps.append(step)
         if step == signal_at:
             _send(signal.SIGTERM)
 
-    fit(TASK, run, lambda start: dataset.build_batches(EXAMPLES, order[start:], 16, by_length=False), [watch])
+    runs.fit(TASK, run, watch=watch)
     return steps
-
-
-def _same(one, other):
-    one, other = read_tensors(os.fspath(one)), read_tensors(os.fspath(other))
-    assert one.keys() == other.keys()
-    for name in one:
-        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
 def test_the_loop_saves_the_step_at_which_it_was_stopped_and_goes_on_there(tmp_path):
@@ -129,7 +118,7 @@ def test_the_loop_saves_the_step_at_which_it_was_stopped_and_goes_on_there(tmp_p
         _fit(tmp_path / "parts", signal_at=5)
     assert CheckpointManager(tmp_path / "parts").steps() == [3, 5]
     assert _fit(tmp_path / "parts") == [6, 7, 8]
-    _same(tmp_path / "whole" / "model.ckpt-8", tmp_path / "parts" / "model.ckpt-8")
+    assert_equal(saved(tmp_path / "whole", 8), saved(tmp_path / "parts", 8))
 
 
 def _start(arguments):
@@ -161,4 +150,4 @@ def test_a_program_in_mid_run_saves_ends_with_143_and_goes_on(tmp_path):
     with whole:
         log = whole.stderr.read()
     assert whole.returncode == 0, log
-    _same(tmp_path / "whole" / "model.ckpt-400", tmp_path / "parts" / "model.ckpt-400")
+    assert_equal(saved(tmp_path / "whole", 400), saved(tmp_path / "parts", 400))

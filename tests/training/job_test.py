@@ -150,7 +150,7 @@ def test_prepare_removes_the_run_s_own_files_only(tmp_path):
         (tmp_path / name).write_text("")
     prepare_directory(tmp_path)
     assert len(os.listdir(tmp_path)) == 10
-    prepare_directory(tmp_path, anew=True)
+    prepare_directory(tmp_path, overwrite=True)
     assert sorted(os.listdir(tmp_path)) == ["notes.txt", "train.tsv"]
 
 

@@ -9,22 +9,18 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import tf1
-from bert_tf.data import dataset
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training.learning_rate import WORDS, LayerRates, WordRate
-from bert_tf.training.loop import RunConfig, fit
+from bert_tf.training.learning_rate import WORDS, LayerRates, WordRate, word_rate
+from bert_tf.training.loop import RunConfig
 from bert_tf.training.optimizers import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import tiny
+from tests.training import runs
+from tests.training.runs import EXAMPLES, assert_equal, saved
 
 TASK = ClassificationTask(tiny.config(num_hidden_layers=2), 2)
-EXAMPLES = tiny.tokenized(40)
 RATE = 1e-3
 DEPTHS = ("bert/embeddings/", "bert/encoder/layer_0/", "bert/encoder/layer_1/", ("bert/pooler/", "classifier/"))
-
-
-class Killed(Exception):
-    """Stands for SIGKILL."""
 
 
 def _depth(path):
@@ -119,24 +115,8 @@ def _run(folder, rates=None, steps=9, **changes):
     return RunConfig(os.fspath(folder), 8, steps, **{**values, **changes})
 
 
-def _fit(run, kill_after=None, task=TASK, seed=0):
-    keras.utils.set_random_seed(seed)
-    order = dataset.training_order(EXAMPLES.lengths, 8, run.num_train_steps, 0)
-
-    def watch(step, results, state):
-        if step == kill_after:
-            raise Killed
-
-    try:
-        return fit(
-            task, run, lambda start: dataset.build_batches(EXAMPLES, order[start:], 16, by_length=False), [watch]
-        )
-    except Killed:
-        assert kill_after
-
-
-def _saved(folder, step):
-    return tf1.read_tensors(os.path.join(folder, f"model.ckpt-{step}"))
+def _fit(run, kill_after=None, seed=0):
+    runs.fit(TASK, run, kill_after, seed)
 
 
 def _ours(name):
@@ -149,17 +129,17 @@ def _ours(name):
 @pytest.mark.slow
 def test_layers_thaw_one_by_one_from_the_top_and_do_not_move_before(tmp_path):
     _fit(_run(tmp_path, LayerRates(2, unfreeze_steps=2)))
-    saved = [_saved(tmp_path, step) for step in range(1, 10)]
+    steps = [saved(tmp_path, step) for step in range(1, 10)]
     thawed = (7, 5, 3, 1)  # embeddings, layer_0, layer_1, head and pooler: the first step that moves them
-    for name, first in saved[0].items():
+    for name, first in steps[0].items():
         if (depth := _ours(name)) is None:
             continue
         is_slot = name.endswith(("/adam_m", "/adam_v"))
         for step in range(1, thawed[depth]):
-            np.testing.assert_array_equal(saved[step - 1][name], np.zeros_like(first) if is_slot else first)
+            np.testing.assert_array_equal(steps[step - 1][name], np.zeros_like(first) if is_slot else first)
         if name.endswith(("kernel", "kernel/adam_m", "kernel/adam_v")):
             for step in range(max(2, thawed[depth]), 10):
-                assert (saved[step - 1][name] != saved[step - 2][name]).any(), (name, step)
+                assert (steps[step - 1][name] != steps[step - 2][name]).any(), (name, step)
 
 
 @pytest.mark.slow
@@ -167,9 +147,9 @@ def test_until_they_thaw_it_is_as_if_they_were_frozen(tmp_path):
     """To the clipping: the gradients of what does not move must not shrink those of what does."""
     _fit(_run(tmp_path / "thawing", LayerRates(2, unfreeze_steps=3), 3))
     _fit(_run(tmp_path / "frozen", LayerRates(2, 2), 3))
-    thawing, frozen = _saved(tmp_path / "thawing", 3), _saved(tmp_path / "frozen", 3)
+    thawing, frozen = saved(tmp_path / "thawing", 3), saved(tmp_path / "frozen", 3)
     assert frozen.keys() < thawing.keys()
-    for name in frozen.keys() - {"training/settings"}:
+    for name in frozen.keys() - {"training/settings", "training/unreported"}:
         np.testing.assert_allclose(thawing[name], frozen[name], rtol=0, atol=1e-7, err_msg=name)
 
 
@@ -183,13 +163,11 @@ def test_a_run_resumed_while_layers_thaw_is_one_that_never_stopped_to_the_bit(tm
     _fit(_run(tmp_path / "whole", ALL_AT_ONCE, **values))
     for kill_after, seed in ((5, 0), (8, 3), (None, 4)):
         _fit(_run(tmp_path / "parts", ALL_AT_ONCE, **values), kill_after, seed=seed)
-    whole, parts = _saved(tmp_path / "whole", 9), _saved(tmp_path / "parts", 9)
-    assert whole.keys() == parts.keys()
+    whole = saved(tmp_path / "whole", 9)
+    assert_equal(whole, saved(tmp_path / "parts", 9))
     weights = {v.path.removeprefix("classifier/") for v in TASK.build_model().variables}
     frozen = {name for name in weights if name.startswith(FROZEN[1])}
     assert weights < whole.keys() and {n for n in weights if f"{n}/adam_m" not in whole} == frozen
-    for name in whole:
-        np.testing.assert_array_equal(whole[name], parts[name], err_msg=name)
     assert all(np.isfinite(whole[name]).all() for name in weights)
 
 
@@ -222,7 +200,7 @@ def test_the_top_layers_and_the_pooler_start_anew_and_the_others_do_not(tmp_path
     (warning,) = [r.getMessage() for r in caplog.records if "random weights" in r.getMessage()]
     assert warning.startswith(f"The top {layers} layers and the pooler start from random weights, not from {init}")
     assert "bert/encoder/layer_1/.*" in warning and f"{16 * layers + 2} variables" in warning
-    before, after = tf1.read_tensors(os.fspath(init / "bert_model.ckpt")), _saved(tmp_path, 1)
+    before, after = tf1.read_tensors(os.fspath(init / "bert_model.ckpt")), saved(tmp_path, 1)
     anew = ("bert/pooler/", *DEPTHS[3 - layers : 3])
     for name, value in before.items():
         assert (after[name] != value).any() if name.startswith(anew) else (after[name] == value).all(), name
@@ -235,9 +213,7 @@ def test_a_resumed_run_starts_nothing_anew(tmp_path, init):
     _fit(_run(tmp_path / "whole", **values))
     _fit(_run(tmp_path / "parts", **values), kill_after=3)
     _fit(_run(tmp_path / "parts", **values), seed=7)
-    whole, parts = _saved(tmp_path / "whole", 4), _saved(tmp_path / "parts", 4)
-    for name in whole:
-        np.testing.assert_array_equal(whole[name], parts[name], err_msg=name)
+    assert_equal(saved(tmp_path / "whole", 4), saved(tmp_path / "parts", 4))
     with pytest.raises(ValueError, match=r"Received reinit_layers: 1 then, 2 now\."):
         _fit(_run(tmp_path / "parts", **{**values, "reinit_layers": 2}))
 
@@ -275,3 +251,10 @@ def test_a_word_rate_says_what_it_does():
     assert WordRate().is_default and not WordRate().rules()
     assert WordRate(0).describe(10) == "Word embeddings: they stay as they begin."
     assert WordRate(0.5).describe(10) == "Word embeddings: rates times 0.5."
+
+
+def test_random_word_embeddings_must_move():
+    assert word_rate(1.0, is_random=True) is None
+    assert word_rate(0.0, is_random=False) == WordRate(0.0)
+    with pytest.raises(ValueError, match="`embedding_lr_factor=0` must come with `start_embeddings=neighbours` or"):
+        word_rate(0.0, is_random=True)

@@ -2,27 +2,23 @@
 
 import logging
 import os
+import shutil
 
-import keras
 import numpy as np
 import pytest
 
 from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.checkpoints.tf1 import read_tensors, write_tensors
-from bert_tf.data import dataset
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training.loop import RunConfig, fit
+from bert_tf.training.loop import RunConfig
 from bert_tf.training.optimizers import AdamConfig
 from bert_tf.training.step import StepConfig
 from tests import tiny
+from tests.training import runs
+from tests.training.runs import saved
 
 WHOLE = ClassificationTask(tiny.config(dropout=0.2), 2)
 TASK = tiny.shallow(ClassificationTask)(WHOLE.config, 2)
-EXAMPLES = tiny.tokenized(40)
-
-
-class Killed(Exception):
-    """Stands for SIGKILL: whatever was in memory is gone."""
 
 
 def _run(folder, steps=10, **changes):
@@ -32,38 +28,25 @@ def _run(folder, steps=10, **changes):
     return RunConfig(os.fspath(folder), 8, steps, **{**values, **changes})
 
 
-def _fit(run, task=TASK, kill_after=None, seed=0, on_begin=None):
-    """Returns {step: loss} of the steps made."""
-    keras.utils.set_random_seed(seed)
-    order = dataset.training_order(EXAMPLES.lengths, run.train_batch_size, run.num_train_steps, run.step.seed)
-    losses = {}
-
-    def watch(step, results, state):
-        losses[step] = float(results["loss"])
-        if step == kill_after:
-            raise Killed
-
-    def batches(start):
-        return dataset.build_batches(EXAMPLES, order[start:], 16, by_length=False)
-
-    try:
-        fit(task, run, batches, [watch], on_begin)
-    except Killed:
-        assert kill_after
-    return losses
+def _fit(run, task=TASK, **options):
+    return runs.fit(task, run, **options)
 
 
-def _end(folder, step=10):
-    return read_tensors(os.path.join(folder, f"model.ckpt-{step}"))
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory):
+    """The folder of a run of four steps that has ended; not to be written to."""
+    folder = tmp_path_factory.mktemp("ended")
+    assert len(_fit(_run(folder, steps=4))) == 4
+    return folder
 
 
 @pytest.mark.parametrize(
     "changes",
     [
         pytest.param({}, marks=pytest.mark.slow),
-        {"accumulation": 2, "adam": AdamConfig(adam_beta2=0.98, bias_correction=True)},
+        {"accumulation": 2, "adam": AdamConfig(adam_beta2=0.98, bias_correction=True), "average_weights": 0.4},
     ],
-    ids=["plain", "accumulated, with bias correction"],
+    ids=["plain", "accumulated, with bias correction and averaged weights"],
 )
 def test_a_resumed_run_is_one_that_never_stopped_to_the_bit(tmp_path, changes):
     whole = _fit(_run(tmp_path / "whole", **changes))
@@ -71,33 +54,30 @@ def test_a_resumed_run_is_one_that_never_stopped_to_the_bit(tmp_path, changes):
     parts = [_fit(run, kill_after=6), _fit(run, kill_after=9, seed=5), _fit(run, seed=6)]  # nothing is left of it
     assert [sorted(losses) for losses in parts] == [list(range(1, 7)), list(range(5, 10)), [9, 10]]
     assert all(loss == whole[step] for losses in parts for step, loss in losses.items())
-    one, other = _end(tmp_path / "whole"), _end(tmp_path / "parts")
-    assert one.keys() == other.keys() and len(one) > 3 * len(TASK.build_model().variables)
-    for name in one:
-        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+    end = saved(tmp_path / "whole", 10)
+    runs.assert_equal(end, saved(tmp_path / "parts", 10))
+    assert len(end) > 3 * len(TASK.build_model().variables)
 
 
-def test_a_finished_run_makes_no_step_and_gives_its_state(tmp_path):
-    run = _run(tmp_path, steps=4)
-    assert len(_fit(run)) == 4
+def test_a_finished_run_makes_no_step_and_gives_its_state(ended):
     begun = []
-    assert _fit(run, on_begin=lambda start, state: begun.append((start, state))) == {}
+    assert _fit(_run(ended, steps=4), on_begin=lambda start, state: begun.append((start, state))) == {}
     ((start, state),) = begun
     assert start == 4 and int(state.optimizer.iterations.numpy()) == 4
-    saved = _end(tmp_path, 4)["bert/pooler/dense/kernel"]
-    assert (next(v for v in state.model.variables if v.path == "bert/pooler/dense/kernel").numpy() == saved).all()
+    kernel = saved(ended, 4)["bert/pooler/dense/kernel"]
+    assert (next(v for v in state.model.variables if v.path == "bert/pooler/dense/kernel").numpy() == kernel).all()
 
 
 def test_of_a_run_that_has_ended_the_weights_stay_and_its_settings(tmp_path):
     whole, run = _run(tmp_path / "whole", steps=5), _run(tmp_path / "small", steps=5, keep_optimizer=False)
     _fit(whole)
     _fit(run, kill_after=5)
-    kept, everything = _end(tmp_path / "small", 5), _end(tmp_path / "whole", 5)
+    kept, everything = saved(tmp_path / "small", 5), saved(tmp_path / "whole", 5)
     assert everything.keys() - kept.keys() == {n for n in everything if n.endswith(("/adam_m", "/adam_v"))}
     assert kept.keys() - everything.keys() == {"training/ended"}
     for name in kept.keys() & everything.keys():
         np.testing.assert_array_equal(kept[name], everything[name], err_msg=name)
-    assert any(name.endswith("/adam_m") for name in _end(tmp_path / "small", 4))  # one may still go back to it
+    assert any(name.endswith("/adam_m") for name in saved(tmp_path / "small", 4))  # one may still go back to it
     begun = []
     assert _fit(run, seed=7, on_begin=lambda start, state: begun.append((start, state))) == {}
     ((start, state),) = begun
@@ -109,34 +89,33 @@ def test_of_a_run_that_has_ended_the_weights_stay_and_its_settings(tmp_path):
 
 def test_a_checkpoint_holds_google_s_names_and_the_rest_of_the_run(tmp_path):
     _fit(_run(tmp_path, steps=1), WHOLE)
-    names = set(_end(tmp_path, 1))
+    tensors = saved(tmp_path, 1)
+    names = set(tensors)
     weights = {n for n in names if not n.startswith("training/") and not n.endswith(("/adam_m", "/adam_v"))}
     assert weights - {"global_step"} == {v.path.removeprefix("classifier/") for v in WHOLE.build_model().variables}
     assert {f"{name}/adam_m" for name in weights - {"global_step"}} < names
-    assert _end(tmp_path, 1)["global_step"] == 1
+    assert tensors["global_step"] == 1
 
 
-def test_a_run_does_not_go_on_from_numbers_that_are_not_finite(tmp_path):
-    _fit(_run(tmp_path), kill_after=4)
-    prefix = os.path.join(tmp_path, "model.ckpt-4")
-    saved = read_tensors(prefix)
-    saved["bert/pooler/dense/kernel/adam_v"][1, 2] = np.inf
-    write_tensors(prefix, saved)
+def test_a_run_does_not_go_on_from_numbers_that_are_not_finite(tmp_path, ended):
+    folder = shutil.copytree(ended, tmp_path / "out")
+    tensors = saved(folder, 4)
+    tensors["bert/pooler/dense/kernel/adam_v"][1, 2] = np.inf
+    write_tensors(f"{folder}/model.ckpt-4", tensors)
     with pytest.raises(ValueError, match=r"ckpt-4 must be .* inf in bert/pooler/dense/kernel/adam_v at \[1, 2\]"):
-        _fit(_run(tmp_path))
+        _fit(_run(folder, steps=4))
 
 
-def test_other_settings_are_refused_by_name(tmp_path):
-    _fit(_run(tmp_path, steps=4))
-    before = sorted(os.listdir(tmp_path))
+def test_other_settings_are_refused_by_name(ended):
+    before = sorted(os.listdir(ended))
     with pytest.raises(ValueError) as error:
-        _fit(_run(tmp_path, steps=4, learning_rate=2e-3, settings={"train_examples": "abc"}))
+        _fit(_run(ended, steps=4, learning_rate=2e-3, settings={"train_examples": "abc"}))
     assert str(error.value) == (
-        f"A run continues only with the settings that it began with ({tmp_path}/model.ckpt-4). Received "
+        f"A run continues only with the settings that it began with ({ended}/model.ckpt-4). Received "
         "learning_rate: 0.001 then, 0.002 now; train_examples: None then, 'abc' now. "
-        "Name another `output_dir`, or pass `overwrite_output_dir` to begin anew."
+        "Name another `output_dir`, or pass `overwrite_output_dir` to start over."
     )
-    assert sorted(os.listdir(tmp_path)) == before
+    assert sorted(os.listdir(ended)) == before
 
 
 @pytest.mark.parametrize("layers", [(1, 2), pytest.param((2, 1), marks=pytest.mark.slow)])
@@ -153,9 +132,9 @@ def test_a_checkpoint_of_another_program_is_not_continued(tmp_path):
         _fit(_run(tmp_path))
 
 
-def test_begun_anew_an_earlier_run_does_not_count(tmp_path):
-    _fit(_run(tmp_path, steps=4))
-    assert sorted(_fit(_run(tmp_path, steps=4, anew=True, learning_rate=2e-3))) == [1, 2, 3, 4]
+def test_an_earlier_run_that_is_overwritten_does_not_count(tmp_path, ended):
+    folder = shutil.copytree(ended, tmp_path / "out")
+    assert sorted(_fit(_run(folder, steps=4, overwrite=True, learning_rate=2e-3))) == [1, 2, 3, 4]
 
 
 @pytest.mark.slow
@@ -175,7 +154,7 @@ def test_initial_weights_are_loaded_under_a_fresh_head(tmp_path):
     init = tiny.checkpoint(tmp_path / "init")
     run = _run(tmp_path / "out", steps=1, init_checkpoint=os.fspath(init), num_warmup_steps=1)  # the first rate is 0
     _fit(run, WHOLE)
-    start, end = read_tensors(os.fspath(init / "bert_model.ckpt")), _end(tmp_path / "out", 1)
+    start, end = read_tensors(os.fspath(init / "bert_model.ckpt")), saved(tmp_path / "out", 1)
     assert len(start) == 23
     assert all((end[name] == value).all() for name, value in start.items())
     assert end["output_weights"].std() > 0
@@ -209,7 +188,7 @@ def test_weights_that_a_run_begins_with_in_place_of_random_ones(tmp_path):
     run = _run(tmp_path / "run", steps=2, first_weights=first, learning_rate=1e-9)
     _fit(run, kill_after=1)
     _fit(run)
-    np.testing.assert_allclose(_end(tmp_path / "run", 2)[path], 7, atol=1e-6)
+    np.testing.assert_allclose(saved(tmp_path / "run", 2)[path], 7, atol=1e-6)
     assert len(asked) == 2  # nothing was saved after the first step
     _fit(run)
     from_checkpoint = _run(tmp_path / "other", steps=1, first_weights=first, init_checkpoint=str(tmp_path / "run"))

@@ -4,38 +4,34 @@ import dataclasses
 import os
 import shutil
 
-import keras
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import convert
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.readers import read_arrays
 from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.checkpoints.tf1 import read_tensors, write_tensors
-from bert_tf.data import dataset
 from bert_tf.models.lora import Lora, is_adapter
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training.loop import RunConfig, fit
+from bert_tf.training.loop import RunConfig
 from bert_tf.training.state import TrainingState, begin
 from tests import tiny
+from tests.training import runs
+from tests.training.runs import EXAMPLES
 
 CONFIG = tiny.config(dropout=0.2, lora=Lora(2, 4.0))
-EXAMPLES = tiny.tokenized(32)
 
 
 def _fit(folder, init, config=CONFIG):
-    keras.utils.set_random_seed(0)
-    run = RunConfig(os.fspath(folder), 8, 4, 1, 1e-2, init_checkpoint=os.fspath(init), save_checkpoints_steps=2,
-                    keep_optimizer=True)  # fmt: skip
-    order = dataset.training_order(EXAMPLES.lengths, 8, 4, 0)
-    task = ClassificationTask(config, 2)
-    state = fit(task, run, lambda start: dataset.build_batches(EXAMPLES, order[start:], 16, by_length=False))
+    run, states = RunConfig(os.fspath(folder), 8, 4, 1, 1e-2, init_checkpoint=os.fspath(init), save_checkpoints_steps=2,
+                    keep_optimizer=True), []  # fmt: skip
+    runs.fit(ClassificationTask(config, 2), run, on_begin=lambda start, state: states.append(state))
     config.save(folder / "bert_config.json")
-    return state.model
+    return states[0].model
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
+def trained(tmp_path_factory):
     """(the checkpoint to start from, the run's folder, its model)."""
     folder = tmp_path_factory.mktemp("lora")
     init = tiny.checkpoint(folder / "init")
@@ -43,12 +39,12 @@ def runs(tmp_path_factory):
 
 
 def _logits(model):
-    pieces = {name: EXAMPLES.pieces[name][:8][np.newaxis] for name in ("input_ids", "segment_ids")}
+    pieces = {name: EXAMPLES.features[name][:8][np.newaxis] for name in ("input_ids", "segment_ids")}
     return model(pieces | {"input_mask": np.ones_like(pieces["input_ids"])}).numpy()
 
 
-def test_only_adapters_pooler_and_head_have_moved(runs):
-    init, out, _ = runs
+def test_only_adapters_pooler_and_head_have_moved(trained):
+    init, out, _ = trained
     before, after = read_tensors(f"{init}/bert_model.ckpt"), read_tensors(f"{out}/model.ckpt-4")
     same = [name for name in before if np.array_equal(before[name], after[name])]
     assert sorted(before.keys() - set(same)) == ["bert/pooler/dense/bias", "bert/pooler/dense/kernel"]
@@ -59,31 +55,28 @@ def test_only_adapters_pooler_and_head_have_moved(runs):
     assert all(np.abs(after[name]).max() > 0 for name in after if is_adapter(name))
 
 
-def test_a_run_that_is_continued_is_one_that_never_stopped(runs, tmp_path):
-    init, out, _ = runs
+def test_a_run_that_is_continued_is_one_that_never_stopped(trained, tmp_path):
+    init, out, _ = trained
     parts = shutil.copytree(out, tmp_path / "parts")
     CheckpointManager(parts).delete_after(2)
     assert CheckpointManager(parts).steps() == [2]
     _fit(parts, init)
-    whole, again = read_tensors(f"{out}/model.ckpt-4"), read_tensors(f"{parts}/model.ckpt-4")
-    assert whole.keys() == again.keys()
-    for name in whole:
-        np.testing.assert_array_equal(again[name], whole[name], err_msg=name)
+    runs.assert_equal(runs.saved(parts, 4), runs.saved(out, 4))
 
 
-def test_merged_is_unmerged(runs):
+def test_merged_is_unmerged(trained):
     """A model without adapters is given them in its kernels; one with adapters gets them back as they were."""
-    _, out, model = runs
+    _, out, model = trained
     plain = ClassificationTask(dataclasses.replace(CONFIG, lora=None), 2).build_model()
-    convert.assign_weights(out, plain.variables)
+    assign_weights(out, plain.variables)
     np.testing.assert_allclose(_logits(plain), _logits(model), atol=1e-5)
     again = ClassificationTask(CONFIG, 2).build_model()
-    convert.assign_weights(out, again.variables)
+    assign_weights(out, again.variables)
     np.testing.assert_array_equal(_logits(again), _logits(model))
 
 
-def test_a_new_run_begins_with_new_adapters_on_the_merged_weights(runs, tmp_path):
-    _, out, _ = runs
+def test_a_new_run_begins_with_new_adapters_on_the_merged_weights(trained, tmp_path):
+    _, out, _ = trained
     task, merged = ClassificationTask(CONFIG, 2), read_arrays(out)
     state = TrainingState(task.build_model(), None, None, {})
     assert begin(state, CheckpointManager(tmp_path), os.fspath(out), task) == 0
@@ -94,17 +87,17 @@ def test_a_new_run_begins_with_new_adapters_on_the_merged_weights(runs, tmp_path
             np.testing.assert_array_equal(variable, merged[variable.path])
 
 
-def test_adapters_without_a_configuration_are_refused(runs, tmp_path):
-    _, out, model = runs
+def test_adapters_without_a_configuration_are_refused(trained, tmp_path):
+    _, out, model = trained
     os.symlink(out / "model.ckpt-4.index", tmp_path / "model.ckpt-4.index")
     os.symlink(out / "model.ckpt-4.data-00000-of-00001", tmp_path / "model.ckpt-4.data-00000-of-00001")
     plain = [v for v in model.variables if not is_adapter(v.path)]
     with pytest.raises(ValueError, match="4 in the checkpoint but left over:\n.*query/lora_A"):
-        convert.assign_weights(tmp_path, plain)
+        assign_weights(tmp_path, plain)
 
 
-def test_adapters_that_are_not_whole_are_refused(runs, tmp_path):
-    _, out, _ = runs
+def test_adapters_that_are_not_whole_are_refused(trained, tmp_path):
+    _, out, _ = trained
     CONFIG.save(tmp_path / "bert_config.json")
     tensors, path = read_tensors(f"{out}/model.ckpt-4"), "bert/encoder/layer_0/attention/self/query"
     for wrong in ({}, {f"{path}/lora_B": np.zeros((3, 32), np.float32)}):

@@ -11,7 +11,8 @@ from bert_tf.checkpoints.store import CheckpointManager
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training import fine_tuning, history
 from bert_tf.training.fine_tuning import with_tested_rate
-from bert_tf.training.history import History, RangeTest
+from bert_tf.training.history import History
+from bert_tf.training.learning_rate import RangeTest
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.trainer import Trainer
@@ -78,7 +79,7 @@ def test_a_run_that_goes_on_has_the_rate_that_it_began_with(tmp_path, measured):
     assert with_tested_rate(TASK, run, None) == (with_rate, kept) and len(measured) == 1
     CheckpointManager(tmp_path).save(2, {"global_step": np.int64(2)})
     assert with_tested_rate(TASK, run, None) == (with_rate, kept) and len(measured) == 1
-    with_tested_rate(TASK, dataclasses.replace(run, anew=True), None)
+    with_tested_rate(TASK, dataclasses.replace(run, overwrite=True), None)
     assert len(measured) == 2
 
 

@@ -76,7 +76,7 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.models.distillation import DistillationModel
 from bert_tf.pretraining.objectives.distillation import count_relation_matrices, required_outputs
 from bert_tf.pretraining.objectives.distillation import DistillationTask
-from bert_tf.pretraining.objectives.base import PretrainingTask
+from bert_tf.pretraining.objectives.language_modeling import PretrainingTask
 from bert_tf.training.memory import StepShape, TeacherShape, estimate
 from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.step import StepConfig, TrainStep

@@ -1,30 +1,22 @@
 """Out of memory in the first step: it is made again in smaller pieces, and the run is the one cut so from the start."""
 
-import contextlib
 import logging
 import os
 import subprocess
 import sys
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints.tf1 import read_tensors
-from bert_tf.data import dataset
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training.guard import GuardConfig
-from bert_tf.training.loop import RunConfig, fit
+from bert_tf.training.loop import RunConfig
+from bert_tf.training.loss_spike_guard import GuardConfig
 from bert_tf.training.step import StepConfig, first_step, micro_batches
 from tests import tiny
+from tests.training import runs
 
-EXAMPLES = tiny.tokenized(40)
 OOM = tf.errors.ResourceExhaustedError(None, None, "Graph execution error:\n OOM when allocating tensor\n[Op:step]")
-
-
-class Killed(Exception):
-    """Stands for SIGKILL."""
 
 
 class Narrow(ClassificationTask):
@@ -47,28 +39,18 @@ class Narrow(ClassificationTask):
 
 def _fit(folder, fits, accumulation=1, kill_after=None, **step):
     """Trains four steps of 8 rows, and returns the `TrainingState` of the last one that was made."""
-    keras.utils.set_random_seed(0)
     task, states = Narrow(tiny.config(dropout=0.2), 2), []
     task.fits = fits
     step = StepConfig(seed=3, accumulation=accumulation, **step)
     values = {"learning_rate": 1e-3, "save_checkpoints_steps": 2, "keep_optimizer": True}
     run = RunConfig(os.fspath(folder), 8, 4, step=step, **values)
-    order = dataset.training_order(EXAMPLES.lengths, 8, 4, 0)
-
-    def watch(step, results, state):
-        states.append(state)
-        if step == kill_after:
-            raise Killed
-
-    with contextlib.suppress(Killed):
-        fit(task, run, lambda start: dataset.build_batches(EXAMPLES, order[start:], 16, by_length=False), [watch])
+    runs.fit(task, run, kill_after, watch=lambda step, results, state: states.append(state))
     return states[-1]
 
 
 def _end(folder):
     """Returns all that the last checkpoint holds but the settings, which say what the user asked for."""
-    saved = read_tensors(os.path.join(folder, "model.ckpt-4"))
-    return {name: value for name, value in saved.items() if name != "training/settings"}
+    return {name: value for name, value in runs.saved(folder, 4).items() if name != "training/settings"}
 
 
 GUARDED = {"guard": GuardConfig(), "scale_loss": True}
@@ -146,7 +128,7 @@ def test_sizes_of_a_micro_batch_divide_the_rows():
 _LIMITED = """
 import resource, sys
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training.loop import RunConfig, fit
+from bert_tf.training.loop import RunConfig
 from tests import tiny
 
 def train(name, length, rows=32):  # the attention's tensors are nearly all of the memory: [B, 8, S, S]

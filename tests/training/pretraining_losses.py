@@ -5,7 +5,7 @@ As a program it prints as JSON the losses on one and on two virtual CPU devices,
 
 import sys
 
-from bert_tf.pretraining.objectives.base import PretrainingTask
+from bert_tf.pretraining.objectives.language_modeling import PretrainingTask
 from tests import tiny
 from tests.training import two_virtual_devices
 

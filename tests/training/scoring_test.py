@@ -81,7 +81,7 @@ def test_real_batches_give_each_example_its_own(batch_size, by_length):
     order = dataset.scoring_order(examples.lengths, batch_size, by_length)
     scoring = Scoring(lambda: dataset.build_batches(examples, order, 16, by_length), order, examples)
     outputs, (losses, weights) = _scorer().outputs(scoring)
-    own = [row.tolist() for row in np.split(examples.pieces["input_ids"], examples.splits[1:-1])]
+    own = [row.tolist() for row in np.split(examples.features["input_ids"], examples.splits[1:-1])]
     assert [row[: len(ids)].tolist() for row, ids in zip(outputs["all"], own, strict=True)] == own
     assert not any(row[len(ids) :].any() for row, ids in zip(outputs["all"], own, strict=True))
     assert losses.tolist() == examples.targets["label_ids"].tolist() and weights.tolist() == [2] * 30

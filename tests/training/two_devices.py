@@ -21,13 +21,13 @@ tf.config.set_logical_device_configuration(
 
 from bert_tf.data import dataset  # noqa: E402
 from bert_tf.tasks.classification import ClassificationTask  # noqa: E402
-from bert_tf.training.guard import GuardConfig  # noqa: E402
 from bert_tf.training.learning_rate import LayerRates  # noqa: E402
 from bert_tf.training.loop import (  # noqa: E402
     RunConfig,
     WeightAverage,  # noqa: E402
     fit,
 )
+from bert_tf.training.loss_spike_guard import GuardConfig  # noqa: E402
 from bert_tf.training.optimizers import OPTIMIZERS, AdamConfig  # noqa: E402
 from bert_tf.training.scoring import BatchSettings  # noqa: E402
 from bert_tf.training.step import StepConfig, TrainStep, check_batch_size, make_strategy  # noqa: E402

@@ -10,7 +10,6 @@ import keras
 import tensorflow as tf
 
 from bert_tf.pretraining.objectives.registry import Electra
-from bert_tf.pretraining.objectives.replaced_tokens import ReplacedTokenOptions
 from bert_tf.training.optimizers import AdamW
 from bert_tf.training.step import StepConfig, TrainStep, make_strategy
 from tests import tiny
@@ -23,7 +22,7 @@ def train(strategy, accumulation=1):
     """Returns the losses of each step, by name."""
     with make_strategy(strategy).scope():
         keras.utils.set_random_seed(0)
-        task = Electra(ReplacedTokenOptions(generator_size=0.5)).make_task(tiny.config(), "none", packed=False)
+        task = Electra(generator_size=0.5).make_task(tiny.config(), "none", packed=False)
         model, optimizer = task.build_model(), AdamW(3e-3)
         optimizer.build(model.trainable_variables)
         step = TrainStep(task, model, optimizer, StepConfig(accumulation=accumulation))

@@ -1,4 +1,4 @@
-"""Averaged weights: the mean itself, what a run makes of it, and that it goes on after a kill as if there were none."""
+"""Averaged weights: the mean itself, and what a run makes of it."""
 
 import os
 
@@ -13,7 +13,6 @@ from bert_tf.training.loop import RunConfig, WeightAverage
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.trainer import Trainer
 from tests import tiny
-from tests.training import loop_test
 
 HEAD = "classifier/output_weights"
 SHARE = 0.4
@@ -113,18 +112,3 @@ def test_without_the_optimizer_the_mean_is_kept_and_what_training_went_on_from_i
     for finished in (job, again):
         np.testing.assert_array_equal(_head(finished.model), saved["output_weights"])
     assert (again.outputs(held_out) == job.outputs(held_out)).all()
-
-
-def test_a_resumed_run_is_one_that_never_stopped_to_the_bit(tmp_path):
-    def run(folder):
-        return loop_test._run(tmp_path / folder, steps=6, average_weights=SHARE)
-
-    loop_test._fit(run("whole"))
-    assert sorted(loop_test._fit(run("parts"), kill_after=5)) == [1, 2, 3, 4, 5]
-    assert sorted(loop_test._fit(run("parts"), seed=5)) == [5, 6]
-    one, other = (loop_test._end(tmp_path / folder, 6) for folder in ("whole", "parts"))
-    assert one.keys() == other.keys()
-    for name in one:
-        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
-    with pytest.raises(ValueError, match="average_weights: 0.4 then, 0.0 now"):
-        loop_test._fit(loop_test._run(tmp_path / "whole", steps=6))

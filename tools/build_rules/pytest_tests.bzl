@@ -2,7 +2,7 @@
 
 load("@rules_python//python:defs.bzl", "py_test")
 
-_MAIN = "//tools:build_rules/pytest_main.py"
+_MAIN = "//:tools/build_rules/pytest_main.py"
 
 def pytest_tests(name, deps = [], data = [], parts = 1, size = "enormous", **kwargs):
     """Runs the tests of every *_test.py here and below that are not marked slow, as `make test` does, each file by itself.

@@ -63,7 +63,7 @@ def _ratio(part, whole):
     return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
 
 
-# === Judged ===
+# === Reports ===
 # Examples with labels and predictions: the interface of all error reports.
 
 
@@ -73,20 +73,20 @@ class Shown(NamedTuple):
     Attributes:
         path: their file.
         ids: a name for each.
-        places: where in the file each is, such as its line.
+        positions: where in the file each is, such as its line.
         texts: {name: n texts}, one entry for each text that an example has.
         lengths: int [n], how long each is.
         unit: of the lengths.
-        place_name: what a position is called.
+        position_name: what a position is called.
     """
 
     path: str
     ids: Sequence[str]
-    places: Sequence[Any]
+    positions: Sequence[Any]
     texts: Mapping[str, Sequence[str]]
     lengths: np.ndarray
-    unit: str = "word pieces"
-    place_name: str = "line"
+    unit: str = "tokens"
+    position_name: str = "line"
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -142,23 +142,23 @@ class ErrorReport(abc.ABC):
         return np.array([i for i in self.in_order("errors") if wrong[i]][:most], int)
 
 
-def write_table(path: str | os.PathLike, judged: ErrorReport, order: str = "file"):
+def write_table(path: str | os.PathLike, report: ErrorReport, order: str = "file"):
     """Writes a line for each example, tab separated: `id`, the answers' own columns, and the texts.
 
     White space that would end a column or line becomes a space.
 
     Args:
         path: the file.
-        judged: what to write.
+        report: what to write.
         order: one of `names.PREDICTION_ORDERS`.
 
     Raises:
         OSError: the file cannot be written; an older one is unchanged.
     """
-    columns = {"id": judged.examples.ids, **judged.columns(), **judged.examples.texts}
+    columns = {"id": report.examples.ids, **report.columns(), **report.examples.texts}
     with atomic_open(path) as file:
         file.write("\t".join(columns) + "\n")
-        for i in judged.in_order(order):
+        for i in report.in_order(order):
             file.write("\t".join(_cell(values[i]) for values in columns.values()) + "\n")
 
 
@@ -242,7 +242,7 @@ _RATES = ("precision", "recall", "F1")
 _AS_TABLE = 12  # labels of which a confusion matrix is a table of numbers
 _AS_FIGURE = 60  # of which it is a drawing; of more the most mixed up are drawn
 _PAIRS = 15  # confusions that are listed
-_OPEN = 20  # labels whose table stands open
+_OPEN = 20  # labels whose table is open at first
 _BINS = 5  # of lengths
 
 
@@ -425,17 +425,17 @@ def length_groups(lengths: np.ndarray, most: int = _BINS) -> dict[str, np.ndarra
 
 
 def add_examples(
-    page: Page, heading: str, judged: ErrorReport, chosen: Iterable[int], columns: Mapping[str, Sequence], note=""
+    page: Page, heading: str, report: ErrorReport, chosen: Iterable[int], columns: Mapping[str, Sequence], note=""
 ):
     """Adds a table of some examples with their texts: where each is, the columns, {name: n cells}, the texts."""
-    examples, chosen = judged.examples, list(chosen)
+    examples, chosen = report.examples, list(chosen)
     with page.section(heading):
         if note:
             page.text(note)
         if not chosen:
             page.text("None.")
             return
-        shown = {examples.place_name: examples.places, **columns, **examples.texts}
+        shown = {examples.position_name: examples.positions, **columns, **examples.texts}
         page.table(None, [tuple(values[i] for values in shown.values()) for i in chosen], tuple(shown))
 
 
@@ -444,36 +444,36 @@ def add_examples(
 
 
 def render_scored(
-    judged: Mapping[str, ErrorReport], scores: Mapping[str, float], step: int | None = None, salt: str = ""
+    reports: Mapping[str, ErrorReport], scores: Mapping[str, float], step: int | None = None, salt: str = ""
 ) -> str:
     """Returns the fragment for `Page.keep`: the scores, and for each file of examples what was answered.
 
     Args:
-        judged: {split, such as "dev" or "dev_mismatched": the answers}.
+        reports: {split, such as "dev" or "dev_mismatched": the answers}.
         scores: {metric: score} over all of them; those of one split end in "_mismatched" like it.
         step: after which training step; None: that is not known.
-        salt: as of `Page`, where several such parts stand on a page.
+        salt: as of `Page`, where several such parts are on a page.
     """
     page = Page("", salt=f"{salt}scored ")
-    page.heading(f"Scores on {', '.join(os.path.basename(each.examples.path) for each in judged.values())}"
-                 if judged else "Scores")  # fmt: skip
-    for each in judged.values():
+    page.heading(f"Scores on {', '.join(os.path.basename(each.examples.path) for each in reports.values())}"
+                 if reports else "Scores")  # fmt: skip
+    for each in reports.values():
         if each.warning:
             page.text(f"Warning: {each.warning}")
     if step is not None:
         page.text(f"Of the model after step {step:,}.")
-    page.table(None, [(name, f"{value:.5g}", _remark(name, judged)) for name, value in sorted(scores.items())])
-    for each in judged.values():
+    page.table(None, [(name, f"{value:.5g}", _remark(name, reports)) for name, value in sorted(scores.items())])
+    for each in reports.values():
         page.heading(f"What it does on {os.path.basename(each.examples.path)}")
         page.text(f"{len(each.examples):,} examples of {each.examples.path}.")
         each.show(page)
     return page.fragment()
 
 
-def _remark(name, judged):
+def _remark(name, reports):
     """Returns the note next to a score: what any of the files says of a metric of that name."""
     metric = name.removeprefix("eval_")
-    for split, each in judged.items():
+    for split, each in reports.items():
         suffix = split.partition("_")[2]
         if remark := each.remarks.get(metric.removesuffix(f"_{suffix}") if suffix else metric):
             return remark

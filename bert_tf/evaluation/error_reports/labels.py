@@ -26,7 +26,7 @@ class SingleLabelReport(ErrorReport):
         gold: int [n], the right ones.
         probabilities: float [n, L].
         labels: the names of the L.
-        meanings: of each example what its own labels stand for, where that differs from one to the next; None: they
+        meanings: of each example what its own labels mean, where that differs from one to the next; None: they
             are the same for all.
         label_noun: what a label is called.
     """
@@ -133,7 +133,7 @@ class MultiLabelReport(ErrorReport):
         gold: bool [n, L].
         probabilities: float [n, L], of yes; an answer is yes over 0.5.
         labels: the names of the L.
-        separator: what stands between the labels of an example in a table.
+        separator: between the labels of an example in a table.
     """
 
     gold: np.ndarray
@@ -190,7 +190,7 @@ class MultiLabelReport(ErrorReport):
         )
         gold = [self.separator.join(self._names(row)) for row in self.gold]
         note = f"{int((~whole).sum()):,} of {len(whole):,} examples have a label too many or too few; first those of "
-        note += "which the model was surest. Beside a label stands its probability."
+        note += "which the model was surest. After a label comes its probability."
         columns = {"right labels": gold, "missed": missed, "wrongly given": wrong}
         common.add_examples(page, "Most confident errors", self, self.worst(~whole, common.MOST), columns, note)
 

@@ -93,26 +93,26 @@ _LIMITS = (1, 3, 10, 100)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RetrievalReport(ErrorReport):
-    """n texts; `places`, int [n] from 1, says where what each looks for stands among all candidates by nearness."""
+    """n texts; `ranks`, int [n] from 1, says where what each looks for is among all candidates by nearness."""
 
-    places: np.ndarray
+    ranks: np.ndarray
 
     @property
     def severity(self):
-        return self.places.astype(float)
+        return self.ranks.astype(float)
 
     def columns(self):
-        return {"place": self.places.tolist()}
+        return {"place": self.ranks.tolist()}
 
     def show(self, page: Page):
-        shares = [(f"among the first {limit}", (self.places <= limit).mean()) for limit in _LIMITS]
+        shares = [(f"among the first {limit}", (self.ranks <= limit).mean()) for limit in _LIMITS]
         with page.section("Places"):
-            page.text(f"At which place a text finds what belongs to it; the median is {np.median(self.places):,.0f}.")
+            page.text(f"At which place a text finds what belongs to it; the median is {np.median(self.ranks):,.0f}.")
             rows = [(name, BarCell(percent(share), share)) for name, share in shares]
             page.table(None, rows, ("what belongs to a text is", "of the texts"))
-        first, mean = {"found at the first place": self.places == 1}, {"mean place": self.places}
+        first, mean = {"found at the first place": self.ranks == 1}, {"mean place": self.ranks}
         common.add_means_by_length(page, self.examples, first, mean)
-        wrong = self.places > 1
-        chosen, columns = self.worst(wrong, common.MOST), {"place": [f"{place:,}" for place in self.places]}
+        wrong = self.ranks > 1
+        chosen, columns = self.worst(wrong, common.MOST), {"place": [f"{place:,}" for place in self.ranks]}
         note = f"{int(wrong.sum()):,} of {len(wrong):,} texts find another one first."
         common.add_examples(page, "Furthest from what belongs to them", self, chosen, columns, note)

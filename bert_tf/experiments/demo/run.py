@@ -19,6 +19,7 @@ import bert_tf
 from bert_tf.experiments.demo import data
 from bert_tf.utils import resources
 from bert_tf.utils.files import sha256, write_text
+from bert_tf.utils.manifest import read_manifest
 from bert_tf.utils.progress import clock
 from bert_tf.utils.settings import command_line
 from bert_tf.utils.subprocesses import display_path, execute_command
@@ -230,14 +231,14 @@ def train_demo(run: DemoRun) -> bool:
         ValueError: run_classifier failed, or output/ is not the demo's own.
     """
     inputs = json.dumps(_collect_inputs(run), sort_keys=True)
-    wanted, state = hashlib.sha256(inputs.encode()).hexdigest(), _read_state(run.state)
+    wanted, state = hashlib.sha256(inputs.encode()).hexdigest(), read_manifest(run.state, "remove it")
     is_complete = (run.output / "eval_results.txt").exists() and run.models.exists()
     if state.get("training") == wanted and state.get("trained") and is_complete:
         return False
     if state.get("training") != wanted and run.output.exists():
         if not state:
             raise ValueError(f"{run.output} must be a folder of the demo's own. Received one that it did not make.")
-        print(f"Something changed since the last demo: {run.output} is made anew.")
+        print(f"Something changed since the last demo: {run.output} is made again.")
         shutil.rmtree(run.output)
     state = {"plan": {"precision": run.precision, "epochs": run.epochs}, "training": wanted}
     _write_state(run.state, state)
@@ -253,7 +254,7 @@ def make_plan(state: pathlib.Path, given: Mapping[str, Any]) -> DemoPlan:
         state: the demo's file, `DemoRun.state`.
         given: "precision" and "epochs" where the user gave them, else None: they count before all else.
     """
-    before = _read_state(state).get("plan", {})
+    before = read_manifest(state, "remove it").get("plan", {})
     wanted = {name: before.get(name) if value is None else value for name, value in given.items()}
     if None not in wanted.values():
         return DemoPlan(**wanted)
@@ -276,11 +277,6 @@ def _collect_inputs(run):
 
 def _read_stamp(folder):
     return (folder / data.STAMP).read_text(encoding="utf-8")
-
-
-def _read_state(path):
-    """Returns what `_write_state` wrote, or {} where it never did."""
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def _write_state(path, state):

@@ -16,6 +16,7 @@ from bert_tf.experiments.glue.runs import GlueResult, GlueRun
 from bert_tf.experiments.runs import FINISHED_FILE, ChildRun, ChildRuns
 from bert_tf.utils import subprocesses
 from bert_tf.utils.files import atomic_open
+from bert_tf.utils.manifest import check_manifest, contents
 
 # === Submission ===
 # What GLUE's server wants: a file of answers for every test set, in one zip (gluebenchmark.com, FAQ).
@@ -117,10 +118,10 @@ class Grid(ChildRuns):
         self.made_with |= {
             "init_checkpoint": os.path.realpath(self.init_checkpoint),
             "flags": " ".join(self.others),
-            **subprocesses.contents(self._read()),
+            **contents(self._read()),
         }
-        path, more = os.path.join(self.output_dir, glue_runs.GRID_FILE), "; `compare` sets the two side by side"
-        subprocesses.check_manifest(path, self.made_with, more)
+        path = os.path.join(self.output_dir, glue_runs.GRID_FILE)
+        check_manifest(path, self.made_with, "Name another `output_dir`; `compare` sets the two side by side.")
         for result in self.results():
             table = self.tables.get(result.run.task)
             if table and table.to_dict() != result.table:

@@ -211,7 +211,7 @@ def write_glue_report(
         results: the finished runs.
         missing: the others of the grid -> why they are.
         made_with: what all runs have alike, {name: value}.
-        compared: what `comparison.compare_grids` and `compare_seeds` found.
+        compared: what `grid_comparison.compare_grids` and `compare_seeds` found.
 
     Raises:
         OSError: one cannot be written; it is unchanged.
@@ -344,11 +344,11 @@ def _make_strips(group):
     """Returns what draws a line of dots for each setting, the first on top, with a stroke at the mean."""
 
     def draw(axes):
-        places = range(len(group))
-        for place, row in zip(places, group, strict=True):
-            axes.plot([100 * v for v in row.values], [place] * len(row.values), "o", color=FILL, alpha=0.6)
-            axes.plot([100 * row.score.mean], [place], "|", color=ACCENT, markersize=14, markeredgewidth=2)
-        axes.set_yticks(list(places), [str(row.settings) for row in group])
+        heights = range(len(group))
+        for height, row in zip(heights, group, strict=True):
+            axes.plot([100 * v for v in row.values], [height] * len(row.values), "o", color=FILL, alpha=0.6)
+            axes.plot([100 * row.score.mean], [height], "|", color=ACCENT, markersize=14, markeredgewidth=2)
+        axes.set_yticks(list(heights), [str(row.settings) for row in group])
         axes.set_ylim(len(group) - 0.5, -0.5)
         axes.set_xlabel("score on dev")
 

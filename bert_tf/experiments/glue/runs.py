@@ -171,13 +171,13 @@ def finished(folder: str | os.PathLike) -> GlueResult | None:
 def all_finished(output_dir: str | os.PathLike) -> list[GlueResult]:
     """Returns every finished run below `output_dir`, of earlier commands too, in the order of `grid`'s parts."""
     results = map(finished, sorted(path.parent for path in pathlib.Path(output_dir).glob(f"*/*/*/{FINISHED_FILE}")))
-    order = {name: place for place, name in enumerate(glue.TASKS)}  # behind them the user's own, by name
+    order = {name: index for index, name in enumerate(glue.TASKS)}  # behind them the user's own, by name
 
-    def place(result):
+    def sort_key(result):
         run = result.run
         return order.get(run.task, len(order)), run.task, run.settings, run.seed
 
-    return sorted(filter(None, results), key=place)
+    return sorted(filter(None, results), key=sort_key)
 
 
 def note_of(run: GlueRun, seconds: float, table: dict | None = None) -> dict:

@@ -71,9 +71,9 @@ def suspect(probabilities: np.ndarray, labels: np.ndarray) -> Suspicion:
         raise ValueError("Probabilities must be numbers. Received others; the training has gone astray.")
     thresholds = np.array([probabilities[labels == j, j].mean() for j in range(width)])
     reached = np.where(probabilities >= thresholds, probabilities, 0)
-    places = np.arange(n)
-    own, counts_as_own = probabilities[places, labels], reached[places, labels] > 0
-    reached[places, labels] = 0
+    rows = np.arange(n)
+    own, counts_as_own = probabilities[rows, labels], reached[rows, labels] > 0
+    reached[rows, labels] = 0
     margin = own - reached.max(1)
     is_error = margin < 0
     likely = np.where(is_error, reached.argmax(1), labels)
@@ -186,7 +186,7 @@ _ROUNDS = 1000
 def vectors(texts: Sequence, settings) -> np.ndarray:
     """Returns each text's features, their mean and those of its first token side by side, float32 [n, D].
 
-    Of a model that reads from left to right those of its last token stand in their place.
+    Of a model that reads from left to right those of its last token are taken instead.
 
     Args:
         texts: n texts, or pairs.

@@ -21,9 +21,9 @@ from bert_tf.data.tables import LabeledTexts
 from bert_tf.experiments.label_errors import folds as folding
 from bert_tf.experiments.label_errors.folds import Suspicion, suspect, texts_of
 from bert_tf.utils.files import atomic_open, write_text
+from bert_tf.utils.manifest import check_manifest
 from bert_tf.utils.names import percent
 from bert_tf.utils.report import Page
-from bert_tf.utils.subprocesses import check_manifest
 
 # === Listing ===
 # What is written of likely wrong labels: a table to correct the file by, all held-out probabilities, and a page.
@@ -72,9 +72,9 @@ class Findings:
         several = [each for each in self._members.values() if len(each) > 1]
         return sorted(several, key=lambda each: (not self.has_several_labels(each), each[0]))
 
-    def has_several_labels(self, places: Sequence[int]) -> bool:
+    def has_several_labels(self, indices: Sequence[int]) -> bool:
         """Says whether these examples differ in their labels."""
-        return len(set(self.given[list(places)].tolist())) > 1
+        return len(set(self.given[list(indices)].tolist())) > 1
 
     def others(self, i: int) -> list[int]:
         """Returns the near-duplicates of an example, without itself."""
@@ -133,8 +133,8 @@ def build_label_errors_page(findings: Findings) -> str:
     for sentence in summarize_findings(findings):
         document.text(sentence)
     document.text(
-        "A model may be wrong where the label is right: look at each before you change it. The tables beside this page "
-        "have all of them."
+        "A model may be wrong where the label is right: look at each before you change it. The tables next to this "
+        "page have all of them."
     )
     suspects = findings.suspects
     rows = [_page_row(findings, i) for i in suspects[:_ON_PAGE]]
@@ -183,9 +183,9 @@ def _error_rows(findings):
 
 
 def _duplicate_rows(findings):
-    for number, places in enumerate(findings.duplicates(), 1):
-        same = "no" if findings.has_several_labels(places) else "yes"
-        for i in places:
+    for number, indices in enumerate(findings.duplicates(), 1):
+        same = "no" if findings.has_several_labels(indices) else "yes"
+        for i in indices:
             label = findings.labels[findings.given[i]]
             yield number, findings.examples.lines[i], label, same, findings.text(i)
 
@@ -203,7 +203,7 @@ _SPACE = re.compile(r"[\W_]+")
 
 
 def groups(texts: Sequence[str], least: float = LEAST) -> np.ndarray:
-    """Returns int [n]: the same number for texts that are nearly the same, the place of the first of them.
+    """Returns int [n]: the same number for texts that are nearly the same, the index of the first of them.
 
     Letter case, punctuation, white space and forms of a character do not count. Where a is near b, and b near c, all
     three are one group.
@@ -217,15 +217,15 @@ def groups(texts: Sequence[str], least: float = LEAST) -> np.ndarray:
     first = {}
     for i, text in enumerate(plain):
         first.setdefault(text, i)
-    places = np.array(list(first.values()), int)  # of each text that is different from those before
-    leader = np.arange(len(places))
+    indices = np.array(list(first.values()), int)  # of each text that is different from those before
+    leader = np.arange(len(indices))
     windows = [_hash_windows(text) for text in first]
     for a, b in _find_candidates(windows):
         a, b = _find(leader, a), _find(leader, b)
         if a != b and _jaccard(windows[a], windows[b]) >= least:
             leader[max(a, b)] = min(a, b)
     number = {text: i for i, text in enumerate(first)}
-    return np.array([places[_find(leader, number[text])] for text in plain], int)
+    return np.array([indices[_find(leader, number[text])] for text in plain], int)
 
 
 def _hash_windows(text):
@@ -311,20 +311,30 @@ class Search:
         """k."""
         return int(self.folds.max()) + 1
 
-    def answer_folds(self, answer: Callable[[pathlib.Path], pathlib.Path]) -> np.ndarray:
+    def answer_folds(self, answer: Callable[[pathlib.Path], pathlib.Path | None]) -> np.ndarray:
         """Returns float64 [n, L]: each example's probabilities by a model of the other folds.
 
         Args:
             answer: trains on the TRAIN_FILE of a fold's folder, answers HELD_OUT_FILE, and returns the folder of that
-                run, which is removed once its answers are kept.
+                run, which is removed once its answers are kept; None where it failed: the other folds go on.
 
         Raises:
-            ValueError: a run does not give what it should.
+            ValueError: a run failed, or it does not give what it should.
         """
-        probabilities = np.zeros([len(self.given), len(self.labels)])
+        probabilities, failed = np.zeros([len(self.given), len(self.labels)]), []
         for fold in range(self.count):
             is_held_out = self.folds == fold
-            probabilities[is_held_out] = self._answers(fold, is_held_out, answer)
+            answers = self._answers(fold, is_held_out, answer)
+            if answers is None:
+                failed.append(fold + 1)
+            else:
+                probabilities[is_held_out] = answers
+        if failed:
+            raise ValueError(
+                f"Every fold must be answered. Received {len(failed)} whose training failed: "
+                f"{', '.join(map(str, failed))}. Their logs, below {self.directory / _FOLDS}, say why; the same "
+                "command makes only them again."
+            )
         return probabilities
 
     def _answers(self, fold, is_held_out, answer):
@@ -336,7 +346,8 @@ class Search:
         folding.write_fold(folder, self.examples, is_held_out)
         logging.info("Fold %d of %d: training on %d examples, to answer %d.",
                      *(fold + 1, self.count, (~is_held_out).sum(), is_held_out.sum()))  # fmt: skip
-        run = answer(folder)
+        if (run := answer(folder)) is None:
+            return None
         answers = folding.answers_of(run, self.labels, int(is_held_out.sum()))
         with atomic_open(path, "wb") as file:
             np.save(file, answers)
@@ -350,7 +361,7 @@ class Search:
 
 
 def start_search(
-    directory: str, examples: LabeledTexts, folds: int, seed: int, identity: Mapping[str, Any], anew: bool
+    directory: str, examples: LabeledTexts, folds: int, seed: int, identity: Mapping[str, Any], overwrite: bool
 ) -> Search:
     """Returns the search in a directory, which it makes, or takes up where it was.
 
@@ -373,14 +384,14 @@ def start_search(
         )
     given = np.array(tables.check_labels(examples, labels))
     folder = pathlib.Path(directory)
-    if anew and (folder / _FILE).exists():
+    if overwrite and (folder / _FILE).exists():
         shutil.rmtree(folder / _FOLDS, ignore_errors=True)
         (folder / _FILE).unlink()
     folder.mkdir(parents=True, exist_ok=True)
     texts = ["\n".join(folding.texts_of(examples, i)) for i in range(len(examples))]
     content = "\0".join((*texts, *examples.labels)).encode("utf-8", "surrogatepass")
     made_with = {**identity, "folds": folds, "seed": seed, "examples": hashlib.sha256(content).hexdigest()}
-    check_manifest(folder / _FILE, made_with, ", or start over with `overwrite_output_dir`")
+    check_manifest(folder / _FILE, made_with, "Name another `output_dir`, or start over with `overwrite_output_dir`.")
     _warn_of_rare(labels, given, folds)
     alike = groups(texts)
     return Search(folder, examples, labels, given, alike, folding.assign(given, alike, folds, seed))

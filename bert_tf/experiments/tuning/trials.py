@@ -211,20 +211,18 @@ class SuccessiveHalving:
     the midst of its schedule.
 
     Attributes:
-        count: of stages.
-        factor: one of so many trials goes on, with so many times the epochs.
+        count: of stages; half the trials of each go on, with twice the epochs.
     """
 
     count: int = 1
-    factor: int = 2
 
     def epochs(self, whole: float, stage: int) -> float:
         """Returns the epochs of a stage, from 1 on, where the last one has `whole`."""
-        return whole / self.factor ** (self.count - stage)
+        return whole / 2 ** (self.count - stage)
 
     def trials(self, whole: int, stage: int) -> int:
         """Returns how many trials a stage has, where the first one has `whole`."""
-        return -(-whole // self.factor ** (stage - 1))
+        return -(-whole // 2 ** (stage - 1))
 
 
 class Folder:
@@ -288,11 +286,11 @@ class Folder:
         """
         sign = -1 if self.higher else 1
 
-        def place(result):
+        def sort_key(result):
             is_none = math.isnan(result.score)
             return is_none, result.one_answer is not None, 0.0 if is_none else sign * result.score
 
-        return sorted(results, key=place)
+        return sorted(results, key=sort_key)
 
     def best(self, results: Iterable[TrialResult]) -> TrialResult | None:
         """Returns the best of those that came furthest; None: there is none whose score is a number."""

@@ -154,20 +154,20 @@ def _make_parallel_plot(ranked: Sequence[TrialResult], metric: str):
     scores = [result.score for result in ranked]
     low, high = min(scores), max(scores)
 
-    def place(result):
+    def heights(result):
         values = dict(result.trial.values)
-        places = [_place_on_axis(column, values[name]) for name, column in zip(names, columns, strict=True)]
-        return [*places, (result.score - low) / (high - low) if high > low else 0.5]
+        values_on_axes = [_height_on_axis(column, values[name]) for name, column in zip(names, columns, strict=True)]
+        return [*values_on_axes, (result.score - low) / (high - low) if high > low else 0.5]
 
     def draw(axes):
         for number, result in reversed(list(enumerate(ranked))):
             colour, width, alpha = (ACCENT, 2.0, 1.0) if number == 0 else (FILL, 1.0, 0.5)
-            axes.plot(range(len(names) + 1), place(result), color=colour, linewidth=width, alpha=alpha)
+            axes.plot(range(len(names) + 1), heights(result), color=colour, linewidth=width, alpha=alpha)
         for x, column in enumerate(columns):
             axes.axvline(x, color=PALE, linewidth=1, zorder=0)
             for value in column if len(column) <= 6 else (column[0], column[-1]):
                 axes.text(
-                    x, _place_on_axis(column, value), f" {value}", fontsize=7, color=INK, verticalalignment="center"
+                    x, _height_on_axis(column, value), f" {value}", fontsize=7, color=INK, verticalalignment="center"
                 )
         axes.axvline(len(names), color=PALE, linewidth=1, zorder=0)
         for value, y in {low: 0.0 if high > low else 0.5, high: 1.0 if high > low else 0.5}.items():
@@ -180,7 +180,7 @@ def _make_parallel_plot(ranked: Sequence[TrialResult], metric: str):
     return draw
 
 
-def _place_on_axis(column, value):
+def _height_on_axis(column, value):
     """Returns where on its axis, from 0 to 1, a value stands: in their order, evenly."""
     return column.index(value) / (len(column) - 1) if len(column) > 1 else 0.5
 
@@ -257,19 +257,19 @@ class Tuner(ChildRuns):
     def check_errors(self):
         if self.one_succeeded or not self.errors or None in self.errors.values():
             return
-        (last, _), told = list(self.errors.items())[-1]
+        (last, _), message = list(self.errors.items())[-1]
         is_same = len(self.errors) > 1 and len(set(self.errors.values())) == 1
-        if is_same or self._is_about_what_all_read(told, last):
+        if is_same or self._is_about_what_all_read(message, last):
             raise ValueError(
                 f"Trials must be able to run. Received an error that all of them share, from "
                 f"{format_trial_numbers(trial for trial, _ in self.errors)}: "
-                f"{told}\nCorrect it, and give the same command again."
+                f"{message}\nCorrect it, and give the same command again."
             )
 
-    def _is_about_what_all_read(self, told, trial):
+    def _is_about_what_all_read(self, message, trial):
         shared = [flag.partition("=")[2] for flag in self.others if name_of_flag(flag) in _READ]
         searched = [f"--{name}" for name, _ in trial.values]
-        return any(path and path in told for path in shared) and not any(name in told for name in searched)
+        return any(path and path in message for path in shared) and not any(name in message for name in searched)
 
     def flags(self, trial: Trial, stage: int) -> list[str]:
         """Returns the flags that make a trial: it is trained and scored, or goes on where it was interrupted."""

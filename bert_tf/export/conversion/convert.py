@@ -13,7 +13,7 @@ from bert_tf.checkpoints.locate import locate
 from bert_tf.checkpoints.name_maps import GENERATOR, TF1
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.checkpoints.writer_base import ARCHITECTURES, HEAD_CLASS
-from bert_tf.export.conversion.proof import Proof, prove
+from bert_tf.export.conversion.round_trip import Proof, prove
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import TASK_FILE, task_in
 from bert_tf.models.lora import is_adapter
@@ -72,7 +72,7 @@ _PROBLEM_TYPES = {"single_label": "single_label_classification", "multi_label": 
 
 
 def with_task(model: writers.ModelArrays, form: str, choice: LeaveOut) -> writers.ModelArrays:
-    """Returns the model with what its configuration, or task.json beside it, says about its head; raises as below."""
+    """Returns the model with what its configuration, or task.json next to it, says about its head; raises as below."""
     extra = model.config.extra
     said = [*_texts(extra.get("architectures")), *_texts([extra.get(HEAD_CLASS)])]
     model, trained = dataclasses.replace(model, architectures=tuple(said)), _task_of(model)
@@ -87,7 +87,7 @@ def for_task(model: writers.ModelArrays, task, form: str, choice: LeaveOut) -> w
     """Returns the model with what a task, a `tasks.task.FineTuned`, says about its head.
 
     Raises:
-        ValueError: the task does something with the head's numbers that the format has no place for.
+        ValueError: the task does something with the head's numbers that the format cannot hold.
     """
     options = task.to_dict()
     lost = [name for name in _OF_TASK if name in options and form not in writers.WITH_TASK and not choice.drops(name)]
@@ -121,9 +121,9 @@ def _divided(model, temperature):
 
 def _task_of(model):
     """Returns the `TrainedTask` that the model is, if that is known and its head, if it has one, comes along."""
-    if not model.beside or task_in(model.beside) is None:
+    if not model.source_dir or task_in(model.source_dir) is None:
         return None
-    trained = read_task(model.beside, model.config)
+    trained = read_task(model.source_dir, model.config)
     task = trained.task
     return trained if task.recipe or any(_matches(task.head, path) for path in model.arrays) else None
 
@@ -184,7 +184,7 @@ def convert_model(
         )
     checkpoint.check_twins(arrays)
     parts = description.config, arrays, description.tokenizer, description.labels
-    model = with_task(writers.ModelArrays(*parts, beside=directory_of(source)), form, choice)
+    model = with_task(writers.ModelArrays(*parts, source_dir=directory_of(source)), form, choice)
     model = dataclasses.replace(model, optimizer=_optimizer(checkpoint, form, arrays) if with_optimizer else {})
     without_meaning = tuple(name for name in checkpoint.left_out if name not in model.optimizer)
     return _write(model, target, form, choice, overwrite, checkpoint.path, without_meaning)
@@ -229,13 +229,13 @@ def save(bert: Bert, path: str | os.PathLike, format: str = "bert_tf", leave_out
     choice = LeaveOut(leave_out)
     arrays = {name: array for name, array in bert.arrays().items() if not choice.drops(name)}
     beside = bert.path and directory_of(bert.path)
-    whole = writers.ModelArrays(bert.config, arrays, bert.tokenizer, bert.labels, beside=beside)
+    whole = writers.ModelArrays(bert.config, arrays, bert.tokenizer, bert.labels, source_dir=beside)
     model = with_task(whole, format, choice)
     return _write(model, path, format, choice, False, "a model in memory", ())
 
 
 def save_generator(source: str | os.PathLike, target: str | os.PathLike, config: EncoderConfig) -> Proof:
-    """Makes a model of its own, with a masked-LM head, of the generator that lies beside a discriminator.
+    """Makes a model of its own, with a masked-LM head, of the generator that lies next to a discriminator.
 
     Args:
         source: the discriminator's directory, as run_pretraining leaves it.
@@ -251,7 +251,7 @@ def save_generator(source: str | os.PathLike, target: str | os.PathLike, config:
     own = {path: checkpoint.get(path) for path in checkpoint.names if path.startswith(GENERATOR)}
     if not own:
         raise ValueError(
-            f"There must be a generator beside the model. Received {checkpoint.path}, which has none; name what "
+            f"There must be a generator next to the model. Received {checkpoint.path}, which has none; name what "
             "run_pretraining left of replaced-token detection."
         )
     arrays = shared | {path.removeprefix(GENERATOR): array for path, array in own.items()}
@@ -294,22 +294,22 @@ def _write(model, target, form, choice, overwrite, source, without_meaning):
         written = writers.write_model(aside, form, adapted)
         written = dataclasses.replace(written, remarks=(*written.remarks, *model.remarks, *_stays_behind(model, aside)))
         found = prove(aside, model, written, tuple(given_up))
-    told = {"left_out": tuple(choice.dropped), "without_meaning": without_meaning}
-    return Proof(source, os.fspath(target), form, **told, **found)
+    stays = {"left_out": tuple(choice.dropped), "without_meaning": without_meaning}
+    return Proof(source, os.fspath(target), form, **stays, **found)
 
 
 def _stays_behind(model, directory):
-    """Returns remarks on files of the source that say something of the model, and that the format has no place for."""
+    """Returns remarks on files of the source that say something of the model, and that the format does not have."""
     files = (MODULES, TASK_FILE)
     if model.recipe and os.path.exists(os.path.join(directory, MODULES)):  # all that task.json says of the model
         return []
-    lost = [name for name in files if model.beside and os.path.exists(os.path.join(model.beside, name))
+    lost = [name for name in files if model.source_dir and os.path.exists(os.path.join(model.source_dir, name))
             and not os.path.exists(os.path.join(directory, name))]  # fmt: skip
     return [f"{name} of the source stays behind, and what it says." for name in lost]
 
 
 def _optimizer(checkpoint: Checkpoint, form, paths):
-    """Returns what lies beside the weights that come along: the optimizer's moments, the step; for us, all of it."""
+    """Returns what lies next to the weights that come along: the optimizer's moments, the step; for us, all of it."""
     of = {TF1.from_ours(path) for path in paths}
     slots = [name for name in checkpoint.left_out if name.rpartition("/adam_")[0] in of]
     if not slots:

@@ -5,19 +5,20 @@ import os
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import convert, heads, loading
+from bert_tf.checkpoints import heads, loading
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.litert import quiet
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.training_ops import seed_scope
 from bert_tf.models.pretraining_heads import MaskedLMHead, build_in_cls
-from bert_tf.tokenization.base import BaseTokenizer
+from bert_tf.models.training_ops import seed_scope
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.utils.files import check_free, whole_directory
 
 # === Preprocessor ===
 # TF Hub's preprocessor: texts to an encoder's inputs, as a SavedModel (tensorflow.org/hub, "Common SavedModel APIs for
-# Text Tasks"). The names of inputs are TF Hub's here and in `encoder.py`, and nowhere else.
+# Text Tasks"). The names of inputs are TF Hub's in this file, and nowhere else.
 
 
 INPUTS = {"input_ids": "input_word_ids", "input_mask": "input_mask", "segment_ids": "input_type_ids"}  # ours -> theirs
@@ -40,7 +41,7 @@ class Preprocessor(tf.Module):
 
     Args:
         tokenizer: a `BaseTokenizer`.
-        default_seq_length: S, tokens in a row unless `bert_pack_inputs` is given another number.
+        default_seq_length: S, tokens of a sequence unless `bert_pack_inputs` is given another number.
     """
 
     def __init__(self, tokenizer: BaseTokenizer, default_seq_length: int = 128):
@@ -80,8 +81,8 @@ class _Tokenize(tf.Module):
 class _BertPackInputs(tf.Module):
     """Ids of one or two texts an example to the encoder's inputs.
 
-    A SavedModel holds one graph for each kind of arguments: one text or two, each with its words or without. A row that
-    is too long loses tokens where tensorflow-text's RoundRobinTrimmer takes them.
+    A SavedModel holds one graph for each kind of arguments: one text or two, each with its words or without. A
+    sequence that is too long loses tokens where tensorflow-text's RoundRobinTrimmer takes them.
     """
 
     def __init__(self, tokenizer, default_seq_length):
@@ -106,8 +107,8 @@ class _BertPackInputs(tf.Module):
 
 def _pack(tokenizer, segments, seq_length):
     flat = [ids.merge_dims(1, 2) if ids.shape.rank == 3 else ids for ids in segments]
-    rows = tokenizer.pad(tokenizer.pack(*flat, max_seq_length=seq_length), seq_length)
-    return {theirs: rows[ours] for ours, theirs in INPUTS.items()}
+    inputs = tokenizer.pad(tokenizer.pack(*flat, max_seq_length=seq_length), seq_length)
+    return {theirs: inputs[ours] for ours, theirs in INPUTS.items()}
 
 
 def _special_tokens(tokenizer):
@@ -132,8 +133,8 @@ def _with_byte_offsets(tokenizer, texts):
         row = ids.value_rowids() if ids.shape.rank == 2 else tf.gather(ids.value_rowids(), ids.values.value_rowids())
         first = tf.gather(begins.row_starts(), row)
 
-        def bytes_at(places, where):
-            return tf.gather(tf.concat([where, [0]], 0), first + tf.cast(places, tf.int64))
+        def bytes_at(positions, where):
+            return tf.gather(tf.concat([where, [0]], 0), first + tf.cast(positions, tf.int64))
 
         begin, until = starts.flat_values, limits.flat_values
         limit = bytes_at(tf.maximum(until - 1, 0), ends)
@@ -239,11 +240,11 @@ def export_hub(
     Args:
         path: a checkpoint, as `bert_tf.load` takes it; of a trained model the encoder is exported.
         export_dir: a directory that is not there yet, or empty.
-        default_seq_length: tokens in a row that the preprocessor makes; None: 128, or as many as the model has
-            positions.
+        default_seq_length: tokens of a sequence that the preprocessor makes; None: 128, or as many as the model
+            has positions.
 
     Raises:
-        ValueError: there is no such checkpoint, rows would be longer than the model's positions, something is at
+        ValueError: there is no such checkpoint, sequences would be longer than the model's positions, something is at
             `export_dir`, or it cannot be written.
     """
     check_free(export_dir, parameter="export_dir")
@@ -269,7 +270,7 @@ def _checked_length(length, most, template):
     length = min(_USUAL_LENGTH, most) if length is None else length
     if not template.special(2) <= length <= most:
         raise ValueError(
-            f"`default_seq_length` must be from {template.special(2)}, the special pieces of a pair, to {most}, the "
+            f"`default_seq_length` must be from {template.special(2)}, the special tokens of a pair, to {most}, the "
             f"positions of the model. Received: {length}."
         )
     return length
@@ -286,5 +287,5 @@ def _masked_lm_head(path, bert):
     numbers = (c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, c.embedding_size)
     head = MaskedLMHead(*numbers, c.tie_word_embeddings)
     build_in_cls(head, c.hidden_size)
-    convert.assign_weights(open_checkpoint(path), head.variables, excuse=("bert/.*", *heads.others((f"{_HEAD}.*",))))
+    assign_weights(open_checkpoint(path), head.variables, excuse=("bert/.*", *heads.others((f"{_HEAD}.*",))))
     return head

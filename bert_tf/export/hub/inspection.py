@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from tensorflow.core.framework import function_pb2, types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from bert_tf.export.hub import safety
-from bert_tf.export.hub.safety import functions_of, named_in, printable, reachable, reads_of_other_files, source_of
+from bert_tf.export.hub import graph_check
+from bert_tf.export.hub.graph_check import functions_of, named_in, printable, reachable, reads_of_other_files, source_of
 from bert_tf.utils.json_files import read_object
 
 _GRAPH, _LAYERS = "saved_model.pb", "config.json"
@@ -113,7 +113,7 @@ def _inspect_archive(archive, path, folder):
 
 def _inspect_folder(folder, where, files):
     """Yields (where, Inspection) of each graph in a SavedModel; `files` is the folder with its files, if they are."""
-    graphs = safety.read_graphs(folder)
+    graphs = graph_check.read_graphs(folder)
     others = [f"{name}, another graph, which is not looked at" for name in _OTHER_GRAPHS if
               os.path.exists(os.path.join(folder, name))]  # fmt: skip
     for graph in graphs:
@@ -127,17 +127,17 @@ def _inspect_graph(graph: meta_graph_pb2.MetaGraphDef, folder: str | None) -> In
     functions = functions_of(graph)
     answering = _part(graph, "the graph of the signatures", _answering(graph))
     restoring = _part(graph, "the graph that restores", [graph.saver_def.restore_op_name], answering)
-    faults = [*safety.faults(graph), *(f"the asset {name}" for name in safety.assets_outside(graph, folder))]
+    faults = [*graph_check.faults(graph), *(f"the asset {name}" for name in graph_check.assets_outside(graph, folder))]
     assets = {source_of(asset.tensor_info.name) for asset in graph.asset_file_def}
     checkpoint = {source_of(graph.saver_def.filename_tensor_name)}
     for part, besides, files in ((answering, _TF1, _names_of_files(answering, assets)),
                                  (restoring, _RESTORES, checkpoint)):  # fmt: skip
         called = {name: functions[name] for name in _called_by(part, functions)}
-        faults += safety.faults_of_nodes(functions, part.node_def, part.signature.name, besides=besides)
+        faults += graph_check.faults_of_nodes(functions, part.node_def, part.signature.name, besides=besides)
         for name in called if part is restoring else ():
-            faults += safety.faults_of_nodes(functions, called[name].node_def, name, besides=besides)
+            faults += graph_check.faults_of_nodes(functions, called[name].node_def, name, besides=besides)
         faults += reads_of_other_files(called, [(part, files)])
-    others = set(functions) - safety.savers_of(graph, functions)
+    others = set(functions) - graph_check.savers_of(graph, functions)
     can_run = [*answering.node_def, *(node for name in sorted(others) for node in functions[name].node_def)]
     return _printable(
         signatures=[_signature(name, each) for name, each in sorted(graph.signature_def.items()) if each.inputs],

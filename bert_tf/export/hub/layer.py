@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  preprocessors hold its operations
 
-from bert_tf.export.hub import safety, tokenizer_layer
+from bert_tf.export.hub import graph_check, tokenizer_layer
 
 # === Symbols ===
 # Shapes and types of tensors in nested structures: as Keras has them, as TensorFlow, and as JSON.
@@ -38,7 +38,7 @@ def structure_to_json(symbols) -> str:
 
 
 def parse_structure(text: str):
-    """Returns the structure that `written` wrote."""
+    """Returns the structure that `structure_to_json` wrote."""
     return _to_symbols(json.loads(text))
 
 
@@ -87,14 +87,13 @@ def described_variables(graph, part: str | None) -> list[Variable]:
     """
     nodes, variables = graph.object_graph_def.nodes, []
     trains = _trainable_nodes(nodes, part)
-    for node_id, place in _node_paths(nodes).items():
+    for node_id, node_path in _node_paths(nodes).items():
         if nodes[node_id].WhichOneof("kind") == "variable":
-            said = nodes[node_id].variable
-            shape = [dimension.size for dimension in said.shape.dim]
-            trainable = said.trainable if trains is None else node_id in trains
-            variables.append(
-                Variable(place, said.name or "variable", shape, tf.as_dtype(said.dtype).name, bool(trainable))
-            )
+            variable = nodes[node_id].variable
+            shape = [dimension.size for dimension in variable.shape.dim]
+            trainable = bool(variable.trainable if trains is None else node_id in trains)
+            name, dtype = variable.name or "variable", tf.as_dtype(variable.dtype).name
+            variables.append(Variable(node_path, name, shape, dtype, trainable))
     return variables
 
 
@@ -116,13 +115,13 @@ def load_saved_model(folder: str, variables: Sequence[Variable], values: Sequenc
 
 def _node_paths(nodes):
     """Returns node -> where it hangs, the shortest way first."""
-    places, open_ = {0: "root"}, [0]
+    paths, open_ = {0: "root"}, [0]
     for node_id in open_:
         for child in nodes[node_id].children:
-            if child.node_id not in places:
-                places[child.node_id] = f"{places[node_id]}.{child.local_name}"
+            if child.node_id not in paths:
+                paths[child.node_id] = f"{paths[node_id]}.{child.local_name}"
                 open_.append(child.node_id)
-    return places
+    return paths
 
 
 def _trainable_nodes(nodes, part):
@@ -156,8 +155,8 @@ class HubLayer(keras.layers.Layer):
     """Runs a SavedModel that can be called: an encoder or preprocessor of TF Hub's text API, ours or Google's.
 
         text = keras.Input((), dtype="string")
-        rows = bert_tf.HubLayer("bert_en_uncased_preprocess_3")(text)
-        vector = bert_tf.HubLayer("bert_en_uncased_L-12_H-768_A-12_4", trainable=True)(rows)["pooled_output"]
+        inputs = bert_tf.HubLayer("bert_en_uncased_preprocess_3")(text)
+        vector = bert_tf.HubLayer("bert_en_uncased_L-12_H-768_A-12_4", trainable=True)(inputs)["pooled_output"]
         model = keras.Model(text, keras.layers.Dense(2)(vector))
 
     `model.save` writes graph, files and weights into the .keras file, which then needs the folder no more.
@@ -171,7 +170,7 @@ class HubLayer(keras.layers.Layer):
 
     Args:
         path: folder with saved_model.pb.
-        part: the name of a part to run in the whole's place: "mlm", "tokenize", "bert_pack_inputs".
+        part: the name of a part to run instead of the whole: "mlm", "tokenize", "bert_pack_inputs".
         arguments: more arguments of each call: {"seq_length": 64} for "bert_pack_inputs".
         trainable: whether training changes the variables that the SavedModel calls trainable.
 
@@ -188,7 +187,7 @@ class HubLayer(keras.layers.Layer):
         **kwargs,
     ):
         files = _files_in(os.fspath(path))
-        described = described_variables(safety.read_graph(files.folder), part)
+        described = described_variables(graph_check.read_graph(files.folder), part)
         self._begin(part, arguments, trainable, files.fingerprint, described, {}, **kwargs)
         self._take(files, with_values=True)
 
@@ -263,7 +262,7 @@ class HubLayer(keras.layers.Layer):
         layer = cls.__new__(cls)
         described = [Variable(*each) for each in config["described"]]
         layer._begin(**(dict(config) | {"described": described}))
-        files = tokenizer_layer.recall_tokenizer(layer._fingerprint)
+        files = tokenizer_layer.find_remembered(layer._fingerprint)
         if files is not None and files.unchanged():
             layer._take(files, with_values=os.path.isdir(os.path.join(files.folder, "variables")))
         return layer
@@ -285,7 +284,7 @@ class HubLayer(keras.layers.Layer):
         """
         if self._function is not None:
             return
-        safety.check_saved_model(dir_path or "")  # first: it says which files may be read at all
+        graph_check.check_saved_model(dir_path or "")  # first: it says which files may be read at all
         files = _files_in(dir_path or "")
         if files.fingerprint != self._fingerprint:
             raise ValueError(
@@ -297,7 +296,7 @@ class HubLayer(keras.layers.Layer):
 
 def _files_in(folder):
     """Returns a SavedModel's files but its variables."""
-    graph = safety.read_graph(folder)
+    graph = graph_check.read_graph(folder)
     names = {os.path.join(_ASSETS, asset.filename) for asset in graph.asset_file_def}
     return tokenizer_layer.Files(folder, [_GRAPH, *names])
 

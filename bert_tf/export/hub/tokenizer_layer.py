@@ -15,12 +15,12 @@ import tensorflow as tf
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.data.features import ENCODER_INPUTS
 from bert_tf.models.families import InputTemplate
-from bert_tf.tokenization.base import BaseTokenizer
-from bert_tf.tokenization.kinds import TOKENIZERS
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer
+from bert_tf.tokenization.registry import TOKENIZERS
 from bert_tf.utils.text_lists import text_list
 
-# === Sources ===
-# The folders from which layers have what no configuration can hold: graphs and vocabularies.
+# === Files ===
+# What no configuration of a layer can hold: graphs and vocabularies, in the folders from which layers have them.
 #
 # Keras rebuilds a layer from its configuration, and gives it the files that were saved with it later, if at all: a copy
 # made in memory, as by `keras.models.clone_model`, gets none. So a configuration names its files by their fingerprint,
@@ -84,11 +84,11 @@ class Files:
 
 
 def remember(fingerprint: str, value):
-    """Has `recall_tokenizer` find `value` as long as somebody else refers to it."""
+    """Has `find_remembered` find `value` as long as somebody else refers to it."""
     _KNOWN[fingerprint] = value
 
 
-def recall_tokenizer(fingerprint: str):
+def find_remembered(fingerprint: str):
     """Returns what was remembered, None where it is gone."""
     return _KNOWN.get(fingerprint)
 
@@ -107,11 +107,11 @@ class TokenizerLayer(keras.layers.Layer):
     `model.save` writes the vocabulary into the .keras file.
 
     Input: strings [n], or what `text_lists.text_list` takes; or two tensors, in a list or tuple, for pairs.
-    Output: a dict of `input_ids`, `input_mask` and `segment_ids`, int32 [n, S], S being the longest row of the batch.
+    Output: a dict of `input_ids`, `input_mask` and `segment_ids`, int32 [n, S], S being the batch's longest sequence.
 
     Args:
         tokenizer: a `BaseTokenizer`, such as `bert_tf.load(path).tokenizer`; or the directory of a model.
-        max_seq_length: tokens in a row at most, special tokens included; what is longer is cut.
+        max_seq_length: tokens of a sequence at most, special tokens included; what is longer is cut.
         fixed_length: whether S is max_seq_length.
 
     Raises:
@@ -131,13 +131,14 @@ class TokenizerLayer(keras.layers.Layer):
             tokenizer = load_description([os.fspath(tokenizer)]).tokenizer
         self.tokenizer = tokenizer
         with tempfile.TemporaryDirectory(prefix="bert_tf-") as folder:
-            self._said = {
+            tokenizer.save(folder)
+            self._description = {
                 "kind": tokenizer.KIND,
                 "template": dataclasses.asdict(tokenizer.template),
                 "settings": tokenizer.settings,
-                "fingerprint": _save_files(tokenizer, folder).fingerprint,
+                "fingerprint": _files_in(folder).fingerprint,
             }
-        remember(_key(self._said), tokenizer)
+        remember(_key(self._description), tokenizer)
 
     def _begin(self, max_seq_length, fixed_length, **kwargs):
         super().__init__(autocast=False, **kwargs)
@@ -164,7 +165,7 @@ class TokenizerLayer(keras.layers.Layer):
 
     def get_config(self):
         return super().get_config() | {
-            "tokenizer": self._said,
+            "tokenizer": self._description,
             "max_seq_length": self.max_seq_length,
             "fixed_length": self.fixed_length,
         }
@@ -176,10 +177,10 @@ class TokenizerLayer(keras.layers.Layer):
         It has its vocabulary at once where this process has the same tokenizer; else once `load_assets` brings it.
         """
         options = dict(config)
-        said = options.pop("tokenizer")
+        description = options.pop("tokenizer")
         layer = cls.__new__(cls)
         layer._begin(**options)
-        layer._said, layer.tokenizer = said, recall_tokenizer(_key(said))
+        layer._description, layer.tokenizer = description, find_remembered(_key(description))
         return layer
 
     def save_assets(self, dir_path):
@@ -195,16 +196,16 @@ class TokenizerLayer(keras.layers.Layer):
         if self.tokenizer is not None:
             return
         files = _files_in(dir_path) if dir_path else None
-        if files is None or files.fingerprint != self._said["fingerprint"]:
+        if files is None or files.fingerprint != self._description["fingerprint"]:
             raise ValueError(
                 f"The vocabulary of the layer {self.name!r} must be the one that it was saved with. Received "
                 f"{'none' if files is None else 'another'}; save the model again."
             )
         self._files = files.copy()  # stays: an export of the model takes the vocabulary along as a file
-        fields = {name: tuple(v) if isinstance(v, list) else v for name, v in self._said["template"].items()}
-        kind = TOKENIZERS[self._said["kind"]]
-        self.tokenizer = kind.from_saved(self._files.folder, InputTemplate(**fields), self._said["settings"])
-        remember(_key(self._said), self.tokenizer)
+        fields = {name: tuple(v) if isinstance(v, list) else v for name, v in self._description["template"].items()}
+        kind = TOKENIZERS[self._description["kind"]]
+        self.tokenizer = kind.from_saved(self._files.folder, InputTemplate(**fields), self._description["settings"])
+        remember(_key(self._description), self.tokenizer)
 
 
 def _columns(texts):
@@ -231,16 +232,10 @@ def _is_tensor(texts):
     return tf.is_tensor(texts) or isinstance(texts, keras.KerasTensor)
 
 
-def _save_files(tokenizer, folder):
-    """Returns the files that the tokenizer writes into a folder."""
-    tokenizer.save(folder)
-    return _files_in(folder)
-
-
 def _files_in(folder):
     return Files(folder, os.listdir(folder))
 
 
-def _key(said):
+def _key(description):
     """Returns what distinguishes one tokenizer from another; lists are as good as tuples."""
-    return json.dumps(said, sort_keys=True)
+    return json.dumps(description, sort_keys=True)

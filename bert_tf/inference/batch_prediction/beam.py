@@ -9,7 +9,8 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions, SetupOptions
 
-from bert_tf.inference.batch_prediction.table import InputTable, PartWriter
+from bert_tf.inference.batch_prediction.answer_parts import PartWriter
+from bert_tf.inference.batch_prediction.input_table import InputTable
 
 
 def write_parts(writer: PartWriter, table: InputTable, count: int, size: int, runner: str, beam_options: str = ""):

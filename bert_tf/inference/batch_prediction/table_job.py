@@ -7,127 +7,24 @@ of Apache Beam. Parts lie in a folder next to the output until all of them are t
 after those that it finds.
 """
 
-import contextlib
 import dataclasses
-import json
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 from absl import logging
 
-import bert_tf
 from bert_tf.data.features import Ragged
 from bert_tf.data.tables import format_lines
-from bert_tf.inference.batch_prediction.formats import Csv, format_of
-from bert_tf.inference.batch_prediction.table import InputTable, PartWriter, TableRows, join_parts
+from bert_tf.inference.batch_prediction.answer_parts import PartWriter, WorkFolder, join_parts
+from bert_tf.inference.batch_prediction.input_table import InputTable, TableRows
+from bert_tf.inference.batch_prediction.output_formats import Csv, format_of
 from bert_tf.utils import shards
-from bert_tf.utils.files import brief, is_temporary, read_text, write_text
-from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.names import number_of, word_for
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.resources import cores
 from bert_tf.utils.workers import Workers
-
-# === Work folder ===
-# The folder next to an output file in which the parts of an unfinished job wait.
-
-
-_MANIFEST = "manifest.json"
-
-
-class WorkFolder:
-    """Made, or found again, for the length of a `with` block; removed at its good end, and kept where parts are in it.
-
-    Args:
-        output_file: the folder's name is this with ".parts" at the end.
-        manifest: what decides the bytes of a part; JSON values.
-        overwrite: throw away the parts of another manifest.
-
-    Attributes:
-        path: the folder.
-    """
-
-    def __init__(self, output_file: str, manifest: dict, overwrite: bool = False):
-        self.path = f"{os.path.realpath(output_file)}.parts"
-        self._manifest = json.loads(json.dumps({"version": bert_tf.__version__, **manifest}))
-        self._overwrite = overwrite
-
-    def __enter__(self):
-        """Raises ValueError where the folder is that of another job, in use, or none of ours."""
-        os.makedirs(self.path, exist_ok=True)
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(alone_in(self.path, "output_file"))
-            try:
-                self._begin()
-            except BaseException:
-                if not self._strangers():
-                    shutil.rmtree(self.path)
-                raise
-            self._lock = stack.pop_all()
-        return self
-
-    def __exit__(self, error, *more):
-        parts = self._parts()
-        if error is None or not parts:
-            self._clear()
-            shutil.rmtree(self.path)
-        else:
-            logging.warning("%d part(s) of the work are kept in %s: the same command goes on after them.",
-                            *(len(parts), self.path))  # fmt: skip
-        self._lock.close()
-
-    def _begin(self):
-        path = os.path.join(self.path, _MANIFEST)
-        if not os.path.exists(path):
-            if strangers := self._strangers():
-                raise ValueError(
-                    f"{self.path} must be free for the parts of this job. Received a folder that holds "
-                    f"{min(strangers)} and no {_MANIFEST}; name another `output_file`."
-                )
-        elif difference := _difference(before := json.loads(read_text(path)), self._manifest):
-            if self._parts() and not self._overwrite:
-                same_rows = before.get("input_file") == self._manifest.get("input_file")
-                remedy = "give that command again" if same_rows else "bring the rows of `input_file` back"
-                raise ValueError(
-                    f"`output_file` must have no unfinished work of another command beside it. Received {self.path}, "
-                    f"made with {difference}; {remedy}, or give `overwrite=true` to throw its work away."
-                )
-            self._clear()
-        for name in os.listdir(self.path):
-            if is_temporary(name) or name.startswith("shard-"):  # half-made when the last run was killed
-                os.remove(os.path.join(self.path, name))
-        write_text(path, json.dumps(self._manifest, indent=1))
-
-    def _strangers(self):
-        """Returns what is there next to what a run leaves that is killed before it has a manifest."""
-        return [name for name in os.listdir(self.path) if not is_temporary(name, _MANIFEST)]
-
-    def _parts(self):
-        return [name for name in os.listdir(self.path) if name.startswith("part-")]
-
-    def _clear(self):
-        """Takes the manifest away last: without it nobody would know whose the rest is."""
-        names = sorted(os.listdir(self.path), key=lambda name: name == _MANIFEST)
-        for name in names:
-            os.remove(os.path.join(self.path, name))
-
-
-def _difference(there, ours, name=""):
-    """Returns the first thing in which two manifests differ, in words; None where they are the same."""
-    if there == ours:
-        return None
-    if isinstance(there, dict) and isinstance(ours, dict):
-        for key in sorted({*there, *ours}):
-            if there.get(key) != ours.get(key):
-                return _difference(there.get(key), ours.get(key), f"{name} {key}")
-    return f"{name.strip()} {brief(there)}, which is now {brief(ours)}"
-
-
-# === Table job ===
-
 
 Columns = Mapping[str, np.ndarray | list | Ragged]  # name -> a value for each row; lists hold what JSON can say
 Answer = Callable[[TableRows], Columns]
@@ -197,19 +94,19 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
         OSError: something cannot be written, for example because the disk is full; the parts that are written stay.
     """
     outputs = shards.output_files([job.output_file], job.num_shards)
-    form = format_of(job.output_file, job.quote_formulas)
+    output_format = format_of(job.output_file, job.quote_formulas)
     table = InputTable(job.input_file, job.text_columns, job.list_columns, job.id_column, job.header, job.keep_columns)
     found = table.summary()
     count = found.count
-    _check_missing(table, found, form)
+    _check_missing(table, found, output_format)
     if len(outputs) > count:
         raise ValueError(f"`num_shards` must be {count} at most, the number of rows. Received: {job.num_shards}.")
     inputs = {"rows": count, "sha256": found.digest} | ({"kept": list(job.keep_columns)} if job.keep_columns else {})
     manifest = {"input_file": inputs, "rows_per_part": job.rows_per_part, "answers": dict(job.maker.identity)}
-    manifest |= {"quote_formulas": job.quote_formulas} if isinstance(form, Csv) else {}
+    manifest |= {"quote_formulas": job.quote_formulas} if isinstance(output_format, Csv) else {}
     os.makedirs(os.path.dirname(os.path.realpath(job.output_file)), exist_ok=True)
     with WorkFolder(job.output_file, manifest, job.overwrite) as folder:
-        writer = PartWriter(job.maker, form, folder.path)
+        writer = PartWriter(job.maker, output_format, folder.path)
         if runner:
             _import_beam_writer()(writer, table, count, job.rows_per_part, runner, beam_options)
         else:
@@ -221,13 +118,13 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
     return outputs
 
 
-def _check_missing(table, found, form):
+def _check_missing(table, found, output_format):
     """Logs which rows have no text; raises ValueError where the format cannot say so."""
     if not found.missing:
         return
     noun = "row" if table.path.lower().endswith(".parquet") else "line"
     where = f"in {noun}{word_for(found.missing, '', 's')} {format_lines(found.lines, found.missing)}"
-    if not form.holds_null:
+    if not output_format.holds_null:
         raise ValueError(
             f"{table.path}: every row must have a text where the answers are arrays, which hold no null. Received "
             f"{number_of(found.missing, 'row')} of {found.count:,} without, {where}; fill the texts in, take "

@@ -1,6 +1,5 @@
 """A fine-tuned BERT as a scikit-learn classifier: `run_classifier` on texts in memory."""
 
-import dataclasses
 import os
 import pathlib
 import signal
@@ -20,8 +19,8 @@ from bert_tf.evaluation.error_reports.common import Shown, render_scored
 from bert_tf.evaluation.error_reports.labels import SingleLabelReport
 from bert_tf.inference.sklearn.embedder import (
     as_examples,
+    as_label_ids,
     as_labels,
-    as_places,
     as_texts,
     precision_of,
     seed_of_weights,
@@ -29,7 +28,7 @@ from bert_tf.inference.sklearn.embedder import (
 )
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.labels import class_weights
+from bert_tf.tasks.losses import class_weights
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.training.fine_tuning import FineTuningConfig, fine_tuning_config
 from bert_tf.training.loop import RunConfig, Stopped
@@ -39,7 +38,7 @@ from bert_tf.training.trainer import Trainer
 from bert_tf.utils.files import whole_directory
 from bert_tf.utils.names import USE_XLA
 from bert_tf.utils.report import Page
-from bert_tf.utils.settings import Settings
+from bert_tf.utils.settings import Settings, options_of
 
 # === Trained ===
 # A classifier that was fine-tuned on texts in memory: made, asked, written to a folder, pickled.
@@ -63,8 +62,8 @@ class TrainedClassifier:
         """Returns float64 [n, L], asking for `batch_size` texts at a time."""
         self._load()
         task, batching = self._job.task, self._batching
-        rows = task.encode_examples(self._tokenizer, as_examples(texts), batching.max_seq_length, False)
-        return task.answers(self._job.outputs(batching.scoring(rows, batch_size)))
+        examples = task.encode_examples(self._tokenizer, as_examples(texts), batching.max_seq_length, False)
+        return task.answers(self._job.outputs(batching.scoring(examples, batch_size)))
 
     def save(self, output_dir: str | os.PathLike):
         """Writes what `run_classifier` leaves: the weights, the task, the configuration, the tokenizer, the labels."""
@@ -116,7 +115,7 @@ def train_classifier(
         settings: the flags of a run, all but its folder.
         texts: n of them.
         labels: the L names, in the order of the model's outputs.
-        label_ids: of each text its label's place, int [n].
+        label_ids: of each text its label's index, int [n].
 
     Raises:
         ValueError: a setting does not fit the texts or the model.
@@ -127,8 +126,8 @@ def train_classifier(
     options = {"label_smoothing": settings.label_smoothing, "lstm_units": settings.lstm_units}
     options |= {"class_weights": class_weights(settings.class_weights, labels, label_ids)}
     task = ClassificationTask(model.config, len(labels), labels=labels, **options)
-    examples = as_examples(texts, [labels[place] for place in label_ids])
-    rows = task.encode_examples(model.tokenizer, examples, settings.max_seq_length, True)
+    examples = as_examples(texts, [labels[n] for n in label_ids])
+    examples = task.encode_examples(model.tokenizer, examples, settings.max_seq_length, True)
     batching = BatchSettings(settings.max_seq_length, settings.bucket_by_length, use_xla)
     with tempfile.TemporaryDirectory() as folder, precision_of(settings.precision), seed_of_weights(settings.seed):
         step = StepConfig(
@@ -147,12 +146,10 @@ def train_classifier(
             keep_checkpoints=1,
             step=step,
         )
-        config = FineTuningConfig(
-            **{each.name: getattr(settings, each.name) for each in dataclasses.fields(FineTuningConfig)}
-        )
-        run = fine_tuning_config(run, config, model.config.num_hidden_layers, rows, batching)
+        config = options_of(FineTuningConfig, settings)
+        run = fine_tuning_config(run, config, model.config.num_hidden_layers, examples, batching)
         job = Trainer(task, run)
-        _train(job, batching.training(rows, run))
+        _train(job, batching.training(examples, run))
     return TrainedClassifier(job, model.tokenizer, batching, settings.precision)
 
 
@@ -198,7 +195,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
         learning_rate: the peak of Adam's rate.
         num_train_epochs: passes over the texts.
         train_batch_size: texts a step.
-        max_seq_length: longest row in tokens; what is longer is cut.
+        max_seq_length: longest sequence in tokens; what is longer is cut.
         warmup_proportion: share of the steps in which the rate rises.
         class_weights: how much the texts of each class weigh in the loss: None, 1 each; "balanced"; or {class: weight}.
         label_smoothing: share of the target that is spread over all classes.
@@ -302,7 +299,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         texts = as_texts(X)
-        names, gold = [str(name) for name in self.classes_], as_places(y, texts, self.classes_)
+        names, gold = [str(name) for name in self.classes_], as_label_ids(y, texts, self.classes_)
         lengths = np.array([len(text) for text in texts])
         numbers = range(len(texts))
         examples = Shown("X", list(map(str, numbers)), numbers, {"text": texts}, lengths, "characters")

@@ -63,12 +63,12 @@ def as_texts(texts: Iterable[str]) -> list[str]:
 
 def as_examples(texts: list[str], labels: list[str] | None = None) -> LabeledTexts:
     """Returns texts, and the names of their labels, as a task reads them."""
-    places = [str(n) for n in range(len(texts))]
-    return LabeledTexts(places, texts, None, labels, "X", list(range(len(texts))))
+    names = [str(n) for n in range(len(texts))]
+    return LabeledTexts(names, texts, None, labels, "X", list(range(len(texts))))
 
 
 def as_labels(labels, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the classes, sorted, [L], and the place of each text's class among them, int [n].
+    """Returns the classes, sorted, [L], and the index of each text's class among them, int [n].
 
     Args:
         labels: n of them, strings, integers or booleans.
@@ -84,33 +84,33 @@ def as_labels(labels, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
     check_consistent_length(texts, labels)
     assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)
-    classes, places = np.unique(labels, return_inverse=True)
+    classes, label_ids = np.unique(labels, return_inverse=True)
     if broken := [i for i, name in enumerate(classes.tolist()) if isinstance(name, str) and {"\n", "\r"} & set(name)]:
-        place = int(np.flatnonzero(places == broken[0])[0])
+        first = int(np.flatnonzero(label_ids == broken[0])[0])
         raise ValueError(
             f"`y` must be labels of one line of text each, as they are kept one a line. Received "
-            f"{str(classes[broken[0]])!r:.80} for text {place}; write it without line breaks."
+            f"{str(classes[broken[0]])!r:.80} for text {first}; write it without line breaks."
         )
     if len(classes) < 2:
         raise ValueError(
             f"`y` must have two classes to tell apart. Received one class, {classes[0]!r}, for all {len(texts)} texts; "
             "add texts of another."
         )
-    return classes, places
+    return classes, label_ids
 
 
-def as_places(labels, texts: list[str], classes: np.ndarray) -> np.ndarray:
-    """Returns the place of each text's label among `classes`, int [n].
+def as_label_ids(labels, texts: list[str], classes: np.ndarray) -> np.ndarray:
+    """Returns the index of each text's label among `classes`, int [n].
 
     Raises:
         ValueError: there are more or fewer labels than texts, or one is no class.
     """
     labels = column_or_1d(labels, warn=True)
     check_consistent_length(texts, labels)
-    place = {name: i for i, name in enumerate(classes.tolist())}
-    if strange := [name for name in labels.tolist() if name not in place]:
-        raise ValueError(f"`y` must be of the classes {list(place)}. Received: {strange[0]!r}; leave such texts out.")
-    return np.array([place[name] for name in labels.tolist()])
+    index = {name: i for i, name in enumerate(classes.tolist())}
+    if strange := [name for name in labels.tolist() if name not in index]:
+        raise ValueError(f"`y` must be of the classes {list(index)}. Received: {strange[0]!r}; leave such texts out.")
+    return np.array([index[name] for name in labels.tolist()])
 
 
 # === Embedder ===
@@ -145,7 +145,7 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         layers: one of `names.LAYERS`, or indices of layers from -1, the last, down, put side by side.
         pooling: one of `names.POOLINGS`: what stands for a whole text.
         normalize: divide each vector by its length.
-        max_seq_length: longest row in tokens; what is longer is cut. None: as many as the model can take.
+        max_seq_length: longest sequence in tokens; what is longer is cut. None: as many as the model can take.
         precision: what the encoder computes in; vectors are float32 in any case.
 
     A fitted one pickles as its settings and the folder's path: the folder must be there where it is loaded.

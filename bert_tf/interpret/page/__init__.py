@@ -2,10 +2,10 @@
 
     see(bert, "The cat sat on the mat.")        # in a notebook; `.page` is the file
 
-Style and script are files in the folder `assets`, joined with the arrays of `gathering` into one file. Each view is one
-file of plain JavaScript; `base.js` stands before them and `start.js` behind them. What a view declares is its own: its
-file stands in a block. A policy in the page lets a browser run nothing but this script and ask for nothing at all. See
-docs/see.md.
+Style and script are files in the folder `assets`, joined with the arrays of `contents.py` into one file. Each view is
+one file of plain JavaScript; `base.js` stands before them and `start.js` behind them. What a view declares is its own:
+its file stands in a block. A policy in the page lets a browser run nothing but this script and ask for nothing at all.
+See docs/see.md.
 """
 
 import base64
@@ -17,7 +17,7 @@ import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bert_tf.interpret.page.gathering import VIEWS, PageContents, PageOptions, gather, shown_name
+from bert_tf.interpret.page.contents import VIEWS, PageContents, PageOptions, gather, shown_name
 
 __all__ = ["Seen", "see"]
 
@@ -112,7 +112,7 @@ def see(
     Args:
         model: what `bert_tf.load` gave.
         texts: one, or two for a pair. The tokenizer's mask in it, "[MASK]", is a blank.
-        views: which views the page has, names among `gathering.VIEWS`, each of which the model must have; None: all
+        views: which views the page has, names among `contents.VIEWS`, each of which the model must have; None: all
             that it has.
         layers: whose attention is shown, from 0, negative ones from the end; None: all.
         target: whose score is explained, as `target_of` reads it; None: the model's own answer.

@@ -140,22 +140,22 @@ def compute(bert: Any, examples: Labelled, max_seq_length: int, folder: str) -> 
     encoder = _WithEmbeddings(bert.encoder)
     extract = Extractor(encoder, bert.tokenizer, tuple(layers), "mean", max_seq_length=max_seq_length)
     values = _allocate((examples.count, len(layers), bert.config.hidden_size), folder)
-    place, types, labels = 0, [], []
+    count, types, labels = 0, [], []
     with Countdown("Reading with the frozen encoder", "texts", len(examples)) as countdown:
         for start in range(0, len(examples), _CHUNK):
             part = examples.take(range(start, min(start + _CHUNK, len(examples))))
             for i, chosen, vectors in _compute_vectors(extract, part):
-                values[place : place + len(chosen)] = vectors.reshape(len(chosen), *values.shape[1:])
-                place += len(chosen)
+                values[count : count + len(chosen)] = vectors.reshape(len(chosen), *values.shape[1:])
+                count += len(chosen)
                 types += [part.types[i][k] for k in chosen]
                 labels += [part.labels[i][k] for k in chosen]
             countdown.advance(len(part))
-    if place < examples.count:
+    if count < examples.count:
         logging.warning(
-            "%s: %d of %d words have no piece within `max_seq_length=%d` and are left out.",
-            *(examples.path, examples.count - place, examples.count, max_seq_length),
+            "%s: %d of %d words have no token within `max_seq_length=%d` and are left out.",
+            *(examples.path, examples.count - count, examples.count, max_seq_length),
         )
-    return Features(values[:place], types, labels)
+    return Features(values[:count], types, labels)
 
 
 def _allocate(shape, folder):
@@ -175,19 +175,19 @@ def _compute_vectors(extract, examples: Labelled) -> Iterator[tuple[int, list[in
         for i, vector in enumerate(extract(examples.texts)):
             yield i, [0], vector[np.newaxis]
         return
-    for i, (spans, pieces) in enumerate(zip(examples.words, extract.pieces(examples.texts), strict=True)):
-        own = np.flatnonzero((pieces.of_text == 0) & (pieces.starts < pieces.limits))
-        word = np.searchsorted([start for start, _ in spans], pieces.starts[own], "right") - 1
+    for i, (spans, tokens) in enumerate(zip(examples.words, extract.pieces(examples.texts), strict=True)):
+        own = np.flatnonzero((tokens.of_text == 0) & (tokens.starts < tokens.limits))
+        word = np.searchsorted([start for start, _ in spans], tokens.starts[own], "right") - 1
         chosen, of_piece = np.unique(word, return_inverse=True)
-        sums = np.zeros([len(chosen), pieces.values.shape[1]], np.float32)
-        np.add.at(sums, of_piece, pieces.values[own])
+        sums = np.zeros([len(chosen), tokens.values.shape[1]], np.float32)
+        np.add.at(sums, of_piece, tokens.values[own])
         yield i, chosen.tolist(), sums / np.bincount(of_piece, minlength=len(chosen))[:, np.newaxis]
 
 
 # === Job ===
 
 
-_FEW = 2  # labels that can be told apart
+_FEW = 2  # labels that differ
 
 
 @dataclasses.dataclass(frozen=True)

@@ -63,12 +63,12 @@ def probe_page(results: Mapping) -> str:
 
 def _draw_curves(axes, results):
     layers, mix, base = results["layers"], results["mix"], results["baselines"]
-    places = [each["layer"] for each in layers]
+    numbers = [each["layer"] for each in layers]
     for key, colour, name, mark in (("accuracy", FILL, "probe", "o"), ("control", ACCENT, "control", "s")):
-        axes.plot(places, [100 * each[key] for each in layers], color=colour, marker=mark, markersize=4, label=name)
+        axes.plot(numbers, [100 * each[key] for each in layers], color=colour, marker=mark, markersize=4, label=name)
         axes.axhline(100 * mix[key], color=colour, linestyle=":", linewidth=1.2, label=f"{name}, mix")
     axes.axhline(100 * base["word"], color=INK, linestyle="--", linewidth=0.8, label="word's commonest label")
-    axes.set_xticks(places)
+    axes.set_xticks(numbers)
     axes.set_xlabel("layer")
     axes.set_ylabel("right, %")
     axes.legend(fontsize=7, ncols=2)
@@ -103,7 +103,7 @@ def heads_page(measures: Mapping[str, np.ndarray], read: Sequence[tuple]) -> str
     """Returns the measures of `measure_heads` as one HTML file; `read`: rows of a table that say of what."""
     page = Page("What the heads look at")
     page.text(
-        "Means over all pieces of words. Layers and heads count from 0. Shares do not sum to 100 %: the rest is on "
+        "Means over all tokens of words. Layers and heads count from 0. Shares do not sum to 100 %: the rest is on "
         "words farther away."
     )
     page.table("Read", read)

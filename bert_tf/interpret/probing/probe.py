@@ -8,8 +8,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.interpret.rows import encode_texts
-from bert_tf.interpret.weights import Attention, attention_of, kept_heads
+from bert_tf.interpret.attention import Attention, attention_of, kept_heads
+from bert_tf.interpret.encoded_text import encode_texts
 from bert_tf.utils.progress import Countdown
 
 # === Control ===
@@ -58,10 +58,10 @@ def baselines(train_types: Sequence[str], train: np.ndarray, types: Sequence[str
     for word, label in zip(train_types, train.tolist(), strict=True):
         counts[word][label] += 1
     commonest = int(np.bincount(train).argmax())
-    told = [counts[word].most_common(1)[0][0] if word in counts else commonest for word in types]
+    guesses = [counts[word].most_common(1)[0][0] if word in counts else commonest for word in types]
     return {
         "majority": float(np.mean(labels == commonest)),
-        "word": float(np.mean(labels == np.array(told))),
+        "word": float(np.mean(labels == np.array(guesses))),
         "seen": float(np.mean([word in counts for word in types])),
     }
 
@@ -71,11 +71,11 @@ def baselines(train_types: Sequence[str], train: np.ndarray, types: Sequence[str
 
 
 MEASURES = {
-    "entropy": "in bits: a head of 3 bits is as undecided as one that looks at 8 pieces alike",
-    "distance": "pieces from a piece to where it looks, on average, special pieces left out",
-    "first": "share of the weight on the special piece that the row begins with, such as [CLS]",
-    "separators": "share on the special pieces that end texts, such as [SEP]",
-    "itself": "share on the piece itself",
+    "entropy": "in bits: a head of 3 bits is as undecided as one that looks at 8 tokens alike",
+    "distance": "tokens from a token to where it looks, on average, special tokens left out",
+    "first": "share of the weight on the special token that the row begins with, such as [CLS]",
+    "separators": "share on the special tokens that end texts, such as [SEP]",
+    "itself": "share on the token itself",
     "previous": "share on the word before",
     "next": "share on the word behind",
 }

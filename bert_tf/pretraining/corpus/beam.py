@@ -23,17 +23,22 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions, SetupOptions
 from apache_beam.pvalue import AsSingleton, TaggedOutput
 
-from bert_tf.data import features, records
+from bert_tf.data import features, tfrecords
 from bert_tf.pretraining.corpus import documents as arrays
 from bert_tf.pretraining.corpus import external_sort
-from bert_tf.pretraining.corpus.documents import SentencePositions, tokenize_documents
-from bert_tf.pretraining.corpus.job import CorpusJob, check_made, check_text, check_written
-from bert_tf.pretraining.corpus.statistics import Statistics, describe_corpus, hash_sources, record_metadata
-from bert_tf.pretraining.corpus.unit import make_records, number_of_units
-from bert_tf.pretraining.records.groups import MaskingVocabulary
+from bert_tf.pretraining.corpus.documents import tokenize_documents
+from bert_tf.pretraining.corpus.job import (
+    CorpusJob,
+    check_made,
+    check_text,
+    check_written,
+    make_records,
+    number_of_units,
+)
+from bert_tf.pretraining.corpus.statistics import Statistics
+from bert_tf.pretraining.masked_positions import MaskingVocabulary
+from bert_tf.pretraining.record_metadata import describe_corpus, hash_sources, metadata_of_job
 from bert_tf.utils.documents import read_blocks, read_documents
-
-_HASH_RANGES = 64  # in which equal sentences are looked for
 
 
 def run_pipeline(job: CorpusJob, runner: str, beam_options: str = "") -> Statistics:
@@ -81,18 +86,14 @@ def build_pipeline(pipeline, job: CorpusJob, output_files: list[str], report: st
         | "Spread blocks" >> beam.Reshuffle()
     )
     read = blocks | "Tokenize" >> beam.ParDo(_TokenizeBlocks(job)).with_outputs("counts", main="documents")
-    dropped = _find_duplicates(pipeline, read.documents, job)
-    repeats = dropped | "Count duplicates" >> beam.Map(lambda positions: Counter(duplicate_lines=len(positions.part)))
-    counts = (read.counts, repeats) | "All counts" >> beam.Flatten() | "Count" >> beam.CombineGlobally(_add)
+    counts = read.counts | "Count" >> beam.CombineGlobally(_add)
     of = counts | "Number of units" >> beam.Map(_number_of_units, job)
-    units = {
-        "documents": read.documents | "Documents by unit" >> beam.FlatMap(_split_by_unit, AsSingleton(of)),
-        "dropped": dropped | "Duplicates by unit" >> beam.FlatMap(_split_by_unit, AsSingleton(of)),
-    } | "Shuffle documents" >> beam.CoGroupByKey()
+    by_unit = read.documents | "Documents by unit" >> beam.FlatMap(_split_by_unit, AsSingleton(of))
+    units = by_unit | "Shuffle documents" >> beam.GroupByKey()
     outputs = units | "Make" >> beam.ParDo(_Make(job)).with_outputs("statistics", main="records")
     each = pipeline | "Each output file" >> beam.Create([(number, None) for number in range(len(output_files))])
     together = (outputs.records, each) | "All records" >> beam.Flatten() | "Shuffle records" >> beam.GroupByKey()
-    _ = together | "Write" >> beam.Map(_write, output_files, job.output_files, record_metadata(job).stamp())
+    _ = together | "Write" >> beam.Map(_write, output_files, job.output_files, metadata_of_job(job).stamp())
     statistics = outputs.statistics | "Add up" >> beam.CombineGlobally(_add).without_defaults()
     _ = counts | "Report" >> beam.Map(_write_report, AsSingleton(statistics), report)
 
@@ -122,7 +123,7 @@ class _TokenizeBlocks(_WithTokenizer):
 
 @beam.typehints.with_output_types(tuple[int, Any])
 class _Make(_WithTokenizer):
-    """(unit, its documents and duplicates) -> (output file, (keys, records)); and their statistics."""
+    """(unit, its documents) -> (output file, (keys, records)); and their statistics."""
 
     def setup(self):
         super().setup()
@@ -130,11 +131,8 @@ class _Make(_WithTokenizer):
 
     def process(self, unit):
         number, parts = unit
-        documents = arrays.concatenate_documents(list(parts["documents"]))
+        documents = arrays.concatenate_documents(list(parts))
         documents = documents.take(np.argsort(documents.keys, kind="stable"))
-        dropped = list(parts["dropped"])
-        if dropped:
-            documents = arrays.drop_sentences(documents, arrays.concatenate_positions(dropped))
         for pass_number in range(self._job.options.dupe_factor):
             keys, rows, statistics = make_records(documents, self._job.options, self._vocabulary, pass_number, number)
             yield TaggedOutput("statistics", statistics)
@@ -150,33 +148,11 @@ def _read(file, job):
         yield dataclasses.replace(block, file=number)
 
 
-def _find_duplicates(pipeline, documents, job):
-    """Places of the sentences to drop; an empty collection where none is asked for."""
-    if not job.options.drop_duplicate_lines:
-        return pipeline | "No duplicates" >> beam.Create([])
-    grouped = documents | "Hash" >> beam.FlatMap(_hash_by_range) | "Equal hashes" >> beam.GroupByKey()
-    return grouped | "Find duplicates" >> beam.Map(_find_among_hashes)
-
-
-def _hash_by_range(documents):
-    """Documents -> (range of hashes, (hashes, positions))."""
-    hashes, positions = arrays.hash_sentences(documents), arrays.locate_sentences(documents)
-    unit = external_sort.find_range(hashes, _HASH_RANGES)
+def _split_by_unit(documents, of):
+    """Documents -> (unit, those of them that belong to it)."""
+    unit = external_sort.find_range(documents.keys, of)
     for number in np.unique(unit).tolist():
-        its = np.flatnonzero(unit == number)
-        yield number, (hashes[its], positions.take(its))
-
-
-def _find_among_hashes(grouped):
-    hashes, positions = zip(*grouped[1], strict=True)
-    return arrays.find_duplicates(np.concatenate(hashes), arrays.concatenate_positions(positions))
-
-
-def _split_by_unit(keyed, of):
-    """Documents or Places -> (unit, those of them that belong to it)."""
-    unit = external_sort.find_range(keyed.part if isinstance(keyed, SentencePositions) else keyed.keys, of)
-    for number in np.unique(unit).tolist():
-        yield number, keyed.take(np.flatnonzero(unit == number))
+        yield number, documents.take(np.flatnonzero(unit == number))
 
 
 def _add(several):
@@ -204,8 +180,8 @@ def _write(grouped, output_files, names, stamp):
     keys, rows = np.concatenate([keys for keys, _ in pairs]), features.concatenate_features([rows for _, rows in pairs])
     with tempfile.TemporaryDirectory() as directory:
         here = os.path.join(directory, "records")
-        compression = records.compression_of(names[number])
-        records.write_records(here, rows.take(np.argsort(keys)), compression, stamp=stamp)
+        compression = tfrecords.compression_of(names[number])
+        tfrecords.write_records(here, rows.take(np.argsort(keys)), compression, stamp=stamp)
         with open(here, "rb") as source, FileSystems.create(path, compression_type="uncompressed") as target:
             shutil.copyfileobj(source, target, 1 << 20)
 

@@ -1,8 +1,7 @@
-"""Documents of pretraining text as arrays: tokenization and removal of duplicate sentences."""
+"""Tokenized documents of pretraining text as arrays."""
 
 import dataclasses
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -82,14 +81,14 @@ def tokenize_documents(texts, tokenizer, seed: int, longest_part: int = LONGEST_
     Returns:
         Documents sorted by key; sentences without a token, and documents without a sentence, are left out.
     """
-    pieces = _encode([s for text in texts for s in text.sentences], tokenizer)
+    encoded = _encode([s for text in texts for s in text.sentences], tokenizer)
     text_of = np.repeat(np.arange(len(texts)), [len(text.sentences) for text in texts])
-    real = np.flatnonzero(pieces.lengths)
-    text_of, lengths = text_of[real], pieces.lengths[real].astype(np.int32)
+    real = np.flatnonzero(encoded.lengths)
+    text_of, lengths = text_of[real], encoded.lengths[real].astype(np.int32)
     part_of = _number_parts(text_of, lengths, longest_part)  # numbers the parts within their text
     first = np.flatnonzero(np.diff(text_of, prepend=-1) | np.diff(part_of, prepend=-1))  # each part's first sentence
     sentences = Ragged.of_lengths(lengths, np.diff(first, append=len(lengths)))
-    tokens = Ragged(pieces.flat, features.splits_of(lengths)[sentences.splits])
+    tokens = Ragged(encoded.flat, features.splits_of(lengths)[sentences.splits])
     text, part = text_of[first], part_of[first]
     file, line, own = (np.array([getattr(t, name) for t in texts], np.int64) for name in ("file", "line", "first_line"))
     keys = random_keys(seed, file[text], own[text], part)
@@ -125,8 +124,8 @@ def _encode(sentences, tokenizer):
     encoded = words.flatten().dictionary_encode()
     parts = [tokenizer.tokenize(batch) for batch in split_by_characters(encoded.dictionary.to_pylist())]
     distinct = features.concatenate_features([Ragged(ids.flat_values.numpy(), ids.row_splits.numpy()) for ids in parts])
-    pieces = distinct.take(encoded.indices.to_numpy())
-    return Ragged(pieces.flat, pieces.splits[words.offsets.to_numpy()])
+    tokens = distinct.take(encoded.indices.to_numpy())
+    return Ragged(tokens.flat, tokens.splits[words.offsets.to_numpy()])
 
 
 def _number_parts(text_of, lengths, longest):
@@ -134,77 +133,3 @@ def _number_parts(text_of, lengths, longest):
     before = np.cumsum(lengths, dtype=np.int64) - lengths
     first = np.searchsorted(text_of, text_of)  # the first sentence of the same text
     return (before - before[first]) // longest
-
-
-# === Duplicates ===
-# Equal sentences, of which one is kept: found by their hashes, whichever part of the corpus they come from.
-
-
-class SentencePositions(NamedTuple):
-    """Positions of n sentences in a corpus.
-
-    Attributes:
-        part: uint64 [n], the key of the part of a document.
-        sentence: int64 [n], the number of the sentence in this part.
-    """
-
-    part: np.ndarray
-    sentence: np.ndarray
-
-    def take(self, rows) -> "SentencePositions":
-        """Returns these positions (int or bool, as numpy indexes)."""
-        return SentencePositions(self.part[rows], self.sentence[rows])
-
-
-def concatenate_positions(several) -> SentencePositions:
-    """Returns the positions of several `SentencePositions` (one at least) as one."""
-    return SentencePositions(*(np.concatenate(fields) for fields in zip(*several, strict=True)))
-
-
-def locate_sentences(documents: Documents) -> SentencePositions:
-    """Returns the position of each sentence of the documents."""
-    lengths = documents.sentences.lengths
-    first = np.repeat(documents.sentences.splits[:-1], lengths)
-    return SentencePositions(np.repeat(documents.keys, lengths), np.arange(len(first)) - first)
-
-
-def hash_sentences(documents: Documents) -> np.ndarray:
-    """Returns uint64 [all sentences]: equal for equal tokens, and otherwise different except for rare collisions."""
-    starts = documents.sentence_starts
-    lengths = np.diff(starts)
-    index = np.arange(len(documents.tokens.flat)) - np.repeat(starts[:-1], lengths)
-    terms = mix_bits(documents.tokens.flat.astype(np.uint64) << np.uint64(32) | index.astype(np.uint64))
-    return mix_bits(np.add.reduceat(terms, starts[:-1])) if len(lengths) else terms
-
-
-def find_duplicates(sentence_hashes: np.ndarray, where: SentencePositions) -> SentencePositions:
-    """Returns the positions of all sentences but one of each hash.
-
-    The one that stays is in the part with the lowest key: a random one, which does not depend on who looks.
-
-    Args:
-        sentence_hashes: uint64 [n], all there are of the hashes among them.
-        where: of n sentences.
-    """
-    order = np.lexsort((where.sentence, where.part, sentence_hashes))
-    ordered = sentence_hashes[order]
-    return where.take(order[1:][ordered[1:] == ordered[:-1]])
-
-
-def drop_sentences(documents: Documents, dropped: SentencePositions) -> Documents:
-    """Returns the documents without the sentences in some positions, and without the parts of which nothing is left.
-
-    Args:
-        documents: sorted by key.
-        dropped: positions in these documents.
-    """
-    sentences = documents.sentences
-    mask = np.ones(len(sentences.flat), bool)
-    mask[sentences.splits[np.searchsorted(documents.keys, dropped.part)] + dropped.sentence] = False
-    tokens = Ragged.of_lengths(documents.tokens.flat, sentences.flat).take(np.flatnonzero(mask))
-    counts = np.diff(features.splits_of(mask)[sentences.splits])
-    left = np.flatnonzero(counts)
-    lengths = Ragged.of_lengths(sentences.flat[mask], counts[left])
-    return Documents(
-        documents.keys[left], documents.ids[left], Ragged(tokens.flat, tokens.splits[lengths.splits]), lengths
-    )

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_tf.pretraining.corpus.documents import Documents
-from bert_tf.pretraining.records.groups import MaskingVocabulary
-from bert_tf.pretraining.records.masking import Masking, check_phrases
+from bert_tf.pretraining.masked_positions import MaskingVocabulary
+from bert_tf.pretraining.masking import Masking, check_phrases
 from bert_tf.utils.documents import TextOptions
 
 # === Options ===
@@ -39,7 +39,6 @@ class CorpusOptions:
         packing: several short examples in a row.
         max_sentences_per_seq: with packing, examples in a row at most.
         dynamic_masking: leave the masking to the reader of the records.
-        drop_duplicate_lines: keep one of several equal sentences.
         text: how the files are read.
     """
 
@@ -57,13 +56,12 @@ class CorpusOptions:
     packing: bool = False
     max_sentences_per_seq: int = 8
     dynamic_masking: bool = False
-    drop_duplicate_lines: bool = False
     text: TextOptions = TextOptions()
 
     def __post_init__(self):
         if self.max_seq_length < 5:
             raise ValueError(
-                "`max_seq_length` must have room for two pieces beside [CLS] and two [SEP], so be 5 at least. "
+                "`max_seq_length` must have room for two tokens besides [CLS] and two [SEP], so be 5 at least. "
                 f"Received {self.max_seq_length}."
             )
         if not self.dynamic_masking:

@@ -14,27 +14,26 @@ import shutil
 import sys
 from collections import Counter
 
+import numpy as np
 from absl import logging
 
-from bert_tf.data import records
-from bert_tf.data.records import compression_of
+from bert_tf.data import tfrecords
+from bert_tf.data.features import NOTHING, Ragged, concatenate_features
+from bert_tf.data.tfrecords import compression_of, serialize
 from bert_tf.pretraining.corpus import external_sort
 from bert_tf.pretraining.corpus.documents import (
     Documents,
-    SentencePositions,
-    drop_sentences,
-    find_duplicates,
-    hash_sentences,
-    locate_sentences,
     tokenize_documents,
 )
-from bert_tf.pretraining.corpus.examples import CorpusOptions
-from bert_tf.pretraining.corpus.statistics import Statistics, describe_corpus, hash_sources, record_metadata
-from bert_tf.pretraining.corpus.unit import make_records, number_of_units
-from bert_tf.pretraining.records.groups import MaskingVocabulary
+from bert_tf.pretraining.corpus.examples import OBJECTIVES, CorpusOptions, lay_out_examples
+from bert_tf.pretraining.corpus.statistics import Statistics
+from bert_tf.pretraining.masked_positions import MaskingVocabulary
+from bert_tf.pretraining.masking import mask
+from bert_tf.pretraining.packing import pack_examples
+from bert_tf.pretraining.record_metadata import describe_corpus, hash_sources, metadata_of_job
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.utils.documents import read_blocks, read_documents
-from bert_tf.utils.files import temporary_beside, write_text
+from bert_tf.utils.files import temporary_path, write_text
 from bert_tf.utils.names import number_of
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.workers import Workers
@@ -42,7 +41,6 @@ from bert_tf.utils.workers import Workers
 _TASK_BYTES = 1 << 22  # of text, tokenized at a time
 _BUCKET_BYTES = 1 << 26  # of records, sorted at a time
 _COPIED_BYTES = 1 << 26
-_HASHES = 1 << 22  # of sentences, compared at a time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,9 +88,91 @@ def scratch_folder(place: str, name: str):
 
     If the process is killed, the next one that makes such a folder in `place` removes what was left.
     """
-    with temporary_beside(os.path.join(place, name)) as directory:
+    with temporary_path(os.path.join(place, name)) as directory:
         os.mkdir(directory, 0o700)  # others can neither read the text nor put files there
         yield directory
+
+
+# === Units ===
+# A unit is the documents whose keys lie in one range, sorted by key, in one pass over the corpus. Whatever is drawn for
+# it depends on the seed, the pass and the number of the range alone: not on who does the work, or when.
+
+
+UNIT_TOKENS = 1 << 22  # about: enough documents to draw a random next sentence from, and little enough memory
+_EXAMPLES = 4096  # masked at a time, so that the arrays stay in the processor's cache
+_EXAMPLES_TO_PACK = 1 << 15  # the more there are to choose from, the fuller are the rows
+
+
+def number_of_units(tokens: int) -> int:
+    """Returns into how many units a pass over a corpus of so many tokens is divided."""
+    return max(1, -(-tokens // UNIT_TOKENS))
+
+
+def make_batches(
+    documents: Documents,
+    options: CorpusOptions,
+    vocabulary: MaskingVocabulary,
+    pass_number: int,
+    unit: int,
+    statistics=None,
+):
+    """Makes the examples of a unit, in a random order.
+
+    Args:
+        documents: of the unit, sorted by key.
+        options, vocabulary: of the examples.
+        pass_number, unit: integers from 0, which the random draws depend on.
+        statistics: a `Statistics` that counts what is made, or None.
+
+    Yields:
+        {name: array [n, ...]} with the features of `bert_tf.data.features` that the options ask for.
+    """
+    rng = np.random.default_rng([options.random_seed, pass_number, unit])
+    objective = OBJECTIVES[options.sentence_objective]
+    examples = objective(documents, options.max_seq_length, options.short_seq_prob, rng)
+    examples = examples.take(rng.permutation(len(examples.label)))
+    size = _EXAMPLES_TO_PACK if options.packing else _EXAMPLES
+    for start in range(0, len(examples.label), size):
+        chosen = examples.take(slice(start, start + size))
+        counts = None if statistics is None else statistics.phrases
+        rows = _masked_rows(documents, chosen, options, vocabulary, rng, counts)
+        if statistics is not None:
+            statistics.add_examples(rows, chosen.forced, vocabulary)
+        if options.packing:
+            rows = pack_examples(rows, options.max_predictions_per_seq, options.max_sentences_per_seq)
+        if statistics is not None:
+            statistics.add_rows(rows["input_mask"])
+        yield rows
+
+
+def make_records(documents, options, vocabulary, pass_number, unit) -> tuple[np.ndarray, Ragged, Statistics]:
+    """Returns the unit's records: a random uint64 key and the bytes of each, and their statistics.
+
+    The arguments are those of `make_batches`.
+    """
+    statistics = Statistics.empty(options, vocabulary.vocab_size)
+    parts = [serialize(rows) for rows in make_batches(documents, options, vocabulary, pass_number, unit, statistics)]
+    records = concatenate_features(parts) if parts else NOTHING
+    rng = np.random.default_rng([options.random_seed, pass_number, unit, 1])
+    keys = rng.integers(0, np.iinfo(np.uint64).max, len(records.lengths), np.uint64, endpoint=True)
+    return np.sort(keys), records, statistics  # sorted for speed: the records themselves are in a random order
+
+
+def _masked_rows(documents, examples, options, vocabulary, rng, counts):
+    """The features of some examples. Masked a few thousand at a time, packed or not: it is faster so."""
+    parts = []
+    for start in range(0, len(examples.label), _EXAMPLES):
+        rows = lay_out_examples(
+            documents, examples.take(slice(start, start + _EXAMPLES)), options.max_seq_length, vocabulary
+        )
+        if options.sentence_objective == "none":
+            del rows["next_sentence_labels"]
+        if not options.dynamic_masking:
+            rows |= mask(rows["input_ids"], options.masks, vocabulary, rng, counts)
+        parts.append(rows)
+    if len(parts) == 1:
+        return parts[0]
+    return {name: np.concatenate([rows[name] for rows in parts]) for name in parts[0]}
 
 
 # === Stages ===
@@ -117,7 +197,7 @@ class CorpusStages:
         self._directory, self._job, self._options = directory, job, job.options
 
     def tokenize(self, number: int, blocks: list) -> Counter:
-        """Reads some text and writes its documents, and the hashes of their sentences where these are asked for.
+        """Reads some text and writes its documents.
 
         Args:
             number: of the run to write.
@@ -132,28 +212,13 @@ class CorpusStages:
         counts["tokens"] = len(documents.tokens.flat)
         columns = {name: getattr(documents, name) for name in _COLUMNS}
         external_sort.write_sorted(self._run("documents", number), documents.keys, columns)
-        if self._options.drop_duplicate_lines:
-            positions = locate_sentences(documents)._asdict()
-            external_sort.write_sorted(self._run("hashes", number), hash_sentences(documents), positions)
         return counts
 
-    def find_duplicates(self, number: int, of: int) -> Counter:
-        """Writes where the sentences to drop are, of those whose hashes lie in range `number`; counts them."""
-        bounds = external_sort.bounds(number, of)
-        hashes, columns = external_sort.read_sorted(self._runs("hashes"), ["part", "sentence"], *bounds)
-        repeats = find_duplicates(hashes, SentencePositions(**columns))
-        external_sort.write_sorted(self._run("duplicates", number), repeats.part, {"sentence": repeats.sentence})
-        return Counter(duplicate_lines=len(repeats.part))
-
     def read_documents(self, unit: int, of: int) -> Documents:
-        """Returns the documents of a unit, without the duplicates that were found."""
+        """Returns the documents of a unit."""
         low, high = external_sort.bounds(unit, of)
         keys, columns = external_sort.read_sorted(self._runs("documents"), _COLUMNS, low, high)
-        documents = Documents(keys, **columns)
-        if not self._options.drop_duplicate_lines:
-            return documents
-        parts, columns = external_sort.read_sorted(self._runs("duplicates"), ["sentence"], low, high)
-        return drop_sentences(documents, SentencePositions(parts, **columns))
+        return Documents(keys, **columns)
 
     def make_records(self, pass_number: int, unit: int, of: int) -> tuple[Statistics, int]:
         """Makes the records of a unit and writes them as a run. Returns their statistics and bytes."""
@@ -169,8 +234,8 @@ class CorpusStages:
         """
         bounds = external_sort.bounds(number, of)
         _, columns, order = external_sort.read_unsorted(self._runs("records"), ["records"], *bounds)
-        stamp = record_metadata(self._job).stamp() if first else b""
-        records.write_records(path, columns["records"], compression, durable=False, order=order, stamp=stamp)
+        stamp = metadata_of_job(self._job).stamp() if first else b""
+        tfrecords.write_records(path, columns["records"], compression, durable=False, order=order, stamp=stamp)
         return len(order)
 
     @functools.cached_property
@@ -220,7 +285,7 @@ def create_pretraining_data(job: CorpusJob) -> Statistics:
 
 
 def tokenize_corpus(job: CorpusJob, workers: Workers) -> Counter:
-    """Writes the tokenized text as runs, and where its duplicate sentences are; returns the counts of both."""
+    """Writes the tokenized text as runs; returns its counts."""
     counts = Counter(files=len(job.paths))
     tasks = enumerate(_tasks(read_blocks(job.paths, job.formats, job.options.text)))
     packed = any(path.lower().endswith((".gz", ".zst")) for path in job.paths)
@@ -236,12 +301,6 @@ def tokenize_corpus(job: CorpusJob, workers: Workers) -> Counter:
             "It is sought in lines without the blanks around them.",
             *(job.options.text.document_start, counts["documents"], len(job.paths)),
         )
-    if job.options.drop_duplicate_lines:
-        of = -(-counts["sentences"] // _HASHES)
-        with Countdown("Looking for duplicates", "parts", of) as progress:
-            for part_counts in workers.map("find_duplicates", ((number, of) for number in range(of))):
-                counts.update(part_counts)
-                progress.advance()
     return counts
 
 
@@ -264,7 +323,7 @@ def check_made(size: int, counts: Counter, options: CorpusOptions):
     """Raises ValueError where no record was made; `size` is how many there are, or of how many bytes."""
     if not size:
         raise ValueError(
-            f"The text must be enough for an example. Received {counts['tokens']} pieces, of which none could be made "
+            f"The text must be enough for an example. Received {counts['tokens']} tokens, of which none could be made "
             f"with `sentence_objective={options.sentence_objective}`; give more text."
         )
 
@@ -322,12 +381,12 @@ def _publish(paths, parts, describe):
     try:
         with contextlib.ExitStack() as stack:
             for path, its_parts in zip(paths, parts, strict=True):
-                aside[path] = stack.enter_context(temporary_beside(path))
+                aside[path] = stack.enter_context(temporary_path(path))
                 _concatenate(aside[path], its_parts)
             for path, text in describe({path: os.path.getsize(aside[path]) for path in paths}).items():
                 folders.append(os.path.dirname(os.path.abspath(path)))
                 os.makedirs(folders[-1], exist_ok=True)
-                aside[path] = stack.enter_context(temporary_beside(path))
+                aside[path] = stack.enter_context(temporary_path(path))
                 write_text(aside[path], text)
             for path, its_aside in aside.items():
                 os.replace(its_aside, os.path.realpath(path))

@@ -1,23 +1,16 @@
-"""Statistics of a corpus, and the description of how its records were made."""
+"""Statistics of a corpus and its examples, and the report of them as text and as a page with plots."""
 
 import dataclasses
-import hashlib
-import importlib.metadata
-import json
-import os
-import platform
 from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-import bert_tf
-from bert_tf.pretraining.corpus.examples import FORCED_ACTUAL, CorpusOptions
-from bert_tf.pretraining.records.groups import MaskingVocabulary
-from bert_tf.pretraining.records.origin import DESCRIPTION, VOCABULARY, RecordMetadata, vocabulary_fingerprint
-from bert_tf.tokenization.added_tokens import added_tokens_config, names_with_added
-from bert_tf.tokenization.vocabulary import CONFIG_FILE, VOCAB_FILE, Vocabulary, case_settings, config_text
-from bert_tf.utils.progress import Countdown
-from bert_tf.utils.shards import set_name
+from bert_tf.pretraining.corpus.examples import CHOSEN, FORCED_ACTUAL, FORCED_RANDOM, CorpusOptions
+from bert_tf.pretraining.masked_positions import MaskingVocabulary
+from bert_tf.utils.names import percent
+from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Page
 
 # === Counts ===
 # Counts of what was read and made, small enough to be added up over any number of workers.
@@ -143,81 +136,265 @@ def _histogram(codes, shape):
     return np.bincount(codes, minlength=shape[0] * shape[1]).reshape(shape)
 
 
-# === Description ===
-# What create_pretraining_data leaves next to its records, and in each file: of what they were made, and how.
+# === Figures ===
+# The plots of a report, each drawn on matplotlib's Axes.
 
 
-_PACKAGES = ("numpy", "tensorflow", "tensorflow-text", "sentencex")
-_LISTED = 1000  # sources with their own lines, at most
-_READ_BYTES = 1 << 22
+def draw_histogram(axes, counts, of: str, law=None):
+    """Draws the numbers of examples with 0, 1, ... of something (int [k]), and those that should have (int [k])."""
+    edges = np.arange(len(counts) + 1) - 0.5
+    axes.stairs(counts, edges, fill=True, color=FILL, label="made")
+    if law is not None:
+        axes.stairs(law, edges, color=ACCENT, linewidth=1.5, label="the law")
+        _explain(axes)
+    axes.set_yscale("log")  # nearly all are as long as they may be; on a plain scale these alone would be seen
+    axes.set_ylim(bottom=0.5)
+    axes.set_xlim(edges[0], edges[-1])
+    axes.yaxis.set_major_formatter("{x:,.0f}")
+    axes.minorticks_off()
+    axes.locator_params(axis="x", integer=True)
+    axes.set_xlabel(of)
+    axes.set_ylabel("examples")
 
 
-def record_metadata(job) -> RecordMetadata:
-    """Returns the metadata of a `job.CorpusJob`, which stands in the first record of each of its files."""
-    names = names_with_added(Vocabulary.read(job.vocab_file).pieces, job.added_tokens)
-    masking = None if job.options.dynamic_masking else job.options.masking
-    return RecordMetadata(
-        vocabulary_fingerprint(names), job.do_lower_case, job.strips_accents, job.options.sentence_objective, masking
-    )
+def draw_fates(axes, counts, goals):
+    """Draws the shares of the predictions that were hidden, swapped and kept (int [3]), and the goals (percent [3])."""
+    shares = 100 * counts / counts.sum()
+    place = np.arange(len(shares))
+    axes.barh(place, shares, color=FILL)
+    axes.vlines(goals, place - 0.45, place + 0.45, color=ACCENT, linewidth=2, label="goal")
+    _name(axes, ["[MASK]", "random", "kept"])
+    for y, share in zip(place, shares, strict=True):
+        axes.text(104, y, f"{share:.2f} %", va="center")
+    axes.set_xlim(0, 100)
+    _explain(axes)
+    axes.set_xlabel("percent of the predictions")
 
 
-def hash_sources(paths: list[str]) -> dict:
-    """Reads the texts through and says which they are, for JSON: their paths, bytes and SHA-256.
-
-    Of more than a thousand files only so many are listed; "sha256" is that of all their hashes, one a line.
-    """
-    listed = []
-    with Countdown("Hashing the text", "MB", sum(map(os.path.getsize, paths)) / 1e6) as progress:
-        for path in paths:
-            digest = hashlib.sha256()
-            with open(path, "rb") as file:
-                while data := file.read(_READ_BYTES):
-                    digest.update(data)
-                    progress.advance(len(data) / 1e6)
-            listed.append({"path": path, "bytes": os.path.getsize(path), "sha256": digest.hexdigest()})
-    total = hashlib.sha256("\n".join(each["sha256"] for each in listed).encode()).hexdigest()
-    return {
-        "files": len(paths), "bytes": sum(each["bytes"] for each in listed), "sha256": total, "each": listed[:_LISTED],
-    }  # fmt: skip
+def draw_pairs(axes, counts, names):
+    """Draws the numbers of second texts of either label, by chance and forced: int [2, 3]."""
+    chance = counts[:, CHOSEN]
+    forced = counts.sum(axis=1) - chance
+    place = np.arange(len(names))
+    axes.barh(place, chance, color=FILL, label="by chance")
+    axes.barh(place, forced, left=chance, color=PALE, label="forced")
+    _name(axes, names)
+    _explain(axes)
+    axes.set_xlim(0, 1.05 * counts.sum(axis=1).max())
+    _count(axes, "examples")
 
 
-def describe_corpus(job, sizes: dict[str, int], statistics: Statistics, sources: dict) -> dict[str, str]:
-    """Returns {path: text} of the files to leave in each folder in which there are record files.
+def draw_top(axes, names, counts):
+    """Draws how often some tokens are to be predicted."""
+    axes.barh(np.arange(len(names)), counts, color=FILL)
+    _name(axes, names)
+    _count(axes, "predictions")
+
+
+def _explain(axes):
+    """Says above the plot what its colours mean."""
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderpad=0)
+
+
+def _count(axes, of):
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.locator_params(axis="x", nbins=4, integer=True)  # labels of millions have room
+    axes.set_xlabel(of)
+
+
+def _name(axes, names):
+    """Names horizontal bars, the first one at the top."""
+    axes.set_yticks(np.arange(len(names)), names, color=INK)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+
+
+# === Report ===
+
+
+_TITLE = "Pretraining data"
+_TOP = 20  # masked tokens that are listed
+_QUANTILES = (5, 25, 50, 75, 95)  # percent of the examples
+_SECOND = {"nsp": ("the next one", "random"), "sop": ("in order", "swapped")}  # what the labels 0 and 1 mean
+
+
+class _Section(NamedTuple):
+    heading: str
+    rows: list[tuple]  # name, value and perhaps a remark, all str
+    plots: tuple[tuple[str, Callable, float], ...] = ()  # arguments of Page.figure
+
+
+def format_report(statistics: Statistics, options: CorpusOptions, vocabulary: MaskingVocabulary) -> str:
+    """Returns the report in aligned columns.
 
     Args:
-        job: a `job.CorpusJob`.
-        sizes: {path: bytes} of its output files.
-        statistics: of all records.
-        sources: what `hash_sources` returned.
+        statistics: of all records, and of the text.
+        options: with which they were made.
+        vocabulary: of the records.
     """
-    vocabulary, origin, options = Vocabulary.read(job.vocab_file), record_metadata(job), dataclasses.asdict(job.options)
-    text = options.pop("text")
-    case = case_settings(job.do_lower_case, job.strips_accents)
-    tokens = len(names_with_added(vocabulary.pieces, job.added_tokens))
-    values = {
-        "rows": statistics.rows,
-        "examples": statistics.examples,
-        "vocabulary": {
-            "file": job.vocab_file,
-            "pieces": tokens,
-            "sha256": origin.vocabulary,
-            "do_lower_case": origin.do_lower_case,
-            "strip_accents": origin.strip_accents,
-        },
-        "options": options | text,
-        "sources": sources,
-        "versions": {
-            "bert_tf": bert_tf.__version__,
-            "python": platform.python_version(),
-            **{name: importlib.metadata.version(name) for name in _PACKAGES},
-        },
-    }
-    name, texts = os.path.basename(set_name(job.output_files[0])), {}
-    for folder in dict.fromkeys(map(os.path.dirname, job.output_files)):
-        files = {os.path.basename(path): size for path, size in sizes.items() if os.path.dirname(path) == folder}
-        stem = os.path.join(folder, name)
-        texts[os.path.join(stem + VOCABULARY, VOCAB_FILE)] = vocabulary.text
-        config = config_text("BertTokenizer", case | added_tokens_config(job.added_tokens))
-        texts[os.path.join(stem + VOCABULARY, CONFIG_FILE)] = config
-        texts[stem + DESCRIPTION] = json.dumps({"files": files, **values}, indent=1, ensure_ascii=False) + "\n"
-    return texts
+    sections = _sections(statistics, options, vocabulary)
+    names, values = (max(len(row[column]) for section in sections for row in section.rows) for column in (0, 1))
+    lines = [_TITLE]
+    for heading, rows, _ in sections:
+        lines += ["", heading]
+        for name, value, *remark in rows:
+            lines.append("  ".join([f"  {name.ljust(names)}", value.rjust(values), *remark]))
+    return "\n".join(lines) + "\n"
+
+
+def make_report_page(statistics: Statistics, options: CorpusOptions, vocabulary: MaskingVocabulary) -> str:
+    """Returns the same with plots, as one HTML file; the arguments are those of `format_report`."""
+    page = Page(_TITLE)
+    for heading, rows, plots in _sections(statistics, options, vocabulary):
+        page.table(heading, rows)
+        for plot in plots:
+            page.figure(*plot)
+    return page.html()
+
+
+def prediction_budgets(options: CorpusOptions) -> np.ndarray:
+    """Returns how many predictions the law gives to examples of 0, 1, ... max_seq_length tokens, int64."""
+    share = np.rint(options.masked_lm_prob * np.arange(options.max_seq_length + 1)).astype(np.int64)
+    return np.minimum(options.max_predictions_per_seq, np.maximum(1, share))
+
+
+def _sections(statistics, options, vocabulary):
+    parts = [_Section("Text", _text(statistics.text, options)), _examples(statistics)]
+    if options.sentence_objective in _SECOND:
+        parts.append(_pairs(statistics.pairs, options.sentence_objective))
+    if options.dynamic_masking:
+        parts.append(_Section("Masks", [("predictions", "none", "they are drawn again whenever the records are read")]))
+    else:
+        parts += [_masks(statistics, options, vocabulary.phrases), _top(statistics, vocabulary)]
+    return [*parts, _Section("Options", _options(options, vocabulary))]
+
+
+def _text(text, options):
+    junk = "before the sentences were counted" if options.text.drop_junk_lines else "not asked for: `drop_junk_lines`"
+    return [
+        *((name, _number(text[name])) for name in ("files", "bytes", "documents", "sentences")),
+        ("tokens", _number(text["tokens"])),
+        ("dropped bytes that are not UTF-8", _number(text["invalid_bytes"])),
+        ("dropped junk sentences", _number(text["junk_lines"]), junk),
+    ]
+
+
+def _examples(statistics):
+    lengths, width = statistics.lengths, len(statistics.lengths) - 1
+    rows = [
+        ("examples", _number(statistics.examples)),
+        ("their tokens", _number(statistics.tokens), "[CLS] and [SEP] too"),
+        *_spread("tokens of an example", lengths),
+        *((f"  {share} % have at most", _quantile(lengths, share)) for share in _QUANTILES),
+        ("rows", _number(statistics.rows), f"of {width} positions"),
+        ("  examples in a row, mean", _ratio(statistics.examples, statistics.rows)),
+        ("  padding", _percent(statistics.padding, statistics.rows * width), "of the positions"),
+    ]
+    plot = "Tokens of the examples", lambda axes: draw_histogram(axes, lengths, "tokens"), 2.4
+    return _Section("Examples", rows, (plot,) if statistics.examples else ())
+
+
+def _pairs(pairs, objective):
+    actual, random = _SECOND[objective]
+    chance, total = pairs[:, CHOSEN], pairs.sum()
+    rows = [
+        ("examples where both were possible", _number(chance.sum()), f"{_percent(chance.sum(), total)} of all"),
+        (f"  {random}", _percent(chance[1], chance.sum()), "goal 50 %"),
+    ]
+    if objective == "nsp":
+        rows += [
+            ("forced to be random", _number(pairs[1, FORCED_RANDOM]), "a lone sentence: the last one, or a long one"),
+            ("forced to be the next one", _number(pairs[0, FORCED_ACTUAL]), "no other document was at hand"),
+            ("random, forced or not", _percent(pairs[1].sum(), total), "of all examples"),
+        ]
+    plot = "Second texts", lambda axes: draw_pairs(axes, pairs, (actual, random)), 1.8
+    return _Section(f"Second texts ({objective})", rows, (plot,) if total else ())
+
+
+def _masks(statistics, options, phrases):
+    chosen, counts, law = statistics.chosen, statistics.predictions, prediction_budgets(options)
+    wanted = np.bincount(law, statistics.lengths, len(counts))
+    goals = 100 * np.array([options.mask_token_prob, options.random_token_prob, 0])
+    goals[KEPT] = 100 - goals.sum()
+    masks, swaps, originals = ((_percent(statistics.fates[i], chosen), f"goal {goals[i]:.4g} %") for i in range(3))
+    rows = [
+        ("predictions", _number(chosen)),
+        ("mask rate", _percent(chosen, statistics.tokens), f"of the tokens; goal {100 * options.masked_lm_prob:.4g} %"),
+        ("  became [MASK]", *masks),
+        ("  became a random token", *swaps),
+        ("  kept", originals[0], f"{originals[1]}; with random tokens that are the original ones"),
+        *_spread("predictions of an example", counts),
+        *_against(law, statistics.shapes, options),
+        *(_phrases(statistics.phrases, phrases) if phrases else ()),
+    ]
+    plots = (
+        ("What became of the predictions", lambda axes: draw_fates(axes, statistics.fates, goals), 1.8),
+        ("Predictions of the examples", lambda axes: draw_histogram(axes, counts, "predictions", wanted), 2.4),
+    )
+    return _Section(f"Masks ({options.masking})", rows, plots if chosen else ())
+
+
+def _against(law, shapes, options):
+    """Rows that compare the numbers of predictions with the law."""
+    over = np.arange(shapes.shape[1]) - law[:, None]
+    rule = f"min({options.max_predictions_per_seq}, max(1, round({options.masked_lm_prob:g} x tokens)))"
+    return [
+        ("  as many as the law gives", _number(shapes[over == 0].sum()), rule),
+        ("  fewer", _number(shapes[over < 0].sum()), "nothing that was left fitted in"),
+        ("  more", _number(shapes[over > 0].sum()), "the shortest word is longer"),
+    ]
+
+
+def _phrases(counts, phrases):
+    """Rows that say what became of a list of phrases."""
+    lost = f"{_number(phrases.unknown)} more hold tokens that the vocabulary lacks"
+    return [
+        ("phrases in the list", _number(phrases.number), lost),
+        ("  found in the examples", _number(counts["found"])),
+        ("  masked as one", _percent(counts["masked"], counts["found"]), "of those found"),
+    ]
+
+
+def _top(statistics, vocabulary):
+    ids, total = statistics.masked_ids, statistics.chosen
+    first = np.argsort(-ids, kind="stable")[:_TOP]
+    top = [(vocabulary.names[i], int(ids[i])) for i in first if ids[i]]
+    rows = [
+        ("different ones", _number(np.count_nonzero(ids)), f"of {_number(len(ids))} in the vocabulary"),
+        *((f"  {name}", _number(count), _percent(count, total)) for name, count in top),
+    ]
+    plot = "Most frequent tokens to predict", lambda axes: draw_top(axes, *zip(*top, strict=True)), 3.6
+    return _Section("Tokens to predict", rows, (plot,) if top else ())
+
+
+def _options(options, vocabulary):
+    flags = dataclasses.asdict(options)
+    flags |= flags.pop("text")
+    size = "vocabulary", _number(vocabulary.vocab_size)
+    return [size, *((f"--{name}", str(value)) for name, value in flags.items())]
+
+
+def _spread(name, counts):
+    """Rows with the least, the mean and the most of what is counted; counts[i] is how often i occurs."""
+    values = np.flatnonzero(counts)
+    low, high = (_number(values[i]) if len(values) else "-" for i in (0, -1))
+    mean = _ratio(counts @ np.arange(len(counts)), counts.sum())
+    return [(f"{name}, least", low), ("  mean", mean), ("  most", high)]
+
+
+def _quantile(counts, share):
+    """Returns what `share` percent have at most."""
+    total = np.cumsum(counts)
+    return _number(np.searchsorted(total, share / 100 * total[-1])) if total[-1] else "-"
+
+
+def _number(count):
+    return f"{count:,}"
+
+
+def _ratio(part, whole):
+    return f"{part / whole:.2f}" if whole else "-"
+
+
+def _percent(part, whole):
+    return percent(part / whole, 2) if whole else "-"

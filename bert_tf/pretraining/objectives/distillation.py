@@ -13,9 +13,9 @@ from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.models.attention import attention_bias
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.distillation import DistillationModel
-from bert_tf.pretraining.objectives.base import PretrainingTask, RecordTask, unmasked_ids, without_padding
+from bert_tf.pretraining.objectives.language_modeling import PretrainingTask, RecordTask, unmasked_ids, without_padding
 from bert_tf.tasks.distillation import Teacher, open_teacher
-from bert_tf.tasks.labels import divergence
+from bert_tf.tasks.losses import divergence
 
 # === Comparisons ===
 # What a student can learn from a teacher on texts without labels: one row of `COMPARISONS` each.
@@ -282,9 +282,6 @@ class DistillationTask(RecordTask):
             parts[f"{name}_loss"] = tf.math.divide_no_nan(total, denominators[COMPARISONS[name].weights])
         return parts
 
-    def example_losses(self, outputs, batch):
-        return None
-
     def reduce_outputs(self, outputs, batch):
         """Returns what `metrics` divides, summed over each row, float32 [B] by name: `..._loss`, and the weights."""
         masked = self._masked_lm.reduce_outputs(outputs, batch) if self._masked_lm else {}
@@ -345,7 +342,7 @@ def load_encoder_teacher(options: DistillationOptions, student: Description, lon
     config, shown = described.config, required_outputs([name for name in options.weights if name in COMPARISONS])
     if config.is_decoder:
         raise ValueError(
-            "`teacher` must see the texts on both sides of a piece, as its student does. Received "
+            "`teacher` must see the texts on both sides of a token, as its student does. Received "
             f"{options.teacher}, which learned left to right; name another."
         )
     if "mlm_logits" in shown and _PART_OF_HEAD not in checkpoint.names:

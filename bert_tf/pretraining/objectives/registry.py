@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from bert_tf.checkpoints.loading import Description
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.objectives.base import LeftToRightTask, PretrainingTask, next_tokens
+from bert_tf.pretraining.batches import Records
 from bert_tf.pretraining.objectives.distillation import (
     DistillationOptions,
     DistillationTask,
@@ -13,15 +13,14 @@ from bert_tf.pretraining.objectives.distillation import (
     predicts_masked,
     unmask_batch,
 )
+from bert_tf.pretraining.objectives.language_modeling import LeftToRightTask, PretrainingTask, next_tokens
 from bert_tf.pretraining.objectives.replaced_tokens import (
-    ReplacedTokenOptions,
     ReplacedTokensTask,
     add_unmasked_ids,
     make_generator_config,
     sampling_draws,
     to_electra_config,
 )
-from bert_tf.pretraining.records.batches import Records
 from bert_tf.tasks.base import Tensors, TrainableTask
 from bert_tf.tasks.distillation import Teacher
 from bert_tf.utils.names import SENTENCE_OBJECTIVES
@@ -160,13 +159,12 @@ class Electra(Objective):
     sentence_objectives = ("none",)
     transform_batch = staticmethod(add_unmasked_ids)
 
-    def __init__(self, options: ReplacedTokenOptions):
-        self.options = options
+    def __init__(self, generator_size: float):
+        self.generator_size = generator_size
 
     def make_task(self, config, sentence_objective, packed, rematerialize=False, teacher=None):
         config = dataclasses.replace(config, has_pooler=False)
-        weight = self.options.discriminator_weight
-        return ReplacedTokensTask(config, self.generator_config(config), packed, weight, rematerialize)
+        return ReplacedTokensTask(config, self.generator_config(config), packed, rematerialize)
 
     def draw(self, batch, seed, number):
         return sampling_draws(batch, seed, number)
@@ -175,12 +173,12 @@ class Electra(Objective):
         return to_electra_config(config)
 
     def generator_config(self, config):
-        return make_generator_config(config, self.options)
+        return make_generator_config(config, self.generator_size)
 
     def identity(self, config):
         # The same from a BERT's configuration and from the one that is written.
         generator = to_electra_config(self.generator_config(config))
-        return {"generator": generator.to_dict(), "discriminator_weight": self.options.discriminator_weight}
+        return {"generator": generator.to_dict()}
 
 
 class Distillation(Objective):

@@ -10,32 +10,14 @@ from bert_tf.data.features import keras_inputs
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.replaced_tokens import ReplacedTokenPretrainer
-from bert_tf.pretraining.objectives.base import PretrainingTask, RecordTask, unmasked_ids, without_padding
+from bert_tf.pretraining.objectives.language_modeling import PretrainingTask, RecordTask, unmasked_ids, without_padding
 
 # === Generators ===
 # The two networks of replaced-token detection: how large the generator is, and as what both are written.
 
 
 _FAMILY = "electra"  # as which both networks are written
-# The generator reads the discriminator's tables.
-_SHARED = ("vocab_size", "max_position_embeddings", "type_vocab_size", "task_type_vocab_size", "first_position")
-DISCRIMINATOR_WEIGHT = 50.0  # the paper's, section 3.1
-
-
-@dataclasses.dataclass(frozen=True)
-class ReplacedTokenOptions:
-    """The generator, and how much its discriminator counts.
-
-    Attributes:
-        generator_size: the generator's share of the discriminator's width, heads and intermediate width; it has as
-            many layers.
-        generator_config_file: the generator's configuration, instead.
-        discriminator_weight: of the discriminator's loss, next to 1 of the generator's.
-    """
-
-    generator_size: float = 0.25
-    generator_config_file: str | None = None
-    discriminator_weight: float = DISCRIMINATOR_WEIGHT
+DISCRIMINATOR_WEIGHT = 50.0  # of its loss, next to 1 of the generator's: the paper's, section 3.1
 
 
 def to_electra_config(config: EncoderConfig) -> EncoderConfig:
@@ -52,22 +34,22 @@ def to_electra_config(config: EncoderConfig) -> EncoderConfig:
     return dataclasses.replace(config, model_type=_FAMILY, embedding_size=config.embedding_width, **there.fixed)
 
 
-def make_generator_config(config: EncoderConfig, options: ReplacedTokenOptions) -> EncoderConfig:
+def make_generator_config(config: EncoderConfig, generator_size: float) -> EncoderConfig:
     """Returns the generator's configuration, of a discriminator's.
 
+    Args:
+        config: of the discriminator.
+        generator_size: the generator's share of its width, heads and intermediate width; the layers are as many.
+
     Raises:
-        ValueError: it is as large as the discriminator or larger, or its tables are others.
+        ValueError: it is as large as the discriminator or larger.
     """
-    if options.generator_config_file:
-        generator = _read_generator(options.generator_config_file, config)
-        origin = f"`generator_config_file={options.generator_config_file}`"
-    else:
-        generator, origin = _shrink(config, options.generator_size), f"`generator_size={options.generator_size}`"
+    generator = _shrink(config, generator_size)
     if _count_weights(generator) >= _count_weights(config):
         raise ValueError(
-            "The generator must be smaller than the discriminator, whose task would be too hard beside an equal: a "
-            f"quarter to a half as wide. Received {origin}: {_count_weights(generator):,} weights in its layers, and "
-            f"{_count_weights(config):,} in the discriminator's; make it smaller."
+            "The generator must be smaller than the discriminator, whose task would be too hard next to an equal: a "
+            f"quarter to a half as wide. Received `generator_size={generator_size}`: {_count_weights(generator):,} "
+            f"weights in its layers, and {_count_weights(config):,} in the discriminator's; make it smaller."
         )
     return generator
 
@@ -91,19 +73,6 @@ def _shrink(config, share):
     )
 
 
-def _read_generator(path, config):
-    generator = EncoderConfig.load(path)
-    other = [name for name in _SHARED if getattr(generator, name) != getattr(config, name)]
-    if other:
-        there, here = getattr(generator, other[0]), getattr(config, other[0])
-        raise ValueError(
-            f"{path} must describe a generator that reads the discriminator's tables: {', '.join(_SHARED)} must be "
-            f"equal. Received {other[0]} {there}, and {here} of the discriminator; make them equal."
-        )
-    shared = {"embedding_size": config.embedding_width, "has_pooler": False, "lora": None}
-    return dataclasses.replace(generator, model_type=config.model_type, **shared)
-
-
 def _count_weights(config):
     """Returns how many numbers the matrices of all layers have: what decides how much is computed."""
     layer = config.hidden_size * (4 * config.hidden_size + 2 * config.intermediate_size)
@@ -119,14 +88,13 @@ _SAMPLING = 0x5EED  # keeps these draws apart from others of the same run
 class ReplacedTokensTask(RecordTask):
     """A generator that fills in masked tokens, and a discriminator that finds them; see `tasks/base.py`.
 
-    The loss is the generator's of masked LM, a mean over the predictions, plus `weight` times the discriminator's, a
-    mean over all tokens, [CLS] and [SEP] included. A token that the generator guessed right is not replaced.
+    The loss is the generator's of masked LM, a mean over the predictions, plus 50 times the discriminator's, a mean
+    over all tokens, [CLS] and [SEP] included. A token that the generator guessed right is not replaced.
 
     Args:
         config: of the discriminator, without a pooler from here on: nothing would teach it.
         generator: of the generator, as `make_generator_config` makes it.
         packed: rows hold several examples each.
-        weight: see above.
         rematerialize: as in `Encoder`.
     """
 
@@ -137,7 +105,6 @@ class ReplacedTokensTask(RecordTask):
         config: EncoderConfig,
         generator: EncoderConfig,
         packed: bool = False,
-        weight: float = DISCRIMINATOR_WEIGHT,
         rematerialize: bool = False,
     ):
         self.generator = generator
@@ -146,7 +113,7 @@ class ReplacedTokensTask(RecordTask):
         masked_lm = self._masked_lm = PretrainingTask(config, "none", packed)
         self.features = (*masked_lm.features, "masked_lm_weights", "unmasked_ids", "sampling_draws")
         self.targets = masked_lm.targets
-        self.loss_weights = {**masked_lm.loss_weights, "replaced_loss": weight}
+        self.loss_weights = {**masked_lm.loss_weights, "replaced_loss": DISCRIMINATOR_WEIGHT}
         of_generator = (name for name in masked_lm.metric_names if name != "loss")
         own = ("accuracy", "accuracy_of_commonest", "loss", "precision", "recall", "share")
         self.metric_names = (*of_generator, *(f"replaced_{name}" for name in own), "loss")
@@ -165,9 +132,6 @@ class ReplacedTokensTask(RecordTask):
         parts = self._masked_lm.loss_parts(outputs, batch, denominators)
         return {**parts, "replaced_loss": tf.math.divide_no_nan(sums, denominators["replaced_weights"])}
 
-    def example_losses(self, outputs, batch):
-        return None
-
     def reduce_outputs(self, outputs, batch):
         """Returns what `metrics` divides, summed over each row.
 
@@ -177,8 +141,8 @@ class ReplacedTokensTask(RecordTask):
 
         Returns:
             what that returns of the generator, and float32 [B] by name: replaced_loss; replaced_correct, tokens that
-            were told rightly; replaced_weights, all tokens; replaced_tokens, those that were replaced; replaced_told,
-            those that were said to be; replaced_found, both.
+            were judged rightly; replaced_weights, all tokens; replaced_tokens, those that were replaced;
+            replaced_predicted, those that were said to be; replaced_found, both.
         """
         return {**self._masked_lm.reduce_outputs(outputs, batch), **_sums(outputs, batch)}
 
@@ -198,7 +162,7 @@ class ReplacedTokensTask(RecordTask):
             "replaced_accuracy": sums["replaced_correct"] / weights,
             "replaced_accuracy_of_commonest": max(share, 1 - share),
             "replaced_loss": sums["replaced_loss"] / weights,
-            "replaced_precision": sums["replaced_found"] / max(sums["replaced_told"], 1),
+            "replaced_precision": sums["replaced_found"] / max(sums["replaced_predicted"], 1),
             "replaced_recall": sums["replaced_found"] / max(sums["replaced_tokens"], 1),
             "replaced_share": share,
         }
@@ -208,14 +172,14 @@ class ReplacedTokensTask(RecordTask):
 def _sums(outputs, batch):
     """Returns the discriminator's part of `reduce_outputs`."""
     logits, weights = outputs["replaced_logits"], without_padding(batch["input_mask"], batch)
-    labels, told = outputs["replaced"], tf.cast(logits > 0, tf.float32)
+    labels, predicted = outputs["replaced"], tf.cast(logits > 0, tf.float32)
     values = {
         "loss": tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits),
-        "correct": tf.cast(tf.equal(told, labels), tf.float32),
+        "correct": tf.cast(tf.equal(predicted, labels), tf.float32),
         "weights": tf.ones_like(weights),
         "tokens": labels,
-        "told": told,
-        "found": told * labels,
+        "predicted": predicted,
+        "found": predicted * labels,
     }
     return {f"replaced_{name}": tf.reduce_sum(value * weights, axis=1) for name, value in values.items()}
 

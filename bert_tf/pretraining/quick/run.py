@@ -1,27 +1,166 @@
-"""Runs quick pretraining, from a folder of text to an encoder, resumable."""
+"""Runs quick pretraining: from a folder of text to an encoder by the commands of other programs, resumable."""
 
 import dataclasses
 import functools
 import json
+import math
 import pathlib
+import shlex
 import shutil
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from absl import logging
 
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.quick import commands
-from bert_tf.pretraining.quick.commands import WORK, Command, Commands, QuickOptions
-from bert_tf.pretraining.quick.plan import SizeRecipe, TrainingPlan, measure_throughput
-from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.pretraining.quick import inputs
+from bert_tf.pretraining.quick.inputs import QuickOptions
+from bert_tf.pretraining.quick.plan import (
+    CHECKPOINTS,
+    TRIAL_CHECKPOINTS,
+    TRIAL_STEPS,
+    SizeRecipe,
+    TrainingPlan,
+    measure_throughput,
+    spread_layers,
+)
+from bert_tf.pretraining.record_metadata import number_of_rows
+from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary, vocabulary_in
 from bert_tf.utils.files import check_free, write_text
 from bert_tf.utils.folder_lock import alone_in
-from bert_tf.utils.json_files import read_object
+from bert_tf.utils.manifest import check_same, read_manifest
 from bert_tf.utils.resources import best_precision
-from bert_tf.utils.settings import list_differences
-from bert_tf.utils.subprocesses import execute_command
+from bert_tf.utils.settings import command_line
+from bert_tf.utils.subprocesses import display_path, execute_command
+
+# === Commands ===
+# The programs that a run consists of, with their flags.
+
+
+WORK = "work"  # in the output directory: all that the result does not consist of
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A program with its flags.
+
+    Attributes:
+        program, flags: see there.
+        fresh: a folder that must not be there when it starts.
+    """
+
+    program: str
+    flags: Mapping[str, Any]
+    fresh: pathlib.Path | None = None
+
+    def words(self) -> list[str]:
+        """Returns the command line: lists with commas, false as text; true by the name of its flag alone."""
+        texts = {}
+        for name, value in self.flags.items():
+            value = ",".join(map(str, value)) if isinstance(value, list) else value
+            texts[name] = "false" if value is False else value
+        return [display_path(sys.executable), "-m", "bert_tf", self.program, *command_line(texts)]
+
+    def __str__(self):
+        """Returns it on one line, for a shell."""
+        return shlex.join(self.words())
+
+
+class Commands:
+    """The command of each step.
+
+    Args:
+        options: of the run, the precision settled.
+        recipe: how the encoder is made.
+        depth: layers of the teacher, if there is one.
+
+    Attributes:
+        options, recipe: as given.
+        folder: where the result lies.
+        work: where all else lies.
+        config_file: of an encoder that begins from random weights.
+        calibration_folder: where the calibration trains.
+        vocab_file: that of the user or the teacher, or the one that is learned.
+    """
+
+    def __init__(self, options: QuickOptions, recipe: SizeRecipe, depth: int = 0):
+        self.options, self.recipe, self._depth = options, recipe, depth
+        self.folder = pathlib.Path(options.output_dir)
+        self.work = self.folder / WORK
+        self.config_file = self.work / "bert_config.json"
+        self.calibration_folder = self.work / "calibration"
+        given = vocabulary_in(options.teacher) if options.teacher else options.vocab_file
+        self.vocab_file = pathlib.Path(given or self.work / VOCAB_FILE)
+        self._first_folder = self.work / "first_weights"
+        self._record_files = {length: self.work / f"records-{length}.tfrecord" for length in recipe.row_lengths}
+        self._held_out_file = self.work / "held_out.tfrecord"
+        self._case = {} if options.do_lower_case is None else {"do_lower_case": options.do_lower_case}
+
+    def before_training(self) -> dict[str, Command]:
+        """Returns the steps by name, in order, that make the records and the weights to begin with."""
+        options, steps = self.options, {}
+        if not (options.teacher or options.vocab_file):
+            flags = {"input_file": options.input_file, "output_file": self.vocab_file, "vocab_size": options.vocab_size}
+            steps["vocabulary"] = Command("train_vocabulary", {**flags, **options.text_flags, **self._case})
+        for length, path in self._record_files.items():
+            steps[f"records of {length}"] = self._records(options.input_file, path, length)
+        if options.eval_file:
+            length = self.recipe.phases[-1].row_length
+            steps["held-out records"] = self._records(options.eval_file, self._held_out_file, length)
+        if options.teacher:
+            layers = spread_layers(self.recipe.layers, self._depth)
+            flags = {"model": options.teacher, "layers": layers, "output_dir": self._first_folder}
+            steps["first weights"] = Command("surgery", {**flags, **self._case}, fresh=self._first_folder)
+        return steps
+
+    def rows(self) -> dict[int, int]:
+        """Returns how many rows of each length the records have, once they are made."""
+        return {length: number_of_rows(path) for length, path in self._record_files.items()}
+
+    def calibration(self) -> Command:
+        """Returns the training of `TRIAL_STEPS` in each phase."""
+        steps = [TRIAL_STEPS] * len(self.recipe.phases)
+        return self._training(steps, self.calibration_folder, TRIAL_CHECKPOINTS, fresh=self.calibration_folder)
+
+    def training(self, steps: Sequence[int]) -> Command:
+        """Returns the training of so many steps in each phase."""
+        return self._training(steps, self.folder, CHECKPOINTS)
+
+    def _records(self, texts, path, length):
+        flags = {"input_file": texts, "output_file": path, "vocab_file": self.vocab_file, "max_seq_length": length}
+        flags |= {**self.recipe.records, "random_seed": self.options.seed}
+        return Command("create_pretraining_data", {**flags, **self.options.text_flags, **self._case})
+
+    def _training(self, steps, folder, checkpoints, fresh=None):
+        recipe, options, total = self.recipe, self.options, sum(steps)
+        phases = zip(recipe.phases, steps, strict=True)
+        if options.teacher:
+            start = {"init_checkpoint": self._first_folder, "teacher": options.teacher}
+        else:
+            start = {"bert_config_file": self.config_file, "vocab_file": self.vocab_file}
+        masked = recipe.pretraining.get("masked_lm_prob")  # of the shortest rows; longer ones have room in proportion
+        most = {"max_predictions_per_seq": math.ceil(masked * recipe.row_lengths[0])} if masked else {}
+        flags = {
+            "input_file": list(self._record_files.values()),
+            "output_dir": folder,
+            "do_train": True,
+            **start,
+            **self._case,
+            "phases": ",".join(f"{phase.row_length}x{count}@{phase.batch_size}" for phase, count in phases),
+            "num_warmup_steps": max(1, min(recipe.warmup_steps, total // 5)),
+            **most,
+            **recipe.pretraining,
+            "precision": options.precision,
+            "seed": options.seed,
+            "save_checkpoints_steps": -(-total // checkpoints),
+            "keep_checkpoints": 1,
+        }
+        scored = {"eval_file": self._held_out_file, "do_eval": True} if options.eval_file else {}
+        return Command("run_pretraining", flags | scored, fresh)
+
 
 # === Journal ===
 # The steps that are done in an output directory, so that the same command goes on: steps.json.
@@ -60,13 +199,10 @@ class Journal:
         if not path.exists():
             check_free(folder)
             return cls(path, dict(run), {})
-        values = read_object(path, "the record of pretrain_small", "name another `output_dir`, or remove it all")
+        values = read_manifest(path, "name another `output_dir`, or remove it all")
         then = values.get("run", {})
-        if changed := list_differences(then, {**run, **{name: then.get(name) for name in open_}}):
-            raise ValueError(
-                f"`output_dir` must hold a run of the same settings, or none. Received {folder}, with "
-                f"{'; '.join(changed)}; name another, or remove it."
-            )
+        now = {**run, **{name: then.get(name) for name in open_}}
+        check_same(path, then, now, "Name another `output_dir`, or remove it all.")
         return cls(path, then, values.get("steps", {}))
 
     @property
@@ -104,7 +240,7 @@ def pretrain(
     Raises:
         ValueError: what is given is not as it must be, the minutes are too few, or a program failed.
     """
-    commands.check_inputs(options, recipe)
+    inputs.check_inputs(options, recipe)
     folder = pathlib.Path(options.output_dir)
     journal = _journal(options, recipe)
     if not journal.path.exists():
@@ -123,7 +259,7 @@ def pretrain(
 
 def _journal(options, recipe):
     """Returns the `Journal`; where the precision is left to the processor, it is that of the run's first command."""
-    run = commands.identity(options, recipe)
+    run = inputs.identity(options, recipe)
     if options.precision != "auto":
         return Journal.of(options.output_dir, run)
     return Journal.of(options.output_dir, run | {"precision": best_precision()}, ("precision",))
@@ -165,10 +301,10 @@ class _Run:
         for name, command in steps.before_training().items():
             self._do(name, command)
         if steps.recipe.config is not None:
-            size = len(Vocabulary.read(steps.vocab_file).pieces)
-            commands.check_vocabulary_size(size, steps.vocab_file, steps.recipe.config["hidden_size"])
+            size = len(Vocabulary.read(steps.vocab_file).tokens)
+            inputs.check_vocabulary_size(size, steps.vocab_file, steps.recipe.config["hidden_size"])
             EncoderConfig(vocab_size=size, **steps.recipe.config).save(steps.config_file)
-        commands.check_rows(steps.rows(), steps.recipe)
+        inputs.check_rows(steps.rows(), steps.recipe)
         self._do("calibration", steps.calibration())
 
     def _settle(self):

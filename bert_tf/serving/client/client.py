@@ -11,7 +11,7 @@ import grpc
 import numpy as np
 
 from bert_tf.serving.client.channel import MAX_ANSWER_BYTES, Retry, Tls, open_channel
-from bert_tf.serving.client.questions import ClientCore, Question, chunks
+from bert_tf.serving.client.client_core import ClientCore, Question, chunks
 from bert_tf.serving.client.requests import METHODS, ModelSignature, ModelTarget, Rpc, VersionStatus
 from bert_tf.serving.client.results import Result
 from bert_tf.utils.text_lists import refuse_no_list, text_list

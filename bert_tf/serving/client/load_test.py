@@ -13,7 +13,7 @@ import numpy as np
 
 from bert_tf.serving.addresses import check_target
 from bert_tf.serving.client.channel import Tls, open_channel
-from bert_tf.serving.client.questions import even, explain
+from bert_tf.serving.client.client_core import even, explain
 from bert_tf.serving.client.requests import (
     DEFAULT,
     INITIAL,

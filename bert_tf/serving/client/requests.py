@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from google.protobuf.message import DecodeError, Message
 
-from bert_tf.serving import wire
+from bert_tf.serving import messages
 from bert_tf.serving.client.channel import MAX_ANSWER_BYTES
-from bert_tf.serving.limits import Limits, ServingError
+from bert_tf.serving.limits import ServingError
 
 PAIR = ("text_a", "text_b")  # the inputs of a model that compares two texts
 CHOICES = ("context", "choices")  # and of one that chooses among several
@@ -18,9 +18,9 @@ DEFAULT = "serving_default"  # the signature that is meant where none is named
 INITIAL = "__saved_model_init_op"  # a signature that TensorFlow writes for itself
 _PREDICTION, _MODEL = "/tensorflow.serving.PredictionService", "/tensorflow.serving.ModelService"
 METHODS = {  # name: (path, request, response)
-    "Predict": (f"{_PREDICTION}/Predict", wire.PredictRequest, wire.PredictResponse),
-    "GetModelMetadata": (f"{_PREDICTION}/GetModelMetadata", wire.MetadataRequest, wire.MetadataResponse),
-    "GetModelStatus": (f"{_MODEL}/GetModelStatus", wire.StatusRequest, wire.StatusResponse),
+    "Predict": (f"{_PREDICTION}/Predict", messages.PredictRequest, messages.PredictResponse),
+    "GetModelMetadata": (f"{_PREDICTION}/GetModelMetadata", messages.MetadataRequest, messages.MetadataResponse),
+    "GetModelStatus": (f"{_MODEL}/GetModelStatus", messages.StatusRequest, messages.StatusResponse),
 }
 _BYTES_OF_FIELD = 64  # of what an answer may have, for each string or message in it, which is an object in memory
 _LISTED, _LONGEST = 20, 60  # names in a message, and characters of one
@@ -138,10 +138,10 @@ def predict_request(target: ModelTarget, inputs: Mapping[str, Any], signature: s
     Raises:
         ValueError: an input is uneven, or of a type that tensors do not have.
     """
-    request = wire.PredictRequest(output_filter=outputs)
+    request = messages.PredictRequest(output_filter=outputs)
     target.fill(request.model_spec, signature)
     for name, values in inputs.items():
-        wire.fill_tensor(request.inputs.add(key=name).value, values, name)
+        messages.fill_tensor(request.inputs.add(key=name).value, values, name)
     return request
 
 
@@ -158,8 +158,7 @@ def parse_answer(data: bytes, kind: type[Message], max_bytes: int) -> Message:
         ValueError: it is none, or has so many fields that they would take far more memory than its bytes.
     """
     try:
-        limits = Limits(max_message_fields=max_bytes // _BYTES_OF_FIELD, max_tensor_elements=max_bytes // 16)
-        wire.check_message(data, kind.DESCRIPTOR, limits)
+        messages.check_message(data, kind.DESCRIPTOR, max_bytes // _BYTES_OF_FIELD, max_bytes // 4)
         return kind.FromString(data)
     except (DecodeError, ServingError) as error:
         reason = str(error).partition("\n")[0]
@@ -198,8 +197,8 @@ def read_outputs(response, wanted: Sequence[str] = ()) -> dict[str, np.ndarray]:
             f"An answer must have {f'the outputs {join_names(wanted)}' if wanted else 'outputs'}. Received: "
             f"{join_names(sorted(names))}; is that the right model?"
         )
-    wire.check_missing(item.value for item in response.outputs)
-    return {item.key: wire.wire_to_array(item.value) for item in response.outputs}
+    messages.check_missing(item.value for item in response.outputs)
+    return {item.key: messages.wire_to_array(item.value) for item in response.outputs}
 
 
 def read_signatures(response) -> dict[str, ModelSignature]:
@@ -210,7 +209,7 @@ def read_signatures(response) -> dict[str, ModelSignature]:
             f"An answer must have the signatures of the model once. Received them {len(packed)} times; is that a model "
             "server?"
         )
-    found = parse_answer(packed[0], wire.Signatures, MAX_ANSWER_BYTES).signature_def
+    found = parse_answer(packed[0], messages.Signatures, MAX_ANSWER_BYTES).signature_def
     return {
         each.key: ModelSignature(
             each.key, each.value.method_name, read_kinds(each.value.inputs), read_kinds(each.value.outputs)
@@ -236,5 +235,5 @@ def read_kinds(items: Iterable[Any]) -> dict[str, TensorKind]:
     for item in sorted(items, key=lambda item: item.key):
         shape = item.value.tensor_shape
         sizes = None if shape.unknown_rank else tuple(None if dim.size < 0 else dim.size for dim in shape.dim)
-        kinds[item.key] = TensorKind(wire.dtype_name(item.value.dtype), sizes)
+        kinds[item.key] = TensorKind(messages.dtype_name(item.value.dtype), sizes)
     return kinds

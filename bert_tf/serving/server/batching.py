@@ -19,7 +19,7 @@ from bert_tf.serving.limits import ServingError, failed_precondition, unavailabl
 from bert_tf.serving.server import metrics, options
 from bert_tf.serving.server.options import BatchingLimits, read_batching
 from bert_tf.serving.server.predict import INTERNAL, Call
-from bert_tf.serving.server.tensors import Signature
+from bert_tf.serving.server.signatures import Signature
 
 # === Rows of requests ===
 # Which requests may share a batch, how long a row is, whose answer is whose.

@@ -11,7 +11,7 @@ from tensorflow_serving.apis import classification_pb2, inference_pb2, regressio
 
 from bert_tf.serving.limits import invalid, unimplemented
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, INTERNAL, Call, check_input, run_predict, set_spec
-from bert_tf.serving.server.tensors import CLASSIFY, REGRESS, Signature
+from bert_tf.serving.server.signatures import CLASSIFY, REGRESS, Signature
 
 
 def classify(

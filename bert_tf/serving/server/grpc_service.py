@@ -1,4 +1,4 @@
-"""The gRPC server: PredictionService, ModelService and health checks over a catalog of models.
+"""The gRPC server: PredictionService, ModelService and health checks over a registry of models.
 
 Requests come as bytes and are parsed here, so that a broken one is the caller's error and no traceback in the log.
 """
@@ -32,11 +32,11 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
-from bert_tf.serving import addresses, wire
+from bert_tf.serving import addresses, messages
 from bert_tf.serving.limits import GRPC_BYTES, Limits, ServingError, from_fault, invalid, unavailable
 from bert_tf.serving.server import metrics
-from bert_tf.serving.server.catalog import is_ready, model_metadata, model_status, ready, reload, require_spec
 from bert_tf.serving.server.classify import classify, multi_inference, regress
+from bert_tf.serving.server.model_registry import is_ready, model_metadata, model_status, ready, reload, require_spec
 from bert_tf.serving.server.options import ServerOptions
 from bert_tf.serving.server.predict import Call, predict
 
@@ -181,9 +181,9 @@ class Health(health.HealthServicer):
 
     service = health.SERVICE_NAME
 
-    def __init__(self, catalog, services: Sequence[str]):
+    def __init__(self, registry, services: Sequence[str]):
         super().__init__(experimental_non_blocking=True)  # else each watcher would hold a thread
-        self._catalog = catalog
+        self._registry = registry
         self._services = ["", *services, *(name.rpartition(".")[2] for name in services)]
         self._models = set()
         self._end = threading.Event()
@@ -209,7 +209,7 @@ class Health(health.HealthServicer):
                 logging.log_every_n_seconds(logging.ERROR, "Telling the health of models failed.", 600, exc_info=True)
 
     def _refresh(self):
-        models = ready(self._catalog)
+        models = ready(self._registry)
         for name in self._services:
             self.set(name, _HEALTH_STATUS[is_ready(models)])
         for name in models.keys() | self._models:
@@ -233,7 +233,7 @@ class Method:
 
     Attributes:
         request: its type.
-        answer: answer(catalog, request, call) -> response; raises ServingError.
+        answer: answer(registry, request, call) -> response; raises ServingError.
         counts: whether it is in the metrics, by the name of its model.
     """
 
@@ -243,12 +243,12 @@ class Method:
 
 
 def _inference(handler):
-    """Returns answer(catalog, request, call) of handler(version, request, call)."""
+    """Returns answer(registry, request, call) of handler(version, request, call)."""
 
-    def answer(catalog, request, call):
+    def answer(registry, request, call):
         if not isinstance(request, inference_pb2.MultiInferenceRequest):
             require_spec(request)
-        with catalog.lease(_model_spec(request)) as version:
+        with registry.lease(_model_spec(request)) as version:
             return handler(version, request, call)
 
     return answer
@@ -269,12 +269,12 @@ METHODS = {
         "MultiInference": Method(inference_pb2.MultiInferenceRequest, _inference(multi_inference), counts=True),
         "GetModelMetadata": Method(
             get_model_metadata_pb2.GetModelMetadataRequest,
-            lambda catalog, request, call: model_metadata(catalog, request),
+            lambda registry, request, call: model_metadata(registry, request),
         ),
     },
     MODEL: {
         "GetModelStatus": Method(
-            get_model_status_pb2.GetModelStatusRequest, lambda catalog, request, call: model_status(catalog, request)
+            get_model_status_pb2.GetModelStatusRequest, lambda registry, request, call: model_status(registry, request)
         ),
         "HandleReloadConfigRequest": Method(model_management_pb2.ReloadConfigRequest, reload),
     },
@@ -288,13 +288,13 @@ class GrpcServer:
         port: where it listens; None: on a Unix socket alone.
     """
 
-    def __init__(self, catalog, options: ServerOptions):
+    def __init__(self, registry, options: ServerOptions):
         """Takes its port; nobody is answered before `start`.
 
         Raises:
             ValueError: an address cannot be had.
         """
-        self._catalog, self._options = catalog, options
+        self._registry, self._options = registry, options
         self._answering = {}  # calls whose request has come: when it did
         self._silent = {}  # calls whose request has not come yet: when they began
         self._held, self._holding = 0, threading.Lock()  # bytes of requests that have come and are not answered
@@ -308,7 +308,7 @@ class GrpcServer:
         for service, methods in METHODS.items():
             handlers = {name: self._handler(name, method) for name, method in methods.items()}
             self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
-        self._health = Health(catalog, list(METHODS)) if options.health else None
+        self._health = Health(registry, list(METHODS)) if options.health else None
         if self._health:
             health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         if options.reflection:
@@ -407,16 +407,19 @@ class GrpcServer:
         call.check()
         with call.work.begun(call, len(data)):
             call.check()  # who had to wait for the turn may have left
-            wire.check_message(data, method.request.DESCRIPTOR, call.limits)
+            limits = call.limits
+            messages.check_message(
+                data, method.request.DESCRIPTOR, limits.max_message_fields, limits.max_message_numbers
+            )
             try:
                 request = method.request.FromString(data)
             except DecodeError as error:
                 raise invalid(f"The message is no {method.request.DESCRIPTOR.name}") from error
             del data
             if not method.counts:
-                return method.answer(self._catalog, request, call).SerializeToString()
-            with metrics.request(self._catalog, _model_spec(request).name, name, call.entrypoint):
-                return method.answer(self._catalog, request, call).SerializeToString()
+                return method.answer(self._registry, request, call).SerializeToString()
+            with metrics.request(self._registry, _model_spec(request).name, name, call.entrypoint):
+                return method.answer(self._registry, request, call).SerializeToString()
 
     def _hang_up(self):
         """Ends calls that were opened long ago and have sent no request: each holds a thread."""

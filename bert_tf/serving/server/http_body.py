@@ -148,8 +148,8 @@ class BodyMemory:
         self._coming: dict[HeldBody, tuple[float, asyncio.Timeout]] = {}  # since when; of the event loop alone
         self._lock = threading.Lock()
         self._held = {"small": 0, "large": 0}
-        largest = max(limits.max_body_bytes, limits.max_inflated_bytes)
-        self._most = {"small": max(largest, _SMALL_BODIES * _SMALL), "large": _LARGE_BODIES * largest}
+        most = limits.max_body_bytes
+        self._most = {"small": max(most, _SMALL_BODIES * _SMALL), "large": _LARGE_BODIES * most}
 
     def resize(self, before: int, after: int):
         """Accounts for a body that had `before` bytes and has `after`, which is 0 once it is freed.
@@ -280,9 +280,9 @@ def gunzip(body: bytes, call: Call, held: HeldBody) -> bytes:
                 part = member.decompress(packed, _PIECE)
                 position += len(packed) - len(member.unused_data if member.eof else member.unconsumed_tail)
                 size += len(part)
-                if size > call.limits.max_inflated_bytes:
-                    most = call.limits.max_inflated_bytes
-                    raise HttpError(413, f"The body may unpack to {most} bytes and does to more")
+                if size > call.limits.max_body_bytes:
+                    most = call.limits.max_body_bytes
+                    raise HttpError(413, f"The body may unpack to {most} bytes and does to more; send it in parts")
                 held.grow(len(part))
                 parts.append(part)
             if not member.eof:

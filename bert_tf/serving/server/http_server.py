@@ -27,7 +27,6 @@ from tensorflow_serving.apis import (
 from bert_tf.serving import addresses
 from bert_tf.serving.limits import JSON_BYTES, ServingError, from_fault, invalid
 from bert_tf.serving.server import json_requests, json_responses, metrics
-from bert_tf.serving.server.catalog import model_metadata, model_status
 from bert_tf.serving.server.classify import classify, regress
 from bert_tf.serving.server.http_body import (
     BodyMemory,
@@ -38,6 +37,7 @@ from bert_tf.serving.server.http_body import (
     gunzip,
     read_body,
 )
+from bert_tf.serving.server.model_registry import model_metadata, model_status
 from bert_tf.serving.server.options import ServerOptions
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, INTERNAL, Call, check_method, run_predict
 
@@ -52,11 +52,11 @@ _POST = re.compile(rf"/v1/models/([^/:]+){_VERSION}:(classify|regress|predict)",
 _GET = re.compile(rf"/v1/models(?:/([^/:]+))?{_VERSION}(?:/(metadata))?", re.I | re.A)
 
 
-def answer(catalog, method: str, path: str, body: bytes, call: Call = INTERNAL) -> tuple[int, str]:
+def answer(registry, method: str, path: str, body: bytes, call: Call = INTERNAL) -> tuple[int, str]:
     """Returns (HTTP status, JSON) for a request; the text is empty for a path that is none of ours.
 
     Args:
-        catalog: of the served models.
+        registry: of the served models.
         method: "GET", "POST" or any other, which is refused.
         path: without the query, still percent-encoded.
         body: of the request, unpacked.
@@ -66,7 +66,7 @@ def answer(catalog, method: str, path: str, body: bytes, call: Call = INTERNAL) 
         return 404, ""
     try:
         with call.work.begun(call, len(body)):
-            return 200, _counted(catalog, method, path, body, call)
+            return 200, _counted(registry, method, path, body, call)
     except ServingError as error:
         return error.http_status, json_responses.error(error.cut_message(JSON_BYTES))
     except Exception as error:
@@ -74,7 +74,7 @@ def answer(catalog, method: str, path: str, body: bytes, call: Call = INTERNAL) 
     return failure.http_status, json_responses.error(failure.cut_message(JSON_BYTES))
 
 
-def _counted(catalog, method, path, body, call):
+def _counted(registry, method, path, body, call):
     """Returns the JSON of an answer; every request counts, also those about a model, as TensorFlow Serving's do."""
     try:
         spec, what = _target(method, path)
@@ -82,12 +82,12 @@ def _counted(catalog, method, path, body, call):
         metrics.observe_request("", "", call.entrypoint, error.code.name, 0)
         raise
     if what not in _PREDICTION:
-        with metrics.request(catalog, spec.name, "", call.entrypoint):
+        with metrics.request(registry, spec.name, "", call.entrypoint):
             if not spec.name:
                 raise invalid("Missing model name in request.")
-            return _describe(catalog, spec, what)
-    with metrics.request(catalog, spec.name, what, call.entrypoint):
-        return _PREDICTION[what](catalog, spec, body, call)
+            return _describe(registry, spec, what)
+    with metrics.request(registry, spec.name, what, call.entrypoint):
+        return _PREDICTION[what](registry, spec, body, call)
 
 
 def _target(method, path):
@@ -120,8 +120,8 @@ def _document(spec, body, call):
     return document
 
 
-def _predict(catalog, spec, body, call):
-    with catalog.lease(spec) as version:
+def _predict(registry, spec, body, call):
+    with registry.lease(spec) as version:
         inputs, row, signature = _inputs(version, spec, body, call)
         return json_responses.predictions(run_predict(version, signature, inputs, call=call), signature, row)
 
@@ -139,22 +139,22 @@ def _inputs(version, spec, body, call):
     return *json_requests.predict_inputs(document, signature, call.limits), signature
 
 
-def _answer_examples(request_type, infer, write, catalog, spec, body, call):
+def _answer_examples(request_type, infer, write, registry, spec, body, call):
     """Returns the JSON that `write` makes of what `infer`, Classify or Regress, answers to the examples of a body."""
     request = request_type()
     json_requests.fill_examples(_document(spec, body, call), request.input, call.limits)
     request.model_spec.CopyFrom(spec)
-    with catalog.lease(spec) as version:
+    with registry.lease(spec) as version:
         return write(infer(version, request, call).result)
 
 
-def _describe(catalog, spec, what):
+def _describe(registry, spec, what):
     """Returns the JSON of a model's status or metadata."""
     if what == "status":
         request = get_model_status_pb2.GetModelStatusRequest(model_spec=spec)
-        return json_responses.message(model_status(catalog, request))
+        return json_responses.message(model_status(registry, request))
     request = get_model_metadata_pb2.GetModelMetadataRequest(model_spec=spec, metadata_field=["signature_def"])
-    response = model_metadata(catalog, request)
+    response = model_metadata(registry, request)
     signatures = get_model_metadata_pb2.SignatureDefMap()
     response.metadata["signature_def"].Unpack(signatures)
     return json_responses.metadata(response, signatures)

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from bert_tf.serving.limits import LIMITS, Limits, ServingError, invalid, unimplemented
 from bert_tf.serving.server.predict import check_input, wrong_count
-from bert_tf.serving.server.tensors import MAX_AXES, count_rows, type_name
+from bert_tf.serving.server.signatures import count_rows, type_name
 
 # === Values ===
 # JSON values to arrays.
@@ -57,7 +57,7 @@ def shape_of(value, limits: Limits = LIMITS) -> list[int]:
     """Returns the shape that the first element of each list of a JSON value promises.
 
     Raises:
-        ServingError: it has too many axes or elements.
+        ServingError: it has too many elements.
     """
     shape, inner = [], value
     while isinstance(inner, list):
@@ -65,10 +65,9 @@ def shape_of(value, limits: Limits = LIMITS) -> list[int]:
         if not inner:
             break
         inner = inner[0]
-    if len(shape) > MAX_AXES:
-        raise invalid(f"A tensor may have {MAX_AXES} axes and one has {len(shape)}")
     if math.prod(shape) > limits.max_tensor_elements:
-        raise invalid(f"A tensor may have {limits.max_tensor_elements} elements and one has {math.prod(shape)}")
+        most = limits.max_tensor_elements
+        raise invalid(f"A tensor may have {most} elements and one has {math.prod(shape)}; send it in parts")
     return shape
 
 
@@ -257,7 +256,8 @@ def check_json(body: bytes, limits: Limits):
         depth = int(levels[-1]) if len(levels) else depth
         values += int(_STARTS[marks].sum())
         if values > limits.max_json_values:
-            raise invalid(f"JSON Parse error: The document may have {limits.max_json_values} values and has more")
+            most = limits.max_json_values
+            raise invalid(f"JSON Parse error: The document may have {most} values and has more; send it in parts")
     if _MAY_BE_SURROGATE.search(body):
         for match in _ESCAPE.finditer(body):
             if match[1]:
@@ -491,8 +491,6 @@ def _first_value(body):
         if wrong:
             raise invalid(f"JSON Parse error: Invalid encoding in string. at offset: {wrong.start}") from wrong
         raise invalid(f"JSON Parse error: {error.msg} at offset: {error.pos}") from error
-    except RecursionError as error:  # --max_nesting may allow more than Python's reader can do
-        raise invalid("JSON Parse error: Lists and objects nest deeper than can be read here") from error
     except ValueError as error:  # an integer of more digits than Python converts
         raise invalid(_TOO_BIG) from error
 

@@ -63,7 +63,7 @@ def observe_request(model: str, api: str, entrypoint: str, status: str, seconds:
 
 
 @contextlib.contextmanager
-def request(catalog, model: str, api: str, entrypoint: str) -> Iterator:
+def request(registry, model: str, api: str, entrypoint: str) -> Iterator:
     """Counts the block as one request, whose end is that of the block, a ServingError or an error of our own."""
     started, status = time.monotonic(), grpc.StatusCode.INTERNAL.name
     try:
@@ -73,7 +73,7 @@ def request(catalog, model: str, api: str, entrypoint: str) -> Iterator:
         status = error.code.name
         raise
     finally:
-        known = model if model in catalog.names() else ""
+        known = model if model in registry.names() else ""
         observe_request(known, api, entrypoint, status, time.monotonic() - started)
 
 

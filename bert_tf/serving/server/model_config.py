@@ -118,14 +118,14 @@ class ConfigFile:
     """A config file that is looked at again and again.
 
     Args:
-        catalog: whose models it lists.
+        registry: whose models it lists.
         path: of the file.
-        applied: what it said when the catalog got its models.
+        applied: what it said when the registry got its models.
         retry_seconds: after which a file that could not be applied is tried again although it says the same.
     """
 
-    def __init__(self, catalog, path: str, applied: Sequence[ModelConfig], retry_seconds: float = 60.0):
-        self._catalog, self._path, self._retry_seconds = catalog, path, retry_seconds
+    def __init__(self, registry, path: str, applied: Sequence[ModelConfig], retry_seconds: float = 60.0):
+        self._registry, self._path, self._retry_seconds = registry, path, retry_seconds
         self._applied = list(applied)
         self._complaint = ""
         self._failed, self._again = None, 0.0
@@ -144,7 +144,7 @@ class ConfigFile:
                 return
             elif configs != self._applied:
                 self._failed, self._again = configs, time.monotonic() + self._retry_seconds
-                self._catalog.apply(configs)
+                self._registry.apply(configs)
                 self._applied, self._failed = configs, None
                 logging.info("Applied %s: %s.", self._path, ", ".join(each.name for each in configs) or "no model")
         except (ValueError, ServingError) as error:

@@ -19,7 +19,7 @@ from tensorflow_serving.apis import predict_pb2
 
 from bert_tf.serving.limits import LIMITS, Limits, ServingError, failed_precondition, invalid, unimplemented
 from bert_tf.serving.server import metrics
-from bert_tf.serving.server.tensors import (
+from bert_tf.serving.server.signatures import (
     CLASSIFY,
     PREDICT,
     REGRESS,
@@ -226,7 +226,7 @@ def run_predict(
     plan = sequences.plan(signature, inputs)
     call.limits.check_tokens(plan.tokens)
     started = time.monotonic()
-    with version.workload.requests.take(plan.tokens), call.work.paused(call):
+    with version.scheduler.requests.take(plan.tokens), call.work.paused(call):
         if version.batched:  # whose parts are those of the batch
             outputs = version.batched(signature, inputs, aliases, call)
         else:
@@ -236,7 +236,7 @@ def run_predict(
         call.limits.check_output(alias, np.size(array))
     if call.until_sent is not None:  # a warm-up's answer is not sent, and no block of its `work` would end the turn
         elements = sum(map(np.size, outputs.values()))
-        call.until_sent.enter_context(version.workload.answers.take(elements))
+        call.until_sent.enter_context(version.scheduler.answers.take(elements))
         call.work.grow(call, elements)
     return outputs
 

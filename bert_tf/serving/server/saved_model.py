@@ -15,9 +15,9 @@ from tensorflow.python.saved_model import loader_impl
 
 from bert_tf.serving.limits import from_number, invalid
 from bert_tf.serving.server.options import DEFAULT, Bundle
-from bert_tf.serving.server.tensors import MAX_AXES, read_signature
+from bert_tf.serving.server.scheduling import Sequences
+from bert_tf.serving.server.signatures import MAX_AXES, read_signature
 from bert_tf.serving.server.version_folders import check_regular, check_stored_files
-from bert_tf.serving.server.workload import Sequences
 from bert_tf.utils.names import EXPLANATIONS, SEQUENCES, SIDE_BY_SIDE
 
 # TensorFlow prepares the graph again for each set of feeds and fetches, and keeps it as long as the session. Each

@@ -18,14 +18,14 @@ from absl import logging
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.batching import ModelBatching
-from bert_tf.serving.server.catalog import Catalog, ReloadRules, is_ready, ready
 from bert_tf.serving.server.grpc_service import GrpcServer
 from bert_tf.serving.server.http_server import RestServer, StaticPage, answer
 from bert_tf.serving.server.model_config import ConfigFile, ModelConfig, read_model_config
+from bert_tf.serving.server.model_registry import ModelRegistry, ReloadRules, is_ready, ready
 from bert_tf.serving.server.options import ServerOptions
+from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.version_folders import explain_no_versions, find_versions
 from bert_tf.serving.server.versions import Loading
-from bert_tf.serving.server.workload import Workload
 
 # === Page ===
 # The page to try a model on: its files, and the list of models that it begins with.
@@ -56,11 +56,11 @@ PAGE_HEADERS = {
 }
 
 
-def pages(catalog) -> dict[str, Callable[[], StaticPage]]:
+def pages(registry) -> dict[str, Callable[[], StaticPage]]:
     """Returns {path: function} of all that the page is made of.
 
     Args:
-        catalog: of the served models.
+        registry: of the served models.
     """
     folder = pathlib.Path(__file__).parent / "page"
     files = {
@@ -70,8 +70,8 @@ def pages(catalog) -> dict[str, Callable[[], StaticPage]]:
 
     def list_models():
         models = []
-        for name in sorted(catalog.names()):
-            states = catalog.states(name)
+        for name in sorted(registry.names()):
+            states = registry.states(name)
             # As strings: a version may be larger than what JavaScript can count to.
             versions = [str(number) for number in sorted(states, reverse=True) if states[number].name == "AVAILABLE"]
             models.append({"name": name, "versions": versions})
@@ -143,7 +143,7 @@ class Server(contextlib.AbstractContextManager):
         self._load_pool = futures.ThreadPoolExecutor(loads, "load") if loads else None
         loading = Loading(
             options.bundle,
-            Workload(options.max_concurrent_runs, options.max_pending_tokens, 4 * options.limits.max_output_elements),
+            Scheduler(options.max_concurrent_runs, options.max_pending_tokens, 4 * options.limits.max_output_elements),
             self._batching.batcher_of if self._batching else None,
             self._load_pool,
             threading.Semaphore(unloads) if unloads else None,
@@ -153,23 +153,23 @@ class Server(contextlib.AbstractContextManager):
         offered = options.enable_model_config_reload
         offered = options.model_config_file is not None if offered is None else offered
         rules = ReloadRules.of(offered, configs, options.model_config_reload_base_paths)
-        catalog = Catalog((), loading, options.allow_version_labels_for_unavailable_models, rules)
-        self._catalog = catalog
+        registry = ModelRegistry((), loading, options.allow_version_labels_for_unavailable_models, rules)
+        self._registry = registry
         self._stopping = threading.Event()
-        self._grpc = GrpcServer(catalog, options)
+        self._grpc = GrpcServer(registry, options)
         self._rest = None
         if options.rest_api_port is not None:
-            self._rest = RestServer(functools.partial(answer, catalog), self._pages(), options)
+            self._rest = RestServer(functools.partial(answer, registry), self._pages(), options)
         self.port, self.rest_port = self._grpc.port, self._rest and self._rest.port
         self._load(configs)  # before anybody can ask
         self._grpc.start()
         if self._rest:
             self._rest.start()
-        work = (options.poll_seconds, catalog.poll, "Looking for new versions")
+        work = (options.poll_seconds, registry.poll, "Looking for new versions")
         self._pollers = [threading.Thread(target=self._repeat, args=work, name="poll", daemon=True)]
         if options.model_config_file and options.model_config_poll_seconds:
             retry_seconds = options.load_retry_interval_micros / 1e6
-            file = ConfigFile(catalog, options.model_config_file, configs, retry_seconds)
+            file = ConfigFile(registry, options.model_config_file, configs, retry_seconds)
             work = (options.model_config_poll_seconds, file.poll, "Looking for a new config")
             self._pollers.append(threading.Thread(target=self._repeat, args=work, name="config", daemon=True))
         for poller in self._pollers:
@@ -191,7 +191,7 @@ class Server(contextlib.AbstractContextManager):
             poller.join(_seconds_until(end))
         if self._is_loading():
             return False
-        self._catalog.close()
+        self._registry.close()
         self._close_threads()
         return not self._running()
 
@@ -220,17 +220,17 @@ class Server(contextlib.AbstractContextManager):
         if self._options.metrics_path:
             found[self._options.metrics_path] = lambda: StaticPage(200, metrics.prometheus_text(), metrics.CONTENT_TYPE)
         if self._options.ui:
-            found |= pages(self._catalog)
+            found |= pages(self._registry)
         return found
 
     def _readiness(self):
-        models = ready(self._catalog)
+        models = ready(self._registry)
         text = json.dumps({"ready": is_ready(models), "models": models}).encode()
         return StaticPage(200 if is_ready(models) and not self._stopping.is_set() else 503, text, "application/json")
 
     def _load(self, configs):
         try:
-            self._catalog.apply(configs, must_load=False)
+            self._registry.apply(configs, must_load=False)
         except ServingError as error:
             self._grpc.stop(0)
             self._close_threads()

@@ -23,8 +23,8 @@ from bert_tf.serving.server.model_config import LATEST, Policy
 from bert_tf.serving.server.options import DEFAULT, Bundle
 from bert_tf.serving.server.predict import INTERNAL, Call, predict
 from bert_tf.serving.server.saved_model import SavedModel
+from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.version_folders import check_regular, explain_no_versions, find_versions, folder_fingerprint
-from bert_tf.serving.server.workload import Workload
 
 # === Warmup ===
 # The first run of a signature is slow, because TensorFlow then optimizes its graph. That is done before a version
@@ -97,7 +97,7 @@ _FORGOTTEN = "Did you forget to name your leaf directory as a number (eg. '/1/')
 Compute = Callable[..., dict[str, np.ndarray]]
 
 
-def direct(model: SavedModel, workload: Workload) -> Compute:
+def direct(model: SavedModel, scheduler: Scheduler) -> Compute:
     """Returns what computes each request by itself, in the thread that asks, when it is its turn.
 
     Many rows are computed in parts: others have their turn in between, and what nobody waits for any more ends there.
@@ -110,7 +110,7 @@ def direct(model: SavedModel, workload: Workload) -> Compute:
         if not plan.parts:
             outputs = run(signature, feeds, call, weight)
         else:
-            with workload.begun(call):
+            with scheduler.begun(call):
                 answers = [
                     run(signature, {name: array[part] for name, array in feeds.items()}, call, weight)
                     for part in plan.parts
@@ -121,7 +121,7 @@ def direct(model: SavedModel, workload: Workload) -> Compute:
         return {alias: arrays[signature.outputs[alias].tensor] for alias in aliases}
 
     def run(signature, feeds, call, tokens):
-        with workload.turn(call, tokens):
+        with scheduler.turn(call, tokens):
             call.check()
             return model.run(feeds, signature.key[1])
 
@@ -138,7 +138,7 @@ class Version:
         model: what runs.
         compute: runs it for one request or one batch.
         batched: runs it in a batch with other requests; None: each request is computed for itself.
-        workload: of the server: what runs and waits, of all models.
+        scheduler: of the server: what runs and waits, of all models.
         batcher: of this version alone, closed with it; None: it has none.
         running: requests in it now.
         retired: whether it serves no new requests.
@@ -148,7 +148,7 @@ class Version:
     number: int
     model: SavedModel
     compute: Compute
-    workload: Workload
+    scheduler: Scheduler
     batched: Callable | None = None
     batcher: Batcher | None = None
     running: int = 0
@@ -191,7 +191,7 @@ class Loading:
 
     Attributes:
         bundle: what is loaded of a version, and how it is warmed and run.
-        workload: what runs and waits, of all models.
+        scheduler: what runs and waits, of all models.
         batcher_of: folder of a version -> (its batcher, or None where each request is computed by itself; whether it is
             this version's alone); None: no version has one.
         load_pool: in which the models are loaded side by side; None: they are loaded one after the other.
@@ -201,7 +201,7 @@ class Loading:
     """
 
     bundle: Bundle = DEFAULT
-    workload: Workload = dataclasses.field(default_factory=Workload)
+    scheduler: Scheduler = dataclasses.field(default_factory=Scheduler)
     batcher_of: Callable[[str], tuple[Batcher | None, bool]] | None = None
     load_pool: futures.Executor | None = None
     unload_turns: threading.Semaphore | None = None
@@ -393,8 +393,8 @@ class ServedModel:
         if bundle.prefer_tflite_model and os.path.exists(os.path.join(folder, _TFLITE)):
             raise failed_precondition(f"{_TFLITE} is preferred, and only TensorFlow's own models can be served here")
         model = SavedModel(folder, bundle)
-        workload = self._loading.workload
-        version = Version(self.name, number, model, direct(model, workload), workload)
+        scheduler = self._loading.scheduler
+        version = Version(self.name, number, model, direct(model, scheduler), scheduler)
         try:
             requests = 0
             if bundle.enable_model_warmup:

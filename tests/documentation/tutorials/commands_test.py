@@ -11,7 +11,7 @@ import pytest
 
 from tests import sentence_folders, tiny
 from tests.documentation.tutorials import commands, pages
-from tests.documentation.tutorials.shell import Shell
+from tests.documentation.tutorials.shell import PROGRAMS, Shell
 
 PAGES = {page.stem: page for page in pages.pages("bash")}
 WEIGHTS = "demo/weights/minilm"  # where the pages expect a model
@@ -43,8 +43,9 @@ def _is_free(port):
 
 
 @pytest.fixture(scope="module")
-def process():
-    with Shell() as shell:
+def process(request):
+    runs_pages = any(item.get_closest_marker("slow") for item in request.session.items)
+    with Shell(PROGRAMS if runs_pages else ()) as shell:
         yield shell
 
 

@@ -37,18 +37,22 @@ with socket.socket(socket.AF_UNIX) as connection:
     status = answer.readline()
 sys.exit(int(status) if status else "bert-tf ended without a status")
 """
-# What most programs import: once here is faster than once in each fork.
-_PRELOADED = ("tensorflow_text", "bert_tf.cli.app", "bert_tf.cli.fine_tuning")
+# What most programs import.
+PROGRAMS = ("tensorflow_text", "bert_tf.cli.program", "bert_tf.cli.fine_tuning_run")
 
 
 class Shell:
-    """Runs bash in `folder`, which may be set anew; to be used in a `with`."""
+    """Runs bash in `folder`, which may be set anew; to be used in a `with`.
 
-    def __init__(self):
+    Args:
+        preloaded: modules that are imported once, and not in each program's fork.
+    """
+
+    def __init__(self, preloaded=()):
         self.folder, self.staying = None, []
         self.place = pathlib.Path(tempfile.mkdtemp(prefix="sh"))  # a socket's path must be short
         self.control, other = processes.pipe()
-        self.process = processes.start(_serve, str(self.place / "socket"), other)
+        self.process = processes.start(_serve, str(self.place / "socket"), other, preloaded)
         other.close()
         assert self.control.recv() == "ready"
         self._write("bert-tf", _SCRIPT.format(python=sys.executable, path=str(self.place / "socket")))
@@ -106,9 +110,9 @@ class Shell:
         shutil.rmtree(self.place)
 
 
-def _serve(path, control):
+def _serve(path, control, preloaded):
     """Forks for each connection, until `control` is closed."""
-    for name in _PRELOADED:
+    for name in preloaded:
         importlib.import_module(name)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)

@@ -105,7 +105,7 @@ def test_lengths_are_grouped():
     texts = ["w " * (i + 1) for i in range(10)]
     page = Sections(choices([0] * 10, [[0.9, 0.1]] * 5 + [[0.2, 0.8]] * 5, ["no", "yes"], texts))
     rows = page.tables["By length"][0]
-    assert rows[0] == ["word pieces", "examples", "right", "mean probability"]
+    assert rows[0] == ["tokens", "examples", "right", "mean probability"]
     assert [row[:3] for row in rows[1:]] == [
         ["1 to 2", "2", "100.0 %"], ["3 to 4", "2", "100.0 %"], ["5 to 6", "2", "50.0 %"],
         ["7 to 8", "2", "0.0 %"], ["9 to 10", "2", "0.0 %"],

@@ -73,7 +73,7 @@ def test_models_that_give_one_answer_to_all_are_warned_of():
 
 
 def test_report_of_retrieval():
-    page = Sections(RetrievalReport(examples=shown(["a", "b"]), places=np.array([1, 7])))
+    page = Sections(RetrievalReport(examples=shown(["a", "b"]), ranks=np.array([1, 7])))
     assert page.tables["Places"][0][1] == ["among the first 1", "50.0 %"]
     assert page.tables["Furthest from what belongs to them"][0][1:] == [["3", "7", "b"]]
 

@@ -11,7 +11,7 @@ from bert_tf.utils.report import Page
 NASTY = "<script>alert('x')</script> & \"y\""
 
 
-def shown(texts, lengths=None, unit="word pieces"):
+def shown(texts, lengths=None, unit="tokens"):
     """Returns examples with one text each; they begin in line 2."""
     n = len(texts)
     lengths = np.array([len(text.split()) for text in texts]) if lengths is None else np.asarray(lengths)

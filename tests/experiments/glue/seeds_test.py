@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from bert_tf.experiments.glue import comparison as glue_compare
+from bert_tf.experiments.glue import grid_comparison
 from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
-from bert_tf.experiments.glue.comparison import compare_seeds
+from bert_tf.experiments.glue.grid_comparison import compare_seeds
 from bert_tf.experiments.glue.runs import GlueRun
 from tests.experiments.glue.glue_folder import ONE, OTHER, finish
 
@@ -71,8 +71,8 @@ def test_runs_that_learned_nothing_are_marked_and_not_compared(tmp_path):
     assert (best["qnli"].run.seed, best["rte"].run.seed, best["wnli"].run.seed) == (2, 3, 1)
     rows = glue_report.summarize_results(glue_runs.all_finished(here))
     assert (rows["rte"][0].one_answers, rows["rte"][0].learned) == (5, (0.58,))
-    compared = list(glue_compare.compare_grids(here, there))
-    told = [each.row()[0] for each in compared if isinstance(each, glue_compare.LeftOut)]
+    compared = list(grid_comparison.compare_grids(here, there))
+    told = [each.row()[0] for each in compared if isinstance(each, grid_comparison.LeftOut)]
     assert told == ["wnli, best run against best run"] and len(compared) == 3
 
     glue_report.write_glue_report(here, glue_runs.all_finished(here), compared=[rte])

@@ -27,8 +27,8 @@ def _noisy(n=40):
     return [(text, {"bad": "good", "good": "bad"}[label] if i < 2 else label) for i, (text, label) in enumerate(rows)]
 
 
-def _start(folder, rows, folds=4, anew=False, **identity):
-    return search.start_search(str(folder), _examples(rows), folds, 0, identity, anew)
+def _start(folder, rows, folds=4, overwrite=False, **identity):
+    return search.start_search(str(folder), _examples(rows), folds, 0, identity, overwrite)
 
 
 def _oracle(answered):
@@ -84,7 +84,7 @@ def test_other_examples_or_flags_start_over_or_are_refused(tmp_path):
         _start(tmp_path, rows, rate=2.0)
     with pytest.raises(ValueError, match="Received examples: '"):
         _start(tmp_path, rows[1:], rate=1.0)
-    _start(tmp_path, rows[1:], rate=1.0, anew=True).answer_folds(_oracle(answered))
+    _start(tmp_path, rows[1:], rate=1.0, overwrite=True).answer_folds(_oracle(answered))
     assert len(answered) == 8
 
 
@@ -160,14 +160,15 @@ def test_the_program_has_run_classifier_train_on_each_fold(tmp_path, caplog, mon
         assert program in main.PROGRAMS
         answered.append(folder.parent.name)
         given.append(set(flags))
-        return len(answered) != 2 and bool(answer(folder.parent))  # the second fold's training fails at first
+        return len(answered) != 1 and bool(answer(folder.parent))  # the first fold's training fails at first
 
     monkeypatch.setattr(subprocesses, "execute_resumable", execute)
     model = pathlib.Path(tiny.checkpoint(tmp_path / "model"))
     flags = [f"--init_checkpoint={model}", "--folds=2", "--fine_tune", "--learning_rate=3e-3"]
-    assert _run(tmp_path, *flags) == 1 and "The same command goes on with this fold." in caplog.text
+    assert _run(tmp_path, *flags) == 1
+    assert "Received 1 whose training failed: 1. Their logs, below" in caplog.text
     assert _run(tmp_path, *flags) == 0
-    assert answered == ["1", "2", "2"]
+    assert answered == ["1", "2", "1"]
     assert all({"--do_train", "--do_predict", "--learning_rate=0.003"} < each for each in given)
     assert len((tmp_path / "out" / "label_errors.tsv").read_text().splitlines()) == 3
     words = (model / "vocab.txt").read_text().splitlines()

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from bert_tf.cli import tune
-from bert_tf.cli.app import parse_flags
+from bert_tf.cli.program import parse_flags
 from bert_tf.evaluation.results import read_results, write_results
 from bert_tf.experiments.runs import FINISHED_FILE
 from bert_tf.experiments.tuning import tuner
@@ -77,7 +77,7 @@ def test_a_search_stays_the_search_that_it_is(tmp_path, monkeypatch, capsys):
     )
     others = {"search": "learning_rate=1e-4,1e-2"}, {"trials": 1}, {"stages": 2}
     for flags, given in ((["--seed=2"], {}), *((["--seed=1"], other) for other in others)):
-        with pytest.raises(ValueError, match=r"with the same flags .* then, .* now\. Name another `output_dir`\."):
+        with pytest.raises(ValueError, match=r"with the settings .* then, .* now\. Name another `output_dir`\."):
             search(*flags, **given)
     (tmp_path / "train.tsv").write_text("a\t0\n")
     search("--seed=1", f"--train_file={tmp_path}/train.tsv", output_dir=str(tmp_path / "other"))

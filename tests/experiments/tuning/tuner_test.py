@@ -75,7 +75,7 @@ def test_each_trial_is_made_once_and_the_best_is_kept(tmp_path, monkeypatch):
 def test_the_best_of_each_stage_go_on_with_more_epochs(tmp_path, monkeypatch):
     children, tuner = (
         Children(monkeypatch, SCORES),
-        _tuner(tmp_path, SuccessiveHalving(3, 2), others=["--num_train_epochs=3"]),
+        _tuner(tmp_path, SuccessiveHalving(3), others=["--num_train_epochs=3"]),
     )
     tuner.run()
     first = [f"stage-1/trial-{number}" for number in (1, 2, 3, 4)]
@@ -87,17 +87,17 @@ def test_the_best_of_each_stage_go_on_with_more_epochs(tmp_path, monkeypatch):
 
 def test_epochs_may_be_searched_too(tmp_path, monkeypatch):
     children = Children(monkeypatch, {1: 0.5, 2: 0.6})
-    _tuner(tmp_path, SuccessiveHalving(2, 4), [{"num_train_epochs": "2"}, {"num_train_epochs": "4"}]).run()
+    _tuner(tmp_path, SuccessiveHalving(2), [{"num_train_epochs": "2"}, {"num_train_epochs": "4"}]).run()
     epochs = [flag for flags in children.flags for flag in flags if flag.startswith("--num_train_epochs")]
-    assert epochs == ["--num_train_epochs=0.5", "--num_train_epochs=1", "--num_train_epochs=4"]
+    assert epochs == ["--num_train_epochs=1", "--num_train_epochs=2", "--num_train_epochs=4"]
 
 
 def test_what_fails_is_told_and_made_again_and_the_rest_goes_on(tmp_path, monkeypatch):
-    children, tuner = Children(monkeypatch, {**SCORES, 2: None, 4: math.nan}), _tuner(tmp_path, SuccessiveHalving(2, 2))
+    children, tuner = Children(monkeypatch, {**SCORES, 2: None, 4: math.nan}), _tuner(tmp_path, SuccessiveHalving(2))
     tuner.run()
     assert [(trial.number, stage) for trial, stage in tuner.failed] == [(2, 1)] and tuner.best().trial.number == 3
     assert children.made[4:] == ["stage-2/trial-3", "stage-2/trial-1"]  # NaN does not go on
-    children.scores, again = SCORES, _tuner(tmp_path, SuccessiveHalving(2, 2))
+    children.scores, again = SCORES, _tuner(tmp_path, SuccessiveHalving(2))
     again.run()
     assert children.made[6:] == ["stage-1/trial-2", "stage-2/trial-2"] and again.best().trial.number == 2
 
@@ -173,7 +173,7 @@ def test_trials_that_learned_nothing_are_marked_and_come_last(tmp_path, monkeypa
     write = tuner_module.write_tuning_report
     children, tuner = (
         Children(monkeypatch, {1: 0.68, 2: 0.62, 3: 0.66, 4: 0.68}),
-        _tuner(tmp_path, SuccessiveHalving(2, 2)),
+        _tuner(tmp_path, SuccessiveHalving(2)),
     )
     children.of_one_answer = (1, 4)
     tuner.run()
@@ -201,9 +201,9 @@ def test_where_no_trial_learned_anything_the_best_is_said_to_have_learned_nothin
 
 def test_only_the_last_stage_knows_of_ties(tmp_path, monkeypatch):
     Children(monkeypatch, dict.fromkeys(range(1, 5), 0.5))
-    tuner = _tuner(tmp_path, SuccessiveHalving(2, 4))
+    tuner = _tuner(tmp_path, SuccessiveHalving(3))
     tuner.run()
-    assert tuner.best().stage == 2 and tuner.as_good() == []
+    assert tuner.best().stage == 3 and tuner.as_good() == []
 
 
 def test_less_loss_is_better(tmp_path, monkeypatch):

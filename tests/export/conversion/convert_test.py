@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 import bert_tf
 from bert_tf.checkpoints import tf1, writers
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.export.conversion import proof as proofs
+from bert_tf.export.conversion import round_trip
 from bert_tf.export.conversion.convert import convert_model
 from bert_tf.utils.files import whole_directory
 from tests.export.conversion import models
@@ -149,8 +149,8 @@ def test_task_json_says_what_a_head_is_for(tmp_path):
 def test_a_temperature_goes_into_the_last_layer(family, problem, squash, tmp_path):
     (tmp_path / "run").mkdir()
     writers.write_model(tmp_path / "run", "bert_tf", models.model(family, "text"))
-    told = TASK | {"problem": problem, "temperature": 1.7}
-    (tmp_path / "run" / "task.json").write_text(json.dumps(told), encoding="utf-8")
+    described = TASK | {"problem": problem, "temperature": 1.7}
+    (tmp_path / "run" / "task.json").write_text(json.dumps(described), encoding="utf-8")
     proof = convert_model(tmp_path / "run", tmp_path / "hf", "huggingface")
     assert (
         "The temperature 1.7 of task.json is in the weights: classifier/output_bias and classifier/output_weights"
@@ -209,7 +209,7 @@ def test_a_sentence_encoder_keeps_its_own_modules(source, tmp_path):
     assert "stays behind" in str(convert_model(tmp_path / "st", tmp_path / "hf", "huggingface"))
     modules = tmp_path / "st" / "modules.json"
     modules.write_text(modules.read_text(encoding="utf-8").replace("1_Pooling", "../run"), encoding="utf-8")
-    with pytest.raises(ValueError, match="lie beside it. Received the path '../run'"):
+    with pytest.raises(ValueError, match="lie next to it. Received the path '../run'"):
         convert_model(tmp_path / "st", tmp_path / "no", "sentence_transformers")
 
 
@@ -263,11 +263,11 @@ def test_a_proof_that_fails_leaves_nothing(source, tmp_path, monkeypatch):
 def test_outputs_that_differ_are_found(monkeypatch, source, tmp_path):
     calls = []
 
-    def drifting(config, arrays, inputs, right=proofs.outputs):
+    def drifting(config, arrays, inputs, right=round_trip.compute_outputs):
         calls.append(1)
         return {name: value + 1e-4 * len(calls) for name, value in right(config, arrays, inputs).items()}
 
-    monkeypatch.setattr(proofs, "outputs", drifting)
+    monkeypatch.setattr(round_trip, "compute_outputs", drifting)
     with pytest.raises(ValueError, match="Received a difference: sequence_output differs by 0.0001"):
         convert_model(source, tmp_path / "to", "huggingface")
     assert list(tmp_path.iterdir()) == []

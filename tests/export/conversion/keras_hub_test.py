@@ -12,7 +12,7 @@ import bert_tf
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.export.conversion.convert import convert_model
-from bert_tf.export.conversion.proof import outputs
+from bert_tf.export.conversion.round_trip import compute_outputs
 from bert_tf.models.config_files import task_in
 from tests.export.conversion import models
 
@@ -34,13 +34,13 @@ def test_keras_hub_reads_ours(case, tmp_path):
     rows = model.tokenizer(TEXTS, max_seq_length=model.config.max_length)
     np.testing.assert_array_equal(inputs["token_ids"], rows["input_ids"])
     np.testing.assert_array_equal(inputs["padding_mask"], rows["input_mask"])
-    ours = outputs(model.config, model.arrays, rows)
+    ours = compute_outputs(model.config, model.arrays, rows)
     found = theirs.backbone(inputs)
     sequence = found["sequence_output"] if isinstance(found, dict) else found
     real = rows["input_mask"].numpy().astype(bool)
     assert _close(np.asarray(sequence)[real], ours["sequence_output"][real])
     assert _close(theirs(inputs), ours["classifier logits"][:, 0])
-    assert np.ptp(ours["classifier logits"][:, 0], axis=0).max() > 0.01  # the texts are told apart
+    assert np.ptp(ours["classifier logits"][:, 0], axis=0).max() > 0.01  # the texts differ
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import bert_tf
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.conversion.convert import convert_model
-from bert_tf.export.conversion.proof import outputs
+from bert_tf.export.conversion.round_trip import compute_outputs
 from tests import other_envs
 from tests.export.conversion import models
 
@@ -44,7 +44,8 @@ def test_sentence_transformers_reads_ours(case, sentences, tmp_path):
     writers.write_model(tmp_path, "sentence_transformers", model)
     vectors, modules = sentences(tmp_path, TEXTS)
     rows = model.tokenizer(TEXTS, max_seq_length=model.config.max_length)
-    tokens, mask = outputs(model.config, model.arrays, rows)["sequence_output"], rows["input_mask"].numpy()[..., None]
+    tokens = compute_outputs(model.config, model.arrays, rows)["sequence_output"]
+    mask = rows["input_mask"].numpy()[..., None]
     assert modules == ["Transformer", "Pooling"]
     np.testing.assert_allclose(vectors, (tokens * mask).sum(1) / mask.sum(1), atol=1e-5)
 
@@ -74,7 +75,7 @@ def test_transformers_tf1_loader_reads_ours(case, act, tmp_path):
     logits, sentences_ = json.loads(
         other_envs.run(other_envs.torch_tf_python(), _TF1, tmp_path, act, json.dumps(ids.tolist())).splitlines()[-1]
     )
-    ours = outputs(model.config, model.arrays, {"input_ids": ids})
+    ours = compute_outputs(model.config, model.arrays, {"input_ids": ids})
     for value, true in ((logits, ours["cls/predictions logits"][:, 1:]),
                         (sentences_, ours["cls/seq_relationship logits"][:, 0])):  # fmt: skip
         assert np.abs(np.array(value) - true).max() <= 1e-5 * max(1, np.abs(true).max())

@@ -7,12 +7,13 @@ import pathlib
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import convert, heads, writers
+from bert_tf.checkpoints import heads, writers
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.loading import Description, load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.cli.checkpoints import save_formats
 from bert_tf.export.conversion.convert import check_format
-from bert_tf.inference.filler import Filler
+from bert_tf.inference.fill_mask import Filler
 from bert_tf.models.lora import Lora, is_adapter
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.registry import read_task
@@ -137,7 +138,7 @@ def test_transformers_gives_the_task_s_numbers(read, case):
     description = load_description([str(home)])
     task = read_task(str(home), description.config).task
     model = task.build_model()
-    convert.assign_weights(home, model.variables, heads.unused(task))
+    assign_weights(home, model.variables, heads.unused(task))
     rows = description.tokenizer(TEXTS, SECOND if case in ("pair", "squad") else None, max_seq_length=LENGTH)
     values = json.loads((home / "huggingface" / "config.json").read_text(encoding="utf-8"))
     assert values["architectures"] == [CLASSES[case]]

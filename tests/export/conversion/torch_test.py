@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import writers
-from bert_tf.export.conversion.proof import outputs
+from bert_tf.export.conversion.round_trip import compute_outputs
 from tests import other_envs
 from tests.export.conversion import models
 
@@ -19,7 +19,7 @@ TEXTS = ["The film is a great story of people, and music.", "see the dull FILMS"
 SECOND = ["it is funny", "warm story"]
 MASKED = "the [MASK] is great"
 LENGTH = 18
-# Kind -> of `outputs`, what the class of Transformers calls it, and whether it is of the first token alone.
+# Kind -> of `compute_outputs`, what the class of Transformers calls it, and whether it is of the first token alone.
 NAMES = {
     "encoder": {"sequence_output": "last_hidden_state"},
     "text": {"classifier logits": "logits"},
@@ -76,7 +76,7 @@ def _read(folder, written):
         (place / "model").mkdir(parents=True)
         writers.write_model(place / "model", "huggingface", model)
         (place / "given.json").write_text(json.dumps(given), encoding="utf-8")
-        mine = {"ids": rows["input_ids"].numpy(), **outputs(model.config, model.arrays, rows)}
+        mine = {"ids": rows["input_ids"].numpy(), **compute_outputs(model.config, model.arrays, rows)}
         ours[name] = model, mine, rows
     code = (pathlib.Path(__file__).parent / "torch_reads.py").read_text(encoding="utf-8")
     other_envs.run(other_envs.torch_python(), code, folder)
@@ -142,12 +142,12 @@ def _softmax(x):
 def test_pipelines_just_work(read, case):
     model, *_, found = read[f"{case}-text"]
     rows = model.tokenizer([TEXTS[0]], max_seq_length=LENGTH)
-    shares = _softmax(outputs(model.config, model.arrays, rows)["classifier logits"][0, 0])
+    shares = _softmax(compute_outputs(model.config, model.arrays, rows)["classifier logits"][0, 0])
     assert [answer["label"] for answer in found["pipeline"]] == [model.labels[n] for n in np.argsort(-shares)]
     np.testing.assert_allclose([answer["score"] for answer in found["pipeline"]], np.sort(shares)[::-1], atol=1e-5)
 
     model, *_, found = read[f"{case}-tokens"]
-    shares = _softmax(outputs(model.config, model.arrays, rows)["classifier logits"][0, 2:])  # behind [CLS]
+    shares = _softmax(compute_outputs(model.config, model.arrays, rows)["classifier logits"][0, 2:])  # behind [CLS]
     assert found["pipeline"]
     for answer in found["pipeline"]:
         share = shares[answer["index"] - 1]
@@ -157,7 +157,8 @@ def test_pipelines_just_work(read, case):
     assert len(found["pipeline"]) == 3
     ids = model.tokenizer(["the film is great"], max_seq_length=LENGTH)
     masked = tf.where(tf.range(LENGTH) == 2, model.tokenizer.mask_id, ids["input_ids"])
-    shares = _softmax(outputs(model.config, model.arrays, ids | {"input_ids": masked})["cls/predictions logits"][0, 3])
+    ours = compute_outputs(model.config, model.arrays, ids | {"input_ids": masked})
+    shares = _softmax(ours["cls/predictions logits"][0, 3])
     assert [answer["token"] for answer in found["pipeline"]] == list(np.argsort(-shares)[:3])
     np.testing.assert_allclose([a["score"] for a in found["pipeline"]], np.sort(shares)[::-1][:3], atol=1e-5)
 

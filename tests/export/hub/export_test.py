@@ -9,50 +9,18 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.export.hub.export import INPUTS, HubEncoder
 from tests import run_cases, tiny
-from tests.export.hub import models
 
 TEXTS = ["The film is göod.", "", "people see the music, a bad story of people " * 3]
 
 
 @pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory):
-    return models.pretrained(tmp_path_factory.mktemp("model"))
+def preprocessor(hub_pair):
+    return tf.saved_model.load(hub_pair[0])
 
 
 @pytest.fixture(scope="module")
-def program(checkpoint, tmp_path_factory):
-    """Runs the program as it shall be used and as it shall not; returns its folder, and how each ended."""
-    folder = tmp_path_factory.mktemp("export")
-    (folder / "used").mkdir()
-    (folder / "used" / "file").touch()
-    common, elsewhere = [f"--model={checkpoint}", "--hub"], f"--export_dir={folder}/no"
-    cases = {
-        "good": [*common, f"--export_dir={folder}/hub", "--default_seq_length=16"],
-        "long": [*common, elsewhere, "--default_seq_length=33"],
-        "used": [*common, f"--export_dir={folder}/used"],
-        "half": [*common, elsewhere, "--export_dtype=bfloat16"],
-        "explained": [*common, elsewhere, "--export_explanations=attention"],
-        "frozen": [*common, elsewhere, "--export_for=cpu"],
-        "alone": [common[0], elsewhere, "--default_seq_length=8"],
-    }
-    return folder, {name: run_cases.run_here("export", words) for name, words in cases.items()}
-
-
-@pytest.fixture(scope="module")
-def paths(program):
-    folder, ended = program
-    assert ended["good"]["status"] == 0, ended["good"]["log"]
-    return str(folder / "hub" / "preprocessor"), str(folder / "hub" / "encoder")
-
-
-@pytest.fixture(scope="module")
-def preprocessor(paths):
-    return tf.saved_model.load(paths[0])
-
-
-@pytest.fixture(scope="module")
-def encoder(paths):
-    return tf.saved_model.load(paths[1])
+def encoder(hub_pair):
+    return tf.saved_model.load(hub_pair[1])
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +92,7 @@ def _round_robin(a, b, seq_length):
 def test_packing_has_a_default_and_a_lower_bound(preprocessor):
     ids = preprocessor.tokenize(tf.constant(TEXTS))
     assert preprocessor.bert_pack_inputs([ids])["input_mask"].shape == (3, 16)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"room for the special pieces, \[CLS\] \[SEP\] \[SEP\]"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"room for the special tokens, \[CLS\] \[SEP\] \[SEP\]"):
         preprocessor.bert_pack_inputs([ids, ids], seq_length=2)
 
 
@@ -146,9 +114,9 @@ def test_what_is_loaded_and_saved_again_still_works(preprocessor, tmp_path):
         assert file.read().split() == list(tiny.VOCAB)
 
 
-def test_the_encoder_is_ours(encoder, checkpoint, preprocessor):
+def test_the_encoder_is_ours(encoder, pretrained, preprocessor):
     inputs = preprocessor(tf.constant(TEXTS))
-    bert = bert_tf.load(checkpoint)
+    bert = bert_tf.load(pretrained)
     ours = bert.encoder({name: inputs[theirs] for name, theirs in INPUTS.items()})
     outputs = encoder(inputs)
     assert outputs.keys() == {"pooled_output", "default", "sequence_output", "encoder_outputs"}
@@ -159,7 +127,7 @@ def test_the_encoder_is_ours(encoder, checkpoint, preprocessor):
     np.testing.assert_array_equal(encoder(inputs, training=False)["default"], outputs["default"])
 
 
-def test_dropout_draws_anew_in_training_alone(tokenizer, preprocessor):
+def test_dropout_draws_again_in_training_alone(tokenizer, preprocessor):
     own = bert_tf.Encoder(tiny.config(dropout=0.5))
     own.build()
     encoder, inputs = HubEncoder(own, tokenizer), preprocessor(tf.constant(TEXTS))
@@ -177,12 +145,12 @@ def test_attributes_are_those_of_the_api(encoder):
     assert len(encoder.mlm.trainable_variables) == 28
 
 
-def test_the_mlm_head_gives_the_logits_of_masked_positions(encoder, checkpoint, preprocessor):
+def test_the_mlm_head_gives_the_logits_of_masked_positions(encoder, pretrained, preprocessor):
     inputs = preprocessor(tf.constant(TEXTS))
     positions = tf.constant([[1, 3], [0, 0], [5, 0]])
     outputs = encoder.mlm({**inputs, "masked_lm_positions": positions})
     assert outputs.keys() == {"pooled_output", "sequence_output", "encoder_outputs", "mlm_logits"}
-    bert = bert_tf.load(checkpoint)
+    bert = bert_tf.load(pretrained)
     x = tf.gather(outputs["sequence_output"], positions, batch_dims=1)
     w = {name.removeprefix("cls/predictions/"): value for name, value in bert.others.items()}
     x = tf.nn.gelu(x @ w["transform/dense/kernel"] + w["transform/dense/bias"], approximate=True)
@@ -218,8 +186,8 @@ def examples(preprocessor, count=20, size=8):
 
 
 @pytest.mark.slow
-def test_twenty_steps_of_fine_tuning_are_those_of_our_own_encoder(preprocessor, paths, checkpoint):
-    loaded, own = tf.saved_model.load(paths[1]), bert_tf.load(checkpoint).encoder
+def test_twenty_steps_of_fine_tuning_are_those_of_our_own_encoder(preprocessor, hub_pair, pretrained):
+    loaded, own = tf.saved_model.load(hub_pair[1]), bert_tf.load(pretrained).encoder
     batches, labels = examples(preprocessor)
     head = np.random.default_rng(0).normal(0, 0.2, [32, 2]).astype(np.float32)
     ours = steps(
@@ -233,14 +201,21 @@ def test_twenty_steps_of_fine_tuning_are_those_of_our_own_encoder(preprocessor, 
     assert np.ptp(ours) > 0.05  # it moved
 
 
-def test_the_program_refuses_what_it_cannot_do(program):
-    folder, ended = program
-    assert sorted(os.listdir(folder)) == ["hub", "used"]
-    assert sorted(os.listdir(folder / "hub")) == ["encoder", "preprocessor"]
-    told = {name: ended[name]["log"] for name in ended}
-    assert "--default_seq_length must be from 3, the special pieces of a pair, to 32" in told["long"]
-    assert "--export_dir must not be there yet" in told["used"]
-    assert "--export_dtype must be left out with --hub" in told["half"]
-    assert "--export_explanations must be left out with --hub" in told["explained"]
-    assert "--export_for must be left out with --hub" in told["frozen"]
-    assert "--default_seq_length must come with --hub" in told["alone"]
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--hub", "--default_seq_length=33"], "--default_seq_length must be from 3, the special tokens of a pair, to"),
+        (["--hub", "--export_dir=USED"], "--export_dir must not be there yet"),
+        (["--hub", "--export_dtype=bfloat16"], "--export_dtype must be left out with --hub"),
+        (["--hub", "--export_explanations=attention"], "--export_explanations must be left out with --hub"),
+        (["--hub", "--export_for=cpu"], "--export_for must be left out with --hub"),
+        (["--default_seq_length=8"], "--default_seq_length must come with --hub"),
+    ],
+)
+def test_the_program_refuses_what_it_cannot_do(pretrained, tmp_path, words, message):
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "file").touch()
+    words = [word.replace("USED", str(tmp_path / "used")) for word in words]
+    ended = run_cases.run_here("export", [f"--model={pretrained}", f"--export_dir={tmp_path}/no", *words])
+    assert ended["status"] == 1 and message in ended["log"]
+    assert os.listdir(tmp_path) == ["used"]

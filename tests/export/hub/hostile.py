@@ -3,10 +3,13 @@
 import pathlib
 from collections.abc import Callable
 
+import keras
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 from tensorflow.python.framework import op_def_library
 from tensorflow.python.trackable import resource
+
+from bert_tf.export.hub.layer import HubLayer
 
 IDS = tf.TensorSpec([None, None], tf.int32)
 
@@ -25,7 +28,7 @@ class Model(tf.Module):
 
 
 class AtLoad(resource.TrackableResource):
-    """Does something when it is made anew, which is when the model is loaded."""
+    """Does something when it is made again, which is when the model is loaded."""
 
     def __init__(self, act: Callable[[], None]):
         super().__init__()
@@ -50,6 +53,22 @@ class Table(tf.Module):
     @tf.function(input_signature=[IDS])
     def __call__(self, ids):
         return tf.cast(self.table.lookup(tf.cast(ids, tf.int64)), tf.int32)
+
+
+class Branch(tf.Module):
+    """Writes a file in a branch of a condition, where it is called with ids above 0."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.path = str(path)
+
+    @tf.function(input_signature=[IDS])
+    def __call__(self, ids):
+        return tf.cond(tf.reduce_any(ids > 0), lambda: self._written(ids), lambda: ids)
+
+    def _written(self, ids):
+        tf.io.write_file(self.path, "text")
+        return ids
 
 
 def writes(path) -> Model:
@@ -103,6 +122,14 @@ def samples_passwd(path="/etc/passwd") -> Model:
 def save(module, folder) -> pathlib.Path:
     tf.saved_model.save(module, str(folder))
     return pathlib.Path(folder)
+
+
+def save_keras_file(module, folder) -> pathlib.Path:
+    """Returns a .keras file in `folder` with a `HubLayer` of a module that takes ids."""
+    save(module, folder / "hub")
+    ids = keras.Input((3,), dtype="int32")
+    keras.Model(ids, HubLayer(folder / "hub")(ids)).save(folder / "model.keras")  # one's own folder is trusted
+    return folder / "model.keras"
 
 
 def edit(folder, change: Callable[[meta_graph_pb2.MetaGraphDef], None]):

@@ -1,20 +1,19 @@
 """What `verify --inspect` finds in a SavedModel and in a `.keras` file, of which nothing is loaded."""
 
 import json
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import types
 import zipfile
 
-import keras
 import pytest
 import tensorflow as tf
 
 from bert_tf.cli import verify
-from bert_tf.export.hub.export import export_hub
 from bert_tf.export.hub.inspection import inspect_model
-from bert_tf.export.hub.layer import HubLayer
 from tests.conftest import ROOT
 from tests.export.hub import hostile, models
 
@@ -24,14 +23,14 @@ def _one(path):
     return found
 
 
-def test_a_model_that_only_computes(tmp_path):
-    preprocessor, encoder = export_hub(models.pretrained(tmp_path / "model"), tmp_path / "hub", 16)
+def test_a_model_that_only_computes(hub_pair):
+    preprocessor, encoder = hub_pair
     found = _one(preprocessor)
     assert not found.faults and found.files == ["assets/vocab.txt"] and found.paths == []
     assert {"RaggedTensorToTensor", "UnicodeDecodeWithOffsets", "VarHandleOp"} <= set(found.operations)
     assert found.sizes[0].startswith(f"{_bytes(preprocessor):,} bytes, ")
-    both = inspect_model(str(tmp_path / "hub"))
-    assert sorted(both) == [str(encoder), str(preprocessor)] and not any(each.faults for each in both.values())
+    both = inspect_model(os.path.dirname(encoder))
+    assert sorted(both) == [encoder, preprocessor] and not any(each.faults for each in both.values())
 
 
 def _bytes(folder):
@@ -65,11 +64,16 @@ class _Counts(tf.Module):
         return {"y": x * self.weight}
 
 
+@pytest.fixture(scope="module")
+def counts(tmp_path_factory):
+    folder, module = tmp_path_factory.mktemp("counts"), _Counts()
+    tf.saved_model.save(module, str(folder), signatures={"serving_default": module.serve})
+    return folder
+
+
 @pytest.fixture
-def served(tmp_path):
-    module = _Counts()
-    tf.saved_model.save(module, str(tmp_path / "served"), signatures={"serving_default": module.serve})
-    return tmp_path / "served"
+def served(counts, tmp_path):
+    return pathlib.Path(shutil.copytree(counts, tmp_path / "served"))
 
 
 def test_signatures_are_listed_with_their_tensors(served):
@@ -153,19 +157,16 @@ def test_a_graph_of_tensorflow_1(tmp_path):
     assert not found.faults and found.operations == ["Identity", "Mul", "Placeholder", "VariableV2"]
 
 
-def _keras_file(folder, module):
-    hostile.save(module, folder / "hub")
-    ids = keras.Input((3,), dtype="int32")
-    keras.Model(ids, HubLayer(folder / "hub")(ids)).save(folder / "model.keras")
-    return folder / "model.keras"
+@pytest.fixture(scope="module")
+def keras_file(tmp_path_factory):
+    return hostile.save_keras_file(hostile.Table(), tmp_path_factory.mktemp("keras"))
 
 
-def test_a_keras_file(tmp_path):
-    path = _keras_file(tmp_path, hostile.Table())
-    layers, graph = inspect_model(str(path)).values()
+def test_a_keras_file(keras_file, tmp_path):
+    layers, graph = inspect_model(str(keras_file)).values()
     assert "bert_tf.export.hub.layer.HubLayer" in layers.layers and "keras.layers.InputLayer" in layers.layers
     assert not layers.faults and not graph.faults and "LookupTableFindV2" in graph.operations
-    with zipfile.ZipFile(path) as archive:
+    with zipfile.ZipFile(keras_file) as archive:
         archive.extractall(tmp_path / "unpacked")
     unpacked = inspect_model(str(tmp_path / "unpacked"))
     assert [each.layers for each in unpacked.values()] == [layers.layers, []] and len(unpacked) == 2
@@ -206,11 +207,10 @@ def test_archives_that_are_none(tmp_path):
         inspect_model(str(path))
 
 
-def test_a_part_that_says_it_is_too_large_is_not_unpacked(tmp_path, monkeypatch):
-    path = _keras_file(tmp_path, hostile.Table())
+def test_a_part_that_says_it_is_too_large_is_not_unpacked(keras_file, monkeypatch):
     monkeypatch.setattr("bert_tf.export.hub.inspection._MOST_BYTES", 1000)
     with pytest.raises(ValueError, match=r"be small enough to be read\. Received \S+saved_model\.pb of \d{4,} byt"):
-        inspect_model(str(path))
+        inspect_model(str(keras_file))
 
 
 @pytest.mark.slow

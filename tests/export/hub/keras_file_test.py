@@ -2,15 +2,13 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import keras
 import numpy as np
 import pytest
 
 from bert_tf.export.hub.layer import HubLayer
-from tests.conftest import ROOT
+from tests import processes
 from tests.export.hub import hostile, models
 
 # Prints what came of each file, and what another process would find afterwards.
@@ -30,31 +28,24 @@ ATTACKS = {
     "dumps_when_called": (hostile.dumps_when_called, "DumpTensor in __inference"),
     "reads": (hostile.reads_passwd, "InitializeTableFromTextFileV2 of a file that is no asset of the model"),
     "samples": (hostile.samples_passwd, "FixedUnigramCandidateSampler in __inference"),
+    "writes in a branch": (hostile.Branch, r"WriteFile in cond_true_\d+; if you"),
     "writes": (hostile.writes, r"WriteFile in \S+, which runs when the model is loaded"),
 }  # fmt: skip
-
-
-def _keras_file(module, folder):
-    hostile.save(module, folder / "hub")
-    ids = keras.Input((3,), dtype="int32")
-    path = folder / "model.keras"
-    keras.Model(ids, HubLayer(folder / "hub")(ids)).save(path)  # one's own folder is trusted
-    return path
 
 
 @pytest.fixture(scope="module")
 def came(tmp_path_factory):
     """Returns name -> what came of loading it, and the file that it was to write or read."""
     folder = tmp_path_factory.mktemp("files")
-    files, targets = {"good": _keras_file(hostile.Table(), folder / "good")}, {}
+    files, targets = {"good": hostile.save_keras_file(hostile.Table(), folder / "good")}, {}
     for name, (make, _) in ATTACKS.items():
         targets[name] = folder / f"{name}.target"
-        files[name] = _keras_file(make(targets[name]), folder / name)
+        files[name] = hostile.save_keras_file(make(targets[name]), folder / name)
         assert targets[name].exists() == name.endswith(("_when_loaded", "writes")), "it works where nobody looks"
         targets[name].unlink(missing_ok=True)  # this process may hold it open, and write later
         targets[name].write_text("root:x:0:0\n")
-    run = [sys.executable, "-c", _LOAD, *map(str, files.values())]
-    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=False)
+    (folder / "load.py").write_text(_LOAD)
+    done = processes.run(folder / "load.py", *files.values())
     assert done.returncode == 0, done.stderr[-2000:]
     ended = json.loads(done.stdout.splitlines()[-1])
     return {name: (ended[str(path)], targets.get(name)) for name, path in files.items()}

@@ -1,23 +1,7 @@
 """SavedModels of TF Hub's API for tests: ours, and one as others make them."""
 
-import pathlib
 
-import keras
 import tensorflow as tf
-
-from bert_tf.checkpoints.tf1 import write_tf1
-from bert_tf.models.pretraining_heads import Pretrainer
-from tests import tiny
-
-
-def pretrained(folder, dropout=0.0) -> str:
-    """Writes a tiny checkpoint with pretraining's heads, as google-research/bert's releases have them."""
-    keras.utils.set_random_seed(1)
-    pretrainer = Pretrainer(tiny.config(dropout))
-    tiny.checkpoint(folder)
-    pretrainer.config.save(pathlib.Path(folder) / "bert_config.json")
-    write_tf1(str(pathlib.Path(folder) / "bert_model.ckpt"), pretrainer.variables)
-    return str(folder)
 
 
 class _Head(tf.Module):
@@ -56,16 +40,3 @@ class LookAlike(tf.Module):
         x = tf.gather(self.table, inputs["input_word_ids"]) * self.frozen
         x = x * 3.0 if training else x
         return {"sequence_output": x, "pooled_output": tf.reduce_sum(x, 1)}
-
-
-class Writer(tf.Module):
-    """A SavedModel that does more than compute."""
-
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
-    def __call__(self, ids):
-        return tf.cond(tf.reduce_any(ids > 0), lambda: _written(ids), lambda: ids)
-
-
-def _written(ids):
-    tf.io.write_file("/tmp/bert_tf_never_written", "text")
-    return ids

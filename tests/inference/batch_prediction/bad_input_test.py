@@ -8,8 +8,9 @@ import sys
 import numpy as np
 import pytest
 
-from bert_tf.inference.batch_prediction.formats import Npz, Slice
-from bert_tf.inference.batch_prediction.table import InputTable
+from bert_tf.inference.batch_prediction import answer_parts
+from bert_tf.inference.batch_prediction.input_table import InputTable
+from bert_tf.inference.batch_prediction.output_formats import Npz, Slice
 from bert_tf.inference.batch_prediction.table_job import run_table_job
 from bert_tf.utils.folder_lock import alone_in
 from tests.conftest import ROOT
@@ -67,9 +68,7 @@ def test_what_the_job_refuses_leaves_nothing(home):  # noqa: F811
 
 
 def test_work_of_another_command_is_kept_until_it_may_go(home, monkeypatch):  # noqa: F811
-    from bert_tf.inference.batch_prediction import table
-
-    write = table.PartWriter.write
+    write = answer_parts.PartWriter.write
 
     def fail_at_two(self, number, rows):
         if number == 2:
@@ -77,15 +76,15 @@ def test_work_of_another_command_is_kept_until_it_may_go(home, monkeypatch):  # 
         return write(self, number, rows)
 
     with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
-        patch.setattr(table.PartWriter, "write", fail_at_two)
+        patch.setattr(answer_parts.PartWriter, "write", fail_at_two)
         run_table_job(job(home))
     kept = sorted(os.listdir(home / "out.npz.parts"))
     assert kept == ["manifest.json", "part-00000000", "part-00000001"]
-    with pytest.raises(ValueError, match="no unfinished work of another command.*rows_per_part 5, which is now 6"):
+    with pytest.raises(ValueError, match="continues only with the settings .* Received rows_per_part: 5 then, 6 now"):
         run_table_job(job(home, rows_per_part=6))
     with open(home / "in.txt", "a", encoding="utf-8") as file:
         file.write("one more\n")
-    with pytest.raises(ValueError, match="input_file rows 23, which is now 24; bring the rows .* `overwrite=true`"):
+    with pytest.raises(ValueError, match="input_file rows: 23 then, 24 now.* same rows .* `overwrite=true`"):
         run_table_job(job(home))
     assert sorted(os.listdir(home / "out.npz.parts")) == kept
     assert parts_answered(home) == [0, 5]

@@ -9,10 +9,10 @@ import time
 
 import pytest
 
-from bert_tf.export.trained import export_trained
+from bert_tf.export.saved_model import export_trained
 from tests import tiny
 from tests.conftest import ROOT
-from tests.export.saved_model_test import trained
+from tests.export.models import write_trained
 
 
 def _start(home, rows, output, *more):
@@ -37,8 +37,7 @@ def _written(folder):
 
 @pytest.mark.slow
 def test_20_000_rows(tmp_path):
-    (tmp_path / "trained").mkdir()
-    trained(str(tmp_path / "trained"))
+    write_trained(tmp_path / "trained", "classification")
     export_trained(str(tmp_path / "trained"), str(tmp_path / "export"))
     texts = [text for text, _ in tiny.texts(2_000)]
     for n, name in ((2_000, "short.txt"), (20_000, "long.txt")):

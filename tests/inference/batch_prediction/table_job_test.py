@@ -13,8 +13,8 @@ import pytest
 from pyarrow import parquet
 
 from bert_tf.data.table_reader import Column, read_rows
-from bert_tf.inference.batch_prediction.formats import Partial, Slice, format_of
-from bert_tf.inference.batch_prediction.table import TableRows
+from bert_tf.inference.batch_prediction.input_table import TableRows
+from bert_tf.inference.batch_prediction.output_formats import Partial, Slice, format_of
 from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
 from tests.conftest import ROOT
 from tests.inference.batch_prediction.fakes import FakeMaker, answers
@@ -152,10 +152,10 @@ def test_numbers_of_a_column_have_nan_for_null(tmp_path, name):
 
 _KILLED = """
 import os, signal, sys
-from bert_tf.inference.batch_prediction import table
+from bert_tf.inference.batch_prediction import answer_parts
 from tests.inference.batch_prediction.table_job_test import job, pathlib, run_table_job
 
-write, left = table.PartWriter.write, int(sys.argv[2])
+write, left = answer_parts.PartWriter.write, int(sys.argv[2])
 
 def write_and_die(self, *arguments):
     global left
@@ -164,7 +164,7 @@ def write_and_die(self, *arguments):
     left -= 1
     return write(self, *arguments)
 
-table.PartWriter.write = write_and_die
+answer_parts.PartWriter.write = write_and_die
 name = sys.argv[3] if sys.argv[3:] else 'out.npz'
 run_table_job(job(pathlib.Path(sys.argv[1]), name, arrays=name.endswith('z')))
 """
@@ -202,5 +202,5 @@ def test_texts_that_are_formulas_are_quoted_for_spreadsheets_and_numbers_are_not
 def test_a_run_goes_on_only_with_the_same_quotes(home):
     ended = subprocess.run([sys.executable, "-c", _KILLED, home, "1", "out.csv"], cwd=ROOT, check=False)
     assert ended.returncode == -9
-    with pytest.raises(ValueError, match="made with quote_formulas True, which is now False; give that"):
+    with pytest.raises(ValueError, match="quote_formulas: True then, False now. Give the command"):
         run_table_job(job(home, "out.csv", arrays=False, quote_formulas=False))

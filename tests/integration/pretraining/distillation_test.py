@@ -35,11 +35,11 @@ BAD = {
     ),
     "another vocabulary": (
         ["--teacher=HOME/other"],
-        rf"--teacher must have the student's vocabulary\. Received HOME/other with {len(tiny.VOCAB)} pieces, and a "
+        rf"--teacher must have the student's vocabulary\. Received HOME/other with {len(tiny.VOCAB)} tokens, and a "
         rf"student with {len(tiny.VOCAB)}; 2 differ, the first with id {len(tiny.VOCAB) - 2}: ',' and '\.'",
     ),
     "another letter case": (["--teacher=HOME/cased"], r"--teacher must read texts as the student does\. Received"),
-    "shorter rows": (["--teacher=HOME/short"], r"rows as long as the student's, 32 pieces\. Received HOME/short, "),
+    "shorter rows": (["--teacher=HOME/short"], r"as long as the student's, 32 tokens\. Received HOME/short, "),
     "an unknown loss": (["--teacher=HOME/bare", "--distillation_losses=logits"], r"Received 'logits' in logits; corr"),
     "no weight": (["--teacher=HOME/bare", "--distillation_losses=hidden:0"], r"Received 'hidden:0' in hidden:0; corr"),
     "nothing of the teacher": (

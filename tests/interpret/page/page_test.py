@@ -15,10 +15,10 @@ import bert_tf
 from bert_tf import inspect
 from bert_tf.checkpoints.loading import save_description
 from bert_tf.checkpoints.tf1 import write_tf1
-from bert_tf.cli.see import SEE
+from bert_tf.cli.see import FLAGS
 from bert_tf.interpret import attribution
-from bert_tf.interpret.page import build_html, gathering, see
-from bert_tf.interpret.page.gathering import VIEWS, PageOptions, gather, target_of
+from bert_tf.interpret.page import build_html, contents, see
+from bert_tf.interpret.page.contents import VIEWS, PageOptions, gather, target_of
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
@@ -123,7 +123,7 @@ def test_probabilities_are_those_of_the_task(trained):
 
 def test_a_page_says_where_the_model_answers_for_other_rows(trained, caplog):
     notes = gather(bert_tf.load(trained), ["the film " * 4, "is good"], PageOptions("heads")).facts["notes"]
-    assert "rows of at most 8 pieces" in notes[0] and "All 13 are read" in notes[0]
+    assert "rows of at most 8 tokens" in notes[0] and "All 13 are read" in notes[0]
     assert notes[1] == "The model was trained on examples of one text (text). It reads 2 texts here."
     assert all(note in caplog.text for note in notes)
     [note] = gather(bert_tf.load(trained), [" "], PageOptions("heads")).facts["notes"]
@@ -153,16 +153,16 @@ def test_thumbnails_keep_the_greatest_weights_of_a_long_text():
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 4.0])
 def test_many_weights_take_few_bits_and_stay_near(scale, monkeypatch):
-    monkeypatch.setattr(gathering, "_MANY", 0)
+    monkeypatch.setattr(contents, "_MANY", 0)
     scores = scale * np.random.default_rng(0).standard_normal((2, 3, 64, 64))
     weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
-    packed = gathering.pack_array(weights.astype(np.float32), gathering.ROOT, 4.0)
+    packed = contents.pack_array(weights.astype(np.float32), contents.ROOT, 4.0)
     size = sum(map(len, packed.texts))
     assert packed.parts[0]["kind"] == "root" and size < 1.1 * weights.size * 4 / 8 * 4 / 3
     most = weights.max((2, 3), keepdims=True)
     back = np.stack(list(unpack(packed)))
     assert (np.abs(back - weights) / np.sqrt(weights * most)).max() < 0.08
-    vectors = gathering.pack_array(scores.astype(np.float32))
+    vectors = contents.pack_array(scores.astype(np.float32))
     assert vectors.parts[0]["kind"] == "linear"
     np.testing.assert_allclose(np.stack(list(unpack(vectors))), scores, atol=scale * 0.08)
 
@@ -227,7 +227,7 @@ def test_targets_as_words(bert):
     tagger = with_words(ClassificationHead(2, 0.0), ["B-X", "O"])
     tagger.config.extra["architectures"] = ["BertForTokenClassification"]
     assert target_of(tagger, row, "3") == (3, None) and target_of(tagger, row, "3:B-X") == (3, "B-X")
-    with pytest.raises(ValueError, match="`target` must be the place of a word from 0, or that and a tag"):
+    with pytest.raises(ValueError, match="`target` must be the number of a word from 0, or that and a tag"):
         target_of(tagger, row, "films")
     reader = with_words(others=weights_of(QuestionAnsweringHead(), tagger.config))
     assert target_of(reader, row, "films") == (4, 9) and target_of(reader, row, "4:9") == (4, 9)
@@ -247,7 +247,7 @@ def test_see_writes_a_page_or_says_what_is_wrong(tmp_path):
         "--views=attribution": r"--model must have a head for labels, tags or answers, .* which has none; name a model",
         "--layers=0,1": r"--layers must be numbers of layers, from 0 to 0. Received: 1; choose among them",
         "--layers=first": r"--layers must be numbers with commas between them. Received: first",
-        "film " * 31 + "film": r"at most 32 pieces each, .* Received 37 in text 1 of 1; shorten it",
+        "film " * 31 + "film": r"at most 32 tokens each, .* Received 37 in text 1 of 1; shorten it",
         "--top_k=3 --views=heads": r"--top_k must come with the view masked_words",
     }
     cases = [[*start, *(word.split() if word[0] == "-" else [word]), *end] for word in wrong]
@@ -263,5 +263,5 @@ def test_see_writes_a_page_or_says_what_is_wrong(tmp_path):
 
 
 def test_the_flag_names_all_views():
-    [flag] = [flag for flag in SEE if flag.name == "views"]
+    [flag] = [flag for flag in FLAGS if flag.name == "views"]
     assert flag.choices == VIEWS

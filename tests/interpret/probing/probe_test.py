@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from bert_tf.interpret.attention import Attention
 from bert_tf.interpret.probing import probe
 from bert_tf.interpret.probing.job import Labelled, compute, read_labelled_texts, read_tagged_words
 from bert_tf.interpret.probing.probe import baselines, control_labels, train_probe
-from bert_tf.interpret.weights import Attention
 from tests import run_cases, tiny
 from tests.interpret.models import with_words
 

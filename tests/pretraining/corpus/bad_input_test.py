@@ -126,7 +126,7 @@ PHRASES = {
     "a list for another masking": ("--masking=ngram", "wak wal\n", "Received some, and --masking=ngram; leave out the"),
     "an empty list": ("--masking=phrase", "\n", "must hold one phrase at least. Received a --phrase_file without"),
     "columns": ("--masking=phrase", "wak\twal\n", "phrases.list:1 must be one phrase, of at most 256 characters"),
-    "other words": ("--masking=phrase", "new york\n", "must hold a phrase whose pieces the vocabulary has. Received a"),
+    "other words": ("--masking=phrase", "new york\n", "must hold a phrase whose tokens the vocabulary has. Received a"),
 }  # fmt: skip
 
 

@@ -8,7 +8,6 @@ from collections import Counter
 import pytest
 
 from bert_tf.pretraining.corpus import job as jobs
-from bert_tf.pretraining.corpus import unit
 from bert_tf.pretraining.corpus.examples import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import Statistics
 from tests import scripts
@@ -24,8 +23,7 @@ beam = pytest.importorskip(
 )
 def test_the_same_records_as_a_local_run(corpus, tmp_path, name, phrases, monkeypatch):
     options = {"masking": "phrase", "phrase_file": str(corpus / "phrases.list")} if phrases else {}
-    options["drop_duplicate_lines"] = True
-    monkeypatch.setattr(unit, "TOKENS", 1 << 13)
+    monkeypatch.setattr(jobs, "UNIT_TOKENS", 1 << 13)
     written = {}
     for kind in ("local", "beam"):
         os.mkdir(tmp_path / kind)

@@ -7,9 +7,8 @@ import os
 import numpy as np
 import pytest
 
-from bert_tf.data import records
+from bert_tf.data import tfrecords
 from bert_tf.pretraining.corpus import job as jobs
-from bert_tf.pretraining.corpus import unit
 from bert_tf.pretraining.corpus.examples import CorpusOptions
 from bert_tf.utils.documents import TextOptions
 from tests import processes, scripts
@@ -28,13 +27,12 @@ def small(monkeypatch):
     """Sizes under which the small corpus has several tasks, units and buckets."""
     monkeypatch.setattr(jobs, "_TASK_BYTES", 1 << 13)
     monkeypatch.setattr(jobs, "_BUCKET_BYTES", 1 << 17)
-    monkeypatch.setattr(jobs, "_HASHES", 500)
-    monkeypatch.setattr(unit, "TOKENS", 1 << 12)
+    monkeypatch.setattr(jobs, "UNIT_TOKENS", 1 << 12)
 
 
 def test_google_s_features_with_google_s_shapes(corpus, tmp_path):
     jobs.create_pretraining_data(support.job(corpus, [tmp_path / "a.tfrecord"]))
-    assert {name: length for name, (_, length) in records.describe_records(str(tmp_path / "a.tfrecord")).items()} == {
+    assert {name: length for name, (_, length) in tfrecords.describe_records(str(tmp_path / "a.tfrecord")).items()} == {
         "input_ids": 48, "input_mask": 48, "segment_ids": 48, "next_sentence_labels": 1,
         "masked_lm_positions": 8, "masked_lm_ids": 8, "masked_lm_weights": 8,
     }  # fmt: skip
@@ -72,7 +70,7 @@ def test_one_and_several_workers_write_the_same_bytes(corpus, tmp_path, several)
     written = []
     for workers in (1, several):
         path = tmp_path / str(workers) / "out.tfrecord.gz"
-        _run(corpus, path, f"--num_workers={workers}", "--num_shards=2", "--drop_duplicate_lines")
+        _run(corpus, path, f"--num_workers={workers}", "--num_shards=2")
         written.append(scripts.files(path.parent))
     assert written[0] == written[1]
     assert sorted(written[0]) == [
@@ -86,19 +84,6 @@ def _run(corpus, path, *flags):
         "-m", "bert_tf", "create_pretraining_data", f"--input_file={corpus}/*.txt", "--dupe_factor=2",
         f"--vocab_file={corpus}/vocab.txt", f"--output_file={path}", *flags,
     ).check_returncode()  # fmt: skip
-
-
-def test_duplicates_are_dropped_but_for_one(corpus, tmp_path, small):
-    found = {}
-    for drop in (False, True):
-        job = support.job(corpus, [tmp_path / f"{drop}.tfrecord"], drop_duplicate_lines=drop, sentence_objective="none",
-                   dupe_factor=1, dynamic_masking=True)  # fmt: skip
-        statistics = jobs.create_pretraining_data(job)
-        ids = _read([tmp_path / f"{drop}.tfrecord"])["input_ids"]
-        phrase = [support.VOCAB.index(word) for word in ("wak", "wal", "wam", ".")]
-        found[drop] = sum((ids[:, n : n + 45] == phrase[n]) for n in range(4)).__eq__(4).sum()
-        assert statistics.text["duplicate_lines"] == (59 if drop else 0)
-    assert found[False] > 50 and found[True] == 1
 
 
 def test_packed_rows_hold_the_same_examples_in_fewer_rows(corpus, tmp_path):
@@ -118,7 +103,7 @@ def test_an_error_midway_leaves_nothing_and_keeps_the_old_files(corpus, tmp_path
     def fail(*_, **__):
         raise OSError(28, "No space left on device", "records")
 
-    monkeypatch.setattr(jobs.records, "write_records", fail)
+    monkeypatch.setattr(jobs.tfrecords, "write_records", fail)
     with pytest.raises(OSError, match="No space left"):
         jobs.create_pretraining_data(support.job(corpus, [tmp_path / "a.tfrecord", tmp_path / "b.tfrecord"]))
     assert [p.name for p in tmp_path.iterdir()] == ["a.tfrecord"] and (tmp_path / "a.tfrecord").read_bytes() == b"old"
@@ -134,7 +119,7 @@ def test_one_document_is_not_enough_for_next_sentences(corpus, tmp_path):
     jobs.create_pretraining_data(
         dataclasses.replace(job, options=CorpusOptions(sentence_objective="sop", max_seq_length=8))
     )
-    assert records.describe_records(str(tmp_path / "a"))["input_ids"][1] == 8
+    assert tfrecords.describe_records(str(tmp_path / "a"))["input_ids"][1] == 8
 
 
 def test_text_without_a_sentence(corpus, tmp_path):

@@ -7,11 +7,11 @@ import pytest
 
 from bert_tf.pretraining.corpus import documents as arrays
 from bert_tf.pretraining.corpus import examples as ex
-from bert_tf.pretraining.corpus import unit
 from bert_tf.pretraining.corpus.documents import tokenize_documents
 from bert_tf.pretraining.corpus.examples import CorpusOptions
+from bert_tf.pretraining.corpus.job import make_batches
 from bert_tf.pretraining.corpus.statistics import Statistics
-from bert_tf.pretraining.records.groups import MaskingVocabulary
+from bert_tf.pretraining.masked_positions import MaskingVocabulary
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.documents import TextOptions, read_blocks, read_documents
 from bert_tf.utils.names import MASKINGS
@@ -39,7 +39,7 @@ def documents(request, tokenizer):
 
 def _rows(documents, options, pieces):
     statistics = Statistics.empty(options, pieces.vocab_size)
-    batches = list(unit.make_batches(documents, options, pieces, 0, 0, statistics))
+    batches = list(make_batches(documents, options, pieces, 0, 0, statistics))
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}, statistics
 
 

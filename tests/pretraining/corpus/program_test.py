@@ -33,5 +33,5 @@ def test_phrases_that_never_occur_are_told(program, corpus, tmp_path):
     ]  # fmt: skip
     done = program.run(flags)
     assert done["status"] == 0, done["log"]
-    assert "Phrases: 1; 1 more hold pieces that the vocabulary lacks, and are left out." in done["log"]
+    assert "Phrases: 1; 1 more hold tokens that the vocabulary lacks, and are left out." in done["log"]
     assert f"No phrase of {tmp_path}/phrases stands in any of the 2 examples: whole words were masked." in done["log"]

@@ -10,8 +10,7 @@ from bert_tf.data.features import Ragged
 from bert_tf.pretraining.corpus.documents import Documents
 from bert_tf.pretraining.corpus.examples import CorpusOptions
 from bert_tf.pretraining.corpus.job import CorpusJob
-from bert_tf.pretraining.records.groups import MaskingVocabulary
-from bert_tf.pretraining.records.phrases import Phrases
+from bert_tf.pretraining.masked_positions import MaskingVocabulary, Phrases
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 

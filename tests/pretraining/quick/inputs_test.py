@@ -2,9 +2,8 @@
 
 import pytest
 
-from bert_tf.pretraining.quick import commands
-from bert_tf.pretraining.quick.commands import Commands
-from bert_tf.pretraining.quick.run import pretrain
+from bert_tf.pretraining.quick import inputs
+from bert_tf.pretraining.quick.run import Commands, pretrain
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.pretraining.quick import support
@@ -58,17 +57,17 @@ def test_a_teacher_may_have_its_vocabulary_in_tokenizer_json(folder):
     Tokenizer(folder / "teacher" / "vocab.txt").save(folder / "teacher")
     (folder / "teacher" / "vocab.txt").unlink()
     options = support.options(input_file=[str(folder / "text.txt")], teacher=str(folder / "teacher"))
-    commands.check_inputs(options, support.recipe(True))
+    inputs.check_inputs(options, support.recipe(True))
     steps = Commands(options, support.recipe(True), 6)
     assert steps.vocab_file == folder / "teacher" / "tokenizer.json"
 
 
 def test_the_working_directory_is_not_a_part_of_a_run(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    here = commands.identity(support.options(input_file=["text.txt"], teacher="teacher"), support.recipe())
+    here = inputs.identity(support.options(input_file=["text.txt"], teacher="teacher"), support.recipe())
     monkeypatch.chdir(folder / "nothing")
-    there = commands.identity(support.options(input_file=["../text.txt"], teacher="../teacher"), support.recipe())
+    there = inputs.identity(support.options(input_file=["../text.txt"], teacher="../teacher"), support.recipe())
     assert here == there and here["input_file"] == [str(folder / "text.txt")]
     (folder / "text.txt").write_text("something else\n")
-    there = commands.identity(support.options(input_file=["../text.txt"], teacher="../teacher"), support.recipe())
+    there = inputs.identity(support.options(input_file=["../text.txt"], teacher="../teacher"), support.recipe())
     assert {name for name in here if here[name] != there[name]} == {"contents"}

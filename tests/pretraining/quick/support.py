@@ -4,9 +4,9 @@ import json
 import pathlib
 import subprocess
 
-from bert_tf.cli import recipes
-from bert_tf.cli.pretrain_small import PRETRAIN_SMALL, make_options
-from bert_tf.pretraining.quick.commands import QuickOptions
+from bert_tf.cli import pretraining_recipes
+from bert_tf.cli.pretrain_small import FLAGS, make_options
+from bert_tf.pretraining.quick.inputs import QuickOptions
 from bert_tf.pretraining.quick.plan import TRIAL_CHECKPOINTS, TRIAL_STEPS, SizeRecipe
 from bert_tf.utils.settings import Settings
 from tests import tiny
@@ -15,22 +15,22 @@ _TINY = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "i
 VOCAB = (*tiny.VOCAB, *"01234567")  # more pieces than the network is wide
 _EXACT = {"deterministic": True}
 SMALL = {
-    **recipes.SMALL,
+    **pretraining_recipes.SMALL,
     "phases": ((16, 0.6, 8), (32, 0.4, 4)),
-    "config": recipes.SMALL["config"] | _TINY | {"max_position_embeddings": 32},
-    "pretraining": recipes.SMALL["pretraining"] | _EXACT,
+    "config": pretraining_recipes.SMALL["config"] | _TINY | {"max_position_embeddings": 32},
+    "pretraining": pretraining_recipes.SMALL["pretraining"] | _EXACT,
 }
 SMALL_TAUGHT = {
-    **recipes.SMALL_TAUGHT,
+    **pretraining_recipes.SMALL_TAUGHT,
     "phases": ((16, 1.0, 8),),
     "layers": 2,
-    "pretraining": recipes.SMALL_TAUGHT["pretraining"] | _EXACT,
+    "pretraining": pretraining_recipes.SMALL_TAUGHT["pretraining"] | _EXACT,
 }
 
 
 def options(**given) -> QuickOptions:
     """Returns what the program makes of these flags."""
-    return make_options(Settings({flag.name: flag.default for flag in PRETRAIN_SMALL} | given, given))
+    return make_options(Settings({flag.name: flag.default for flag in FLAGS} | given, given))
 
 
 def recipe(taught=False) -> SizeRecipe:

@@ -6,11 +6,11 @@ python -m tests.pretraining.quick.tiny_program --input_file=... --output_dir=...
 import dataclasses
 import sys
 
-from bert_tf.cli import main, recipes
+from bert_tf.cli import main, pretraining_recipes
 from bert_tf.pretraining.quick.plan import Throughput, TrainingPlan
 from tests.pretraining.quick import support
 
-MINUTES, STEPS = 60, 600
+MINUTES, STEPS = 60, 240
 
 
 class _FixedPlan(TrainingPlan):
@@ -29,7 +29,8 @@ def shrink(steps: int = STEPS, small: dict = support.SMALL, taught: dict = suppo
     """Has pretrain_small, in this process, train by other recipes and for so many steps."""
     from bert_tf.pretraining.quick import run
 
-    recipes.SMALL, recipes.SMALL_TAUGHT, run.TrainingPlan, _FixedPlan.total = small, taught, _FixedPlan, steps
+    pretraining_recipes.SMALL, pretraining_recipes.SMALL_TAUGHT = small, taught
+    run.TrainingPlan, _FixedPlan.total = _FixedPlan, steps
 
 
 def _run():

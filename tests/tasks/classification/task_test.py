@@ -1,4 +1,4 @@
-"""The classification task: losses against numpy, training to a lower loss, metrics and answers."""
+"""The classification task: losses, metrics and answers; its options, and the files it writes."""
 
 import json
 
@@ -7,16 +7,109 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.data.windowed import Windowing
+from bert_tf.tasks import classification
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.classification_outputs import PROBLEMS
+from bert_tf.tasks.options import ClassificationOptions
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.scoring import BatchSettings
 from bert_tf.training.trainer import KeepBest, Trainer
 from tests import tiny
 from tests.fake_batches import fake_batch
-from tests.tasks.classification.problems_test import MULTI, TORCH, WEIGHTS
+from tests.tasks.support import labeled_texts, options
+
+# === Losses of the problems: weights and smoothing against torch ===
+
+
+TORCH = np.array([[2.0, -1.0, 0.5], [0.0, 0.0, 0.0], [-3.0, 4.0, 3.0]], np.float32)
+WEIGHTS = (0.5, 2.0, 3.0)
+MULTI = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 1]], np.int32)
+
+
+def _of_three(problem, **options):
+    return ClassificationTask(tiny.config(), 1 if problem == "regression" else 3, problem, **options)
+
+
+def _loss(task, logits, target):
+    """What a batch with a padding row gives in training: as the loop has it, the loss over the denominators."""
+    row = np.zeros_like(target[:1])
+    batch = {
+        task.problem.target: np.concatenate([target, row]),
+        "is_real_example": np.array([1.0] * len(target) + [0.0], np.float32),
+    }
+    return task.loss(tf.constant(np.concatenate([logits, logits[:1] + 1])), batch, task.loss_normalizers(batch))
+
+
+# torch 2.13 in float64: F.cross_entropy(z, y, weight=w, label_smoothing=s), and for several labels, with
+# t = (1 - s) * y + s / 2, F.binary_cross_entropy_with_logits(z, t, weight=w, reduction="sum") / (3 * w.sum()).
+GOLDENS = [
+    (None, 0.0, 1.051283896623981, 0.3454480950540479),
+    (None, 0.1, 1.1401727855128698, 0.42044809505404795),
+    (None, 1.0, 1.9401727855128696, 1.095448095054048),
+    (WEIGHTS, 0.0, 1.163835680617978, 0.3715686916679799),
+    (WEIGHTS, 0.1, 1.2056108052488814, 0.44126566136494944),
+    (WEIGHTS, 1.0, 1.5815869269270113, 1.068538388637677),
+]
+
+
+@pytest.mark.parametrize("weights, smoothing, one, several", GOLDENS)
+def test_weights_and_smoothing_are_torch_s(weights, smoothing, one, several):
+    options = {"class_weights": weights, "label_smoothing": smoothing}
+    got = _loss(_of_three("single_label", **options), TORCH, np.array([2, 0, 1], np.int32))
+    assert float(got) == pytest.approx(one, abs=1e-6)
+    assert float(_loss(_of_three("multi_label", **options), TORCH, MULTI)) == pytest.approx(several, abs=1e-6)
+
+
+@pytest.mark.parametrize("problem, target", [("single_label", np.array([2, 0, 1], np.int32)), ("multi_label", MULTI)])
+def test_weights_add_up_over_the_parts_of_a_batch(problem, target):
+    task = _of_three(problem, class_weights=WEIGHTS, label_smoothing=0.1)
+    batch = {"label_ids": target, "is_real_example": np.ones(3, np.float32)}
+    whole = task.loss_normalizers(batch)
+    parts = [{name: value[part] for name, value in batch.items()} for part in (slice(0, 1), slice(1, 3))]
+    summed = sum(task.loss_normalizers(part)["examples"] for part in parts)
+    assert float(summed) == pytest.approx(float(whole["examples"]))
+    losses = sum(task.loss(z, part, whole) for z, part in zip((TORCH[:1], TORCH[1:]), parts, strict=True))
+    assert float(losses) == pytest.approx(float(task.loss(TORCH, batch, whole)), rel=1e-6)
+
+
+@pytest.mark.parametrize("problem, target", [("single_label", np.array([2, 0, 1], np.int32)), ("multi_label", MULTI)])
+def test_equal_weights_and_no_smoothing_change_nothing(problem, target):
+    usual = float(_loss(_of_three(problem), TORCH, target))
+    assert float(_loss(_of_three(problem, class_weights=(1, 1, 1)), TORCH, target)) == pytest.approx(usual, rel=1e-6)
+    assert float(_loss(_of_three(problem, class_weights=(7, 7, 7)), TORCH, target)) == pytest.approx(usual, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "problem, options, message",
+    [
+        ("regression", {"class_weights": (1.0,)}, "must come with labels. Received them for regression"),
+        ("regression", {"label_smoothing": 0.1}, "must come with labels"),
+        ("regression", {"temperature": 2.0}, "must come with labels"),
+        ("single_label", {"class_weights": (1.0, 2.0)}, r"must be 3 numbers over 0.*Received \[1.0, 2.0\]"),
+        ("multi_label", {"class_weights": (1.0, 0.0, 2.0)}, "must be 3 numbers over 0"),
+        ("single_label", {"class_weights": (1.0, np.nan, 2.0)}, "must be 3 numbers over 0"),
+        ("single_label", {"label_smoothing": 1.1}, "must be from 0 to 1. Received 1.1"),
+        ("single_label", {"temperature": 0.0}, "must be over 0. Received 0.0"),
+        ("single_label", {"temperature": np.nan}, "must be over 0"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(problem, options, message):
+    with pytest.raises(ValueError, match=message):
+        _of_three(problem, **options)
+
+
+def test_what_is_said_of_each_example():
+    probabilities = np.array([[0.6, 0.5, 0.9], [0.1, 0.2, 0.3]])
+    assert PROBLEMS["single_label"].choose(probabilities, ["a", "b", "c"]) == ["c", "c"]
+    assert PROBLEMS["multi_label"].choose(probabilities, ["a", "b", "c"]) == [("a", "c"), ()]
+    assert PROBLEMS["regression"].choose(np.array([1.5, 2.0]), None) == [1.5, 2.0]
+
+
+# === Task ===
+
 
 CONFIG = tiny.config()
 LOGITS = np.array([[2.0, -1.0, 0.5], [0.0, 0.0, 0.0], [-30.0, 40.0, 3.0]], np.float32)
@@ -55,18 +148,8 @@ def test_the_loss_is_the_formula_s(problem):
         (expected[0] + expected[2]) / 2, rel=1e-5)  # fmt: skip
 
 
-def test_the_losses_of_parts_add_up_over_the_denominators_of_the_whole():
-    logits, target, expected = _by_hand("single_label")
-    task, whole = _task("single_label"), {"examples": tf.constant(3.0)}
-    parts = [
-        float(task.loss(logits[part], {"label_ids": target[part], "is_real_example": np.ones(n, np.float32)}, whole))
-        for part, n in ((slice(0, 1), 1), (slice(1, 3), 2))
-    ]
-    assert sum(parts) == pytest.approx(expected.mean(), rel=1e-5)
-
-
-@pytest.mark.parametrize("problem", [
-    pytest.param(name, marks=[] if name == "single_label" else pytest.mark.slow) for name in PROBLEMS])  # fmt: skip
+@pytest.mark.slow  # tests/integration/end_to_end_test.py trains one too
+@pytest.mark.parametrize("problem", PROBLEMS)
 def test_a_tiny_model_learns(problem, tmp_path):
     examples = tiny.tokenized(64)
     labels = examples.targets["label_ids"]
@@ -94,19 +177,12 @@ def test_a_tiny_model_learns(problem, tmp_path):
     assert after["loss"] == pytest.approx(expected, rel=1e-4)
 
 
-def test_answers_of_one_label_are_a_softmax():
-    answers = _task("single_label").answers(LOGITS)
-    np.testing.assert_allclose(answers.sum(1), 1)
-    np.testing.assert_allclose(answers[1], [1 / 3] * 3)
-    np.testing.assert_allclose(answers[0], np.exp(LOGITS[0]) / np.exp(LOGITS[0]).sum(), rtol=1e-6)
+def test_answers_are_a_softmax_a_sigmoid_each_or_the_number():
+    logits = LOGITS.astype(float)
+    softmax = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    np.testing.assert_allclose(_task("single_label").answers(LOGITS), softmax, rtol=1e-6)
     assert np.isfinite(_task("single_label").answers(LOGITS * 1000)).all()
-
-
-def test_answers_of_several_labels_are_a_sigmoid_each():
-    np.testing.assert_allclose(_task("multi_label").answers(LOGITS), 1 / (1 + np.exp(-LOGITS.astype(float))))
-
-
-def test_the_answer_of_regression_is_the_number():
+    np.testing.assert_allclose(_task("multi_label").answers(LOGITS), 1 / (1 + np.exp(-logits)))
     assert _task("regression").answers(LOGITS[:, :1]).tolist() == [2.0, 0.0, -30.0]
 
 
@@ -193,15 +269,11 @@ def test_a_fitted_temperature_is_the_task_s():
     assert task.metrics(logits, tiny.rows(**targets))["ece"] < 0.2 * before
 
 
-def test_task_json_keeps_the_options_and_old_ones_are_read(tmp_path):
+def test_task_json_has_options_that_are_not_the_default_s_only(tmp_path):
     save_task(str(tmp_path), TrainedTask(_task("single_label"), ("text",), 16))
     old = json.loads((tmp_path / "task.json").read_text())
     assert set(old) == {"task", "num_labels", "problem", "labels", "text_inputs", "max_seq_length"}
     assert read_task(str(tmp_path), CONFIG).task.temperature == 1
-    task = _task("multi_label", class_weights=WEIGHTS, label_smoothing=0.1, temperature=2.5)
-    save_task(str(tmp_path), TrainedTask(task, ("text",), 16))
-    task = read_task(str(tmp_path), CONFIG).task
-    assert (task.class_weights, task.label_smoothing, task.temperature) == (WEIGHTS, 0.1, 2.5)
     (tmp_path / "task.json").write_text(json.dumps(old | {"temperature": 0}))
     with pytest.raises(ValueError, match="task.json must describe a task.*temperature must be over 0"):
         read_task(str(tmp_path), CONFIG)
@@ -219,3 +291,116 @@ def test_rematerialization_changes_no_gradient():
         gradients.append([tf.convert_to_tensor(g).numpy() for g in found])
     for one, other in zip(*gradients, strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-6)
+
+
+# === Options ===
+
+
+def _options(**given):
+    """Returns the options of run_classifier with what is given, in files of one's own."""
+    return options(ClassificationOptions, **{"output_dir": "out", **given})
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tiny.write_tsv(tmp_path / "t.tsv", [("good", "1.5"), ("bad", "0")])
+
+
+@pytest.mark.parametrize(
+    "problem, given, message",
+    [
+        ("regression", {"class_weights": ["balanced"]}, "must be labels for `class_weights`. Received numbers"),
+        ("regression", {"label_smoothing": 0.1}, "must be labels for `label_smoothing`"),
+        ("regression", {"fit_temperature": True, "do_eval": True}, "must be labels for `fit_temperature`"),
+        ("single_label", {"fit_temperature": True}, "`fit_temperature` must come with `do_eval`"),
+        ("single_label", {"label_separator": ";"}, "`label_separator` must come with `problem_type=multi_label`"),
+    ],
+)
+def test_options_that_contradict_the_problem_are_refused(path, problem, given, message):
+    asked = _options(train_file=path, problem_type=problem, **given)
+    with pytest.raises(ValueError, match=message):
+        ClassificationTask.read_data(asked, ["train"], None)
+
+
+def test_options_that_fit_are_taken(path):
+    read = ClassificationTask.read_data(_options(train_file=path, problem_type="regression"), ["train"], None)
+    assert read.examples["train"].labels == [1.5, 0.0] and read.text_inputs == ("text",)
+    fitting = {"label_smoothing": 0.1, "fit_temperature": True, "do_eval": True}
+    read = ClassificationTask.read_data(_options(train_file=path, **fitting), ["train"], None)
+    assert read.examples["train"].labels == ["1.5", "0"] and list(read.examples) == ["train"]
+
+
+def test_a_trained_model_says_what_the_labels_are(path):
+    trained = TrainedTask(ClassificationTask(tiny.config(), 1, "regression"), ("text",), 16)
+    read = ClassificationTask.read_data(_options(eval_file=path), ["dev"], trained)
+    assert read.source.problem == "regression" and read.examples["dev"].labels == [1.5, 0.0]
+    with pytest.raises(ValueError, match="`problem_type` must be the trained model's, regression. Received: multi_la"):
+        ClassificationTask.read_data(_options(eval_file=path, problem_type="multi_label"), ["dev"], trained)
+
+
+def test_a_trained_model_for_other_texts_is_refused(path):
+    trained = TrainedTask(ClassificationTask(tiny.config(), 2), ("text_a", "text_b"), 16)
+    with pytest.raises(ValueError, match="one for single_label with text. Received one for single_label with text_a a"):
+        ClassificationTask.read_data(_options(eval_file=path), ["dev"], trained)
+
+
+def test_windows():
+    assert classification.windows_of(_options()) is None
+    assert classification.windows_of(_options(long_text="window")) == Windowing(64, 32)
+    narrow = {"long_text": "window", "max_seq_length": 32}
+    assert classification.windows_of(_options(**narrow, doc_stride=30, max_windows=2)) == Windowing(30, 2)
+    with pytest.raises(ValueError, match=r"with `long_text=window`\. Received `doc_stride` and `max_windows` alone"):
+        classification.windows_of(_options(doc_stride=4, max_windows=32))
+
+
+def test_windows_with_gaps_are_refused():
+    with pytest.raises(ValueError, match=r"`doc_stride` is at most 30, .*\. Received: 31; lower `doc_stride`"):
+        classification.windows_of(_options(long_text="window", max_seq_length=32, doc_stride=31))
+
+
+def test_a_trained_model_keeps_its_windows():
+    classification.check_trained(_options(), Windowing(4, 8))
+    classification.check_trained(_options(long_text="window", doc_stride=4, max_windows=8), Windowing(4, 8))
+    with pytest.raises(ValueError, match="with, a stride of 4 and 8 windows. Received: no windows; leave them out"):
+        classification.check_trained(_options(long_text="truncate"), Windowing(4, 8))
+
+
+def test_a_temperature_is_fitted_to_the_model_in_the_folder(tmp_path):
+    asked = _options(fit_temperature=True, output_dir=str(tmp_path))
+    with pytest.raises(ValueError, match="`fit_temperature` must find the trained model in `output_dir`"):
+        classification.check_trained(asked, None)
+    (tmp_path / "task.json").write_text("{}")
+    classification.check_trained(asked, None)
+
+
+# === Files ===
+
+
+def test_predictions_in_order_with_the_texts_and_the_fields_of_an_answer(tmp_path):
+    probabilities = np.array([[0.25, 0.75], [0.5, 0.5]])
+    examples = labeled_texts(("gut\u2028so", None), ("b\n", None))
+    classification.write_class_predictions(tmp_path, examples, probabilities, ["no", "yes"])
+    assert (tmp_path / "test_results.tsv").read_text() == "0.25\t0.75\n0.5\t0.5\n"
+    lines = (tmp_path / "predictions.jsonl").read_text(encoding="utf-8").split("\n")
+    assert [list(json.loads(line).items()) for line in lines[:-1]] == [
+        [("id", "0"), ("text", "gut\u2028so"), ("label", "yes"), ("probabilities", [0.25, 0.75]),
+         ("labels", ["no", "yes"])],
+        [("id", "1"), ("text", "b\n"), ("label", "no"), ("probabilities", [0.5, 0.5]), ("labels", ["no", "yes"])],
+    ]  # fmt: skip
+    assert lines[-1] == ""
+
+
+def test_predictions_of_pairs(tmp_path):
+    classification.write_class_predictions(tmp_path, labeled_texts(("a", "")), np.array([[1.0]]), ["x"], "_mismatched")
+    assert list(json.loads((tmp_path / "predictions_mismatched.jsonl").read_text())) == [
+        "id", "text_a", "text_b", "label", "probabilities", "labels"]  # fmt: skip
+    assert (tmp_path / "test_results_mismatched.tsv").read_text() == "1.0\n"
+
+
+def test_predictions_of_scores(tmp_path):
+    classification.write_class_predictions(
+        tmp_path, labeled_texts(("a", "b"), ("c", "d")), np.array([4.5, -0.25]), None
+    )
+    assert (tmp_path / "test_results.tsv").read_text() == "4.5\n-0.25\n"
+    lines = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
+    assert lines[1] == {"id": "1", "text_a": "c", "text_b": "d", "score": -0.25}

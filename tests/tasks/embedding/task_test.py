@@ -1,4 +1,4 @@
-"""From pairs to a trained model that embeds, exports and converts: the same vectors everywhere."""
+"""Embedding: each loss by hand, the files of a run, and from pairs to a model with the same vectors everywhere."""
 
 import json
 
@@ -11,12 +11,147 @@ from bert_tf.data.features import keras_inputs
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from bert_tf.models.pooling import PooledFeatures
 from bert_tf.models.sentence_files import PoolingConfig, read_recipe
-from bert_tf.tasks.embedding import EmbeddingTask
+from bert_tf.tasks.embedding import LOSS_FUNCTIONS, EmbeddingTask, LossParameters
+from bert_tf.tasks.options import EmbeddingOptions
 from bert_tf.tasks.registry import read_task
 from bert_tf.utils.names import LAYERS, POOLINGS
 from tests import tiny
 from tests.sentence_folders import PLAIN, write
 from tests.tasks.embedding.support import pairs, run
+from tests.tasks.support import options
+
+# === Losses ===
+
+
+NUMBERS = LossParameters(temperature=0.1, margin=0.4)
+
+
+def unit_vectors(*shape):
+    vectors = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+def batch(vectors, scores=None, **changes):
+    """A batch whose texts all differ."""
+    count, texts = vectors.shape[:2]
+    values = {"input_ids": np.arange(count * texts * 2).reshape(count, texts, 2), "is_real_example": np.ones(count)}
+    values |= {"label_values": np.ones(count) if scores is None else scores} | changes
+    return {name: tf.constant(v, tf.int32 if name == "input_ids" else tf.float32) for name, v in values.items()}
+
+
+def computed(name, vectors, batch):
+    return LOSS_FUNCTIONS[name].compute(tf.constant(vectors), batch, NUMBERS).numpy()
+
+
+def cross_entropy(query, candidates, own):
+    logits = candidates @ query / NUMBERS.temperature
+    return np.log(np.exp(logits).sum()) - logits[own]
+
+
+@pytest.mark.parametrize("texts", [2, 3])
+def test_the_own_text_among_those_of_the_batch(texts):
+    vectors = unit_vectors(4, texts, 5)
+    candidates = np.concatenate([vectors[:, n] for n in range(1, texts)])
+    expected = [cross_entropy(vectors[n, 0], candidates, n) for n in range(4)]
+    np.testing.assert_allclose(computed("in_batch_negatives", vectors, batch(vectors)), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_what_fills_a_batch_up_is_no_negative():
+    vectors = unit_vectors(5, 2, 5)
+    real = batch(vectors, is_real_example=[1, 1, 0, 1, 0])
+    expected = [cross_entropy(vectors[n, 0], vectors[[0, 1, 3], 1], place) for place, n in enumerate((0, 1, 3))]
+    np.testing.assert_allclose(computed("in_batch_negatives", vectors, real)[[0, 1, 3]], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_same_text_is_no_negative_of_itself():
+    vectors = unit_vectors(3, 2, 5)
+    ids = np.arange(12).reshape(3, 2, 2)
+    ids[2, 1] = ids[0, 1]
+    found = computed("in_batch_negatives", vectors, batch(vectors, input_ids=ids))
+    expected = [cross_entropy(vectors[n, 0], vectors[of, 1], own) for n, of, own in
+                ((0, [0, 1], 0), (1, [0, 1, 2], 1), (2, [1, 2], 1))]  # fmt: skip
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_losses_of_each_example_alone():
+    vectors, scores = unit_vectors(4, 3, 5), np.array([1.0, 0, 1, 0])
+    near, far = ((vectors[:, 0] * vectors[:, n]).sum(-1) for n in (1, 2))
+    distance = 1 - near
+    expected = {
+        "cosine": (near - scores) ** 2,
+        "contrastive": np.where(scores > 0, distance**2, np.maximum(0, 0.4 - distance) ** 2) / 2,
+        "triplet": np.maximum(0, far - near + 0.4),
+    }
+    for name, values in expected.items():
+        np.testing.assert_allclose(computed(name, vectors, batch(vectors, scores)), values, rtol=1e-4, atol=1e-6)
+    assert set(LOSS_FUNCTIONS) == {"in_batch_negatives", *expected}
+
+
+# === Files ===
+
+
+ROWS = [("good film", "a good film", "5", "bad film"), ("music", "people", "0", "story")]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tiny.write_tsv(tmp_path / "pairs.tsv", ROWS, "text_a\ttext_b\tlabel\ttext_c"))
+
+
+def read(kinds, **given):
+    return EmbeddingTask.read_data(options(EmbeddingOptions, **given), kinds, None).examples
+
+
+def test_what_a_loss_reads(path):
+    files = {"train_file": path, "eval_file": path, "predict_file": path}
+    pairs = read(["train", "dev", "test"], **files)
+    assert all(each.labels is None and each.text_b == ["a good film", "people"] for each in pairs.values())
+    scored = read(["train", "dev", "test"], **files, loss="cosine", highest_score=5.0)
+    assert [each.labels for each in scored.values()] == [[1, 0], [1, 0], None]
+    by_score = read(["train", "dev"], **files, eval_by="spearman", highest_score=10.0)
+    assert by_score["train"].labels is None and by_score["dev"].labels == [0.5, 0]
+    three = read(["train"], **files, loss="triplet", text_column=["text_a", "text_b", "text_c"])["train"]
+    assert three.text_c == ["bad film", "story"] and three.lines == [2, 3]
+
+
+def test_sts_b(tmp_path):
+    for name in ("train", "dev"):
+        tiny.write_tsv(tmp_path / f"{name}.tsv", [("0", "a", "b", "2.5")], "index\tsentence1\tsentence2\tscore")
+    task = {"task_name": "sts-b", "data_dir": str(tmp_path)}
+    assert read(["train", "dev"], **task, loss="cosine")["dev"].labels == [0.5]
+    assert read(["train"], **task)["train"].labels is None
+    with pytest.raises(ValueError, match="`task_name` must be a task of GLUE whose pairs have scores. Received: rte"):
+        read(["dev"], **task | {"task_name": "rte"})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"loss": "cosine"}, r"pairs.tsv:2: the score must be a number from -1 to 1. Received: '5' in column 'label'"),
+        ({"loss": "cosine", "label_column": "score"}, "pairs.tsv.*'score'.*check `label_column`, which holds"),
+        ({"loss": "contrastive", "highest_score": 10.0}, "pairs.tsv:2: the score must be 0 or `highest_score` for "
+         "`loss=contrastive`. Received: 0.5 of it"),
+        ({"loss": "triplet"}, "must name 3 columns for `loss=triplet`. Received 2: text_a,text_b"),
+        ({"loss": "cosine", "text_column": ["a", "b", "c"]}, "must name 2 columns for `loss=cosine`"),
+        ({"text_column": ["text_a"]}, "must name 2 or 3 columns for `loss=in_batch_negatives`. Received 1"),
+        ({"data_dir": "x"}, "Received `data_dir` alone; give both"),
+        ({"task_name": "sts-b", "data_dir": "x"}, "from `task_name` or from files. Received `task_name=sts-b` and"),
+        ({"train_file": None}, "`do_train` must have texts. Received no `train_file`"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(given, message, path):
+    with pytest.raises(ValueError, match=message):
+        read(["train"], **{"train_file": path} | given)
+
+
+def test_an_empty_file(tmp_path):
+    (tmp_path / "none.tsv").write_text("text_a\ttext_b\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="none.tsv must hold at least one example"):
+        read(["train"], train_file=str(tmp_path / "none.tsv"))
+
+
+# === Task ===
+
 
 TEXTS = ["a good film", "music", "the story is dull , and cold ."]
 
@@ -27,14 +162,13 @@ def scores(folder, file="eval_results.txt"):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A folder in which `out` holds a trained model, and `before` the scores before training."""
+    """A folder in which `out` holds a trained model."""
     folder = tmp_path_factory.mktemp("embedder")
     tiny.write_tsv(folder / "train.tsv", pairs(48), "text_a\ttext_b")
     tiny.write_tsv(folder / "dev.tsv", pairs(30, 1), "text_a\ttext_b")
     start = bert_tf.load(tiny.checkpoint(folder / "tf1", initializer_range=0.3))
     bert_tf.save(start, folder / "model", "sentence_transformers")
     given = {"init_checkpoint": str(folder / "model"), "max_seq_length": 12, "eval_file": str(folder / "dev.tsv")}
-    run(**given, output_dir=str(folder / "before"), do_eval=True)
     run(**given, output_dir=str(folder / "out"), do_train=True, do_eval=True, do_export=True, normalize=True,
         train_file=str(folder / "train.tsv"), train_batch_size=20, num_train_epochs=5.0, learning_rate=1e-3,
         pooling=["cls", "mean"], save_format=["sentence_transformers"])  # fmt: skip
@@ -43,6 +177,8 @@ def trained(tmp_path_factory):
 
 @pytest.mark.slow
 def test_texts_find_each_other_better(trained):
+    run(init_checkpoint=str(trained / "model"), max_seq_length=12, eval_file=str(trained / "dev.tsv"), do_eval=True,
+        output_dir=str(trained / "before"))  # fmt: skip
     before, after = scores(trained / "before"), scores(trained / "out")
     assert after.keys() == {"eval_recall_at_1", "eval_recall_at_10", "eval_mrr", "global_step"}
     assert float(after["eval_mrr"]) > float(before["eval_mrr"]) + 0.05
@@ -79,8 +215,7 @@ def test_it_answers_and_is_scored_as_it_was_trained(trained, tmp_path):
 def test_it_is_kept_as_it_is(trained):
     config = bert_tf.EncoderConfig.load(trained / "out")
     kept = read_task(str(trained / "out"), config)
-    again = EmbeddingTask(config, **kept.task.to_dict())
-    assert again.to_dict() == kept.task.to_dict() and kept.max_seq_length == 12 and kept.text_inputs == ("text",)
+    assert kept.max_seq_length == 12 and kept.text_inputs == ("text",)
     assert kept.task.recipe == PoolingConfig(poolings=("cls", "mean"), normalize=True)
 
 

@@ -7,7 +7,8 @@ import types
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import convert, writers
+from bert_tf.checkpoints import writers
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.multiple_choice import MultipleChoiceTask
 from tests import parity
@@ -29,7 +30,7 @@ def theirs(tmp_path_factory):
 def test_logits_are_theirs(theirs, case):
     task, inputs = MultipleChoiceTask(EncoderConfig.load(theirs / case)), np.load(theirs / case / "inputs.npz")
     model = task.build_model()
-    convert.assign_weights(theirs / case, model.variables)
+    assign_weights(theirs / case, model.variables)
     logits = model({name: inputs[name] for name in task.features}).numpy()
     assert np.ptp(inputs["logits"]) > 0.1
     np.testing.assert_allclose(logits, inputs["logits"], atol=1e-5)
@@ -40,7 +41,7 @@ def test_what_we_write_they_read(theirs, tmp_path):
     for case in CASES:
         task = MultipleChoiceTask(EncoderConfig.load(theirs / case))
         model = task.build_model()
-        convert.assign_weights(theirs / case, model.variables)
+        assign_weights(theirs / case, model.variables)
         arrays = {variable.path: np.asarray(variable) for variable in model.variables}
         pad = max(0, task.config.first_position - 1)
         tokenizer = types.SimpleNamespace(pad_id=pad, special_tokens={}, save=lambda directory: None)

@@ -1,5 +1,6 @@
 """bert-tf run_multiple_choice as a user runs it: SWAG's tables and JSON lines in, choices and scores out, served."""
 
+import io
 import json
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 import bert_tf
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
-from tests import tiny
+from tests import run_cases, tiny
 from tests.conftest import ROOT
 from tests.scripts import run_named
 from tests.tasks.multiple_choice import support
@@ -47,10 +48,6 @@ BAD = {  # case -> arguments, what the message says
     "one choice": ([*TRAIN, "--train_file=HOME/one.jsonl", OUT], "one.jsonl:1: 'choices' must be a list of two texts"),
     "empty": ([*TRAIN, "--train_file=HOME/empty.jsonl", OUT], "empty.jsonl must hold at least one question."),
     "another task": (["--init_checkpoint=HOME/classifier", *ASK, OUT], "The model must be one for multiple_choice"),
-    "never trained": (["--init_checkpoint=HOME/init", "--max_seq_length=20", *ASK, OUT],
-                      "which has no head for this task; train one with --do_train."),
-    "a metric": ([*TRAIN, "--keep_best=f1", "--eval_file=HOME/dev.csv", OUT],
-                 "--keep_best must name one of ['accuracy', 'loss']. Received: 'f1'"),
     "a format": ([*TRAIN, "--save_format=keras_hub", OUT], "--save_format must be a form that holds the result"),
 }  # fmt: skip
 
@@ -167,9 +164,10 @@ def test_the_program_asks(home, results, server):
     (["--choices", "--pair", "a"], "", "--pair must come without --choices. Received both"),
     (["--choices", "--inputs=a,b"], "", "--choices must come without --inputs, since it means context,choices."),
 ])  # fmt: skip
-def test_the_program_says_what_is_wrong(server, arguments, text, message):
-    done = _ask(server, *arguments, text=text)
-    assert done.returncode == 1 and message in done.stderr and len(done.stderr.splitlines()) == 1
+def test_the_program_says_what_is_wrong(server, monkeypatch, arguments, text, message):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    done = run_cases.run_here("ask", [f"--server=localhost:{server.port}", "--model_name=swag", *arguments])
+    assert done["status"] == 1 and message in done["log"] and len(done["log"].splitlines()) == 1
 
 
 @pytest.mark.slow

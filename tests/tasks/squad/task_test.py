@@ -1,7 +1,6 @@
-"""The question-answering task: torch's losses and gradients, what is kept of a row, answers in the text's own words."""
+"""The question-answering task: torch's losses and gradients, the best spans, answers in the text's own words."""
 
 import functools
-import json
 import pathlib
 
 import numpy as np
@@ -9,12 +8,11 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
-from bert_tf.checkpoints import convert, heads, name_maps
+from bert_tf.checkpoints import heads, name_maps
+from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.data.dataset import Tokenized
 from bert_tf.models.config import EncoderConfig
-from bert_tf.tasks.base import TrainedTask
-from bert_tf.tasks.registry import read_task, save_task
-from bert_tf.tasks.squad import QuestionAnsweringTask
+from bert_tf.tasks.squad import QuestionAnsweringTask, best_spans, null_score
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.scoring import BatchSettings
@@ -31,7 +29,7 @@ def golden():
     """Returns (task, model with torch's weights, batch, what torch gave)."""
     task = QuestionAnsweringTask(EncoderConfig.load(GOLDEN))
     model = task.build_model()
-    report = convert.assign_weights(GOLDEN, model.variables, excuse=heads.unused(task))
+    report = assign_weights(GOLDEN, model.variables, excuse=heads.unused(task))
     assert sorted(report.excused_missing) == ["bert/pooler/dense/bias", "bert/pooler/dense/kernel"]
     assert len(report.loaded) == len(model.trainable_variables) == 5 + 16 * 2 + 2
     expected = load_file(GOLDEN / "expected.safetensors")
@@ -131,7 +129,8 @@ def test_a_tiny_model_learns_and_what_is_kept_does_not_depend_on_the_batches(tmp
     there = np.isfinite(kept["score"])
     sums = kept["start_logit"] + kept["end_logit"]
     np.testing.assert_allclose(kept["score"][there], sums[there], atol=1e-5)
-    first = np.array([segment.argmax() for segment in np.split(examples.pieces["segment_ids"], examples.splits[1:-1])])
+    segments = np.split(examples.features["segment_ids"], examples.splits[1:-1])
+    first = np.array([segment.argmax() for segment in segments])
     assert (kept["start"] >= first[:, None])[there].all()  # neither the question
     assert (kept["end"] < examples.lengths[:, None] - 1)[there].all()  # nor the last [SEP]
 
@@ -227,10 +226,45 @@ def test_no_room_for_the_context_is_refused(asked):
         asked(["who"], ["good"], doc_stride=9)
 
 
-def test_task_json(tmp_path):
-    task = QuestionAnsweringTask(tiny.config(), 7, 8, 9, 10, -1.5)
-    save_task(str(tmp_path), TrainedTask(task, ("question", "context"), 32))
-    again = read_task(str(tmp_path), tiny.config())
-    assert again.task.to_dict() == task.to_dict() and task.null_score_diff_threshold == -1.5
-    assert (again.text_inputs, again.max_seq_length) == (("question", "context"), 32)
-    assert json.loads((tmp_path / "task.json").read_text())["task"] == "question_answering"
+# === Spans: against every span that there is ===
+
+
+NONE = float("-inf")
+
+
+def _by_hand(start, end, is_context, longest, k):
+    """Returns [(score, first, last)] of one row, the k best of all pairs."""
+    context = np.flatnonzero(is_context)
+    spans = [(start[i] + end[j], i, j) for i in context for j in context if i <= j < i + longest]
+    return sorted(spans, key=lambda span: (-span[0], span[1], span[2]))[:k]
+
+
+@pytest.mark.parametrize(
+    ("longest", "k", "compiled"),
+    [(1, 3, False), (4, 7, False), (30, 20, True), pytest.param(500, 1, True, marks=pytest.mark.slow)],
+)
+def test_every_pair_is_looked_at(longest, k, compiled):
+    rng = np.random.default_rng(longest)
+    start, end = rng.integers(-6, 6, (2, 40, 17)).astype(np.float32)  # whole numbers: ties
+    is_context = (np.arange(17) >= rng.integers(0, 17, (40, 1))) & (np.arange(17) < rng.integers(0, 18, (40, 1)))
+    find = tf.function(lambda *rows: best_spans(*rows, longest, k), jit_compile=compiled)
+    scores, firsts, lasts = (part.numpy() for part in find(start, end, is_context))
+    assert scores.shape == firsts.shape == lasts.shape == (40, k) and firsts.dtype == lasts.dtype == np.int32
+    assert (firsts >= 0).all() and (lasts < 17).all()
+    for row in range(40):
+        expected = _by_hand(start[row], end[row], is_context[row], longest, k)
+        found = list(zip(scores[row].tolist(), firsts[row].tolist(), lasts[row].tolist(), strict=True))
+        assert found[: len(expected)] == expected
+        assert scores[row, len(expected) :].tolist() == [NONE] * (k - len(expected))
+
+
+def test_the_best_pair_need_not_have_the_best_ends():
+    """The 24 best starts all lie behind the 24 best ends: google-research/bert's 20 x 20 would find nothing."""
+    start = np.where(np.arange(64) >= 40, 9.0, 0.0).astype(np.float32)[None]
+    score, first, last = best_spans(start, start[:, ::-1].copy(), np.ones((1, 64), bool), 5, 1)
+    assert [part.numpy().item() for part in (score, first, last)] == [9, 0, 0]
+
+
+def test_no_answer_scores_what_cls_scores():
+    rows = tf.constant([[1.0, 5.0], [2.0, 7.0]])
+    assert null_score(rows, rows * 10).numpy().tolist() == [11, 22]

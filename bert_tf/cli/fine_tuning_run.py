@@ -1,0 +1,465 @@
+"""Fine-tuning, scoring, prediction and export of any task: `run_task`. It knows no concrete task."""
+
+import copy
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from absl import logging
+
+from bert_tf.checkpoints import adapters
+from bert_tf.checkpoints.loading import Description, save_description
+from bert_tf.cli.checkpoints import check_formats, describe_model, save_formats, task_paths
+from bert_tf.cli.data_checks import DataChecks
+from bert_tf.cli.options_from_flags import make_export_options, make_run_config
+from bert_tf.cli.program import in_flags
+from bert_tf.cli.program import prepare_process as prepare_devices
+from bert_tf.cli.reporting import (
+    check_showing,
+    log_after_fine_tuning,
+    show_answers,
+    show_scored,
+    warn_of_teacher,
+)
+from bert_tf.evaluation.metrics import largest_fall
+from bert_tf.evaluation.results import write_results
+from bert_tf.export.calibration import BATCH_SIZE, MOST_EXAMPLES, read_calibration_texts
+from bert_tf.export.export_options import ExportOptions
+from bert_tf.export.saved_model import export_trained
+from bert_tf.export.serving_module import check_explanations
+from bert_tf.models.lora import Lora
+from bert_tf.pretraining.record_metadata import vocabulary_fingerprint
+from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TaskData, TrainedTask
+from bert_tf.tasks.distillation import TeacherOptions, check_teacher, with_teacher
+from bert_tf.tasks.options import ACTIONS
+from bert_tf.tasks.registry import TASKS, find_task, save_task
+from bert_tf.training.cluster import by_chief, is_chief
+from bert_tf.training.dry_run import try_training
+from bert_tf.training.fine_tuning import FineTuningConfig, fine_tuning_config, with_tested_rate
+from bert_tf.training.learning_rate import ALL
+from bert_tf.training.loop import RunConfig
+from bert_tf.training.memory import available_memory
+from bert_tf.training.run_record import RunRecord
+from bert_tf.training.scored_files import scored_files
+from bert_tf.training.scoring import BatchSettings, Scorer
+from bert_tf.training.tracking import check_tracking, make_history, tracked
+from bert_tf.training.trainer import Trainer
+from bert_tf.training.trainer import prepare_directory as prepare_output
+from bert_tf.utils.settings import Settings, options_of
+
+# === Calibration ===
+# By which examples a run sets the ranges of an export in integers: texts of a file, or some that it trains on.
+
+
+def check_calibration(settings: Settings, trained: TrainedTask):
+    """Raises ValueError where a file of texts is given that sets no ranges: before the long work."""
+    path = settings.get("calibration_file")
+    if path is None:
+        return
+    if not settings.do_export:
+        raise ValueError(
+            "`calibration_file` must come with `do_export`, whose integers its texts set ranges for. Received it "
+            "without; leave it out, or export."
+        )
+    read_calibration_texts(path, trained.task, trained.text_inputs)
+
+
+def calibration_of(settings: Settings, form: ExportOptions, batching: BatchSettings, rows: dict[str, Any]):
+    """Returns the examples as `export_trained` takes them; None: there are none, or the form needs none.
+
+    Args:
+        settings: of the run.
+        form: of the export.
+        batching: of the run.
+        rows: split -> the examples in rows; of "train" some are taken, where no file is given.
+    """
+    if not form.takes_ranges:
+        return None
+    if settings.calibration_file or not settings.do_train:
+        return settings.calibration_file
+    return batching.sample(rows["train"], MOST_EXAMPLES, settings.seed, BATCH_SIZE)
+
+
+# === Int8 scores ===
+# Scores of a model in int8, compared with its scores before: neither unmeasured nor too little is exported.
+
+
+def check_tolerance(settings: Settings):
+    """Raises ValueError where a score in int8 is to be near another, but there will be none of both."""
+    if "int8_tolerance" not in settings.given:
+        return
+    for is_there, what in ((settings.export_dtype == "int8", "export_dtype=int8"), (settings.do_eval, "do_eval")):
+        if not is_there:
+            raise ValueError(
+                f"`int8_tolerance` must come with `{what}`. Received it without; say what is to be scored in int8."
+            )
+
+
+def log_largest_change(before: Mapping[str, float], after: Mapping[str, float], tolerance: float):
+    """Tells in the log which score changes most in int8.
+
+    Args:
+        before, after: {name: score} of the same examples, after in int8.
+        tolerance: by what share of itself a score may be lower.
+
+    Raises:
+        ValueError: one is lower by more.
+    """
+    fall = largest_fall(before, after)
+    if fall is None:
+        return
+    name, share = fall
+    told = f"{name} {after[name]:.4f} in int8 and {before[name]:.4f} before"
+    if share > tolerance:
+        raise ValueError(
+            f"In int8 no score may be lower by more than `int8_tolerance={tolerance}` of itself. Received {told}; "
+            "nothing was exported: take another `export_dtype`, or allow more."
+        )
+    logging.info("What changes most in int8: %s.", told)
+
+
+# === Fine tuning ===
+
+
+def run_task(kind: type[FineTuningTask], settings: Settings):
+    """Does with a task what the settings ask for: do_train, do_eval, do_predict, do_export.
+
+    Args:
+        kind: the task.
+        settings: the flags of fine-tuning, and the task's own.
+
+    Raises:
+        ValueError: settings, files or checkpoints are not as they must be.
+    """
+    settings = of_dry_run(settings)
+    check_stopping(settings)
+    check_tracking(settings.tracking)
+    check_showing(settings)
+    check_tolerance(settings)
+    check_teacher(_teacher_options(settings))
+    warn_of_teacher(settings)
+    strategy, use_xla = prepare_devices(settings)
+    model = with_adapters(describe_model(settings), settings)
+    before = find_task(task_paths(settings), model.config, kind)
+    trained = None if settings.do_train else before
+    settings = with_trained_options(kind, settings, trained, model)
+    model.check_length(settings.max_seq_length)
+    options = options_of(type(kind.options), settings)
+    data = kind.read_data(options, _kinds(settings), trained)
+    checks = DataChecks(kind, data, options, settings)
+    task = kind.create(model, data, options, before, use_xla)
+    task.options = options
+    form = make_export_options(settings)
+    as_asked = TrainedTask(task, data.text_inputs, settings.max_seq_length)
+    as_trained = dataclasses.replace(trained, task=task) if trained else as_asked
+    _check_export(settings, form, as_trained)  # before the long work
+    rows = {
+        split: task.encode_examples(model.tokenizer, examples, settings.max_seq_length, _kind_of(split) != "test")
+        for split, examples in data.examples.items()
+    }
+    checks.look_at_rows(rows)
+    checks.refuse()
+    with strategy.scope():
+        train, num_layers = rows.get("train"), model.config.num_hidden_layers
+        lora = model.config.lora
+        trainable, of_teacher = with_teacher(task, model, _teacher_options(settings))
+        identity = _identity(model) | task.identity() | of_teacher
+        identity |= {"lora": lora.to_dict()} if lora else {}
+        config = plan_training(settings, num_layers, train, identity, use_xla)
+        if settings.get("dry_run"):
+            print_what_training_takes(trainable, config, train, settings, use_xla)
+            return
+        range_test = None
+        if config.learning_rate is None:
+            batches = batch_settings(settings, use_xla).training(train, config)
+            config, range_test = with_tested_rate(trainable, config, batches)
+        read = {split: {"file": os.fspath(each.path), "rows": len(each)} for split, each in data.examples.items()}
+        files = {split: [each["file"]] for split, each in read.items()}
+        values, flags = settings.to_dict(), settings.given_values()
+        record = RunRecord(task.name, values, flags, model.config, model.tokenizer, files, config.identity())
+        history = make_history(settings.tracking, settings.output_dir, flags, read, record, range_test)
+        job = Trainer(trainable, config, history)
+        run = FineTuning(settings, model, data, rows, as_trained, job, use_xla)
+        with tracked(job.history):
+            run.train_or_restore()
+            run.score_and_answer()
+    save_formats(settings, strategy)
+    if settings.do_export and is_chief(strategy):
+        run.export(form)
+    if settings.do_train and is_chief(strategy):
+        log_after_fine_tuning(settings, job.global_step)
+
+
+def with_trained_options(
+    kind: type[FineTuningTask], settings: Settings, trained: TrainedTask | None, model: Description
+) -> Settings:
+    """Returns the settings with the options that a model was trained with, where the user gave none.
+
+    Args:
+        kind: the task.
+        settings: of the run.
+        trained: the model, as its task.json describes it; None: it has none, or is trained now.
+        model: its files.
+    """
+    options = options_of(type(kind.options), settings)
+    if trained:
+        adopted = kind.with_trained_defaults(options, trained)
+    else:
+        adopted = options if settings.do_train else kind.with_foreign_defaults(options, model)
+    before = vars(options)
+    return settings.adopt({name: value for name, value in vars(adopted).items() if value != before[name]})
+
+
+def _teacher_options(settings):
+    """Returns what a program says of a teacher; not all have such flags."""
+    return options_of(TeacherOptions, settings) if "teacher" in settings else TeacherOptions()
+
+
+@dataclasses.dataclass
+class FineTuning:
+    """One run of a task. To be used in the scope of a strategy.
+
+    Attributes:
+        settings: what is asked for.
+        model: what it starts from.
+        data: what the task read.
+        rows: split -> the examples in rows.
+        trained: the task as it is kept with the model.
+        job: of the task.
+        use_xla: the model is compiled.
+        scores: of the files to score on, once that is done.
+    """
+
+    settings: Settings
+    model: Description
+    data: TaskData
+    rows: dict[str, Any]
+    trained: TrainedTask
+    job: Trainer
+    use_xla: bool
+    scores: dict[str, float] = dataclasses.field(default_factory=dict)
+
+    @property
+    def task(self) -> FineTuningTask:
+        return self.trained.task
+
+    def train_or_restore(self):
+        """Trains, or restores what was trained."""
+        settings, batching = self.settings, self._batching()
+        if not settings.do_train:
+            self.job.restore()
+            by_chief(prepare_output, settings.output_dir)
+            return
+        keep_best = settings.get("keep_best")
+        held_out = batching.scoring(self.rows["dev"], settings.eval_batch_size) if keep_best else None
+        batches = batching.training(self.rows["train"], self.job.run)
+        self.job.train(batches, self._begin, held_out, keep_best, settings.get("early_stopping", 0))
+        if self.model.config.lora:
+            by_chief(self._write_adapters)
+
+    def score_and_answer(self):
+        """Writes eval_results.txt, the answer for each scored example, and the answers for the files to answer."""
+        settings, task, scores = self.settings, self.task, {}
+        files = self._scored_files()
+        if settings.do_eval:
+            description, outcomes = task.to_dict(), self._outcomes("dev", settings.eval_batch_size)
+            asked = settings.get("fit_temperature") or settings.get("fit_abstention")
+            learner = copy.copy(task) if files.is_another and not asked else task  # what one file taught stays
+            self.scores = scores = _with_prefix("eval_", learner.evaluate(outcomes))
+            by_chief(task.write_scored, settings.output_dir, outcomes, files.suffix)
+            by_chief(show_scored, task, outcomes, scores, self.job, settings, files.suffix)
+            if task.to_dict() != description:  # it learned something from the examples, such as a temperature
+                by_chief(save_task, settings.output_dir, self.trained)
+        if settings.do_predict:
+            for outcome in self._outcomes("test", settings.predict_batch_size):
+                answers = task.decode(outcome)
+                by_chief(task.write_answers, settings.output_dir, outcome, answers)
+                own = task.score_answers(outcome, answers)
+                if own:
+                    by_chief(show_answers, task, outcome, own, self.job)
+                scores |= _with_prefix("predict_" if settings.do_eval else "eval_", own)
+        if scores:
+            by_chief(write_results, settings.output_dir, scores, self.job.global_step, "", files.suffix)
+            by_chief(files.note)
+            shown = {name.removeprefix("eval_"): value for name, value in scores.items()}
+            self.job.history.concluded(self.job.global_step, {} if files.is_another else shown)
+
+    def _scored_files(self):
+        """Returns what is scored, or None: nothing is asked for that could be."""
+        kind = "dev" if self.settings.do_eval else "test" if self.settings.do_predict else None
+        paths = [self.data.examples[split].path for split in self.rows if _kind_of(split) == kind]
+        return scored_files(self.settings.output_dir, paths, self.job.global_step) if paths else None
+
+    def export(self, form: ExportOptions):
+        """Exports the result; in int8 only if that scores well enough, where there is a file to score on."""
+        settings = self.settings
+        score = self.score_in_int8 if settings.do_eval else None
+        calibration = calibration_of(settings, form, self._batching(), self.rows)
+        export_trained(settings.output_dir, settings.export_dir, form, self.trained, score, calibration)
+
+    def score_in_int8(self, forward) -> dict[str, float]:
+        """Returns the scores of what is exported in int8, on the same files.
+
+        Args:
+            forward: {name: tensor} -> the model's outputs.
+
+        Raises:
+            ValueError: one of them is lower by more than `int8_tolerance` allows.
+        """
+        settings, task = self.settings, copy.copy(self.task)  # which keeps what it learns from them to itself
+        scorer = Scorer(task, lambda features, training: forward(features))
+        outcomes = self._outcomes("dev", settings.eval_batch_size, scorer.outputs)
+        scores = _with_prefix("eval_", task.evaluate(outcomes))
+        log_largest_change(self.scores, scores, settings.int8_tolerance)
+        return scores
+
+    def _begin(self, model):
+        settings, directory = self.settings, self.settings.output_dir
+        check_formats(settings, self.model, model, self.task)
+        files = [pattern for task in {*TASKS, type(self.task)} for pattern in task.files]
+        prepare_output(directory, settings.overwrite_output_dir, files)
+        save_description(directory, self.model.config, self.model.tokenizer, self.task.labels)
+        save_task(directory, self.trained)
+
+    def _write_adapters(self):
+        folder = os.path.join(self.settings.output_dir, "adapter")
+        variables, base = self.job.model.variables, self.settings.init_checkpoint
+        adapters.write_adapters(folder, variables, self.task, base, lambda aside: save_task(aside, self.trained))
+
+    def _outcomes(self, kind, batch_size, outputs=None) -> list[SplitPredictions]:
+        outputs = outputs or self.job.outputs_and_losses
+        splits = [split for split in self.rows if _kind_of(split) == kind]
+        return [self._outcome(split, self.rows[split], batch_size, outputs) for split in splits]
+
+    def _outcome(self, split, rows, batch_size, outputs):
+        scoring = self._batching().scoring(rows, batch_size)
+        return SplitPredictions(split, self.data.examples[split], rows, *outputs(scoring))
+
+    def _batching(self):
+        return batch_settings(self.settings, self.use_xla)
+
+
+def with_adapters(model: Description, settings: Settings) -> Description:
+    """Returns the model with the adapters that are to be trained; those of a trained model are in its kernels.
+
+    Raises:
+        ValueError: settings contradict each other, or the frozen weights would be random.
+    """
+    if not settings.lora_rank:
+        for name in ("lora_alpha", "lora_targets"):
+            if name in settings.given:
+                raise ValueError(f"`{name}` must come with `lora_rank`. Received it alone; say how large adapters are.")
+        return model
+    if not settings.do_train:
+        return model
+    if not settings.init_checkpoint:
+        raise ValueError(
+            f"`lora_rank` must come with `init_checkpoint`. Received `lora_rank={settings.lora_rank}` alone, where the "
+            "frozen weights would be random."
+        )
+    if settings.reinit_layers or settings.freeze_layers == ALL:
+        name, value = ("reinit_layers", settings.reinit_layers) if settings.reinit_layers else ("freeze_layers", ALL)
+        raise ValueError(
+            f"`lora_rank` must not come with `{name}={value}`, with which adapters are of no use. Received both; pass "
+            "one of the two."
+        )
+    lora = Lora(settings.lora_rank, settings.lora_alpha or settings.lora_rank, tuple(settings.lora_targets))
+    return dataclasses.replace(model, config=dataclasses.replace(model.config, lora=lora))
+
+
+def of_dry_run(settings: Settings) -> Settings:
+    """Returns the settings in which a dry run to which nothing else was said is that of a training."""
+    if settings.get("dry_run") and not any(settings.get(f"do_{action}") for action in (*ACTIONS.values(), "export")):
+        return settings.adopt({"do_train": True, "do_eval": bool(settings.get("eval_file"))})
+    return settings
+
+
+def print_what_training_takes(task, config: RunConfig, train, settings: Settings, use_xla: bool):
+    """Prints what memory and time the training would take, where there is one."""
+    if train is None:
+        by_chief(print, "Nothing would be trained.")
+        return
+    if config.learning_rate is None:  # it is to be found by a test, and a step takes as long at any
+        config = dataclasses.replace(config, learning_rate=RunConfig.learning_rate)
+    batching = batch_settings(settings, use_xla)
+    trial = try_training(task, config, train, batching, settings.precision, settings.rematerialize)
+    by_chief(print, in_flags(trial.lines(available_memory()), settings.to_dict()))
+
+
+def plan_training(settings: Settings, num_layers: int, train, identity: dict, use_xla: bool) -> RunConfig:
+    """Returns the `RunConfig` that the flags describe; what decides the result is part of its identity.
+
+    Args:
+        settings: the flags.
+        num_layers: the encoder's blocks.
+        train: the examples to train on, tokenized, or None.
+        identity: what of the task decides the result.
+        use_xla: compile the step.
+
+    Raises:
+        ValueError: there are too few examples for one step, or a setting is out of range for the model.
+    """
+    if settings.get("pack_examples") and use_xla:
+        raise ValueError(
+            "`pack_examples` must come without XLA, which compiles a program for every shape. Received "
+            f"`use_xla={settings.use_xla}`, with which it is on here; pass `use_xla=false`, or leave "
+            "`pack_examples` out."
+        )
+    run = make_run_config(settings, 0, 0, use_xla, identity)
+    config = options_of(FineTuningConfig, settings)
+    return fine_tuning_config(run, config, num_layers, train, batch_settings(settings, use_xla))
+
+
+def batch_settings(settings: Settings, use_xla: bool) -> BatchSettings:
+    """Returns how batches are made of examples, as `max_seq_length`, `bucket_by_length` and `bucket_batches` say.
+
+    Raises:
+        ValueError: the number of batches was given, but nothing is sorted.
+    """
+    by_length = settings.bucket_by_length
+    if not by_length and "bucket_batches" in settings.given:
+        raise ValueError(
+            "`bucket_batches` must come with `bucket_by_length`. Received `bucket_by_length=false` with it; leave one "
+            "of them out."
+        )
+    return BatchSettings(settings.max_seq_length, by_length, use_xla, settings.get("bucket_batches"))
+
+
+def check_stopping(settings: Settings):
+    """Raises ValueError where a score is to end the run, but none is named."""
+    patience = settings.get("early_stopping")
+    if patience and not settings.keep_best:
+        raise ValueError(
+            f"`early_stopping` must come with `keep_best`. Received `early_stopping={patience}` alone; say by which "
+            "metric a checkpoint is better."
+        )
+
+
+def _identity(model):
+    """Returns what of the model's files decides the result."""
+    vocabulary = f"{model.tokenizer.vocab_size} tokens, SHA-256 {vocabulary_fingerprint(model.tokenizer.vocab)[:16]}"
+    return {**model.config.to_dict(), "vocabulary": vocabulary}
+
+
+def _kinds(settings) -> list[str]:
+    """Returns the kinds of splits that the run reads."""
+    wanted = {kind: settings.get(f"do_{action}") for kind, action in ACTIONS.items()}
+    wanted["dev"] = wanted["dev"] or bool(settings.get("keep_best"))
+    return [kind for kind, is_wanted in wanted.items() if is_wanted]
+
+
+def _kind_of(split: str) -> str:
+    return split.partition("_")[0]
+
+
+def _with_prefix(prefix, scores):
+    return {f"{prefix}{name}": value for name, value in scores.items()}
+
+
+def _check_export(settings, form, trained):
+    if settings.do_export:
+        form.check(trained.task)
+        form.check_folder(settings.export_dir or os.path.join(settings.output_dir, form.folder))
+        check_explanations(form.explanations, trained.task, form.dtype)
+    check_calibration(settings, trained)

@@ -1,0 +1,88 @@
+"""Options and configurations as dataclasses, made of a command's flags."""
+
+import dataclasses
+import os
+
+from bert_tf.utils import names
+from bert_tf.utils.settings import Settings, options_of
+
+
+def text_options(settings: Settings):
+    """Returns the `TextOptions`: how documents and sentences are found."""
+    from bert_tf.utils.documents import TextOptions
+
+    return options_of(TextOptions, settings)
+
+
+def make_run_config(settings: Settings, steps: int, warmup: int, use_xla: bool, identity: dict):
+    """Returns the `RunConfig` that the flags of `TRAINING` say.
+
+    Args:
+        settings: of the program.
+        steps: of the run.
+        warmup: steps in which the rate rises.
+        use_xla: compile the step.
+        identity: what else decides the result, JSON values; a run that is continued must have the same.
+
+    Raises:
+        ValueError: a number of the optimizer is out of range, or it does not take one that was given.
+    """
+    from bert_tf.training.loop import RunConfig
+    from bert_tf.training.step import StepConfig
+
+    start, optimizer = settings.init_checkpoint, settings.get("optimizer", RunConfig.optimizer)
+    return RunConfig(
+        output_dir=settings.output_dir,
+        train_batch_size=settings.train_batch_size,
+        num_train_steps=steps,
+        num_warmup_steps=warmup,
+        learning_rate=None if settings.learning_rate == names.AUTO else settings.learning_rate,
+        init_checkpoint=start,
+        save_checkpoints_steps=settings.save_checkpoints_steps,
+        keep_checkpoints=settings.keep_checkpoints,
+        keep_optimizer=settings.keep_optimizer,
+        overwrite=settings.overwrite_output_dir,
+        optimizer=optimizer,
+        schedule=settings.schedule,
+        adam=_adam_config(settings, optimizer),
+        step=StepConfig(
+            seed=settings.seed,
+            accumulation=settings.gradient_accumulation_steps,
+            clip_norm=settings.clip_norm,
+            use_xla=use_xla,
+            scale_loss=settings.precision == "mixed_float16",
+            pack_examples=settings.get("pack_examples", False),
+        ),
+        settings={"precision": settings.precision, "init_checkpoint": start and os.path.realpath(start), **identity},
+    )
+
+
+def _adam_config(settings, optimizer):
+    from bert_tf.training.optimizers import AdamConfig, always_corrects
+
+    config = options_of(AdamConfig, settings)
+    if always_corrects(optimizer):
+        if settings.where_given("bias_correction") is False:
+            raise ValueError(
+                f"`bias_correction=false` must come without `optimizer={optimizer}`, which always corrects. Received "
+                "both; leave one of them out."
+            )
+        config = dataclasses.replace(config, bias_correction=AdamConfig.bias_correction)
+    return config
+
+
+def make_export_options(settings: Settings):
+    """Returns the `ExportOptions` that the flags describe.
+
+    Raises:
+        ValueError: the options contradict each other, or there are examples to set ranges by where none are taken.
+    """
+    from bert_tf.export.export_options import ExportOptions
+
+    form = ExportOptions(settings.export_dtype, settings.export_for, tuple(settings.get("export_explanations") or ()))
+    if settings.get("calibration_file") is not None and not form.takes_ranges:
+        raise ValueError(
+            "`calibration_file` must come with `export_dtype=int8` and `export_for=cpu`, whose ranges its texts "
+            f"set. Received `export_dtype={form.dtype}` and `export_for={form.export_for}`; leave it out."
+        )
+    return form

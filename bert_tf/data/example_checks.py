@@ -1,0 +1,221 @@
+"""Checks of examples before a run: truncation, duplicate texts, suspicious labels."""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from bert_tf.data import lint_sample, table_checks
+from bert_tf.data.dataset import Truncation
+from bert_tf.data.lint_sample import EMPTY_TEXT_HASH, DataFinding, LintSample, format_positions, format_share
+from bert_tf.data.table_reader import excerpt, line_position
+from bert_tf.data.tables import is_empty
+from bert_tf.utils.names import word_for
+
+# === Truncation ===
+
+
+def find_truncated_texts(
+    sample: LintSample, truncation: Truncation | None, has_windows_to_offer: bool
+) -> Iterator[DataFinding]:
+    """Yields the examples of which something was cut off.
+
+    Args:
+        sample: n examples.
+        truncation: what was truncated; None: nothing ever is.
+        has_windows_to_offer: there is `long_text=window`, which is not used.
+    """
+    if truncation is None or not len(indices := truncation.examples):
+        return
+    most = int(truncation.needed.max())
+    nearly = int(np.quantile(truncation.needed, 0.95, method="higher"))
+    fits = f"{nearly:,} would do for 95 % of them, " if truncation.limit < nearly < most else ""
+    windows = ", or read them through windows with `long_text=window`" if has_windows_to_offer else ""
+    yield sample.finding(
+        "cut_texts",
+        indices,
+        f"{format_share(len(indices), len(sample), 'examples', ('does', 'do'))} not fit "
+        f"`{truncation.parameter}={truncation.limit}` and {word_for(len(indices), 'is', 'are')} cut: "
+        f"{format_share(truncation.lost, truncation.total, 'tokens', ('is', 'are'))} lost; "
+        f"{fits}{most:,} for all",
+        f"raise `{truncation.parameter}`{windows}",
+        lint_sample.CUT,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Lengths:
+    """Lengths of examples in tokens: the median, the 95th percentile (`most`) and the longest."""
+
+    median: int
+    most: int
+    longest: int
+
+    @classmethod
+    def of(cls, needed: np.ndarray) -> "Lengths":
+        """Takes int64 [n], n at least 1."""
+        return cls(*(int(np.quantile(needed, q, method="higher")) for q in (0.5, 0.95, 1)))
+
+
+# === Unreadable rows ===
+# Rows that could not be examples: without a text, or without a label that can be read.
+
+
+def _unreadable(sample, noun, bad, nothing, parameter):
+    """Yields the lines with which training does not start: a text or label is not there, or is something else."""
+    (kind, what), empty = nothing, {line: value for line, value in bad.items() if is_empty(value)}
+    if empty:
+        row = word_for(len(empty), "it in, or take the row out", "them in, or take the rows out")
+        yield _finding(sample, kind, empty, what, f"fill {row}")
+    if other := {line: value for line, value in bad.items() if line not in empty}:
+        what = f"a {noun} that cannot be read, such as {excerpt(next(iter(other.values())))}"
+        them = word_for(len(other), "it", "them")
+        yield _finding(sample, f"bad_{noun}s", other, what, f"correct {them}, or check `{parameter}`")
+
+
+def _finding(sample, kind, lines, what, remedy):
+    count = len(sample) + len(sample.bad_labels) + len(sample.bad_texts)
+    rows = format_share(len(lines), count, "rows", ("has", "have"))
+    indices = format_positions(sample.path, functools.partial(line_position, sample.path), lines)
+    return DataFinding(
+        kind, sample.path, len(lines), f"{rows} {what}, with which training does not start", remedy, indices
+    )
+
+
+# === Texts ===
+# Texts that are probably a mistake: empty ones, the same one again, with another label, or in the evaluation too.
+
+
+def find_empty_texts(sample: LintSample) -> Iterator[DataFinding]:
+    """Yields the texts without a character that is no space, of those that every example should have."""
+    for name, texts in sample.texts.items():
+        if name in sample.optional:
+            continue
+        indices = [i for i in np.flatnonzero(sample.hashes[name] == EMPTY_TEXT_HASH) if not texts[i].strip()]
+        if not indices:
+            continue
+        them = word_for(len(indices), "it", "them")
+        yield sample.finding(
+            "empty_texts",
+            indices,
+            f"{format_share(len(indices), len(sample), 'examples', ('has', 'have'))} an empty {name}",
+            f"take {them} out, or fill {them} in",
+            lint_sample.EMPTY,
+        )
+
+
+def find_repeated_texts(sample: LintSample) -> Iterator[DataFinding]:
+    """Yields examples that occur again: with the same target, or with another one."""
+    again, contrary = [], []
+    for group in sorted(_groups(*sample.fingerprints)):
+        first = {}
+        for i in group:
+            if (target := sample.targets[i] if sample.targets is not None else None) in first:
+                again.append(i)
+            first.setdefault(target, i)
+        if len(first) > 1:
+            contrary.append((group, first))
+    if again:
+        again.sort()
+        them = word_for(len(again), "it", "them")
+        yield sample.finding(
+            "duplicates",
+            again,
+            f"{format_share(len(again), len(sample), 'examples', ('repeats', 'repeat'))} an earlier one",
+            f"take {them} out, or leave {them} if texts recur where they come from",
+            lint_sample.DUPLICATES,
+        )
+    if contrary:
+        yield _contradictions(sample, sorted(i for group, _ in contrary for i in group), contrary[0][1])
+
+
+def find_overlap(train: LintSample, held_out: LintSample) -> Iterator[DataFinding]:
+    """Yields the examples of a file to score on whose texts are in the one to learn from."""
+    known, (hashes, examples) = train.fingerprints[0], held_out.fingerprints
+    at = np.searchsorted(known, hashes)
+    indices = np.sort(examples[known[np.minimum(at, len(known) - 1)] == hashes]) if len(known) else []
+    if len(indices):
+        yield held_out.finding(
+            "overlap",
+            indices,
+            f"{format_share(len(indices), len(held_out), 'examples', ('is', 'are'))} in {train.path} too, which makes "
+            "scores better than they are",
+            f"take {word_for(len(indices), 'it', 'them')} out of one of the two files",
+            lint_sample.OVERLAP,
+        )
+
+
+def _groups(hashes, examples):
+    """Returns the lists of examples that share a hash, each ascending, of hashes that are ascending."""
+    starts = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]])[: len(hashes)])
+    limits = np.append(starts[1:], len(hashes))
+    several = np.flatnonzero(limits - starts > 1)
+    return [examples[starts[i] : limits[i]].tolist() for i in several]
+
+
+def _contradictions(sample, indices, first):
+    (one, i), (other, k) = list(first.items())[:2]
+    here, there = sample.positions([i, k])
+    one, other = _difference(one, other)
+    text = " / ".join(texts[i] for texts in sample.texts.values())
+    return sample.finding(
+        "contradictions",
+        indices,
+        f"{format_share(len(indices), len(sample), 'examples')} have the text of another one, and not its "
+        f"{sample.target}: {text[:60]!r} has {one!r:.40} in {here} and {other!r:.40} in {there}",
+        "decide for one, or take both out",
+        lint_sample.CONTRADICTIONS,
+    )
+
+
+def _difference(one, other):
+    """Returns what differs in two targets: of sequences the first items that do."""
+    if isinstance(one, frozenset):
+        return sorted(one), sorted(other)
+    if isinstance(one, tuple):
+        return next(pair for pair in itertools.zip_longest(one, other) if pair[0] != pair[1])
+    return one, other
+
+
+# === All checks ===
+# Of the files of a run.
+
+
+def check_samples(samples: Mapping[str, LintSample]) -> list[DataFinding]:
+    """Returns what is probably a mistake in the files of a run, those to train on first.
+
+    It costs a few percent of what tokenizing the examples does, and grows with the number of examples alone.
+
+    Args:
+        samples: split -> its examples; splits are "train", and what begins with "dev" or "test".
+    """
+    found, train = [], samples.get("train")
+    for split, sample in samples.items():
+        found += table_checks.check_raw_file(sample)
+        found += _unreadable(sample, "text", sample.bad_texts, ("missing_texts", "no text"), "text_column")
+        found += _unreadable(sample, "label", sample.bad_labels, ("empty_labels", "an empty label"), "label_column")
+        found += find_empty_texts(sample)
+        if split == "train":
+            found += table_checks.check_training_labels(sample)
+        if not split.startswith("test"):
+            found += find_repeated_texts(sample)
+        if split.startswith("dev") and train:
+            found += table_checks.check_evaluation_labels(sample, train) if train.labels is not None else []
+            found += find_overlap(train, sample)
+    return found
+
+
+def check_truncation(
+    samples: Mapping[str, LintSample], truncations: Mapping[str, Truncation | None], has_windows_to_offer: bool = False
+) -> list[DataFinding]:
+    """Returns what was truncated when the examples were tokenized.
+
+    Args:
+        samples: as in `check_samples`.
+        truncations: split -> what was truncated.
+        has_windows_to_offer: as in `find_truncated_texts`.
+    """
+    several = ((samples[split], truncation) for split, truncation in truncations.items() if split in samples)
+    return [finding for each in several for finding in find_truncated_texts(*each, has_windows_to_offer)]

@@ -1,0 +1,326 @@
+"""Proves a conversion: the written model is read again, and its outputs compared."""
+
+import dataclasses
+import functools
+import os
+import re
+from collections.abc import Mapping
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.checkpoints.loading import default_labels, load_description
+from bert_tf.checkpoints.name_maps import GENERATOR
+from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.checkpoints.writer_base import heads_in
+from bert_tf.checkpoints.writers import ModelArrays, Written
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
+from bert_tf.models.pretraining_heads import MaskedLMHead, NextSentenceHead, ReplacedTokenHead, build_in_cls
+from bert_tf.models.recurrent import GATES, BiLSTMHead
+from bert_tf.utils.files import sha256
+
+# === Samples ===
+# Texts that hold every kind of token that a tokenizer has, by which two tokenizers differ where they do.
+
+
+PLAIN = "Unaffable as ever, Zoë paid 3.50 € for a café crème in 東京 -- didn't she?"
+
+
+def added_token_kinds(tokenizer) -> list:
+    """Returns an added token of each combination of flags that the tokenizer's have, the first of each."""
+    found = {}
+    for token in tokenizer.added_tokens:
+        found.setdefault((token.lstrip, token.rstrip, token.single_word, token.normalized), token)
+    return list(found.values())
+
+
+def sample_text(tokenizer) -> str:
+    """Returns a text to be computed from: an added token of each kind, then plain words."""
+    return " ".join([*(token.content for token in added_token_kinds(tokenizer)), PLAIN])
+
+
+def tokenizer_samples(tokenizer) -> list[str]:
+    """Returns texts to be tokenized: plain words; the special tokens, which stay text; and each added token.
+
+    An added token stands by itself, within words, between white space, twice in a row, before a special token, and in
+    lower and upper case, with which its flags show.
+    """
+    special = list(dict.fromkeys(tokenizer.special_tokens.values()))
+    found = [sample_text(tokenizer), " ".join(special)]
+    for token in tokenizer.added_tokens:
+        content = token.content
+        found += [content, f"paid{content}she", f"paid  {content}\tshe", f"paid,{content}{content}"]
+        found += [content + special[0], f"paid {content.lower()} she {content.upper()}s"]
+    return found
+
+
+# === Outputs ===
+# What a model computes from a text: of its encoder and of every head whose weights it has.
+
+
+_POOLER = "bert/pooler/dense/kernel"
+_FLOAT32 = {"dtype": "float32"}  # whatever the program trains in
+
+
+def compute_outputs(config: EncoderConfig, arrays: Mapping[str, np.ndarray], inputs: Mapping) -> dict[str, np.ndarray]:
+    """Returns the outputs, float32: sequence_output, pooled_output where there is a pooler, each head's logits.
+
+    Args:
+        config: of the encoder.
+        arrays: our path -> array; the generator of a discriminator is passed over, for no output comes from it.
+        inputs: `input_ids`, `input_mask`, `segment_ids`, int32 [B, S].
+
+    Raises:
+        ValueError: a weight of the encoder or of a head is missing, too much, or of another shape than the
+            configuration says.
+    """
+    arrays = {path: array for path, array in arrays.items() if not path.startswith(GENERATOR)}
+    config = dataclasses.replace(config, has_pooler=_POOLER in arrays)
+    encoder = Encoder(config, **_FLOAT32)
+    encoder.build()
+    heads = {name: _HEADS[name](config, arrays) for name in sorted(heads_in(arrays))}
+    variables = [v for layer in (encoder, *(head for head, _ in heads.values())) for v in layer.variables]
+    _assign(variables, arrays)
+    found = encoder(inputs)
+    # A head for a text reads its first position, and one for tokens all the others.
+    x = tf.concat([found["pooled_output"][:, tf.newaxis], found["sequence_output"]], 1)
+    named = {"sequence_output": found["sequence_output"]}
+    named |= {"pooled_output": found["pooled_output"]} if config.has_pooler else {}
+    named |= {f"{name} logits": call(head, x, encoder) for name, (head, call) in heads.items()}
+    return {name: value.numpy() for name, value in named.items()}
+
+
+def _assign(variables, arrays):
+    here = {variable.path: tuple(variable.shape) for variable in variables}
+    there = {path: array.shape for path, array in arrays.items()}
+    if here != there:
+        differ = [path for path in sorted(here.keys() | there.keys()) if here.get(path) != there.get(path)]
+        sides = {path: (here.get(path, "none"), there.get(path, "none")) for path in differ}
+        lines = [f"\n    {path}: {a} by the configuration, {b} in the weights" for path, (a, b) in sides.items()]
+        raise ValueError(
+            f"The weights must be those of the configuration. Received {len(lines)} that differ:{''.join(lines[:20])}"
+        )
+    for variable in variables:
+        variable.assign(arrays[variable.path].astype(np.float32))
+
+
+def _classifier(config, arrays):
+    act = config.classifier_act if "classifier/dense/kernel" in arrays else None
+    head = ClassificationHead(len(arrays["classifier/output_bias"]), transform_act=act, **_FLOAT32)
+    head.build((None, None, config.hidden_size))
+    return head, lambda head, x, encoder: head(x)
+
+
+def _masked_lm(config, arrays):
+    numbers = (config.vocab_size, config.hidden_act, config.initializer_range, config.layer_norm_eps)
+    numbers += (config.embedding_size, config.tie_word_embeddings)
+    head = build_in_cls(MaskedLMHead(*numbers, **_FLOAT32), config.hidden_size)
+
+    def call(head, x, encoder):
+        positions = tf.tile(tf.range(tf.shape(x)[1])[tf.newaxis], [tf.shape(x)[0], 1])
+        return head(x, encoder.embeddings.word_embeddings, positions)
+
+    return head, call
+
+
+def _replaced_tokens(config, arrays):
+    head = build_in_cls(ReplacedTokenHead(config.hidden_act, **_FLOAT32), config.hidden_size)
+    return head, lambda head, x, encoder: head(x)
+
+
+def _next_sentence(config, arrays):
+    return build_in_cls(NextSentenceHead(**_FLOAT32), config.hidden_size), lambda head, x, encoder: head(x)
+
+
+def _spans(config, arrays):
+    def call(head, x, encoder):
+        return tf.stack([*head(x, tf.ones(tf.shape(x)[:2], tf.int32)).values()])
+
+    return build_in_cls(QuestionAnsweringHead(**_FLOAT32), config.hidden_size), call
+
+
+def _bilstm(name, config, arrays):
+    """The head on chosen layers, which weights do not name: any will do to tell two sets of weights apart."""
+    shares, (_, width, gates) = arrays.get(f"{name}/layer_sum/layer_weights"), arrays[f"{name}/lstm_0/kernel"].shape
+    count = width // config.hidden_size if shares is None else len(shares)
+    num_labels = len(arrays[f"{name}/classifier/output_bias"])
+    num_layers = sum(re.fullmatch(rf"{name}/lstm_\d+/kernel", path) is not None for path in arrays)
+    options = {"is_weighted": shares is not None, "num_layers": num_layers, "name": name}
+    head = BiLSTMHead(num_labels, gates // GATES, **options, **_FLOAT32)
+    head.build([(None, None, config.hidden_size)] * count)
+    return head, lambda head, x, encoder: head([x] * count, tf.ones(tf.shape(x)[:2], tf.int32))
+
+
+_HEADS = {
+    "classifier": _classifier,
+    "cls/predictions": _masked_lm,
+    "cls/replaced_tokens": _replaced_tokens,
+    "cls/seq_relationship": _next_sentence,
+    "cls/squad": _spans,
+    "recurrent": functools.partial(_bilstm, "recurrent"),
+    "tagger": functools.partial(_bilstm, "tagger"),
+}
+
+
+# === Proof ===
+
+
+_TOLERANCE = 1e-5  # of outputs, as a share of the largest
+_LONGEST = 64
+# Fields that change no output: what training starts from and drops.
+_OF_TRAINING = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
+
+
+@dataclasses.dataclass(frozen=True)
+class Proof:
+    """What a conversion did, and what it was found to be.
+
+    Attributes:
+        source, target: where from and where to.
+        form: the format of the target.
+        matched: how many weights were written; each is, read again, the same to the bit.
+        not_held: our paths of weights that the target's class does not read, and that were not written.
+        left_out: what was to stay behind: our paths, or the source's names where we know none.
+        without_meaning: names in the source that are no weights.
+        settings: field of the configuration -> (before, after), where they differ.
+        text: what the outputs are computed from; it has an added token of each kind, if there are any.
+        unknown: how many tokens of `text` are unknown to the vocabulary: if most are, the outputs say little.
+        differences: output -> the largest difference before and after, on `text`.
+        hashes: file of weights -> its SHA-256.
+        remarks: what a reader of the files should know.
+    """
+
+    source: str
+    target: str
+    form: str
+    matched: int
+    not_held: tuple[str, ...]
+    left_out: tuple[str, ...]
+    without_meaning: tuple[str, ...]
+    settings: Mapping[str, tuple]
+    text: str
+    unknown: int
+    differences: Mapping[str, float]
+    hashes: Mapping[str, str]
+    remarks: tuple[str, ...]
+
+    def __str__(self):
+        unknown = f", {self.unknown} tokens of which are unknown" if self.unknown else ""
+        lines = [
+            f"Converted {self.source} to {self.target} ({self.form})",
+            f"  weights     {self.matched} matched, each read again the same to the bit",
+            _names("not read by the target's class, not written", self.not_held),
+            _names("left out, as was asked", self.left_out),
+            _names("in the source besides the weights, not needed", self.without_meaning),
+            *(f"  setting     {name}: {old!r} before, {new!r} after" for name, (old, new) in self.settings.items()),
+            f"  outputs     largest differences on {self.text!r}{unknown}:",
+            *(f"              {name} {difference:.3g}" for name, difference in self.differences.items()),
+            *(f"  sha256      {digest}  {name}" for name, digest in self.hashes.items()),
+            *(f"  note        {remark}" for remark in self.remarks),
+        ]
+        return "\n".join(line for line in lines if line)
+
+
+def _names(words, names):
+    shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+    return f"              {len(names)} {words}: {shown}" if names else ""
+
+
+def prove(directory: str, model: ModelArrays, written: Written, given_up: tuple[str, ...] = ()) -> dict:
+    """Reads what was written and compares it.
+
+    Args:
+        directory: where it lies.
+        model: what was to be written.
+        written: what the writer said.
+        given_up: fields of the configuration that may change what is computed.
+
+    Returns:
+        the fields of a `Proof` from `matched` on that are found here.
+
+    Raises:
+        ValueError: something is not what it was.
+    """
+    held = {path: array for path, array in model.arrays.items() if path not in written.not_held}
+    text = sample_text(model.tokenizer)
+    before = run_model(model.config, held, model.tokenizer, text)  # first: it says best what is wrong with the source
+    checkpoint, description = open_checkpoint(directory), load_description([directory])
+    _check_arrays(checkpoint, held)
+    if lost := [name for name in model.optimizer if name not in checkpoint.left_out]:
+        raise _failure(f"the optimizer's {lost[0]} is not in it")
+    if "classifier/output_bias" in held and not _same_labels(model.labels, description.labels):
+        raise _failure(f"the labels are {description.labels} and were {model.labels}")
+    settings = _find_changes(computed_settings(model.config), computed_settings(description.config))
+    computing = [name for name in settings if name not in (*_OF_TRAINING, *given_up)]
+    if computing:
+        raise _failure(f"{computing[0]} is {settings[computing[0]][1]!r} and was {settings[computing[0]][0]!r}")
+    _check_tokens(model.tokenizer, description.tokenizer)
+    arrays = {path: checkpoint.get(path) for path in checkpoint.names}
+    after = run_model(description.config, arrays, description.tokenizer, text)
+    differences = _output_differences(before, after, allowed=bool(given_up))
+    hashes = {name: sha256(os.path.join(directory, name)) for name in written.weights}
+    unknown = int((before["input_ids"] == model.tokenizer.unk_id).sum())
+    return {"matched": len(held), "not_held": written.not_held, "settings": settings, "text": text, "unknown": unknown,
+            "differences": differences, "hashes": hashes, "remarks": written.remarks}  # fmt: skip
+
+
+def run_model(config, arrays, tokenizer, text) -> dict[str, np.ndarray]:
+    """Returns what a model computes from a text, and the `input_ids`."""
+    inputs = tokenizer([text], max_seq_length=min(config.max_length, _LONGEST))
+    return {"input_ids": inputs["input_ids"].numpy(), **compute_outputs(config, arrays, inputs)}
+
+
+def computed_settings(config) -> dict:
+    """Returns the fields that say what is computed; whether there is a pooler, the weights say."""
+    names = [f.name for f in dataclasses.fields(config) if f.name not in ("extra", "has_pooler")]
+    values = {name: getattr(config, name) for name in names}
+    return values | {"embedding_size": config.embedding_width, "num_hidden_groups": config.num_blocks}
+
+
+def _find_changes(before, after):
+    return {name: (value, after[name]) for name, value in before.items() if value != after[name]}
+
+
+def _same_labels(before, after):
+    """Says whether the labels are the same; where there were none, Transformers' own names for them are none either."""
+    return after == before or before is None and after == default_labels(len(after))
+
+
+def _check_arrays(checkpoint, held):
+    if names := checkpoint.names.keys() ^ held.keys() | set(checkpoint.unknown):
+        raise _failure(f"{sorted(names)[0]} is on one side only")
+    for path, array in held.items():
+        there = checkpoint.stored(path)
+        if there.shape != array.shape or there.tobytes() != array.astype(there.dtype).tobytes():
+            raise _failure(f"{path} holds other numbers")
+
+
+def _check_tokens(tokenizer, again):
+    """Compares what two tokenizers make of texts with every kind of token that the first one has."""
+    texts = tokenizer_samples(tokenizer)
+    before, after = (each.tokenize_with_offsets(texts) for each in (tokenizer, again))
+    for name, one, other in zip(("ids", "offsets", "offsets"), before, after, strict=True):
+        for text, theirs, ours in zip(texts, one.to_list(), other.to_list(), strict=True):
+            if theirs != ours:
+                raise _failure(f"its tokenizer makes other {name} of {text!r}")
+    for one, other in zip(tokenizer.added_tokens, again.added_tokens, strict=True):
+        if one != dataclasses.replace(other, special=one.special):
+            raise _failure(f"its added token {one.content!r} has other flags")
+
+
+def _output_differences(before, after, allowed):
+    both = [name for name in before if name in after and name != "input_ids"]
+    found = {name: float(np.abs(before[name] - after[name]).max()) for name in both}
+    for name, difference in found.items():
+        if not allowed and not difference <= _TOLERANCE * max(1.0, float(np.abs(before[name]).max())):
+            raise _failure(f"{name} differs by {difference:.3g}")
+    return found
+
+
+def _failure(why):
+    return ValueError(
+        f"What was converted must be, read again, what it was before. Received a difference: {why}; nothing was kept. "
+        "Take another format, or report this."
+    )

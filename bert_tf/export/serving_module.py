@@ -1,0 +1,243 @@
+"""A trained model as TensorFlow Serving wants it: text in, answers out, every signature a tf.function."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from bert_tf.export import calibration
+from bert_tf.export.calibration import optimize_forward
+from bert_tf.export.export_options import DEFAULT
+from bert_tf.interpret.exported import attention_in_graph, attributions_in_graph, encoder_in
+from bert_tf.interpret.targets import check_task, head_in
+from bert_tf.utils.names import EXPLANATIONS
+
+# === Text cut ===
+# Texts without what lies far behind the tokens that are read of them.
+
+
+_LEAST_BYTES, _BYTES_OF_A_TOKEN = 2**16, 256
+
+
+def cut(texts: tf.Tensor, tokens: int, spaces: str = "") -> tf.Tensor:
+    """Returns strings of which at least 64 KiB and 256 bytes a token are left, in which `tokens` tokens are found.
+
+    To tokenize a megabyte takes a hundred megabytes, whatever is kept of it. Where a text has fewer tokens than that in
+    its first 64 KiB, such as one of words with tens of thousands of letters, what lies behind them is not read.
+
+    Args:
+        texts: strings of any shape.
+        tokens: how many are read of each.
+        spaces: a `BaseTokenizer.SPACES`, what becomes one space before anything is cut off; offsets change with it.
+    """
+    if spaces:
+        texts = tf.strings.regex_replace(texts, spaces, " ")
+    return tf.strings.substr(texts, 0, max(_LEAST_BYTES, _BYTES_OF_A_TOKEN * tokens))
+
+
+# === Explanations ===
+# Signatures by which a served model explains itself: what `bert_tf.inspect` tells, in the graph, over the wire.
+#
+#     attention      texts [n], layers int32 [n, k]     ->  attention float32 [n, k, A, S, S]
+#     attributions   texts [n], target string [n]       ->  attribution float32 [n, S], target, score, baseline_score,
+#                                                           gap, steps [n]
+#     both                                              ->  piece string, start, end, of_text int32 [n, S]
+#
+# All weights of a model with 12 layers of 12 heads are 9 MB for a text of 128 tokens; so a request names the layers
+# that it wants, and gets them as they are.
+
+
+ATTENTION, ATTRIBUTIONS = EXPLANATIONS
+
+
+def check_explanations(kinds: Sequence[str], task: Any, dtype: str):
+    """Raises ValueError where an export cannot explain itself so, as far as that is seen before there is a model.
+
+    Args:
+        kinds: some of `names.EXPLANATIONS`.
+        task: a `FineTuned`.
+        dtype: of the export's weights and computation.
+    """
+    if kinds and task.list_inputs:
+        raise ValueError(
+            "`export_explanations` must come with a model that reads an example as one sequence. Received one for "
+            f"{task.name}, whose examples have several; leave it out."
+        )
+    if ATTRIBUTIONS not in kinds:
+        return
+    check_task(task)
+    if dtype != "float32":
+        raise ValueError(
+            "`export_explanations=attributions` must come with `export_dtype=float32`: a sum of gradients in "
+            f"{dtype} explains no score. Received {dtype}; change one of the two."
+        )
+
+
+def explanation_signatures(
+    kinds: Sequence[str], task: Any, model: Any, tokenizer: Any, text_inputs: Sequence[str], max_seq_length: int
+) -> Callable[[], dict[str, tuple[Callable, list[tf.TensorSpec]]]]:
+    """Returns a function that gives {signature: (function, its inputs' specs)}.
+
+    Args:
+        kinds: some of `names.EXPLANATIONS`.
+        task, model, tokenizer, text_inputs, max_seq_length: as of `ServingModule`.
+
+    Raises:
+        ValueError: the model cannot be explained so.
+    """
+    if not kinds:
+        return dict
+    encoder = encoder_in(model)
+    check_explanations(kinds, task, encoder.compute_dtype)
+    texts = [tf.TensorSpec([None], tf.string, name=name) for name in text_inputs]
+    offered = {}
+    if ATTENTION in kinds:
+
+        def attention(*inputs):
+            *texts, layers = inputs
+            texts = [cut(each, max_seq_length) for each in texts]
+            return attention_in_graph(encoder, tokenizer, texts, layers, max_seq_length)
+
+        offered[ATTENTION] = attention, [*texts, tf.TensorSpec([None, None], tf.int32, name="layers")]
+    if ATTRIBUTIONS in kinds:
+        head = head_in(model, task)
+
+        def attributions(*inputs):
+            *texts, target = inputs
+            if not task.reads_whole_texts:
+                texts = [cut(each, max_seq_length) for each in texts]
+            return attributions_in_graph(encoder, head, tokenizer, task.read, texts, target, max_seq_length)
+
+        offered[ATTRIBUTIONS] = attributions, [*texts, tf.TensorSpec([None], tf.string, name="target")]
+    return lambda: offered
+
+
+# === Served ===
+
+
+CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
+
+
+class ServingModule(tf.Module):
+    """Tokenizer, encoder and head in one graph.
+
+        serving_default   text [n] (or text_a, text_b [n]): strings     ->  the task's answers
+        ids               the model's inputs, int32 [n, S]              ->  the same
+        classify/regress  inputs [n]: tf.Example with those texts       ->  scores, classes / outputs
+        attention, attributions  text [n], and what to explain          ->  see docs/export.md; where they are wanted
+
+    A batch is as long as its longest text, max_seq_length at most; texts beyond that are cut, or read through windows,
+    as in training. A model that reads through windows takes N of them for each text, int32 [n, N, S]; a window whose
+    `input_mask` is 0 is none.
+
+    Args:
+        task: see `tasks/base.py`; `read`, `answer` and `example_answer` make what the signatures return.
+        model: what the task's `build_model` returned, with weights.
+        tokenizer: a `Tokenizer`.
+        text_inputs: names of the texts that an example has, such as ("text",) or ("text_a", "text_b").
+        max_seq_length: longest sequence in tokens.
+        blank: what a text must hold for the model to answer, such as the mask of one that fills in blanks; "": nothing.
+        options: how it is exported; the model has their dtype.
+        ranges: of `calibration.input_ranges`, where the export takes them.
+
+    Attributes:
+        options: how it is exported.
+        is_calibrated: products of integers have ranges that examples have shown.
+        num_weights: of the model.
+        weight_specs: shape and dtype of what holds them in the export, and of what it holds to round by.
+
+    Raises:
+        ValueError: the model cannot be exported so.
+    """
+
+    def __init__(self, task, model, tokenizer, text_inputs, max_seq_length, blank="", options=DEFAULT, ranges=None):
+        super().__init__(name="served")
+        options.check(task)
+        model = task.for_serving(model)
+        self.task = task
+        self.options = options
+        self.is_calibrated = ranges is not None
+        self.text_inputs = tuple(text_inputs)
+        self.max_seq_length = max_seq_length
+        self.blank = blank
+        self.tokenizer = tokenizer
+        # A function and the variables, not the model: what is a Keras object would be written a second time
+        # (keras#23553), with signatures of its own.
+        self.forward = optimize_forward(
+            lambda features: model({n: features[n] for n in task.features}, training=False), options, ranges
+        )
+        self.ids_specs = [tf.TensorSpec(model.input[n].shape, model.input[n].dtype, name=n) for n in task.features]
+        self.weight_specs = [tf.TensorSpec(variable.shape, variable.dtype) for variable in model.variables]
+        self.num_weights = sum(each.shape.num_elements() for each in self.weight_specs)
+        self.weights = [variable.value for variable in model.variables]
+        self._take_constants(options)
+        self.vocab = tf.saved_model.Asset(tokenizer.asset_file)
+        # A function, which an export does not hold as it would a dict.
+        self.explanation_signatures = explanation_signatures(
+            options.explanations, task, model, tokenizer, self.text_inputs, max_seq_length
+        )
+        self.positions = task.config.max_length
+
+    def _take_constants(self, options):
+        """Has what is faster as a constant of the graph as one."""
+        if options.export_for == "cpu" and calibration.gain_as_constants(self.weight_specs):
+            self.forward = calibration.with_constants(self.forward, self.ids_specs, self.weight_specs)
+            self.weights = []
+        elif options.has_int8_products or options.is_tensor_parallel:
+            found = calibration.with_own_weights(self.forward, self.ids_specs)
+            self.forward, self.weights, self.weight_specs = found
+
+    def signatures(self) -> dict[str, tf.types.experimental.ConcreteFunction]:
+        """Returns {name: traced function}, the default one first."""
+
+        def texts_spec(name, rank=1):
+            return tf.TensorSpec([None] * rank, tf.string, name=name)
+
+        several = self.task.list_inputs
+        texts = [texts_spec(name, 1 + (name in several)) for name in self.text_inputs]
+        named = {"serving_default": (self._from_text, texts), "ids": (self.answer_ids, self.ids_specs)}
+        if self.task.example_method:
+            named[self.task.example_method] = (self._from_examples, [texts_spec("inputs")])
+        named |= self.explanation_signatures()
+        # Without autograph, and without jit_compile: TensorFlow Serving refuses functions marked for XLA.
+        return {
+            name: tf.function(function, input_signature=specs, autograph=False).get_concrete_function()
+            for name, (function, specs) in named.items()
+        }
+
+    def _read(self, texts):
+        """Returns what the model makes of the texts, and what `answer` must know besides."""
+        if not self.task.reads_whole_texts:
+            texts = [cut(each, self.max_seq_length, self.tokenizer.SPACES) for each in texts]
+        features, origin = self.task.read(self.tokenizer, texts, self.max_seq_length)
+        return self.forward(features), origin
+
+    def _from_text(self, *texts):
+        return self.task.answer(*self._read(texts))
+
+    def answer_ids(self, *features):
+        """Returns what is answered to the model's inputs, tensors in the order of the task's `features`."""
+        named = dict(zip(self.task.features, features, strict=True))
+        config, size = self.task.config, tf.shape(named["input_ids"])[-1]
+        ends = {"input_ids": config.vocab_size, "input_mask": 2, "segment_ids": max(1, config.type_vocab_size),
+                "masked_lm_positions": size}  # fmt: skip
+        named = {name: _check_range(name, values, ends[name]) for name, values in named.items()}
+        return self.task.answer(self.forward(named), None)
+
+    def _from_examples(self, inputs):
+        spec = {name: tf.io.FixedLenFeature([], tf.string) for name in self.text_inputs}
+        parsed = tf.io.parse_example(inputs, spec)
+        return self.task.example_answer(*self._read([parsed[name] for name in self.text_inputs]))
+
+
+def _check_range(name, values, end):
+    """Returns the values as they are, where all are from 0 to below `end`; else the graph fails with a message.
+
+    Some operations fail by themselves, on processors, with the name of a node; others take such a value for another.
+    Texts are laid out by their mask, in which a large number would stand for as many tokens.
+    """
+    most = "the last position" if tf.is_tensor(end) else end - 1
+    said = f"`{name}` must be from 0 to {most}. Received another; correct it."
+    good = tf.reduce_all((values >= 0) & (values < end))
+    with tf.control_dependencies([tf.debugging.Assert(good, [said])]):
+        return tf.identity(values)

@@ -1,0 +1,339 @@
+"""The formats of answers: how a part is written, and how slices of parts become one file."""
+
+import csv
+import dataclasses
+import itertools
+import json
+import math
+import os
+import re
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from bert_tf.data.features import Ragged
+from bert_tf.data.table_reader import FIELD_LIMIT
+from bert_tf.serving.client import results
+from bert_tf.utils.files import atomic_open
+from bert_tf.utils.json_files import json_text
+
+# === Npz ===
+# Answers as NumPy's .npz: an array for each column; of rows of unequal lengths, all values and where each row ends.
+
+
+_SPLITS = "_splits"
+
+
+class Npz:
+    """One uncompressed archive. A `Ragged` column "x" is "x" and "x_splits"."""
+
+    holds_null = False
+
+    def write(self, path, columns):
+        arrays = {}
+        for name, values in columns.items():
+            ragged = isinstance(values, Ragged)
+            arrays[name] = _array(name, values.flat if ragged else values)
+            arrays |= {name + _SPLITS: values.splits} if ragged else {}
+        with atomic_open(path, "wb") as file, zipfile.ZipFile(file, "w") as archive:
+            for name, array in arrays.items():
+                with _member(archive, name) as member:
+                    np.lib.format.write_array(member, array)
+
+    def join(self, path, slices):
+        with np.load(slices[0].path) as part:
+            names = part.files
+        with atomic_open(path, "wb") as file, zipfile.ZipFile(file, "w") as archive:
+            for name in names:
+                if name + _SPLITS in names:
+                    _stream(archive, name, lambda name=name: _values(name, slices))
+                elif name.endswith(_SPLITS) and name.removesuffix(_SPLITS) in names:
+                    _stream(archive, name, lambda name=name: _all_splits(name, slices))
+                else:
+                    _stream(archive, name, lambda name=name: _rows(name, slices))
+
+    def numbers(self, path, name):
+        with np.load(path) as archive:
+            return archive[name]
+
+
+def _array(name, values):
+    """Returns a column as an array that is no array of Python's objects, which an archive would have to pickle."""
+    try:
+        array = np.asarray(values.tolist() if isinstance(values, np.ndarray) and values.dtype.hasobject else values)
+    except ValueError:  # lists of unequal lengths
+        array = np.empty(0, object)
+    if array.dtype.hasobject:
+        raise _no_array(name)
+    return array
+
+
+def _no_array(name):
+    return ValueError(
+        f"`output_file` must end in .jsonl or .parquet for this model. Received .npz, which holds arrays, and {name!r} "
+        "is none."
+    )
+
+
+def _rows(name, slices) -> Iterator[np.ndarray]:
+    for each in slices:
+        with np.load(each.path) as part:
+            yield part[name][each.first : each.last]
+
+
+def _values(name, slices) -> Iterator[np.ndarray]:
+    """Yields all values of a `Ragged` column."""
+    for each in slices:
+        with np.load(each.path) as part:
+            splits = part[name + _SPLITS]
+            yield part[name][splits[each.first] : splits[each.last]]
+
+
+def _all_splits(name, slices) -> Iterator[np.ndarray]:
+    """Yields where the rows of a `Ragged` column begin and end, in all slices together."""
+    end = np.zeros(1, np.int64)
+    yield end
+    for each in slices:
+        with np.load(each.path) as part:
+            splits = part[name][each.first : each.last + 1]
+        yield end + (splits[1:] - splits[0])
+        end = end + (splits[-1] - splits[0])
+
+
+def _stream(archive, name, chunks: Callable[[], Iterator[np.ndarray]]):
+    """Writes one array from its chunks, which are made twice: first for what they are like."""
+    kinds, shapes, size = set(), set(), 0
+    for chunk in chunks():
+        kinds.add(chunk.dtype)
+        shapes.add(chunk.shape[1:])
+        size += len(chunk)
+    if len(shapes) > 1:
+        raise _no_array(name)
+    dtype = np.result_type(*kinds)  # texts are as wide as the longest of their part
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (size, *shapes.pop())}
+    with _member(archive, name) as member:
+        np.lib.format.write_array_header_1_0(member, header)
+        for chunk in chunks():
+            member.write(chunk.astype(dtype).tobytes())
+
+
+def _member(archive, name):
+    return archive.open(f"{name}.npy", "w", force_zip64=True)
+
+
+# === Parquet ===
+# Answers as Parquet: a vector is a list of numbers; a row group for each part.
+
+
+class Parquet:
+    """One file that pyarrow, pandas, DuckDB and Spark read."""
+
+    holds_null = True
+
+    def write(self, path, columns):
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        with atomic_open(path, "wb") as file:
+            parquet.write_table(pa.table({name: _arrow_array(values) for name, values in columns.items()}), file)
+
+    def join(self, path, slices):
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        # A column that is empty in one part and has numbers in the next, or is wider there, is of the wider kind.
+        schemas = {parquet.read_schema(each.path).remove_metadata() for each in slices}
+        schema = pa.unify_schemas(sorted(schemas, key=str), promote_options="permissive")
+        with atomic_open(path, "wb") as file, parquet.ParquetWriter(file, schema) as writer:
+            for part, first, last in slices:
+                table = parquet.ParquetFile(part).read()
+                writer.write_table(table.slice(first, last - first).cast(schema))
+
+    def numbers(self, path, name):
+        from pyarrow import parquet
+
+        return parquet.read_table(path, columns=[name]).column(name).to_numpy()
+
+
+def _arrow_array(values):
+    """Returns a column as Arrow has it; the dimensions of an array after the first are lists."""
+    import pyarrow as pa
+
+    if isinstance(values, Partial):
+        indices = pa.array(np.arange(len(values.missing)), mask=values.missing)
+        return _arrow_array(values.values).take(indices)
+    if isinstance(values, Ragged):
+        return pa.ListArray.from_arrays(pa.array(values.splits, pa.int32()), _arrow_array(values.flat))
+    if not isinstance(values, np.ndarray):
+        return pa.array([value.tolist() if hasattr(value, "tolist") else value for value in values])
+    inner = pa.array(values.reshape(-1))
+    for n in range(values.ndim - 1, 0, -1):
+        ends = np.arange(0, int(np.prod(values.shape[:n], dtype=np.int64)) + 1) * values.shape[n]
+        inner = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), inner)
+    return inner
+
+
+# === Csv files ===
+# Answers as .csv with a header, for spreadsheets: what is no single value is JSON in its cell, NaN an empty cell.
+
+
+_QUOTED = re.compile(r'[",\r\n]')
+# What a spreadsheet takes for a formula, and may run, also in quotes; a number with a sign is none.
+_FORMULA = re.compile(r"(?![+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z)[=+\-@\t\r\n]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Csv:
+    """RFC 4180 with line feeds; each part has the header. Null is an empty cell.
+
+    Attributes:
+        quote_formulas: put an apostrophe before a text that a spreadsheet would take for a formula, as its users do.
+    """
+
+    quote_formulas: bool = True
+    holds_null = True
+
+    def write(self, path, columns):
+        cells = [[self._cell(value) for value in to_json_values(values)] for values in columns.values()]
+        names = [self._cell(name) for name in columns]
+        with atomic_open(path) as file:
+            file.writelines(map(_line, [names, *zip(*cells, strict=True)]))
+
+    def join(self, path, slices):
+        csv.field_size_limit(FIELD_LIMIT)
+        with atomic_open(path) as target:
+            for number, (part, first, last) in enumerate(slices):
+                with open(part, encoding="utf-8", newline="") as source:
+                    rows = csv.reader(source)
+                    header = next(rows)
+                    target.writelines(map(_line, [header] if number == 0 else []))
+                    target.writelines(map(_line, itertools.islice(rows, first, last)))
+
+    def numbers(self, path, name):
+        csv.field_size_limit(FIELD_LIMIT)
+        with open(path, encoding="utf-8", newline="") as file:
+            return numbers_of(json.loads(row[name] or "null") for row in csv.DictReader(file))
+
+    def _cell(self, value):
+        if isinstance(value, str):
+            return f"'{value}" if self.quote_formulas and _FORMULA.match(value) else value
+        text = json_text(value, ensure_ascii=False)
+        return "" if text == "null" else text
+
+
+def _line(cells):
+    """Returns a row as a line. Python's own writer leaves carriage returns bare where lines end with a line feed."""
+    quoted = ['"{}"'.format(cell.replace('"', '""')) if _QUOTED.search(cell) else cell for cell in cells]
+    return (",".join(quoted) if quoted != [""] else '""') + "\n"
+
+
+# === Formats ===
+
+
+class Slice(NamedTuple):
+    """Some rows of a part.
+
+    Attributes:
+        path: of the part.
+        first, last: rows, half-open.
+    """
+
+    path: str
+    first: int
+    last: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Partial:
+    """A column in which some rows have no answer.
+
+    Attributes:
+        values: a value for each row.
+        missing: bool [rows]: whose value does not count.
+    """
+
+    values: np.ndarray | list | Ragged
+    missing: np.ndarray
+
+
+class Format(Protocol):
+    """One format; objects can be pickled.
+
+    Attributes:
+        holds_null: whether it can write a `Partial`.
+    """
+
+    holds_null: bool
+
+    def write(self, path: str, columns: Mapping[str, Any]):
+        """Writes the columns of a part, `table_job.Columns` or `Partial`: all of them, or nothing and OSError."""
+
+    def join(self, path: str, slices: list[Slice]):
+        """Writes the rows of all slices to one file, holding a part at a time."""
+
+    def numbers(self, path: str, name: str) -> np.ndarray:
+        """Returns the numbers in a column of a file that `join` wrote; null is NaN."""
+
+
+class Jsonl:
+    """An object a line; null stands for a number that is not finite."""
+
+    holds_null = True
+
+    def write(self, path, columns):
+        lists = {name: to_json_values(values) for name, values in columns.items()}
+        with atomic_open(path) as file:
+            for row in zip(*lists.values(), strict=True):
+                file.write(json_text(dict(zip(lists, row, strict=True)), ensure_ascii=False, default=str) + "\n")
+
+    def join(self, path, slices):
+        with atomic_open(path, "wb") as target:
+            for part, first, last in slices:
+                with open(part, "rb") as source:
+                    target.writelines(itertools.islice(source, first, last))
+
+    def numbers(self, path, name):
+        with open(path, encoding="utf-8") as file:
+            return numbers_of(json.loads(line)[name] for line in file)
+
+
+def numbers_of(values: Iterable) -> np.ndarray:
+    """Returns numbers as they were read from a text, float [n]; None is NaN."""
+    return np.array([math.nan if value is None else value for value in values])
+
+
+def to_json_values(values) -> list:
+    """Returns the values of a column as JSON has them; a float32 with the digits that it has, not its double's."""
+    if isinstance(values, Partial):
+        return [
+            None if lacks else value for value, lacks in zip(to_json_values(values.values), values.missing, strict=True)
+        ]
+    if isinstance(values, Ragged):
+        flat, splits = to_json_values(values.flat), values.splits.tolist()
+        return [flat[first:last] for first, last in itertools.pairwise(splits)]
+    if not isinstance(values, np.ndarray):
+        return [value.tolist() if hasattr(value, "tolist") else value for value in values]
+    return results.to_nested_lists(values)
+
+
+def format_of(output_file: str, quote_formulas: bool = True) -> Format:
+    """Returns the format that the name tells.
+
+    Args:
+        output_file: the name.
+        quote_formulas: as of `Csv`.
+
+    Raises:
+        ValueError: it tells none.
+    """
+
+    forms = {".npz": Npz, ".jsonl": Jsonl, ".parquet": Parquet, ".csv": Csv}
+    ending = os.path.splitext(output_file.lower())[1]
+    if ending not in forms:
+        raise ValueError(
+            "`output_file` must end in .npz, .jsonl, .parquet or .csv, which tells its format. Received "
+            f"{output_file!r}; name it so."
+        )
+    return Csv(quote_formulas) if ending == ".csv" else forms[ending]()

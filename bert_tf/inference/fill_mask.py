@@ -1,0 +1,193 @@
+"""A pretrained model that fills in the blanks of texts; `cli/fill_mask.py` is the program around it."""
+
+import functools
+import sys
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.checkpoints.loading import Description, directory_of, load_description
+from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.export.card import read_run
+from bert_tf.export.export_options import DEFAULT, ExportOptions
+from bert_tf.export.precision import build_with_weights
+from bert_tf.export.saved_model import export
+from bert_tf.export.serving_module import ServingModule
+from bert_tf.tasks.fill_mask import FillMaskTask
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer
+from bert_tf.tokenization.mask_reader import MaskReader
+from bert_tf.utils import names
+from bert_tf.utils.files import read_text
+from bert_tf.utils.text_lists import text_list
+
+# === Masked lm ===
+# A pretrained model with its masked-LM head, opened for those who ask it.
+
+
+_HEAD = "cls/predictions/output_bias"
+
+
+def open_masked_lm(path, vocab_file: str | None = None, do_lower_case: bool | None = None) -> tuple:
+    """Returns a checkpoint that has the head, to be read by `build_with_weights`, and the `Description` next to it.
+
+    Args:
+        path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix.
+        vocab_file, do_lower_case: None: what lies next to the checkpoint.
+
+    Raises:
+        ValueError: there is no such checkpoint, it has no such head, or its files do not fit together.
+    """
+    checkpoint = open_checkpoint(path)
+    if _HEAD not in checkpoint.names:
+        raise ValueError(
+            f"The model must have a masked-LM head: {_HEAD}, in Hugging Face's names of BERT cls.predictions.bias. "
+            f"{checkpoint.path} has none; it is an encoder, or was trained for another task."
+        )
+    return checkpoint, load_description([path], None, vocab_file, do_lower_case)
+
+
+def longest_sequence(description: Description, max_seq_length: int | None) -> int:
+    """Returns the most tokens of a text: `max_seq_length`, which must fit (else ValueError); None: the model's."""
+    description.check_length(max_seq_length or description.config.max_length)
+    return max_seq_length or description.config.max_length
+
+
+def warn_of_unknown(ids: np.ndarray, texts: int, tokenizer: BaseTokenizer):
+    """Warns of unknown tokens among the `ids` of `texts` texts: a wrong letter case makes such."""
+    unknown = int((ids == tokenizer.unk_id).sum())
+    if unknown:
+        logging.warning(
+            "%d of %d tokens are %s, not in the vocabulary. Is `do_lower_case`, %s here, as in training?",
+            *(unknown, len(ids) - tokenizer.template.special(1) * texts),
+            *(tokenizer.vocab[tokenizer.unk_id], str(tokenizer.do_lower_case).lower()),
+        )
+
+
+# === Filler ===
+
+
+_BATCH = 32
+
+
+class Filler:
+    """A model that fills in blanks.
+
+        filler = Filler("uncased_L-12_H-768_A-12")
+        list(filler(["The man went to the [MASK] ."]))
+
+    Args:
+        path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix, with a masked-LM head.
+        top_k: tokens to answer with for each blank.
+        vocab_file, do_lower_case: None: what lies next to the checkpoint.
+        max_seq_length: tokens of a text at most, [CLS] and [SEP] included; None: as many as the model can take.
+        dtype: of weights and computation, "float32" or "bfloat16".
+
+    Raises:
+        ValueError: there is no such checkpoint, it has no masked-LM head, or its files do not fit together.
+    """
+
+    def __init__(self, path, top_k=5, vocab_file=None, do_lower_case=None, max_seq_length=None, dtype="float32"):
+        checkpoint, description = open_masked_lm(path, vocab_file, do_lower_case)
+        if description.config.is_decoder:
+            raise ValueError(
+                f"A model that fills in blanks must have learned by masked LM. Received {path}, which predicts the "
+                "next token from those before it (is_decoder in its configuration); name another."
+            )
+        self.max_seq_length = longest_sequence(description, max_seq_length)
+        self.tokenizer = description.tokenizer
+        self.reader = MaskReader(self.tokenizer)
+        self.task = FillMaskTask(description.config, self.tokenizer.written_tokens, top_k)
+        self.model, report = build_with_weights(self.task, checkpoint, dtype)
+        logging.info("%s", report)
+        self._source = directory_of(path), checkpoint.path
+
+    def __call__(self, texts: Sequence[str]) -> Iterator[dict]:
+        """Yields the answer for each [MASK] of each text, in order.
+
+        Args:
+            texts: each with one [MASK] or more.
+
+        Yields:
+            "id", the text's number from 0; "text"; "mask", the [MASK]'s number in the text from 0; "token", list of k
+            str; "probability", list of k floats, the greatest first: the names that the SavedModel answers with.
+
+        Raises:
+            ValueError: a [MASK] lies beyond max_seq_length.
+        """
+        texts = text_list(texts)
+        sequences = self.reader.pack(self.reader.tokenize(texts), max_seq_length=self.max_seq_length)
+        self._check(texts, sequences["input_ids"])
+        for start in range(0, len(texts), _BATCH):
+            features = self.reader.pad({name: each[start : start + _BATCH] for name, each in sequences.items()})
+            filled = {name: value.numpy() for name, value in self._fill(features).items()}
+            for i, text in enumerate(texts[start : start + _BATCH]):
+                for mask in range(text.count(self.reader.mask)):
+                    tokens = [token.decode("utf-8") for token in filled["token"][i, mask]]
+                    # A float32 with the digits that it has, not with a float64's.
+                    probabilities = [float(str(each)) for each in filled["probability"][i, mask]]
+                    yield {"id": start + i, "text": text, "mask": mask, "token": tokens, "probability": probabilities}
+
+    @functools.cached_property
+    def _fill(self):
+        """One graph for batches of all sizes: TensorFlow rounds differently in a graph of one size."""
+        specs = {name: tf.TensorSpec([None, None], tf.int32) for name in self.task.features}
+        return tf.function(lambda f: self.task.fill(self.model(f, training=False)), [specs], autograph=False)
+
+    def _check(self, texts, ids):
+        """Raises ValueError where a mask was cut off; warns of unknown words, which a wrong letter case makes."""
+        counts = tf.reduce_sum(tf.cast(ids == self.reader.mask_id, tf.int32), axis=1).numpy()
+        cut = [i for i, text in enumerate(texts) if text.count(self.reader.mask) > counts[i]]
+        if cut:
+            last = self.max_seq_length - len(self.tokenizer.template.after)
+            raise ValueError(
+                f"Each {self.reader.mask} must lie within the first {last} tokens of a text. Received one "
+                f"beyond in {len(cut)} of {len(texts)} texts, text {cut[0] + 1} first: cut from the front of it."
+            )
+        warn_of_unknown(ids.flat_values.numpy(), len(texts), self.tokenizer)
+
+    def export(self, export_dir: str, options: ExportOptions = DEFAULT) -> str:
+        """Writes a SavedModel that answers for the first [MASK] of each text, and returns its path.
+
+        Args:
+            export_dir: the model's directory as a server knows it.
+            options: how; the model has their `variable_dtype`.
+        """
+        reader = MaskReader(self.tokenizer, most=1)
+        served = ServingModule(self.task, self.model, reader, ("text",), self.max_seq_length, reader.mask, options)
+        return export(served, export_dir, {"top_k": self.task.top_k}, read_run(*self._source))
+
+
+def read_masked_texts(arguments: Sequence[str], input_file: str | None, mask: str = names.MASK) -> list[str]:
+    """Returns the texts: the arguments, else the lines of `input_file`, else those of standard input; no blank ones.
+
+    Raises:
+        ValueError: texts come from arguments and a file, there are none, or one has no `mask`.
+    """
+    if arguments and input_file:
+        raise ValueError("Texts must come as arguments or from `input_file`. Received both; leave one out.")
+    if arguments:
+        texts = [text.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") for text in arguments]
+    else:
+        text = read_text(input_file) if input_file else sys.stdin.buffer.read().decode("utf-8", "ignore")
+        texts = [line.rstrip("\r") for line in text.split("\n") if line.strip()]
+    if not texts:
+        raise ValueError(
+            f'There must be a text with a blank to fill. Received none; give one, such as "It is {mask} ."'
+        )
+    without = [i for i, text in enumerate(texts) if mask not in text]
+    if without:
+        raise ValueError(
+            f"Each text must say {mask} where its blank is, spelled so. Received {len(without)} of {len(texts)} "
+            f"without, text {without[0] + 1} first: {texts[without[0]][:80]!r}."
+        )
+    return texts
+
+
+def format_answer(answer: dict, mask: str = names.MASK) -> str:
+    """Returns one answer for the eye: the text, then a probability and a token a line."""
+    several = answer["text"].count(mask) > 1
+    head = answer["text"] + (f"   ({mask} {answer['mask'] + 1})" if several else "")
+    likeliest = zip(answer["probability"], answer["token"], strict=True)
+    return "\n".join([head, *(f"  {probability:.4f}  {token}" for probability, token in likeliest)])

@@ -1,0 +1,278 @@
+"""Pseudo-log-likelihood and left-to-right likelihood of texts."""
+
+import dataclasses
+import functools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.data.features import ENCODER_INPUTS, Ragged
+from bert_tf.export.precision import build_with_weights
+from bert_tf.inference.fill_mask import longest_sequence, open_masked_lm, warn_of_unknown
+from bert_tf.inference.sentence_encoder import hash_model
+from bert_tf.tasks.fill_mask import FillMaskTask
+from bert_tf.utils.text_lists import text_list
+
+# === Scorer ===
+# How likely a model finds a text: the pseudo-log-likelihood of masked LM, and the likelihood of left to right.
+
+
+PSEUDO, PLAIN = "pseudo_log_likelihood", "log_likelihood"
+
+_CHUNK = 1024  # texts tokenized and sorted at a time
+_TOKENS = 4096  # of a batch, padding included
+_LOGITS = 2**25  # of a batch: 128 MiB
+_WIDTHS = 8  # widths are multiples of this
+
+
+class TextScore(NamedTuple):
+    """The score of one text.
+
+    Attributes:
+        pieces: tokens of the text as the vocabulary writes them, special ones left out.
+        log_probabilities: float32 [P], the natural logarithm of each token's probability, given the others or those
+            before it.
+    """
+
+    pieces: list[str]
+    log_probabilities: np.ndarray
+
+    @property
+    def total(self) -> float:
+        """The sum of the logarithms, 0 for a text without tokens."""
+        return float(np.sum(self.log_probabilities, dtype=np.float64))
+
+    @property
+    def per_piece(self) -> float:
+        """Their mean, 0 for a text without tokens."""
+        return self.total / max(1, len(self.pieces))
+
+
+class TextScorer:
+    """A model with a masked-LM head that says how likely texts are.
+
+        scorer = TextScorer("uncased_L-12_H-768_A-12")
+        [score.total for score in scorer(["The man went home .", "The man home went ."])]
+
+    Each token of a text is masked in turn, and its log-probability read off: the sum of these is the text's
+    pseudo-log-likelihood (Salazar et al. 2020, "Masked Language Model Scoring", equation 2). A model that learned left
+    to right reads a text once, and the sum is the text's log-likelihood, given [CLS]. Special tokens are not scored.
+
+    Args:
+        path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix, with a masked-LM head.
+        vocab_file, do_lower_case: None: what lies next to the checkpoint.
+        max_seq_length: tokens of a text at most, special ones included; None: as many as the model can take. What lies
+            beyond is neither read nor scored, and the log says so.
+
+    Attributes:
+        measure: "pseudo_log_likelihood" or "log_likelihood": what the sums are.
+
+    Raises:
+        ValueError: there is no such checkpoint, it has no masked-LM head, or its files do not fit together.
+    """
+
+    def __init__(self, path, vocab_file=None, do_lower_case=None, max_seq_length=None):
+        checkpoint, description = open_masked_lm(path, vocab_file, do_lower_case)
+        self.tokenizer, config = description.tokenizer, description.config
+        self.measure = measure_of(description)
+        self.max_seq_length = longest_sequence(description, max_seq_length)
+        self._model, report = build_with_weights(FillMaskTask(config, self.tokenizer.vocab), checkpoint)
+        logging.info("%s", report)
+        self._vocab_size = config.vocab_size
+        template = self.tokenizer.template
+        self._before, self._after = len(template.before), len(template.after)
+        self._score = {PSEUDO: self._masked, PLAIN: self._left_to_right}[self.measure]
+
+    def __call__(self, texts: Sequence[str]) -> list[TextScore]:
+        """Returns the score of each text, in order.
+
+        Raises:
+            ValueError: what is given is no list of texts.
+        """
+        texts = text_list(texts)
+        chunks = [texts[start : start + _CHUNK] for start in range(0, len(texts), _CHUNK)]
+        return [score for chunk in chunks for score in self._scores(chunk)]
+
+    def _scores(self, texts):
+        tokenized = self.tokenizer.tokenize(texts)
+        sequences = self.tokenizer.pack(tokenized, max_seq_length=self.max_seq_length)
+        ids, splits = sequences["input_ids"].flat_values.numpy(), sequences["input_ids"].row_splits.numpy()
+        lengths = np.diff(splits)
+        warn_of_unknown(ids, len(texts), self.tokenizer)
+        self._warn_of_cut(tokenized.row_lengths().numpy() - self._count_scored(lengths))
+        values = np.zeros(len(ids), np.float32)  # next to the ids
+        order = np.argsort(-lengths, kind="stable")
+        self._score(sequences, order, lengths, splits, values)
+        own = [slice(first + self._before, last - self._after) for first, last in zip(splits, splits[1:], strict=False)]
+        return [TextScore([self.tokenizer.vocab[n] for n in ids[each].tolist()], values[each]) for each in own]
+
+    def _masked(self, sequences, order, lengths, splits, values):
+        """Fills in the value of every token that is scored, by a copy of its sequence in which it is the mask."""
+        number = self._count_scored(lengths[order])
+        sequence = np.repeat(order, number)
+        position = np.concatenate([self._before + np.arange(n) for n in number])
+        for chosen, width in self._batches(lengths[sequence], 1):
+            features = self._features(sequences, sequence[chosen], width)
+            at = position[chosen]
+            found = self._masked_log_probabilities(features, tf.constant(at, tf.int32)).numpy()
+            values[splits[sequence[chosen]] + at] = found
+
+    def _left_to_right(self, sequences, order, lengths, splits, values):
+        """Fills in the value of every token, that of each sequence's first one as 0."""
+        for chosen, width in self._batches(lengths[order], self.max_seq_length):
+            found = self._next_log_probabilities(self._features(sequences, order[chosen], width)).numpy()
+            for sequence, each in zip(order[chosen].tolist(), found, strict=True):
+                values[splits[sequence] + 1 : splits[sequence + 1]] = each[: lengths[sequence] - 1]
+
+    def _count_scored(self, lengths):
+        """Returns how many tokens of sequences of these lengths are scored."""
+        return lengths - self._before - self._after
+
+    def _batches(self, lengths, predictions):
+        """Yields (slice of sequences that descend in length, width of their batch), each with up to so many logits."""
+        start = 0
+        while start < len(lengths):
+            width = min(-(-int(lengths[start]) // _WIDTHS) * _WIDTHS, self.max_seq_length)
+            most = min(_TOKENS // width, _LOGITS // (min(predictions, width) * self._vocab_size))
+            yield slice(start, start + max(1, most)), width
+            start += max(1, most)
+
+    def _features(self, sequences, chosen, width):
+        return self.tokenizer.pad({name: tf.gather(values, chosen) for name, values in sequences.items()}, width)
+
+    @functools.cached_property
+    def _masked_log_probabilities(self):
+        mask = tf.constant(self.tokenizer.mask_id, tf.int32)
+
+        def values(features, at):
+            ids, positions = features["input_ids"], at[:, tf.newaxis]
+            masked = tf.where(tf.range(tf.shape(ids)[1]) == positions, mask, ids)
+            logits = self._logits({**features, "input_ids": masked, "masked_lm_positions": positions})
+            return _gather_log_probabilities(tf.gather(ids, positions, batch_dims=1), logits)[:, 0]
+
+        return _trace(values, tf.TensorSpec([None], tf.int32))
+
+    @functools.cached_property
+    def _next_log_probabilities(self):
+        def values(features):
+            ids = features["input_ids"]
+            positions = tf.zeros_like(ids[:, 1:]) + tf.range(tf.shape(ids)[1] - 1)
+            return _gather_log_probabilities(ids[:, 1:], self._logits({**features, "masked_lm_positions": positions}))
+
+        return _trace(values)
+
+    def _logits(self, features):
+        return tf.cast(self._model(features, training=False)["mlm_logits"], tf.float32)
+
+    def _warn_of_cut(self, lost):
+        if lost.any():
+            logging.warning(
+                "%d of %d texts have more than the %d tokens of `max_seq_length`, the special ones included: what lies "
+                "beyond is neither read nor scored.",
+                *(np.count_nonzero(lost), len(lost), self.max_seq_length),
+            )
+
+
+def measure_of(description) -> str:
+    """Returns what the sums of a model's log-probabilities are, `PSEUDO` or `PLAIN`.
+
+    Args:
+        description: of the model, a `Description`.
+
+    Raises:
+        ValueError: it learned by masked LM, and its vocabulary has no mask.
+    """
+    tokenizer = description.tokenizer
+    if not description.config.is_decoder and tokenizer.mask_id is None:
+        raise ValueError(
+            f"The vocabulary of a model that learned by masked LM must hold {tokenizer.mask}. Received: "
+            f"{tokenizer.vocab_size} tokens from {tokenizer.vocab_file}, none of them {tokenizer.mask}; "
+            "name the model's own `vocab_file`."
+        )
+    return PLAIN if description.config.is_decoder else PSEUDO
+
+
+def perplexity(total: float, tokens: int) -> float:
+    """Returns e to the power of the mean loss of a token; NaN where there is none.
+
+    Of pseudo-log-likelihoods it is the pseudo-perplexity of a corpus (Salazar et al. 2020, equation 3).
+
+    Args:
+        total: the sum of the log-probabilities of all tokens.
+        tokens: how many they are.
+    """
+    return float(np.exp(-total / tokens)) if tokens else float("nan")
+
+
+def _gather_log_probabilities(ids, logits):
+    """Returns float32 [B, M], of ids [B, M] and logits [B, M, V]; shares are of the whole table, as in training."""
+    return -tf.nn.sparse_softmax_cross_entropy_with_logits(labels=ids, logits=logits)
+
+
+def _trace(function, *more):
+    """Returns a function of a batch's features, and of what else it takes, as one graph for batches of all widths."""
+    specs = {name: tf.TensorSpec([None, None], tf.int32) for name in ENCODER_INPUTS}
+    return tf.function(function, autograph=False).get_concrete_function(specs, *more)
+
+
+# === Score maker ===
+# Scores of texts as columns of a table, for `cli/score_text.py`.
+
+
+NUMBER = "num_pieces"
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoreMaker:
+    """Makes the function from rows of texts to their scores; a `table_job.Maker`.
+
+    Attributes:
+        path, vocab_file, do_lower_case, max_seq_length: as of `TextScorer`.
+        pieces: with each token and its log-probability.
+    """
+
+    path: str
+    vocab_file: str | None = None
+    do_lower_case: bool | None = None
+    max_seq_length: int | None = None
+    pieces: bool = False
+
+    @functools.cached_property
+    def measure(self) -> str:
+        """The measure of the `TextScorer`; raises as it does."""
+        return measure_of(open_masked_lm(self.path, self.vocab_file, self.do_lower_case)[1])
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """JSON values that decide the answers."""
+        values = dataclasses.asdict(self)
+        values |= {name: values[name] and os.path.realpath(values[name]) for name in ("path", "vocab_file")}
+        return values | hash_model(self.path, None, self.vocab_file, self.do_lower_case)
+
+    def __call__(self) -> Callable:
+        scorer = TextScorer(self.path, self.vocab_file, self.do_lower_case, self.max_seq_length)
+        return lambda rows: score_columns(rows.ids, rows.texts[0], scorer(rows.texts[0]), scorer.measure, self.pieces)
+
+
+def score_columns(
+    ids: Sequence, texts: Sequence[str], scores: Sequence[TextScore], measure: str, pieces: bool = False
+) -> dict[str, Any]:
+    """Returns the scores as columns: id, text, `measure`, per_piece, num_pieces; with `pieces` each of them too."""
+    numbers = [len(score.pieces) for score in scores]
+    found = {
+        "id": list(ids),
+        "text": list(texts),
+        measure: np.array([score.total for score in scores], np.float32),
+        "per_piece": np.array([score.per_piece for score in scores], np.float32),
+        NUMBER: np.array(numbers, np.int32),
+    }
+    if not pieces:
+        return found
+    written = np.array([token for score in scores for token in score.pieces], dtype=str)
+    values = np.concatenate([score.log_probabilities for score in scores])
+    lists = {"pieces": written, "log_probabilities": values}
+    return found | {name: Ragged.of_lengths(flat, numbers) for name, flat in lists.items()}

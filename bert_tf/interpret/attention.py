@@ -1,0 +1,208 @@
+"""Attention probabilities, queries and keys of each head, and ablation of heads."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, parts_of
+
+# === Attention ===
+# What attends to what: attention's probabilities, and the queries and keys that they come from.
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Attention(EncodedText):
+    """A row, and what each of its tokens attends to, in L layers of A heads.
+
+    Attributes:
+        weights: float32 [L, A, S, S], from the token of the third axis to that of the last; each row of S sums to 1.
+            Zeros for a head that is off, or was pruned.
+        heads: bool [L, A], which heads the model has: those that were not pruned.
+    """
+
+    weights: np.ndarray
+    heads: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Neurons(Attention):
+    """Attention with the queries and keys that the weights come from; D numbers for each head.
+
+    Attributes:
+        query, key: float32 [L, A, S, D]; zeros for a head that was pruned.
+    """
+
+    query: np.ndarray
+    key: np.ndarray
+
+    def products(self, layer: int, head: int, place: int) -> np.ndarray:
+        """Returns float32 [S, D]: the query of the token at `place`, times the key of each token, number by number.
+
+        Raises:
+            ValueError: there is no such layer, head or token.
+        """
+        check_place(layer, head, self.heads)
+        if not 0 <= place < len(self):
+            raise ValueError(
+                f"`place` must be the position of a token, from 0 to {len(self) - 1}. Received: {place}; correct it."
+            )
+        return self.query[layer, head, place] * self.key[layer, head]
+
+    def scores(self, layer: int, head: int) -> np.ndarray:
+        """Returns float32 [S, S]: the sum of `products`, over the root of D, whose softmax the weights are.
+
+        What a mask hides (in a left-to-right model what follows a token) has a score here, but no weight.
+
+        Raises:
+            ValueError: there is no such layer or head.
+        """
+        check_place(layer, head, self.heads)
+        query, key = self.query[layer, head], self.key[layer, head]
+        return query @ key.T / np.float32(np.sqrt(query.shape[-1]))
+
+
+def attention(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> list[Attention]:
+    """Returns what attends to what in each text.
+
+        [seen] = attention(bert, ["The cat sat."])
+        seen.weights[2, 5, 1]                       # layer 2, head 5: where the first token after [CLS] looks
+
+    Args:
+        model, texts, pairs, masks: as `encode_texts` takes them: what `bert_tf.load` gave, and texts or pairs of
+            them.
+
+    Returns:
+        an `Attention` for each text, or for each pair.
+
+    Raises:
+        ValueError: texts are no texts, or one is longer than the model's positions.
+    """
+    encoder, rows = encode_texts(model, texts, pairs, masks)
+    return [attention_of(encoder, row) for row in rows]
+
+
+def attention_of(encoder: Any, row: EncodedText) -> Attention:
+    """Returns what attends to what in a row that `encode_texts` gave with this encoder."""
+    outputs = encoder(row.features, training=False, return_attention_probs=True)
+    return Attention(**vars(row), **_stack_weights(encoder.config, outputs))
+
+
+def neurons(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> list[Neurons]:
+    """Returns what `attention` does, with queries and keys; arguments and errors are the same."""
+    encoder, rows = encode_texts(model, texts, pairs, masks)
+    found = []
+    for row in rows:
+        outputs = encoder(row.features, training=False, return_attention_probs=True)
+        layers = range(1, encoder.config.num_hidden_layers + 1)
+        both = [encoder.queries_keys_values(outputs, layer)[:2] for layer in layers]
+        query, key = (_split_heads(encoder.config, [each[k] for each in both]) for k in (0, 1))
+        found.append(Neurons(**vars(row), **_stack_weights(encoder.config, outputs), query=query, key=key))
+    return found
+
+
+def kept_heads(config) -> np.ndarray:
+    """Returns bool [L, A]: which heads a model has."""
+    kept = np.ones([config.num_hidden_layers, config.num_attention_heads], bool)
+    for layer, heads in (config.pruned_heads or {}).items():
+        kept[layer, list(heads)] = False
+    return kept
+
+
+def check_place(layer: int, head: int, heads: np.ndarray):
+    """Raises ValueError where there is no such layer or head; `heads` as of `Attention`."""
+    L, A = heads.shape
+    if not (0 <= layer < L and 0 <= head < A):
+        raise ValueError(
+            f"`layer` must be from 0 to {L - 1}, and `head` from 0 to {A - 1}. Received: {layer} and {head}; choose "
+            "others."
+        )
+    if not heads[layer, head]:
+        raise ValueError(
+            f"`head` must be one that the model has. Received: {head} of layer {layer}, which was pruned; choose "
+            "another."
+        )
+
+
+def _stack_weights(config, outputs):
+    kept, weights = kept_heads(config), None
+    for layer, probs in enumerate(outputs["attention_probs"]):
+        probs = np.asarray(probs, np.float32)[0]
+        weights = np.zeros([*kept.shape, *probs.shape[1:]], np.float32) if weights is None else weights
+        weights[layer, kept[layer]] = probs
+    return {"weights": weights, "heads": kept}
+
+
+def _split_heads(config, layers):
+    """Returns float32 [L, A, S, D] of L tensors [1, S, heads D]."""
+    kept, D = kept_heads(config), config.hidden_size // config.num_attention_heads
+    values = np.zeros([*kept.shape, layers[0].shape[1], D], np.float32)
+    for layer, each in enumerate(layers):
+        each = np.asarray(each, np.float32)[0]
+        values[layer, kept[layer]] = each.reshape(len(each), -1, D).transpose(1, 0, 2)
+    return values
+
+
+# === Ablation ===
+# Heads off: the same model, in which some attention heads give nothing.
+
+
+class HeadsOff:
+    """An `Encoder` some of whose heads are off: it shares its weights, and has all else of it too.
+
+    Args:
+        encoder: the `Encoder`.
+        heads: {layer: its heads}, from 0.
+
+    Attributes:
+        head_mask: list with float32 [heads of the layer] for each layer: 0 for a head that is off, else 1.
+    """
+
+    def __init__(self, encoder: Any, heads: Mapping[int, Sequence[int]]):
+        if not isinstance(heads, Mapping):
+            raise ValueError(
+                f"`heads` must be a dict of layers with their heads. Received: {heads!r}; write such as {{0: [1, 2]}}."
+            )
+        kept = kept_heads(encoder.config)
+        mask = np.ones(kept.shape, np.float32)
+        for layer, several in heads.items():
+            for head in several:
+                check_place(layer, head, kept)
+                mask[layer, head] = 0
+        before = getattr(encoder, "head_mask", [1.0] * len(kept))  # of an encoder with other heads off
+        self.head_mask = [row[there] * other for row, there, other in zip(mask, kept, before, strict=True)]
+        self._encoder = encoder._encoder if isinstance(encoder, HeadsOff) else encoder
+
+    def __call__(self, inputs, **options):
+        """Returns what the encoder gives without these heads; arguments are its own."""
+        return self._encoder(inputs, head_mask=self.head_mask, **options)
+
+    def __getattr__(self, name):
+        return getattr(self.__dict__["_encoder"], name)
+
+
+def heads_off(model: Any, heads: Mapping[int, Sequence[int]]) -> Any:
+    """Returns the model with some heads off: their part of the attention's output is zero. Nothing else changes.
+
+        without = heads_off(bert, {0: [1, 2], 11: [7]})
+        without.features(texts), attributions(without, texts)      # as of any model; `bert` itself is as it was
+
+    Weights are shared and none is changed; what is saved of the new model is the whole one. To take heads out for good
+    see `bert-tf surgery --prune_heads`.
+
+    Args:
+        model: what `bert_tf.load` gave, an `Encoder`, or a pair of an `Encoder` and its tokenizer.
+        heads: {layer: its heads}, from 0, counted before any head was pruned.
+
+    Returns:
+        of the kind that `model` is; an encoder among it is a `HeadsOff`.
+
+    Raises:
+        ValueError: there is no such layer or head.
+    """
+    encoder, tokenizer = parts_of(model)
+    without = HeadsOff(encoder, heads)
+    if isinstance(model, tuple):
+        return without, tokenizer
+    return without if model is encoder else dataclasses.replace(model, encoder=without, _extractors={})

@@ -1,0 +1,291 @@
+"""Texts to the rows that a model reads one at a time, with what a reader needs to find them again in the texts."""
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.model_inputs import named_inputs
+from bert_tf.tokenization.characters import ISOLATED, PAGE, SPACE, character_table
+from bert_tf.tokenization.packing import pack_texts
+from bert_tf.utils.text_lists import text_list
+
+# === Words ===
+# The words that a reader sees in a text, and which of them each token is of, whatever the tokenizer calls a word.
+
+
+_JOINERS = np.array(list(map(ord, "'\u2019-._\u00ad")))  # between letters they part no words: "don't", "e-mail"
+
+
+class Word(NamedTuple):
+    """A word, by the characters of the text that it stands in.
+
+    Attributes:
+        text: as the user wrote it.
+        start, limit: where it lies in its text, half-open, in code points.
+        of_text: which text it is of: 0, or 1 for the second of a pair.
+    """
+
+    text: str
+    start: int
+    limit: int
+    of_text: int = 0
+
+
+def words_of(text: str, starts: np.ndarray, limits: np.ndarray, of_text: int = 0) -> tuple[list[Word], np.ndarray]:
+    """Returns the words of a text that have a token, and the word of each token.
+
+    White space and punctuation end a word, and a Chinese character is one by itself; what one token lies over is never
+    parted.
+
+        text     I don't, 東京.            words    I  don't  ,  東  京  .
+
+    Args:
+        text: the text.
+        starts, limits: int [P], where each of its tokens lies in it; equal for a token of white space.
+        of_text: which of a row's texts it is.
+
+    Returns:
+        the W words, and int32 [P]: the index of each token's word among them; -1 for a token of none.
+    """
+    word_of_char, spans = _find_spans(text)
+    starts, limits = np.asarray(starts, np.int64), np.asarray(limits, np.int64)
+    solid = np.flatnonzero(starts < limits)
+    first, last = word_of_char[starts[solid]], word_of_char[limits[solid] - 1]
+    joined = np.zeros(len(spans) + 1, bool)  # with the word before
+    for a, b in zip(first.tolist(), last.tolist(), strict=True):
+        joined[a + 1 : b + 1] = True
+    group = np.cumsum(~joined[: len(spans)]) - 1
+    of_piece = np.full(len(starts), -1, np.int32)
+    there, of_piece[solid] = np.unique(group[first], return_inverse=True)
+    words = []
+    for each in there.tolist():
+        members = np.flatnonzero(group == each)
+        start, limit = int(spans[members[0], 0]), int(spans[members[-1], 1])
+        words.append(Word(text[start:limit], start, limit, of_text))
+    return words, of_piece
+
+
+def _find_spans(text):
+    """Returns int [code points], the word of each (of white space: that before), and int [words, 2], where they lie."""
+    chars = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int64)
+    table = character_table()
+    flags = table.flags[table.pages[chars // PAGE] * PAGE + chars % PAGE]
+    space, apart = flags & SPACE != 0, flags & ISOLATED != 0
+    letter = ~space & ~apart
+    inside = np.zeros(len(chars), bool)
+    inside[1:-1] = letter[:-2] & letter[2:] & np.isin(chars[1:-1], _JOINERS)
+    apart &= ~inside
+    before = np.concatenate([[True], (space | apart)[:-1]])[: len(chars)]
+    begins = ~space & (before | apart)
+    word = np.cumsum(begins) - 1
+    firsts = np.flatnonzero(begins)
+    solid = np.flatnonzero(~space)
+    limits = solid[np.searchsorted(word[solid], np.arange(len(firsts)), "right") - 1] + 1
+    return word, np.stack([firsts, limits], 1)
+
+
+# === Rows ===
+
+
+Texts = str | Sequence[str] | Sequence[tuple[str, str]] | Mapping[str, Any]
+
+_INPUTS = ("input_ids", "segment_ids", "input_mask")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class EncodedText:
+    """One text, or a pair of them, as the model reads it: S tokens, special ones among them, without padding.
+
+    Attributes:
+        texts: the text, or both of a pair.
+        pieces: S texts, as the vocabulary writes them.
+        ids, segments: int32 [S], `input_ids` and `segment_ids`.
+        starts, limits: int32 [S], where each token lies in its text, half-open, in code points; 0, 0 for special ones.
+        of_text: int32 [S], which text each token is of: 0, or 1 for the second of a pair; -1 for special ones.
+        words: the W `Word`s of the texts.
+        word_of_piece: int32 [S], the index of each token's word among `words`; -1 for a token of none.
+    """
+
+    texts: tuple[str, ...]
+    pieces: list[str]
+    ids: np.ndarray
+    segments: np.ndarray
+    starts: np.ndarray
+    limits: np.ndarray
+    of_text: np.ndarray
+    words: list[Word]
+    word_of_piece: np.ndarray
+
+    def __len__(self) -> int:
+        """S."""
+        return len(self.pieces)
+
+    def of_words(self, values: np.ndarray) -> np.ndarray:
+        """Returns the sums over the tokens of each word, [..., W], of values [..., S]."""
+        sums = np.zeros([*values.shape[:-1], len(self.words)], values.dtype)
+        there = np.flatnonzero(self.word_of_piece >= 0)
+        np.add.at(sums, (..., self.word_of_piece[there]), values[..., there])
+        return sums
+
+    @property
+    def features(self) -> dict[str, tf.Tensor]:
+        """The model's inputs, int32 [1, S] each."""
+        ids = {"input_ids": self.ids, "input_mask": np.ones_like(self.ids), "segment_ids": self.segments}
+        return {name: tf.constant(values[np.newaxis]) for name, values in ids.items()}
+
+
+def encode_texts(
+    model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False
+) -> tuple[Any, list[EncodedText]]:
+    """Returns the encoder of a model, and the rows that texts are for it.
+
+    Args:
+        model: what `bert_tf.load` gave; or a pair of an `Encoder` and its tokenizer; or an `Encoder` alone.
+        texts: a text, n of them, or n pairs (a, b). With an encoder alone: what it takes, a dict of `input_ids` and
+            perhaps `input_mask` and `segment_ids`, int [n, S] each; tokens are the ids then, and there are no words.
+        pairs: the second texts of n pairs whose first ones are `texts`.
+        masks: the tokenizer's mask in a text, such as "[MASK]", is a blank; else it is text like any other.
+
+    Raises:
+        ValueError: texts are not like that, or a row is longer than the model's positions.
+    """
+    encoder, tokenizer = parts_of(model)
+    if tokenizer is None:
+        rows = _rows_of_ids(encoder.config, texts, pairs)
+    else:
+        rows = _encode_rows(tokenizer, _split_columns(texts, pairs), encoder.config, masks)
+    for n, row in enumerate(rows):
+        if len(row) > encoder.config.max_length:
+            raise ValueError(
+                f"`texts` must be of at most {encoder.config.max_length} tokens each, special ones included: the model "
+                f"has no more positions. Received {len(row)} in text {n + 1} of {len(rows)}; shorten it."
+            )
+    return encoder, rows
+
+
+def parts_of(model: Any) -> tuple[Any, Any]:
+    """Returns the encoder of what `encode_texts` takes as a model, and the tokenizer: None where it is an encoder
+    alone.
+
+    Raises:
+        ValueError: it is nothing like that.
+    """
+    if isinstance(model, tuple) and len(model) == 2:
+        return model
+    if hasattr(model, "encoder") and hasattr(model, "tokenizer"):
+        return model.encoder, model.tokenizer
+    if isinstance(model, Encoder) or hasattr(model, "head_mask"):
+        return model, None
+    raise ValueError(
+        "`model` must be what `bert_tf.load` gives, an `Encoder`, or a pair of an `Encoder` and its tokenizer. "
+        f"Received: {type(model).__name__}; load the model first."
+    )
+
+
+def name_of_model(model: Any) -> str:
+    """Returns what a message calls a model."""
+    return (model.path or "one that was not loaded") if hasattr(model, "encoder") else "an encoder alone"
+
+
+def _rows_of_ids(config, features, pairs):
+    """Returns rows of ids that somebody laid out."""
+    if not isinstance(features, Mapping) or "input_ids" not in features or pairs is not None:
+        raise ValueError(
+            "`texts` must be a dict with `input_ids` for an encoder alone, which has no tokenizer. Received: "
+            f"{type(features).__name__}; give the model as `bert_tf.load` gave it, or as (encoder, tokenizer)."
+        )
+    given = {name: np.asarray(values) for name, values in named_inputs(features, _INPUTS).items()}
+    ids = given["input_ids"]
+    segments, masks = given.get("segment_ids", np.zeros_like(ids)), given.get("input_mask", np.ones_like(ids)) > 0
+    rows = []
+    for row, segment, mask in zip(ids, segments, masks, strict=True):
+        none = np.zeros(mask.sum(), np.int32)
+        own = row[mask], segment[mask]
+        rows.append(EncodedText((), list(map(str, own[0].tolist())), *own, none, none, none - 1, [], none - 1))
+    return rows
+
+
+def _split_columns(texts, pairs):
+    """Returns one or two lists of texts."""
+    texts, pairs = ([each] if isinstance(each, str) else each for each in (texts, pairs))
+    first = text_list(texts, pairs=pairs is None)
+    if pairs is None:
+        paired = first and isinstance(first[0], tuple)
+        return [list(column) for column in zip(*first, strict=True)] if paired else [first]
+    second = text_list(pairs, "pairs")
+    if len(first) != len(second):
+        raise ValueError(
+            f"`pairs` must have a second text for each of `texts`. Received {len(second)} for {len(first)}; correct it."
+        )
+    return [first, second]
+
+
+def _encode_rows(tokenizer, columns, config, masks):
+    tokenizer.template.check(len(columns))
+    if not columns[0]:
+        return []
+    parts = [_tokenize(tokenizer, column, masks) for column in columns]  # ids, starts, limits of each column
+    of_text = [ids.with_flat_values(tf.fill(tf.shape(ids.flat_values), n)) for n, (ids, *_) in enumerate(parts)]
+    longest = int(sum(tf.reduce_max(ids.row_lengths()) for ids, *_ in parts)) + tokenizer.template.special(2)
+
+    def pack_numbers(numbers, special=0):
+        both = numbers if len(numbers) == 2 else (*numbers, None)
+        return pack_texts(*both, longest, tokenizer.template, lambda token: special)["input_ids"]
+
+    packed = tokenizer.pack(*(ids for ids, *_ in parts), max_seq_length=longest)
+    numbers = [packed["input_ids"], packed["segment_ids"]]
+    numbers += [pack_numbers([each[k] for each in parts]) for k in (1, 2)] + [pack_numbers(of_text, -1)]
+    rows, vocab = [], tokenizer.vocab
+    for n, texts in enumerate(zip(*columns, strict=True)):
+        ids, *others = (each[n].numpy() for each in numbers)
+        rows.append(
+            EncodedText(texts, [vocab[i] for i in ids.tolist()], ids, *others, *_find_words(texts, *others[1:]))
+        )
+    return rows
+
+
+def _find_words(texts, starts, limits, of_text):
+    words, word_of_piece = [], np.full(len(starts), -1, np.int32)
+    for n, text in enumerate(texts):
+        own = np.flatnonzero(of_text == n)
+        found, of_piece = words_of(text, starts[own], limits[own], n)
+        word_of_piece[own] = np.where(of_piece >= 0, of_piece + len(words), -1)
+        words += found
+    return words, word_of_piece
+
+
+def _tokenize(tokenizer, texts, masks):
+    """Returns ids, starts and limits of the tokens of texts, RaggedTensors of int32 [n, (tokens)]."""
+    if not masks or tokenizer.mask_id is None or not any(tokenizer.mask in text for text in texts):
+        return tokenizer.tokenize_with_offsets(texts)
+    blank = re.compile(rf"\s*({re.escape(tokenizer.mask)})")  # white space before it is its own, as RoBERTa has it
+    parts = [list(_split_at_blanks(blank, text)) for text in texts]
+    plain = [text for each in parts for _, text in each]
+    found = [each.to_list() for each in tokenizer.tokenize_with_offsets(plain)]
+    lists, first = ([], [], []), 0
+    for text, each in zip(texts, parts, strict=True):
+        blanks, row = [match.span(1) for match in blank.finditer(text)], ([], [], [])
+        for k, (offset, _) in enumerate(each):
+            ids, starts, limits = (numbers[first + k] for numbers in found)
+            own = [ids, [offset + start for start in starts], [offset + limit for limit in limits]]
+            behind = [tokenizer.mask_id, *blanks[k]] if k < len(blanks) else []
+            for numbers, more, last in zip(row, own, behind or [None] * 3, strict=True):
+                numbers += more + ([] if last is None else [last])
+        first += len(each)
+        for column, numbers in zip(lists, row, strict=True):
+            column.append(numbers)
+    return tuple(tf.ragged.constant(column, tf.int32, ragged_rank=1) for column in lists)
+
+
+def _split_at_blanks(blank, text):
+    """Yields (where it begins, text) of what lies between the blanks of a text, before the first and after the last."""
+    start = 0
+    for match in blank.finditer(text):
+        yield start, text[start : match.start()]
+        start = match.end()
+    yield start, text[start:]

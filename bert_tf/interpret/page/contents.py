@@ -1,0 +1,378 @@
+"""The contents of a page about a model and a text: facts for JSON, and arrays."""
+
+import base64
+import dataclasses
+import os
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from absl import logging
+
+from bert_tf import inspect
+from bert_tf.interpret.encoded_text import EncodedText
+from bert_tf.interpret.targets import SpanHead, TokenHead, head_of, trained_of
+
+# === Packing ===
+# Arrays as text in a page: bytes, packed by zlib, in base64; a part of its own for all that is seen at a time.
+
+
+HALF, ROOT, LINEAR = "half", "root", "linear"  # how a part's bytes become numbers; assets/base.js has the same names
+
+_MANY = 2_000_000  # numbers of an array from which on a byte each has to do
+_LEVELS = 255
+_STRENGTH = 6  # zlib's, 1 to 9
+
+
+class Packed(NamedTuple):
+    """An array as a page holds it.
+
+    Attributes:
+        shape: of a part: the array's without its first axis.
+        parts: for each, how its bytes become numbers: {"kind", "scales"}. HALF: float16, no scales. ROOT: uint8, a
+            scale times the square. LINEAR: int8, times a scale. As many scales as there are equal runs of numbers.
+        texts: for each, its bytes as base64 of a zlib stream.
+    """
+
+    shape: list[int]
+    parts: list[dict]
+    texts: list[str]
+
+
+def pack_array(values: np.ndarray, kind: str = LINEAR, bits: float = 5.0) -> Packed:
+    """Returns float [parts, ...] as parts: float16, or where the array is large a byte for each number.
+
+    Args:
+        values: the first axis is that of parts, the second of what has a scale of its own, such as heads.
+        kind: of a large array: ROOT for shares, all of them positive, most of them small; else LINEAR.
+        bits: a large array takes about so many for each number: where one scale's bytes hold more, they are rounded to
+            fewer levels. Shares that are all alike suffer from that least, as they are small.
+    """
+    if values.size <= _MANY:
+        parts = [({"kind": HALF, "scales": []}, part.astype("<f2")) for part in values]
+    else:
+        parts, to_bytes = [], _root if kind == ROOT else _linear
+        for part in values:
+            runs = [to_bytes(run, bits) for run in part.reshape(len(part), -1)]
+            scales, data = [scale for scale, _ in runs], [data for _, data in runs]
+            parts.append(({"kind": kind, "scales": scales}, np.concatenate(data)))
+    texts = [_text(data, about["kind"]) for about, data in parts]
+    return Packed(list(values.shape[1:]), [about for about, _ in parts], texts)
+
+
+def _root(run, bits):
+    most = float(run.max())
+    levels, data = _round_to_bits(np.sqrt(run / most) if most > 0 else run, _LEVELS, np.uint8, bits)
+    return most / levels**2, data
+
+
+def _linear(run, bits):
+    most = float(np.abs(run).max())
+    levels, data = _round_to_bits(run / most if most > 0 else run, _LEVELS // 2, np.int8, bits)
+    return most / levels, data
+
+
+def _round_to_bits(shares, levels, dtype, bits):
+    """Returns as many levels as fit into the bits, and shares of 1 as such levels."""
+    data = np.rint(levels * shares).astype(dtype)
+    while (over := _entropy(data.view(np.uint8)) - bits) > 0:
+        levels = max(1, int(levels / 2**over))  # half of the levels are a bit less
+        data = np.rint(levels * shares).astype(dtype)
+    return levels, data
+
+
+def _entropy(data):
+    """Bits that a byte of these takes at least, one by one."""
+    counts = np.bincount(data)
+    shares = counts[counts > 0] / len(data)
+    return float(-(shares * np.log2(shares)).sum())
+
+
+def _text(data, kind):
+    # Of rounded numbers nothing but runs repeats: to look for more takes twice the time and makes them larger.
+    strategy = zlib.Z_DEFAULT_STRATEGY if kind == HALF else zlib.Z_RLE
+    packer = zlib.compressobj(_STRENGTH, zlib.DEFLATED, zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, strategy)
+    return base64.b64encode(packer.compress(data.tobytes()) + packer.flush()).decode("ascii")
+
+
+# === Targets ===
+# Whose score a page explains, as a command line says it.
+
+
+_SPAN = re.compile(r"(\d+):(\d+)")
+_WORD = re.compile(r"(\d+)(?::(.+))?")
+
+
+def target_of(model: Any, row: EncodedText, text: Any) -> Any:
+    """Returns what `inspect.attributions` takes as a target.
+
+    Args:
+        model: with a head.
+        row: of the text.
+        text: a label, by its name or number; for a tagger the number of a word from 0, "3", or that and a tag,
+            "3:B-PER"; for an answer its text, or where it lies in the context, "10:14". What is no text is returned as
+            it is.
+
+    Raises:
+        ValueError: the model has no head, or the text is nothing of that; what is of the right form but does not exist
+            is left to `inspect.attributions`.
+    """
+    if not isinstance(text, str):
+        return text
+    head = head_of(model)
+    if isinstance(head, SpanHead):
+        return _parse_span(row.texts[-1], text)
+    if isinstance(head, TokenHead):
+        if not (match := _WORD.fullmatch(text)):
+            raise ValueError(
+                "`target` must be the number of a word from 0, or that and a tag, such as 3:B-PER. Received: "
+                f"{text!r}; correct it."
+            )
+        return (int(match[1]), match[2])
+    return int(text) if text.isascii() and text.isdecimal() and text not in head.labels else text
+
+
+def _parse_span(context, text):
+    if text and text in context:
+        start = context.index(text)
+        return start, start + len(text)
+    if match := _SPAN.fullmatch(text):
+        return int(match[1]), int(match[2])
+    raise ValueError(
+        "`target` must be a part of the context, or where one lies in it, such as 10:14. Received: "
+        f"{text[:60]!r}; correct it."
+    )
+
+
+# === Contents ===
+
+
+VIEWS = ("heads", "model", "neurons", "inputs", "masked_words", "layers", "attribution")
+
+_OF_ATTENTION = frozenset({"heads", "model", "neurons"})
+_ROOM, _BITS = 1.3e8, 3.5  # bits for all weights together, and at least for each: 38 million in BERT-base's 512 tokens
+_SIDE = 48  # numbers in a row of a thumbnail
+
+
+@dataclasses.dataclass(frozen=True)
+class PageOptions:
+    """The views, layers and target that a page shows.
+
+    Attributes:
+        views: names among VIEWS, each of which the model must have; None: all that it has.
+        layers: whose attention is shown, from 0, negative ones from the end; None: all.
+        target: whose score is explained, as `target_of` reads it; None: the model's own answer.
+        top_k: how many tokens for a masked word.
+
+    Raises:
+        ValueError: top_k is below 1.
+    """
+
+    views: Sequence[str] | None = None
+    layers: Sequence[int] | None = None
+    target: Any = None
+    top_k: int = 5
+
+    def __post_init__(self):
+        if self.top_k < 1:
+            raise ValueError(f"`top_k` must be at least 1. Received: {self.top_k}; 5 is a good number.")
+
+
+@dataclasses.dataclass
+class PageContents:
+    """Facts and arrays of a page.
+
+    Attributes:
+        facts: for JSON.
+        arrays: by name.
+    """
+
+    facts: dict[str, Any]
+    arrays: dict[str, Packed] = dataclasses.field(default_factory=dict)
+
+
+def gather(model: Any, texts: Sequence[str], choices: PageOptions = PageOptions()) -> PageContents:
+    """Returns what a page shows of a text, or of a pair. The tokenizer's mask in it, "[MASK]", is a blank.
+
+    Args:
+        model: what `bert_tf.load` gave.
+        texts: one, or two.
+        choices: which views, layers and so on.
+
+    Raises:
+        ValueError: a view was named that the model cannot have; there is no such view, layer or target; the text is
+            longer than the model's positions.
+    """
+    wanted = _choose_views(choices)
+    config, trained = model.config, trained_of(model)
+    layers = _layers(choices.layers, config.num_hidden_layers)
+    given = [texts[0]] if len(texts) == 1 else [tuple(texts)]
+    [row] = inspect.layers(model, given, masks=True)
+    found = PageContents(
+        {
+            **_row_facts(row), "layers": layers, "heads": config.num_attention_heads,
+            "all_layers": config.num_hidden_layers, "views": [], "notes": _list_notes(trained, row),
+        }
+    )  # fmt: skip
+    if _OF_ATTENTION & set(wanted):
+        _add_attention(found, model, given, layers, wanted)
+    if "layers" in wanted:
+        _add_layers(found, row)
+    if "inputs" in wanted:
+        _add_inputs(found, inspect.inputs(model, given, masks=True)[0])
+    missing = {
+        name: _try(add, model, choices.views is not None or bool(name == "attribution" and choices.target is not None))
+        for name, add in (
+            ("masked_words", lambda: _add_masked_words(found, model, given, choices.top_k)),
+            ("attribution", lambda: _add_attribution(found, model, given, row, choices.target, trained)),
+        )
+        if name in wanted
+    }
+    found.facts["views"] = [{"name": name, "missing": missing.get(name)} for name in wanted]
+    return found
+
+
+def _choose_views(choices):
+    views = VIEWS if choices.views is None else choices.views
+    views = [views] if isinstance(views, str) else views
+    wrong = [name for name in views if name not in VIEWS]
+    if wrong or not views:
+        raise ValueError(
+            f"`views` must be some of {', '.join(VIEWS)}. Received: {', '.join(wrong) or 'none'}; choose among them."
+        )
+    if choices.target is not None and "attribution" not in views:
+        raise ValueError(
+            f"`target` must come with the view attribution. Received: {', '.join(views)}; add it, or drop `target`."
+        )
+    return [name for name in VIEWS if name in views]
+
+
+def _layers(layers, count):
+    """Returns numbers of layers from 0, in order."""
+    layers = list(range(count)) if layers is None else np.atleast_1d(layers).tolist()
+    wrong = [layer for layer in layers if not -count <= layer < count]
+    if wrong or not layers:
+        raise ValueError(
+            f"`layers` must be numbers of layers, from 0 to {count - 1}. Received: "
+            f"{', '.join(map(str, wrong)) or 'none'}; choose among them."
+        )
+    return sorted({layer % count for layer in layers})
+
+
+def shown_name(path: str | None) -> str:
+    """Returns what the page calls a model: its folder's name, whatever folders that lies in."""
+    if path is None:
+        return "a model"
+    whole = os.path.abspath(path)
+    return os.path.basename(whole if os.path.isdir(whole) else os.path.dirname(whole))
+
+
+def _list_notes(trained, row) -> list[str]:
+    """Returns in what the text is another one than those that the model answers for, of which the log warns too."""
+    notes = []
+    if not row.words:
+        notes.append("The text holds no word: what is shown is about the model's special tokens alone.")
+    if trained and len(row.pieces) > trained.max_seq_length:
+        notes.append(
+            f"The model was trained on rows of at most {trained.max_seq_length} tokens, and a server gives it no "
+            f"longer ones. All {len(row.pieces)} are read here at once."
+        )
+    if trained and len(trained.text_inputs) != len(row.texts):
+        notes.append(
+            f"The model was trained on examples of {_count(trained.text_inputs)} ({', '.join(trained.text_inputs)}). "
+            f"It reads {_count(row.texts)} here."
+        )
+    for note in notes:
+        logging.warning("%s", note)
+    return notes
+
+
+def _count(texts):
+    return "one text" if len(texts) == 1 else f"{len(texts)} texts"
+
+
+def _try(add: Callable, model: Any, must: bool) -> str | None:
+    """Adds a view; returns why it cannot be there, where it need not: without the folders of whoever made the page."""
+    try:
+        add()
+    except ValueError as error:
+        if must:
+            raise
+        reason = str(error).replace("`", "").replace(model.path or "\0", shown_name(model.path))
+        return reason[0].upper() + reason[1:]
+    return None
+
+
+def _row_facts(row: EncodedText):
+    return {
+        "texts": list(row.texts), "pieces": row.pieces, "of_text": row.of_text.tolist(),
+        "segments": row.segments.tolist(), "words": [word._asdict() for word in row.words],
+        "word_of_piece": row.word_of_piece.tolist(),
+    }  # fmt: skip
+
+
+def _add_attention(found, model, given, layers, wanted):
+    [row] = inspect.neurons(model, given, masks=True)
+    weights = row.weights[layers]
+    found.facts["kept"] = row.heads[layers].tolist()
+    if {"heads", "neurons"} & set(wanted):
+        found.arrays["weights"] = pack_weights(weights)
+    if "model" in wanted:
+        means = weights.mean(2)
+        found.facts["most"] = means.argmax(-1).tolist()
+        found.facts["most_share"] = np.round(means.max(-1).astype(float), 4).tolist()
+        found.arrays["thumbnails"] = pack_array(_shrink(weights)[np.newaxis])
+    if "neurons" in wanted:
+        found.facts["causal"] = bool(model.config.is_decoder)
+        found.arrays["query"], found.arrays["key"] = pack_array(row.query[layers]), pack_array(row.key[layers])
+
+
+def pack_weights(weights: np.ndarray) -> Packed:
+    """Returns float32 [L, A, S, S], with a part for each layer; the more there are the fewer bits each has."""
+    return pack_array(weights, ROOT, max(_BITS, _ROOM / weights.size))
+
+
+def _shrink(weights):
+    """Returns float32 [L, A, T, T]: the greatest weight of each of at most _SIDE x _SIDE fields."""
+    length = weights.shape[-1]
+    starts = np.unique(np.linspace(0, length, min(length, _SIDE), endpoint=False).astype(int))
+    return np.maximum.reduceat(np.maximum.reduceat(weights, starts, 2), starts, 3)
+
+
+def _add_layers(found, row):
+    unit = np.stack([row.among_all(layer) for layer in range(len(row.values))])
+    found.arrays["among"] = pack_array(unit)
+    found.arrays["itself"] = pack_array(row.with_itself()[np.newaxis])
+
+
+def _add_inputs(found, row):
+    names = [name for name in ("token", "segment", "position", "task") if getattr(row, name) is not None]
+    found.facts["inputs"] = names
+    for name in (*names, "output"):
+        found.arrays[f"input_{name}"] = pack_array(getattr(row, name)[np.newaxis])
+
+
+def _add_masked_words(found, model, given, top_k):
+    [row] = inspect.masked_words(model, given, top_k)
+    pieces, which = np.unique(row.top_pieces, return_inverse=True)
+    found.facts["masked"] = {"pieces": pieces.tolist(), "which": which.reshape(-1).tolist(),
+                             "shape": list(row.top_pieces.shape)}  # fmt: skip
+    found.arrays["masked"] = pack_array(row.probabilities[np.newaxis])
+    found.arrays["masked_own"] = pack_array(row.own_probabilities[np.newaxis])
+
+
+def _add_attribution(found, model, given, row, target, trained):
+    wanted = None if target is None else target_of(model, row, target)
+    [why] = inspect.attributions(model, given, [wanted], masks=True)
+    labels, logits = (model.labels or []), why.logits.tolist() if why.logits.ndim == 1 else []
+    problem = getattr(trained and trained.task, "problem", None)
+    found.facts["attribution"] = {
+        "target": why.target, "places": why.places, "chosen": target is not None, "values": why.values.tolist(),
+        "word_values": why.word_values.tolist(), "score": why.score, "baseline_score": why.baseline_score,
+        "gap": why.gap if np.isfinite(why.gap) else None, "steps": why.steps, "logits": logits,
+        "probabilities": None if why.probabilities is None else why.probabilities.tolist(),
+        "several": bool(problem and problem.has_several_labels),
+        "labels": list(labels) if len(labels) == len(logits) else list(map(str, range(len(logits)))),
+    }  # fmt: skip

@@ -1,0 +1,435 @@
+"""Chooses the positions of a row to mask: single tokens, whole words, spans, n-grams, or phrases of a list."""
+
+import dataclasses
+import os
+
+import numpy as np
+
+from bert_tf.data import features
+from bert_tf.data.features import Ragged
+from bert_tf.utils.files import brief, read_lines
+from bert_tf.utils.names import CLS, MASK, PAD, SEP, SPECIAL_TOKENS
+
+# === Phrases ===
+# What is masked as one: read off a list, found in rows of tokens.
+
+
+_LONGEST = 256  # characters of a phrase
+_AT_ONCE = 1 << 14  # phrases tokenized together
+_SLOTS = 8  # of a level's table for each edge, at least
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / the golden ratio
+
+
+def read_phrases(path: str | os.PathLike) -> list[str]:
+    """Returns the phrases of a file: one a line, without blanks around it; empty lines and repeats do not count.
+
+    Raises:
+        ValueError: the file cannot be read, holds something else, or no phrase.
+    """
+    path, phrases = os.fspath(path), {}
+    for number, line in enumerate(read_lines(path), 1):
+        phrase = line.strip()
+        if len(phrase) > _LONGEST or "\t" in phrase or "\0" in phrase:
+            raise ValueError(
+                f"{path}:{number} must be one phrase, of at most {_LONGEST} characters and without tabs, as each line "
+                f"of a `phrase_file` is. Received {brief(phrase[:60])}, which {_describe_fault(phrase)}; give a plain "
+                "list."
+            )
+        if phrase:
+            phrases[phrase] = None
+    if not phrases:
+        raise ValueError(
+            f"{path} must hold one phrase at least. Received a `phrase_file` without any; write one a line, or choose "
+            "another masking."
+        )
+    return list(phrases)
+
+
+def _describe_fault(phrase):
+    if "\0" in phrase:
+        return "has a NUL byte"
+    return "has a tab" if "\t" in phrase else f"has {len(phrase):,} characters"
+
+
+@dataclasses.dataclass(frozen=True)
+class Phrases:
+    """Phrases as tokens, in a tree whose nodes are the beginnings that they have in common.
+
+        new york | new york city | york        level 1: new, york     level 2: new york     level 3: new york city
+
+    A node of level 1 has its token's id for a number; the nodes of each further level are numbered from 0.
+
+    Attributes:
+        number: of phrases that can be found, without repeats.
+        unknown: how many more hold a token that the vocabulary lacks.
+        ends: of each level, bool [nodes]: whether a phrase ends there.
+        levels: all but the first: for each node the number of the one above x V + its own token.
+    """
+
+    number: int
+    unknown: int
+    ends: list
+    levels: list
+
+    @classmethod
+    def read(cls, path: str | os.PathLike, tokenizer, special) -> "Phrases":
+        """Returns the phrases of a file, as tokens of a vocabulary.
+
+        Args:
+            path: of the list; see `read_phrases`.
+            tokenizer: with the method `tokenize`.
+            special: bool [vocab_size], true for the tokens that stand for no text, [UNK] among them.
+
+        Raises:
+            ValueError: it is no list of phrases, or all of them hold tokens that the vocabulary lacks.
+        """
+        texts = read_phrases(path)
+        parts = [tokenizer.tokenize(texts[start : start + _AT_ONCE]) for start in range(0, len(texts), _AT_ONCE)]
+        ids = features.concatenate_features(
+            [Ragged(part.flat_values.numpy(), part.row_splits.numpy()) for part in parts]
+        )
+        known = [row for row in ids.rows() if len(row) and not special[row].any()]
+        if not known:
+            raise ValueError(
+                f"{os.fspath(path)} must hold a phrase whose tokens the vocabulary has. Received a `phrase_file` with "
+                f"none among {len(texts):,}, such as {brief(texts[0])}; take a list in the language of the vocabulary."
+            )
+        return cls.of(known, len(special), len(texts) - len(known))
+
+    @classmethod
+    def of(cls, phrases: list, vocab_size: int, unknown: int = 0) -> "Phrases":
+        """Returns the tree of phrases, each a list of one id or more below `vocab_size`."""
+        lengths = np.array([len(phrase) for phrase in phrases])
+        table = np.zeros((len(phrases), lengths.max()), np.int64)
+        table[np.arange(table.shape[1]) < lengths[:, None]] = np.concatenate(phrases)
+        node, ends, edges = table[:, 0], [], []
+        for depth in range(1, table.shape[1] + 1):
+            nodes = len(edges[-1]) if edges else vocab_size
+            ends.append(np.bincount(node[lengths == depth], minlength=nodes) > 0)
+            longer = lengths > depth
+            table, lengths, node = table[longer], lengths[longer], node[longer]
+            if len(table):
+                codes, node = np.unique(node * vocab_size + table[:, depth], return_inverse=True)
+                edges.append(codes)
+        return cls(int(sum(map(np.sum, ends))), unknown, ends, list(map(_Level, edges)))
+
+    def join(self, input_ids, words, free):
+        """Returns where words start once each phrase is one word; where phrases overlap, the longest comes first.
+
+        Args:
+            input_ids: int [n, S].
+            words: bool [n, S], where words start.
+            free: bool [n, S], false for special tokens.
+
+        Returns:
+            bool [n, S], where words start now; int64 [k], where in the flat rows the phrases do.
+        """
+        words, inside = words.copy(), np.zeros(words.size, bool)
+        found = [np.zeros(0, np.int64)]
+        for length, at in reversed(list(enumerate(self._found(input_ids, words, free), 1))):
+            # What is inside already belongs to phrases that are no shorter: those reach over one of the two ends.
+            at = at[~(inside[at] | inside[at + length - 1])]
+            while len(at):
+                first = at[np.diff(at, prepend=-length) >= length]  # the others may overlap with one of these
+                inside[features.ranges(first, np.full(len(first), length))] = True
+                found.append(first)
+                at = at[~inside[at]]
+        starts = np.concatenate(found)
+        goes_on = inside.copy()
+        goes_on[starts] = False
+        words.ravel()[goes_on] = False
+        return words, starts
+
+    def _found(self, input_ids, words, free):
+        """Returns for each number of tokens, from 1, where in the flat rows phrases of so many begin, ascending."""
+        width, vocab_size, ids = words.shape[1], len(self.ends[0]), input_ids.ravel().astype(np.int64)
+        word_ends = np.ones(words.shape, bool)
+        word_ends[:, :-1] = words[:, 1:] | ~free[:, 1:]
+        word_ends, words = word_ends.ravel(), words.ravel()
+        found = [np.flatnonzero(words & word_ends & self.ends[0][ids])]
+        if not self.levels:
+            return found
+        code = ids[:-1] * vocab_size + ids[1:]  # of all positions at once: faster than to look which of them can begin
+        node = self.levels[0].guess(code)
+        at = np.flatnonzero(words[:-1] & (node >= 0))
+        code, node = code[at], node[at]
+        for depth, level in enumerate(self.levels, 1):
+            node = level.settle(node, code)
+            at, node = at[node >= 0], node[node >= 0]
+            inside = at % width < width - depth  # else it goes on into the next row
+            at, node = at[inside], node[inside]
+            found.append(at[self.ends[depth][node] & word_ends[at + depth]])
+            if depth < len(self.levels):
+                inside = at < len(ids) - depth - 1
+                at, node = at[inside], node[inside]
+                code = node * vocab_size + ids[at + depth + 1]
+                node = self.levels[depth].guess(code)
+                at, code, node = at[node >= 0], code[node >= 0], node[node >= 0]
+        return found
+
+
+class _Level:
+    """Finds numbers among many, at a fifth of the time of a search: a look at a table rules most others out.
+
+    Args:
+        edges: int64 [nodes], ascending, 0 or more.
+    """
+
+    def __init__(self, edges):
+        self._edges = edges
+        self._shift = np.uint64(64 - (_SLOTS * len(edges)).bit_length())
+        slots = self._slots(edges)
+        self._table = np.full(1 << (64 - int(self._shift)), -1)  # slot -> the position of an edge that belongs there
+        self._table[slots] = np.arange(len(edges))
+        self._shared = np.bincount(slots, minlength=len(self._table)) > 1
+
+    def guess(self, codes):
+        """Returns int64 [n], for each number (int64 [n]) a position that `settle` looks at; -1 where it is no edge."""
+        return self._table[self._slots(codes)]
+
+    def settle(self, places, codes):
+        """Returns int64 [n], the position of each number among the edges or -1, given what `guess` gave, but not -1."""
+        other = np.flatnonzero(self._edges[places] != codes)
+        places[other] = -1
+        other = other[self._shared[self._slots(codes[other])]]
+        found = np.minimum(np.searchsorted(self._edges, codes[other]), len(self._edges) - 1)
+        places[other] = np.where(self._edges[found] == codes[other], found, -1)
+        return places
+
+    def _slots(self, codes):
+        """Returns a slot for each number, spread over all of them: the upper bits of a product."""
+        return (codes.view(np.uint64) * _SPREAD >> self._shift).view(np.int64)
+
+
+# === Vocabulary ===
+# The ids of a vocabulary that examples and masks depend on, as plain arrays.
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskingVocabulary:
+    """The special ids and word boundaries of a vocabulary, and its phrases.
+
+    Attributes:
+        cls_id, sep_id, pad_id, mask_id: ids; mask_id is None where the vocabulary has no [MASK].
+        special: bool [vocab_size], true for [PAD], [UNK], [CLS], [SEP] and [MASK].
+        continuation: bool [vocab_size], true for a token that goes on with the word of the token before it ("##ing").
+        names: the tokens in the order of their ids.
+        phrases: what is masked as one; None: there is no list.
+    """
+
+    cls_id: int
+    sep_id: int
+    pad_id: int
+    mask_id: int | None
+    special: np.ndarray
+    continuation: np.ndarray
+    names: list
+    phrases: Phrases | None = None
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self.names)
+
+    @classmethod
+    def of_tokenizer(cls, tokenizer, phrase_file: str | os.PathLike | None = None) -> "MaskingVocabulary":
+        """Returns the masking vocabulary of a tokenizer, with the phrases of a list.
+
+        Args:
+            tokenizer: a `bert_tf.tokenization.wordpiece.Tokenizer`.
+            phrase_file: a text file with a phrase a line.
+
+        Raises:
+            ValueError: it is no BERT vocabulary, or no list of phrases in tokens of this vocabulary.
+        """
+        vocabulary = cls.of(tokenizer.vocab)
+        if phrase_file is None:
+            return vocabulary
+        return dataclasses.replace(vocabulary, phrases=Phrases.read(phrase_file, tokenizer, vocabulary.special))
+
+    @classmethod
+    def of(cls, names: list[str]) -> "MaskingVocabulary":
+        """Returns the masking vocabulary of BERT tokens in the order of their ids.
+
+        Raises:
+            ValueError: it is no BERT vocabulary.
+        """
+        ids = {name: i for i, name in enumerate(names)}
+        lacking = [name for name in (CLS, SEP, PAD) if name not in ids]
+        if lacking:
+            raise ValueError(
+                f"Examples for pretraining must be made and masked with a WordPiece vocabulary, with {lacking[0]}. "
+                f"Received one of {len(names)} tokens without it; make records of other vocabularies elsewhere, masked."
+            )
+        return cls(
+            ids[CLS],
+            ids[SEP],
+            ids[PAD],
+            ids.get(MASK),
+            np.isin(names, SPECIAL_TOKENS),
+            np.array([name.startswith("##") for name in names]),
+            names,
+        )
+
+
+# === Positions ===
+# Groups of tokens are taken in a random order up to the row's budget. A group is a run of positions side by side: a
+# token, a word, a phrase, or several words in a row.
+
+
+# Chances of groups of 1, 2, ... words. SpanBERT (arXiv 1907.10529, section 3.1): geometric with p = 0.2, at most 10,
+# 3.8 in the mean. ALBERT (arXiv 1909.11942, section 4.1): in proportion to 1/n, at most 3, 1.6 in the mean.
+_WEIGHTS = {"span": 0.8 ** np.arange(1, 11), "ngram": 1 / np.arange(1, 4)}
+_CHANCES = {kind: weights / np.sum(weights) for kind, weights in _WEIGHTS.items()}
+
+
+def choose_positions(input_ids, masking, vocabulary, rng, counts=None):
+    """Returns the groups of positions to mask in every row.
+
+    Groups are taken in a random order, each with the same chance, and skipped where they no longer fit into the row's
+    budget of min(M, max(1, round(prob x its tokens))), as in google-research/bert, create_masked_lm_predictions. So a
+    row gets its budget of tokens, or less where no word that is left fits. Where all words of a row are longer than its
+    budget, one of the shortest is taken nevertheless, if M has room for it: else the row would teach nothing.
+
+    A word is a token and the "##" tokens after it, but never goes on over a special token. Special tokens are not
+    chosen, [UNK] neither.
+
+    Spans differ from SpanBERT's, which are drawn one by one anywhere and may run into each other: here the row is
+    divided into spans, whose lengths in words have SpanBERT's distribution, and some of these are chosen. Two of them
+    may be neighbours; none goes over a special token. One that does not fit is cut after the words that do (so the
+    first word of a text is chosen a little more often than others), and single words fill what may still be left.
+
+    N-grams are spans of one to three words, of n words with a chance in proportion to 1/n (ALBERT, arXiv 1909.11942,
+    section 4.1).
+
+    Phrases are those of `vocabulary.phrases`, wherever they stand as whole words; where they overlap, the longest comes
+    first. A phrase is chosen or skipped as a word is, and so are the words outside of phrases (ERNIE, arXiv 1904.09223,
+    section 3.2, where phrases and entities come one after the other).
+
+    Args:
+        input_ids: int [n, S], padded with [PAD].
+        masking: a `Masking`; with the kind "phrase", `vocabulary` must have phrases.
+        vocabulary: of the records.
+        rng: a np.random.Generator.
+        counts: as of `masking.mask`.
+
+    Returns:
+        int64 [k] twice: starts in the flat rows, and lengths, some of them 0.
+    """
+    free = ~vocabulary.special[input_ids]
+    if masking.kind == "token":
+        return _choose_tokens(free, _budgets(input_ids, masking, vocabulary, np.ones(1, np.int64)), rng)
+    after = np.zeros_like(free)  # whether the position before is free too
+    after[:, 1:] = free[:, :-1]
+    words = free & ~(vocabulary.continuation[input_ids] & after)
+    phrases = None
+    if masking.kind == "phrase":
+        words, phrases = vocabulary.phrases.join(input_ids, words, free)
+    sizes = _sizes(words, free)
+    shortest = np.where(words, sizes, words.shape[1]).min(axis=1, initial=words.shape[1])
+    left = _budgets(input_ids, masking, vocabulary, shortest)
+    if masking.kind in _CHANCES:
+        return _choose_spans(words, words & ~after, sizes, free, left, _CHANCES[masking.kind], rng)
+    starts, lengths = _choose(words, sizes, words, left, np.arange(len(words)), rng)
+    if phrases is not None and counts is not None:
+        is_phrase = np.zeros(words.size, bool)
+        is_phrase[phrases] = True
+        counts.update(found=len(phrases), masked=int(np.sum(is_phrase[starts[lengths > 0]])))
+    return starts, lengths
+
+
+def _choose_spans(words, first, sizes, free, left, chances, rng):
+    """Chooses words several at a time; single ones fill what may be left."""
+    spans = _spans(words, first, chances, rng)
+    starts, lengths = _choose(spans, _sizes(spans, free), words, left, np.arange(len(words)), rng)
+    words.ravel()[features.ranges(starts, lengths)] = False  # what may still be chosen
+    more = _choose(words, sizes, words, left, np.flatnonzero(left), rng)
+    return np.concatenate([starts, more[0]]), np.concatenate([lengths, more[1]])
+
+
+def _budgets(input_ids, masking, vocabulary, shortest):
+    """int64 [n]: how many positions to choose in each row, given the size of its shortest word, int [n] or [1]."""
+    share = np.rint(masking.prob * np.count_nonzero(input_ids != vocabulary.pad_id, axis=1))  # as Python's round
+    return np.minimum(masking.max_predictions, np.maximum(shortest, share.astype(np.int64)))
+
+
+def _choose_tokens(free, budgets, rng):
+    """Chooses single positions: the first ones in a random order."""
+    order, low = _random_order(free, rng)
+    chosen = np.arange(free.shape[1]) < np.minimum(budgets, np.count_nonzero(free, axis=1))[:, None]
+    column = (order & low)[chosen]
+    row = np.repeat(np.arange(len(free)), np.count_nonzero(chosen, axis=1))
+    return row * free.shape[1] + column, np.ones(len(row), np.int64)
+
+
+def _random_order(starts, rng):
+    """uint32 [n, S]: the columns of the groups (bool [n, S]) in a random order, then others; and their mask of bits."""
+    width = starts.shape[1]
+    low = np.uint32((1 << (width - 1).bit_length()) - 1)
+    # Random numbers are sorted with their columns in the lowest bits: much faster than argsort.
+    order = rng.integers(0, 1 << 32, starts.shape, np.uint32) & ~low
+    order |= np.arange(width, dtype=np.uint32)
+    order[~starts] = 0xFFFFFFFF  # behind the groups
+    order.sort(axis=1)
+    return order, low
+
+
+def _sizes(starts, free):
+    """int32 [n, S]: where a group starts (bool [n, S]) its size. It ends before the next one or what is not free.
+
+    starts   0 1 0 1 0 0        free   0 1 1 1 0 0        sizes   1 2 . 1 1 1
+    """
+    edges = np.flatnonzero(starts | ~free)
+    sizes = np.zeros(starts.shape, np.int32)
+    sizes.ravel()[edges] = np.diff(edges, append=starts.size)
+    return sizes
+
+
+def _spans(words, first, chances, rng):
+    """bool [n, S]: where spans start, given where words do and which of them stand at the beginning or after [SEP].
+
+    words    0 1 1 0 1 1 1 0 1 1     the lengths 2 4 ... divide all words of all rows;
+    spans    0 1 0 0 1 0 0 0 1 0     a row's first span is thus the rest of one, of a random length
+    """
+    at = np.flatnonzero(words)
+    begin = np.cumsum(_draw_lengths(chances, len(at), rng))
+    spans = first.copy()
+    spans.ravel()[at[begin[begin < len(at)]]] = True
+    return spans
+
+
+def _draw_lengths(chances, number, rng):
+    """int64 [number]: 1, 2, ... with these chances; what rng.choice gives, at a fifth of its time."""
+    draw, lengths, bounds = rng.random(number), np.ones(number, np.int64), np.cumsum(chances)
+    for bound in bounds[:-1] / bounds[-1]:
+        lengths += draw >= bound
+    return lengths
+
+
+def _choose(starts, sizes, words, left, rows, rng):
+    """Takes groups of some rows in a random order; one that does not fit is cut to the whole words which do, if any.
+
+    Args:
+        starts, sizes: bool and int [n, S], where groups start and how many positions they have.
+        words: bool [n, S], where a group may be cut.
+        left: int64 [n], how many positions may be taken in each row; lowered by those that are.
+        rows: int64 [k], which rows to look at.
+
+    Returns:
+        int64 [taken], the starts in the flat rows, and the lengths, some of them 0.
+    """
+    width = starts.shape[1]
+    order, low = _random_order(starts[rows], rng)
+    counts = np.count_nonzero(starts[rows], axis=1)
+    cut_at = np.maximum.accumulate(np.where(words.ravel(), np.arange(words.size), 0))
+    at, groups = np.arange(len(rows)), [np.zeros((2, 0), np.int64)]
+    for rank in range(counts.max(initial=0)):
+        at = at[(left[rows[at]] > 0) & (counts[at] > rank)]
+        if not len(at):
+            break
+        start = rows[at] * width + (order[at, rank] & low)
+        room, length = left[rows[at]], sizes.ravel()[start].astype(np.int64)
+        over = np.flatnonzero(length > room)
+        length[over] = cut_at[start[over] + room[over]] - start[over]
+        left[rows[at]] -= length
+        groups.append((start, length))
+    return np.concatenate(groups, axis=1)

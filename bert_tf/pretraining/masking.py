@@ -1,0 +1,237 @@
+"""Masking: which tokens the model sees in place of those to predict; static or drawn for each batch."""
+
+import dataclasses
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.data import features
+from bert_tf.data.features import FEATURES
+from bert_tf.pretraining.masked_positions import MaskingVocabulary, choose_positions, read_phrases
+from bert_tf.utils.names import MASKINGS
+
+# === Masking ===
+# The tokens that the model has to guess, and those that it sees in their place; `masked_positions` chooses where.
+
+
+_ROUNDING = 1e-9  # 0.7 and 0.3 may be a little more than 1 together
+_HIDDEN, _SWAPPED, _KEPT = 1, 2, 3  # what happens to a chosen position; 0 is one that was not chosen
+
+
+@dataclasses.dataclass(frozen=True)
+class Masking:
+    """Shares and kinds of masks: which tokens are chosen, and how they are hidden.
+
+    Attributes:
+        kind: what is chosen together: "token" a token, "whole_word" all tokens of a word, "span" some words in a row,
+            "ngram" up to three words in a row, "phrase" all words of a phrase from a list.
+        prob: share of an example's tokens, [CLS] and [SEP] counted too, that is chosen.
+        max_predictions: tokens chosen in a row at most: M below.
+        mask_token_prob: share of the chosen tokens that becomes [MASK].
+        random_token_prob: share that becomes a random token; the rest stays as it is.
+    """
+
+    kind: str = "token"
+    prob: float = 0.15
+    max_predictions: int = 20
+    mask_token_prob: float = 0.8
+    random_token_prob: float = 0.1
+
+    def __post_init__(self):
+        if self.kind not in MASKINGS:
+            raise ValueError(f"The kind of masking must be one of {', '.join(MASKINGS)}. Received {self.kind!r}.")
+        if self.max_predictions < 1:
+            raise ValueError(f"max_predictions must be 1 or more. Received {self.max_predictions}.")
+        if not 0 <= self.prob <= 1:
+            raise ValueError(f"The share of masked tokens, prob, must lie between 0 and 1. Received {self.prob}.")
+        shares = self.mask_token_prob, self.random_token_prob
+        if min(shares) < 0 or sum(shares) > 1 + _ROUNDING:
+            raise ValueError(
+                "`mask_token_prob` and `random_token_prob` must not be negative, nor be more than 1 together. "
+                f"Received {shares[0]} and {shares[1]}; what they leave of 1 is the share of tokens that stay visible."
+            )
+
+
+def mask(input_ids, masking: Masking, vocabulary: MaskingVocabulary, rng, counts: Counter | None = None) -> dict:
+    """Returns rows with masked positions, and what stood there (BERT, arXiv 1810.04805, section 3.1, "Masked LM").
+
+        input_ids            [CLS]   my   dog   is  hairy [SEP] [PAD]       two chosen, M = 3
+        input_ids, masked    [CLS]   my [MASK]  is  hairy [SEP] [PAD]       dog is hidden, hairy is kept
+        masked_lm_positions     2     4     0
+        masked_lm_ids         dog  hairy    0
+        masked_lm_weights       1     1     0
+
+    Which tokens are chosen together, and how many, says `choose_positions`. Each has its own fate, hidden, random or
+    kept; but a span has one draw for all of its tokens, as SpanBERT's.
+
+    A random token is any but a special one, with equal chances (google-research/bert draws from the whole vocabulary).
+
+    Args:
+        input_ids: int [n, S], padded with [PAD]; not changed.
+        masking: how many of which.
+        vocabulary: of the records.
+        rng: a np.random.Generator.
+        counts: gains, with the kind "phrase", how many phrases were "found" and how many of them "masked".
+
+    Returns:
+        "input_ids": int32 [n, S], masked; "masked_lm_positions" (ascending), "masked_lm_ids": int32 [n, M] and
+        "masked_lm_weights": float32 [n, M], which is 1.0 for a prediction and 0.0, as the others, for padding.
+
+    Raises:
+        ValueError: the vocabulary has no [MASK], or phrases are to be masked and there are none.
+    """
+    if vocabulary.mask_id is None:
+        raise ValueError(
+            "Masking must have a vocabulary with the token [MASK]. "
+            f"Received one of {len(vocabulary.special)} tokens without it; add a line [MASK] to the vocabulary file."
+        )
+    if masking.kind == "phrase":
+        check_phrases(masking.kind, vocabulary.phrases)
+    input_ids = np.ascontiguousarray(input_ids)
+    fate = _fates(*choose_positions(input_ids, masking, vocabulary, rng, counts), masking, input_ids.size, rng)
+    place = np.flatnonzero(fate)
+    original, fate = input_ids.ravel()[place].astype(np.int32), fate[place]
+    masked = input_ids.astype(np.int32)  # a copy
+    masked.ravel()[place] = np.where(fate == _HIDDEN, np.int32(vocabulary.mask_id), original)
+    swapped = place[fate == _SWAPPED]
+    masked.ravel()[swapped] = rng.choice(np.flatnonzero(~vocabulary.special), len(swapped))
+    return {"input_ids": masked, **_predictions(place, original, input_ids.shape, masking.max_predictions)}
+
+
+def check_phrases(masking: str, phrases):
+    """Raises ValueError where phrases, a file or what was read of it, are lacking or not used.
+
+    Args:
+        masking: the kind.
+        phrases: None: there are none.
+    """
+    if (masking == "phrase") != (phrases is not None):
+        received, remedy = ("none", "give a") if phrases is None else ("some", "leave out the")
+        raise ValueError(
+            "`phrase_file` must come with `masking=phrase`, and that with a list of phrases. "
+            f"Received {received}, and `masking={masking}`; {remedy} `phrase_file`, or choose another masking."
+        )
+
+
+def _predictions(place, original, shape, width):
+    """The features of the chosen tokens: their positions in the flat rows, ascending, and their ids, both int [k]."""
+    row, column = np.divmod(place, shape[1])
+    to = row, np.arange(len(row)) - np.searchsorted(row, np.arange(shape[0]))[row]
+    positions, ids, weights = (np.zeros((shape[0], width), dtype) for dtype in (np.int32, np.int32, np.float32))
+    positions[to], ids[to], weights[to] = column, original, 1.0
+    return {"masked_lm_positions": positions, "masked_lm_ids": ids, "masked_lm_weights": weights}
+
+
+def _fates(starts, lengths, masking, size, rng):
+    """uint8 [size]: what happens to each position of the flat rows, given the chosen groups."""
+    place = features.ranges(starts, lengths)
+    draw = np.repeat(rng.random(len(starts)), lengths) if masking.kind == "span" else rng.random(len(place))
+    swapped = np.where(draw < masking.mask_token_prob + masking.random_token_prob, np.uint8(_SWAPPED), np.uint8(_KEPT))
+    fate = np.zeros(size, np.uint8)
+    fate[place] = np.where(draw < masking.mask_token_prob, np.uint8(_HIDDEN), swapped)
+    return fate
+
+
+# === Dynamic masking ===
+# Records without masks are masked as they are read for training: again in each epoch, inside tf.data.
+
+
+_SAMPLE = 1000  # rows in which phrases are looked for
+_MASKED = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+
+
+def masker(masks: Masking, vocabulary: MaskingVocabulary, seed: int) -> Callable:
+    """Returns the function that masks batches of records which were written with --dynamic_masking.
+
+    Which masks a batch gets is a function of `seed`, its number and its rows: those of another epoch are others, and a
+    run that is resumed gets the ones it would have got. A packed row is masked as one example.
+
+    Args:
+        masks: how to mask.
+        vocabulary: of the records; ids beyond it end in an error of TensorFlow's.
+        seed: of the masks, 0 or more.
+
+    Returns:
+        A function to map a tf.data.Dataset with, from (number, batch) to the batch with masks: number is int64 [] from
+        0, and the batch {name: [B, ...]} with input_ids int32 [B, S]. See `masking.mask` for what it gains.
+
+    Raises:
+        ValueError: the vocabulary has no [MASK].
+    """
+
+    def draw(number, ids):
+        features = mask(ids, masks, vocabulary, np.random.default_rng([seed, int(number)]))
+        return [features[name] for name in _MASKED]
+
+    draw(0, np.full([1, 1], vocabulary.pad_id))  # raises here what would otherwise be raised inside tf.data
+
+    def masked(number, batch):
+        ids = batch["input_ids"]
+        types = [FEATURES[name].dtype for name in _MASKED]
+        tensors = tf.numpy_function(draw, [number, ids], types, stateful=False)
+        widths = [ids.shape[1] if name == "input_ids" else masks.max_predictions for name in _MASKED]
+        shaped = [tf.ensure_shape(v, [ids.shape[0], width]) for v, width in zip(tensors, widths, strict=True)]
+        return batch | dict(zip(_MASKED, shaped, strict=True))
+
+    return masked
+
+
+def masks_for(masking: Masking, phrase_file: str | None, tokenizer, several: list) -> Callable:
+    """Returns the function from (`Records`, seed) to the masker of their batches; to None where they are masked.
+
+    Args:
+        masking: how to mask the shortest sequences; longer ones have more predictions, in proportion.
+        phrase_file: the list of phrases, with the kind "phrase".
+        tokenizer: of the model.
+        several: all `Records` of the run, some of them without masks.
+
+    Raises:
+        ValueError: `masking` and `phrase_file` do not fit each other.
+    """
+    check_phrases(masking.kind, phrase_file)
+    vocabulary = MaskingVocabulary.of_tokenizer(tokenizer, phrase_file)
+    shortest = min(each.max_seq_length for each in several)
+    if vocabulary.phrases is not None:
+        _look_for_phrases(next(each for each in several if not each.masked), vocabulary, phrase_file)
+
+    def masks(records, seed):
+        if records.masked:
+            return None
+        most = masking.max_predictions * records.max_seq_length // shortest
+        return masker(dataclasses.replace(masking, max_predictions=most), vocabulary, seed)
+
+    return masks
+
+
+def masks_identity(masking: Masking, phrase_file: str | None) -> dict:
+    """Returns the options that decide which masks are drawn, as JSON values."""
+    identity = {
+        "masking": masking.kind,
+        "masked_lm_prob": masking.prob,
+        "max_predictions_per_seq": masking.max_predictions,
+        "mask_token_prob": masking.mask_token_prob,
+        "random_token_prob": masking.random_token_prob,
+    }
+    if phrase_file is not None:
+        phrases = "\n".join(read_phrases(phrase_file)).encode()
+        identity["phrases"] = hashlib.sha256(phrases).hexdigest()[:16]
+    return identity
+
+
+def _look_for_phrases(records, vocabulary, phrase_file):
+    """Says how many phrases stand in the first rows of some `Records`."""
+    rows, counts = np.concatenate([batch["input_ids"] for batch in records.in_order(1, _SAMPLE)]), Counter()
+    mask(rows, Masking("phrase"), vocabulary, np.random.default_rng(0), counts)
+    logging.info(
+        "Phrases: %d; %d more hold tokens that the vocabulary lacks. The first %d rows hold %d.",
+        *(vocabulary.phrases.number, vocabulary.phrases.unknown, len(rows), counts["found"]),
+    )
+    if not counts["found"]:
+        logging.warning(
+            "No phrase of %s stands in the first %d rows of %s. Are list and text of one language?",
+            *(phrase_file, len(rows), records.paths[0]),
+        )

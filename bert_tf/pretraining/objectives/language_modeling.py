@@ -1,0 +1,250 @@
+"""Tasks of pretraining: masked LM, with or without a sentence objective, and left-to-right LM."""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
+from bert_tf.evaluation.metrics import share_of_commonest
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.pretraining_heads import Pretrainer
+from bert_tf.models.replaced_tokens import with_ids_at
+from bert_tf.tasks.base import TrainableTask
+from bert_tf.utils.names import SENTENCE_OBJECTIVES
+
+# === Targets ===
+# What stood in rows before they were masked.
+
+
+def unmasked_ids(batch):
+    """Returns int32 [B, S]: `input_ids` as they were before they were masked.
+
+    Args:
+        batch: input_ids [B, S], and where rows are masked masked_lm_positions, masked_lm_ids, masked_lm_weights [B, M].
+    """
+    if "masked_lm_ids" not in batch:
+        return batch["input_ids"]
+    positions = batch["masked_lm_positions"], batch["masked_lm_weights"]
+    return with_ids_at(*positions, batch["masked_lm_ids"], batch["input_ids"])
+
+
+# === Task ===
+# Masked LM, with next sentence or sentence order or alone (Devlin et al. 2018, section 3.1).
+
+
+_PACKED = ("sentence_ids", "next_sentence_positions")
+_PARTS = ("masked_lm", "next_sentence")
+_LOGITS = {"masked_lm": "mlm_logits", "next_sentence": "nsp_logits"}
+_LABELS = {"masked_lm": "masked_lm_ids", "next_sentence": "next_sentence_labels"}
+_COMMONEST = "accuracy_of_commonest"
+
+
+class RecordTask(TrainableTask):
+    """A task that is learned from records; its loss is a mean over tokens, not over examples."""
+
+    uses_pooler = False
+
+    def example_losses(self, outputs, batch):
+        return None
+
+
+class PretrainingTask(RecordTask):
+    """Masked LM, with next sentence or sentence order or alone; `tasks/base.py` says what the methods mean.
+
+    The two objectives on sentences have one head and one feature, `next_sentence_labels`: what 1 means there, a random
+    second text ("nsp") or swapped texts ("sop", Lan et al. 2019), was decided when the records were made.
+
+    Args:
+        config: of the encoder; where it says `is_decoder`, attention goes to the left only, and the batches are those
+            that `next_tokens` makes.
+        sentence_objective: "nsp", "sop" or "none".
+        packed: rows hold several examples each, as `pretraining/packing.py` makes them.
+        rematerialize: as in `Encoder`.
+
+    Raises:
+        ValueError: there is no such objective, or it is to be learned left to right.
+    """
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        sentence_objective: str = "nsp",
+        packed: bool = False,
+        rematerialize: bool = False,
+    ):
+        if sentence_objective not in SENTENCE_OBJECTIVES:
+            raise ValueError(
+                f"The sentence objective must be one of {SENTENCE_OBJECTIVES}. Received: {sentence_objective!r}."
+            )
+        if config.is_decoder and sentence_objective != "none":
+            raise ValueError(
+                "A left-to-right model must be trained without a sentence objective, for its first token, [CLS], sees "
+                f'nothing of the texts. Received: {sentence_objective!r}; choose "none".'
+            )
+        if config.classifier_pooling != "cls" and sentence_objective != "none":
+            raise ValueError(
+                "A sentence objective must be learned at the first token, [CLS]. Received: "
+                f"{sentence_objective!r} with classifier_pooling={config.classifier_pooling!r} in the configuration; "
+                'choose "none", or "cls".'
+            )
+        self.config = config
+        self.next_sentence = self.uses_pooler = sentence_objective != "none"
+        self.packed = packed
+        self.rematerialize = rematerialize
+        parts = self._parts = _PARTS[: 1 + self.next_sentence]
+        self.features = (*ENCODER_INPUTS, "masked_lm_positions", *(_PACKED[: len(parts)] if packed else ()))
+        self.targets = tuple(_LABELS[part] for part in parts)
+        self.head = tuple(f"cls/{head}/.*" for head in ("predictions", "seq_relationship")[: len(parts)])
+        google = (*(f"{part}_{name}" for part in parts for name in ("accuracy", "loss")), "loss")
+        self.metric_names = (*google, f"{parts[0]}_perplexity", *(f"{part}_{_COMMONEST}" for part in parts))
+
+    @property
+    def loss_weights(self):
+        return {f"{part}_loss": 1.0 for part in self._parts}
+
+    def build_model(self) -> keras.Model:
+        inputs = keras_inputs(self.features)
+        model = Pretrainer(self.config, self.next_sentence, self.rematerialize)
+        return keras.Model(inputs, model(inputs), name="pretraining")
+
+    def loss_normalizers(self, batch):
+        return {f"{part}_weights": tf.reduce_sum(_weights(part, batch)) for part in self._parts}
+
+    def loss_parts(self, outputs, batch, denominators):
+        """The mean over the predictions and the mean over the sentences; nothing to predict counts as 0."""
+        sums = self.reduce_outputs(outputs, batch)  # what is not used of it, the graph leaves out
+        return {
+            f"{part}_loss": tf.math.divide_no_nan(tf.reduce_sum(sums[f"{part}_loss"]), denominators[f"{part}_weights"])
+            for part in self._parts
+        }
+
+    def reduce_outputs(self, outputs, batch):
+        """Returns what `metrics` divides, summed over each row.
+
+        Args:
+            outputs: of the model.
+            batch: with `masked_lm_ids`, `masked_lm_weights`; unless MLM stands alone, `next_sentence_labels`; for
+                packed rows `next_sentence_weights`; rows whose `is_real_example` is 0 count for nothing.
+
+        Returns:
+            By name masked_lm_loss, masked_lm_correct, masked_lm_weights, float32 [B], and masked_lm_labels, int32
+            [B, M]: 1 + the label, 0 where its weight is 0. And the same of next_sentence.
+        """
+        sums = {}
+        for part in self._parts:
+            logits, labels = outputs[_LOGITS[part]], batch[_LABELS[part]]
+            sums |= _sums(part, logits, labels, _weights(part, batch))
+        return sums
+
+    def metrics(self, outputs, rows=None):
+        """Returns google-research/bert's results but `global_step`, and ours, of the outputs that were kept.
+
+        `loss` is the sum of the two means. Means over nothing are NaN. `masked_lm_perplexity` is e to the power of the
+        loss, and `..._accuracy_of_commonest` what always giving the commonest label of these rows would get.
+        """
+        scores, ours = {}, {}
+        for part in self._parts:
+            loss, correct, weights = (
+                float(np.sum(outputs[f"{part}_{name}"], dtype=np.float64)) for name in ("loss", "correct", "weights")
+            )
+            weights = weights or float("nan")
+            scores |= {f"{part}_accuracy": correct / weights, f"{part}_loss": loss / weights}
+            ours[f"{part}_{_COMMONEST}"] = share_of_commonest(outputs[f"{part}_labels"])
+        scores["loss"] = sum(scores[f"{part}_loss"] for part in self._parts)
+        predictions = self._parts[0]
+        perplexity = {f"{predictions}_perplexity": float(np.exp(scores[f"{predictions}_loss"]))}
+        return scores | perplexity | ours
+
+
+def _weights(part, batch):
+    """Returns float32 [B, M] or [B, K]: 1 for what counts."""
+    weights = batch.get(f"{part}_weights")
+    if weights is None:  # rows that are not packed have one example each
+        weights = tf.ones(tf.shape(batch["next_sentence_labels"]))
+    return without_padding(weights, batch)
+
+
+def without_padding(weights, batch):
+    """Returns weights as float32 [B, any], 0 in the rows that only fill up the batch (`is_real_example` is 0)."""
+    real, weights = batch.get("is_real_example"), tf.cast(weights, tf.float32)
+    return weights if real is None else weights * real[:, tf.newaxis]
+
+
+def _sums(part, logits, labels, weights):
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    right = tf.cast(tf.argmax(logits, -1, output_type=tf.int32) == labels, tf.float32)
+    values = {"loss": losses * weights, "correct": right * weights, "weights": weights}
+    sums = {f"{part}_{name}": tf.reduce_sum(value, axis=1) for name, value in values.items()}
+    return sums | {f"{part}_labels": tf.where(weights > 0, labels + 1, 0)}
+
+
+# === Left to right ===
+# Left to right: each token from those before it, the paper's "LTR" (Devlin et al. 2018, section 5.1).
+
+
+class LeftToRightTask(PretrainingTask):
+    """Learns to predict each next token, from batches that `next_tokens` makes.
+
+    Its scores are `next_token_loss`, `next_token_accuracy` and so on: they are of all tokens, each foretold from those
+    before it, and cannot be held against those of masked LM.
+
+    Args: as `PretrainingTask`; the configuration must say `is_decoder`.
+
+    Raises:
+        ValueError: attention goes both ways, or there is a sentence objective.
+    """
+
+    def __init__(self, config: EncoderConfig, *args, **kwargs):
+        if not config.is_decoder:
+            raise ValueError(
+                "`config` must say is_decoder, or each token would see the next one, which it is to predict. Received: "
+                "is_decoder=False; set it."
+            )
+        super().__init__(config, *args, **kwargs)
+        self.metric_names = tuple(_rename(dict.fromkeys(self.metric_names)))
+
+    @property
+    def loss_weights(self):
+        return _rename(super().loss_weights)
+
+    def loss_parts(self, outputs, batch, denominators):
+        return _rename(super().loss_parts(outputs, batch, denominators))
+
+    def metrics(self, outputs, rows=None):
+        return _rename(super().metrics(outputs, rows))
+
+
+def _rename(scores):
+    """Returns {name: value} with "next_token" in the names for "masked_lm"."""
+    return {name.replace("masked_lm_", "next_token_", 1): value for name, value in scores.items()}
+
+
+def next_tokens(batch):
+    """Turns a batch for masked LM into one for the left-to-right model: every token predicts the one after it.
+
+        input_ids             [CLS]  the  [MASK] [SEP]  .          as in the records; masked_lm_ids: man
+        input_ids             [CLS]  the   man   [SEP]  .          what stood there is put back
+        masked_lm_positions     0     1     2     3
+        masked_lm_ids          the   man  [SEP]   0
+        masked_lm_weights       1     1     1     0                0: the next is padding, or in another packed sentence
+
+    There are M = S - 1 predictions a row then, and the logits are that much larger: [B, S - 1, V].
+
+    Args:
+        batch: input_ids, input_mask [B, S], and where there are any masked_lm_positions, masked_lm_ids,
+            masked_lm_weights [B, M] and sentence_ids [B, S]; whatever else it has stays.
+
+    Returns:
+        The batch with the four of the picture: int32 [B, S], int32 [B, S - 1], int32 [B, S - 1], float32 [B, S - 1].
+    """
+    batch = {name: tf.convert_to_tensor(values) for name, values in batch.items()}
+    ids, real = unmasked_ids(batch), batch["input_mask"][:, 1:] > 0
+    if "sentence_ids" in batch:
+        real &= batch["sentence_ids"][:, 1:] == batch["sentence_ids"][:, :-1]
+    positions = tf.range(tf.shape(ids)[1] - 1)
+    return batch | {
+        "input_ids": ids,
+        "masked_lm_positions": tf.zeros_like(ids[:, 1:]) + positions,
+        "masked_lm_ids": tf.where(real, ids[:, 1:], 0),
+        "masked_lm_weights": tf.cast(real, tf.float32),
+    }

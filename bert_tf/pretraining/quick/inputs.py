@@ -1,0 +1,148 @@
+"""What quick pretraining is given, and what is wrong with it: said before it begins, and not after minutes."""
+
+import dataclasses
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.models.config import EncoderConfig
+from bert_tf.pretraining.quick.plan import SizeRecipe
+from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary, vocabulary_in
+from bert_tf.utils import text_files
+from bert_tf.utils.files import content_of
+from bert_tf.utils.names import MASK, number_of
+
+_PATHS = ("input_file", "eval_file", "teacher", "vocab_file")
+# What does not change the result; with more minutes, a run that had too few goes on.
+_INDIFFERENT = ("output_dir", "minutes", "text_flags")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class QuickOptions:
+    """The text, vocabulary or teacher that a small encoder is made of, and the minutes it may take.
+
+    Attributes:
+        input_file: files, globs or folders of text.
+        eval_file: text that is not trained on, to score on.
+        teacher: a model's folder, some of whose layers the encoder begins as.
+        vocab_file: the vocabulary; None: the teacher's, or one of `vocab_size` tokens is learned.
+        vocab_size: see there.
+        do_lower_case: None: as the vocabulary says.
+        input_format, text_column, document_start, language: how text is read.
+        precision: what layers compute in; "auto": as the processor does fast.
+        seed: of all that is drawn.
+        output_dir: where the encoder goes.
+        minutes: for all.
+        text_flags: those flags for reading text that are passed on to the programs that read it.
+    """
+
+    input_file: list[str]
+    eval_file: list[str] | None = None
+    teacher: str | None = None
+    vocab_file: str | None = None
+    vocab_size: int
+    do_lower_case: bool | None = None
+    input_format: str | None = None
+    text_column: str = "text"
+    document_start: str | None = None
+    language: str = "en"
+    precision: str = "auto"
+    seed: int = 0
+    output_dir: str
+    minutes: float
+    text_flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def check_inputs(options: QuickOptions, recipe: SizeRecipe):
+    """Raises ValueError where texts, vocabulary or teacher are not there, or not what they must be."""
+    _check_texts(options)
+    if options.vocab_file:
+        _check_vocabulary(options.vocab_file)
+    if options.teacher:
+        _check_teacher(options.teacher, recipe)
+
+
+def check_vocabulary_size(size: int, path: str | os.PathLike, width: int):
+    """Raises ValueError where an encoder is wider than the vocabulary: its embeddings begin as neighbours' vectors.
+
+    Args:
+        size: tokens of the vocabulary.
+        path: where it lies.
+        width: of the encoder.
+    """
+    if size < width:
+        raise ValueError(
+            f"The vocabulary must have as many tokens as the encoder is wide, {width}. Received {size} in "
+            f"{os.fspath(path)}; begin in another `output_dir` with more text, of more different words, or with "
+            "another `vocab_file`."
+        )
+
+
+def check_rows(rows: Mapping[int, int], recipe: SizeRecipe):
+    """Raises ValueError where the text is not enough for one step of a phase; `rows` are those of each length."""
+    for phase in recipe.phases:
+        if (there := rows[phase.row_length]) < phase.batch_size:
+            words = 3 * phase.batch_size * phase.row_length // 4  # of English; other languages have fewer
+            raise ValueError(
+                f"`input_file` must be text for one step at least, {phase.batch_size} rows of {phase.row_length} "
+                f"tokens, some {words:,} words. Received text for {there}; begin in another `output_dir` with more: a "
+                "useful encoder takes megabytes."
+            )
+
+
+def identity(options: QuickOptions, recipe: SizeRecipe) -> dict:
+    """Returns the options, files' contents and recipe that decide the result, as JSON values."""
+    values = {name: value for name, value in dataclasses.asdict(options).items() if name not in _INDIFFERENT}
+    for name in _PATHS:
+        path = values[name]
+        values[name] = [*map(os.path.abspath, path)] if isinstance(path, list) else path and os.path.abspath(path)
+    paths = [path for texts in _texts(options) for path in texts]
+    paths += [options.vocab_file] if options.vocab_file else []
+    contents = {os.path.abspath(path): content_of(path) for path in paths}
+    return {**values, "contents": contents, "recipe": recipe.to_dict()}
+
+
+def _texts(options):
+    """Returns the files of text to train on, and those of held-out text, if there is some."""
+    return [text_files.find_text_files(texts) for texts in (options.input_file, options.eval_file) if texts]
+
+
+def _check_texts(options):
+    found = _texts(options)
+    for paths in found:
+        if not any(map(os.path.getsize, paths)):
+            raise ValueError(
+                f"Text must be there. Received {number_of(len(paths), 'file')} without any, such as {paths[0]}; name "
+                "others."
+            )
+    train, held_out = ({*map(os.path.realpath, paths)} for paths in (*found, [])[:2])
+    if both := train & held_out:
+        raise ValueError(
+            f"`eval_file` must be text that is not trained on. Received {min(both)}, which `input_file` names too; "
+            "move it out of there."
+        )
+
+
+def _check_teacher(teacher, recipe):
+    path = pathlib.Path(vocabulary_in(teacher))
+    if not path.is_file():
+        raise ValueError(
+            f"`teacher` must be a model's folder with {VOCAB_FILE} or tokenizer.json, by which the records are made. "
+            f"Received {teacher}, where there is none; name another teacher, or train without one."
+        )
+    _check_vocabulary(path)
+    depth = EncoderConfig.load(teacher).num_hidden_layers
+    if depth <= recipe.layers:
+        raise ValueError(
+            f"`teacher` must have more than the {recipe.layers} layers of its student. Received {teacher} with "
+            f"{depth}; name a larger one, or fine-tune this one itself."
+        )
+
+
+def _check_vocabulary(path):
+    if Vocabulary.read(path).id_of(MASK) is None:
+        raise ValueError(
+            f"The vocabulary must hold {MASK}. Received {os.fspath(path)} without it; append it as a line of its own, "
+            "or leave `vocab_file` out, and one is learned."
+        )

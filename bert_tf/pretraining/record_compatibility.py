@@ -1,0 +1,141 @@
+"""Checks that records fit each other and the model: vocabulary, letter case and sentence objective."""
+
+import numpy as np
+from absl import logging
+
+from bert_tf.pretraining.batches import Records
+from bert_tf.pretraining.record_metadata import RecordMetadata, find_vocabulary, vocabulary_fingerprint
+from bert_tf.tokenization.base_tokenizer import BaseTokenizer
+
+_ROWS, _FILES = 256, 16  # that are looked at, of files that do not say how they were made
+_CASE = ("do_lower_case", "strip_accents")
+
+
+def check_compatibility(several: list[Records], tokenizer: BaseTokenizer, sentence_objectives: tuple[str, ...]):
+    """Refuses records of another vocabulary, letter case or sentence objective.
+
+    Files that do not say how they were made are checked by their ids of [CLS], [SEP] and [MASK]; a warning says what
+    that leaves open.
+
+    Args:
+        several: all records of a run, those to score on too.
+        tokenizer: the model's.
+        sentence_objectives: those that the run can learn; where records have another one, it is left out if "none" is
+            among them, and refused if not.
+
+    Raises:
+        ValueError: something does not fit.
+    """
+    described = {path: metadata for records in several for path, metadata in records.metadata.items()}
+    known = {path: metadata for path, metadata in described.items() if metadata}
+    _check_vocabulary(known, tokenizer)
+    _check_case(known, tokenizer)
+    _check_sentences(known, sentence_objectives)
+    whose = {path: records for records in several for path in records.paths}
+    unknown = [path for path, metadata in described.items() if not metadata]
+    for path in unknown[:_FILES]:
+        _check_special_ids(path, whose[path].sample(path, _ROWS), tokenizer)
+    if unknown:
+        logging.warning(
+            "%d of %d record files, such as %s, do not say how they were made, for another program or an earlier "
+            "version made them. Their [CLS], [SEP] and [MASK] are those of the model; whether their other tokens and "
+            "their letter case are, and whether they were made for next sentences or for sentence order, cannot be "
+            "known.",
+            *(len(unknown), len(described), unknown[0]),
+        )
+
+
+def find_records_vocabulary(several: list[Records]) -> tuple[str, bool] | None:
+    """Returns the vocab.txt next to one of the records that made them, and its do_lower_case; None: there is none.
+
+    Raises:
+        ValueError: they were made with several vocabularies.
+    """
+    known = {path: metadata for records in several for path, metadata in records.metadata.items() if metadata}
+    _check_same(known, "vocabulary", "vocab_file")
+    found = ((find_vocabulary(path, metadata), metadata.do_lower_case) for path, metadata in known.items())
+    return next((each for each in found if each[0]), None)
+
+
+def _check_vocabulary(known: dict[str, RecordMetadata], tokenizer):
+    _check_same(known, "vocabulary", "vocab_file")
+    ours = vocabulary_fingerprint(tokenizer.vocab)
+    for path, metadata in known.items():
+        if metadata.vocabulary != ours:
+            theirs = find_vocabulary(path, metadata)
+            remedy = f"pass `vocab_file={theirs}` with a model of that vocabulary" if theirs else "name that one"
+            raise ValueError(
+                f"The records must be made with the vocabulary of the model, {tokenizer.vocab_file}, of "
+                f"{tokenizer.vocab_size} tokens with the SHA-256 {ours[:16]}. Received {path}, made with another one, "
+                f"with the SHA-256 {metadata.vocabulary[:16]}; make the records again, or {remedy}."
+            )
+
+
+def _check_case(known, tokenizer):
+    for name in _CASE:
+        _check_same(known, name, name)
+        ours = getattr(tokenizer, name, None)  # only WordPiece tokens have a setting for accents
+        for path, metadata in known.items():
+            if ours not in (None, getattr(metadata, name)):
+                theirs = str(getattr(metadata, name)).lower()
+                where = "`do_lower_case`" if name == _CASE[0] else "tokenizer_config.json next to the vocabulary"
+                raise ValueError(
+                    f"The records must be made with the model's {name}, {str(ours).lower()}. Received {path}, made "
+                    f"with {name} {theirs}; make the records again, or say {theirs} in {where} if that is right."
+                )
+
+
+def _check_sentences(known, can_learn):
+    learned = {path: metadata for path, metadata in known.items() if metadata.sentence_objective in can_learn}
+    if "none" not in can_learn and learned != known:
+        path, metadata = next(each for each in known.items() if each[0] not in learned)
+        raise ValueError(
+            f"The records must be made with `sentence_objective={can_learn[0]}`, for this `objective` learns that. "
+            f"Received {path}, made with {metadata.sentence_objective}; make them again, or choose another `objective`."
+        )
+    _check_same(learned, "sentence_objective", "sentence_objective")
+
+
+def _check_same(known, name, option):
+    """Raises ValueError unless all files were made with the same; `option` is what create_pretraining_data calls it."""
+    first = next(iter(known), None)
+    for path, metadata in known.items():
+        here, there = getattr(metadata, name), getattr(known[first], name)
+        if here != there:
+            here, there = (str(value)[:16] for value in (here, there))
+            raise ValueError(
+                f"The records of one run, those to score on too, must be made with the same `{option}`. Received "
+                f"{path}, made with {here}, and {first}, made with {there}; leave one out, or make them alike."
+            )
+
+
+def _check_special_ids(path, batch, tokenizer):
+    """Raises ValueError where rows show that they were made with another vocabulary: int32 [n, S] and so on."""
+    rows = {name: values.numpy() for name, values in batch.items()}
+    ids, lengths = rows["input_ids"], rows["input_mask"].sum(1)
+    row = np.arange(len(ids))
+    first, last = tokenizer.template.before[0], tokenizer.template.after[-1]
+    _expect(path, first, tokenizer, ids[:, 0], "begin with")
+    _expect(path, last, tokenizer, ids[row, np.maximum(lengths, 1) - 1], "end with")
+    hidden = _hidden(rows) if "masked_lm_ids" in rows else ids[:0, 0]
+    if len(hidden) and tokenizer.mask_id is not None:
+        values, counts = np.unique(hidden, return_counts=True)
+        if counts.max() > len(hidden) / 2:  # it is rather the blank than random tokens
+            _expect(path, tokenizer.mask, tokenizer, values[[counts.argmax()]], "hide tokens by")
+
+
+def _hidden(rows):
+    """Returns int [n]: what stands in place of masked tokens, where that is another one."""
+    real = rows["masked_lm_weights"] > 0
+    seen = np.take_along_axis(rows["input_ids"], rows["masked_lm_positions"], 1)[real]
+    return seen[seen != rows["masked_lm_ids"][real]]
+
+
+def _expect(path, token, tokenizer, ids, what):
+    expected = tokenizer.vocab.index(token)
+    if wrong := [int(each) for each in ids if each != expected]:
+        raise ValueError(
+            f"The rows of {path} must {what} {token}, {expected} in the model's vocabulary, {tokenizer.vocab_file}. "
+            f"Received {wrong[0]}: the records were made with another vocabulary; make them again with the model's, or "
+            "give the model theirs."
+        )

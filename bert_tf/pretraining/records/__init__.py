@@ -1,1 +1,0 @@
-"""Pretraining data: documents to examples to records."""

@@ -1,0 +1,369 @@
+"""TensorFlow Serving's messages without TensorFlow: their classes, limits, tensors."""
+
+import functools
+import itertools
+import math
+from collections.abc import Iterable
+
+import numpy as np
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+from bert_tf.serving.limits import invalid
+from bert_tf.utils.message_classes import message_classes
+
+# === Messages ===
+# The few that the client needs. `tensorflow_serving.apis` imports all of TensorFlow (seconds, and half a gigabyte) for
+# its tensor message. The numbers here are the published ones, so the bytes are the same. Of tensorflow/core:
+# framework/{tensor,tensor_shape,types}.proto, protobuf/meta_graph.proto; of tensorflow_serving:
+# apis/{model,predict,get_model_status,get_model_metadata}.proto, util/status.proto.
+
+
+# An enum travels as int32.
+_MESSAGES = {
+    "Dim": ((1, "size", "int64"),),
+    "TensorShape": ((2, "dim", "*Dim"), (3, "unknown_rank", "bool")),
+    "Tensor": (
+        (1, "dtype", "int32"),
+        (2, "tensor_shape", "TensorShape"),
+        (4, "tensor_content", "bytes"),
+        (5, "float_val", "*float"),
+        (6, "double_val", "*double"),
+        (7, "int_val", "*int32"),
+        (8, "string_val", "*bytes"),
+        (10, "int64_val", "*int64"),
+        (11, "bool_val", "*bool"),
+        (13, "half_val", "*int32"),
+        (16, "uint32_val", "*uint32"),
+        (17, "uint64_val", "*uint64"),
+    ),
+    "Int64": ((1, "value", "int64"),),
+    "ModelSpec": (
+        (1, "name", "string"),
+        (2, "version", "Int64"),
+        (3, "signature_name", "string"),
+        (4, "version_label", "string"),
+    ),
+    # A map<string, Tensor> on the wire, and so for the other maps.
+    "NamedTensor": ((1, "key", "string"), (2, "value", "Tensor")),
+    "PredictRequest": ((1, "model_spec", "ModelSpec"), (2, "inputs", "*NamedTensor"), (3, "output_filter", "*string")),
+    "PredictResponse": ((1, "outputs", "*NamedTensor"), (2, "model_spec", "ModelSpec")),
+    "StatusRequest": ((1, "model_spec", "ModelSpec"),),
+    "Status": ((1, "error_code", "int32"), (2, "error_message", "string")),
+    "VersionStatus": ((1, "version", "int64"), (2, "state", "int32"), (3, "status", "Status")),
+    "StatusResponse": ((1, "model_version_status", "*VersionStatus"),),
+    "MetadataRequest": ((1, "model_spec", "ModelSpec"), (2, "metadata_field", "*string")),
+    "Any": ((1, "type_url", "string"), (2, "value", "bytes")),
+    "NamedAny": ((1, "key", "string"), (2, "value", "Any")),
+    "MetadataResponse": ((1, "model_spec", "ModelSpec"), (2, "metadata", "*NamedAny")),
+    "TensorInfo": ((1, "name", "string"), (2, "dtype", "int32"), (3, "tensor_shape", "TensorShape")),
+    "NamedInfo": ((1, "key", "string"), (2, "value", "TensorInfo")),
+    "Signature": ((1, "inputs", "*NamedInfo"), (2, "outputs", "*NamedInfo"), (3, "method_name", "string")),
+    "NamedSignature": ((1, "key", "string"), (2, "value", "Signature")),
+    "Signatures": ((1, "signature_def", "*NamedSignature"),),
+}
+_CLASSES = message_classes("bert_tf.serving", _MESSAGES)
+PredictRequest, PredictResponse = _CLASSES["PredictRequest"], _CLASSES["PredictResponse"]
+StatusRequest, StatusResponse = _CLASSES["StatusRequest"], _CLASSES["StatusResponse"]
+MetadataRequest, MetadataResponse = _CLASSES["MetadataRequest"], _CLASSES["MetadataResponse"]
+Signatures = _CLASSES["Signatures"]
+
+
+# === Wire scan ===
+# Counts what a protocol buffer holds before it is parsed: two bytes on the wire become up to forty in memory.
+
+
+_SMALL = 2**16  # bytes that cannot become much
+_DEEPEST = 50
+_VARINT, _EIGHT, _SIZED, _FOUR = 0, 1, 2, 5  # wire types
+_WIDTHS = {
+    FieldDescriptor.CPPTYPE_DOUBLE: 8,
+    FieldDescriptor.CPPTYPE_FLOAT: 4,
+    FieldDescriptor.CPPTYPE_INT32: 0,
+    FieldDescriptor.CPPTYPE_INT64: 0,
+    FieldDescriptor.CPPTYPE_UINT32: 0,
+    FieldDescriptor.CPPTYPE_UINT64: 0,
+    FieldDescriptor.CPPTYPE_BOOL: 0,
+    FieldDescriptor.CPPTYPE_ENUM: 0,
+}  # bytes of a packed number, 0 where that differs from number to number
+
+
+def check_message(data: bytes, message: Descriptor, max_fields: int, max_numbers: int):
+    """Raises ServingError where `data`, a message of that type, has more fields or numbers than that.
+
+    What is no such message passes: the parser has words for that.
+    """
+    if len(data) > _SMALL:
+        try:
+            _Scan(data, max_fields, max_numbers).walk(0, len(data), message, 0)
+        except IndexError:
+            return  # it ends in the middle of something
+
+
+class _Scan:
+    def __init__(self, data, max_fields, max_numbers):
+        self._data = data
+        self._fields = self._max_fields = max_fields
+        self._numbers = self._max_numbers = max_numbers
+
+    def walk(self, position, end, message, depth):
+        """Counts the fields of a message that lies between `position` and `end`, and of all in it."""
+        parts = _parts(message)
+        while position < end:
+            self._fields -= 1
+            if self._fields < 0:
+                raise invalid(f"A message may have {self._max_fields} fields and has more; send it in parts")
+            tag, position = self._varint(position)
+            kind = tag & 7
+            if kind == _SIZED:
+                size, position = self._varint(position)
+                inner, width = parts.get(tag >> 3, (None, None))
+                if size > end - position:
+                    raise IndexError
+                if inner is not None and depth < _DEEPEST:
+                    self.walk(position, position + size, inner, depth + 1)
+                elif width is not None:
+                    self._count(position, size, width)
+                position += size
+            elif kind == _VARINT:
+                position = self._varint(position)[1]
+            elif kind in (_EIGHT, _FOUR):
+                position += 8 if kind == _EIGHT else 4
+            else:
+                raise IndexError
+
+    def _count(self, position, size, width):
+        """Counts packed numbers: those of no fixed width end with a byte below 128."""
+        if width:
+            self._numbers -= size // width
+        else:
+            self._numbers -= int((np.frombuffer(self._data, np.uint8, size, position) < 128).sum()) if size else 0
+        if self._numbers < 0:
+            raise invalid(f"A message may have {self._max_numbers} numbers and has more; send it in parts")
+
+    def _varint(self, position):
+        """Returns (value, position behind it)."""
+        value = self._data[position]
+        position += 1
+        if value < 128:
+            return value, position
+        value, shift = value & 127, 7
+        while True:
+            byte = self._data[position]
+            position += 1
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value, position
+            shift += 7
+            if shift > 63:
+                raise IndexError
+
+
+@functools.cache
+def _parts(message):
+    """Returns {field number: (type of the message in it, None) or (None, width of its packed numbers)}."""
+    parts = {}
+    for field in message.fields:
+        if field.message_type is not None:
+            parts[field.number] = (field.message_type, None)
+        elif field.cpp_type in _WIDTHS:
+            parts[field.number] = (None, _WIDTHS[field.cpp_type])
+    return parts
+
+
+# === Tensors ===
+# `tensor` is the client's message or TensorFlow's TensorProto, whose fields are the same.
+
+
+# number in DataType: (numpy type, field of the values)
+_DTYPES = {
+    1: (np.float32, "float_val"),
+    2: (np.float64, "double_val"),
+    3: (np.int32, "int_val"),
+    4: (np.uint8, "int_val"),
+    5: (np.int16, "int_val"),
+    6: (np.int8, "int_val"),
+    7: (np.object_, "string_val"),
+    9: (np.int64, "int64_val"),
+    10: (np.bool_, "bool_val"),
+    17: (np.uint16, "int_val"),
+    19: (np.float16, "half_val"),
+    22: (np.uint32, "uint32_val"),
+    23: (np.uint64, "uint64_val"),
+}
+_BFLOAT16 = 14  # which numpy lacks
+FIELDS = {number: field for number, (_, field) in _DTYPES.items()} | {_BFLOAT16: "half_val"}
+_NUMBERS = {np.dtype(dtype): number for number, (dtype, _) in _DTYPES.items()}
+STRING = 7
+_MOST_AXES = 64  # of an array of NumPy
+_MOST_REPEATS = 2**10  # values that an answer leaves out: sixty bytes could ask for all memory
+_MOST_REPEATED_BYTES = 2**16  # of a string that stands for others
+_LAST_SHIFT = 63  # of a varint
+_VALUES_AT_A_TIME = 2**16  # that are Python's own numbers, each in eight times the memory
+
+
+def fill_tensor(tensor, values, name: str):
+    """Writes an array, or nested lists, into a tensor message.
+
+    Python's integers become int32 and its floats float32, as in TensorFlow; str is sent as UTF-8.
+
+    Raises:
+        ValueError: the values are uneven, or of a type that tensors do not have; `name` says which input it was.
+    """
+    array = _as_array(values, name)
+    write_array(tensor, array, _NUMBERS[array.dtype], as_content=array.dtype != object)
+
+
+def write_array(tensor, array: np.ndarray, number: int, as_content: bool):
+    """Writes an array into an empty tensor message.
+
+    Args:
+        tensor: the message.
+        array: of any shape; strings as objects of type bytes.
+        number: of its type in DataType, one of FIELDS where not `as_content`.
+        as_content: whether as raw bytes in `tensor_content`, where the lengths of all strings, as varints, come before
+            them; else a value per element in the field of its type, such as `float_val`.
+    """
+    tensor.dtype = number
+    for size in array.shape:
+        tensor.tensor_shape.dim.add(size=size)
+    if as_content and number == STRING:
+        texts = array.ravel().tolist()
+        tensor.tensor_content = b"".join([*(_write_varint(len(text)) for text in texts), *texts])
+    elif as_content:
+        tensor.tensor_content = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
+    else:
+        # half_val holds the bits
+        flat = (array.view(np.uint16) if FIELDS[number] == "half_val" else array).ravel()
+        values = getattr(tensor, FIELDS[number])
+        for start in range(0, len(flat), _VALUES_AT_A_TIME):
+            values.extend(flat[start : start + _VALUES_AT_A_TIME].tolist())
+
+
+def wire_to_array(tensor, is_checked: bool = False, bfloat16: type | None = None) -> np.ndarray:
+    """Returns the array of a tensor message; strings as objects of type bytes.
+
+    Args:
+        tensor: the message.
+        is_checked: whether it may leave out more repetitions of its last value than an answer has reason to: something
+            else has bounded its size.
+        bfloat16: numpy's type for it, which TensorFlow brings.
+
+    Raises:
+        ValueError: it has a type that numpy has not, or values that do not fit its shape.
+    """
+    if tensor.dtype not in _DTYPES and not (bfloat16 and tensor.dtype == _BFLOAT16):
+        raise ValueError(f"An answer must be of a type that numpy knows. Received DataType {tensor.dtype}.")
+    dtype, field = _DTYPES.get(tensor.dtype, (bfloat16, FIELDS[_BFLOAT16]))
+    shape = _shape(tensor)
+    count = math.prod(shape)  # exact, where numpy's would overflow
+    if tensor.tensor_content and tensor.dtype == STRING:
+        return _read_strings(tensor.tensor_content, count).reshape(shape)
+    if tensor.tensor_content:
+        given = len(tensor.tensor_content) / np.dtype(dtype).itemsize
+        if given != count:
+            raise ValueError(f"An answer must hold the values of its shape, {count}. Received {given:g}.")
+        return np.frombuffer(tensor.tensor_content, np.dtype(dtype).newbyteorder("<")).astype(dtype).reshape(shape)
+    given = getattr(tensor, field)
+    missing = count - len(given)
+    if missing < 0 or missing > _MOST_REPEATS and not is_checked:
+        raise ValueError(f"An answer must hold the values of its shape, {count}. Received {len(given)}.")
+    if dtype is np.object_ and len(given) and missing * len(given[-1]) > _MOST_REPEATED_BYTES and not is_checked:
+        raise ValueError(f"An answer must hold the strings of its shape, {count}. Received {len(given)}.")
+    try:
+        # Without a list of Python's numbers, which takes eight times the memory.
+        values = np.fromiter(given, np.uint16 if field == "half_val" else dtype, len(given))
+    except OverflowError as error:
+        name = np.dtype(dtype).name
+        raise ValueError(f"An answer must hold numbers of its type, {name}. Received larger ones.") from error
+    if field == "half_val":
+        values = values.view(dtype)  # it holds the bits
+    if missing:  # a sender may leave out repetitions of the last value, and zeros altogether
+        zero = b"" if dtype is np.object_ else 0
+        values = np.pad(values, (0, missing), "edge") if values.size else np.full(shape, zero, dtype)
+    return values.reshape(shape)
+
+
+def check_missing(tensors: Iterable):
+    """Raises ValueError where the tensors of one answer together leave out more values than a sender has reason to."""
+    missing = 0
+    for tensor in tensors:
+        if not tensor.tensor_content and tensor.dtype in FIELDS:
+            missing += max(0, math.prod(_shape(tensor)) - len(getattr(tensor, FIELDS[tensor.dtype])))
+    if missing > _MOST_REPEATS:
+        raise ValueError(f"An answer must hold the values of its outputs. Received one without {missing} of them.")
+
+
+def dtype_name(number: int) -> str:
+    """Returns what numpy calls a DataType, "string" for strings, and its number where numpy does not know it."""
+    if number == STRING:
+        return "string"
+    return np.dtype(_DTYPES[number][0]).name if number in _DTYPES else f"DataType {number}"
+
+
+def _shape(tensor):
+    shape = [dim.size for dim in tensor.tensor_shape.dim[: _MOST_AXES + 1]]
+    if tensor.tensor_shape.unknown_rank or len(shape) > _MOST_AXES or min(shape, default=0) < 0:
+        raise ValueError(
+            f"An answer must have a shape of sizes from 0 on, {_MOST_AXES} at most. Received {shape}; is that a model "
+            "server?"
+        )
+    return shape
+
+
+def _read_strings(content, count):
+    """Returns the strings of raw content, object array [count]: the length of each as a varint, then all of them."""
+    ends, position = [0], 0
+    try:
+        for _ in range(count):
+            size = shift = 0
+            while content[position] & 0x80 and shift < _LAST_SHIFT:
+                size, shift, position = size | (content[position] & 0x7F) << shift, shift + 7, position + 1
+            ends.append(ends[-1] + (size | content[position] << shift))
+            position += 1
+    except IndexError:
+        ends.append(len(content) + 1)
+    if position + ends[-1] != len(content):
+        raise ValueError(f"An answer must hold all of its {count} strings. Received {len(content)} bytes of others.")
+    texts = np.empty(count, object)
+    texts[:] = [content[position + start : position + end] for start, end in itertools.pairwise(ends)]
+    return texts
+
+
+def _write_varint(number):
+    groups = [number & 0x7F]
+    while number := number >> 7:
+        groups.append(number & 0x7F)
+    return bytes([*(group | 0x80 for group in groups[:-1]), groups[-1]])
+
+
+def _as_array(values, name):
+    """Returns values as an array of a type that tensors have; strings as objects of type bytes."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"Input {name!r} must be an array or even lists. Received uneven ones: {error}.") from error
+    if array.dtype.kind in "US":
+        array = np.asarray(values, object)
+    elif not isinstance(values, (np.ndarray, np.generic)):
+        narrow = {np.dtype(np.int64): np.int32, np.dtype(np.float64): np.float32}.get(array.dtype, array.dtype)
+        cast = array.astype(narrow)
+        if array.dtype.kind == "i" and (cast != array).any():
+            raise ValueError(
+                f"Input {name!r} must fit int32. Received larger ones; pass numpy.int64 if they are meant."
+            )
+        array = cast
+    if array.dtype not in _NUMBERS:
+        raise ValueError(f"Input {name!r} must be numbers or strings. Received numpy type {array.dtype}.")
+    if array.dtype == object:
+        texts = np.empty(array.size, object)
+        texts[:] = [_as_bytes(value, name) for value in array.ravel().tolist()]
+        return texts.reshape(array.shape)
+    return array
+
+
+def _as_bytes(value, name):
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape")  # bytes of a command line that are not UTF-8 stay as they were
+    raise ValueError(f"Input {name!r} must be strings throughout. Received a {type(value).__name__}.")

@@ -1,0 +1,238 @@
+"""Signatures of a SavedModel and the tensors that fit them: checks, and TensorProto to numpy and back."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.framework import tensor_pb2, types_pb2
+from tensorflow.core.protobuf import meta_graph_pb2
+
+from bert_tf.serving import messages
+from bert_tf.serving.limits import LIMITS, Limits, ServingError, invalid
+
+# === Signatures ===
+# SignatureDefs are read once: reading protocol buffers at each request would be half of a request's cost.
+
+
+# TensorFlow copies an array of strings with an iterator of NumPy's that has 32 axes, and ends the process beyond them.
+MAX_AXES = 32
+_SHOWN_AXES = 8
+
+PREDICT, CLASSIFY, REGRESS = (f"tensorflow/serving/{name}" for name in ("predict", "classify", "regress"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Endpoint:
+    """An input or output.
+
+    Attributes:
+        tensor: its name in the graph.
+        dtype: its type.
+        shape: its sizes, None where a request decides; None: not even their number is known.
+    """
+
+    tensor: str
+    dtype: tf.DType
+    shape: tuple[int | None, ...] | None = None
+
+    def check_shape(self, alias: str, sizes: Sequence[int]):
+        """Raises ServingError where a tensor has more axes than this input, or another size on an axis of known size.
+
+        Fewer axes are left to the graph, as TensorFlow Serving leaves them: its half_plus_two takes [n] for [n, 1].
+
+        Args:
+            alias: of the input, for the message.
+            sizes: of the tensor's axes.
+        """
+        if self.shape is None:
+            if len(sizes) > MAX_AXES:
+                raise invalid(f"The input {alias} may have {MAX_AXES} axes and has {len(sizes)}")
+        elif len(sizes) >= len(self.shape):
+            known = [size if wanted is None else wanted for wanted, size in zip(self.shape, sizes, strict=False)]
+            if known != list(sizes):
+                raise invalid(f"The input {alias} must have the shape {_listed(self.shape)} and has {_listed(sizes)}")
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether its first axis is that of the texts or examples of a request."""
+        return bool(self.shape) and self.shape[0] is None
+
+    @property
+    def has_fixed_rows(self) -> bool:
+        """Whether a row of it has the same shape in every request."""
+        return self.has_rows and None not in self.shape[1:]
+
+
+@dataclasses.dataclass(frozen=True)
+class Signature:
+    """A signature, its inputs and outputs in alphabetical order.
+
+    Attributes:
+        inputs: {alias: endpoint}.
+        outputs: {alias: endpoint}.
+        defaults: {input alias: TensorProto} for inputs that a request may leave out.
+        definition: the SignatureDef itself.
+        checks_method: whether it can only be asked for by the method whose name it bears.
+        explains: whether it explains an answer, which costs many times what the answer does.
+    """
+
+    inputs: dict[str, Endpoint]
+    outputs: dict[str, Endpoint]
+    defaults: dict[str, tensor_pb2.TensorProto]
+    definition: meta_graph_pb2.SignatureDef
+    checks_method: bool = False
+    explains: bool = False
+
+    def has_method(self, *names: str) -> bool:
+        """Whether one of these methods, such as `PREDICT`, may ask for it."""
+        return not self.checks_method or self.definition.method_name in names
+
+    @functools.cached_property
+    def key(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of the tensors that are fed and that are fetched, each once, in one order whatever a request asks for.
+
+        All outputs are fetched, since TensorFlow would prepare the graph again, for seconds, for each choice of them.
+        """
+        feeds, fetches = ({e.tensor for e in side.values()} for side in (self.inputs, self.outputs))
+        return tuple(sorted(feeds)), tuple(sorted(fetches))
+
+
+def read_signature(
+    definition: meta_graph_pb2.SignatureDef, checks_method: bool = False, explains: bool = False
+) -> Signature:
+    """Returns the Signature of a SignatureDef."""
+
+    def read_endpoints(infos):
+        endpoints = {}
+        for alias in sorted(infos):
+            info = infos[alias]
+            shape = None
+            if not info.tensor_shape.unknown_rank:
+                shape = tuple(dim.size if dim.size >= 0 else None for dim in info.tensor_shape.dim)
+            # The signature that TensorFlow adds for initialization has an operation for an output: no tensor, no type.
+            if info.dtype:
+                endpoints[alias] = Endpoint(info.name, tf.as_dtype(info.dtype), shape)
+        return endpoints
+
+    return Signature(
+        read_endpoints(definition.inputs), read_endpoints(definition.outputs), dict(definition.defaults), definition,
+        checks_method, explains,
+    )  # fmt: skip
+
+
+def _listed(sizes):
+    shown = ["?" if size is None else str(size) for size in sizes[:_SHOWN_AXES]]
+    return f"[{', '.join(shown)}{', ...' if len(sizes) > _SHOWN_AXES else ''}]"
+
+
+# === Tensors ===
+
+
+_MOST_REPEATS = 2**16  # elements of a tensor that does not hold them all
+_IDS = (types_pb2.DT_INT32, types_pb2.DT_INT64)
+_OF_ANSWERS = Limits(max_message_bytes=2**35, max_batch_size=2**31)
+_BFLOAT16 = tf.bfloat16.as_numpy_dtype
+
+
+def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIMITS):
+    """Raises ServingError where a TensorProto is malformed or too large, before anything of its size is made.
+
+    A shape may hold more elements than there are values; the last value then stands for the others. TensorFlow Serving
+    knows no bound for that, and here it is small: a request of 60 bytes could otherwise ask for gigabytes.
+
+    Args:
+        proto: of a request.
+        alias: of the input, for the message.
+        limits: what a request may cost.
+    """
+    fault = invalid(f"tensor parsing error: {alias}")
+    field = messages.FIELDS.get(proto.dtype)
+    sizes = [dim.size for dim in proto.tensor_shape.dim[: MAX_AXES + 1]]
+    if field is None or proto.tensor_shape.unknown_rank or len(sizes) > MAX_AXES or min(sizes, default=0) < 0:
+        raise fault
+    elements = math.prod(sizes)
+    # An empty tensor counts as if it were not: the graph makes more of its other axes, such as a mask.
+    extent = elements or math.prod(max(size, 1) for size in sizes)
+    if extent > limits.max_tensor_elements:
+        what = f"{elements} elements" if elements else f"the shape {sizes}, for {extent} elements"
+        most = limits.max_tensor_elements
+        raise invalid(f"{fault.message} has {what}, of which {most} are allowed; send it in parts")
+    limits.check_rows(count_rows(proto.dtype, sizes))
+    if proto.tensor_content:
+        if field == "string_val" or len(proto.tensor_content) != elements * tf.as_dtype(proto.dtype).size:
+            raise fault
+        return
+    values = getattr(proto, field)
+    if field == "string_val":
+        sizes = list(map(len, values))
+        limits.check_texts(sizes)
+        if len(values) < elements:
+            # TensorFlow copies the text as often as it stands there.
+            limits.check_text(max(sizes, default=0) * (elements - len(values)))
+    if len(values) > elements or len(values) < min(elements, 1):
+        raise fault
+    if len(values) < elements and elements > _MOST_REPEATS:
+        raise invalid(f"{fault.message} has {elements} elements and holds {len(values)}")
+
+
+def count_rows(datatype: int, sizes: Sequence[int]) -> int:
+    """Returns how many texts or sequences a tensor has: what is computed, on whichever axis it stands.
+
+    Each string is a text. Numbers are tokens, and the last axis of ids of three is a sequence, such as a window of a
+    text or a choice. Of other numbers, which may be pictures, each entry of the first axis is one.
+
+    Args:
+        datatype: number in DataType.
+        sizes: of the tensor's axes.
+    """
+    if datatype == types_pb2.DT_STRING:
+        return math.prod(sizes)
+    if datatype in _IDS and len(sizes) > 2:
+        return math.prod(sizes[:-1])
+    return sizes[0] if sizes else 1
+
+
+def read_answer(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
+    """Returns the array of a TensorProto that a model, or a server, has answered; strings as objects of type bytes.
+
+    Raises:
+        ValueError: it is malformed, or larger than its message; `alias` says which output it was.
+    """
+    try:
+        if proto.dtype != types_pb2.DT_STRING or not proto.tensor_content:
+            check_tensor(proto, alias, _OF_ANSWERS)
+        return messages.wire_to_array(proto, bfloat16=_BFLOAT16)
+    except (ServingError, ValueError) as error:
+        raise ValueError(f"Output {alias} must be a tensor whose values fit its shape. Received: {error}.") from error
+
+
+def proto_to_array(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
+    """Returns the array of a TensorProto that `check_tensor` let pass; strings as objects of type bytes.
+
+    Raises:
+        ServingError: its values do not fit its shape; `alias` says which input it was.
+    """
+    try:
+        return messages.wire_to_array(proto, is_checked=True, bfloat16=_BFLOAT16)
+    except ValueError as error:
+        raise invalid(f"tensor parsing error: {alias}") from error
+
+
+def fill_proto(proto: tensor_pb2.TensorProto, array: np.ndarray, dtype: tf.DType, as_content: bool = False):
+    """Writes an array into an empty TensorProto, one value per element in the field of its type, such as `float_val`.
+
+    That is what TensorFlow Serving sends unless it was asked for raw bytes, `as_content`.
+    """
+    array = np.asarray(array, object if dtype == tf.string else None)
+    if as_content or dtype.as_datatype_enum in messages.FIELDS:
+        messages.write_array(proto, array, dtype.as_datatype_enum, as_content)
+    else:
+        proto.CopyFrom(tf.make_tensor_proto(array, dtype))
+
+
+def type_name(datatype: int) -> str:
+    """Returns the runtime's word for a DataType number: "float", "int64", "string"."""
+    return types_pb2.DataType.Name(datatype).removeprefix("DT_").lower()

@@ -1,0 +1,128 @@
+"""Tasks that can say "no answer": predictions below a probability, chosen on scored examples, are not confident."""
+
+import abc
+import dataclasses
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.evaluation import abstention
+from bert_tf.evaluation.abstention import CURVE_FILE, Abstention, RiskCoverageCurve
+from bert_tf.models.config_files import TASK_FILE
+from bert_tf.tasks.base import FineTuningTask, SplitPredictions
+from bert_tf.tasks.options import AbstentionOptions
+from bert_tf.utils.files import with_suffix
+
+_FEW = 30  # answers, too few to say how many of the next ones will be right
+
+
+class Abstaining(FineTuningTask):
+    """A task that can mark each answer as confident or not.
+
+    Attributes:
+        abstention: which answers it is sure of; None: that was not asked.
+    """
+
+    options: AbstentionOptions
+    files = (with_suffix(CURVE_FILE, "*"),)
+    abstention: Abstention | None = None
+
+    @abc.abstractmethod
+    def certainty(self, outcome: SplitPredictions) -> tuple[np.ndarray, np.ndarray]:
+        """Returns each answer's probability, float [n], and whether it is right, bool [n]."""
+
+    def take_abstention(self, given: Abstention | dict[str, float] | None):
+        """Sets `abstention`, as it is or as `abstention_as_option` wrote it; raises ValueError for what is none."""
+        self.abstention = Abstention(**given) if isinstance(given, dict) else given
+
+    def abstention_as_option(self) -> dict[str, Any]:
+        """Returns what `to_dict` says of it: {} where it was not asked."""
+        return {"abstention": dataclasses.asdict(self.abstention)} if self.abstention else {}
+
+    def confident(self, probability: tf.Tensor | np.ndarray) -> dict[str, Any]:
+        """Returns {"confident": bool [n]} of answers with these probabilities, [n]; {} where it was not asked."""
+        return {"confident": probability >= self.abstention.threshold} if self.abstention else {}
+
+    def evaluate(self, outcomes):
+        scores = super().evaluate(outcomes)
+        if share := self.share_to_fit():
+            self.abstention = _fit(share, outcomes[0].examples.path, *self.certainty(outcomes[0]))
+        if share or self.abstention:
+            scores |= self._scores(outcomes)
+        return scores
+
+    def share_to_fit(self) -> float | None:
+        """Returns the share of right answers to which this run fits the threshold; None: it fits none."""
+        return self.options.fit_abstention
+
+    def write_scored(self, directory: str, outcomes: Sequence[SplitPredictions], suffix: str = ""):
+        """Writes how many answers are given at which threshold, where that was asked."""
+        if self.options.fit_abstention or self.abstention:
+            RiskCoverageCurve.of(*self.certainty(outcomes[0])).write(directory, suffix)
+
+    def extra_report_sections(self, page, outcomes):
+        share = self.options.fit_abstention or (self.abstention and self.abstention.share)
+        if share:
+            abstention.add_abstention(page, RiskCoverageCurve.of(*self.certainty(outcomes[0])), self.abstention, share)
+
+    def _scores(self, outcomes):
+        if self.abstention is None:
+            return {"coverage": 0.0}
+        threshold, scores = self.abstention.threshold, {"abstention_threshold": self.abstention.threshold}
+        for outcome in outcomes:
+            values = abstention.scores(*self.certainty(outcome), threshold)
+            scores |= {f"{name}{outcome.suffix}": value for name, value in values.items()}
+        return scores
+
+
+def check_abstention(options: AbstentionOptions):
+    """Raises ValueError where what `fit_abstention` asks for contradicts the other options."""
+    if options.fit_abstention == 0:
+        raise ValueError("`fit_abstention` must be over 0 and at most 1. Received: 0; 0.95 asks for 19 of 20.")
+    check_fitted("fit_abstention", options.fit_abstention, options.do_eval)
+
+
+def check_fitted(name: str, value: float | None, do_eval: bool):
+    """Raises ValueError where the option `name` fits something on scored examples and none are scored."""
+    if value and not do_eval:
+        raise ValueError(f"`{name}` must come with `do_eval`. Received it alone; add `do_eval`.")
+
+
+def check_kept(name: str, value: float | None, output_dir: str):
+    """Raises ValueError where what the option `name` fits to a trained model cannot be kept with it."""
+    if value and not os.path.exists(os.path.join(output_dir, TASK_FILE)):
+        raise ValueError(
+            f"`{name}` must find the trained model in `output_dir`, with which it is kept. Received {output_dir}, "
+            "which holds none; name the folder that it was trained into."
+        )
+
+
+def _fit(share, path, confidence, right) -> Abstention | None:
+    """Returns the threshold that the examples of a file ask for; where none does, None, and a warning."""
+    curve = RiskCoverageCurve.of(confidence, right)
+    threshold = curve.threshold(share)
+    if threshold is None:
+        best = int(np.argmax(curve.accuracy))
+        logging.warning(
+            "`fit_abstention=%g` must be a share that some threshold reaches on %s. Received one that none does: the "
+            "most is %.1f %%, of the %s surest answers. No threshold is kept, and no answer says if it is confident; "
+            "ask for a smaller share, or train a better model.",
+            *(share, path, 100 * curve.accuracy[best], f"{curve.coverage[best] * len(right):,.0f}"),
+        )  # fmt: skip
+        return None
+    given = confidence >= threshold
+    n, rate = int(given.sum()), float(np.mean(right[given]))
+    low, high = abstention.interval(rate, n)
+    logging.info(
+        "Of %s, %s of %s answers (%.1f %%) have a probability of %.4f or more; %.1f %% of them are right (95 %% "
+        "interval %.1f to %.1f %%, and %.1f %% of all).",
+        *(path, f"{n:,}", f"{len(right):,}", 100 * n / len(right), threshold, 100 * rate, 100 * low, 100 * high),
+        100 * np.mean(right),
+    )  # fmt: skip
+    if n < _FEW:
+        logging.warning("Only %d answers are given, too few to say how many of the next will be right.", n)
+    return Abstention(share, threshold)

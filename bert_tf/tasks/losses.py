@@ -1,0 +1,139 @@
+"""Losses on labels, which tasks share: cross-entropy, weights of classes, and the distance to a teacher's outputs."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+# === Cross-entropy ===
+
+
+def cross_entropy(
+    logits: tf.Tensor, target: tf.Tensor, weights: tf.Tensor | None = None, smoothing: float = 0.0
+) -> tf.Tensor:
+    """Returns the loss of each of n choices among L labels, as torch.nn.CrossEntropyLoss(weight=, label_smoothing=).
+
+    The target is 1 - e + e/L for the label and e/L for each other (Szegedy et al. 2015, section 7). Weights apply
+    to the terms of the sum over the labels, so that each label's part of a smoothed target has that label's weight.
+
+    Args:
+        logits: float32 [n, L].
+        target: int32 [n].
+        weights: of the labels, float32 [L]; None: 1 each.
+        smoothing: e.
+
+    Returns:
+        float32 [n].
+    """
+    if weights is None and not smoothing:
+        return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=target, logits=logits)
+    terms = -tf.nn.log_softmax(logits)
+    if weights is not None:
+        terms *= weights
+    own = tf.gather(terms, target, batch_dims=1)
+    return (1 - smoothing) * own + smoothing * tf.reduce_mean(terms, -1)
+
+
+# === Class weights ===
+# How much the examples of each label weigh in the loss.
+
+
+def class_weights(
+    given: Sequence[str] | None, labels: Sequence[str], label_ids, all_occur: bool = True
+) -> tuple[float, ...] | None:
+    """Returns a weight for each label; None where nothing was given, or nothing is trained.
+
+    `balanced` is n / (L * count) for each of the L labels of n examples, as in scikit-learn: each label then has
+    the same total weight. With several labels per example, count is the number of examples that have the label.
+
+    Args:
+        given: "balanced" alone, or "label:weight" each; labels that are not named have 1.
+        labels: the L names.
+        label_ids: of the training examples, int [n] or [n, L] of 0 and 1; None where nothing is trained.
+        all_occur: each label must have an example to be balanced; otherwise one without has weight 1, and the others
+            are balanced among themselves.
+
+    Raises:
+        ValueError: what was given is not that, names no label, or a label to be balanced has no example.
+    """
+    if not given or label_ids is None:
+        return None
+    return _balanced(labels, label_ids, all_occur) if list(given) == ["balanced"] else _by_name(labels, given)
+
+
+def _balanced(labels, label_ids, all_occur):
+    counts = label_ids.sum(0) if label_ids.ndim == 2 else np.bincount(label_ids, minlength=len(labels))
+    if all_occur and (missing := [label for label, count in zip(labels, counts, strict=True) if not count]):
+        raise ValueError(
+            f"`class_weights=balanced` must have training examples of every label. Received none of {missing}; give "
+            "the weights as label:weight pairs."
+        )
+    weights = len(label_ids) / (np.count_nonzero(counts) * np.maximum(counts, 1))
+    return tuple(np.where(counts > 0, weights, 1.0).tolist())
+
+
+def _by_name(labels, pairs):
+    weights, parts = {}, []
+    for part in pairs:
+        parts.append(part)
+        label, weight = _pair(",".join(parts), labels)
+        if label in weights:
+            raise _not_pairs(part, labels)
+        if label is not None:  # else the name may go on: a command line is split at its commas, too
+            weights[label], parts = weight, []
+    if parts:
+        raise _not_pairs(parts[0], labels)
+    return tuple(weights.get(label, 1.0) for label in labels)
+
+
+def _pair(text, labels):
+    """Returns the label and the weight of label:weight; (None, None) where it is none.
+
+    Blanks at the commas of a label's name may be gone.
+    """
+    name, colon, weight = text.rpartition(":")
+    bare = {",".join(map(str.strip, label.split(","))): label for label in labels}
+    label = name if name in labels else bare.get(name)
+    return (label, float(weight)) if colon and label is not None and _is_positive(weight) else (None, None)
+
+
+def _not_pairs(received, labels):
+    return ValueError(
+        "`class_weights` must be `balanced` or label:weight pairs with commas between them, each label once, each "
+        f"weight over 0. Received {received!r}; the labels are {', '.join(map(repr, labels))}."
+    )
+
+
+def _is_positive(text):
+    try:
+        return 0 < float(text) < float("inf")
+    except ValueError:
+        return False
+
+
+# === Distillation ===
+# How far a model's outputs are from a teacher's, softened by a temperature (Hinton et al. 2015, section 2).
+
+
+def divergence(logits: tf.Tensor, teacher_logits: tf.Tensor, temperature: float = 1.0) -> tf.Tensor:
+    """Returns T^2 KL(softmax(teacher_logits / T) || softmax(logits / T)), whose gradient keeps its size whatever T is.
+
+    Args:
+        logits, teacher_logits: float [..., L].
+        temperature: T, over 0.
+
+    Returns:
+        float32 [...]; 0 where both say the same.
+    """
+    both = [tf.cast(each, tf.float32) / temperature for each in (logits, teacher_logits)]
+    target = tf.nn.softmax(both[1])
+    cross, own = (tf.nn.softmax_cross_entropy_with_logits(labels=target, logits=each) for each in both)
+    return (cross - own) * temperature**2
+
+
+def yes_no_divergence(logits: tf.Tensor, teacher_logits: tf.Tensor, temperature: float = 1.0) -> tf.Tensor:
+    """Returns the same of questions with two answers each, float32 [..., L]; logits are those of yes, [..., L]."""
+    both = [tf.cast(each, tf.float32) / temperature for each in (logits, teacher_logits)]
+    target = tf.sigmoid(both[1])
+    cross, own = (tf.nn.sigmoid_cross_entropy_with_logits(labels=target, logits=each) for each in both)
+    return (cross - own) * temperature**2

@@ -1,0 +1,404 @@
+"""The base class of all tokenizers: special tokens, model inputs, and the functions from text to ids."""
+
+import functools
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Self
+
+import tensorflow as tf
+
+from bert_tf.models import config_files, families
+from bert_tf.models.families import Family, InputTemplate
+from bert_tf.tokenization import file_precedence, packing, tokenizer_json, tokenizer_json_writer
+from bert_tf.tokenization.added_token_matcher import AddedTokenMatcher, Normalized
+from bert_tf.tokenization.added_tokens import (
+    AddedToken,
+    names_with_added,
+    order_added_tokens,
+    read_added_tokens,
+    write_added_tokens,
+)
+from bert_tf.tokenization.tokenizer_config import read_config, with_special_tokens, write_config
+from bert_tf.tokenization.tokenizer_json import WholeFile
+from bert_tf.utils.text_lists import text_list
+
+_ADDED = "added_tokens"  # the argument of constructors, and its key in `settings`
+
+
+class TokenList(NamedTuple):
+    """The tokens of a vocabulary in the order of their ids, all different."""
+
+    tokens: list[str]
+    ids: Mapping[str, int]
+
+    def id_of(self, token: str) -> int | None:
+        """Returns the id of a token, None if there is none."""
+        return self.ids.get(token)
+
+
+class _Extended(NamedTuple):
+    """A vocabulary with added tokens behind it: all `tokens`, the vocabulary, and content -> id of what is behind."""
+
+    tokens: list[str]
+    own: Any
+    behind: Mapping[str, int]
+
+    def id_of(self, token: str) -> int | None:
+        """Returns the id of a token, None if there is none."""
+        number = self.own.id_of(token)
+        return self.behind.get(token) if number is None else number
+
+
+class BaseTokenizer(tf.Module):
+    """Turns text into token ids and these into the inputs of a model; eager, in tf.data and in a SavedModel.
+
+    A subclass reads its files, and turns texts into ids and offsets in `_ids_and_offsets`. Special tokens of the
+    template that are written in a text stay text; added tokens are found in it, before anything else looks at it.
+
+    Attributes:
+        KIND: its name in `families.FAMILIES`.
+        FILES: names under which `from_directory` looks for the vocabulary, the best first.
+        SPACES: a regular expression of RE2 for long white space that means no more than one space; "": none does.
+        vocab: list of str, the tokens in the order of their ids, added tokens behind the vocabulary's file too.
+        vocab_size: how many.
+        vocab_file: the file's path, None when the vocabulary did not come from a file.
+        do_lower_case: whether text is lowercased.
+        pad_id, unk_id, mask_id: ids of the special tokens; mask_id may be None.
+        mask: the token that stands for a blank.
+        template: what is around the texts of a sequence, a `families.InputTemplate`.
+        added_tokens: the `AddedToken`s in the order of their ids; all but special tokens of the template are matched.
+    """
+
+    KIND: ClassVar[str]
+    FILES: ClassVar[tuple[str, ...]]
+    SPACES: ClassVar[str] = ""
+    # (first, last) of characters around which the normalizer puts spaces, for Hugging Face's tokenizers.
+    _APART: ClassVar[tuple[tuple[int, int], ...]] = ()
+
+    def __init__(self, vocabulary, vocab_file, template: InputTemplate | None, special: tuple[str, str, str]):
+        """Takes what the subclass has read.
+
+        Args:
+            vocabulary: has `tokens` and `id_of`.
+            vocab_file: its file.
+            template: None: BERT's.
+            special: the tokens for padding, for what is unknown, and for a blank.
+
+        Raises:
+            ValueError: a token of the template, that of padding or that of unknown text is missing.
+        """
+        super().__init__()
+        self._vocabulary = self._all = vocabulary
+        self.added_tokens, self._matcher = (), None
+        self.vocab_file = None if vocab_file is None else os.fspath(vocab_file)
+        self.template = InputTemplate() if template is None else template
+        self.mask = special[2]
+        self.pad_id, self.unk_id, self.mask_id = map(vocabulary.id_of, special)
+        needed = (*self.template.pieces(2), *special[:2])
+        missing = [token for token in needed if vocabulary.id_of(token) is None]
+        if missing:
+            raise ValueError(
+                f"The vocabulary must hold the special tokens of its model, {' '.join(dict.fromkeys(needed))}. "
+                f"Received {self.vocab_size} tokens without {missing[0]}: is it another model's vocabulary?"
+            )
+
+    @classmethod
+    def from_directory(
+        cls,
+        path,
+        do_lower_case: bool | None = None,
+        vocab_file=None,
+        template: InputTemplate | None = None,
+        family: Family | None = None,
+    ) -> Self:
+        """Builds the tokenizer of a checkpoint's directory.
+
+        Args:
+            path: directory with `tokenizer.json` or one of FILES, and perhaps `tokenizer_config.json`.
+            do_lower_case: None: what the files say, see `file_precedence`, else what is usual for the family.
+            vocab_file: another vocabulary than the directory's, or another tokenizer.json.
+            template: None: the family's.
+            family: None: that of the directory's configuration.
+
+        Raises:
+            ValueError: a file is missing or is not what its name says; a letter case that contradicts the directory's
+                file or name; a setting in `tokenizer_config.json` or `tokenizer.json` that this kind does not have.
+        """
+        directory, family = file_precedence.settings_directory(path, vocab_file), family or cls.family_of(path)
+        config = read_config(directory)
+        settings = cls._check_settings(directory, config, do_lower_case, family)
+        template = with_special_tokens(directory, config, cls.KIND, family, template)
+        if file := tokenizer_json.find_tokenizer_json(directory, vocab_file):
+            whole, source = tokenizer_json.read_whole(file, cls.KIND), os.path.dirname(file)
+            whole.check_template(template, file_precedence.counts_alone(config))
+            tokenizer = cls._from_tokenizer_json(whole, directory, do_lower_case, template, settings)
+        else:
+            source = os.path.dirname(vocab_file) if vocab_file else directory
+            vocab_file = os.fspath(vocab_file or cls.file_in(directory))
+            tokenizer = cls._from_vocabulary(vocab_file, directory, do_lower_case, template, settings)
+        own = tokenizer._vocabulary
+        tokenizer._take_added_tokens(read_added_tokens(source, own.tokens, own.id_of, tokenizer._special()))
+        return tokenizer
+
+    @classmethod
+    def _check_settings(
+        cls, directory: str, config: Mapping[str, Any], do_lower_case: bool | None, family: Family
+    ) -> dict[str, Any]:
+        """Returns settings for the constructor; raises ValueError where tokenizer_config.json has what is not done."""
+        return {}
+
+    @classmethod
+    def _from_tokenizer_json(cls, whole: WholeFile, directory: str, do_lower_case, template, settings) -> Self:
+        raise NotImplementedError
+
+    @classmethod
+    def _from_vocabulary(cls, vocab_file: str, directory: str, do_lower_case, template, settings) -> Self:
+        return cls(vocab_file, template, **settings)
+
+    @classmethod
+    def file_in(cls, directory: str | os.PathLike) -> str:
+        """Returns the path of the vocabulary in a directory; that of the first of FILES where there is none."""
+        paths = [os.path.join(os.fspath(directory), name) for name in cls.FILES]
+        return next(filter(os.path.isfile, paths), paths[0])
+
+    @classmethod
+    def family_of(cls, directory: str | os.PathLike) -> Family:
+        """Returns the family of a directory's configuration; where there is none, the first one with this tokenizer."""
+        model_type = config_files.model_type_in(directory)
+        return families.family(model_type) if model_type else families.with_tokenizer(cls.KIND)
+
+    @property
+    def vocab(self) -> list[str]:
+        return self._all.tokens
+
+    @functools.cached_property
+    def asset_file(self) -> str | None:
+        """The path of the vocabulary that a SavedModel takes along, one of FILES, as who reads these expects it.
+
+        For a tokenizer that came from tokenizer.json it is written, into a folder that lives as long as the tokenizer.
+        """
+        if self.vocab_file is None or not tokenizer_json.is_tokenizer_json(self.vocab_file):
+            return self.vocab_file
+        self._asset_folder = tempfile.TemporaryDirectory(prefix="bert_tf-")
+        self.save(self._asset_folder.name)
+        return self.file_in(self._asset_folder.name)
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self._all.tokens)
+
+    @property
+    def file_size(self) -> int:
+        """Number of tokens in the vocabulary's own file; added tokens may follow."""
+        return len(self._vocabulary.tokens)
+
+    def id_of(self, token: str) -> int | None:
+        """Returns the id of a token, None if there is none."""
+        return self._all.id_of(token)
+
+    @property
+    def written_tokens(self) -> list[str]:
+        """The tokens as a reader would write them; `vocab` has them as the vocabulary's file does."""
+        return self.vocab
+
+    @property
+    def special_tokens(self) -> dict[str, str]:
+        """The special tokens under Hugging Face's names for them: "cls_token" and so on."""
+        first, last = self.template.before[0], self.template.after[-1]
+        names = {"bos_token": first, "cls_token": first, "eos_token": last, "sep_token": last}
+        names |= {"pad_token": self.vocab[self.pad_id], "unk_token": self.vocab[self.unk_id]}
+        return names | ({} if self.mask_id is None else {"mask_token": self.mask})
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments but for the vocabulary and the template, as JSON has them."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_saved(cls, directory: str, template: InputTemplate, settings: Mapping[str, Any]) -> "BaseTokenizer":
+        """Makes the same tokenizer again from what `save` wrote, and its `template` and `settings`."""
+        return cls(cls.file_in(directory), template=template, **cls._arguments(settings))
+
+    @staticmethod
+    def _arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns `settings`, which JSON has brought, as the constructor takes them."""
+        added = [AddedToken(**each) for each in settings.get(_ADDED, ())]
+        return {**settings, _ADDED: added} if added else dict(settings)
+
+    def _with_added(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        return {**settings, _ADDED: [token.to_json() for token in self.added_tokens]} if self.added_tokens else settings
+
+    def _take_added_tokens(self, tokens: Sequence[AddedToken]):
+        """Takes added tokens, which are matched from now on: a subclass calls it once, when it can normalize text.
+
+        Raises:
+            ValueError: a token does not go with the vocabulary.
+        """
+        if not tokens:
+            return
+        own = self._vocabulary
+        self.added_tokens = order_added_tokens(tokens, own.tokens, own.id_of)
+        behind = {token.content: token.id for token in self.added_tokens if token.id >= len(own.tokens)}
+        self._all = _Extended(names_with_added(own.tokens, self.added_tokens), own, behind)
+        self.mask_id = self._all.id_of(self.mask)
+        matched = [token for token in self.added_tokens if token.content not in self._special()]
+        if matched:
+            normalize = self._normalized if type(self)._normalized is not BaseTokenizer._normalized else None
+            self._matcher = AddedTokenMatcher(matched, normalize, self._APART)
+
+    def _special(self) -> set[str]:
+        """Returns the template's special tokens, which are not matched in text."""
+        return {*self.template.pieces(2), self._all.tokens[self.pad_id], self._all.tokens[self.unk_id], self.mask}
+
+    def save(self, directory: str | os.PathLike):
+        """Writes the vocabulary, `tokenizer.json`, `tokenizer_config.json` and `added_tokens.json`.
+
+        `from_directory` reads them, and so do Hugging Face's tokenizers, which give the files their names.
+        """
+        directory = os.fspath(directory)
+        os.makedirs(directory, exist_ok=True)
+        self._write_vocabulary(directory)
+        tokenizer_json_writer.write_tokenizer_json(directory, self._tokenizer_json())
+        write_config(directory, *self._tokenizer_config())
+        write_added_tokens(directory, self.added_tokens)
+
+    def _write_vocabulary(self, directory: str):
+        raise NotImplementedError
+
+    def _tokenizer_json(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _tokenizer_config(self) -> tuple[str, dict[str, Any]]:
+        """Returns the name of Hugging Face's class, and the settings that it reads from tokenizer_config.json."""
+        raise NotImplementedError
+
+    def tokenize(self, texts) -> tf.RaggedTensor:
+        """Returns the ids of the tokens of each text, without special tokens.
+
+        Args:
+            texts: strings [n], UTF-8, a tensor or what `text_lists.text_list` takes; bytes that are no UTF-8 are
+                dropped, as google-research/bert does.
+
+        Returns:
+            RaggedTensor of int32 [n, (tokens)].
+        """
+        return self._tokenize(_strings(texts))
+
+    def tokenize_with_offsets(self, texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Returns the ids of the tokens of each text and where in it they came from.
+
+        Args:
+            texts: strings [n], UTF-8.
+
+        Returns:
+            ids, starts, limits: RaggedTensors of int32 [n, (tokens)]. A token came from text[start:limit], counted in
+            Unicode code points of the text as it came (after bytes that are no UTF-8 were dropped), without the white
+            space around it. Accents that were stripped count to the letter before them; tokens of one character, such
+            as the three of a Hangul syllable, share its extent; one that stands for white space alone has none.
+        """
+        return self._tokenize_with_offsets(_strings(texts))
+
+    def tokenize_by_words(self, texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Returns what `tokenize_with_offsets` does, with the tokens of each word together.
+
+        Args:
+            texts: strings [n], UTF-8.
+
+        Returns:
+            ids, starts, limits: RaggedTensors of int32 [n, (words), (tokens)]; [n, (tokens)] where the tokenizer has no
+            words.
+        """
+        with tf.device("CPU:0"):
+            return self._around_added_tokens(self._by_words, _strings(texts))
+
+    def between_added_tokens(self, texts) -> tf.Tensor:
+        """Returns what lies between the added tokens of texts (strings [n]): strings [s], in the order of the texts."""
+        texts = _strings(texts)
+        return texts if self._matcher is None else self._matcher(texts).strings()
+
+    def pack(self, ids_a, ids_b=None, max_seq_length: int = 128) -> dict[str, tf.RaggedTensor]:
+        """Joins ids of one or two texts a sequence with the template's special tokens; see `packing.pack_texts`.
+
+        Args:
+            ids_a, ids_b: RaggedTensors of int32 [n, (tokens)], as from `tokenize`.
+            max_seq_length: tokens in a sequence at most, special tokens included; also an int32 scalar.
+
+        Returns:
+            "input_ids" and "segment_ids", RaggedTensors of int32 [n, (length)].
+
+        Raises:
+            ValueError: max_seq_length has no room for the special tokens, or the model has no segment for a second
+                text.
+        """
+        return packing.pack_texts(ids_a, ids_b, max_seq_length, self.template, self._all.id_of)
+
+    def pad(self, packed: Mapping[str, tf.RaggedTensor], seq_length: int | None = None) -> dict[str, tf.Tensor]:
+        """Returns "input_ids", "input_mask" and "segment_ids", int32 [n, seq_length]; see `packing.pad`.
+
+        Args:
+            packed: what `pack` returned.
+            seq_length: None: the longest sequence's; also an int32 scalar.
+
+        Raises:
+            tf.errors.InvalidArgumentError: a sequence is longer than seq_length.
+        """
+        return packing.pad(packed, seq_length, self.pad_id)
+
+    def __call__(self, text_a, text_b=None, max_seq_length: int = 128) -> dict[str, tf.Tensor]:
+        """Returns the model's inputs for texts (strings [n]) or pairs of them: three int32 [n, max_seq_length].
+
+        Raises:
+            ValueError: what is given is no texts, see `text_lists.text_list`; there are more of `text_a` or `text_b`.
+        """
+        text_a, text_b = _strings(text_a, "text_a"), None if text_b is None else _strings(text_b, "text_b")
+        if text_b is not None and not text_a.shape.is_compatible_with(text_b.shape):
+            raise ValueError(
+                f"`text_b` must have a second text for each of `text_a`. Received {text_b.shape[0]} for "
+                f"{text_a.shape[0]}; correct it."
+            )
+        ids_b = None if text_b is None else self.tokenize(text_b)
+        return self.pad(self.pack(self.tokenize(text_a), ids_b, max_seq_length), max_seq_length)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+    def _tokenize(self, texts):
+        return self._on_cpu(texts)[0]
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+    def _tokenize_with_offsets(self, texts):
+        return self._on_cpu(texts)
+
+    def _on_cpu(self, texts):
+        with tf.device("CPU:0"):  # a GPU has no string ops and would copy the rest to and fro
+            return self._around_added_tokens(self._ids_and_offsets, texts)
+
+    def _around_added_tokens(self, tokenize, texts):
+        """Returns what `tokenize` makes of the text between added tokens, and these among it."""
+        if self._matcher is None:
+            return tokenize(texts)
+        sections = self._matcher(texts)
+        return sections.joined(*tokenize(sections.strings()))
+
+    def _ids_and_offsets(self, texts):
+        """The one way from texts to ids, starts, limits; a graph that does not use offsets does not compute them."""
+        raise NotImplementedError
+
+    def _by_words(self, texts):
+        return self._ids_and_offsets(texts)
+
+    def _normalized(self, texts) -> Normalized:
+        """Returns texts (strings [n]) as they are when words and tokens are looked up; a tokenizer without a normalizer
+        does not have this."""
+        raise NotImplementedError
+
+
+def _strings(texts, parameter="texts"):
+    """Returns texts as a tensor; in a graph they are one."""
+    if not tf.is_tensor(texts):
+        return tf.constant(text_list(texts, parameter), tf.string)
+    if isinstance(texts, tf.RaggedTensor) or texts.dtype != tf.string or texts.shape.rank not in (None, 1):
+        raise ValueError(
+            f"`{parameter}` must be strings [n]. Received {texts.dtype.name} of the shape {texts.shape}; put one text "
+            "into a list."
+        )
+    return texts

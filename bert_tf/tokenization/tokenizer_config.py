@@ -1,0 +1,327 @@
+"""tokenizer_config.json of Transformers: which settings are followed and which refused; letter case; special tokens.
+
+Every key that a tokenizer of Transformers reads from tokenizer_config.json is in exactly one of the tables below; a
+key that is in none of them is named by one line of the log.
+"""
+
+import dataclasses
+import functools
+import json
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from absl import logging
+
+from bert_tf.models import config_files, families
+from bert_tf.models.families import Family, InputTemplate
+from bert_tf.utils.files import brief, write_text
+from bert_tf.utils.json_files import read_object
+from bert_tf.utils.names import MASK, PAD, UNKNOWN
+
+CONFIG_FILE, SPECIAL_FILE = "tokenizer_config.json", "special_tokens_map.json"
+ROLES = ("cls_token", "sep_token", "pad_token", "unk_token", "mask_token")
+# Keys that are read here, or where text becomes ids; some of them for one kind of tokenizer alone.
+FOLLOWED = frozenset(
+    {"tokenizer_class", "do_lower_case", "strip_accents", "tokenize_chinese_chars", "do_basic_tokenize",
+     "add_prefix_space", "keep_accents", "remove_space", *ROLES}
+)  # fmt: skip
+# Entries of the vocabulary that are matched in a text before it is split.
+ADDED = frozenset(
+    {"added_tokens_decoder", "additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens"}
+)
+# Key -> the values that say what is computed here, and what that is; every other value is refused.
+ONLY: Mapping[str, tuple[tuple[Any, ...], str]] = {
+    "never_split": ((None, []), "every word is split"),
+    "word_tokenizer_type": ((None, "basic"), "words end at white space and punctuation"),
+    "subword_tokenizer_type": ((None, "wordpiece"), "words are split by WordPiece"),
+    "do_word_tokenize": ((None, True), "text is split into words first"),
+    "do_subword_tokenize": ((None, True), "words are split further"),
+    "mecab_kwargs": ((None,), "there is no morphological analysis"),
+    "sudachi_kwargs": ((None,), "there is no morphological analysis"),
+    "jumanpp_kwargs": ((None,), "there is no morphological analysis"),
+    "spm_file": ((None,), "there is one vocabulary"),
+    "sp_model_kwargs": ((None, {}), "a text is always split in the same way"),
+    "wordpieces_prefix": ((None, "##"), "that marks the tokens that go on with a word"),
+    "clean_text": ((None, True), "control characters are taken out"),
+    "split_special_tokens": ((None, False), "added tokens are matched as a whole"),
+    "truncation_side": ((None, "right"), "the end of a long text is cut off"),
+    "padding_side": ((None, "right"), "padding follows a text"),
+    "add_bos_token": ((None, False), "a text has the special tokens of its family and no more"),
+    "add_eos_token": ((None, False), "a text has the special tokens of its family and no more"),
+    "special_tokens_pattern": ((None, "cls_sep"), "a text has the special tokens of its family and no more"),
+    "token_type_ids_pattern": ((None, "bert_style"), "the second of two texts has the segment of its family"),
+    "token_type_ids_include_special_tokens": ((None, True), "special tokens have segments, too"),
+}
+# Why they change no id -> keys.
+HARMLESS: Mapping[str, frozenset[str]] = {
+    "they are of the way back from ids to text": frozenset(
+        {"clean_up_tokenization_spaces", "decode_with_prefix_space", "errors", "spaces_between_special_tokens",
+         "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"}
+    ),
+    "they move offsets and no id": frozenset({"trim_offsets"}),
+    "the caller says how long a text may be, and how a batch is padded": frozenset(
+        {"model_max_length", "max_len", "max_length", "padding", "truncation", "stride", "pad_to_multiple_of",
+         "pad_token_type_id", "pad_to_max_length", "return_tensors", "truncation_strategy", "return_token_type_ids",
+         "return_attention_mask", "_json_padding", "_json_truncation", "tokenizer_padding", "tokenizer_truncation"}
+    ),
+    "no template has these tokens but as cls_token and sep_token": frozenset({"bos_token", "eos_token"}),
+    "tokenizer.json and the vocabulary say the same, and are read": frozenset({"post_processor", "unk_id"}),
+    "they name files, programs and versions": frozenset(
+        {"vocab_file", "merges_file", "tokenizer_file", "tokenizer", "tokenizer_object", "files_loaded", "vocab",
+         "merges", "special_tokens_map_file", "_spm_precompiled_charsmap", "name_or_path", "_name_or_path",
+         "full_tokenizer_file", "backend", "is_local", "local_files_only", "from_slow", "use_fast",
+         "fast_tokenizer_class", "slow_tokenizer_class", "processor_class", "transformers_version",
+         "model_input_names", "verbose", "device_map", "tokenizer_type", "fix_mistral_regex", "gguf_file",
+         "_commit_hash", "add_special_tokens", "_from_auto", "_processor_class"}
+    ),
+    "they are for conversations and images": frozenset(
+        {"chat_template", "chat_control_tokens", "response_schema", "response_template", "use_default_system_prompt",
+         "image_token"}
+    ),
+}  # fmt: skip
+_WHOLE_FILE_CLASSES = ("PreTrainedTokenizerFast", "PreTrainedTokenizer", "TokenizersBackend")
+# Kind of tokenizer -> Transformers' classes that split texts so; each of them may end in "Fast".
+CLASSES: Mapping[str, tuple[str, ...]] = {
+    "wordpiece": (
+        "BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "ErnieTokenizer", "ConvBertTokenizer",
+        "LayoutLMTokenizer", "LxmertTokenizer", "MobileBertTokenizer", "RealmTokenizer", "RetriBertTokenizer",
+        "SqueezeBertTokenizer", "DPRContextEncoderTokenizer", "DPRQuestionEncoderTokenizer", "DPRReaderTokenizer",
+    ),
+    "byte_bpe": ("RobertaTokenizer", "BartTokenizer", "LEDTokenizer", "LongformerTokenizer"),
+    "unigram": ("AlbertTokenizer", "XLMRobertaTokenizer"),
+}  # fmt: skip
+_OF_WORDPIECE = {"pad_token": PAD, "unk_token": UNKNOWN, "mask_token": MASK}
+
+
+def read_config(directory: str) -> dict[str, Any]:
+    """Returns what `tokenizer_config.json` of a directory says, {} where there is none.
+
+    Raises:
+        ValueError: it does not hold a JSON object.
+    """
+    path = os.path.join(directory, CONFIG_FILE)
+    remedy = "correct the file, or remove it"
+    return read_object(path, "the settings of a tokenizer in JSON", remedy) if os.path.exists(path) else {}
+
+
+def write_config(directory: str, tokenizer_class: str, settings: Mapping[str, Any]):
+    """Writes `tokenizer_config.json`, aside and then renamed; `tokenizer_class` is Hugging Face's name."""
+    write_text(os.path.join(directory, CONFIG_FILE), config_text(tokenizer_class, settings))
+
+
+def config_text(tokenizer_class: str, settings: Mapping[str, Any]) -> str:
+    """Returns what `write_config` writes."""
+    return json.dumps({**settings, "tokenizer_class": tokenizer_class}, indent=2) + "\n"
+
+
+def check_tokenizer_config(path: str, config: Mapping[str, Any], kind: str, own_class: str | None = None):
+    """Holds what a tokenizer's file says against what a kind of tokenizer computes.
+
+    Args:
+        path: of tokenizer_config.json; config.json next to it may name the tokenizer's class.
+        config: what the file says.
+        kind: key of CLASSES.
+        own_class: the one class of them whose tokens the model has; None: any.
+
+    Raises:
+        ValueError: a setting asks for other ids; the message names it.
+    """
+    _check_class(path, config, kind, own_class)
+    for key, (values, computed) in ONLY.items():
+        if key in config and not any(_equal(config[key], value) for value in values):
+            raise ValueError(
+                f"{path}: {key} must be {_text(values[-1])} or absent, for here {computed}. Received: "
+                f"{brief(config[key])}; take another model, or remove the key to have its texts read so nevertheless."
+            )
+    if kind == "unigram" and config.get("add_prefix_space") not in (None, True):
+        raise ValueError(
+            f"{path}: add_prefix_space must be true or absent, for here a space is put before the first word. "
+            f"Received: {brief(config['add_prefix_space'])}; take another model."
+        )
+    known = FOLLOWED.union(ADDED, ONLY, *HARMLESS.values())
+    if unknown := sorted(key for key in config if key not in known):
+        _log_unknown(path, tuple(unknown))
+
+
+def _check_class(path, config, kind, own_class):
+    name, where = config.get("tokenizer_class"), path
+    if name is None:
+        name, where = config_files.tokenizer_class_in(os.path.dirname(path))
+    if name is None or name in _WHOLE_FILE_CLASSES:
+        return
+    classes = (own_class,) if own_class else CLASSES[kind]
+    if not isinstance(name, str) or name.removesuffix("Fast") not in classes:
+        raise ValueError(
+            f"{where}: tokenizer_class must be {' or '.join(classes)}, as which the vocabulary next to it is read. "
+            f"Received: {brief(name)}, which may split texts in another way; take another model, or correct the key if "
+            "it does not."
+        )
+
+
+@functools.cache
+def _log_unknown(path, keys):
+    logging.warning("%s: settings that are not known here have no effect: %s.", path, ", ".join(keys)[:500])
+
+
+def _equal(value, other):
+    return value == other and isinstance(value, bool) == isinstance(other, bool)
+
+
+def _text(value):
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else brief(value)
+
+
+# === Letter case ===
+
+
+# Names of Google's releases, as directories are called after unpacking.
+_LOWER_NAMES = re.compile(r"(wwm_)?uncased_L-.*|(multilingual|chinese)_L-12_H-768_A-12")
+_CASED_NAMES = re.compile(r"(wwm_|multi_)?cased_L-.*")
+
+
+def check_case(init_checkpoint: str | os.PathLike | None, do_lower_case: bool):
+    """Refuses a letter case which contradicts the name of a release of google-research/bert.
+
+    Args:
+        init_checkpoint: a checkpoint's directory or prefix, such as ".../cased_L-12_H-768_A-12/bert_model.ckpt"; names
+            that are no release's, and None, pass.
+        do_lower_case: what the user asks for.
+
+    Raises:
+        ValueError: they disagree.
+    """
+    parts = os.path.normpath(os.fspath(init_checkpoint)).split(os.sep)[-2:] if init_checkpoint else []
+    for name in parts:
+        lower, cased = _LOWER_NAMES.fullmatch(name), _CASED_NAMES.fullmatch(name)
+        if (lower and not do_lower_case) or (cased and do_lower_case):
+            raise ValueError(
+                f"`do_lower_case` must fit the checkpoint. {name} was trained on {'lower-case' if lower else 'cased'} "
+                f"text; received {json.dumps(do_lower_case)}: pass `do_lower_case={json.dumps(bool(lower))}`."
+            )
+
+
+def resolve_case_and_accents(directory: str, do_lower_case: bool | None) -> tuple[bool, bool]:
+    """Returns do_lower_case as asked, else as `tokenizer_config.json` of the directory says, else True; and whether
+    accents are stripped: where text is lowercased, unless `tokenizer_config.json` says that they stay.
+
+    Raises:
+        ValueError: file and request contradict each other, or the file asks for what Google's algorithm does not do.
+    """
+    path = os.path.join(directory, CONFIG_FILE)
+    config = read_config(directory)
+    chosen = case_setting(path, config, do_lower_case, True)
+    strip = config.get("strip_accents")
+    _refuse_foreign_settings(path, config, chosen)
+    check_tokenizer_config(path, config, "wordpiece")
+    check_case(directory, chosen)
+    return chosen, chosen and strip is not False
+
+
+def case_setting(path: str, config, do_lower_case: bool | None, default: bool) -> bool:
+    """Returns do_lower_case as asked, else as `config`, which was read from `path`, says, else `default`.
+
+    Raises:
+        ValueError: the two contradict each other.
+    """
+    stored = config.get("do_lower_case")
+    if stored is not None and not isinstance(stored, bool):
+        raise ValueError(f"{path}: do_lower_case must be true or false. Received: {brief(stored)}.")
+    if None not in (stored, do_lower_case) and stored != do_lower_case:
+        raise ValueError(
+            f"`do_lower_case` must fit the checkpoint. {path} says {json.dumps(stored)}. Received: "
+            f"{json.dumps(do_lower_case)}; leave `do_lower_case` out."
+        )
+    return next(value for value in (do_lower_case, stored, default) if value is not None)
+
+
+def case_settings(do_lower_case: bool, strip_accents: bool) -> dict[str, bool]:
+    """Returns the settings from which `resolve_case_and_accents` reads these two again."""
+    accents = {} if strip_accents == do_lower_case else {"strip_accents": strip_accents}
+    return {"do_lower_case": do_lower_case} | accents
+
+
+def _refuse_foreign_settings(path, config, do_lower_case):
+    """Other ids than those which the model was trained on would be silent; so would ignoring the key be."""
+    ours = {"tokenize_chinese_chars": True, "do_basic_tokenize": True}
+    ours |= {} if do_lower_case else {"strip_accents": False}  # what only lowercases is a model of another language
+    for key, value in ours.items():
+        if config.get(key) not in (None, value):
+            raise ValueError(
+                f"{path}: {key} must be {json.dumps(value)} or absent with do_lower_case {json.dumps(do_lower_case)}, "
+                f"as in google-research/bert's algorithm. Received: {json.dumps(config[key]):.200}; "
+                "remove the key to use Google's algorithm nevertheless."
+            )
+
+
+# === Special tokens ===
+
+
+def with_special_tokens(
+    directory: str | os.PathLike, config: Mapping[str, Any], kind: str, family: Family, template: InputTemplate | None
+) -> InputTemplate:
+    """Returns the template with the special tokens that a directory's files name.
+
+    A tokenizer that is not the family's own has a template of its own, as its class in Transformers: WordPiece has
+    BERT's (as klue/roberta has it), byte-level BPE RoBERTa's.
+
+    Args:
+        directory: with special_tokens_map.json, perhaps.
+        config: what tokenizer_config.json says.
+        kind: key of CLASSES.
+        family: of the model.
+        template: of the model; None: the family's.
+
+    Raises:
+        ValueError: a token is no text, or WordPiece would have another one for padding, unknown words or blanks.
+    """
+    named = special_tokens_in(directory, config)
+    template = _of_kind(kind, family, template or family.template)
+    if kind == "wordpiece":
+        for role, token in _OF_WORDPIECE.items():
+            if named.get(role, token) != token:
+                raise ValueError(
+                    f"{role} in {directory} must be {token} in a model with WordPiece. Received: {brief(named[role])}; "
+                    "take another model."
+                )
+    texts = {template.before[0]: named.get("cls_token"), template.after[-1]: named.get("sep_token")}
+    parts = {name: tuple(texts.get(token) or token for token in getattr(template, name)) for name in _PARTS}
+    fields = {name: named[role] for role, name in _FIELDS.items() if role in named}
+    return dataclasses.replace(template, **parts, **fields)
+
+
+_PARTS = ("before", "between", "after")
+_FIELDS = {"pad_token": "pad", "unk_token": "unknown", "mask_token": "mask"}
+
+
+def _of_kind(kind, family, template):
+    """Returns the template of the kind of tokenizer where it is not the family's own."""
+    if kind == family.tokenizer or kind == "unigram":  # whose classes differ in their templates
+        return template
+    own = families.with_tokenizer(kind).template
+    if own.pieces(2) == template.pieces(2):
+        return template
+    segments = template.segments
+    several = template.second_segment if segments is None else segments > own.second_segment
+    return dataclasses.replace(own, second_segment=own.second_segment if several else 0, segments=segments)
+
+
+def special_tokens_in(directory: str | os.PathLike, config: Mapping[str, Any]) -> dict[str, str]:
+    """Returns role -> special token, of those in ROLES that a directory's files name.
+
+    special_tokens_map.json counts where tokenizer_config.json does not list the added tokens, as in Transformers.
+
+    Raises:
+        ValueError: a token is no text.
+    """
+    path = os.path.join(os.fspath(directory), SPECIAL_FILE)
+    named = {role: config[role] for role in ROLES if config.get(role) is not None}
+    if os.path.isfile(path) and "added_tokens_decoder" not in config:
+        there = read_object(path, "the special tokens of a tokenizer in JSON", "correct the file, or remove it")
+        named |= {role: there[role] for role in ROLES if there.get(role) is not None}
+    tokens = {role: token.get("content") if isinstance(token, dict) else token for role, token in named.items()}
+    for role, token in tokens.items():
+        if not isinstance(token, str) or not token:
+            raise ValueError(f"{role} in {directory} must be a text. Received: {brief(named[role])}; correct it.")
+    return tokens

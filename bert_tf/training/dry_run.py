@@ -1,0 +1,125 @@
+"""Estimates a training: the memory of its largest step, and its time by a few real ones. Nothing is written."""
+
+import dataclasses
+import itertools
+import time
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.checkpoints.store import CheckpointManager
+from bert_tf.training.learning_rate import run_schedule
+from bert_tf.training.loop import RunConfig, first_state
+from bert_tf.training.loss_spike_guard import FiniteSteps
+from bert_tf.training.memory import StepShape, available_memory, describe_memory, estimate
+from bert_tf.training.scoring import BatchSettings
+from bert_tf.utils.progress import clock
+
+_STEPS, _SECONDS = 20, 20.0  # so many steps are timed, or as many as this takes
+_WARM_UP = 2  # steps that are not: the graph is made, memory is reserved
+
+
+@dataclasses.dataclass(frozen=True)
+class DryRun:
+    """The memory and the time that a run would take.
+
+    Attributes:
+        step: the one that needs the most memory.
+        start: the step that the run goes on from; 0 for a new one.
+        num_train_steps: of the run.
+        warm_up: seconds of the first steps, which are slower; None: no step was made, for it would not fit.
+        timed: how many steps were timed.
+        expected: seconds of all steps to make.
+    """
+
+    step: StepShape
+    start: int
+    num_train_steps: int
+    warm_up: float | None = None
+    timed: int = 0
+    expected: float = 0.0
+
+    def lines(self, available: int) -> str:
+        """Returns what `--dry_run` prints of memory and time; `available` is in bytes on a device."""
+        left = self.num_train_steps - self.start
+        rows = [("steps", f"{left:,}" + (f", after {self.start:,} that are made" if self.start else ""))]
+        if self.timed:
+            rows += [
+                ("time of a step", f"{self.expected / left:.3g} s on average, by {self.timed} that were made"),
+                ("  of the first ones", f"{self.warm_up:.3g} s for {_WARM_UP}, which make the graph"),
+                ("time of the training", f"{clock(self.expected)}, without scoring and saving"),
+            ]
+        elif left:
+            rows.append(("time of the training", "not tried, since a step would not fit" if self.warm_up is None
+                         else "too few steps to tell"))  # fmt: skip
+        return "\n".join([describe_memory(self.step, available), *(f"{name:<26}{value}" for name, value in rows)])
+
+
+def try_training(
+    task, run: RunConfig, examples, batching: BatchSettings, precision: str, rematerialize: bool
+) -> DryRun:
+    """Makes the first steps of a run, where they fit, and throws what they learned away.
+
+    To be called in the scope of a strategy.
+
+    Args:
+        task: see `tasks/base.py`.
+        run: the run.
+        examples: to train on, in rows.
+        batching: how batches are made of them.
+        precision, rematerialize: as in `StepShape`.
+
+    Raises:
+        ValueError: as `loop.fit`.
+    """
+    state, start = first_state(task, run, CheckpointManager(run.output_dir, keep=run.keep_checkpoints))
+    rows, widths = batching.sizes(examples, run)
+    largest, count = (rows * widths).argmax(), sum(v.shape.num_elements() for v in state.model.trainable_variables)
+    step = StepShape(
+        task.config,
+        state.model.count_params(),
+        run.train_batch_size,
+        int(widths[largest]),
+        0,
+        tf.distribute.get_strategy().num_replicas_in_sync,
+        run.step.accumulation,
+        precision,
+        rematerialize,
+        trainable=count,
+        rows_per_example=-(-int(rows[largest]) // run.train_batch_size),
+    )
+    if start >= run.num_train_steps or estimate(step).peak > available_memory():
+        return DryRun(step, start, run.num_train_steps)
+    finite = FiniteSteps(run, state.model, run_schedule(run))
+    warm_up, seconds = _time(state.step, enumerate(batching.training(examples, run)(start), start + 1), finite)
+    tokens = (rows * widths)[start:]
+    made = tokens[_WARM_UP : _WARM_UP + len(seconds)]
+    # The median, lest a step count in which a program was compiled for another width.
+    expected = np.median(np.array(seconds) / made) * tokens.sum() if seconds else 0.0
+    return DryRun(step, start, run.num_train_steps, warm_up, len(seconds), float(expected))
+
+
+def _time(step, numbered, finite):
+    """Returns the seconds of the first steps together, and of each of those after them.
+
+    Args:
+        step: a `TrainStep`.
+        numbered: pairs (number of a step, its batch).
+        finite: a `FiniteSteps`, which ends a trial whose run would end there.
+    """
+    logging.info("Trying %d steps, or as many as %.0f seconds allow.", _STEPS, _SECONDS)
+    numbered, seconds = iter(numbered), []
+
+    def make(number, batch):
+        begin = time.perf_counter()
+        finite.note(number, step(batch))
+        finite.check()  # waits for the device
+        return time.perf_counter() - begin
+
+    warm_up = sum(itertools.starmap(make, itertools.islice(numbered, _WARM_UP)))
+    for number, batch in itertools.islice(numbered, _STEPS):
+        seconds.append(make(number, batch))
+        if sum(seconds) > _SECONDS:
+            break
+    return warm_up, seconds

@@ -1,0 +1,67 @@
+"""The manifest of work that may be interrupted: a JSON file of what decides the result.
+
+It is written first. The same command then goes on where it was, and one that would come to another result is refused.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from bert_tf.utils.files import content_of, files_below, write_text
+from bert_tf.utils.json_files import read_object
+
+_LONG = 600  # characters of a value in a message: a command line fits
+
+
+def read_manifest(path: str | os.PathLike, remedy: str = "name another `output_dir`") -> dict[str, Any]:
+    """Returns a manifest's JSON values by name, {} where there is no file; raises ValueError where it is no object."""
+    return read_object(path, "a note of what decides the result", remedy) if os.path.exists(path) else {}
+
+
+def check_manifest(path: str | os.PathLike, now: Mapping[str, Any], remedy: str):
+    """Writes a manifest, or compares the one that is there as `check_same` does. New names are added to it."""
+    then = read_manifest(path)
+    check_same(path, then, {name: now.get(name, value) for name, value in then.items()}, remedy)
+    if now.keys() - then.keys():
+        write_text(path, json.dumps({**then, **now}, indent=2) + "\n")
+
+
+def check_same(
+    path: str | os.PathLike, then: Mapping[str, Any], now: Mapping[str, Any], remedy: str, what: str = "settings"
+):
+    """Raises ValueError where work would be continued with other values than it was begun with; it names each of them.
+
+    Args:
+        path: where that is written.
+        then, now: values by name, JSON values or what becomes such.
+        remedy: a sentence for the message; `what`, what the values are.
+    """
+    if differences := list_differences(then, json.loads(json.dumps(now))):
+        raise ValueError(
+            f"A run continues only with the {what} that it began with ({os.fspath(path)}). Received "
+            f"{'; '.join(differences)}. {remedy}"
+        )
+
+
+def list_differences(then: Mapping[str, Any], now: Mapping[str, Any], within: str = "") -> list[str]:
+    """Returns "seed: 0 then, 1 now" for each value that differs, by name; one that is missing counts as None.
+
+    Args:
+        then, now: JSON values by name. Objects are compared name by name: "input_file rows: 3 then, 4 now".
+        within: what stands before each name.
+    """
+    differences = []
+    for name in sorted({**then, **now}):
+        before, after = then.get(name), now.get(name)
+        if isinstance(before, dict) and isinstance(after, dict):
+            differences += list_differences(before, after, f"{within}{name} ")
+        elif before != after:
+            differences.append(f"{within}{name}: {before!r:.{_LONG}} then, {after!r:.{_LONG}} now")
+    return differences
+
+
+def contents(paths: Iterable[str | os.PathLike]) -> dict[str, str]:
+    """Returns {path: what distinguishes its content from another's} of files, and of all files in folders."""
+    found = {path for given in paths for path in ([given] if os.path.isfile(given) else files_below(given))}
+    return {os.path.realpath(path): content_of(path) for path in sorted(map(os.fspath, found))}

@@ -1,0 +1,313 @@
+"""`check_shapes` refuses a contradiction before a model is built; `assign_weights` assigns all weights or none."""
+
+import dataclasses
+import os
+import re
+import shutil
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import bert_tf
+from bert_tf.checkpoints import name_maps, tf1
+from bert_tf.checkpoints.assign_weights import LoadReport, assign_weights, check_shapes
+from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.models.encoder import Encoder
+from tests import tiny
+from tests.checkpoints import fakes
+
+KINDS = {
+    "plain": {"num_hidden_layers": 2},
+    "factorized, layers shared": {"embedding_size": 8, "num_hidden_layers": 4, "num_hidden_groups": 2},
+    "a table of tasks": {"task_type_vocab_size": 3},
+    "no segments, no pooler": {"type_vocab_size": 0, "has_pooler": False},
+}
+# Every field that gives a variable its shape, with a value that differs.
+CHANGES = {
+    "vocab_size": 99, "hidden_size": 64, "num_hidden_layers": 7, "num_hidden_groups": 1, "intermediate_size": 65,
+    "max_position_embeddings": 33, "type_vocab_size": 5, "task_type_vocab_size": 4, "embedding_size": 16,
+}  # fmt: skip
+_SHAPELESS = {"num_attention_heads", "first_position", "pruned_heads"}  # the last one never asks for more memory
+
+
+def _encoder(**changes):
+    encoder = Encoder(tiny.config(**changes))
+    encoder.build()
+    return encoder
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def saved(request, tmp_path_factory):
+    """A configuration and the checkpoint of its encoder."""
+    encoder = _encoder(**KINDS[request.param])
+    prefix = os.fspath(tmp_path_factory.mktemp("sizes") / "bert_model.ckpt")
+    tf1.write_tf1(prefix, encoder.variables)
+    return encoder.config, open_checkpoint(prefix)
+
+
+def test_an_encoder_is_described_by_its_own_configuration(saved):
+    check_shapes(saved[1], saved[0])
+
+
+def test_every_field_that_shapes_a_variable_is_compared(saved):
+    config, checkpoint = saved
+    whole = {field.name for field in dataclasses.fields(config) if "int" in str(field.type)} - _SHAPELESS
+    assert whole == set(CHANGES)
+    for field, value in CHANGES.items():
+        if field == "num_hidden_layers" and config.num_hidden_groups:
+            continue  # layers that share weights leave no trace in them
+        if field == "num_hidden_groups" and config.num_hidden_layers == 1:
+            continue  # one layer is one group
+        with pytest.raises(ValueError, match=rf"must describe the weights in .*\. Received: .*{value}"):
+            check_shapes(checkpoint, dataclasses.replace(config, **{field: value}))
+
+
+def test_layers_that_start_anew_need_not_be_there(saved):
+    config, checkpoint = saved
+    more = config.num_blocks + 1
+    deeper = dataclasses.replace(config, num_hidden_layers=more, num_hidden_groups=None)
+    check_shapes(checkpoint, deeper, new_layers=1)
+    with pytest.raises(ValueError, match=f"num_hidden_layers {more}, but layers"):
+        check_shapes(checkpoint, deeper)
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    """A folder of Hugging Face's, of two layers."""
+    folder = tiny.checkpoint(tmp_path_factory.mktemp("good") / "tf1", num_hidden_layers=2)
+    name_map, checkpoint = name_maps.hugging_face(), open_checkpoint(folder)
+    arrays = {path: checkpoint.get(path) for path in checkpoint.names}
+    tensors = {
+        name_map.from_ours(path): np.ascontiguousarray(array.T) if name_map.transposed(path) else array
+        for path, array in arrays.items()
+    }
+    other = folder.parent / "hf"
+    other.mkdir()
+    save_file(tensors, other / "model.safetensors")
+    for name in ("bert_config.json", "vocab.txt"):
+        shutil.copy(folder / name, other / name)
+    return other
+
+
+def _text(old, new):
+    def change(folder):
+        path = folder / "bert_config.json"
+        text = path.read_text(encoding="utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new), encoding="utf-8")
+
+    return change
+
+
+def _weights(change):
+    def rewrite(folder):
+        tensors = load_file(folder / "model.safetensors")
+        change(tensors)
+        save_file(tensors, folder / "model.safetensors")
+
+    return rewrite
+
+
+_FIRST, _SECOND = "bert.encoder.layer.0.", "bert.encoder.layer.1."
+BROKEN = {
+    "vocab_size 10^12": (
+        _text('"vocab_size": 28', '"vocab_size": 1000000000000'), "vocab_size must be at most 2,147,483,647"
+    ),
+    "vocab_size 10^9": (
+        _text('"vocab_size": 28', '"vocab_size": 1000000000'),
+        r"vocab_size 1000000000, but bert/embeddings/word_embeddings of shape \(28, 32\); give the configuration and",
+    ),
+    "10^9 layers": (_text('layers": 2', 'layers": 1000000000'), "num_hidden_layers must be at most 10,000"),
+    "9,999 layers": (_text('layers": 2', 'layers": 9999'), "num_hidden_layers 9999, but layers 0 to 1 in the weights"),
+    "a width": (_text('mediate_size": 64', 'mediate_size": 2000000000'), "intermediate_size 2000000000, but"),
+    "positions": (_text('embeddings": 32', 'embeddings": 1000000000'), "max_position_embeddings 1000000000, but"),
+    "one tensor of another shape": (
+        _weights(lambda t: t.update({_FIRST + "output.dense.bias": np.zeros(5, np.float32)})),
+        r"1 of 39 with another:\n    bert/encoder/layer_0/output/dense/bias: \(32,\) in the model, \(5,\)",
+    ),
+    "a table of another width": (
+        _weights(lambda t: t.update({"bert.embeddings.word_embeddings.weight": np.zeros((28, 16), np.float32)})),
+        r"hidden_size 32, but bert/embeddings/word_embeddings of shape \(28, 16\)",
+    ),
+    "one missing": (
+        _weights(lambda t: t.pop(_SECOND + "output.dense.bias")),
+        r"1 in the model but missing in the checkpoint:\n    bert/encoder/layer_1/output/dense/bias",
+    ),
+    "a whole layer missing": (
+        _weights(lambda t: [t.pop(name) for name in list(t) if name.startswith(_FIRST)]),
+        r"num_hidden_layers 2, but layers \[1\] in the weights",
+    ),
+    "one too many": (
+        _weights(lambda t: t.update({"bert.adapter": np.zeros(3, np.float32)})),
+        r"1 in the checkpoint but left over:\n    bert.adapter",
+    ),
+    "no word embeddings": (
+        _weights(lambda t: t.pop("bert.embeddings.word_embeddings.weight")),
+        "Received: vocab_size 28, but no bert/embeddings/word_embeddings among the weights; give",
+    ),
+    "integers": (
+        _weights(lambda t: t.update({_FIRST + "output.dense.bias": np.zeros(32, np.int8)})),
+        "must be floating-point numbers. Received: .* of int8; take the checkpoint as it was before it was quantized",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_weights_and_configurations_that_contradict_each_other(good, tmp_path, case):
+    change, message = BROKEN[case]
+    folder = shutil.copytree(good, tmp_path / "model")
+    change(folder)
+    with pytest.raises(ValueError, match=message) as error:
+        bert_tf.load(folder)
+    assert re.search(r"\.( |\n)?.*Received", str(error.value)) and str(folder) in str(error.value)
+
+
+def test_the_folder_that_was_broken_is_good(good):
+    assert bert_tf.load(good).config.num_hidden_layers == 2
+
+
+def test_google_s_own_albert_is_refused_by_its_names(good, tmp_path):
+    checkpoint = open_checkpoint(good)
+    theirs = "bert/encoder/transformer/group_0/inner_group_"
+    arrays = {path.replace("bert/encoder/layer_", theirs): checkpoint.get(path) for path in checkpoint.names}
+    tf1.write_tensors(os.fspath(tmp_path / "model.ckpt-best"), arrays)
+    for name in ("bert_config.json", "vocab.txt"):
+        shutil.copy(good / name, tmp_path / name)
+    with pytest.raises(ValueError, match="layers of no number in the weights; names that mean nothing here: ") as e:
+        bert_tf.load(tmp_path / "model.ckpt-best")
+    assert f"'{theirs}0/attention/output/LayerNorm/beta'" in str(e.value)
+
+
+# === assign_weights ===
+
+
+@pytest.fixture(scope="module")
+def weights():
+    return fakes.pretraining_weights()
+
+
+@pytest.fixture
+def directory(tmp_path, weights):
+    return fakes.save_hugging_face(tmp_path / "hf", fakes.to_hugging_face(weights))
+
+
+def _loaded(variables):
+    return {v.path: v.value for v in variables if v.value is not None}
+
+
+def test_everything_comes_in(directory, weights):
+    variables = fakes.variables_for(weights)
+    report = assign_weights(directory, variables)
+    assert {path: value.tolist() for path, value in _loaded(variables).items()} == {
+        path: value.tolist() for path, value in weights.items()
+    }
+    assert sorted(report.loaded) == sorted(weights)
+    assert str(report) == f"Loaded 46 variables from {directory}/model.safetensors."
+
+
+def test_keras_variables(directory, weights):
+    variables = fakes.keras_variables_for({path: np.zeros_like(array) for path, array in weights.items()})
+    assign_weights(directory, variables)
+    for variable in variables:
+        np.testing.assert_array_equal(np.asarray(variable), weights[variable.path])
+
+
+def test_both_lists_are_printed_whole_and_nothing_is_assigned(tmp_path, weights):
+    tensors = fakes.to_hugging_face(weights)
+    del tensors["bert.pooler.dense.weight"], tensors["bert.pooler.dense.bias"]
+    tensors["lm_head.bias"] = np.zeros(3, np.float32)
+    folder = fakes.save_hugging_face(tmp_path, tensors)
+    variables = [v for v in fakes.variables_for(weights) if not v.path.startswith("cls/seq")]
+    variables += [fakes.FakeVariable("classifier/output_weights", [2, 4])]
+    with pytest.raises(ValueError) as error:
+        assign_weights(folder, variables, excuse=["classifier/.*"])
+    assert str(error.value) == (
+        f"The model and the checkpoint {folder}/model.safetensors (safetensors) must have the same weights, except "
+        "heads that may start fresh or stay unused. Received: 42 in both, and\n"
+        "  3 in the model but missing in the checkpoint:\n"
+        "    bert/pooler/dense/kernel\n    bert/pooler/dense/bias\n    classifier/output_weights (excused)\n"
+        "  3 in the checkpoint but left over:\n"
+        "    cls/seq_relationship/output_bias\n    cls/seq_relationship/output_weights\n    lm_head.bias\n"
+        "bert-tf convert with `leave_out=cls/seq_relationship/output_bias` and so on, a pattern for each weight that "
+        "is left over, makes a copy without them if what is missing may be missing."
+    )
+    assert _loaded(variables) == {}
+
+
+def test_excuses(directory, weights):
+    encoder = {path: array for path, array in weights.items() if path.startswith("bert/")}
+    head = [fakes.FakeVariable("classifier/output_weights", [3, 4]), fakes.FakeVariable("classifier/output_bias", [3])]
+    variables = fakes.variables_for(encoder) + head
+    report = assign_weights(directory, variables, excuse=["classifier/.*", "cls/.*"])
+    assert set(_loaded(variables)) == set(report.loaded) == set(encoder)
+    assert report.excused_missing == ["classifier/output_weights", "classifier/output_bias"]
+    assert len(report.excused_left_over) == 7
+    assert str(report) == (
+        f"Loaded 39 variables from {directory}/model.safetensors; 2 not in the checkpoint, left as initialized: "
+        "classifier/output_weights, classifier/output_bias; 7 in the checkpoint, not used: "
+        "cls/predictions/output_bias, cls/predictions/transform/LayerNorm/beta, "
+        "cls/predictions/transform/LayerNorm/gamma, "
+        "cls/predictions/transform/dense/bias, ..."
+    )
+
+
+def test_what_is_no_weight_is_named_in_plain_words():
+    def said(*names):
+        return str(LoadReport("m.bin", ["a", "b"], [], [], list(names))).removeprefix("Loaded 2 variables from m.bin")
+
+    one = "; 1 entry of the file is no weight of its own (a buffer, a counter or a second name): position_ids."
+    assert said("position_ids") == one
+    assert said("step", "v", "w", "x", "y") == (
+        "; 5 entries of the file are no weights of their own (an optimizer's state, counters, second names): "
+        "step, v, w, x, ..."
+    )
+
+
+def test_an_excuse_must_match_the_whole_path(directory, weights):
+    variables = [v for v in fakes.variables_for(weights) if v.path != "cls/seq_relationship/output_bias"]
+    message = "left over:\n    cls/seq_relationship/output_bias\nbert-tf convert with `leave_out=cls/seq"
+    with pytest.raises(ValueError, match=message):
+        assign_weights(directory, variables, excuse=["cls/seq", "output_bias"])
+
+
+def test_another_vocabulary(directory, weights):
+    variables = fakes.variables_for(weights)
+    variables[0].shape = (12, 4)
+    assert variables[0].path == "bert/embeddings/word_embeddings"
+    with pytest.raises(ValueError) as error:
+        assign_weights(directory, variables)
+    assert str(error.value).endswith(
+        "Received: 1 of 46 with another:\n    bert/embeddings/word_embeddings: (12, 4) in the model, (11, 4) in the "
+        "checkpoint (rows = entries of the vocabulary: are vocab.txt and vocab_size those of this checkpoint?)"
+    )
+    assert _loaded(variables) == {}
+
+
+def test_an_untied_output_layer(tmp_path, weights):
+    tensors = fakes.to_hugging_face(weights)
+    tensors["cls.predictions.decoder.weight"] = tensors["bert.embeddings.word_embeddings.weight"] + 1
+    folder = fakes.save_hugging_face(tmp_path, tensors)
+    variables = fakes.variables_for(weights)
+    with pytest.raises(ValueError, match="decoder.weight .* must be equal to bert.embeddings.word_embeddings.weight"):
+        assign_weights(folder, variables)
+    assert _loaded(variables) == {}
+    encoder = [v for v in variables if v.path.startswith("bert/")]
+    assert len(assign_weights(folder, encoder, excuse=["cls/.*"]).loaded) == 39  # without that layer it does not matter
+    (folder / "config.json").write_text('{"tie_word_embeddings": false}', encoding="utf-8")
+    own = fakes.FakeVariable("cls/predictions/output_weights", (11, 4))
+    assert own.path in assign_weights(folder, [*variables, own]).loaded
+    with pytest.raises(ValueError, match="left over:\n    cls/predictions/output_weights"):
+        assign_weights(folder, variables)
+
+
+def test_a_head_of_another_size_stays_fresh_where_it_may(tmp_path):
+    head = {"classifier/output_weights": (2, 4), "classifier/output_bias": (2,)}
+    variables = [fakes.FakeVariable(path, shape) for path, shape in head.items()]
+    prefix = str(tmp_path / "model.ckpt-1")
+    tf1.write_tensors(prefix, {"output_weights": np.ones((3, 4), np.float32), "output_bias": np.zeros(3, np.float32)})
+    report = assign_weights(prefix, variables, excuse=["classifier/.*"])
+    assert report.loaded == []
+    assert sorted(report.excused_missing) == sorted(report.excused_left_over) == sorted(head)
+    with pytest.raises(ValueError, match="must have the shape"):
+        assign_weights(prefix, variables)

@@ -1,0 +1,165 @@
+"""What a training program shows at its end: error reports of scored examples, and the command that comes next."""
+
+import importlib
+import os
+import shlex
+import types
+
+import numpy as np
+import pytest
+from absl import flags
+
+from bert_tf.cli import main, program, reporting
+from bert_tf.cli.reporting import check_showing, show_answers, show_scored, warn_of_teacher
+from bert_tf.tasks.base import SplitPredictions
+from bert_tf.utils.settings import Settings
+from tests.evaluation.error_reports.support import choices
+
+PROGRAM = "/some bin/python"
+
+
+@pytest.fixture
+def told(monkeypatch, caplog):
+    """Returns a function that gives the lines of a call, the last one as (words, command)."""
+    monkeypatch.setattr(reporting.shutil, "which", lambda name: None)
+    monkeypatch.setattr(reporting.sys, "executable", PROGRAM)
+
+    def tell(function, **settings):
+        caplog.clear()
+        with caplog.at_level("INFO", logger="absl"):
+            function(Settings(settings), 24)
+        where, last = caplog.messages
+        words, _, command = last.partition(": ")
+        return where, words, shlex.split(command)
+
+    return tell
+
+
+def _check(command, name):
+    """Asserts that the command is one of ours, and returns the settings that its program would have."""
+    assert command[:4] == [PROGRAM, "-m", "bert_tf", name] and name in main.PROGRAMS
+    values, table = flags.FlagValues(), importlib.import_module(f"bert_tf.cli.{name}").FLAGS
+    program.define(values, table)
+    assert values([name, *command[4:]]) == [name]
+    return program.read_settings(values, [flag.name for flag in table])
+
+
+def test_what_is_there_is_told(told, tmp_path):
+    for name in ("report.html", "eval_results.txt", "vocab.txt"):
+        (tmp_path / name).write_text("", encoding="utf-8")
+    where, words, command = told(
+        reporting.log_after_fine_tuning, output_dir=os.fspath(tmp_path), export_dir=None, do_export=False
+    )
+    files = "model.ckpt-24 (the model), eval_results.txt (the scores), report.html (the page of the run)"
+    assert where == f"In {tmp_path}: {files}" and words == "To export it for a server"
+    settings = _check(command, "export")
+    assert (settings.model, settings.export_dir) == (os.fspath(tmp_path), os.fspath(tmp_path / "export"))
+
+
+@pytest.mark.parametrize(("export_dir", "served", "name"), [(None, "a run/export", "a run"), ("m/x/", "m/x", "x")])
+def test_an_export_is_served(told, export_dir, served, name):
+    _, words, command = told(reporting.log_after_fine_tuning, output_dir="a run", export_dir=export_dir, do_export=True)
+    settings = _check(command, "serve")
+    assert words == "To serve it"
+    assert (settings.model_base_path, settings.model_name) == (os.path.abspath(served), name)
+
+
+@pytest.mark.parametrize(("export_dir", "name"), [("a run/export", "a run"), ("models/reviews/", "reviews")])
+def test_what_export_wrote_is_served(monkeypatch, caplog, export_dir, name):
+    monkeypatch.setattr(reporting.shutil, "which", lambda name: None)
+    monkeypatch.setattr(reporting.sys, "executable", PROGRAM)
+    with caplog.at_level("INFO", logger="absl"):
+        reporting.log_after_export(Settings({"model": "a run", "export_dir": export_dir}))
+    words, _, command = caplog.messages[0].partition(": ")
+    settings = _check(shlex.split(command), "serve")
+    assert words == "To serve it"
+    assert (settings.model_base_path, settings.model_name) == (os.path.abspath(export_dir), name)
+
+
+def test_threads_of_an_export_for_processors_need_not_share_an_operation(told):
+    options = {"output_dir": "a run", "export_dir": None, "do_export": True}
+    assert _check(told(reporting.log_after_fine_tuning, **options)[2], "serve").tensorflow_intra_op_parallelism == 0
+    command = told(reporting.log_after_fine_tuning, **options, export_for="cpu")[2]
+    assert _check(command, "serve").tensorflow_intra_op_parallelism == 1
+
+
+def test_a_pretrained_model_is_fine_tuned(told):
+    _, words, command = told(reporting.log_after_pretraining, output_dir="out/")
+    settings = _check(command, "run_classifier")
+    assert (settings.init_checkpoint, settings.output_dir, settings.do_train) == ("out/", "out-fine-tuned", True)
+    assert words == "To fine-tune it on a table of your own"
+
+
+def test_of_a_step_of_a_longer_run_nothing_is_told(monkeypatch, caplog):
+    monkeypatch.setenv("BERT_TF_CHILD", "1")
+    with caplog.at_level("INFO", logger="absl"):
+        reporting.log_after_pretraining(Settings({"output_dir": "out"}), 24)
+    assert not caplog.messages
+
+
+def test_the_command_is_the_one_that_is_at_hand(monkeypatch, tmp_path):
+    monkeypatch.setattr(reporting.shutil, "which", lambda name: f"/bin/{name}")
+    assert reporting._bert_tf() == ["bert-tf"]
+    (tmp_path / "bert-tf").write_text("", encoding="utf-8")
+    monkeypatch.setattr(reporting.shutil, "which", lambda name: None)
+    monkeypatch.setattr(reporting.sys, "executable", os.fspath(tmp_path / "python"))
+    monkeypatch.chdir(tmp_path.parent)
+    assert reporting._bert_tf() == [f"{tmp_path.name}/bert-tf"]
+
+
+def test_what_no_server_takes_is_not_served(told):
+    given = {"output_dir": "a", "export_dir": "m", "do_export": True, "export_for": "litert"}
+    *_, words, command = told(reporting.log_after_fine_tuning, **given)
+    settings = _check(command, "export")
+    assert words == "To export it for a server" and settings.export_dir == os.path.join("a", "export")
+
+
+# === Showing ===
+
+
+def test_a_table_that_is_not_written_cannot_be_sorted():
+    check_showing(Settings({"sort_predictions": "file", "do_eval": False}))
+    check_showing(Settings({"sort_predictions": "errors", "do_eval": True}, ["sort_predictions"]))
+    with pytest.raises(ValueError, match="`sort_predictions` must come with `do_eval`"):
+        check_showing(Settings({"sort_predictions": "errors", "do_eval": False}, ["sort_predictions"]))
+
+
+def test_every_file_has_a_table_and_a_place_on_the_page_and_what_a_task_does_not_judge_has_none(tmp_path, caplog):
+    judged = choices([0, 0], [[0.9, 0.1], [0.2, 0.8]], ["no", "yes"])
+    answers = {"dev": judged, "dev_mismatched": judged, "dev_other": None}
+    task = types.SimpleNamespace(
+        error_report=lambda outcome: answers[outcome.split], extra_report_sections=lambda *_: None
+    )
+    shown = {}
+    history = types.SimpleNamespace(show=lambda name, make: shown.update({name: make()}))
+    job = types.SimpleNamespace(history=history, global_step=1200)
+    outcomes = [SplitPredictions(split, None, None, np.zeros(2), None) for split in answers]
+    settings = Settings({"output_dir": str(tmp_path), "sort_predictions": "errors"})
+    show_scored(task, outcomes, {"eval_accuracy": 0.5, "eval_accuracy_mismatched": 0.5}, job, settings)
+    names = ["eval_predictions.tsv", "eval_predictions_mismatched.tsv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    lines = (tmp_path / "eval_predictions_mismatched.tsv").read_text().splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["id", "id1", "id0"]
+    assert [*shown] == ["eval", "more"]
+    assert "All " not in caplog.text
+    assert shown["eval"].count("What it does on") == 2 and "step 1,200" in shown["eval"]
+
+
+def test_a_model_that_always_gives_one_answer_is_warned_of_in_the_log(tmp_path, caplog):
+    judged = choices([0, 1], [[0.9, 0.1], [0.8, 0.2]], ["no", "yes"])
+    task = types.SimpleNamespace(error_report=lambda outcome: judged, extra_report_sections=lambda *_: None)
+    job = types.SimpleNamespace(history=types.SimpleNamespace(show=lambda name, make: None), global_step=12)
+    outcome, settings = SplitPredictions("dev", None, None, np.zeros(2), None), Settings({"output_dir": str(tmp_path)})
+    show_scored(task, [outcome], {"eval_accuracy": 0.5}, job, settings)
+    show_answers(task, outcome, {"accuracy": 0.5}, job)
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warnings == [judged.warning] * 2 and judged.warning.startswith("All 2 answers on dev.tsv are the label 'no'")
+
+
+def test_a_teacher_that_learned_nothing_is_warned_of(tmp_path, caplog):
+    warn_of_teacher(Settings({}))
+    warn_of_teacher(Settings({"teacher": str(tmp_path)}))
+    assert not caplog.records
+    (tmp_path / "eval_predictions.tsv").write_text("id\tlabel\tprediction\n0\tno\tyes\n1\tyes\tyes\n")
+    warn_of_teacher(Settings({"teacher": str(tmp_path / "model.ckpt-10")}))
+    assert f"{tmp_path}/model.ckpt-10 answered 'yes' to all examples that it was scored on" in caplog.text

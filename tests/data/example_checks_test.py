@@ -1,0 +1,252 @@
+"""Each trap in a file that has it, and in none that has not."""
+
+import dataclasses
+import gzip
+import os
+
+import pytest
+
+from bert_tf.data import table_checks, tables
+from bert_tf.data.columns import NAME, number
+from bert_tf.data.example_checks import check_samples
+from bert_tf.data.lint_sample import LintSample, TableLayout
+
+NAMES = ("balance", "card", "refund", "limit")
+# Sentences that all differ, and say nothing.
+WORDS = [f"my {noun} is {state} since {day}" for noun in ("card", "bill", "phone", "order", "account") for state in
+         ("late", "lost", "wrong", "open") for day in ("monday", "friday")]  # fmt: skip
+ROWS = [(text, NAMES[i % 4]) for i, text in enumerate(WORDS)]
+HEADER = ("text", "label")
+
+
+def write(path, rows, separator="\t", encoding="utf-8"):
+    """Writes rows as they are, without quotes."""
+    data = "".join(f"{separator.join(row)}\n" for row in rows).encode(encoding)
+    path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+    return path
+
+
+def sample(path, header=True, columns=("text",), label="label", kind=NAME):
+    """Reads a table as a classifier does."""
+    examples = tables.read_table(path, header=header, text_columns=columns, label_column=label, label=kind)
+    names = dict(zip(("text_a", "text_b"), (examples.text_a, examples.text_b), strict=False))
+    names = {name: texts for name, texts in names.items() if texts is not None}
+    labels = examples.labels if kind is NAME else None
+    return LintSample(
+        examples.path, examples.where, names, examples.labels, labels, table=TableLayout(header, columns, label)
+    )
+
+
+def kinds(train, dev=None):
+    """Returns {kind: finding} of what is found."""
+    found = check_samples({"train": train} | ({"dev": dev} if dev else {}))
+    assert len({(finding.kind, finding.path) for finding in found}) == len(found), found
+    return {finding.kind: finding for finding in found}
+
+
+def test_nothing_is_found_in_clean_files(tmp_path):
+    train = sample(write(tmp_path / "train.tsv", [HEADER, *ROWS[:24]]))
+    dev = sample(write(tmp_path / "dev.tsv", [HEADER, *ROWS[24:]]))
+    assert check_samples({"train": train, "dev": dev, "test": dev}) == []
+
+
+def test_labels_that_differ_in_spaces_and_case_alone(tmp_path):
+    rows = [HEADER, *ROWS, *((f"again {text}", f" {label.title()}") for text, label in ROWS[:12])]
+    (found,) = kinds(sample(write(tmp_path / "a.tsv", rows))).values()
+    assert (found.kind, found.count, found.is_warning) == ("label_spellings", 4, True)
+    start = "8 labels, but only 4 if spaces and letter case are ignored: 'balance' 10 and ' Balance' 3, 'card' 10 and"
+    assert str(found).startswith(f"{tmp_path}/a.tsv: {start}")
+    assert str(found).endswith("(line 42, line 43, line 44, line 45, line 46, ...); give each one spelling.")
+    assert len(found.places) == 12
+
+
+@pytest.mark.parametrize("header", [("text", "label"), ("Review", "stars"), ("Satz", "Thema")])
+def test_warns_of_a_header_read_as_an_example(tmp_path, header):
+    found = kinds(sample(write(tmp_path / "a.tsv", [header, *ROWS]), False, (0,), 1))
+    assert set(found) == {"header_as_row", "rare_labels"}
+    text = str(found["header_as_row"])
+    assert f"the first row, {header[0]!r} and {header[1]!r}, seems to name the columns (line 1)" in text
+    assert text.endswith("take `header=false` out.")
+
+
+def test_warns_of_an_example_read_as_the_header(tmp_path):
+    (found,) = kinds(sample(write(tmp_path / "a.csv", ROWS, ","), True, (0,), 1)).values()
+    assert (found.kind, found.places) == ("row_as_header", ("line 1",))
+    assert str(found).endswith("as the names of the columns (line 1); say `header=false`.")
+    rows = [(text, str(i % 4)) for i, text in enumerate(["late", "lost", *WORDS])]
+    assert set(kinds(sample(write(tmp_path / "short.csv", rows, ","), True, (0,), 1))) == {"row_as_header"}
+    assert not kinds(sample(write(tmp_path / "named.csv", [HEADER, *ROWS], ","), True, (0,), 1))
+
+
+def test_warns_of_nearly_as_many_labels_as_rows(tmp_path):
+    rows = [(text, str(i)) for i, (text, _) in enumerate(ROWS)]
+    (found,) = kinds(sample(write(tmp_path / "a.tsv", [HEADER, *rows]))).values()
+    assert (found.kind, found.count) == ("many_labels", 40)
+    assert str(found).endswith("check `label_column`, or say `problem_type=regression` if they are scores.")
+    named = [(text, f"n{number}") for text, number in rows]
+    assert str(*kinds(sample(write(tmp_path / "b.tsv", [HEADER, *named]))).values()).endswith("check `label_column`.")
+
+
+def test_one_label_for_all_and_no_label_at_all(tmp_path):
+    rows = [HEADER, *((text, "card") for text, _ in ROWS)]
+    (found,) = kinds(sample(write(tmp_path / "a.tsv", rows))).values()
+    assert (found.kind, found.count, found.is_warning) == ("one_label", 40, True)
+    assert "label 'card' in all 40 examples, with which training does not start" in str(found)
+    texts = {"text": [text for text, _ in ROWS]}
+    several = LintSample(str(tmp_path / "a.tsv"), str, texts, labels=[()] * 40, table=None)
+    assert [each.kind for each in table_checks.check_training_labels(several)] == ["no_labels"]
+    yes_or_no = dataclasses.replace(several, labels=[("a",)] * 40)
+    assert not list(table_checks.check_training_labels(yes_or_no))
+
+
+def test_labels_1_and_1_0_are_two_spellings_of_one(tmp_path):
+    rows = [HEADER, *((text, ("1", "2", "1.0", "2.5")[i % 4]) for i, (text, _) in enumerate(ROWS))]
+    (found,) = kinds(sample(write(tmp_path / "a.tsv", rows))).values()
+    assert (found.kind, found.count) == ("label_spellings", 1)
+    assert "4 labels, but only 3 if spaces and letter case are ignored and 1.0 is 1: '1' 10 and '1.0' 10" in str(found)
+
+
+def test_labels_with_hardly_an_example(tmp_path):
+    rows = [HEADER, *ROWS, ("where is it", "shipping"), ("is it there", "shipping"), ("good day", "greeting")]
+    (found,) = kinds(sample(write(tmp_path / "a.tsv", rows))).values()
+    assert (found.kind, found.count) == ("rare_labels", 2)
+    assert found.places == ("line 42", "line 43", "line 44")
+    assert "2 of 6 labels with 2 examples or fewer: 'greeting' 1, 'shipping' 2 (" in str(found)
+
+
+def test_finds_empty_texts(tmp_path):
+    rows = [HEADER, *ROWS[:20], ("", "card"), *ROWS[20:], (" \u3000 ", "limit")]
+    found = kinds(sample(write(tmp_path / "a.tsv", rows)))
+    assert found["empty_texts"].places == ("line 22", "line 43") and found["empty_texts"].is_warning
+    assert "2 of 42 examples (4.8 %) have an empty text_a (" in str(found["empty_texts"])
+
+
+def test_pairs_have_two_texts_that_may_be_empty(tmp_path):
+    rows = [("one", "other", "label"), *((text, text.upper(), label) for text, label in ROWS), ("a", "", "card")]
+    (found,) = kinds(sample(write(tmp_path / "a.tsv", rows), columns=("one", "other"))).values()
+    assert (found.kind, found.places) == ("empty_texts", ("line 42",)) and "an empty text_b" in str(found)
+
+
+def test_duplicates_are_noted_and_warned_of_where_they_are_many(tmp_path):
+    rows = [HEADER, *ROWS, (f"  {ROWS[3][0].title().replace(' ', '  ', 1)} ", ROWS[3][1])]
+    (few,) = kinds(sample(write(tmp_path / "a.tsv", rows))).values()
+    assert (few.kind, few.count, few.places, few.is_warning) == ("duplicates", 1, ("line 42",), False)
+    (many,) = kinds(sample(write(tmp_path / "b.tsv", [*rows, ROWS[0], ROWS[0]]))).values()
+    assert (many.kind, many.count, many.places, many.is_warning) == (
+        "duplicates", 3, ("line 42", "line 43", "line 44"), True)  # fmt: skip
+
+
+def test_the_order_of_a_pair_matters(tmp_path):
+    rows = [("one", "other", "label"), *((a, b, "card") for a, b in zip(WORDS, WORDS[1:], strict=False)),
+            *((b, a, "limit") for a, b in zip(WORDS, WORDS[1:], strict=False))]  # fmt: skip
+    assert not kinds(sample(write(tmp_path / "a.tsv", rows), columns=("one", "other")))
+
+
+def test_one_text_with_two_labels(tmp_path):
+    (found,) = kinds(sample(write(tmp_path / "a.tsv", [HEADER, *ROWS, (ROWS[1][0], "limit")]))).values()
+    assert (found.kind, found.count, found.places) == ("contradictions", 2, ("line 3", "line 42"))
+    assert found.is_warning
+    assert f"{ROWS[1][0]!r} has 'card' in line 3 and 'limit' in line 42 (" in str(found)
+
+
+def test_one_pair_with_two_scores(tmp_path):
+    rows = [HEADER, *((text, str(i % 3)) for i, text in enumerate(WORDS)), (WORDS[0], "2.5")]
+    (found,) = kinds(sample(write(tmp_path / "a.tsv", rows), kind=number())).values()
+    assert found.kind == "contradictions" and "has 0.0 in line 2 and 2.5 in line 42" in str(found)
+
+
+def test_texts_to_train_and_to_score_on(tmp_path):
+    train = sample(write(tmp_path / "train.tsv", [HEADER, *ROWS[:30]]))
+    dev = sample(write(tmp_path / "dev.tsv", [HEADER, (ROWS[7][0].upper(), "limit"), *ROWS[30:]]))
+    (found,) = kinds(train, dev).values()
+    assert (found.kind, found.path, found.places) == ("overlap", dev.path, ("line 2",)) and found.is_warning
+    assert f"1 of 11 examples (9.1 %) is in {train.path} too" in str(found)
+
+
+def test_labels_that_training_does_not_have(tmp_path):
+    train = sample(write(tmp_path / "train.tsv", [HEADER, *ROWS[:30]]))
+    dev = sample(write(tmp_path / "dev.tsv", [HEADER, *ROWS[30:], ("new", "other"), ("newer", "Card ")]))
+    (found,) = kinds(train, dev).values()
+    assert (found.kind, found.count, found.places) == ("unknown_labels", 2, ("line 12", "line 13"))
+    alike = "of which, if spaces and letter case are ignored, 'Card ' is 'card' there ("
+    assert f"'Card ' 1, 'other' 1, {alike}" in str(found)
+
+
+@pytest.mark.parametrize("name, separator, called", [
+    ("a.csv", ";", "semicolons"), ("a.csv", "\t", "tabs"), ("a.tsv", ",", "commas"), ("a.csv.gz", "|", "bars"),
+])  # fmt: skip
+def test_another_separator_than_the_name_says(tmp_path, name, separator, called):
+    path = write(tmp_path / name, [HEADER, *ROWS], separator)
+    with pytest.raises(ValueError, match=rf"the columns \['text.+label'\]; {called} seem to separate them: write them"):
+        sample(path)
+    found = kinds(sample(path, False, (0,), None))  # nobody notices: the whole row is the text
+    assert f"the columns seem to be separated by {called}, and " in str(found["separator"])
+    found = check_samples({"test": sample(path, False, (0,), None)})
+    assert [each.kind for each in found] == ["separator"]
+
+
+def test_commas_in_texts_are_no_separators(tmp_path):
+    rows = [(f"{text}, or not{', I think' * (i % 3)}", label) for i, (text, label) in enumerate(ROWS)]
+    assert not kinds(sample(write(tmp_path / "a.tsv", [HEADER, *rows])))
+    assert not check_samples({"test": sample(write(tmp_path / "b.tsv", [row[:1] for row in rows]), False, (0,), None)})
+
+
+def test_commas_that_cut_texts_off(tmp_path):
+    rows = [(label, text if i % 8 else f"{text}, and so on") for i, (text, label) in enumerate(ROWS)]
+    (found,) = kinds(sample(write(tmp_path / "a.csv", rows, ","), False, (1,), 0)).values()
+    assert (found.kind, found.count, found.places[:2]) == ("uneven_rows", 5, ("line 1", "line 9"))
+    assert str(found).endswith("put fields that hold commas into double quotes.")
+
+
+def test_a_wrong_encoding(tmp_path):
+    rows = [HEADER, *ROWS, ("où est ma carte", "card"), ("réglé", "limit")]
+    (found,) = kinds(sample(write(tmp_path / "a.tsv", rows, encoding="cp1252"))).values()
+    assert (found.kind, found.count, found.places) == ("encoding", 2, ("line 42", "line 43"))
+    assert "3 bytes that are not UTF-8, in 2 lines" in str(found)
+    assert f"iconv -f WINDOWS-1252 -t UTF-8 {tmp_path}/a.tsv > {tmp_path}/a-utf8.tsv (" in str(found)
+    assert not kinds(sample(write(tmp_path / "b.tsv", rows)))
+    (found,) = kinds(sample(write(tmp_path / "c.tsv.gz", rows, encoding="cp1252"))).values()
+    assert f"gzip -dc {tmp_path}/c.tsv.gz | iconv -f WINDOWS-1252 -t UTF-8 > {tmp_path}/c-utf8.tsv (" in str(found)
+
+
+def test_a_bad_byte_in_a_file_that_is_utf8_otherwise(tmp_path):
+    """To convert all of it would damage the letters that are right."""
+    path = write(tmp_path / "a.tsv", [HEADER, *ROWS, ("où est ma carte", "card")])
+    path.write_bytes(path.read_bytes() + "réglé\tlimit\n".encode("cp1252"))
+    (found,) = kinds(sample(path)).values()
+    assert (found.kind, found.places) == ("encoding", ("line 43",))
+    assert "2 bytes that are not UTF-8, in 1 line: " in str(found)
+    assert "correct this line by hand" in str(found) and "iconv" not in str(found)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_two_bytes_a_letter_are_refused(tmp_path, encoding):
+    with pytest.raises(ValueError, match=rf"must be UTF-8 text\. .*iconv -f {encoding.upper().replace('-', '-?')}"):
+        sample(write(tmp_path / "a.tsv", [HEADER, *ROWS], encoding=encoding))
+
+
+def test_letters_that_were_encoded_twice(tmp_path):
+    damaged = "où est l’été".encode().decode("cp1252")
+    (found,) = kinds(sample(write(tmp_path / "a.tsv", [HEADER, *ROWS, (damaged, "card")]))).values()
+    assert (found.kind, found.places, found.is_warning) == ("damaged_letters", ("line 42",), True)
+    assert "1 of 42 lines (2.4 %)" in str(found)
+    found = kinds(sample(write(tmp_path / "b.tsv", [HEADER, *ROWS, ("São ÂNGELA, NÃO “é” à Â", "card")])))
+    assert not found
+
+
+def test_jsonl_has_lines_and_parquet_rows(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {"text": [text for text, _ in ROWS] + [""], "label": [label for _, label in ROWS] + ["card"]}
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
+    (found,) = kinds(sample(tmp_path / "a.parquet")).values()
+    assert (found.kind, found.places) == ("empty_texts", ("row 41",))
+
+
+def test_the_findings_do_not_hang_on_how_large_files_are(tmp_path):
+    """The hashes of 64 bits keep apart what differs, and group what does not, in any order of the rows."""
+    rows = [(f"text number {i % 9000}", NAMES[i % 9000 % 4]) for i in range(12000)]
+    (found,) = kinds(sample(write(tmp_path / "a.tsv", [HEADER, *rows]))).values()
+    assert (found.kind, found.count, found.places[0]) == ("duplicates", 3000, f"line {9002}")
+    assert len(found.places) == 1000 and os.fspath(tmp_path) not in found.text

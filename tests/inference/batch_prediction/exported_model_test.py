@@ -1,0 +1,263 @@
+"""`bert-tf predict`: any SavedModel that takes texts, over any table."""
+
+import json
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.inference.batch_prediction.exported_model import find_model, match_columns
+from tests import processes, run_cases
+from tests.serving import models
+
+
+def _strings(name, *dims):
+    return tf.TensorSpec([None, *dims], tf.string, name)
+
+
+class Other(tf.Module):
+    """Signatures such as other people's models have."""
+
+    @tf.function(input_signature=[_strings("choices", None), _strings("context")])
+    def choose(self, choices, context):
+        tf.debugging.assert_none_equal(context, "broken", message="the context is broken")
+        lengths = tf.strings.length(choices)
+        return {"choice": tf.argmax(lengths, -1), "probabilities": tf.cast(lengths, tf.bfloat16) / 4}
+
+    @tf.function(input_signature=[_strings("keras_tensor", 1)])
+    def words(self, keras_tensor):
+        words = tf.strings.split(keras_tensor[:, 0])
+        return {"words": words.to_tensor(""), "grids": tf.ones_like(words, tf.float32).to_tensor()[:, None]}
+
+    @tf.function(input_signature=[_strings("text")])
+    def entities(self, text):
+        words = tf.strings.split(text)
+        places = tf.ragged.range(words.row_lengths()).to_tensor()
+        names = words.to_tensor("")
+        return {
+            "entity": names, "type": tf.fill(tf.shape(names), "WORD"), "start": places, "end": places + 1,
+            "score": tf.cast(places, tf.float32) / 10, "entity_count": words.row_lengths(),
+        }  # fmt: skip
+
+    @tf.function(input_signature=[_strings("context"), _strings("question")])
+    def question(self, context, question):
+        return {"asked": question + "|" + context}
+
+    @tf.function(input_signature=[_strings("claim"), _strings("source")])
+    def claim(self, claim, source):
+        return {"asked": claim + "|" + source}
+
+    @tf.function(input_signature=[_strings("text")])
+    def together(self, text):
+        return {"all": tf.strings.reduce_join(text)[None]}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with two versions of the model `Film`, a folder that is none, and `Other`."""
+    folder = tmp_path_factory.mktemp("predict")
+    (folder / "film").mkdir()
+    shutil.copytree(models.export(folder / "film", 12), folder / "film" / "3")
+    (folder / "film" / "13").mkdir()
+    other = Other()
+    signatures = {"serving_default": other.choose}
+    signatures |= {name: getattr(other, name) for name in ("words", "entities", "question", "claim", "together")}
+    tf.saved_model.save(other, str(folder / "other"), signatures)
+    (folder / "texts.txt").write_text("a good film\n\nfine\nlong and dull and bad\n", encoding="utf-8")
+    rows = [("n0", "x", ["a", "bbb"]), ("n1", "y", ["c", "dd", "e"]), ("n2", "", ["gg", "f"])]
+    lines = [json.dumps(dict(zip(("name", "context", "choices"), row, strict=True))) for row in rows]
+    (folder / "choices.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "broken.jsonl").write_text(lines[0] + "\n" + lines[1].replace('"y"', '"broken"'), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def predict(home):
+    """Runs the program; returns the rows that it writes, and what it says."""
+    output = home / "out.jsonl"
+
+    def run(name, **flags):
+        output.unlink(missing_ok=True)
+        arguments = [f"--{flag}={value}" for flag, value in flags.items()]
+        done = run_cases.run_here("predict", [f"--input_file={home / name}", f"--output_file={output}", *arguments])
+        rows = [json.loads(line) for line in output.read_text("utf-8").splitlines()] if output.exists() else []
+        assert (done["status"] == 0) == bool(rows) and "Traceback" not in done["log"], done["log"]
+        return rows, done["log"]
+
+    return run
+
+
+def test_the_newest_version_answers_line_by_line(home, predict):
+    rows, log = predict("texts.txt", model=home / "film", batch_size=3, header="false")
+    assert [list(row) for row in rows] == [["id", "label", "probabilities", "labels"]] * 4
+    assert [(row["id"], row["label"]) for row in rows] == [("0", "good"), ("1", "bad"), ("2", "good"), ("3", "bad")]
+    for row in rows:
+        np.testing.assert_array_equal(np.float32(row["probabilities"]), models.expected(0.75, row["label"] == "good"))
+    assert "Version 12 of" in log and "the newest of 2" in log and "Wrote " in log
+    assert "--header has no effect on" in log
+    assert predict("texts.txt", model=home / "film" / "3")[0] == rows
+
+
+def test_columns_are_found_by_the_inputs_names_or_in_their_order(home, predict):
+    (home / "pairs.tsv").write_text("left\ttext_b\ttext_a\nfine\tx\ty\nx\ty\tz\n")
+    by_name, _ = predict("pairs.tsv", model=home / "film", signature="pair")
+    assert [row["label"] for row in by_name] == ["bad", "bad"]
+    rows, log = predict("pairs.tsv", model=home / "film", signature="pair", text_column="left,2")
+    assert [row["label"] for row in rows] == ["good", "bad"] and "Columns: left is text_a, 2 is text_b." in log
+
+
+def test_columns_that_bear_the_inputs_names_are_not_swapped(home, predict):
+    (home / "asked.jsonl").write_text('{"question": "q", "context": "c"}\n')
+    flags = {"model": home / "other", "signature": "question"}
+    for columns in ("question,context", "context,question", "question=question,context=context"):
+        rows, log = predict("asked.jsonl", **flags, text_column=columns)
+        assert [row["asked"] for row in rows] == ["q|c"], columns
+        assert "Columns: question is question, context is context." in log
+    (home / "pairs.csv").write_text("a,b\nq,c\n")
+    rows, log = predict("pairs.csv", **flags, text_column="a,b")  # as `ask` takes them
+    assert [row["asked"] for row in rows] == ["q|c"] and "Columns: a is question, b is context." in log
+    flags["signature"] = "claim"
+    rows, log = predict("pairs.csv", **flags, text_column="a,b")
+    assert not rows and "--text_column must say which column is for which of the model's inputs, claim, source" in log
+    rows, log = predict("pairs.csv", **flags, text_column="source=a,claim=b")
+    assert [row["asked"] for row in rows] == ["c|q"]
+
+
+def test_columns_of_the_table_are_kept(home, predict):
+    (home / "kept.tsv").write_text("text\tcustomer\tday\tlabel\nfine\t007\t\tx\ngood\t12\tMay\ty\n")
+    rows, _ = predict("kept.tsv", model=home / "film", keep_columns="customer,2,text")
+    assert [list(row)[:4] for row in rows] == [["id", "customer", "2", "text"]] * 2
+    assert [[row[name] for name in ("customer", "2", "text")] for row in rows] == [["007", "", "fine"],
+                                                                                  ["12", "May", "good"]]  # fmt: skip
+    for name, words in (("label", "--keep_columns must name other columns"), ("none", "must be a column 'none'")):
+        rows, log = predict("kept.tsv", model=home / "film", keep_columns=name, overwrite="true")
+        assert not rows and words in log, log
+    rows, _ = predict("kept.tsv", model=home / "film", keep_columns="3", overwrite="true")
+    assert [row["3"] for row in rows] == ["x", "y"]
+
+
+def test_a_row_without_a_text_is_answered_with_null(home, predict):
+    texts = ["a good film", None, "fine"]
+    (home / "gaps.jsonl").write_text("\n".join(json.dumps({"text": text, "n": n}) for n, text in enumerate(texts)))
+    rows, log = predict("gaps.jsonl", model=home / "film", keep_columns="n")
+    assert [row["label"] for row in rows] == ["good", None, "good"]
+    assert rows[1] == {"id": "1", "n": 1, "label": None, "probabilities": None, "labels": None}
+    assert "gaps.jsonl: 1 of 3 rows without a text (null), in line 2; answered with null." in log
+    assert "1 of 3 rows answered with null, for lack of a text." in log
+    lists = [{"context": "x", "choices": ["a", "bbb"]}, {"context": "y", "choices": ["a", None]}]
+    (home / "gaps.jsonl").write_text("\n".join(map(json.dumps, lists)))
+    rows, _ = predict("gaps.jsonl", model=home / "other")
+    assert [row["choice"] for row in rows] == [1, None]
+
+
+def test_lists_of_unequal_lengths(home, predict):
+    rows, _ = predict("choices.jsonl", model=home / "other", id_column="name")
+    assert rows == [
+        {"id": "n0", "probabilities": [0.25, 0.75], "choice": 1},
+        {"id": "n1", "probabilities": [0.25, 0.5, 0.25], "choice": 1},
+        {"id": "n2", "probabilities": [0.5, 0.25], "choice": 0},
+    ]
+
+
+def test_outputs_of_unequal_lengths(home, predict):
+    rows, _ = predict("texts.txt", model=home / "other", signature="words", batch_size=1)
+    words = ["a good film", "", "fine", "long and dull and bad"]
+    assert [row["words"] for row in rows] == [text.split() for text in words]
+    assert [row["grids"] for row in rows] == [[[1.0] * n] for n in (3, 0, 1, 5)]
+    rows, _ = predict("texts.txt", model=home / "other", signature="entities")
+    assert [list(row) for row in rows] == [["id", "entities"]] * 4
+    assert rows[2]["entities"] == [{"text": "fine", "type": "WORD", "start": 0, "end": 1, "score": 0.0}]
+    assert [len(row["entities"]) for row in rows] == [3, 0, 1, 5]
+
+
+def test_bad_models_signatures_and_columns_are_refused(home, predict):
+    (home / "torn").mkdir(exist_ok=True)
+    (home / "torn" / "saved_model.pb").write_bytes(b"torn")
+    (home / "empty").mkdir(exist_ok=True)
+    (home / "empty" / "saved_model.pb").write_bytes(b"")
+    film, other = home / "film", home / "other"
+    for name, flags, words in [
+        ("texts.txt", {"model": home}, "--model must be a folder with saved_model.pb, or with numbered folders"),
+        ("texts.txt", {"model": home / "none"}, "none, which is no folder; `bert-tf export` makes one"),
+        ("texts.txt", {"model": home / "torn"}, "torn/saved_model.pb must be a SavedModel. Received: "),
+        ("texts.txt", {"model": home / "empty"}, "empty must hold a graph with the tag 'serve'"),
+        ("texts.txt", {"model": film, "signature": "tag"}, "classify, echo, numbers, pair, regress, serving_default."),
+        ("texts.txt", {"model": film, "signature": "classify"}, "which takes tf.Examples; name another one"),
+        ("texts.txt", {"model": film, "signature": "numbers"}, "whose input 'scale' is int32 [-1]; name another one"),
+        ("texts.txt", {"model": film, "signature": "pair"}, "--input_file must be a .tsv, .csv, .jsonl or .parquet"),
+        ("texts.txt", {"model": other, "signature": "together"}, "for 4 texts the output 'all' of shape [1]"),
+        ("choices.jsonl", {"model": film}, "choices.jsonl:1: there must be a column 'text' (--text_column)"),
+        ("choices.jsonl", {"model": other, "text_column": "context"}, "the model's inputs: context, choices"),
+        ("choices.jsonl", {"model": other, "text_column": "context,name"}, "jsonl:1: the texts must be a list"),
+        ("broken.jsonl", {"model": other}, "for 1 rows from '1' on: "),
+    ]:
+        rows, log = predict(name, **flags)
+        assert not rows and words in log, log
+        assert not (home / "out.jsonl.parts").exists()
+
+
+def test_a_model_is_another_one_when_its_files_change(home):
+    before = find_model(str(home / "film")).identity
+    assert before == find_model(str(home / "film")).identity
+    data = models.variables(pathlib.Path(find_model(str(home / "film")).path))
+    data.write_bytes(data.read_bytes())
+    assert before != find_model(str(home / "film")).identity
+
+
+def test_it_needs_neither_layers_nor_tasks(home):
+    words = [f"--model={home}/film", f"--input_file={home}/texts.txt", f"--output_file={home}/out.npz"]
+    (home / "main.py").write_text(
+        "import sys\nfrom bert_tf.cli.main import start_program\n"
+        f"try:\n    start_program('predict', {words})\n"
+        "finally:\n    ours = 'bert_tf.models', 'bert_tf.tasks'\n"
+        "    print([name for name in sys.modules if name.startswith(ours)])\n"
+    )
+    done = processes.run(home / "main.py")
+    assert done.returncode == 0 and done.stdout == "[]\n", done.stderr
+    assert set(np.load(home / "out.npz")) == {"id", "label", "probabilities", "labels"}
+
+
+QUESTION, PAIR, CHOICES = ("question", "context"), ("text_a", "text_b"), ("context", "choices")
+OTHER = ("left", "right")
+
+
+@pytest.mark.parametrize(
+    "inputs, columns, expected",
+    [
+        (QUESTION, ["question", "context"], ["question", "context"]),
+        (QUESTION, ["context", "question"], ["question", "context"]),
+        (QUESTION, ["q", "passage"], ["q", "passage"]),  # as `ask` takes them
+        (QUESTION, ["passage", "question"], ["question", "passage"]),
+        (QUESTION, ["1", "0"], ["1", "0"]),
+        (QUESTION, ["context=0", "question=1"], ["1", "0"]),
+        (QUESTION, ["question=context", "context=question"], ["context", "question"]),
+        (PAIR, ["text_b", "text_a"], ["text_a", "text_b"]),
+        (PAIR, ["x", "x"], ["x", "x"]),
+        (CHOICES, ["sentence", "endings"], ["sentence", "endings"]),
+        (OTHER, ["right", "left"], ["left", "right"]),
+        (OTHER, ["right", "x"], ["x", "right"]),
+        (OTHER, ["right=x", "left=y=z"], ["y=z", "x"]),
+        (("text",), ["a=b"], ["a=b"]),
+        (("text",), ["text=review"], ["review"]),
+    ],
+)
+def test_columns_go_by_name_and_else_in_the_order_of_people(inputs, columns, expected):
+    assert match_columns(inputs, columns) == dict(zip(inputs, expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    "inputs, columns, message",
+    [
+        (OTHER, ["x", "y"], "which have no order that is known. Received: x,y; write INPUT=COLUMN for each, such as "
+         "left=x,right=y."),
+        (QUESTION, ["question"], "for each of the model's inputs: question, context. Received: question."),
+        (QUESTION, ["question", "question"], "a different column for each of the model's inputs: question, context"),
+        (QUESTION, ["question=a", "question=b"], "Received: question=a,question=b; name each input's column once."),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_known_is_refused(inputs, columns, message):
+    with pytest.raises(ValueError) as error:
+        match_columns(inputs, columns)
+    assert message in str(error.value)

@@ -1,0 +1,305 @@
+"""Batches for pretraining: every row once an epoch, in another order each, from any step on."""
+
+import gzip
+import itertools
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.data import tfrecords
+from bert_tf.pretraining.batches import Records
+from bert_tf.pretraining.record_metadata import RecordMetadata
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Four files of 5, 6, 7 and 8 rows, numbered through from 0."""
+    first = 0
+    for number in range(5, 9):
+        path = str(tmp_path / f"{number}.tfrecord{'.gz' if number == 6 else ''}")
+        tfrecords.write_records(path, _rows_of(first, number))
+        first += number
+    return Records.of([f"{tmp_path}/*"], 3, 2)
+
+
+def _rows_of(first, number, length=3):
+    ids = np.arange(first, first + number)[:, None].repeat(length, 1)
+    features = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), ids)
+    features |= dict.fromkeys(("masked_lm_positions", "masked_lm_ids"), 0 * ids[:, :2])
+    return tfrecords.serialize(features | {"masked_lm_weights": np.ones((number, 2), np.float32)})
+
+
+def _rows(dataset, number):
+    return [batch["input_ids"][:, 0].numpy().tolist() for batch in itertools.islice(dataset, number)]
+
+
+def test_an_epoch_has_every_row_once_and_the_next_one_another_order(files):
+    rows = sum(_rows(files.batches(2, seed=1), 26), [])
+    assert sorted(rows[:26]) == sorted(rows[26:]) == list(range(26))
+    assert rows[:26] != rows[26:] and rows[:26] != list(range(26))
+
+
+def test_another_seed_gives_another_order(files):
+    one, again, other = (_rows(files.batches(13, seed=seed), 1) for seed in (1, 1, 2))
+    assert one == again != other
+
+
+@pytest.mark.parametrize("start", [1, 7, 13, 20])
+def test_a_resumed_run_gets_the_batches_that_would_have_come(files, start):
+    whole = _rows(files.batches(4, seed=3), 25)
+    assert _rows(files.batches(4, seed=3, start=start), 25 - start) == whole[start:]
+
+
+def test_held_out_rows_come_in_order_and_once(files):
+    assert sum(_rows(files.in_order(5), 99), []) == list(range(25))
+    assert _rows(files.in_order(10, 1), 99) == [list(range(10))]
+
+
+def test_a_pattern_that_matches_nothing(tmp_path):
+    with pytest.raises(ValueError, match="Record files must be there. Received"):
+        Records.of([f"{tmp_path}/none-*"], 3, 2)
+
+
+def test_records_made_for_another_length(files):
+    message = "must hold input_ids as 8 int64. Received 3 int64; make the records again with `max_seq_length=8`, or"
+    with pytest.raises(ValueError, match=f"{files.paths[0]} {message} give `max_seq_length=3` here"):
+        Records.of(files.paths, 8, 2)
+    with pytest.raises(ValueError, match="masked_lm_positions as 20 int64. .* give `max_predictions_per_seq=2` here"):
+        Records.of(files.paths, 3, 20)
+
+
+def test_what_records_hold_is_found_out(files):
+    held = Records.of(files.paths)
+    assert (held.max_seq_length, held.max_predictions, held.masked) == (3, 2, True)
+    assert not held.packed and not held.has_sentences
+
+
+@pytest.fixture
+def two_lengths(tmp_path):
+    for name, length in (("short-0", 3), ("long", 5), ("short-1", 3)):
+        tfrecords.write_records(str(tmp_path / name), _rows_of(0, 4, length))
+    return str(tmp_path)
+
+
+def test_records_of_one_length_are_selected_among_all(two_lengths):
+    assert Records.select([f"{two_lengths}/*"], 3).paths == [f"{two_lengths}/short-{n}" for n in range(2)]
+    assert Records.select([f"{two_lengths}/long", f"{two_lengths}/s*"], 5).paths == [f"{two_lengths}/long"]
+    message = f"rows of 9 tokens. Received {two_lengths}/., where all rows are of 3 and 5; .* `max_seq_length=9`"
+    with pytest.raises(ValueError, match=message):
+        Records.select([f"{two_lengths}/*"], 9)
+
+
+def test_records_of_two_lengths_do_not_go_together(two_lengths):
+    with pytest.raises(ValueError, match="short-0 must hold what .*long holds. Received input_ids as 3 int64 in the "):
+        Records.of([f"{two_lengths}/*"])
+
+
+def test_a_path_that_looks_like_a_pattern(tmp_path):
+    path = str(tmp_path / "run[1].tfrecord")
+    tfrecords.write_records(path, _rows_of(0, 4))
+    assert Records.of([path]).paths == [path]
+
+
+# === Faults ===
+
+ROWS, S, M, V = 1500, 8, 2, 100
+B = 50  # rows a batch
+TOO_MANY = 150  # batches: several epochs
+
+
+def _features(rows=ROWS, length=S):
+    rng = np.random.default_rng(0)
+    features = {"input_ids": rng.integers(0, V, (rows, length)), "input_mask": np.ones((rows, length), int)}
+    features |= {"segment_ids": np.zeros((rows, length), int)}
+    features |= {name: rng.integers(0, S, (rows, M)) for name in ("masked_lm_positions", "masked_lm_ids")}
+    return features | {
+        "masked_lm_weights": np.ones((rows, M), np.float32),
+        "next_sentence_labels": np.zeros((rows, 1), int),
+    }
+
+
+def _write(path, features):
+    tfrecords.write_records(path, tfrecords.serialize(features))
+    return pathlib.Path(path)
+
+
+@pytest.fixture
+def path(tmp_path, request):
+    """The second of two files, where the fault will be."""
+    _write(tmp_path / "a.tfrecord", _features(5))
+    return _write(tmp_path / getattr(request, "param", "b.tfrecord"), _features())
+
+
+GZ = pytest.mark.parametrize("path", ["b.tfrecord.gz"], indirect=True)
+BOTH = pytest.mark.parametrize("path", ["b.tfrecord", "b.tfrecord.gz"], indirect=True)
+
+
+def _records(path):
+    return Records.of([str(path.parent / "*")], S, M).for_model(V, 2)
+
+
+def _exhaust(batches):
+    return sum(1 for _ in itertools.islice(batches, TOO_MANY))
+
+
+def _raw(path):
+    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+
+
+def _put(path, data):
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+
+
+def _refused(path, match):
+    held = _records(path)
+    for batches in (held.batches(B, 0), held.in_order(B)):
+        with pytest.raises(ValueError, match=match):
+            _exhaust(batches)
+
+
+@BOTH
+def test_whole_files_that_fit(path):
+    assert _exhaust(_records(path).in_order(B)) == (ROWS + 5) // B
+    assert _exhaust(_records(path).batches(B, 0)) == TOO_MANY
+
+
+@BOTH
+def test_a_file_cut_in_the_middle(path):
+    data = _raw(path)
+    _put(path, data[: len(data) * 1300 // ROWS + 20])
+    _refused(path, rf"{path} must be a whole record file. .* cannot be read from record 1301 on")
+
+
+def test_a_compressed_file_cut_in_the_middle(tmp_path):
+    path = _write(tmp_path / "b.tfrecord.gz", _features())
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    _refused(path, rf"{path} must be a whole record file. .* cannot be read from record \d+ on, for it is cut off")
+
+
+def test_a_flipped_bit(path):
+    data = bytearray(_raw(path))
+    data[len(data) * 2 // ROWS + 40] ^= 4
+    _put(path, bytes(data))
+    _refused(path, rf"{path} must be a whole record file. .* cannot be read from record 3 on")
+
+
+def test_rows_of_another_length_in_the_middle(path):
+    _put(path, _raw(path) + _raw(_write(path.parent.parent / f"other{path.suffix}", _features(B, S + 1))))
+    _refused(path, rf"Record {ROWS + 1} of {path} must hold what the first one holds. .* another length")
+
+
+@GZ
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        pytest.param(
+            "input_ids",
+            V,
+            f"from 0 to 99, for 100 is the size of the model's vocabulary. Received {V}; .* another voc",
+            marks=pytest.mark.slow,
+        ),  # fmt: skip
+        ("input_ids", -1, "from 0 to 99, .* Received -1; the records were made with another vocabulary"),
+        pytest.param(
+            "masked_lm_ids",
+            30_000,
+            "from 0 to 99, .* Received 30000; the records were made with another vocabulary",
+            marks=pytest.mark.slow,
+        ),  # fmt: skip
+        ("masked_lm_positions", S, "from 0 to 7, for 8 is the length of a row. Received 8; make the records again"),
+        pytest.param(
+            "segment_ids",
+            2,
+            "from 0 to 1, for 2 is the model's type_vocab_size. Received 2",
+            marks=pytest.mark.slow,
+        ),  # fmt: skip
+        ("next_sentence_labels", 2, "from 0 to 1, for 2 is the number of labels. Received 2"),
+    ],
+)
+def test_a_value_beyond_the_model(path, name, value, message):
+    features = _features()
+    features[name][1100, -1] = value
+    _write(path, features)
+    _refused(path, f"Record 1101 of {path} must hold {name} {message}")
+
+
+def _metadata(vocabulary, masking="token"):
+    return RecordMetadata(vocabulary * 64, True, True, "nsp", masking)
+
+
+def test_a_file_that_was_put_together_of_two_that_were_made_otherwise(path):
+    """As `cat` does it: of how it was made a file speaks in its first record alone."""
+    one, two = (path.with_name(f"{name}{''.join(path.suffixes)}") for name in ("one", "two"))
+    for part, metadata in ((one, _metadata("0")), (two, _metadata("1", "span"))):
+        tfrecords.write_records(part, tfrecords.serialize(_features(30)), stamp=metadata.stamp())
+    path.write_bytes(one.read_bytes() + two.read_bytes())
+    two.unlink()
+    received = "made with vocabulary 1{16}, masking span, and a first one with vocabulary 0{16}, masking token"
+    _refused(path, f"Record 31 of {path} must be made as the first one was, .* Received one that was {received}")
+    path.write_bytes(one.read_bytes() * 2)  # alike
+    assert _exhaust(_records(path).in_order(4)) == (3 * 30 + 5) // 4
+
+
+def test_a_model_without_segments_takes_any(path):
+    features = _features()
+    features["segment_ids"][1100, 3] = 5
+    _write(path, features)
+    assert _exhaust(Records.of([str(path)]).for_model(V, 0).in_order(B)) == ROWS // B
+
+
+def test_without_a_model_all_ids_go(path):
+    features = _features()
+    features["input_ids"][1100, 3] = V
+    _write(path, features)
+    assert _exhaust(Records.of([str(path)]).in_order(B)) == ROWS // B
+
+
+def test_a_file_that_went_away(path):
+    held = _records(path)
+    batches = held.batches(B, 0)
+    path.unlink()
+    with pytest.raises(ValueError, match=f"{path} must be a file that can be read. Received: No such file"):
+        _exhaust(batches)
+
+
+def test_a_fault_behind_the_point_of_resumption_or_mapped(path):
+    features = _features()
+    features["input_ids"][1400, 3] = V
+    _write(path, features)
+    batches = _records(path).batches(B, 0, start=30).map(lambda batch: batch["input_ids"] + 1)
+    with pytest.raises(ValueError, match=f"Record 1401 of {path} must hold input_ids"):
+        _exhaust(batches)
+
+
+def test_an_error_that_is_not_of_the_files_stays_what_it_was(path):
+    def fail(batch):
+        tf.debugging.Assert(tf.reduce_all(batch["input_ids"] < 0), ["of the map"])
+        return batch
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="of the map"):
+        _exhaust(_records(path).in_order(B).map(fail))
+
+
+def test_fewer_rows_than_a_batch_has(path):
+    with pytest.raises(ValueError, match="must hold one batch at least. Received none; take a smaller batch"):
+        _exhaust(_records(path).in_order(10_000))
+
+
+def test_records_of_another_kind(tmp_path):
+    features = _features(3)
+    ours = {name: features[name] for name in ("input_ids", "input_mask", "segment_ids")}
+    path = _write(tmp_path / "c.tfrecord", ours | {"label_ids": np.zeros((3, 1), int)})
+    message = f"{path} must hold records for pretraining. Received records with .*label_ids"
+    with pytest.raises(ValueError, match=message):
+        Records.of([str(path)])
+    path = _write(tmp_path / "c.tfrecord", {"label_ids": np.zeros((3, 1), int)})
+    with pytest.raises(ValueError, match="must hold records for pretraining. Received records with label_ids"):
+        Records.select([str(path)], S)
+
+
+def test_an_empty_file_and_one_of_no_records(path):
+    path.write_bytes(b"")
+    with pytest.raises(ValueError, match=f"{path} must be a TFRecord file .* Received a file without a record"):
+        _records(path)

@@ -1,0 +1,113 @@
+"""Byte-level BPE and unigram tokenizers against Hugging Face's: a committed golden of ordinary and of hostile texts."""
+
+import functools
+import json
+import pathlib
+import shutil
+
+import pytest
+
+from bert_tf.models import families
+from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
+from bert_tf.tokenization.mask_reader import MaskReader
+from bert_tf.tokenization.unigram import UnigramTokenizer
+from tests.tokenization.rust import differences
+
+pytestmark = pytest.mark.usefixtures("run_eagerly")
+
+GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
+IN_FRONT = families.family("xlm-roberta")  # its tokens stand in front of the SentencePiece model's
+
+
+@pytest.fixture(scope="module")
+def rust():
+    return json.loads((GOLDENS / "rust.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def make(tmp_path_factory):
+    """Makes each tokenizer once: most of the time here goes into their tables and graphs."""
+    return functools.cache(lambda name: _make(name, tmp_path_factory.mktemp(name)))
+
+
+def _folder(tmp_path, kind, **config):
+    folder = tmp_path / kind
+    shutil.copytree(GOLDENS / kind, folder)
+    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    return folder
+
+
+def _make(name, tmp_path):
+    if name == "byte_bpe":
+        return ByteBpeTokenizer.from_directory(GOLDENS / "byte_bpe")
+    if name == "byte_bpe_with_space":
+        return ByteBpeTokenizer.from_directory(_folder(tmp_path, "byte_bpe", add_prefix_space=True))
+    if name == "unigram":
+        return UnigramTokenizer.from_directory(GOLDENS / "unigram")
+    if name == "unigram_cased":
+        folder = _folder(tmp_path, "unigram", do_lower_case=False, keep_accents=True)
+        return UnigramTokenizer.from_directory(folder)
+    return UnigramTokenizer.from_directory(GOLDENS / "unigram", family=IN_FRONT)
+
+
+NAMES = ("byte_bpe", "byte_bpe_with_space", "unigram", "unigram_cased", "unigram_in_front")
+
+
+LITERALS = ("<s>", "</s>", "<mask>", "[CLS]", "[MASK]")
+# A character that the model's map deletes, and a letter that it drops with a fraction, which has more letters then.
+SLIPS = ("\x07", "\u00bd\u0e33")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ids_and_offsets_are_those_of_the_rust_tokenizers(name, rust, make):
+    tokenizer = make(name)
+    assert len(rust["texts"]) > 200
+    other = [each for each in differences(tokenizer, rust["texts"], rust[name]) if not _on_purpose(tokenizer, each)]
+    assert other == []
+
+
+@pytest.mark.parametrize("name", ["byte_bpe_with_space", "unigram_cased"])
+def test_saving_and_reading_gives_the_same_tokenizer(name, rust, make, tmp_path):
+    tokenizer = make(name)
+    tokenizer.save(tmp_path)
+    again = type(tokenizer).from_directory(tmp_path)
+    assert again.vocab == tokenizer.vocab
+    ids, *offsets = again.tokenize_with_offsets(rust["texts"])
+    assert ids.to_list() == tokenizer.tokenize_with_offsets(rust["texts"])[0].to_list()
+    assert all(each.flat_values.shape == ids.flat_values.shape for each in offsets)
+
+
+def _on_purpose(tokenizer, difference):
+    """Special tokens in a text stay text; and offsets do not slip where characters go (theirs do)."""
+    if difference.of_ids:
+        special = {i for i, token in enumerate(tokenizer.vocab) if token in LITERALS}
+        return not special & {*difference.ours[0]} and bool(special & {*difference.theirs[0]})
+    return any(text in difference.text for text in SLIPS)
+
+
+def test_pairs_have_the_special_tokens_of_their_family(make):
+    bpe, unigram = make("byte_bpe"), make("unigram")
+    rows = bpe(["the ship"], ["rain"], 16)
+    tokens = "".join(bpe.vocab[i] for i in rows["input_ids"].numpy()[0])
+    assert tokens.startswith("<s>the") and "</s></s>" in tokens and tokens.endswith("<pad>")
+    assert not rows["segment_ids"].numpy().any()
+    rows = unigram(["the ship"], ["rain"], 24)
+    tokens = [unigram.vocab[i] for i in rows["input_ids"].numpy()[0]]
+    assert tokens[0] == "[CLS]" and tokens.count("[SEP]") == 2 and tokens[-1] == "<pad>"
+    assert rows["segment_ids"].numpy().max() == 1 and (unigram.unk_id, unigram.pad_id) == (1, 0)
+    assert unigram.mask == "[MASK]" and bpe.mask == "<mask>" and bpe.vocab[bpe.mask_id] == "<mask>"
+
+
+def test_written_tokens_are_readable_text(make):
+    bpe, unigram = make("byte_bpe"), make("unigram")
+    assert bpe.written_tokens[bpe.vocab.index("\u0120the")] == " the" and "<mask>" in bpe.written_tokens
+    assert unigram.written_tokens[unigram.vocab.index("\u2581the")] == " the"
+
+
+@pytest.mark.parametrize("name, mask", [("byte_bpe", "<mask>"), ("unigram", "[MASK]")])
+def test_a_mask_takes_the_space_before_it(name, mask, make):
+    reader = MaskReader(make(name))
+    one, other = reader.tokenize([f"the {mask} sea", f"the\u00a0 {mask} sea"]).to_list()
+    assert one == other and one.count(reader.mask_id) == 1
+    assert one[: one.index(reader.mask_id)] == reader.tokenizer.tokenize(["the"]).to_list()[0]
+    assert one[one.index(reader.mask_id) + 1 :] == reader.tokenizer.tokenize([" sea"]).to_list()[0]

@@ -1,0 +1,52 @@
+"""Runs of tiny models in tests: trained, killed, continued, and compared to the bit."""
+
+import contextlib
+import os
+
+import keras
+import numpy as np
+
+from bert_tf.checkpoints.tf1 import read_tensors
+from bert_tf.data import dataset
+from bert_tf.training import loop
+from tests import tiny
+
+EXAMPLES = tiny.tokenized(40)
+
+
+class Killed(Exception):
+    """Stands for SIGKILL: whatever was in memory is gone."""
+
+
+def batches(run, examples=EXAMPLES):
+    """Returns the batches of a run from any step on, as `loop.fit` takes them."""
+    order = dataset.training_order(examples.lengths, run.train_batch_size, run.num_train_steps, run.step.seed)
+    return lambda start: dataset.build_batches(examples, order[start:], 16, by_length=False)
+
+
+def fit(task, run, kill_after=None, seed=0, on_begin=None, watch=lambda *_: None):
+    """Trains, and returns {step: loss} of the steps made; `watch` is called after each as an action is."""
+    keras.utils.set_random_seed(seed)
+    losses = {}
+
+    def action(step, results, state):
+        losses[step] = float(results["loss"])
+        watch(step, results, state)
+        if step == kill_after:
+            raise Killed
+
+    with contextlib.suppress(Killed):
+        loop.fit(task, run, batches(run), [action], on_begin)
+    return losses
+
+
+def saved(folder, step):
+    """Returns all that a checkpoint holds."""
+    return read_tensors(os.path.join(folder, f"model.ckpt-{step}"))
+
+
+def assert_equal(one, other):
+    """Compares {name: array} to the bit."""
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        np.testing.assert_array_equal(value, other[name], err_msg=name)
