@@ -130,13 +130,14 @@ class _Block:
         return y if self.norm_first else self.norm(y)
 
     def _attend(self, z, to_heads, bias, shape):
-        """Returns softmax(q k^T / sqrt(D) + bias) v, [R L, A D]; `to_heads` has the root in its weights."""
+        """Returns softmax(q k^T / sqrt(D) + bias) v, [R L, A D]."""
         R, L = shape
         z = to_heads(z)
         heads = z.shape[1] // (3 * self.width)
         z = tf.reshape(z[: R * L] if self.fills_up else z, [R, L, 3 * heads, self.width])
         query, key, value = tf.split(tf.transpose(z, [0, 2, 1, 3]), 3, axis=1)  # [R, A, L, D]
-        scores = tf.matmul(query, key, transpose_b=True) + tf.cast(bias, z.dtype)
+        # oneDNN computes product, scale and mask in one kernel where they stand in this order.
+        scores = tf.matmul(query, key, transpose_b=True) * tf.cast(self.width**-0.5, z.dtype) + tf.cast(bias, z.dtype)
         mixed = tf.matmul(tf.nn.softmax(scores), value)
         return tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, heads * self.width])
 
@@ -150,9 +151,8 @@ def _dense(layer) -> Dense:
 
 
 def _attention_parts(attention, parts, width):
-    query, key, value = (_dense(each) for each in (attention.query, attention.key, attention.value))
-    root = np.float32(width**-0.5)
-    return _split([Dense(query.kernel * root, query.bias * root), key, value], _dense(attention.dense), parts, width)
+    queries_keys_values = [_dense(each) for each in (attention.query, attention.key, attention.value)]
+    return _split(queries_keys_values, _dense(attention.dense), parts, width)
 
 
 def _split(inner, outer, parts, width):
