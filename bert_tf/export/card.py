@@ -13,7 +13,7 @@ from tensorflow.core.protobuf import meta_graph_pb2
 
 import bert_tf
 from bert_tf.evaluation.results import read_results
-from bert_tf.export.calibration import size_of
+from bert_tf.export.cpu.model import size_of
 from bert_tf.export.serving_module import ServingModule
 from bert_tf.training.history import HISTORY_FILE, read_history
 from bert_tf.training.scored_files import precision_of_scores

@@ -113,9 +113,14 @@ class ExportOptions:
         return self.dtype == "int8" and self.export_for != "litert"
 
     @property
-    def is_tensor_parallel(self) -> bool:
-        """Whether the encoder's layers are in parts for two threads; what explains an answer looks at whole ones."""
-        return self.export_for == "cpu" and not self.explanations
+    def has_fast_encoder(self) -> bool:
+        """Whether the encoder is that of `export/cpu`."""
+        return self.export_for == "cpu" or self.has_int8_products
+
+    @property
+    def parts(self) -> int:
+        """The number of threads that compute each block of the fast encoder side by side."""
+        return 2 if self.export_for == "cpu" else 1
 
     @property
     def takes_ranges(self) -> bool:

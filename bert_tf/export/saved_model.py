@@ -1,6 +1,7 @@
 """Exports a trained or a served model as a new version below EXPORT_DIR: whole, or not at all."""
 
 import dataclasses
+import functools
 import os
 import re
 import shutil
@@ -17,8 +18,9 @@ from tensorflow.python.saved_model.pywrap_saved_model import fingerprinting
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export import card, litert
-from bert_tf.export.calibration import Forward, batches_of_texts, input_ranges, optimize_forward, read_calibration_texts
+from bert_tf.export.calibration import batches_of_texts, input_ranges, read_calibration_texts
 from bert_tf.export.card import RunFacts, read_run
+from bert_tf.export.cpu.model import Forward, fast_model
 from bert_tf.export.export_options import DEFAULT, ExportOptions
 from bert_tf.export.litert import quiet
 from bert_tf.export.precision import build_with_weights
@@ -272,7 +274,7 @@ def _finish(path, served):
                 graph.signature_def[name].method_name = method
         tokens = 0 if served.task.reads_whole_texts else served.max_seq_length
         graph.collection_def[SEQUENCES].int64_list.value.extend([served.positions, tokens])
-        if served.options.is_tensor_parallel:
+        if served.options.parts > 1:
             graph.collection_def[SIDE_BY_SIDE].bytes_list.value.append(b"1")
         for function in graph.graph_def.library.function:
             for node in function.node_def:
@@ -329,8 +331,8 @@ def export_trained(
     served = ServingModule(task, model, description.tokenizer, texts, longest, options=options, ranges=ranges)
     facts = read_run(directory, report.path)
     if options.dtype == "int8" and score:
-        in_int8 = optimize_forward(lambda features: model(features, training=False), options, ranges)
-        in_int8 = litert.computed_by_litert(served) if options.export_for == "litert" else in_int8
+        in_int8 = litert.computed_by_litert(served) if options.export_for == "litert" else None
+        in_int8 = in_int8 or functools.partial(fast_model(model, options, ranges), training=False)
         facts = dataclasses.replace(facts, int8_scores=score(in_int8))
     path = export(served, export_dir, trained.task.to_dict(), facts)
     logging.info("Exported %s as %s", report.path, path)
@@ -344,4 +346,4 @@ def _find_ranges(options, task, model, batches):
     if batches is None:
         logging.info("Each request finds the scale of each row; with `calibration_file` the export would be faster.")
         return None
-    return input_ranges(lambda batch: model({name: batch[name] for name in task.features}, training=False), batches)
+    return input_ranges(model, ({name: batch[name] for name in task.features} for batch in batches))

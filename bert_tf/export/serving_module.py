@@ -5,8 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.export import calibration
-from bert_tf.export.calibration import optimize_forward
+from bert_tf.export.cpu import model as cpu_model
 from bert_tf.export.export_options import DEFAULT
 from bert_tf.interpret.exported import attention_in_graph, attributions_in_graph, encoder_in
 from bert_tf.interpret.targets import check_task, head_in
@@ -163,9 +162,8 @@ class ServingModule(tf.Module):
         self.tokenizer = tokenizer
         # A function and the variables, not the model: what is a Keras object would be written a second time
         # (keras#23553), with signatures of its own.
-        self.forward = optimize_forward(
-            lambda features: model({n: features[n] for n in task.features}, training=False), options, ranges
-        )
+        fast = cpu_model.fast_model(model, options, ranges)
+        self.forward = lambda features: fast({n: features[n] for n in task.features}, training=False)
         self.ids_specs = [tf.TensorSpec(model.input[n].shape, model.input[n].dtype, name=n) for n in task.features]
         self.weight_specs = [tf.TensorSpec(variable.shape, variable.dtype) for variable in model.variables]
         self.num_weights = sum(each.shape.num_elements() for each in self.weight_specs)
@@ -180,12 +178,13 @@ class ServingModule(tf.Module):
 
     def _take_constants(self, options):
         """Has what is faster as a constant of the graph as one."""
-        if options.export_for == "cpu" and calibration.gain_as_constants(self.weight_specs):
-            self.forward = calibration.with_constants(self.forward, self.ids_specs, self.weight_specs)
+        if options.export_for == "cpu" and cpu_model.gain_as_constants(self.weight_specs):
+            self.forward = cpu_model.with_constants(self.forward, self.ids_specs, self.weight_specs)
             self.weights = []
-        elif options.has_int8_products or options.is_tensor_parallel:
-            found = calibration.with_own_weights(self.forward, self.ids_specs)
-            self.forward, self.weights, self.weight_specs = found
+        elif options.has_fast_encoder:
+            of_explanations = self.weights if options.explanations else []
+            self.forward, own, self.weight_specs = cpu_model.with_own_weights(self.forward, self.ids_specs)
+            self.weights = [*own, *of_explanations]
 
     def signatures(self) -> dict[str, tf.types.experimental.ConcreteFunction]:
         """Returns {name: traced function}, the default one first."""

@@ -6,202 +6,15 @@ import contextlib
 import keras
 import tensorflow as tf
 
-from bert_tf.models import fused_int8, row_packing, tensor_parallel
-from bert_tf.models.attention import ResidualLayer, SelfAttention, attention_bias
+from bert_tf.models.attention import attention_bias
+from bert_tf.models.block import TransformerBlock
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.fused_int8 import note_mask
-from bert_tf.models.graph_forms import FLAT_ROWS, ROW_PACKING, is_wanted
-from bert_tf.models.layers import ConfiguredLayer, Dropout, LayerNorm, Linear, current_seed, initializer, seed_scope
+from bert_tf.models.embeddings import Embeddings
+from bert_tf.models.layers import LayerNorm, Linear
 from bert_tf.models.lora import is_adapter
 from bert_tf.models.model_inputs import NamedInputsModel
 from bert_tf.models.pooling import pool
-from bert_tf.models.row_packing import flatten, with_positions
-
-# === Embeddings ===
-# Token + segment + position embeddings (Devlin et al. 2018, section 3.2, figure 2), and ERNIE's of tasks.
-
-
-@keras.saving.register_keras_serializable("bert_tf")
-class Embeddings(ConfiguredLayer):
-    """Looks up its tables, adds what it finds, normalizes, drops out.
-
-    Args:
-        vocab_size, hidden_size, max_position_embeddings, type_vocab_size, task_type_vocab_size: the tables' shapes; the
-            last two tables are not there where their number of rows is 0.
-        dropout, initializer_range, epsilon, first_position: as in `EncoderConfig`.
-
-    Inputs: `input_ids`, `segment_ids`, `position_ids`: int32 [B, S], or all three [P]. `segment_ids` None means 0,
-    `position_ids` None means 0, 1, 2, ..., which count from `first_position` of the table. Without a table of segments
-    their ids mean nothing. The task is always the first. Output: float [B, S, H] or [P, H] in the compute dtype.
-
-    Raises:
-        ValueError: the row is longer than the table of positions; outside of graphs also: a segment id lies beyond its
-            table, which would be taken for a row of zeros. In a graph of flat rows TensorFlow refuses such ids.
-    """
-
-    def __init__(
-        self,
-        vocab_size,
-        hidden_size,
-        max_position_embeddings,
-        type_vocab_size,
-        dropout=0.1,
-        initializer_range=0.02,
-        epsilon=1e-12,
-        first_position=0,
-        task_type_vocab_size=0,
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        self.vocab_size = vocab_size
-        self.hidden_size = hidden_size
-        self.max_position_embeddings = max_position_embeddings
-        self.type_vocab_size = type_vocab_size
-        self.dropout_rate = dropout
-        self.initializer_range = initializer_range
-        self.epsilon = epsilon
-        self.first_position = first_position
-        self.task_type_vocab_size = task_type_vocab_size
-        self.norm = LayerNorm(epsilon, name="LayerNorm", dtype=self.dtype_policy, trainable=self.trainable)
-        self.dropout = Dropout(dropout, name="dropout", dtype=self.dtype_policy)
-
-    def build(self, input_shape=None):
-        # Rows are gathered in float32 and added before anything is rounded: casting the whole table would cost more.
-        def table(name, rows):
-            shape = (rows, self.hidden_size)
-            return self.add_weight(
-                name=name, shape=shape, initializer=initializer(self.initializer_range), autocast=False
-            )
-
-        self.word_embeddings = table("word_embeddings", self.vocab_size)
-        if self.type_vocab_size:
-            self.token_type_embeddings = table("token_type_embeddings", self.type_vocab_size)
-        self.position_embeddings = table("position_embeddings", self.max_position_embeddings)
-        if self.task_type_vocab_size:
-            self.task_type_embeddings = table("task_type_embeddings", self.task_type_vocab_size)
-        self.norm.build((None, None, self.hidden_size))
-        self.dropout.build((None, None, self.hidden_size))
-
-    def call(self, input_ids, segment_ids=None, position_ids=None, training=None):
-        self._check_length(input_ids, position_ids)
-        x = tf.gather(self.word_embeddings, input_ids)
-        if position_ids is None:
-            x += self.position_embeddings[self.first_position : self.first_position + tf.shape(input_ids)[1]]
-        else:
-            x += tf.gather(self.position_embeddings, position_ids + self.first_position)
-        if self.type_vocab_size:
-            x += self._segments(tf.zeros_like(input_ids) if segment_ids is None else segment_ids)
-        if self.task_type_vocab_size:
-            x += self.task_type_embeddings[0]
-        return self.dropout(self.norm(x), training=training)
-
-    def _check_length(self, input_ids, position_ids):
-        if position_ids is not None:
-            return
-        length, most = input_ids.shape[1], self.max_position_embeddings - self.first_position
-        if length is not None and length > most:
-            less = f" - first_position = {most}" if self.first_position else ""
-            raise ValueError(
-                f"A row must have at most max_position_embeddings = {self.max_position_embeddings}{less} tokens. "
-                f"Received: {length}; truncate the texts, as `Tokenizer` does at max_seq_length."
-            )
-
-    def _check_segments(self, segment_ids):
-        """In a graph nothing is checked, lest a step cost more: whoever makes batches looks at what goes in."""
-        if not tf.executing_eagerly() or not tf.size(segment_ids):
-            return
-        if not 0 <= int(tf.reduce_min(segment_ids)) <= int(tf.reduce_max(segment_ids)) < self.type_vocab_size:
-            raise ValueError(
-                f"segment_ids must be from 0 to {self.type_vocab_size - 1}, for type_vocab_size is "
-                f"{self.type_vocab_size}. Received: {int(tf.reduce_min(segment_ids))} to "
-                f"{int(tf.reduce_max(segment_ids))}; leave them out where rows have one text."
-            )
-
-    def _segments(self, segment_ids):
-        self._check_segments(segment_ids)
-        if is_wanted(FLAT_ROWS):  # of a graph that is not trained
-            return tf.gather(self.token_type_embeddings, segment_ids)
-        # A product with one-hot rows: the gradient of a gather into two rows would add every token one after another.
-        table = tf.convert_to_tensor(self.token_type_embeddings)
-        return tf.einsum("bst,th->bsh", tf.one_hot(segment_ids, self.type_vocab_size, dtype=table.dtype), table)
-
-    def compute_output_shape(self, input_shape, *_):
-        return (*input_shape, self.hidden_size)
-
-
-# === Transformer block ===
-# Attention, then a feed-forward layer, each with residual and norm, after it or before it.
-
-
-@keras.saving.register_keras_serializable("bert_tf")
-class TransformerBlock(ResidualLayer):
-    """y = SelfAttention(x); LayerNorm(y + dropout(W_2 act(W_1 y + b_1) + b_2)).
-
-    With `norm_first`: y + dropout(W_2 act(W_1 LayerNorm(y) + b_1) + b_2).
-
-    Args:
-        num_heads, intermediate_size, hidden_act, attention_dropout, hidden_dropout, initializer_range, epsilon,
-            norm_first: as in `EncoderConfig`.
-        head_width, lora: as in `SelfAttention`.
-
-    Inputs: float [B, S, H]; bias of `attention_bias`; `head_mask` as in `SelfAttention`. Output: float [B, S, H]; with
-    `return_probs=True` a pair whose second is the attention's probabilities [B, A, S, S].
-    """
-
-    def __init__(
-        self,
-        num_heads,
-        intermediate_size,
-        hidden_act="gelu_tanh",
-        attention_dropout=0.1,
-        hidden_dropout=0.1,
-        initializer_range=0.02,
-        epsilon=1e-12,
-        head_width=None,
-        lora=None,
-        norm_first=False,
-        **kwargs,
-    ):
-        numbers = attention_dropout, hidden_dropout, initializer_range, epsilon, head_width, lora, norm_first
-        super().__init__(num_heads, *numbers, **kwargs)
-        self.intermediate_size = intermediate_size
-        self.hidden_act = hidden_act
-        policy = {"dtype": self.dtype_policy, "trainable": self.trainable}
-        self.attention = SelfAttention(num_heads, *numbers, name="attention", **policy)
-        self.dropout = Dropout(hidden_dropout, name="dropout", dtype=self.dtype_policy)
-
-    def build(self, input_shape):
-        inner_shape = (*input_shape[:-1], self.intermediate_size)
-        self.attention.build(input_shape)
-        with keras.name_scope("intermediate"):
-            self.intermediate = self.build_linear("dense", self.intermediate_size, input_shape, self.hidden_act)
-            if self.norm_first:
-                self.norm.build(input_shape)
-        with keras.name_scope("output"):
-            self.dense = self.build_linear("dense", input_shape[-1], inner_shape)
-            self.dropout.build(input_shape)
-            if not self.norm_first:
-                self.norm.build(input_shape)
-
-    def call(self, x, bias, training=None, return_probs=False, head_mask=None):
-        y = self.attention(x, bias, training=training, return_probs=return_probs, head_mask=head_mask)
-        y, probs = y if return_probs else (y, None)
-        z, shares = self.norm(y) if self.norm_first else y, []
-        for (inner,), outer in tensor_parallel.split_layers([self.intermediate], self.dense):
-            shares.append(self._share(z, inner, outer, y, training, adds=not shares))
-        z = sum(shares[1:], shares[0])
-        z = z if self.norm_first else self.norm(z)
-        return (z, probs) if return_probs else z
-
-    def _share(self, z, inner, outer, residual, training, adds):
-        """Returns [residual +] W_2 act(W_1 z + b_1) + b_2."""
-        if fused_int8.can_feed_forward(inner, outer):
-            return fused_int8.feed_forward(z, inner, outer, residual, adds)
-        share = self.dropout(outer(inner(z, training=training)), training=training)
-        return residual + share if adds else share
-
-
-# === Encoder ===
+from bert_tf.models.training_ops import current_seed, seed_scope
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -220,7 +33,7 @@ class Encoder(NamedInputsModel):
 
     A call may give two things more. `head_mask`, a list with float [A] for each layer, the lowest first: what the
     probabilities of that layer's heads are multiplied by, so that 0 turns a head off. `input_vectors`, float [B, S, E]:
-    what stands instead of the embeddings' output, so that a gradient can be taken there.
+    what stands in place of the embeddings' output, so that a gradient can be taken there.
 
     Where the configuration says `is_decoder`, every token attends to itself and to those before it only; then the last
     token, and not the first, stands for the row. Where it has adapters (`lora`), they and the pooler can be trained and
@@ -312,36 +125,31 @@ class Encoder(NamedInputsModel):
     def call(self, inputs, training=None, return_attention_probs=False, head_mask=None, input_vectors=None):
         training = training and self.trainable
         self._check_head_mask(head_mask)
-        inputs = dict(inputs)
-        if "input_mask" not in inputs:
-            inputs["input_mask"] = tf.ones_like(inputs["input_ids"])
-        mask = inputs["input_mask"]
-        rows = _rows(inputs, may_pack=input_vectors is None and not return_attention_probs)
-        inputs = rows.features
-        note_mask(inputs["input_mask"])
-        bias = attention_bias(
-            inputs["input_mask"], inputs.get("sentence_ids"), self.compute_dtype, self.config.is_decoder
-        )
+        mask, sentence_ids = inputs.get("input_mask"), inputs.get("sentence_ids")
+        mask = tf.ones_like(inputs["input_ids"]) if mask is None else mask
+        bias = attention_bias(mask, sentence_ids, self.compute_dtype, self.config.is_decoder)
         x = input_vectors
-        assert x is None or not is_wanted(FLAT_ROWS), "vectors are not flat"
         if x is None:
-            texts = [inputs.get(name) for name in ("input_ids", "segment_ids", "position_ids")]
-            x = self.embeddings(*flatten(inputs["input_mask"], texts), training=training)
+            positions = None if sentence_ids is None else restarting_positions(sentence_ids)
+            x = self.embeddings(inputs["input_ids"], inputs.get("segment_ids"), positions, training=training)
         if self.projection:
             x = self.projection(x, training=training)
-        embedded, layers, probs = x, [], []
+        states, probs = [x], []
         for n, block in enumerate(self._stack()):
             with self._seeds(n, training):
                 own = {} if head_mask is None else {"head_mask": head_mask[n]}
                 x, p = self._run(block, x, bias, training, return_attention_probs, own)
-            layers.append(x)
+            states.append(x)
             probs.append(p)
         if self.norm:
             x = self.norm(x)
-            layers[-1:] = [x][: len(layers)]  # TF Hub's contract: the last one is `sequence_output`
-        embedded, *layers = map(rows.batch, (embedded, *layers))
-        outputs = {"sequence_output": rows.batch(x), "pooled_output": self.pooled(self._whole(x, rows, mask))}
-        outputs |= {"embedding_output": embedded, "encoder_outputs": layers}
+            states[1:] = [*states[1:-1], x][: len(states) - 1]  # the last one is `sequence_output`, as TF Hub has it
+        outputs = {
+            "sequence_output": x,
+            "pooled_output": self.pooled(self.text_vector(x, mask)),
+            "embedding_output": states[0],
+            "encoder_outputs": states[1:],
+        }
         return outputs | ({"attention_probs": probs} if return_attention_probs else {})
 
     def _check_head_mask(self, head_mask):
@@ -352,12 +160,12 @@ class Encoder(NamedInputsModel):
                 "give one for every layer, ones where all heads stay."
             )
 
-    def _whole(self, x, rows, mask):
-        """Returns what stands for each text, float [B, H], of what the rows have."""
+    def text_vector(self, x, mask):
+        """Returns the vector, float [B, H], that stands for each text, of its tokens' [B, S, H] and int32 [B, S]."""
         if self.config.classifier_pooling == "mean":
-            return pool("mean", rows.batch(x), mask)
-        # Of a decoder, the token that has seen the row.
-        return pool("last_token", rows.batch(x), mask) if self.config.is_decoder else rows.first(x)
+            return pool("mean", x, mask)
+        # Of a decoder, the token that has seen all others.
+        return pool("last_token", x, mask) if self.config.is_decoder else x[:, 0]
 
     def _stack(self):
         """Returns the block of each layer, from the lowest on: the same several times in a row, where layers share."""
@@ -422,22 +230,14 @@ class Encoder(NamedInputsModel):
         return outputs | ({"attention_probs": probs} if return_attention_probs else {})
 
 
-def _rows(inputs, may_pack):
-    """Returns the rows that are computed."""
-    if "sentence_ids" in inputs:
-        return row_packing.Whole(inputs | {"position_ids": restarting_positions(inputs["sentence_ids"])})
-    if may_pack and is_wanted(ROW_PACKING):
-        return row_packing.pack_batch(inputs)
-    return row_packing.Whole(with_positions(inputs))
-
-
 def restarting_positions(sentence_ids):
     """Returns positions that start again with every packed sentence.
 
         sentence_ids   1 1 1 2 2 0 0
-        positions      0 1 2 0 1 0 1
+        positions      0 1 2 0 1 0 0
 
     Args and returns: int32 [B, S].
     """
     same = tf.cast(sentence_ids[:, :, tf.newaxis] == sentence_ids[:, tf.newaxis, :], tf.int32)
-    return tf.reduce_sum(tf.linalg.band_part(same, -1, 0), axis=2) - 1  # earlier tokens of the same sentence
+    position = tf.reduce_sum(tf.linalg.band_part(same, -1, 0), axis=2) - 1  # earlier tokens of the same sentence
+    return tf.where(sentence_ids > 0, position, 0)

@@ -198,8 +198,9 @@ class Pretrainer(NamedInputsModel):
             if self.seq_relationship:
                 self.seq_relationship.build((None, self.config.hidden_size))
 
-    def call(self, inputs, training=None):
-        outputs = self.encoder(encoder_inputs(inputs), training=training)
+    def call(self, inputs, training=None, encode=None):
+        inputs_of_encoder = encoder_inputs(inputs)
+        outputs = encode(inputs_of_encoder) if encode else self.encoder(inputs_of_encoder, training=training)
         x = outputs["sequence_output"]
         table = tf.cast(self.encoder.embeddings.word_embeddings, x.dtype)  # once a step, for both passes
         logits = {"mlm_logits": self.masked_lm(x, table, inputs["masked_lm_positions"], training=training)}
@@ -215,7 +216,7 @@ class Pretrainer(NamedInputsModel):
         first = tf.gather(outputs["sequence_output"], positions, batch_dims=1)
         return self.encoder.pooled(first, training=training)
 
-    def compute_output_spec(self, inputs, training=None):
+    def compute_output_spec(self, inputs, training=None, encode=None):
         B, M = inputs["masked_lm_positions"].shape
         K = inputs["next_sentence_positions"].shape[1] if "next_sentence_positions" in inputs else 1
         logits = {"mlm_logits": keras.KerasTensor((B, M, self.config.vocab_size), "float32")}

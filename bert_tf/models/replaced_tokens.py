@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.layers import current_seed, seed_scope
 from bert_tf.models.model_inputs import ENCODER_FEATURES, NamedInputsModel, encoder_inputs
 from bert_tf.models.pretraining_heads import MaskedLMHead, ReplacedTokenHead
+from bert_tf.models.training_ops import current_seed, seed_scope
 
 # === Replacements ===
 # Tokens that are put into rows: ids at the masked positions, and ids drawn from a model's own scores.

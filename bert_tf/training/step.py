@@ -6,8 +6,9 @@ import functools
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.models.graph_forms import ROW_PACKING, graph_forms
-from bert_tf.models.layers import seed_scope
+from bert_tf.data.packed_rows import lay_out
+from bert_tf.models.encoder_replacement import replace_encoder
+from bert_tf.models.training_ops import seed_scope
 from bert_tf.training import cluster
 from bert_tf.training.loss_spike_guard import Guard, GuardConfig, first_broken
 from bert_tf.utils.names import STRATEGIES
@@ -231,10 +232,22 @@ class StepConfig:
     guard: GuardConfig | None = None
     pack_examples: bool = False
 
-    @property
-    def forms(self) -> tuple[str, ...]:
-        """Returns which `graph_forms` the model is computed in."""
-        return (ROW_PACKING,) if self.pack_examples else ()
+
+def _packing(encoder):
+    """Returns an encoder's training pass in which short texts share rows."""
+
+    def encode(features):
+        rows = lay_out(features)
+        packed = {name: values for name, values in rows.features.items() if name != "position_ids"}
+        packed["sentence_ids"] += tf.zeros_like(packed["input_ids"])  # of rows with one text it is [R, 1]
+        outputs = encoder(packed, training=True)
+        outputs = tf.nest.map_structure(
+            lambda x: rows.to_batch(tf.reshape(x, [-1, x.shape[-1]])) if x.shape.rank == 3 else x, outputs
+        )
+        vectors = encoder.text_vector(outputs["sequence_output"], features["input_mask"])
+        return outputs | {"pooled_output": encoder.pooled(vectors, training=True)}
+
+    return encode
 
 
 class TrainStep:
@@ -261,6 +274,7 @@ class TrainStep:
         self.optimizer = optimizer
         self.config = config
         self.average = average
+        self._forward = replace_encoder(model, _packing) if config.pack_examples else model
         self.strategy = tf.distribute.get_strategy()
         scale = _FIRST_LOSS_SCALE if config.scale_loss else 1.0
         self.loss_scale = tf.Variable(scale, trainable=False, name="loss_scale")
@@ -361,9 +375,9 @@ class TrainStep:
     def _loss_and_gradients(self, batch, denominators, seed, loss_scale):
         variables = [v.value for v in self.model.trainable_variables]
         # A tape that watched all variables would make a backward pass through the frozen ones too.
-        with seed_scope(seed), graph_forms(*self.config.forms), tf.GradientTape(watch_accessed_variables=False) as tape:
+        with seed_scope(seed), tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
-            outputs = self.model({k: batch[k] for k in self.task.features}, training=True)
+            outputs = self._forward({k: batch[k] for k in self.task.features}, training=True)
             losses = self._losses(outputs, batch, denominators)
             scaled = losses["loss"] * loss_scale
         gradients = tape.gradient(scaled, variables)

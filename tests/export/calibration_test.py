@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.data.features import keras_inputs
 from bert_tf.export import calibration
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.saved_model import export_trained
@@ -84,9 +85,14 @@ def test_no_more_is_read_than_counts(tmp_path):
     assert calibration.read_calibration_texts(file, task, ("text",)) == [["good"]] * 512
 
 
+def _model(encoder):
+    inputs = keras_inputs(("input_ids", "input_mask"))
+    return keras.Model(inputs, encoder(inputs)["pooled_output"])
+
+
 def test_without_examples_there_are_no_ranges():
     with pytest.raises(ValueError, match=r"must be set by examples\. Received none"):
-        calibration.input_ranges(lambda features: features, [])
+        calibration.input_ranges(_model(Encoder(tiny.config())), [])
 
 
 @pytest.mark.parametrize("layers", [{}, {"num_hidden_layers": 2, "num_hidden_groups": 1}])
@@ -97,16 +103,14 @@ def test_padding_does_not_count(layers):
     lengths = np.array([[LENGTH], [5], [9]])
     mask = (np.arange(LENGTH) < lengths).astype(np.int32)
 
-    def forward(features):
-        return encoder(features)["pooled_output"]
-
-    encoder({"input_ids": ids})
+    model = _model(encoder)
     table = encoder.embeddings.variables[0]
     far = np.random.default_rng(1).normal(size=(1, table.shape[1])).astype(np.float32)
     table.assign(tf.tensor_scatter_nd_update(table, [[0]], far * 9))  # padding goes further than any token
-    padded = calibration.input_ranges(forward, [{"input_ids": ids * mask, "input_mask": mask}])
-    alone = [{"input_ids": row[np.newaxis, :n]} for row, (n,) in zip(ids, lengths, strict=True)]
-    ranges = calibration.input_ranges(forward, alone)
-    assert ranges.keys() == padded.keys() and len(ranges) > 5
+    padded = calibration.input_ranges(model, [{"input_ids": ids * mask, "input_mask": mask}])
+    alone = [{"input_ids": row[np.newaxis, :n], "input_mask": np.ones((1, n), np.int32)}
+             for row, (n,) in zip(ids, lengths, strict=True)]  # fmt: skip
+    ranges = calibration.input_ranges(model, alone)
+    assert ranges.keys() == padded.keys() and len(ranges) == 4 * encoder.config.num_blocks
     for path, most in ranges.items():
         np.testing.assert_allclose(padded[path], most, atol=1e-4)

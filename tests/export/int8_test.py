@@ -9,9 +9,9 @@ import pytest
 from bert_tf.cli.fine_tuning_run import run_task
 from bert_tf.cli.run_classifier import FLAGS
 from bert_tf.evaluation.results import read_results
+from bert_tf.export.cpu import products
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.saved_model import export_trained
-from bert_tf.models import fused_int8
 from bert_tf.serving.verification import open_export, verify
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.utils.settings import Settings
@@ -92,7 +92,7 @@ def test_too_low_a_score_is_not_exported(flags, tmp_path, monkeypatch):
     def nothing(kernel):
         return np.zeros(kernel.shape, np.int8), np.ones(kernel.shape[1], np.float32)
 
-    monkeypatch.setattr(fused_int8, "quantize_columns", nothing)
+    monkeypatch.setattr(products, "quantize_columns", nothing)
     with pytest.raises(ValueError, match=r"`int8_tolerance=0\.05` of itself\. Received eval_\w+ .* nothing was expor"):
         _run(**flags, export_dir=str(tmp_path / "export"), int8_tolerance=0.05)
     assert not (tmp_path / "export").exists()

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.models.block import TransformerBlock
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.encoder import Embeddings, Encoder, TransformerBlock, restarting_positions
-from bert_tf.models.layers import seed_scope
+from bert_tf.models.embeddings import Embeddings
+from bert_tf.models.encoder import Encoder, restarting_positions
+from bert_tf.models.training_ops import seed_scope
 from tests import tiny
 from tests.harness import check_layer, randomize
 from tests.models import attention_test
@@ -288,7 +290,7 @@ def test_packing_is_needed(encoder):
 
 def test_restarting_positions():
     sentence_ids = tf.constant([[1, 1, 1, 2, 2, 0, 0], [1, 2, 3, 3, 3, 3, 4]])
-    positions = [[0, 1, 2, 0, 1, 0, 1], [0, 0, 0, 1, 2, 3, 0]]
+    positions = [[0, 1, 2, 0, 1, 0, 0], [0, 0, 0, 1, 2, 3, 0]]
     assert restarting_positions(sentence_ids).numpy().tolist() == positions
 
 

@@ -10,10 +10,11 @@ from safetensors.numpy import load_file, save_file
 
 from bert_tf.checkpoints import heads, name_maps
 from bert_tf.checkpoints.assign_weights import assign_weights
+from bert_tf.export.cpu.encoder import FastEncoder
+from bert_tf.export.cpu.products import Floats
 from bert_tf.models import config_files
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.graph_forms import ROW_PACKING, graph_forms
 from bert_tf.models.pretraining_heads import Pretrainer, ReplacedTokenHead
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.squad import QuestionAnsweringTask
@@ -62,8 +63,7 @@ def test_the_encoder(case):
     assert set(report.excused_missing) <= {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
     all_outputs = [encoder(inputs)]
     if case not in _of("ForTokenClassification", "ForQuestionAnswering"):  # which differ from others in their heads
-        with graph_forms(ROW_PACKING):
-            all_outputs.append(encoder(inputs))
+        all_outputs.append(FastEncoder(encoder, Floats(), parts=2)(inputs))
     for outputs in all_outputs:
         _assert_equal(outputs["sequence_output"], expected["sequence_output"], inputs["input_mask"])
         assert len(outputs["encoder_outputs"]) == config.num_hidden_layers

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.models import layers
-from bert_tf.models.layers import Dropout, LayerNorm, Linear, current_seed, seed_scope
+from bert_tf.models import training_ops
+from bert_tf.models.layers import Dropout, LayerNorm, Linear
+from bert_tf.models.training_ops import current_seed, seed_scope
 from tests.harness import check_layer, numbers
 
 X = np.random.default_rng(0).standard_normal((4, 6, 8)).astype(np.float32)
@@ -118,7 +119,7 @@ def _run(function, x, approximate):
 
 @pytest.mark.parametrize("approximate", [True, False])
 def test_gelu(approximate):
-    ours = _run(layers.gelu_for_training, tf.constant(POINTS), approximate)
+    ours = _run(training_ops.gelu, tf.constant(POINTS), approximate)
     true = _run(tf.nn.gelu, tf.constant(POINTS), approximate)
     for a, b in zip(ours, true, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
@@ -127,7 +128,7 @@ def test_gelu(approximate):
 @pytest.mark.parametrize("approximate", [True, False])
 def test_gelu_in_bfloat16_is_rounded_once(approximate):
     x = tf.cast(POINTS, tf.bfloat16)
-    ours = _run(layers.gelu_for_training, x, approximate)
+    ours = _run(training_ops.gelu, x, approximate)
     true = _run(tf.nn.gelu, tf.cast(x, tf.float32), approximate)
     for a, b in zip(ours, true, strict=True):
         assert a.dtype == tf.bfloat16
@@ -135,7 +136,7 @@ def test_gelu_in_bfloat16_is_rounded_once(approximate):
 
 
 def test_the_two_gelus_differ():
-    difference = layers.gelu_for_training(POINTS, True) - layers.gelu_for_training(POINTS, False)
+    difference = training_ops.gelu(POINTS, True) - training_ops.gelu(POINTS, False)
     assert 1e-4 < np.abs(difference).max() < 1e-3
 
 
@@ -145,7 +146,7 @@ def test_linear_in_bfloat16_adds_up_its_bias_gradient_in_float32():
     dy = tf.cast(0.1 + rng.standard_normal((8192, 16)), tf.bfloat16)
     with tf.GradientTape() as tape:
         tape.watch(bias)
-        y = layers.linear_for_training(x, kernel, bias)
+        y = training_ops.linear(x, kernel, bias)
     true = numbers(dy).sum(0)
     error = numbers(tape.gradient(y, bias, dy)) - true
     assert np.linalg.norm(error) < 0.005 * np.linalg.norm(true)  # TensorFlow's BiasAddGrad: 0.08
@@ -154,7 +155,7 @@ def test_linear_in_bfloat16_adds_up_its_bias_gradient_in_float32():
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_keep_mask(dtype):
     shape = (100, 1001)
-    mask = numbers(layers.keep_mask(shape, 0.1, tf.constant([1, 2]), dtype))
+    mask = numbers(training_ops.keep_mask(shape, 0.1, tf.constant([1, 2]), dtype))
     assert mask.shape == shape
     assert abs((mask == 0).mean() - 0.1) < 0.005
     np.testing.assert_allclose(np.unique(mask), [0, 1 / 0.9], rtol=1e-6 if dtype == "float32" else 4e-3)
@@ -162,12 +163,12 @@ def test_keep_mask(dtype):
 
 
 def test_keep_mask_of_an_odd_number_of_elements():
-    assert layers.keep_mask((3, 5, 7), 0.5, tf.constant([1, 2]), tf.float32).shape == (3, 5, 7)
+    assert training_ops.keep_mask((3, 5, 7), 0.5, tf.constant([1, 2]), tf.float32).shape == (3, 5, 7)
 
 
 def test_keep_mask_is_a_function_of_its_seed():
     def draw(*seed):
-        return layers.keep_mask((50, 50), 0.5, tf.constant(seed), tf.float32).numpy()
+        return training_ops.keep_mask((50, 50), 0.5, tf.constant(seed), tf.float32).numpy()
 
     np.testing.assert_array_equal(draw(1, 2), draw(1, 2))
     for other in (draw(1, 3), draw(2, 2), draw(2, 1)):
@@ -176,20 +177,20 @@ def test_keep_mask_is_a_function_of_its_seed():
 
 def test_keep_mask_has_no_pattern_between_neighbours():
     """Two elements share one random number of 32 bits: its halves must not depend on each other."""
-    dropped = layers.keep_mask((100000,), 0.5, tf.constant([5, 5]), tf.float32).numpy() == 0
+    dropped = training_ops.keep_mask((100000,), 0.5, tf.constant([5, 5]), tf.float32).numpy() == 0
     for distance in (1, 2, 3):
         assert abs(np.corrcoef(dropped[:-distance], dropped[distance:])[0, 1]) < 0.015
 
 
 def dropped(x, rate, seed, known_shape):
-    """`layers.dropout` in a graph that knows the shape of x, where XLA compiles it, or in one that does not."""
+    """`training_ops.dropout` in a graph that knows the shape of x, where XLA compiles it, or in one that does not."""
     spec = tf.TensorSpec(x.shape if known_shape else [None] * len(x.shape), x.dtype)
 
     @tf.function(input_signature=[spec])
     def run(x):
         with tf.GradientTape() as tape:
             tape.watch(x)
-            y = layers.dropout(x, rate, tf.constant(seed))
+            y = training_ops.dropout(x, rate, tf.constant(seed))
         return y, tape.gradient(y, x)
 
     return [numbers(tensor) for tensor in run(x)]
@@ -224,7 +225,7 @@ def test_compiled_gelu_equals_the_plain_one(approximate):
     def both(x):
         with tf.GradientTape() as tape:
             tape.watch(x)
-            y = layers.gelu_for_training(x, approximate)
+            y = training_ops.gelu(x, approximate)
         return y, tape.gradient(y, x)
 
     for ours, theirs in zip(tf.function(both)(x), plain(x), strict=True):

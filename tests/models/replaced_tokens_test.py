@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.models.layers import seed_scope
 from bert_tf.models.model_inputs import encoder_inputs
 from bert_tf.models.replaced_tokens import ReplacedTokenPretrainer
+from bert_tf.models.training_ops import seed_scope
 from tests.fake_batches import fake_batch
 from tests.harness import check_layer, randomize
 from tests.models import encoder_test

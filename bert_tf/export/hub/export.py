@@ -10,8 +10,8 @@ from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.litert import quiet
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.layers import seed_scope
 from bert_tf.models.pretraining_heads import MaskedLMHead, build_in_cls
+from bert_tf.models.training_ops import seed_scope
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.utils.files import check_free, whole_directory

@@ -1,0 +1,182 @@
+"""The fast forward pass of an encoder on processors: the same numbers as `models/encoder.py`, by fewer operations.
+
+From the top: a batch is laid out as one flat list of tokens (`data/packed_rows.py`); embeddings are looked up; each
+block computes attention and feed-forward (`products.py`, `int8_ranges.py`), in parts that threads compute side by side;
+what comes out goes back to the shape of the batch. It is for graphs that are served, and has no gradient.
+
+To share each product among threads, they would have to meet at each product. With parts they meet twice in a block
+(Shoeybi et al. 2019, section 3): what one part of the heads, or of the units of a feed-forward layer, computes depends
+on no other part, and what all give is added.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.packed_rows import lay_out
+from bert_tf.export.cpu.products import Dense, Floats, LayerNorm, values_of
+from bert_tf.models.attention import attention_bias
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.pooling import pool
+
+
+class FastEncoder:
+    """An encoder's forward pass, called with the features that the encoder takes; returns the same outputs.
+
+    Args:
+        encoder: built, with weights, of any configuration; adapters are merged into the weights.
+        arithmetic: `Floats`, `Int8`, `RangedInt8` or `RecordingFloats`.
+        parts: the number of threads that compute a block side by side; a block whose heads or units do not divide by it
+            stays whole there.
+    """
+
+    def __init__(self, encoder: Encoder, arithmetic: Floats, parts: int = 1):
+        self.config, self.arithmetic = encoder.config, arithmetic
+        self.embed = _Embeddings(encoder, arithmetic)
+        blocks = {id(block): n for n, block in enumerate(encoder.blocks)}
+        made = [_Block(block, arithmetic, parts, n) for n, block in enumerate(encoder.blocks)]
+        layers = range(1, self.config.num_hidden_layers + 1)
+        self.layers = [made[blocks[id(encoder.block_of(layer))]] for layer in layers]
+        self.norm = LayerNorm(encoder.norm, arithmetic) if encoder.norm else None
+        self.pooler = arithmetic.dense(_dense(encoder.pooler)) if encoder.pooler else None
+
+    def __call__(self, features: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor | list[tf.Tensor]]:
+        mask = features["input_mask"]
+        rows = lay_out(features)
+        found = rows.features
+        bias = attention_bias(found["input_mask"], found["sentence_ids"], self.arithmetic.dtype, self.config.is_decoder)
+        shape = tf.unstack(tf.shape(found["input_mask"]))
+        self.arithmetic.begin(tf.reshape(found["input_mask"], [-1]))
+        x = self.embed(*(self._flat(found.get(name)) for name in ("input_ids", "segment_ids", "position_ids")))
+        states = [x]
+        for layer in self.layers:
+            x = layer(x, bias, shape)
+            states.append(x)
+        if self.norm:
+            states[-1] = x = self.norm(x)
+        embedded, *layers = (rows.to_batch(state) for state in states)
+        token = rows.first_tokens(x)
+        if self.config.classifier_pooling == "mean" or self.config.is_decoder:
+            token = pool("mean" if self.config.classifier_pooling == "mean" else "last_token", rows.to_batch(x), mask)
+        pooled = self.pooler(token) if self.pooler else token
+        return {
+            "sequence_output": rows.to_batch(x),
+            "pooled_output": pooled,
+            "embedding_output": embedded,
+            "encoder_outputs": layers,
+        }
+
+    def _flat(self, feature):
+        return None if feature is None else self.arithmetic.fill_up(tf.reshape(feature, [-1]))
+
+
+class _Embeddings:
+    """int32 [P] ids, segments (None: 0) and positions -> [P, H]."""
+
+    def __init__(self, encoder, arithmetic):
+        layer, c = encoder.embeddings, encoder.config
+        self.words = layer.word_embeddings  # which a masked-LM head may share
+        positions = values_of(layer.position_embeddings)[c.first_position :]
+        segments = values_of(layer.token_type_embeddings) if c.type_vocab_size else np.zeros((1, 1), np.float32)
+        if c.task_type_vocab_size:
+            positions = positions + values_of(layer.task_type_embeddings)[0]
+        # One table of what each position has in each segment: a look-up and a sum less for every token.
+        table = (segments[:, np.newaxis] + positions).reshape(-1, positions.shape[1])
+        self.positions = tf.Variable(table, trainable=False, dtype=self.words.dtype)
+        self.num_positions, self.num_segments = len(positions), len(segments)
+        self.norm = LayerNorm(layer.norm, arithmetic)
+        self.projection = arithmetic.dense(_dense(encoder.projection)) if encoder.projection else None
+
+    def __call__(self, input_ids, segment_ids, position_ids):
+        if segment_ids is not None and self.num_segments > 1:
+            position_ids += segment_ids * self.num_positions
+        x = self.norm(tf.gather(self.words, input_ids) + tf.gather(self.positions, position_ids))
+        return self.projection(x) if self.projection else x
+
+
+class _Block:
+    """A Transformer block on a flat list of tokens, [P, H] -> [P, H]."""
+
+    def __init__(self, block, arithmetic, parts, number):
+        attention = block.attention
+        self.norm_first = block.norm_first
+        self.width = attention.head_width or attention.query.units // attention.num_heads
+        self.attention_norm, self.norm = (LayerNorm(each.norm, arithmetic) for each in (attention, block))
+        self.attention = [
+            (
+                arithmetic.attention_input(inner, (number, "attention")),
+                arithmetic.attention_output(outer, (number, "attention_output")),
+            )
+            for inner, outer in _attention_parts(attention, parts, self.width)
+        ]
+        self.feed_forward = [
+            arithmetic.feed_forward(inner, outer, (number, "feed_forward"))
+            for inner, outer in _split([_dense(block.intermediate)], _dense(block.dense), parts, 1)
+        ]
+        self.fills_up = arithmetic.fills_up
+
+    def __call__(self, x, bias, shape):
+        z = self.attention_norm(x) if self.norm_first else x
+        shares = [
+            output(self._attend(z, to_heads, bias, shape), x, adds=not n)
+            for n, (to_heads, output) in enumerate(self.attention)
+        ]
+        y = sum(shares[1:], shares[0])
+        y = y if self.norm_first else self.attention_norm(y)
+        z = self.norm(y) if self.norm_first else y
+        shares = [feed_forward(z, y, adds=not n) for n, feed_forward in enumerate(self.feed_forward)]
+        y = sum(shares[1:], shares[0])
+        return y if self.norm_first else self.norm(y)
+
+    def _attend(self, z, to_heads, bias, shape):
+        """Returns softmax(q k^T / sqrt(D) + bias) v, [R L, A D]."""
+        R, L = shape
+        z = to_heads(z)
+        heads = z.shape[1] // (3 * self.width)
+        z = tf.reshape(z[: R * L] if self.fills_up else z, [R, L, 3 * heads, self.width])
+        query, key, value = tf.split(tf.transpose(z, [0, 2, 1, 3]), 3, axis=1)  # [R, A, L, D]
+        # oneDNN computes product, scale and mask in one kernel where they stand in this order.
+        scores = tf.matmul(query, key, transpose_b=True) * tf.cast(self.width**-0.5, z.dtype) + tf.cast(bias, z.dtype)
+        mixed = tf.matmul(tf.nn.softmax(scores), value)
+        return tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, heads * self.width])
+
+
+def _dense(layer) -> Dense:
+    """Returns what a `Linear` computes, its adapter merged."""
+    kernel = values_of(layer.kernel)
+    if layer.lora:
+        kernel = kernel + values_of(layer.lora_a) @ values_of(layer.lora_b) * np.float32(layer.lora.scale)
+    return Dense(kernel, values_of(layer.bias), layer.activation)
+
+
+def _attention_parts(attention, parts, width):
+    queries_keys_values = [_dense(each) for each in (attention.query, attention.key, attention.value)]
+    return _split(queries_keys_values, _dense(attention.dense), parts, width)
+
+
+def _split(inner, outer, parts, width):
+    """Returns [(inner maps side by side as one, outer map), ...] for each part; the outer ones' results are added.
+
+    Args:
+        inner: maps of the same input to equal numbers of units.
+        outer: reads what each group of `width` units of them became.
+        parts: as many, or one where the units do not divide.
+
+    Each part has a share of the outer bias: without a bias, TensorFlow's product would pack a constant kernel at each
+    run.
+    """
+    units = len(outer.kernel)
+    parts = parts if units % (parts * width) == 0 else 1
+    some = [slice(n * units // parts, (n + 1) * units // parts) for n in range(parts)]
+    return [
+        (
+            Dense(
+                np.concatenate([each.kernel[:, part] for each in inner], 1),
+                np.concatenate([each.bias[part] for each in inner]),
+                inner[0].activation,
+            ),
+            Dense(outer.kernel[part], outer.bias / np.float32(parts), columns=part),
+        )
+        for part in some
+    ]

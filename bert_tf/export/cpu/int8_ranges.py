@@ -1,0 +1,175 @@
+"""Int8 products whose ranges are known from examples: bias, activation and sum in one kernel of TensorFlow 2.17."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework import op_def_library
+
+from bert_tf.export.cpu.products import ACTIVATIONS, Constant, Floats, quantize_columns
+
+Ranges = Mapping[tuple, np.ndarray]  # {(number of the block, which input): greatest |x| of each column, float32 [in]}
+
+# Units of a feed-forward layer, or of each of its parts, that stay in float32: they reach ten times as far as others.
+_OUTLIERS = 8
+# An activation's name in the kernel, and its least value, where what follows it begins to count.
+_KERNEL_NAMES = {"gelu": ("GeluExact", -0.17), "gelu_tanh": ("GeluApproximate", -0.171), "relu": ("Relu", 0.0)}
+_LEAST_INPUT, _LEAST_WEIGHT = 1e-3, 1e-6  # a column that is never used has a scale, too
+_LEAST_STEP = 8  # tokens
+
+
+class RecordingFloats(Floats):
+    """Products in float32 that note how far each column of their inputs goes, padding aside.
+
+    Attributes:
+        found: {key of a product: float32 [in]}, tensors of the batch that was computed last.
+    """
+
+    def begin(self, token_mask):
+        self.found, self._mask = {}, tf.cast(token_mask, tf.float32)[:, tf.newaxis]
+
+    def attention_input(self, layer, key):
+        return self._noting(self.dense(layer), key)
+
+    attention_output = attention_input
+
+    def feed_forward(self, inner, outer, key):
+        number, name = key
+        inner, outer = self._noting(self.dense(inner), key), self._noting(self.dense(outer), (number, f"{name}_hidden"))
+        return lambda x, residual, adds=True: outer(inner(x), residual, adds)
+
+    def _noting(self, product, key):
+        def call(x, residual=None, adds=True):
+            most = tf.reduce_max(tf.abs(x) * self._mask, 0)
+            self.found[key] = tf.maximum(self.found[key], most) if key in self.found else most
+            return product(x, residual, adds)
+
+        return call
+
+
+class RangedInt8(Floats):
+    """Products of 8-bit integers with one scale for all tokens, from ranges that examples have shown.
+
+    oneDNN makes a kernel for each product and each number of tokens, which takes as long as a short text's product, and
+    keeps the last thousand. So the flat list is filled up to the next of a few numbers: eight for each power of two,
+    multiples of 8.
+    """
+
+    fills_up = True
+
+    def __init__(self, ranges: Ranges):
+        super().__init__("float32")
+        self._ranges = {key: np.maximum(np.asarray(most, np.float32), _LEAST_INPUT) for key, most in ranges.items()}
+
+    def _of(self, key, layer):
+        return self._ranges[key][layer.columns or slice(None)]
+
+    def fill_up(self, tokens):
+        number = tf.shape(tokens)[0]
+        powers = 2 ** tf.range(4, 31)
+        step = tf.maximum(powers[tf.searchsorted(powers, [number])[0]] // 16, _LEAST_STEP)
+        return _with_zeros(tokens, -(-number // step) * step)
+
+    def attention_input(self, layer, key):
+        """What LayerNorm puts out has columns that go much further than others; a part of their range moves into the
+        kernel (SmoothQuant, Xiao et al. 2022, equation 4 with alpha 0.5)."""
+        scale, most = _smoothness(self._ranges[key], layer.kernel)
+        product = _Product(layer.kernel * scale[:, np.newaxis], layer.bias, (-most, most))
+        return lambda x: product(_round(x * (1 / scale), most))
+
+    def attention_output(self, layer, key):
+        most = self._of(key, layer).max()
+        product = _Product(layer.kernel, layer.bias, (-most, most))
+
+        def call(mixed, residual, adds=True):
+            mixed = _with_zeros(_round(mixed, most), tf.shape(residual)[0])
+            return product(mixed, add=residual if adds else None)
+
+        return call
+
+    def feed_forward(self, inner, outer, key):
+        """What is between the two products never leaves 8 bits, but for the units that go furthest: those are computed
+        in float32, in addition, and the others are rounded the finer."""
+        number, name = key
+        reach = self._of((number, f"{name}_hidden"), outer)
+        if inner.activation not in _KERNEL_NAMES or len(reach) <= _OUTLIERS:
+            return super().feed_forward(inner, outer, key)
+        outliers = np.sort(np.argsort(reach)[-_OUTLIERS:])
+        kernel_name, least = _KERNEL_NAMES[inner.activation]
+        between = np.float32(least), np.delete(reach, outliers).max()
+        scale, most = _smoothness(self._ranges[key], inner.kernel)
+        first = _Product(inner.kernel * scale[:, np.newaxis], inner.bias, (-most, most), kernel_name, between)
+        rest = outer.kernel.copy()
+        rest[outliers] = 0
+        second = _Product(rest, outer.bias, between)
+        exact = _small_feed_forward(inner, outer, outliers)
+
+        def call(x, residual, adds=True):
+            hidden, add = first(_round(x * (1 / scale), most)), exact(x)
+            return second(hidden, add=residual + add if adds else add)
+
+        return call
+
+
+def _small_feed_forward(inner, outer, units):
+    """Returns a function from float32 [P, in] to what some units add to the output [P, H]."""
+    w1, b1, w2 = Constant(inner.kernel[:, units]), Constant(inner.bias[units]), Constant(outer.kernel[units])
+    act = ACTIVATIONS[inner.activation]
+    return lambda x: tf.matmul(act(tf.nn.bias_add(tf.matmul(x, w1()), b1())), w2())
+
+
+def _smoothness(reach, kernel):
+    """Returns float32 [in], what to divide the input by, and how far it goes then."""
+    scale = np.sqrt(reach / np.maximum(np.abs(kernel).max(1), _LEAST_WEIGHT)).astype(np.float32)
+    return scale, (reach / scale).max()
+
+
+def _round(x, most):
+    # With narrow_range TensorFlow keeps this kernel, while oneDNN's would round to 127.5 steps. Any other
+    # ensure_minimum_range would widen small ranges, and the product would not know.
+    return tf.raw_ops.QuantizeV2(
+        input=x, min_range=-most, max_range=most, T=tf.qint8, mode="SCALED", round_mode="HALF_AWAY_FROM_ZERO",
+        narrow_range=True, axis=-1, ensure_minimum_range=0.0,
+    ).output  # fmt: skip
+
+
+class _Product:
+    """A linear map by `_QuantizedMatMul`, which TensorFlow has from 2.17 on.
+
+    Called with x [P, in], qint8 from -m to m or quint8 from the least of its range, and with float32 [P, out] to `add`
+    or None; returns float32 [P, out], or quint8 of `out_range`.
+
+    Args:
+        kernel, bias: float32 [in, out] and [out].
+        x_range: the least and the greatest number of x; a constant, since oneDNN keeps a product for each.
+        activation: the kernel's name for it, or None.
+        out_range: of what is rounded again, or None.
+    """
+
+    def __init__(self, kernel, bias, x_range, activation=None, out_range=None):
+        integers, scales = quantize_columns(kernel)
+        self.kernel, self.bias = Constant(integers), Constant(bias)
+        self.fused, self.out_range = [activation] if activation else [], out_range
+        top = scales * np.float32(127)
+        ranges = [*map(np.float32, x_range), -top, top, *map(np.float32, out_range or ())]
+        self.ranges = [Constant(each) for each in ranges]
+
+    def __call__(self, x, add=None):
+        out, last = (tf.quint8, "Requantize") if self.out_range else (tf.float32, "Dequantize")
+        fused = ["BiasAdd", *self.fused, *["Add"] * (add is not None), last]
+        kernel = tf.bitcast(self.kernel(), tf.qint8)
+        products, _ = op_def_library.apply_op(
+            "_QuantizedMatMul", name="int8_product",  # a name that begins with "_" is refused
+            device_inputs=[x, kernel, self.bias(), *([] if add is None else [add])],
+            host_inputs=[each() for each in self.ranges],
+            Tdevice_outputs=[out], Thost_outputs=[tf.float32] * (2 if self.out_range else 0),
+            T1=x.dtype, T2=tf.qint8, Tbias=tf.float32, U=tf.float32, Tout=out, fused_ops=fused,
+            input_quant_mode="SCALED" if x.dtype == tf.qint8 else "MIN_FIRST", output_quant_mode="MIN_FIRST",
+            is_weight_const=True, is_bias_const=True, transpose_a=False, transpose_b=False, leakyrelu_alpha=0.2,
+        )  # fmt: skip
+        return tf.ensure_shape(products[0], [None, kernel.shape[1]])
+
+
+def _with_zeros(tokens, number):
+    """Returns [number, ...]: zeros after the tokens that are there."""
+    return tf.concat([tokens, tf.zeros([number - tf.shape(tokens)[0], *tokens.shape[1:]], tokens.dtype)], 0)

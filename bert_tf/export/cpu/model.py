@@ -1,0 +1,104 @@
+"""A task's model for processors: with the fast encoder, and with weights as constants where that is faster."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+
+from bert_tf.export.cpu.encoder import FastEncoder
+from bert_tf.export.cpu.int8_ranges import RangedInt8, Ranges
+from bert_tf.export.cpu.products import Floats, Int8
+from bert_tf.export.export_options import ExportOptions
+from bert_tf.models.encoder_replacement import replace_encoder
+
+_MOST_BYTES = 2**31 - 2**26  # a SavedModel's graph is one protocol buffer, and those end at 2 GiB
+
+Forward = Callable[[Mapping[str, tf.Tensor]], Any]
+
+
+def fast_model(model: keras.Model, options: ExportOptions, ranges: Ranges | None = None) -> keras.Model:
+    """Returns a model that computes the same in the way that suits the export: itself, or one with a fast encoder.
+
+    Args:
+        model: of a task, functional, with the export's dtype.
+        options: of the export.
+        ranges: of `calibration.input_ranges`, where the export takes them; None: each token has its own scale.
+    """
+    if not options.has_fast_encoder:
+        return model
+    arithmetic = Floats(options.variable_dtype)
+    if options.has_int8_products:
+        arithmetic = Int8() if ranges is None else RangedInt8(ranges)
+    return replace_encoder(model, lambda encoder: FastEncoder(encoder, arithmetic, options.parts))
+
+
+def gain_as_constants(weights: Sequence[tf.TensorSpec]) -> bool:
+    """Returns whether constants are faster than variables: in bfloat16 they are.
+
+    TensorFlow keeps one packed form of a constant, the one that suits its first product, and packs it again in each
+    product that wants another. In bfloat16 one form suits all; in float32 it depends on the number of rows, so that
+    requests of other lengths than the first one take up to twice as long.
+    """
+    return any(each.dtype == tf.bfloat16 for each in weights)
+
+
+def with_constants(forward: Forward, inputs: Sequence[tf.TensorSpec], weights: Sequence[tf.TensorSpec]) -> Forward:
+    """Returns a function that computes the same, its weights constants of the graph.
+
+    Args:
+        forward: {name: tensor} -> tensors.
+        inputs: what it takes, with names.
+        weights: of the model.
+
+    Raises:
+        ValueError: there are too many weights for a graph.
+    """
+    size = size_of(weights)
+    if size > _MOST_BYTES:
+        raise ValueError(
+            f"The weights of an export with `export_for=cpu` must take at most {_MOST_BYTES / 2**30:.2f} GiB, which is "
+            f"what a graph holds. Received {size / 2**30:.2f} GiB; leave `export_for` out."
+        )
+    traced = _trace(forward, inputs)
+    return _call_traced(convert_variables_to_constants_v2(traced, lower_control_flow=False), traced, inputs)
+
+
+def with_own_weights(
+    forward: Forward, inputs: Sequence[tf.TensorSpec]
+) -> tuple[Forward, list[tf.Variable], list[tf.TensorSpec]]:
+    """Returns a function that computes the same, which variables it reads, and specs of these and of its constants.
+
+    Args:
+        forward: {name: tensor} -> tensors, with weights of its own besides those of the model: parts, or integers as
+            constants.
+        inputs: what it takes, with names.
+    """
+    traced = _trace(forward, inputs)
+    handles = {id(each) for each in traced.captured_inputs}
+    variables = [each for each in traced.graph.variables if id(each.handle) in handles]  # others were only looked at
+    constants = [op.outputs[0] for op in traced.graph.get_operations() if op.type == "Const"]
+    numbers = [each for each in constants if each.dtype in (tf.int8, tf.float32) and each.shape.rank]
+    specs = [tf.TensorSpec(each.shape, each.dtype) for each in (*variables, *numbers)]
+    return _call_traced(traced, traced, inputs), variables, specs
+
+
+def _trace(forward, inputs):
+    """Returns the one function that all signatures call, so that a SavedModel holds its constants once."""
+    names = [each.name for each in inputs]
+    function = tf.function(lambda *values: forward(dict(zip(names, values, strict=True))), inputs, autograph=False)
+    return function.get_concrete_function()
+
+
+def _call_traced(function, traced, inputs):
+    def call(features):
+        outputs = tf.nest.flatten(function(*(features[each.name] for each in inputs)))
+        return tf.nest.pack_sequence_as(traced.structured_outputs, outputs)
+
+    return call
+
+
+def size_of(weights: Sequence[tf.TensorSpec]) -> int:
+    """Returns how many bytes the weights take."""
+    return sum(each.shape.num_elements() * each.dtype.size for each in weights)

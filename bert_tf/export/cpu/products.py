@@ -1,0 +1,154 @@
+"""What the fast forward pass computes with: weights as it holds them, matrix products, layer norm; float and int8."""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+# (x [P, in], residual [P, out] or None, whether it is added) -> [P, out]
+Product = Callable[..., tf.Tensor]
+
+ACTIVATIONS = {
+    "gelu": lambda x: tf.nn.gelu(x, approximate=False),
+    "gelu_tanh": lambda x: tf.nn.gelu(x, approximate=True),
+    "relu": tf.nn.relu,
+    "tanh": tf.tanh,
+    "linear": lambda x: x,
+}
+_MOST, _ZERO = 127, 128  # a weight lies from -127 to 127; 128 stands for an activation of 0
+_TINY = 1e-9  # the least scale, so that a row of zeros divides by none
+
+
+@dataclasses.dataclass(frozen=True)
+class Dense:
+    """A linear map x W + b with the activation after it.
+
+    Attributes:
+        kernel, bias: float32 [in, out] and [out].
+        activation: a name of `EncoderConfig.hidden_act`.
+        columns: which columns of the model's input a part of a map reads; None: all.
+    """
+
+    kernel: np.ndarray
+    bias: np.ndarray
+    activation: str = "linear"
+    columns: slice | None = None
+
+
+class Constant:
+    """An array that is a constant of whatever graph asks for it: one, however many layers share it."""
+
+    def __init__(self, value: np.ndarray):
+        self._value, self._graph, self._tensor = value, None, None
+
+    def __call__(self) -> tf.Tensor:
+        graph = tf.compat.v1.get_default_graph()
+        if graph is not self._graph:
+            self._graph, self._tensor = graph, tf.constant(self._value)
+        return self._tensor
+
+
+class Floats:
+    """Products in float32 or bfloat16, with weights that are variables."""
+
+    fills_up = False  # whether `fill_up` adds tokens
+
+    def __init__(self, dtype: str = "float32"):
+        self.dtype = tf.as_dtype(dtype)
+
+    def begin(self, token_mask: tf.Tensor):
+        """Is called with int32 [P], 0 for padding, before the products of a batch."""
+
+    def fill_up(self, tokens: tf.Tensor) -> tf.Tensor:
+        """Returns the flat list [P] with zeros added up to the number of tokens that is computed."""
+        return tokens
+
+    def weight(self, values: np.ndarray) -> Callable[[], tf.Tensor]:
+        """Returns a function that gives a weight in this dtype."""
+        variable = tf.Variable(values, trainable=False, dtype=self.dtype)
+        return lambda: tf.convert_to_tensor(variable)
+
+    def dense(self, layer: Dense) -> Product:
+        kernel, bias, act = self.weight(layer.kernel), self.weight(layer.bias), ACTIVATIONS[layer.activation]
+
+        def product(x, residual=None, adds=True):
+            y = act(tf.nn.bias_add(tf.matmul(x, kernel()), bias()))
+            return y if residual is None or not adds else residual + y
+
+        return product
+
+    def attention_input(self, layer: Dense, key: tuple) -> Product:
+        """Returns the map to queries, keys and values; `key` is (number of the block, what is computed)."""
+        return self.dense(layer)
+
+    def attention_output(self, layer: Dense, key: tuple) -> Product:
+        return self.dense(layer)
+
+    def feed_forward(self, inner: Dense, outer: Dense, key: tuple) -> Product:
+        inner, outer = self.dense(inner), self.dense(outer)
+        return lambda x, residual, adds=True: outer(inner(x), residual, adds)
+
+
+class Int8(Floats):
+    """Products of 8-bit integers, rounded once for each token and once for each column of W; all else in float32.
+
+    Row i of x is round(x / s_i) with s_i = max |x_i| / 127, column j of W is round(W / t_j) alike (dynamic
+    quantization; no calibration). TensorFlow's kernel takes activations without a sign and one scale for all: x is
+    shifted by 128, whose share -128 sum_k W_kj it adds as an integer, the ranges given to it make its own scales 1, and
+    s_i t_j and b are applied to what comes out.
+    """
+
+    def dense(self, layer):
+        integers, scales = quantize_columns(layer.kernel)
+        kernel, scales = Constant(integers), Constant(scales)
+        shift, bias = Constant(-_ZERO * integers.sum(0, dtype=np.int32)), Constant(layer.bias)
+        act = ACTIVATIONS[layer.activation]
+
+        def product(x, residual=None, adds=True):
+            greatest = tf.maximum(tf.reduce_max(x, -1, keepdims=True), -tf.reduce_min(x, -1, keepdims=True))
+            scale = tf.maximum(greatest, _TINY) * np.float32(1 / _MOST)
+            shifted = tf.cast(x * (1 / scale) + (_ZERO + 0.5), tf.uint8)  # the half makes the cast round
+            y = tf.raw_ops.QuantizedMatMulWithBiasAndDequantize(
+                a=tf.bitcast(shifted, tf.quint8), b=tf.bitcast(kernel(), tf.qint8), bias=tf.bitcast(shift(), tf.qint32),
+                min_a=0.0, max_a=255.0, min_b=-float(_MOST), max_b=float(_MOST),
+                min_freezed_output=-1.0, max_freezed_output=1.0,
+                Toutput=tf.float32, input_quant_mode="SCALED",
+            )  # fmt: skip
+            y = act(y * scale * scales() + bias())
+            return y if residual is None or not adds else residual + y
+
+        return product
+
+
+def quantize_columns(kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns int8 [in, out] and float32 [out]: what each column is divided by, its greatest value over 127."""
+    scales = (np.maximum(np.abs(kernel).max(0), _TINY) / _MOST).astype(np.float32)
+    return np.clip(np.round(kernel / scales), -_MOST, _MOST).astype(np.int8), scales
+
+
+class LayerNorm:
+    """Layer normalization of [P, H] in the form that grappler makes one kernel, `_MklLayerNorm`.
+
+    Rows are the channels of a batch normalization, whose kernel computes in float32.
+    """
+
+    def __init__(self, layer, arithmetic: Floats):
+        """Args: the model's `LayerNorm`, built; the products whose dtype it has."""
+        self.epsilon, dtype = layer.epsilon, arithmetic.dtype.as_numpy_dtype
+        self.gamma, self.beta = (Constant(values_of(each).astype(dtype)) for each in (layer.gamma, layer.beta))
+
+    def __call__(self, x: tf.Tensor) -> tf.Tensor:
+        shape, width, gamma = tf.shape(x), x.shape[-1], self.gamma()
+        ones, zeros, none = tf.fill([shape[0]], 1.0), tf.fill([shape[0]], 0.0), tf.constant([], tf.float32)
+        rows = tf.reshape(tf.cast(x, gamma.dtype), [1, shape[0], width, 1])
+        normalized, *_ = tf.raw_ops.FusedBatchNormV3(
+            x=rows, scale=ones, offset=zeros, mean=none, variance=none, epsilon=self.epsilon, data_format="NCHW"
+        )
+        return tf.reshape(normalized, shape) * gamma + self.beta()
+
+
+def values_of(variable) -> np.ndarray:
+    """Returns what a variable holds now, float32 of its shape, also while a graph is traced."""
+    with tf.init_scope():
+        return np.asarray(tf.cast(tf.convert_to_tensor(variable), tf.float32))

@@ -1,0 +1,64 @@
+"""One Transformer block: attention, then a feed-forward layer, each with residual and norm, after it or before it."""
+
+import keras
+
+from bert_tf.models.attention import ResidualLayer, SelfAttention
+from bert_tf.models.layers import Dropout
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class TransformerBlock(ResidualLayer):
+    """y = SelfAttention(x); LayerNorm(y + dropout(W_2 act(W_1 y + b_1) + b_2)).
+
+    With `norm_first`: y + dropout(W_2 act(W_1 LayerNorm(y) + b_1) + b_2).
+
+    Args:
+        intermediate_size, hidden_act: as in `EncoderConfig`.
+        num_heads and all others: as in `ResidualLayer`.
+
+    Inputs: float [B, S, H]; bias of `attention_bias`; `head_mask` as in `SelfAttention`. Output: float [B, S, H]; with
+    `return_probs=True` a pair whose second is the attention's probabilities [B, A, S, S].
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        intermediate_size,
+        hidden_act="gelu_tanh",
+        attention_dropout=0.1,
+        hidden_dropout=0.1,
+        initializer_range=0.02,
+        epsilon=1e-12,
+        head_width=None,
+        lora=None,
+        norm_first=False,
+        **kwargs,
+    ):
+        numbers = attention_dropout, hidden_dropout, initializer_range, epsilon, head_width, lora, norm_first
+        super().__init__(num_heads, *numbers, **kwargs)
+        self.intermediate_size = intermediate_size
+        self.hidden_act = hidden_act
+        policy = {"dtype": self.dtype_policy, "trainable": self.trainable}
+        self.attention = SelfAttention(num_heads, *numbers, name="attention", **policy)
+        self.dropout = Dropout(hidden_dropout, name="dropout", dtype=self.dtype_policy)
+
+    def build(self, input_shape):
+        inner_shape = (*input_shape[:-1], self.intermediate_size)
+        self.attention.build(input_shape)
+        with keras.name_scope("intermediate"):
+            self.intermediate = self.build_linear("dense", self.intermediate_size, input_shape, self.hidden_act)
+            if self.norm_first:
+                self.norm.build(input_shape)
+        with keras.name_scope("output"):
+            self.dense = self.build_linear("dense", input_shape[-1], inner_shape)
+            self.dropout.build(input_shape)
+            if not self.norm_first:
+                self.norm.build(input_shape)
+
+    def call(self, x, bias, training=None, return_probs=False, head_mask=None):
+        y = self.attention(x, bias, training=training, return_probs=return_probs, head_mask=head_mask)
+        y, probs = y if return_probs else (y, None)
+        z = self.norm(y) if self.norm_first else y
+        z = y + self.dropout(self.dense(self.intermediate(z)), training=training)
+        z = z if self.norm_first else self.norm(z)
+        return (z, probs) if return_probs else z

@@ -1,0 +1,112 @@
+"""Token + segment + position embeddings (Devlin et al. 2018, section 3.2, figure 2), and ERNIE's of tasks."""
+
+import keras
+import tensorflow as tf
+
+from bert_tf.models.layers import ConfiguredLayer, Dropout, LayerNorm, initializer
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class Embeddings(ConfiguredLayer):
+    """Looks up its tables, adds what it finds, normalizes, drops out.
+
+    Args:
+        vocab_size, hidden_size, max_position_embeddings, type_vocab_size, task_type_vocab_size: the tables' shapes; the
+            last two tables are not there where their number of rows is 0.
+        dropout, initializer_range, epsilon, first_position: as in `EncoderConfig`.
+
+    Inputs: `input_ids`, `segment_ids`, `position_ids`: int32 [B, S]. `segment_ids` None means 0, `position_ids` None
+    means 0, 1, 2, ..., which count from `first_position` of the table. Without a table of segments their ids mean
+    nothing. The task is always the first. Output: float [B, S, H] in the compute dtype.
+
+    Raises:
+        ValueError: the row is longer than the table of positions; outside of graphs also: a segment id lies beyond its
+            table, which would be taken for a row of zeros.
+    """
+
+    def __init__(
+        self,
+        vocab_size,
+        hidden_size,
+        max_position_embeddings,
+        type_vocab_size,
+        dropout=0.1,
+        initializer_range=0.02,
+        epsilon=1e-12,
+        first_position=0,
+        task_type_vocab_size=0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.vocab_size = vocab_size
+        self.hidden_size = hidden_size
+        self.max_position_embeddings = max_position_embeddings
+        self.type_vocab_size = type_vocab_size
+        self.dropout_rate = dropout
+        self.initializer_range = initializer_range
+        self.epsilon = epsilon
+        self.first_position = first_position
+        self.task_type_vocab_size = task_type_vocab_size
+        self.norm = LayerNorm(epsilon, name="LayerNorm", dtype=self.dtype_policy, trainable=self.trainable)
+        self.dropout = Dropout(dropout, name="dropout", dtype=self.dtype_policy)
+
+    def build(self, input_shape=None):
+        # Rows are gathered in float32 and added before anything is rounded: casting the whole table would cost more.
+        def table(name, rows):
+            shape = (rows, self.hidden_size)
+            return self.add_weight(
+                name=name, shape=shape, initializer=initializer(self.initializer_range), autocast=False
+            )
+
+        self.word_embeddings = table("word_embeddings", self.vocab_size)
+        if self.type_vocab_size:
+            self.token_type_embeddings = table("token_type_embeddings", self.type_vocab_size)
+        self.position_embeddings = table("position_embeddings", self.max_position_embeddings)
+        if self.task_type_vocab_size:
+            self.task_type_embeddings = table("task_type_embeddings", self.task_type_vocab_size)
+        self.norm.build((None, None, self.hidden_size))
+        self.dropout.build((None, None, self.hidden_size))
+
+    def call(self, input_ids, segment_ids=None, position_ids=None, training=None):
+        self._check_length(input_ids, position_ids)
+        x = tf.gather(self.word_embeddings, input_ids)
+        if position_ids is None:
+            x += self.position_embeddings[self.first_position : self.first_position + tf.shape(input_ids)[1]]
+        else:
+            x += tf.gather(self.position_embeddings, position_ids + self.first_position)
+        if self.type_vocab_size:
+            x += self._segments(tf.zeros_like(input_ids) if segment_ids is None else segment_ids)
+        if self.task_type_vocab_size:
+            x += self.task_type_embeddings[0]
+        return self.dropout(self.norm(x), training=training)
+
+    def _check_length(self, input_ids, position_ids):
+        if position_ids is not None:
+            return
+        length, most = input_ids.shape[1], self.max_position_embeddings - self.first_position
+        if length is not None and length > most:
+            less = f" - first_position = {most}" if self.first_position else ""
+            raise ValueError(
+                f"A row must have at most max_position_embeddings = {self.max_position_embeddings}{less} tokens. "
+                f"Received: {length}; truncate the texts, as `Tokenizer` does at max_seq_length."
+            )
+
+    def _check_segments(self, segment_ids):
+        """In a graph nothing is checked, lest a step cost more: whoever makes batches looks at what goes in."""
+        if not tf.executing_eagerly() or not tf.size(segment_ids):
+            return
+        if not 0 <= int(tf.reduce_min(segment_ids)) <= int(tf.reduce_max(segment_ids)) < self.type_vocab_size:
+            raise ValueError(
+                f"segment_ids must be from 0 to {self.type_vocab_size - 1}, for type_vocab_size is "
+                f"{self.type_vocab_size}. Received: {int(tf.reduce_min(segment_ids))} to "
+                f"{int(tf.reduce_max(segment_ids))}; leave them out where rows have one text."
+            )
+
+    def _segments(self, segment_ids):
+        self._check_segments(segment_ids)
+        # A product with one-hot rows: the gradient of a gather into two rows would add every token one after another.
+        table = tf.convert_to_tensor(self.token_type_embeddings)
+        return tf.einsum("bst,th->bsh", tf.one_hot(segment_ids, self.type_vocab_size, dtype=table.dtype), table)
+
+    def compute_output_shape(self, input_shape, *_):
+        return (*input_shape, self.hidden_size)

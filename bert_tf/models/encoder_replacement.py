@@ -1,0 +1,41 @@
+"""A task's model with another forward pass in place of its encoder's."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.pretraining_heads import Pretrainer
+
+Encode = Callable[[Mapping[str, tf.Tensor]], dict[str, Any]]  # an encoder's features -> its outputs
+
+
+def replace_encoder(model: keras.Model, make: Callable[[Encoder], Encode]) -> keras.Model:
+    """Returns a functional model whose encoder is what `make` makes of it; all layers and weights are shared.
+
+    Args:
+        model: functional, with an `Encoder` among its layers or those of a model in it; or with a `Pretrainer`, which
+            has one.
+        make: takes the encoder, built, and returns what computes its outputs.
+    """
+
+    def call(layer, *args, **kwargs):
+        if isinstance(layer, Encoder):
+            return _Replacement(layer, make(layer))(*args)
+        if isinstance(layer, Pretrainer):
+            return layer(*args, encode=make(layer.encoder), **kwargs)
+        return layer(*args, **kwargs)
+
+    return keras.models.clone_model(model, clone_function=lambda layer: layer, call_function=call, recursive=True)
+
+
+class _Replacement(keras.layers.Layer):
+    def __init__(self, encoder, encode):
+        super().__init__(name=encoder.name, dtype=encoder.dtype_policy, trainable=False)
+        self._encode = encode
+        self.compute_output_spec = encoder.compute_output_spec
+
+    def call(self, inputs):
+        return self._encode(inputs)

@@ -1,0 +1,116 @@
+"""The fast forward pass: equal to the model's in every configuration, whole and in parts, each weight held once."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.export.cpu.encoder import FastEncoder
+from bert_tf.export.cpu.int8_ranges import RangedInt8, RecordingFloats
+from bert_tf.export.cpu.products import Floats, Int8
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.lora import Lora
+from tests.harness import numbers, randomize
+from tests.models.encoder_test import CONFIG
+
+MASKS = {
+    "packed": (np.arange(10) < np.array([10, 1, 3, 2, 4, 1])[:, np.newaxis]).astype(np.int32),
+    "padded": (np.arange(10) < np.array([10, 9])[:, np.newaxis]).astype(np.int32),
+    "one": np.ones((1, 7), np.int32),
+}
+
+
+def _encoder(**changes):
+    encoder = Encoder(dataclasses.replace(CONFIG, **changes))
+    encoder.build()
+    randomize(encoder)
+    return encoder
+
+
+def _features(mask):
+    ids = np.random.default_rng(0).integers(4, 30, mask.shape, np.int32)
+    return {"input_ids": ids, "input_mask": mask, "segment_ids": ids % 2 * mask}
+
+
+def _traced(fast, features):
+    specs = {name: tf.TensorSpec([None, None], tf.int32) for name in features}
+    return tf.function(fast, input_signature=[specs], autograph=False).get_concrete_function()
+
+
+def _ranges(encoder, features):
+    recording = RecordingFloats()
+    FastEncoder(encoder, recording)(features)
+    return {key: most.numpy() for key, most in recording.found.items()}
+
+
+def _arithmetic(kind, encoder, features):
+    return RangedInt8(_ranges(encoder, features)) if kind == "ranged" else Int8() if kind == "int8" else Floats(kind)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"is_decoder": True},
+        {"classifier_pooling": "mean"},
+        {"norm_first": True, "hidden_act": "relu"},
+        {"first_position": 2, "max_position_embeddings": 12, "type_vocab_size": 0, "has_pooler": False},
+        {"num_hidden_layers": 3, "num_hidden_groups": 1, "embedding_size": 6},
+        {"task_type_vocab_size": 3, "pruned_heads": {0: [1]}},
+        {"lora": Lora(2, 4.0, ("query", "value", "output"))},
+    ],
+    ids=str,
+)
+def test_it_computes_what_the_model_does(changes, parts):
+    encoder = _encoder(**changes)
+    for mask in MASKS.values():
+        features = _features(mask)
+        plain, fast = encoder(features), _traced(FastEncoder(encoder, Floats(), parts), features)(features)
+        assert fast.keys() == plain.keys()
+        np.testing.assert_allclose(fast["pooled_output"], plain["pooled_output"], atol=1e-5)
+        names = "sequence_output", "embedding_output"
+        pairs = [(fast[name], plain[name]) for name in names]
+        for ours, true in [*pairs, *zip(fast["encoder_outputs"], plain["encoder_outputs"], strict=True)]:
+            assert ours.shape == true.shape
+            np.testing.assert_allclose(ours[mask > 0], true[mask > 0], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "int8", "ranged"])
+@pytest.mark.parametrize("parts", [1, 2])
+def test_fewer_bits_are_near_and_every_text_is_computed_alone(kind, parts):
+    encoder, features = _encoder(hidden_act="gelu"), _features(MASKS["packed"])
+    fast = _traced(FastEncoder(encoder, _arithmetic(kind, encoder, features), parts), features)
+    ours, mask = fast(features), features["input_mask"] > 0
+    true = encoder(features)["sequence_output"].numpy()[mask]
+    assert 0 < np.linalg.norm(numbers(ours["sequence_output"])[mask] - true) / np.linalg.norm(true) < 0.03
+    for n in range(len(mask)):
+        alone = fast({name: values[n : n + 1, : mask[n].sum()] for name, values in features.items()})
+        together = numbers(ours["pooled_output"])[n : n + 1]
+        np.testing.assert_allclose(numbers(alone["pooled_output"]), together, atol=1e-5 if kind != "bfloat16" else 0.02)
+
+
+@pytest.mark.parametrize(("kind", "operation"), [("int8", "QuantizedMatMulWithBiasAndDequantize"),
+                                                 ("ranged", "_QuantizedMatMul")])  # fmt: skip
+def test_kernels_that_layers_share_are_there_once(kind, operation):
+    encoder = _encoder(num_hidden_layers=3, num_hidden_groups=1, hidden_act="gelu", intermediate_size=64)
+    features = _features(MASKS["one"])
+    fast = FastEncoder(encoder, _arithmetic(kind, encoder, features), 2)
+    operations = _traced(fast, features).graph.get_operations()
+    constants = [each.outputs[0] for each in operations if each.type == "Const"]
+    integers = sum(each.shape.num_elements() for each in constants if each.dtype == tf.int8)
+    H, pooler = CONFIG.hidden_size, CONFIG.hidden_size**2
+    assert integers == 4 * H * H + 2 * H * 64 + (pooler if kind == "int8" else 0)
+    assert [each.type for each in operations].count(operation) == 3 * 2 * 4 + (kind == "int8")
+
+
+def test_a_text_is_not_mixed_with_what_fills_the_flat_list_up():
+    fill = tf.function(RangedInt8({}).fill_up, input_signature=[tf.TensorSpec([None], tf.int32)])
+    for number in (1, 7, 8, 9, 16, 63, 64, 65, 127, 128, 129, 1000, 3000):
+        tokens = np.arange(1, number + 1, dtype=np.int32)
+        filled = fill(tokens).numpy()
+        assert number <= len(filled) < max(number * 1.13, number + 8) and len(filled) % 8 == 0
+        np.testing.assert_array_equal(filled[:number], tokens)
+        assert not filled[number:].any()
+    assert len({len(fill(tf.ones(n, tf.int32))) for n in range(129, 513)}) == 16
