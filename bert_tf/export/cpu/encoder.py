@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.packed_rows import lay_out
-from bert_tf.export.cpu.products import Dense, Floats, LayerNorm, values_of
+from bert_tf.export.cpu.products import DenseWeights, Floats, FusedLayerNorm, values_of
 from bert_tf.models.attention import attention_bias
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.pooling import pool
@@ -38,7 +38,7 @@ class FastEncoder:
         made = [_Block(block, arithmetic, parts, n) for n, block in enumerate(encoder.blocks)]
         layers = range(1, self.config.num_hidden_layers + 1)
         self.layers = [made[blocks[id(encoder.block_of(layer))]] for layer in layers]
-        self.norm = LayerNorm(encoder.norm, arithmetic) if encoder.norm else None
+        self.norm = FusedLayerNorm(encoder.norm, arithmetic) if encoder.norm else None
         self.pooler = arithmetic.dense(_dense(encoder.pooler)) if encoder.pooler else None
 
     def __call__(self, features: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor | list[tf.Tensor]]:
@@ -85,7 +85,7 @@ class _Embeddings:
         table = (segments[:, np.newaxis] + positions).reshape(-1, positions.shape[1])
         self.positions = tf.Variable(table, trainable=False, dtype=self.words.dtype)
         self.num_positions, self.num_segments = len(positions), len(segments)
-        self.norm = LayerNorm(layer.norm, arithmetic)
+        self.norm = FusedLayerNorm(layer.norm, arithmetic)
         self.projection = arithmetic.dense(_dense(encoder.projection)) if encoder.projection else None
 
     def __call__(self, input_ids, segment_ids, position_ids):
@@ -102,7 +102,7 @@ class _Block:
         attention = block.attention
         self.norm_first = block.norm_first
         self.width = attention.head_width or attention.query.units // attention.num_heads
-        self.attention_norm, self.norm = (LayerNorm(each.norm, arithmetic) for each in (attention, block))
+        self.attention_norm, self.norm = (FusedLayerNorm(each.norm, arithmetic) for each in (attention, block))
         self.attention = [
             (
                 arithmetic.attention_input(inner, (number, "attention")),
@@ -142,12 +142,12 @@ class _Block:
         return tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, heads * self.width])
 
 
-def _dense(layer) -> Dense:
+def _dense(layer) -> DenseWeights:
     """Returns what a `Linear` computes, its adapter merged."""
     kernel = values_of(layer.kernel)
     if layer.lora:
         kernel = kernel + values_of(layer.lora_a) @ values_of(layer.lora_b) * np.float32(layer.lora.scale)
-    return Dense(kernel, values_of(layer.bias), layer.activation)
+    return DenseWeights(kernel, values_of(layer.bias), layer.activation)
 
 
 def _attention_parts(attention, parts, width):
@@ -171,12 +171,12 @@ def _split(inner, outer, parts, width):
     some = [slice(n * units // parts, (n + 1) * units // parts) for n in range(parts)]
     return [
         (
-            Dense(
+            DenseWeights(
                 np.concatenate([each.kernel[:, part] for each in inner], 1),
                 np.concatenate([each.bias[part] for each in inner]),
                 inner[0].activation,
             ),
-            Dense(outer.kernel[part], outer.bias / np.float32(parts), columns=part),
+            DenseWeights(outer.kernel[part], outer.bias / np.float32(parts), columns=part),
         )
         for part in some
     ]

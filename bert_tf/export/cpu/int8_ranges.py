@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import op_def_library
 
-from bert_tf.export.cpu.products import ACTIVATIONS, Constant, Floats, quantize_columns
+from bert_tf.export.cpu.products import ACTIVATIONS, Floats, GraphConstant, quantize_columns
 
 Ranges = Mapping[tuple, np.ndarray]  # {(number of the block, which input): greatest |x| of each column, float32 [in]}
 
@@ -113,7 +113,11 @@ class RangedInt8(Floats):
 
 def _small_feed_forward(inner, outer, units):
     """Returns a function from float32 [P, in] to what some units add to the output [P, H]."""
-    w1, b1, w2 = Constant(inner.kernel[:, units]), Constant(inner.bias[units]), Constant(outer.kernel[units])
+    w1, b1, w2 = (
+        GraphConstant(inner.kernel[:, units]),
+        GraphConstant(inner.bias[units]),
+        GraphConstant(outer.kernel[units]),
+    )
     act = ACTIVATIONS[inner.activation]
     return lambda x: tf.matmul(act(tf.nn.bias_add(tf.matmul(x, w1()), b1())), w2())
 
@@ -148,11 +152,11 @@ class _Product:
 
     def __init__(self, kernel, bias, x_range, activation=None, out_range=None):
         integers, scales = quantize_columns(kernel)
-        self.kernel, self.bias = Constant(integers), Constant(bias)
+        self.kernel, self.bias = GraphConstant(integers), GraphConstant(bias)
         self.fused, self.out_range = [activation] if activation else [], out_range
         top = scales * np.float32(127)
         ranges = [*map(np.float32, x_range), -top, top, *map(np.float32, out_range or ())]
-        self.ranges = [Constant(each) for each in ranges]
+        self.ranges = [GraphConstant(each) for each in ranges]
 
     def __call__(self, x, add=None):
         out, last = (tf.quint8, "Requantize") if self.out_range else (tf.float32, "Dequantize")

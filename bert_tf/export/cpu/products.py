@@ -21,7 +21,7 @@ _TINY = 1e-9  # the least scale, so that a row of zeros divides by none
 
 
 @dataclasses.dataclass(frozen=True)
-class Dense:
+class DenseWeights:
     """A linear map x W + b with the activation after it.
 
     Attributes:
@@ -36,7 +36,7 @@ class Dense:
     columns: slice | None = None
 
 
-class Constant:
+class GraphConstant:
     """An array that is a constant of whatever graph asks for it: one, however many layers share it."""
 
     def __init__(self, value: np.ndarray):
@@ -69,7 +69,7 @@ class Floats:
         variable = tf.Variable(values, trainable=False, dtype=self.dtype)
         return lambda: tf.convert_to_tensor(variable)
 
-    def dense(self, layer: Dense) -> Product:
+    def dense(self, layer: DenseWeights) -> Product:
         kernel, bias, act = self.weight(layer.kernel), self.weight(layer.bias), ACTIVATIONS[layer.activation]
 
         def product(x, residual=None, adds=True):
@@ -78,14 +78,14 @@ class Floats:
 
         return product
 
-    def attention_input(self, layer: Dense, key: tuple) -> Product:
+    def attention_input(self, layer: DenseWeights, key: tuple) -> Product:
         """Returns the map to queries, keys and values; `key` is (number of the block, what is computed)."""
         return self.dense(layer)
 
-    def attention_output(self, layer: Dense, key: tuple) -> Product:
+    def attention_output(self, layer: DenseWeights, key: tuple) -> Product:
         return self.dense(layer)
 
-    def feed_forward(self, inner: Dense, outer: Dense, key: tuple) -> Product:
+    def feed_forward(self, inner: DenseWeights, outer: DenseWeights, key: tuple) -> Product:
         inner, outer = self.dense(inner), self.dense(outer)
         return lambda x, residual, adds=True: outer(inner(x), residual, adds)
 
@@ -101,8 +101,8 @@ class Int8(Floats):
 
     def dense(self, layer):
         integers, scales = quantize_columns(layer.kernel)
-        kernel, scales = Constant(integers), Constant(scales)
-        shift, bias = Constant(-_ZERO * integers.sum(0, dtype=np.int32)), Constant(layer.bias)
+        kernel, scales = GraphConstant(integers), GraphConstant(scales)
+        shift, bias = GraphConstant(-_ZERO * integers.sum(0, dtype=np.int32)), GraphConstant(layer.bias)
         act = ACTIVATIONS[layer.activation]
 
         def product(x, residual=None, adds=True):
@@ -127,7 +127,7 @@ def quantize_columns(kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.clip(np.round(kernel / scales), -_MOST, _MOST).astype(np.int8), scales
 
 
-class LayerNorm:
+class FusedLayerNorm:
     """Layer normalization of [P, H] in the form that grappler makes one kernel, `_MklLayerNorm`.
 
     Rows are the channels of a batch normalization, whose kernel computes in float32.
@@ -136,7 +136,7 @@ class LayerNorm:
     def __init__(self, layer, arithmetic: Floats):
         """Args: the model's `LayerNorm`, built; the products whose dtype it has."""
         self.epsilon, dtype = layer.epsilon, arithmetic.dtype.as_numpy_dtype
-        self.gamma, self.beta = (Constant(values_of(each).astype(dtype)) for each in (layer.gamma, layer.beta))
+        self.gamma, self.beta = (GraphConstant(values_of(each).astype(dtype)) for each in (layer.gamma, layer.beta))
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         shape, width, gamma = tf.shape(x), x.shape[-1], self.gamma()

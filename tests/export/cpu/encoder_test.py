@@ -9,10 +9,15 @@ import tensorflow as tf
 from bert_tf.export.cpu.encoder import FastEncoder
 from bert_tf.export.cpu.int8_ranges import RangedInt8, RecordingFloats
 from bert_tf.export.cpu.products import Floats, Int8
+from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.lora import Lora
 from tests.harness import numbers, randomize
-from tests.models.encoder_test import CONFIG
+
+CONFIG = EncoderConfig(
+    vocab_size=30, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12,
+    max_position_embeddings=10,
+)  # fmt: skip
 
 MASKS = {
     "packed": (np.arange(10) < np.array([10, 1, 3, 2, 4, 1])[:, np.newaxis]).astype(np.int32),

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from bert_tf.export.cpu import int8_ranges
 from bert_tf.export.cpu.int8_ranges import RangedInt8, RecordingFloats
-from bert_tf.export.cpu.products import ACTIVATIONS, Dense, Floats, Int8, LayerNorm
+from bert_tf.export.cpu.products import ACTIVATIONS, DenseWeights, Floats, FusedLayerNorm, Int8
 from bert_tf.models import layers
 from tests.harness import randomize
 
@@ -26,7 +26,7 @@ def x():
 def _dense(seed, width=WIDTH, units=UNITS, activation="linear"):
     random = np.random.default_rng(seed)
     kernel, bias = random.normal(size=(width, units)) / 6, random.normal(size=units)
-    return Dense(kernel.astype(np.float32), bias.astype(np.float32), activation)
+    return DenseWeights(kernel.astype(np.float32), bias.astype(np.float32), activation)
 
 
 def _exact(layer, x):
@@ -118,7 +118,7 @@ def test_a_feed_forward_layer(x, activation, units):
 
 def test_inputs_that_were_all_zero_have_a_range(x):
     inner, outer = _dense(7, activation="relu"), _dense(8, UNITS, WIDTH)
-    inner = Dense(inner.kernel / 100, np.full(UNITS, -100.0, np.float32), "relu")  # no unit is ever above zero
+    inner = DenseWeights(inner.kernel / 100, np.full(UNITS, -100.0, np.float32), "relu")  # no unit is ever above zero
 
     def make(arithmetic):
         return arithmetic.feed_forward(inner, outer, (0, "feed_forward"))
@@ -136,5 +136,5 @@ def test_the_norm_is_the_models(x):
     layer = layers.LayerNorm(1e-12)
     layer.build((None, WIDTH))
     randomize(layer)
-    fast = tf.function(LayerNorm(layer, Floats()), autograph=False)
+    fast = tf.function(FusedLayerNorm(layer, Floats()), autograph=False)
     np.testing.assert_allclose(fast(x), layer(x), atol=1e-5)
