@@ -95,26 +95,23 @@ class SelfAttention(ResidualLayer):
     """
 
     def build(self, input_shape):
-        H = input_shape[-1]
+        H, policy = input_shape[-1], {"dtype": self.dtype_policy}
         self.width = self.head_width or H // self.num_heads
         inner = self.num_heads * self.width
         with keras.name_scope("self"):
             self.query, self.key, self.value = (
                 self.build_linear(name, inner, input_shape, target=name) for name in ("query", "key", "value")
             )
-            self.attention_dropout = self._dropout("attention_dropout", self.attention_dropout_rate)
+            self.attention_dropout = Dropout(self.attention_dropout_rate, name="attention_dropout", **policy)
             self.attention_dropout.build((None, self.num_heads, None, None))
         with keras.name_scope("output"):
             self.dense = self.build_linear("dense", H, (*input_shape[:-1], inner), target="output")
-            self.hidden_dropout = self._dropout("hidden_dropout", self.hidden_dropout_rate)
+            self.hidden_dropout = Dropout(self.hidden_dropout_rate, name="hidden_dropout", **policy)
             self.hidden_dropout.build(input_shape)
             if not self.norm_first:
                 self.norm.build(input_shape)
         if self.norm_first:
             self.norm.build(input_shape)
-
-    def _dropout(self, name, rate):
-        return Dropout(rate, name=name, dtype=self.dtype_policy)
 
     def call(self, x, bias, training=None, return_probs=False, head_mask=None):
         query, key, value = (self._split_heads(each) for each in self.queries_keys_values(x))

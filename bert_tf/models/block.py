@@ -42,6 +42,24 @@ class TransformerBlock(ResidualLayer):
         self.attention = SelfAttention(num_heads, *numbers, name="attention", **policy)
         self.dropout = Dropout(hidden_dropout, name="dropout", dtype=self.dtype_policy)
 
+    @classmethod
+    def of(cls, config, layer, **kwargs):
+        """Returns the block of an `EncoderConfig` for a layer, 0 being the lowest."""
+        return cls(
+            config.heads_of(layer),
+            config.intermediate_size,
+            config.hidden_act,
+            config.attention_probs_dropout_prob,
+            config.hidden_dropout_prob,
+            config.initializer_range,
+            config.layer_norm_eps,
+            config.hidden_size // config.num_attention_heads,
+            config.lora,
+            config.norm_first,
+            name=f"layer_{layer}",
+            **kwargs,
+        )
+
     def build(self, input_shape):
         inner_shape = (*input_shape[:-1], self.intermediate_size)
         self.attention.build(input_shape)

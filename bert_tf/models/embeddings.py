@@ -50,6 +50,22 @@ class Embeddings(ConfiguredLayer):
         self.norm = LayerNorm(epsilon, name="LayerNorm", dtype=self.dtype_policy, trainable=self.trainable)
         self.dropout = Dropout(dropout, name="dropout", dtype=self.dtype_policy)
 
+    @classmethod
+    def of(cls, config, **kwargs):
+        """Returns the embeddings of an `EncoderConfig`."""
+        return cls(
+            config.vocab_size,
+            config.embedding_width,
+            config.max_position_embeddings,
+            config.type_vocab_size,
+            config.hidden_dropout_prob,
+            config.initializer_range,
+            config.layer_norm_eps,
+            config.first_position,
+            config.task_type_vocab_size,
+            **kwargs,
+        )
+
     def build(self, input_shape=None):
         # Rows are gathered in float32 and added before anything is rounded: casting the whole table would cost more.
         def table(name, rows):
@@ -110,3 +126,16 @@ class Embeddings(ConfiguredLayer):
 
     def compute_output_shape(self, input_shape, *_):
         return (*input_shape, self.hidden_size)
+
+
+def restarting_positions(sentence_ids):
+    """Returns positions that start again with every packed sentence.
+
+        sentence_ids   1 1 1 2 2 0 0
+        positions      0 1 2 0 1 0 0
+
+    Args and returns: int32 [B, S].
+    """
+    same = tf.cast(sentence_ids[:, :, tf.newaxis] == sentence_ids[:, tf.newaxis, :], tf.int32)
+    position = tf.reduce_sum(tf.linalg.band_part(same, -1, 0), axis=2) - 1  # earlier tokens of the same sentence
+    return tf.where(sentence_ids > 0, position, 0)

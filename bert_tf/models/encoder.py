@@ -9,12 +9,12 @@ import tensorflow as tf
 from bert_tf.models.attention import attention_bias
 from bert_tf.models.block import TransformerBlock
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.embeddings import Embeddings
+from bert_tf.models.embeddings import Embeddings, restarting_positions
 from bert_tf.models.layers import LayerNorm, Linear
-from bert_tf.models.lora import is_adapter
+from bert_tf.models.lora import freeze_all_but_adapters
 from bert_tf.models.model_inputs import NamedInputsModel
 from bert_tf.models.pooling import pool
-from bert_tf.models.training_ops import current_seed, seed_scope
+from bert_tf.models.training_ops import current_seed, recomputed, seed_scope
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -53,40 +53,16 @@ class Encoder(NamedInputsModel):
         super().__init__(**kwargs)
         self.config = config if isinstance(config, EncoderConfig) else EncoderConfig.from_dict(config)
         self.rematerialize = rematerialize
-        c, numbers = self.config, {"initializer_range": self.config.initializer_range, "dtype": self.dtype_policy}
-        self.embeddings = embeddings or Embeddings(
-            c.vocab_size,
-            c.embedding_width,
-            c.max_position_embeddings,
-            c.type_vocab_size,
-            dropout=c.hidden_dropout_prob,
-            epsilon=c.layer_norm_eps,
-            first_position=c.first_position,
-            task_type_vocab_size=c.task_type_vocab_size,
-            name="embeddings",
-            **numbers,
-        )
-        self.projection = None
-        if c.has_embedding_map:
-            self.projection = Linear(c.hidden_size, "linear", name="embedding_hidden_mapping_in", **numbers)
-        self.blocks = [
-            TransformerBlock(
-                c.heads_of(n),
-                c.intermediate_size,
-                c.hidden_act,
-                attention_dropout=c.attention_probs_dropout_prob,
-                hidden_dropout=c.hidden_dropout_prob,
-                epsilon=c.layer_norm_eps,
-                head_width=c.hidden_size // c.num_attention_heads,
-                lora=c.lora,
-                norm_first=c.norm_first,
-                name=f"layer_{n}",
-                **numbers,
-            )
-            for n in range(c.num_blocks)
-        ]
-        self.norm = LayerNorm(c.layer_norm_eps, name="LayerNorm", dtype=self.dtype_policy) if c.norm_first else None
-        self.pooler = Linear(c.hidden_size, "tanh", name="dense", **numbers) if c.has_pooler else None
+        c, policy = self.config, {"dtype": self.dtype_policy}
+
+        def linear(activation, name):
+            return Linear(c.hidden_size, activation, c.initializer_range, name=name, **policy)
+
+        self.embeddings = embeddings or Embeddings.of(c, name="embeddings", **policy)
+        self.projection = linear("linear", "embedding_hidden_mapping_in") if c.has_embedding_map else None
+        self.blocks = [TransformerBlock.of(c, n, **policy) for n in range(c.num_blocks)]
+        self.norm = LayerNorm(c.layer_norm_eps, name="LayerNorm", **policy) if c.norm_first else None
+        self.pooler = linear("tanh", "dense") if c.has_pooler else None
         self.trainable = trainable  # last: it is handed on to the parts that are there
 
     def build(self, input_shape=None):
@@ -119,8 +95,7 @@ class Encoder(NamedInputsModel):
     def _freeze_all_but_adapters(self):
         """The pooler stays free: many checkpoints lack it, and a frozen one of random weights would do harm."""
         for part in filter(None, (self.embeddings, self.projection, *self.blocks, self.norm)):
-            for variable in part.variables:
-                variable.trainable = variable.trainable and is_adapter(variable.path)
+            freeze_all_but_adapters(part.variables)
 
     def call(self, inputs, training=None, return_attention_probs=False, head_mask=None, input_vectors=None):
         training = training and self.trainable
@@ -175,9 +150,8 @@ class Encoder(NamedInputsModel):
 
     def _seeds(self, n, training):
         """Layers that share a block must not share its masks, which a seed and the block's path decide."""
-        if not training or self.config.num_blocks == self.config.num_hidden_layers:
-            return contextlib.nullcontext()
-        return seed_scope(current_seed() + tf.constant([0, n]))
+        shares = self.config.num_blocks < self.config.num_hidden_layers
+        return seed_scope(current_seed() + tf.constant([0, n])) if training and shares else contextlib.nullcontext()
 
     def pooled(self, token, training=None):
         """Returns `pooled_output` for tokens that stand for rows, float [..., H]: the pooler's, or themselves."""
@@ -200,44 +174,20 @@ class Encoder(NamedInputsModel):
     def _run(self, block, x, bias, training, return_probs, options):
         if return_probs:
             return block(x, bias, training=training, return_probs=True, **options)
-        if not (self.rematerialize and training):
-            return block(x, bias, training=training, **options), None
-        seed = current_seed()  # drawn once: the second pass must drop what the first one dropped
 
-        @tf.recompute_grad
-        def again(x):
-            with seed_scope(seed):
-                return block(x, bias, training=True, **options)
+        def run(x):
+            return block(x, bias, training=training, **options)
 
-        return again(x), None
+        return (recomputed(run) if self.rematerialize and training else run)(x), None
 
     def compute_output_spec(
         self, inputs, training=None, return_attention_probs=False, head_mask=None, input_vectors=None
     ):
-        B, S = inputs["input_ids"].shape
-        H, layers = self.config.hidden_size, range(len(self._stack()))
-
         def tensor(*shape):
             return keras.KerasTensor(shape, self.compute_dtype)
 
-        outputs = {
-            "sequence_output": tensor(B, S, H),
-            "pooled_output": tensor(B, H),
-            "embedding_output": tensor(B, S, H),
-            "encoder_outputs": [tensor(B, S, H) for _ in layers],
-        }
+        (B, S), H, layers = inputs["input_ids"].shape, self.config.hidden_size, range(self.config.num_hidden_layers)
+        outputs = {name: tensor(B, S, H) for name in ("sequence_output", "embedding_output")}
+        outputs |= {"pooled_output": tensor(B, H), "encoder_outputs": [tensor(B, S, H) for _ in layers]}
         probs = [tensor(B, self.config.heads_of(n), S, S) for n in layers]
         return outputs | ({"attention_probs": probs} if return_attention_probs else {})
-
-
-def restarting_positions(sentence_ids):
-    """Returns positions that start again with every packed sentence.
-
-        sentence_ids   1 1 1 2 2 0 0
-        positions      0 1 2 0 1 0 0
-
-    Args and returns: int32 [B, S].
-    """
-    same = tf.cast(sentence_ids[:, :, tf.newaxis] == sentence_ids[:, tf.newaxis, :], tf.int32)
-    position = tf.reduce_sum(tf.linalg.band_part(same, -1, 0), axis=2) - 1  # earlier tokens of the same sentence
-    return tf.where(sentence_ids > 0, position, 0)

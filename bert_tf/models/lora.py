@@ -1,7 +1,7 @@
 """Low-rank adapters (LoRA; Hu et al. 2021, arXiv 2106.09685): where they sit and how strong they are, as plain data."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 # What may have an adapter -> where it is in a block.
@@ -75,3 +75,9 @@ class Lora:
 def is_adapter(path: str) -> bool:
     """Says whether the variable at `path` is a part of an adapter."""
     return path.rpartition("/")[2] in NAMES
+
+
+def freeze_all_but_adapters(variables: Iterable[Any]):
+    """Makes what adapters stand next to untrainable; an adapter that was frozen stays so."""
+    for variable in variables:
+        variable.trainable = variable.trainable and is_adapter(variable.path)

@@ -36,6 +36,21 @@ def current_seed():
     return keras.random.randint((2,), 0, 2**31 - 1, dtype="int32") if seed is None else seed
 
 
+def recomputed(run):
+    """Makes a function of a tensor compute its activations again in the backward pass instead of keeping them.
+
+    The second pass drops what the first one dropped: its seed is drawn once.
+    """
+    seed = current_seed()
+
+    @tf.recompute_grad
+    def again(x):
+        with seed_scope(seed):
+            return run(x)
+
+    return again
+
+
 def _one_kernel(function):
     """Makes XLA compile a chain of operations on single numbers into one loop, where that can be had for little.
 

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from bert_tf.models.block import TransformerBlock
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.embeddings import Embeddings
-from bert_tf.models.encoder import Encoder, restarting_positions
+from bert_tf.models.embeddings import Embeddings, restarting_positions
+from bert_tf.models.encoder import Encoder
 from bert_tf.models.training_ops import seed_scope
 from tests import tiny
 from tests.harness import check_layer, randomize
