@@ -81,16 +81,17 @@ class _Embeddings:
         segments = values_of(layer.token_type_embeddings) if c.type_vocab_size else np.zeros((1, 1), np.float32)
         if c.task_type_vocab_size:
             positions = positions + values_of(layer.task_type_embeddings)[0]
-        # One table of what each position has in each segment: a look-up and a sum less for every token.
-        table = (segments[:, np.newaxis] + positions).reshape(-1, positions.shape[1])
+        # One table of what each position has in each segment: a look-up and a sum less for every token. Positions count
+        # first, so that one beyond the model's is beyond the table, which TensorFlow refuses.
+        table = (positions[:, np.newaxis] + segments).reshape(-1, positions.shape[1])
         self.positions = tf.Variable(table, trainable=False, dtype=self.words.dtype)
-        self.num_positions, self.num_segments = len(positions), len(segments)
+        self.num_segments = len(segments)
         self.norm = FusedLayerNorm(layer.norm, arithmetic)
         self.projection = arithmetic.dense(_dense(encoder.projection)) if encoder.projection else None
 
     def __call__(self, input_ids, segment_ids, position_ids):
-        if segment_ids is not None and self.num_segments > 1:
-            position_ids += segment_ids * self.num_positions
+        if self.num_segments > 1:
+            position_ids = position_ids * self.num_segments + (0 if segment_ids is None else segment_ids)
         x = self.norm(tf.gather(self.words, input_ids) + tf.gather(self.positions, position_ids))
         return self.projection(x) if self.projection else x
 

@@ -82,6 +82,13 @@ def test_it_computes_what_the_model_does(changes, parts):
             np.testing.assert_allclose(ours[mask > 0], true[mask > 0], atol=1e-5)
 
 
+def test_a_sequence_of_more_tokens_than_positions_is_refused():
+    fast = FastEncoder(_encoder(), Floats())
+    features = _features(np.ones((1, CONFIG.max_position_embeddings + 1), np.int32))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="is not in"):
+        _traced(fast, features)(features)
+
+
 @pytest.mark.parametrize("kind", ["bfloat16", "int8", "ranged"])
 @pytest.mark.parametrize("parts", [1, 2])
 def test_fewer_bits_are_near_and_every_text_is_computed_alone(kind, parts):
