@@ -18,7 +18,6 @@ from bert_tf.data.packed_rows import lay_out
 from bert_tf.export.cpu.products import DenseWeights, Floats, FusedLayerNorm, values_of
 from bert_tf.models.attention import attention_bias
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.pooling import pool
 
 
 class FastEncoder:
@@ -32,12 +31,10 @@ class FastEncoder:
     """
 
     def __init__(self, encoder: Encoder, arithmetic: Floats, parts: int = 1):
-        self.config, self.arithmetic = encoder.config, arithmetic
+        self.config, self.arithmetic, self._text_vector = encoder.config, arithmetic, encoder.text_vector
         self.embed = _Embeddings(encoder, arithmetic)
-        blocks = {id(block): n for n, block in enumerate(encoder.blocks)}
-        made = [_Block(block, arithmetic, parts, n) for n, block in enumerate(encoder.blocks)]
-        layers = range(1, self.config.num_hidden_layers + 1)
-        self.layers = [made[blocks[id(encoder.block_of(layer))]] for layer in layers]
+        blocks = {id(block): _Block(block, arithmetic, parts, n) for n, block in enumerate(encoder.blocks)}
+        self.layers = [blocks[id(encoder.block_of(n + 1))] for n in range(self.config.num_hidden_layers)]
         self.norm = FusedLayerNorm(encoder.norm, arithmetic) if encoder.norm else None
         self.pooler = arithmetic.dense(_dense(encoder.pooler)) if encoder.pooler else None
 
@@ -55,16 +52,14 @@ class FastEncoder:
             states.append(x)
         if self.norm:
             states[-1] = x = self.norm(x)
-        embedded, *layers = (rows.to_batch(state) for state in states)
-        token = rows.first_tokens(x)
-        if self.config.classifier_pooling == "mean" or self.config.is_decoder:
-            token = pool("mean" if self.config.classifier_pooling == "mean" else "last_token", rows.to_batch(x), mask)
-        pooled = self.pooler(token) if self.pooler else token
+        states = [rows.to_batch(state) for state in states]
+        takes_first = self.config.classifier_pooling != "mean" and not self.config.is_decoder
+        vector = rows.first_tokens(x) if takes_first else self._text_vector(states[-1], mask)
         return {
-            "sequence_output": rows.to_batch(x),
-            "pooled_output": pooled,
-            "embedding_output": embedded,
-            "encoder_outputs": layers,
+            "sequence_output": states[-1],
+            "pooled_output": self.pooler(vector) if self.pooler else vector,
+            "embedding_output": states[0],
+            "encoder_outputs": states[1:],
         }
 
     def _flat(self, feature):
@@ -102,14 +97,19 @@ class _Block:
     def __init__(self, block, arithmetic, parts, number):
         attention = block.attention
         self.norm_first = block.norm_first
-        self.width = attention.head_width or attention.query.units // attention.num_heads
+        self.width = attention.width
         self.attention_norm, self.norm = (FusedLayerNorm(each.norm, arithmetic) for each in (attention, block))
         self.attention = [
             (
                 arithmetic.attention_input(inner, (number, "attention")),
                 arithmetic.attention_output(outer, (number, "attention_output")),
             )
-            for inner, outer in _attention_parts(attention, parts, self.width)
+            for inner, outer in _split(
+                [_dense(each) for each in (attention.query, attention.key, attention.value)],
+                _dense(attention.dense),
+                parts,
+                self.width,
+            )
         ]
         self.feed_forward = [
             arithmetic.feed_forward(inner, outer, (number, "feed_forward"))
@@ -149,11 +149,6 @@ def _dense(layer) -> DenseWeights:
     if layer.lora:
         kernel = kernel + values_of(layer.lora_a) @ values_of(layer.lora_b) * np.float32(layer.lora.scale)
     return DenseWeights(kernel, values_of(layer.bias), layer.activation)
-
-
-def _attention_parts(attention, parts, width):
-    queries_keys_values = [_dense(each) for each in (attention.query, attention.key, attention.value)]
-    return _split(queries_keys_values, _dense(attention.dense), parts, width)
 
 
 def _split(inner, outer, parts, width):

@@ -6,7 +6,8 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import op_def_library
 
-from bert_tf.export.cpu.products import ACTIVATIONS, Floats, GraphConstant, quantize_columns
+from bert_tf.export.cpu.products import Floats, GraphConstant, quantize_columns
+from bert_tf.models.layers import activation
 
 Ranges = Mapping[tuple, np.ndarray]  # {(number of the block, which input): greatest |x| of each column, float32 [in]}
 
@@ -118,7 +119,7 @@ def _small_feed_forward(inner, outer, units):
         GraphConstant(inner.bias[units]),
         GraphConstant(outer.kernel[units]),
     )
-    act = ACTIVATIONS[inner.activation]
+    act = activation(inner.activation)
     return lambda x: tf.matmul(act(tf.nn.bias_add(tf.matmul(x, w1()), b1())), w2())
 
 

@@ -6,16 +6,11 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.models.layers import activation
+
 # (x [P, in], residual [P, out] or None, whether it is added) -> [P, out]
 Product = Callable[..., tf.Tensor]
 
-ACTIVATIONS = {
-    "gelu": lambda x: tf.nn.gelu(x, approximate=False),
-    "gelu_tanh": lambda x: tf.nn.gelu(x, approximate=True),
-    "relu": tf.nn.relu,
-    "tanh": tf.tanh,
-    "linear": lambda x: x,
-}
 _MOST, _ZERO = 127, 128  # a weight lies from -127 to 127; 128 stands for an activation of 0
 _TINY = 1e-9  # the least scale, so that a row of zeros divides by none
 
@@ -70,7 +65,7 @@ class Floats:
         return lambda: tf.convert_to_tensor(variable)
 
     def dense(self, layer: DenseWeights) -> Product:
-        kernel, bias, act = self.weight(layer.kernel), self.weight(layer.bias), ACTIVATIONS[layer.activation]
+        kernel, bias, act = self.weight(layer.kernel), self.weight(layer.bias), activation(layer.activation)
 
         def product(x, residual=None, adds=True):
             y = act(tf.nn.bias_add(tf.matmul(x, kernel()), bias()))
@@ -103,7 +98,7 @@ class Int8(Floats):
         integers, scales = quantize_columns(layer.kernel)
         kernel, scales = GraphConstant(integers), GraphConstant(scales)
         shift, bias = GraphConstant(-_ZERO * integers.sum(0, dtype=np.int32)), GraphConstant(layer.bias)
-        act = ACTIVATIONS[layer.activation]
+        act = activation(layer.activation)
 
         def product(x, residual=None, adds=True):
             greatest = tf.maximum(tf.reduce_max(x, -1, keepdims=True), -tf.reduce_min(x, -1, keepdims=True))
