@@ -34,15 +34,14 @@ from bert_tf.tasks.base import FineTuningTask, SplitPredictions, TaskData, Train
 from bert_tf.tasks.distillation import TeacherOptions, check_teacher, with_teacher
 from bert_tf.tasks.options import ACTIONS
 from bert_tf.tasks.registry import TASKS, find_task, save_task
-from bert_tf.training.cluster import by_chief, is_chief
+from bert_tf.training.distribution import by_chief, is_chief
 from bert_tf.training.dry_run import try_training
 from bert_tf.training.fine_tuning import FineTuningConfig, fine_tuning_config, with_tested_rate
 from bert_tf.training.learning_rate import ALL
-from bert_tf.training.loop import RunConfig
 from bert_tf.training.memory import available_memory
-from bert_tf.training.run_record import RunRecord
-from bert_tf.training.scored_files import scored_files
+from bert_tf.training.run_record import RunRecord, scored_files
 from bert_tf.training.scoring import BatchSettings, Scorer
+from bert_tf.training.state import RunConfig
 from bert_tf.training.tracking import check_tracking, make_history, tracked
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.trainer import prepare_directory as prepare_output
@@ -179,16 +178,21 @@ def run_task(kind: type[FineTuningTask], settings: Settings):
         values, flags = settings.to_dict(), settings.given_values()
         record = RunRecord(task.name, values, flags, model.config, model.tokenizer, files, config.identity())
         history = make_history(settings.tracking, settings.output_dir, flags, read, record, range_test)
-        job = Trainer(trainable, config, history)
-        run = FineTuning(settings, model, data, rows, as_trained, job, use_xla)
-        with tracked(job.history):
-            run.train_or_restore()
+        trainer = Trainer(trainable, config, history)
+        run = FineTuning(settings, model, data, rows, as_trained, trainer, use_xla)
+        with tracked(history):
+            if settings.do_train:
+                trainer.fit(**run.training())
+                run.write_adapters()
+            else:
+                trainer.restore()
+                by_chief(prepare_output, settings.output_dir)
             run.score_and_answer()
     save_formats(settings, strategy)
     if settings.do_export and is_chief(strategy):
         run.export(form)
     if settings.do_train and is_chief(strategy):
-        log_after_fine_tuning(settings, job.global_step)
+        log_after_fine_tuning(settings, trainer.global_step)
 
 
 def with_trained_options(
@@ -226,7 +230,7 @@ class FineTuning:
         data: what the task read.
         rows: split -> the examples in rows.
         trained: the task as it is kept with the model.
-        job: of the task.
+        trainer: of the task.
         use_xla: the model is compiled.
         scores: of the files to score on, once that is done.
     """
@@ -236,7 +240,7 @@ class FineTuning:
     data: TaskData
     rows: dict[str, Any]
     trained: TrainedTask
-    job: Trainer
+    trainer: Trainer
     use_xla: bool
     scores: dict[str, float] = dataclasses.field(default_factory=dict)
 
@@ -244,19 +248,23 @@ class FineTuning:
     def task(self) -> FineTuningTask:
         return self.trained.task
 
-    def train_or_restore(self):
-        """Trains, or restores what was trained."""
-        settings, batching = self.settings, self._batching()
-        if not settings.do_train:
-            self.job.restore()
-            by_chief(prepare_output, settings.output_dir)
-            return
-        keep_best = settings.get("keep_best")
-        held_out = batching.scoring(self.rows["dev"], settings.eval_batch_size) if keep_best else None
-        batches = batching.training(self.rows["train"], self.job.run)
-        self.job.train(batches, self._begin, held_out, keep_best, settings.get("early_stopping", 0))
+    def training(self) -> dict[str, Any]:
+        """Returns the arguments of `Trainer.fit`."""
+        settings, batching, keep_best = self.settings, self._batching(), self.settings.get("keep_best")
+        return {
+            "batches": batching.training(self.rows["train"], self.trainer.run),
+            "on_begin": self._begin,
+            "held_out": batching.scoring(self.rows["dev"], settings.eval_batch_size) if keep_best else None,
+            "keep_best": keep_best,
+            "early_stopping": settings.get("early_stopping", 0),
+        }
+
+    def write_adapters(self):
+        """Writes the adapters that were trained, if there are some, as Hugging Face's PEFT has them."""
         if self.model.config.lora:
-            by_chief(self._write_adapters)
+            folder, base = os.path.join(self.settings.output_dir, "adapter"), self.settings.init_checkpoint
+            variables, save = self.trainer.model.variables, lambda aside: save_task(aside, self.trained)
+            by_chief(adapters.write_adapters, folder, variables, self.task, base, save)
 
     def score_and_answer(self):
         """Writes eval_results.txt, the answer for each scored example, and the answers for the files to answer."""
@@ -268,7 +276,7 @@ class FineTuning:
             learner = copy.copy(task) if files.is_another and not asked else task  # what one file taught stays
             self.scores = scores = _with_prefix("eval_", learner.evaluate(outcomes))
             by_chief(task.write_scored, settings.output_dir, outcomes, files.suffix)
-            by_chief(show_scored, task, outcomes, scores, self.job, settings, files.suffix)
+            by_chief(show_scored, task, outcomes, scores, self.trainer, settings, files.suffix)
             if task.to_dict() != description:  # it learned something from the examples, such as a temperature
                 by_chief(save_task, settings.output_dir, self.trained)
         if settings.do_predict:
@@ -277,19 +285,19 @@ class FineTuning:
                 by_chief(task.write_answers, settings.output_dir, outcome, answers)
                 own = task.score_answers(outcome, answers)
                 if own:
-                    by_chief(show_answers, task, outcome, own, self.job)
+                    by_chief(show_answers, task, outcome, own, self.trainer)
                 scores |= _with_prefix("predict_" if settings.do_eval else "eval_", own)
         if scores:
-            by_chief(write_results, settings.output_dir, scores, self.job.global_step, "", files.suffix)
+            by_chief(write_results, settings.output_dir, scores, self.trainer.global_step, "", files.suffix)
             by_chief(files.note)
             shown = {name.removeprefix("eval_"): value for name, value in scores.items()}
-            self.job.history.concluded(self.job.global_step, {} if files.is_another else shown)
+            self.trainer.history.concluded(self.trainer.global_step, {} if files.is_another else shown)
 
     def _scored_files(self):
         """Returns what is scored, or None: nothing is asked for that could be."""
         kind = "dev" if self.settings.do_eval else "test" if self.settings.do_predict else None
         paths = [self.data.examples[split].path for split in self.rows if _kind_of(split) == kind]
-        return scored_files(self.settings.output_dir, paths, self.job.global_step) if paths else None
+        return scored_files(self.settings.output_dir, paths, self.trainer.global_step) if paths else None
 
     def export(self, form: ExportOptions):
         """Exports the result; in int8 only if that scores well enough, where there is a file to score on."""
@@ -322,13 +330,8 @@ class FineTuning:
         save_description(directory, self.model.config, self.model.tokenizer, self.task.labels)
         save_task(directory, self.trained)
 
-    def _write_adapters(self):
-        folder = os.path.join(self.settings.output_dir, "adapter")
-        variables, base = self.job.model.variables, self.settings.init_checkpoint
-        adapters.write_adapters(folder, variables, self.task, base, lambda aside: save_task(aside, self.trained))
-
     def _outcomes(self, kind, batch_size, outputs=None) -> list[SplitPredictions]:
-        outputs = outputs or self.job.outputs_and_losses
+        outputs = outputs or self.trainer.outputs_and_losses
         splits = [split for split in self.rows if _kind_of(split) == kind]
         return [self._outcome(split, self.rows[split], batch_size, outputs) for split in splits]
 

@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import functools
 import importlib
 import io
 import os
@@ -126,6 +127,8 @@ def start_program(name: str, words: Sequence[str] | None = None):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # no information and no warnings of TensorFlow's C++
     with end_quietly_when_closed():
         try:
+            from absl import app
+
             from bert_tf.cli import program
         except ModuleNotFoundError as error:
             _start_without(error.name, name, sys.argv[1:] if words is None else words)
@@ -133,7 +136,10 @@ def start_program(name: str, words: Sequence[str] | None = None):
 
         if words is not None:
             sys.argv = [f"bert-tf {name}", *words]
-        program.run_program(importlib.import_module(f"bert_tf.cli.{name}"))
+        module = importlib.import_module(f"bert_tf.cli.{name}")
+        with program.defined_flags(module):
+            parse = functools.partial(program.parse_command_line, module)
+            app.run(functools.partial(program.run_program, module), flags_parser=parse)
 
 
 def _start_without(package, name, words):

@@ -26,14 +26,13 @@ from bert_tf.pretraining.phases import Phase, Phases, check_sentences, find_trai
 from bert_tf.pretraining.record_metadata import vocabulary_fingerprint
 from bert_tf.pretraining.start_weights import start_weights
 from bert_tf.tasks.distillation import check_temperature
-from bert_tf.training.cluster import by_chief
+from bert_tf.training.distribution import by_chief, check_batch_size
 from bert_tf.training.history import History
 from bert_tf.training.learning_rate import word_rate
-from bert_tf.training.loop import RunConfig
 from bert_tf.training.loss_spike_guard import GuardConfig, Rollback, order_seed
 from bert_tf.training.memory import StepShape, TeacherShape, available_memory, estimate, warn_if_too_large
 from bert_tf.training.run_record import RunRecord, recorded_settings
-from bert_tf.training.step import check_batch_size
+from bert_tf.training.state import RunConfig
 from bert_tf.training.tracking import check_tracking, make_history
 from bert_tf.training.trainer import prepare_directory
 from bert_tf.utils.settings import Settings, command_line

@@ -7,9 +7,9 @@ import logging as standard_logging
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from absl import app, flags, logging
+from absl import flags, logging
 
 from bert_tf.cli.main import is_output_closed
 from bert_tf.utils.files import check_exists
@@ -73,20 +73,20 @@ def prepare_process(settings: Settings):
     import keras
     import tensorflow as tf
 
-    from bert_tf.training import step
+    from bert_tf.training import distribution
 
     name = strategy_name(settings)
     if settings.use_tpu and name != "tpu":
         raise ValueError(f"--use_tpu must come with --distribution_strategy=tpu or without it. Received: {name!r}.")
     tpu = (settings.tpu_name or settings.master, settings.tpu_zone, settings.gcp_project) if name == "tpu" else ()
-    strategy = step.make_strategy(name, settings.worker_hosts, settings.task_index, tpu)
+    strategy = distribution.make_strategy(name, settings.worker_hosts, settings.task_index, tpu)
     keras.utils.set_random_seed(settings.seed)
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
     keras.config.set_dtype_policy(settings.precision)
     if name == "tpu":
         return strategy, False  # everything on a TPU is compiled anyway, and as a whole
-    return strategy, step.xla_by_default() if settings.use_xla == "auto" else settings.use_xla == "true"
+    return strategy, distribution.xla_by_default() if settings.use_xla == "auto" else settings.use_xla == "true"
 
 
 # === Program ===
@@ -105,22 +105,9 @@ _ACTIONS = ("do_train", "do_eval", "do_predict", "do_export", "dry_run")
 _LOST = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError", "FailedPreconditionError")
 
 
-def run_program(program):
-    """Runs a program: what the user can mend ends in one message and status 1, everything else in a traceback.
-
-    Args:
-        program: its module.
-    """
-    table = {flag.name: flag for flag in program.FLAGS}
-    with _defined(flags.FLAGS, table.values(), program):
-        app.run(
-            lambda argv: _run_main(program, read_settings(flags.FLAGS, table), argv[1:]),
-            flags_parser=lambda argv: _read_words(argv, getattr(program, "WHERE_OTHER_FLAGS_GO", "")),
-        )
-
-
-def _read_words(argv, where_others_go):
-    """Reads the command line into `flags.FLAGS`; returns what is no flag. What is wrong ends the program."""
+def parse_command_line(program, argv: Sequence[str]) -> list[str]:
+    """Reads a program's command line into `flags.FLAGS`; returns what is no flag. What is wrong ends the program."""
+    where_others_go = getattr(program, "WHERE_OTHER_FLAGS_GO", "")
     try:
         return flags.FLAGS(argv)
     except flags.Error as error:
@@ -223,9 +210,10 @@ class _Formatter(standard_logging.Formatter):
 
 
 @contextlib.contextmanager
-def _defined(values, table, program):
-    """Has the flags defined, and the program's docstring shown by --help, as long as the context lasts."""
-    table, main, takes_texts = list(table), sys.modules["__main__"], getattr(program, "TAKES_TEXTS", False)
+def defined_flags(program):
+    """Has a program's flags defined, and its docstring shown by --help, as long as the context lasts."""
+    values, table, main = flags.FLAGS, list(program.FLAGS), sys.modules["__main__"]
+    takes_texts = getattr(program, "TAKES_TEXTS", False)
     doc, gnu = main.__doc__, values.is_gnu_getopt()
     values.unparse_flags()  # of a program that ran before in this process
     define(values, table)
@@ -243,8 +231,15 @@ def _defined(values, table, program):
             delattr(values, flag.name)
 
 
-def _run_main(program, settings, words):
-    names = [flag.name for flag in program.FLAGS]
+def run_program(program, argv: Sequence[str]):
+    """Runs a program: what the user can mend ends in one message and status 1, everything else in a traceback.
+
+    Args:
+        program: its module.
+        argv: what `parse_command_line` left of the command line, the program's own name first.
+    """
+    names, words = [flag.name for flag in program.FLAGS], argv[1:]
+    settings = read_settings(flags.FLAGS, names)
     logging.set_verbosity(logging.INFO)
     logging.use_absl_handler()
     logging.get_absl_handler().setFormatter(_Formatter(names))

@@ -123,7 +123,7 @@ def show_scored(
     task: FineTuningTask,
     outcomes: Sequence[SplitPredictions],
     scores: Mapping[str, float],
-    job: Trainer,
+    trainer: Trainer,
     settings: Settings,
     suffix: str = "",
 ):
@@ -133,7 +133,7 @@ def show_scored(
         task: that was scored.
         outcomes: of the files.
         scores: {"eval_accuracy": ...} over all of them.
-        job: of the task.
+        trainer: of the task.
         settings: the flags.
         suffix: of the names, of files other than those of eval_results.txt: `scored_files.ScoredFiles.suffix`.
 
@@ -145,9 +145,9 @@ def show_scored(
         name = f"eval_predictions{suffix}{split.removeprefix('dev')}.tsv"
         write_table(os.path.join(settings.output_dir, name), each, settings.get("sort_predictions", "file"))
     salt = f"{suffix[1:]} " if suffix else ""
-    job.history.show(f"eval{suffix}", lambda: render_scored(judged, scores, job.global_step, salt))
+    trainer.history.show(f"eval{suffix}", lambda: render_scored(judged, scores, trainer.global_step, salt))
     _warn(judged)
-    job.history.show(f"more{suffix}", lambda: _more(task, outcomes, salt))
+    trainer.history.show(f"more{suffix}", lambda: _more(task, outcomes, salt))
 
 
 def _more(task, outcomes, salt):
@@ -156,12 +156,11 @@ def _more(task, outcomes, salt):
     return page.fragment()
 
 
-def show_answers(
-    task: FineTuningTask, outcome: SplitPredictions, scores: Mapping[str, float], job: Trainer
-):
+def show_answers(task: FineTuningTask, outcome: SplitPredictions, scores: Mapping[str, float], trainer: Trainer):
     """Shows on the run's page what `do_predict` gave for a file that holds the right answers; arguments likewise."""
     judged = _judged(task, [outcome])
-    job.history.show(f"predict{outcome.suffix}", lambda: render_scored(judged, scores, job.global_step, "predict "))
+    step = trainer.global_step
+    trainer.history.show(f"predict{outcome.suffix}", lambda: render_scored(judged, scores, step, "predict "))
     _warn(judged)
 
 

@@ -141,7 +141,7 @@ def main(settings):
     """Trains and scores, or says whether the training would fit."""
     from bert_tf.cli.pretraining_run import Pretraining, complete
     from bert_tf.cli.reporting import log_after_pretraining
-    from bert_tf.training.cluster import is_chief
+    from bert_tf.training.distribution import is_chief
 
     settings = complete(settings)
     strategy, use_xla = program.prepare_process(settings)
@@ -161,35 +161,35 @@ def main(settings):
 
 def _train_and_score(pretraining, task, run, batches, scored):
     """Returns the step of the result."""
-    from bert_tf.training.cluster import by_chief
+    from bert_tf.training.distribution import by_chief
     from bert_tf.training.scoring import Scoring
     from bert_tf.training.tracking import tracked
     from bert_tf.training.trainer import Trainer, prepare_directory
 
     settings = pretraining.settings
-    job, scoring = Trainer(task, run, pretraining.history(run)), Scoring(scored)
-    with tracked(job.history):
+    trainer, scoring = Trainer(task, run, pretraining.history(run)), Scoring(scored)
+    with tracked(trainer.history):
         if settings.do_train:
-            job.train(batches, pretraining.begin, scoring if settings.eval_file else None)
+            trainer.fit(batches, pretraining.begin, held_out=scoring if settings.eval_file else None)
             pretraining.save_generator()
         else:
-            job.restore()
+            trainer.restore()
             by_chief(prepare_directory, settings.output_dir)
         if settings.do_eval:
-            _score(settings, job, scoring)
-    return job.global_step
+            _score(settings, trainer, scoring)
+    return trainer.global_step
 
 
-def _score(settings, job, scoring):
+def _score(settings, trainer, scoring):
     from bert_tf.evaluation.results import write_results
-    from bert_tf.training.cluster import by_chief
-    from bert_tf.training.scored_files import scored_files
+    from bert_tf.training.distribution import by_chief
+    from bert_tf.training.run_record import scored_files
 
-    scores, paths = job.scores(scoring), settings.eval_file or settings.input_file
-    files = scored_files(settings.output_dir, paths, job.global_step)
-    by_chief(write_results, settings.output_dir, scores, job.global_step, "", files.suffix)
+    scores, paths = trainer.scores(scoring), settings.eval_file or settings.input_file
+    files = scored_files(settings.output_dir, paths, trainer.global_step)
+    by_chief(write_results, settings.output_dir, scores, trainer.global_step, "", files.suffix)
     by_chief(files.note)
-    job.history.concluded(job.global_step, {} if files.is_another else scores)
+    trainer.history.concluded(trainer.global_step, {} if files.is_another else scores)
 
 
 def _print_whether_it_fits(pretraining, task):

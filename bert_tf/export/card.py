@@ -16,7 +16,7 @@ from bert_tf.evaluation.results import read_results
 from bert_tf.export.cpu.model import size_of
 from bert_tf.export.serving_module import ServingModule
 from bert_tf.training.history import HISTORY_FILE, read_history
-from bert_tf.training.scored_files import precision_of_scores
+from bert_tf.training.run_record import precision_of_scores
 
 # === Run facts ===
 # What the files of a training run say about the model that came of it. What they do not say stays open.

@@ -8,12 +8,11 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.training.learning_rate import run_schedule
-from bert_tf.training.loop import RunConfig, first_state
 from bert_tf.training.loss_spike_guard import FiniteSteps
 from bert_tf.training.memory import StepShape, available_memory, describe_memory, estimate
 from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.state import RunConfig, first_state
 from bert_tf.utils.progress import clock
 
 _STEPS, _SECONDS = 20, 20.0  # so many steps are timed, or as many as this takes
@@ -71,9 +70,9 @@ def try_training(
         precision, rematerialize: as in `StepShape`.
 
     Raises:
-        ValueError: as `loop.fit`.
+        ValueError: as `Trainer.fit`.
     """
-    state, start = first_state(task, run, CheckpointManager(run.output_dir, keep=run.keep_checkpoints))
+    state, start = first_state(task, run)
     rows, widths = batching.sizes(examples, run)
     largest, count = (rows * widths).argmax(), sum(v.shape.num_elements() for v in state.model.trainable_variables)
     step = StepShape(

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import functools
 import gc
 import hashlib
 import json
@@ -16,12 +15,11 @@ from absl import logging
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.data.dataset import usual_pool
-from bert_tf.training import cluster, history
+from bert_tf.training import history
+from bert_tf.training.distribution import is_chief, total
 from bert_tf.training.learning_rate import ExponentialRise, RangeTest, layer_rates
-from bert_tf.training.loop import RunConfig, built_optimizer
 from bert_tf.training.scoring import BatchSettings
-from bert_tf.training.state import TrainingState, begin, check_model
-from bert_tf.training.step import TrainStep, first_step
+from bert_tf.training.state import RunConfig, first_state
 from bert_tf.utils.progress import Countdown
 
 NUM_STEPS = 80  # of a range test
@@ -120,17 +118,17 @@ def with_tested_rate(task, run: RunConfig, batches: Callable) -> tuple[RunConfig
     Args:
         task: see `tasks/base.py`.
         run: one whose `learning_rate` is None.
-        batches: takes a step and returns the batches from there on, as `loop.fit` has it.
+        batches: takes a step and returns the batches from there on, as `Trainer.fit` has it.
 
     Raises:
         ValueError: the run that is to go on began with a rate that was given, or as `measure_lr_range`.
     """
     made_for = _digest(run)
     kept = None if run.overwrite else _kept(run, made_for)
-    (is_kept,) = cluster.total([cluster.is_chief() and kept is not None])  # the history is the chief's
+    (is_kept,) = total([is_chief() and kept is not None])  # the history is the chief's
     if not is_kept:
         kept = {**measure_lr_range(task, run, batches).to_dict(), "made_for": made_for}
-    (rate,) = cluster.total([kept["learning_rate"] if cluster.is_chief() else 0.0])
+    (rate,) = total([kept["learning_rate"] if is_chief() else 0.0])
     logging.info("`learning_rate=auto`: %.1e%s", rate, ", as the run began" if is_kept else "")
     return dataclasses.replace(run, learning_rate=rate), kept or {}
 
@@ -142,9 +140,8 @@ def measure_lr_range(task, run: RunConfig, batches: Callable) -> RangeTest:
         task, run, batches: as of `with_tested_rate`.
 
     Raises:
-        ValueError: the loss is no number at the lowest rates, or as `loop.fit` before its first step.
+        ValueError: the loss is no number at the lowest rates, or as `Trainer.fit` before its first step.
     """
-    check_model(CheckpointManager(run.output_dir), run.init_checkpoint, task, True, run.reinit_layers)
     with _kept_random_state():
         test = RangeTest(*_steps(task, run, batches))
     gc.collect()  # the model's memory is wanted for the run's
@@ -157,20 +154,16 @@ def measure_lr_range(task, run: RunConfig, batches: Callable) -> RangeTest:
 
 def _steps(task, run, batches):
     """Returns the rates and losses of the steps that were made."""
-    model = task.build_model()
-    optimizer = built_optimizer(run, model, ExponentialRise(LOWEST, HIGHEST, NUM_STEPS))
-    step = TrainStep(task, model, optimizer, run.step)
-    state = TrainingState(model, optimizer, step, {})
-    begin(state, CheckpointManager(run.output_dir), run.init_checkpoint, task, True, run.reinit_layers)
-    rates, losses, make = [], [], functools.partial(first_step, step)
+    anew = dataclasses.replace(run, overwrite=True)
+    state, _ = first_state(task, anew, ExponentialRise(LOWEST, HIGHEST, NUM_STEPS))
+    rates, losses = [], []
     with Countdown("Range test of the learning rate", "steps", NUM_STEPS) as countdown:
         for _, batch in zip(range(NUM_STEPS), batches(0), strict=False):
-            rate, loss = float(optimizer.learning_rate), float(make(batch)["loss"])
+            rate, loss = float(state.optimizer.learning_rate), float(state.step(batch)["loss"])
             if not math.isfinite(loss):
                 break
             rates.append(rate)
             losses.append(loss)
-            make = step
             countdown.advance()
             if _is_lost(losses):
                 break

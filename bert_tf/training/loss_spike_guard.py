@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.training import cluster
+from bert_tf.training.distribution import by_chief, check_equal_on_workers
 
 LOSS_OR_NORM = -2  # what `first_broken` gives where no single gradient is to blame
 _FINE = -1
@@ -37,8 +37,8 @@ def first_broken(loss, squares, norm, can_mend):
 class FiniteSteps:
     """Ends a run at the first step whose loss or gradients are not finite.
 
-    What a step returned is read when `check` is called, since reading waits for the device; before a checkpoint is
-    written it must be.
+    What a step returned is read at the first one, every `run.report_steps`, and when `check` is called, as it must be
+    before a checkpoint is written: reading waits for the device.
 
     Args:
         run: a `RunConfig`.
@@ -48,11 +48,14 @@ class FiniteSteps:
 
     def __init__(self, run, model, schedule):
         self._run, self._model, self._schedule = run, model, schedule
-        self._unread = []
+        self._unread, self._is_first = [], True
 
     def note(self, step: int, results: dict):
-        """Keeps what `TrainStep` returned for `step`, from 1."""
+        """Keeps what `TrainStep` returned for `step`, from 1, and reads it if it is time; raises as `check`."""
         self._unread.append((step, results))
+        if self._is_first or step % self._run.report_steps == 0:
+            self.check()
+        self._is_first = False
 
     def check(self):
         """Reads the steps that were noted since the last call.
@@ -229,10 +232,9 @@ class Rollback:
         guard.returned_to.assign(back)
         guard.skipped_steps.assign(skipped)
         guard.skipped_in_a_row.assign(0)
-        cluster.check_equal_on_workers(
-            back, "checkpoint to go back to"
-        )  # and nobody reads it any more when the chief replaces it
-        cluster.by_chief(_replace, back, state, checkpoints)
+        # And nobody reads it any more when the chief replaces it.
+        check_equal_on_workers(back, "checkpoint to go back to")
+        by_chief(_replace, back, state, checkpoints)
         logging.warning(
             "The loss was NaN, infinite or far above its mean for %d steps in a row, up to step %d. Going back to "
             "step %d, with the data in another order from there (time %d of at most %d).",

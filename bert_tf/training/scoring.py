@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from bert_tf.data import dataset
 from bert_tf.evaluation.metrics import mean_loss
-from bert_tf.training import step
-from bert_tf.training.loop import RunConfig
+from bert_tf.training.distribution import build_graphs, check_batch_size, collect, replica_share
+from bert_tf.training.state import RunConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Scorer:
         self.task = task
         self.model = model
         self._forward = tf.function(self._outputs, jit_compile=use_xla or None)
-        self._run = step.traced_once(self._distributed)
+        self._graph_of = build_graphs(self._distributed)
 
     def outputs(self, scoring: Scoring) -> tuple[Any, tuple[np.ndarray, np.ndarray] | None]:
         """Returns what the task keeps of its outputs, and the losses; both in the examples' own order.
@@ -56,7 +56,7 @@ class Scorer:
         """
         parts, real = [], []
         for batch in scoring.batches():
-            parts.append(tf.nest.map_structure(step.collect, self._run(batch)))
+            parts.append(tf.nest.map_structure(collect, self._graph_of(batch)(batch)))
             real.append(np.asarray(batch.get("is_real_example", np.ones(len(batch["input_ids"])))) > 0)
         merged = tf.nest.map_structure(lambda *arrays: _joined(arrays), *parts)
         indices = _indices(np.concatenate(real), scoring.order)
@@ -71,7 +71,7 @@ class Scorer:
         return metrics if losses is None else {**metrics, "loss": mean_loss(losses)}
 
     def _distributed(self, batch):
-        return tf.distribute.get_strategy().run(lambda whole: self._forward(step.replica_share(whole)), args=(batch,))
+        return tf.distribute.get_strategy().run(lambda whole: self._forward(replica_share(whole)), args=(batch,))
 
     def _outputs(self, batch):
         outputs = self.model({name: batch[name] for name in self.task.features}, training=False)
@@ -136,7 +136,7 @@ class BatchSettings:
     pool_batches: int | None = None
 
     def training(self, examples: dataset.Tokenized, run: RunConfig) -> Callable:
-        """Returns the batches of the run from any step on, as `loop.fit` takes them."""
+        """Returns the batches of the run from any step on, as `Trainer.fit` takes them."""
         order = self._training_order(examples, run)
         return lambda start: self._batches(examples, order[start:])
 
@@ -150,7 +150,7 @@ class BatchSettings:
 
     def scoring(self, examples: dataset.Tokenized, batch_size: int) -> Scoring:
         """Returns each example once, `batch_size` at a time."""
-        step.check_batch_size(batch_size, 1, "The batch size of evaluation and prediction")
+        check_batch_size(batch_size, 1, "The batch size of evaluation and prediction")
         order = dataset.scoring_order(examples.lengths, batch_size, self.by_length)
         return Scoring(lambda: self._batches(examples, order), order, examples)
 

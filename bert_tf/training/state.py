@@ -1,21 +1,123 @@
-"""The state of a run in its checkpoints, and where a run begins: its own checkpoint, other weights, random ones."""
+"""A run: its settings, its state in checkpoints, and its start: its own checkpoint, other weights, random ones."""
 
 import dataclasses
 import json
 import re
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import checkpoint_manager, heads, name_maps
+from bert_tf.checkpoints import heads, name_maps
 from bert_tf.checkpoints.assign_weights import assign_weights, check_shapes
+from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.checkpoints.readers import check_finite, open_checkpoint
 from bert_tf.models.lora import is_adapter
-from bert_tf.training.learning_rate import top_layers
+from bert_tf.training.learning_rate import LayerRates, WordRate, run_schedule, top_layers
+from bert_tf.training.loss_spike_guard import Rollback
 from bert_tf.training.memory import available_memory, check_weights
+from bert_tf.training.optimizers import AdamConfig, WeightAverage, make_optimizer
+from bert_tf.training.step import StepConfig, TrainStep
 from bert_tf.utils.manifest import check_same
 from bert_tf.utils.progress import Stopwatch
+
+# === Settings ===
+
+
+@dataclasses.dataclass(frozen=True)
+class RunConfig:
+    """A training run.
+
+    Attributes:
+        output_dir: where checkpoints and events go.
+        train_batch_size: examples a step, over all replicas and micro-batches.
+        num_train_steps: steps in all, those before an interruption counted in.
+        num_warmup_steps: steps over which the rate rises.
+        learning_rate: its peak; None: it is to be found, before `fit`, by `fine_tuning.with_tested_rate`.
+        init_checkpoint: weights to start from, or None.
+        save_checkpoints_steps: steps between two checkpoints.
+        keep_checkpoints: how many of the last ones stay.
+        keep_optimizer: once the run has ended, its result still has what only more steps would need.
+        overwrite: do not continue the run that lies in output_dir.
+        optimizer, schedule: names in `OPTIMIZERS` and `SCHEDULES`.
+        adam: the optimizer's numbers.
+        step: how a step is made.
+        rollback: when the run goes back to a checkpoint; None: never. Needs a guard in `step`.
+        layer_rates: which layers move and how fast, or how fast word embeddings do; None: all alike.
+        reinit_layers: so many of the top blocks, and the pooler, start from random weights and not from
+            `init_checkpoint` (Zhang et al. 2021, arXiv 2006.05987, section 5).
+        average_weights: the run's result, in checkpoints too, is the mean of the weights that is as old as a plain mean
+            over the last steps, this share of those made; 0: the weights themselves. See `WeightAverage`.
+        first_weights: gives {variable path: array} to begin with in place of random weights; asked only where the run
+            begins without `init_checkpoint`. None: there are none.
+        settings: whatever else decides the result, such as the names and hashes of the data files; JSON values.
+    """
+
+    output_dir: str
+    train_batch_size: int
+    num_train_steps: int
+    num_warmup_steps: int = 0
+    learning_rate: float | None = 5e-5
+    init_checkpoint: str | None = None
+    save_checkpoints_steps: int = 1000
+    keep_checkpoints: int = 5
+    keep_optimizer: bool = False
+    overwrite: bool = False
+    optimizer: str = "adamw"
+    schedule: str = "linear"
+    adam: AdamConfig = AdamConfig()
+    step: StepConfig = dataclasses.field(default_factory=StepConfig)
+    rollback: Rollback | None = None
+    layer_rates: LayerRates | WordRate | None = None
+    reinit_layers: int = 0
+    average_weights: float = 0.0
+    first_weights: Callable[[], Mapping[str, np.ndarray]] | None = None
+    settings: dict = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        assert self.rollback is None or self.step.guard, "rollback needs a guard"
+
+    @property
+    def report_steps(self) -> int:
+        """Returns how many steps lie between two at which the numbers of the steps are read: some fifty times a run."""
+        return max(1, min(100, self.num_train_steps // 50))
+
+    def saves_at(self, step: int) -> bool:
+        """Says whether a checkpoint is written after `step`."""
+        return step % self.save_checkpoints_steps == 0 or step == self.num_train_steps
+
+    def saves_after(self, step: int) -> int:
+        """Returns how many checkpoints are written after `step`, up to the end of the run."""
+        every, last = self.save_checkpoints_steps, self.num_train_steps
+        return last // every - step // every + (last % every > 0 and step < last)
+
+    def identity(self) -> dict:
+        """Returns what must be equal for a run to be continued: all that changes what a step computes."""
+        rates = None if self.layer_rates is None or self.layer_rates.is_default else self.layer_rates
+        return {
+            "train_batch_size": self.train_batch_size,
+            "num_train_steps": self.num_train_steps,
+            "num_warmup_steps": self.num_warmup_steps,
+            "learning_rate": self.learning_rate,
+            "schedule": self.schedule,
+            "optimizer": self.optimizer,
+            **dataclasses.asdict(self.adam),
+            "layer_rates": rates and dataclasses.asdict(rates),
+            "reinit_layers": self.reinit_layers,
+            "average_weights": self.average_weights,
+            "seed": self.step.seed,
+            "gradient_accumulation_steps": self.step.accumulation,
+            "clip_norm": self.step.clip_norm,
+            "fixed_shapes": self.step.fixed_shapes,
+            "guard": self.step.guard and dataclasses.asdict(self.step.guard),
+            "rollback": self.rollback and dataclasses.asdict(self.rollback),
+            **self.settings,
+        }
+
+
+# === State ===
+
 
 _SETTINGS = "training/settings"
 _UNAVERAGED = "training/unaveraged/"  # before the name of a weight whose mean has the name itself
@@ -50,7 +152,7 @@ class TrainingState:
     unreported: list[dict] = dataclasses.field(default_factory=list)
 
     def tensors(self, ended: bool = False) -> dict:
-        """Returns {name: variable or tensor}, as `checkpoint_manager.CheckpointManager.save` takes it.
+        """Returns {name: variable or tensor}, as `CheckpointManager.save` takes it.
 
         Args:
             ended: no step will follow, and what only the next one would need is left out; False: everything.
@@ -110,55 +212,69 @@ def is_of_model(name: str) -> bool:
     return not name.endswith(_SLOTS) and not name.startswith(_UNAVERAGED)
 
 
-def begin(
-    state: TrainingState,
-    checkpoints: checkpoint_manager.CheckpointManager,
-    init_checkpoint: str | None,
-    task,
-    overwrite: bool = False,
-    reinit_layers: int = 0,
-) -> int:
-    """Decides where a run starts, and returns its step: the first of these that applies.
+# === Start ===
+
+
+def first_state(task, run: RunConfig, schedule=None) -> tuple[TrainingState, int]:
+    """Returns the state that a run begins with, and its step; nothing is written. In the scope of a strategy.
+
+    It is the first of these that applies:
 
     1. This run's own newest whole checkpoint, unless it is to `overwrite` it: it was interrupted, or is finished.
     2. `init_checkpoint`: another model's weights, but for the top `reinit_layers`; optimizer and step are new.
-    3. Nothing: random weights.
+    3. Random weights, or `first_weights`.
+
+    What can be known of the model is found out before it is built, which takes the memory that is asked for.
+
+    Args:
+        task: see `tasks/base.py`.
+        run: the run.
+        schedule: of the learning rate; None: the run's own.
 
     Raises:
-        ValueError: a checkpoint does not fit, or there are fewer than `reinit_layers` layers.
+        ValueError: a checkpoint does not fit, its configuration does not describe it, there are fewer than
+            `reinit_layers` layers, or the memory cannot hold the weights.
     """
-    if own := None if overwrite else checkpoints.latest():
+    checkpoints, initial = CheckpointManager(run.output_dir), None
+    own = None if run.overwrite else checkpoints.latest()
+    if run.init_checkpoint and not own:
+        initial = open_checkpoint(run.init_checkpoint, task.config.model_type)
+        check_shapes(initial, task.config, run.reinit_layers)
+    check_weights(task.config, available_memory())
+    model = task.build_model()
+    optimizer = _build_optimizer(run, model, schedule or run_schedule(run))
+    average = WeightAverage(model.trainable_variables, run.average_weights) if run.average_weights else None
+    state = TrainingState(model, optimizer, TrainStep(task, model, optimizer, run.step, average), run.identity())
+    if own:
         step, prefix = own
         state.restore(checkpoints.restore(prefix), prefix)
         logging.info("Continuing this run from step %d: %s", step, prefix)
-        return step
-    if init_checkpoint:
-        _load_initial(state.model.variables, init_checkpoint, task, reinit_layers)
-        return 0
-    logging.warning("No `init_checkpoint`: training starts from random weights.")
-    return 0
+        return state, step
+    if initial:
+        _load_initial(model.variables, initial, task, run.reinit_layers)
+    else:
+        logging.warning("No `init_checkpoint`: training starts from random weights.")
+        weights = run.first_weights() if run.first_weights else {}
+        for variable in (v for v in model.variables if v.path in weights):
+            variable.assign(weights[variable.path])
+    if average:
+        average.begin()
+    return state, 0
 
 
-def check_model(
-    checkpoints: checkpoint_manager.CheckpointManager,
-    init_checkpoint: str | None,
-    task,
-    overwrite: bool = False,
-    reinit_layers: int = 0,
-):
-    """Finds out what can be known of a run's model before it is built, which takes the memory that is asked for.
-
-    Takes what `begin` takes.
-
-    Raises:
-        ValueError: the configuration does not describe the weights to start from, or the memory cannot hold it.
-    """
-    if init_checkpoint and (overwrite or not checkpoints.steps()):
-        check_shapes(open_checkpoint(init_checkpoint, task.config.model_type), task.config, reinit_layers)
-    check_weights(task.config, available_memory())
+def _build_optimizer(run, model, schedule):
+    """Freezes layers as the run has it, and returns the optimizer of what is left of the model's variables."""
+    rules = ()
+    if run.layer_rates:
+        run.layer_rates.freeze_in(model.variables)
+        rules = run.layer_rates.rules()
+        logging.info("%s", run.layer_rates.describe(run.num_train_steps))
+    optimizer = make_optimizer(run.optimizer, schedule, run.adam, rules)
+    optimizer.build(model.trainable_variables)
+    return optimizer
 
 
-def _load_initial(variables, path, task, reinit_layers):
+def _load_initial(variables, checkpoint, task, reinit_layers):
     """Loads all but the top `reinit_layers` and the pooler, which keep the random weights that they were made with.
 
     Adapters start from scratch: those of the checkpoint, if any, are in the kernels that they were made for.
@@ -167,9 +283,9 @@ def _load_initial(variables, path, task, reinit_layers):
     fresh = [v.path for v in variables if any(re.fullmatch(pattern, v.path) for pattern in new)]
     excuse = (*heads.fresh(task), *heads.unused(task), *new)
     targets = [v for v in variables if v.path not in fresh and not is_adapter(v.path)]
-    logging.info("%s", assign_weights(path, targets, excuse, task.config.model_type))
+    logging.info("%s", assign_weights(checkpoint, targets, excuse))
     if new:
         logging.warning(
             "The top %d layers and the pooler start from random weights, not from %s: %d variables, %s.",
-            *(reinit_layers, path, len(fresh), ", ".join(new)),
+            *(reinit_layers, checkpoint.path, len(fresh), ", ".join(new)),
         )

@@ -7,7 +7,7 @@ from bert_tf.cli import common_flags, program
 from bert_tf.cli.fine_tuning_run import check_stopping
 from bert_tf.training.fine_tuning import FineTuningConfig
 from bert_tf.training.learning_rate import LayerRates, layer_rates
-from bert_tf.training.loop import RunConfig
+from bert_tf.training.state import RunConfig
 from bert_tf.utils.settings import Settings
 
 

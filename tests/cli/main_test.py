@@ -1,6 +1,7 @@
 """How programs are started, what their flags become, and how errors that a user can mend end."""
 
 import ast
+import functools
 import importlib
 import os
 import pathlib
@@ -10,7 +11,7 @@ import sys
 import types
 
 import pytest
-from absl import flags
+from absl import app, flags
 
 from bert_tf.cli import main, program
 from bert_tf.utils.settings import Flag, Settings, command_line, with_attributes, with_default
@@ -231,6 +232,13 @@ def test_parameters_are_shown_as_flags(message, shown):
     assert program.in_flags(message, [flag.name for flag in TABLE]) == shown
 
 
+def _run(module):
+    """Runs a program as `main.start_program` does."""
+    with program.defined_flags(module):
+        parse = functools.partial(program.parse_command_line, module)
+        app.run(functools.partial(program.run_program, module), flags_parser=parse)
+
+
 def test_programs_run_one_after_the_other_in_a_process():
     runs = []
 
@@ -250,7 +258,7 @@ def test_programs_run_one_after_the_other_in_a_process():
         for module, words in ((one, ["--size=2"]), (other, ["a", "--size=4", "--", "--b"]), (one, []), (refusing, [])):
             sys.argv = ["bert-tf test", *words]
             with pytest.raises(SystemExit) as end:
-                program.run_program(module)
+                _run(module)
             assert end.value.code == (1 if module is refusing else None)
     finally:
         sys.argv = argv

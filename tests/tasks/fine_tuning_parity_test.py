@@ -48,9 +48,7 @@ def _ours(task, minilm, batches, schedule):
     """
     keras.utils.set_random_seed(0)
     model = task.build_model()
-    missing = assign_weights(
-        minilm, model.variables, excuse=(*heads.fresh(task), *heads.unused(task))
-    ).excused_missing
+    missing = assign_weights(minilm, model.variables, excuse=(*heads.fresh(task), *heads.unused(task))).excused_missing
     fresh = [v for v in model.variables if v.path in missing]
     head = {name_maps.hugging_face().from_ours(v.path): v.numpy() for v in fresh}
     untrained = [_loss(task, model, batch) for batch in batches[-10:]]

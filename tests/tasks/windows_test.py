@@ -13,9 +13,9 @@ from bert_tf.models.training_ops import seed_scope
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.learning_rate import WarmupLinearDecay
-from bert_tf.training.loop import RunConfig
 from bert_tf.training.optimizers import AdamW
 from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.state import RunConfig
 from bert_tf.training.step import StepConfig, TrainStep
 from bert_tf.training.trainer import Trainer
 from tests import tiny
@@ -135,7 +135,7 @@ def test_it_learns_what_stands_anywhere_in_a_text(tokenizer, tmp_path):
     try:
         job, batching = Trainer(_task(), RunConfig(str(tmp_path), 16, 80, 8, 4e-3)), BatchSettings(LENGTH)
         keras.utils.set_random_seed(0)
-        job.train(batching.training(_examples(tokenizer, 256), job.run))
+        job.fit(batching.training(_examples(tokenizer, 256), job.run))
     finally:
         keras.config.set_dtype_policy(before)
     held_out = batching.scoring(_examples(tokenizer, 64, seed=1), 10)

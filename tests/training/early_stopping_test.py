@@ -9,10 +9,10 @@ import pytest
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training import loop
 from bert_tf.training.history import History
-from bert_tf.training.loop import RunConfig
 from bert_tf.training.scoring import BatchSettings, Scorer
+from bert_tf.training.state import RunConfig
+from bert_tf.training.step import TrainStep
 from bert_tf.training.trainer import Trainer
 from tests import tiny
 
@@ -41,7 +41,8 @@ def _train(monkeypatch, folder, scores, patience=2, metric="accuracy", steps=10,
     job = Trainer(TASK, run, History(os.fspath(folder), {}))
     batches = BATCHING.training(EXAMPLES, run)
     try:
-        job.train(batches, lambda model: os.makedirs(folder, exist_ok=True), HELD_OUT, metric, patience)
+        scoring = {"held_out": HELD_OUT, "keep_best": metric, "early_stopping": patience}
+        job.fit(batches, lambda model: os.makedirs(folder, exist_ok=True), **scoring)
     except Killed:
         assert fail_at is not None
     return job, left
@@ -77,7 +78,7 @@ def test_it_stops_at_the_right_step_and_the_best_is_the_result(stopped):
 def test_started_again_it_makes_no_step(stopped, tmp_path, monkeypatch):
     shutil.copytree(stopped[0], tmp_path, dirs_exist_ok=True)
     before = {p.name: p.read_bytes() for p in tmp_path.glob("model.ckpt-*")}
-    monkeypatch.setattr(loop, "first_step", None)  # to make one would be an error
+    monkeypatch.setattr(TrainStep, "__call__", None)  # to make one would be an error
     job, _ = _train(monkeypatch, tmp_path, [0.75])
     assert job.global_step == 4 and job.model is not None
     assert {p.name: p.read_bytes() for p in tmp_path.glob("model.ckpt-*")} == before
@@ -88,7 +89,7 @@ def test_started_again_it_makes_no_step(stopped, tmp_path, monkeypatch):
 def test_killed_before_the_deciding_score_it_ends_when_started_again(tmp_path, monkeypatch):
     _train(monkeypatch, tmp_path, SCORES, fail_at=3)
     assert CheckpointManager(tmp_path).steps() == [2, 4, 6, 8]
-    monkeypatch.setattr(loop, "first_step", None)
+    monkeypatch.setattr(TrainStep, "__call__", None)
     job, left = _train(monkeypatch, tmp_path, SCORES[3:])
     assert job.global_step == 4 and left == [0.9]
 

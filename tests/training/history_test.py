@@ -11,10 +11,10 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
+from bert_tf.training.callbacks import KeepBest, ProgressLog
 from bert_tf.training.history import History, read_history
-from bert_tf.training.loop import RunConfig
 from bert_tf.training.run_record import commit
-from bert_tf.training.trainer import KeepBest, ProgressLog
+from bert_tf.training.state import RunConfig
 from bert_tf.utils.html_report import Page, kept
 from bert_tf.utils.progress import Stopwatch
 

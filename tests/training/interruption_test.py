@@ -11,8 +11,9 @@ import pytest
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training import loop
-from bert_tf.training.loop import Interruption, RunConfig, Stopped
+from bert_tf.training import interruption
+from bert_tf.training.interruption import Interruption, Stopped
+from bert_tf.training.state import RunConfig
 from tests import tiny
 from tests.conftest import ROOT
 from tests.training import runs
@@ -47,7 +48,7 @@ def test_what_is_held_is_finished_first():
 
 
 def test_a_second_sigterm_does_not_disturb_the_save_but_a_later_ctrl_c_ends_at_once(monkeypatch):
-    monkeypatch.setattr(loop, "ONE_WISH", 0.0)
+    monkeypatch.setattr(interruption, "ONE_WISH", 0.0)
     with Interruption() as entered, entered.held():
         for _ in range(3):
             _send(signal.SIGTERM)
@@ -57,7 +58,7 @@ def test_a_second_sigterm_does_not_disturb_the_save_but_a_later_ctrl_c_ends_at_o
 
 @pytest.mark.parametrize("numbers", [(signal.SIGTERM, signal.SIGINT), (signal.SIGINT, signal.SIGTERM)])
 def test_two_signals_of_one_moment_are_one_wish_to_save_and_stop(monkeypatch, numbers):
-    monkeypatch.setattr(loop, "ONE_WISH", 1e6)
+    monkeypatch.setattr(interruption, "ONE_WISH", 1e6)
     with pytest.raises(Stopped) as stopped, Interruption() as entered:
         with entered.held():
             for number in (*numbers, signal.SIGINT):
@@ -73,7 +74,7 @@ def test_a_signal_is_acknowledged_while_the_step_is_still_made(monkeypatch):
         said.append(form % values)
         heard.set()
 
-    monkeypatch.setattr(loop.logging, "warning", log)
+    monkeypatch.setattr(interruption.logging, "warning", log)
     wakeup = signal.set_wakeup_fd(-1)
     with pytest.raises(Stopped), Interruption() as entered:
         with entered.held():

@@ -11,10 +11,11 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training import step
+from bert_tf.training import distribution
 from bert_tf.training.history import History, read_history
-from bert_tf.training.loop import RunConfig, Stopped
+from bert_tf.training.interruption import Stopped
 from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.state import RunConfig
 from bert_tf.training.step import TrainStep
 from bert_tf.training.trainer import Trainer, prepare_directory
 from bert_tf.utils.folder_lock import alone_in
@@ -31,9 +32,9 @@ def _job(folder, **changes):
     return Trainer(TASK, RunConfig(os.fspath(folder), 8, **values))
 
 
-def _train(job, *held_out_and_metric):
+def _train(job, held_out=None, keep_best=None):
     """Trains on `EXAMPLES`."""
-    job.train(BATCHING.training(EXAMPLES, job.run), lambda model: None, *held_out_and_metric)
+    job.fit(BATCHING.training(EXAMPLES, job.run), held_out=held_out, keep_best=keep_best)
 
 
 def test_what_was_trained_comes_back_with_the_same_outputs(tmp_path):
@@ -155,11 +156,11 @@ def test_prepare_removes_the_run_s_own_files_only(tmp_path):
 
 
 def test_strategies_by_name():
-    assert step.make_strategy("default").num_replicas_in_sync == 1
+    assert distribution.make_strategy("default").num_replicas_in_sync == 1
     with pytest.raises(
         ValueError, match=r"must be one of \('default', 'mirrored', 'multi_worker', 'tpu'\)\. Received: 'horovod'\."
     ):
-        step.make_strategy("horovod")
+        distribution.make_strategy("horovod")
 
 
 class Killed(BaseException):

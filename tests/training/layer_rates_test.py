@@ -11,8 +11,8 @@ import tensorflow as tf
 from bert_tf.checkpoints import tf1
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training.learning_rate import WORDS, LayerRates, WordRate, word_rate
-from bert_tf.training.loop import RunConfig
 from bert_tf.training.optimizers import AdamW
+from bert_tf.training.state import RunConfig
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import tiny
 from tests.training import runs

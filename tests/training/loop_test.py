@@ -10,8 +10,8 @@ import pytest
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.checkpoints.tf1 import read_tensors, write_tensors
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training.loop import RunConfig
 from bert_tf.training.optimizers import AdamConfig
+from bert_tf.training.state import RunConfig
 from bert_tf.training.step import StepConfig
 from tests import tiny
 from tests.training import runs

@@ -13,8 +13,7 @@ from bert_tf.checkpoints.readers import read_arrays
 from bert_tf.checkpoints.tf1 import read_tensors, write_tensors
 from bert_tf.models.lora import Lora, is_adapter
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training.loop import RunConfig
-from bert_tf.training.state import TrainingState, begin
+from bert_tf.training.state import RunConfig, first_state
 from tests import tiny
 from tests.training import runs
 from tests.training.runs import EXAMPLES
@@ -78,8 +77,8 @@ def test_merged_is_unmerged(trained):
 def test_a_new_run_begins_with_new_adapters_on_the_merged_weights(trained, tmp_path):
     _, out, _ = trained
     task, merged = ClassificationTask(CONFIG, 2), read_arrays(out)
-    state = TrainingState(task.build_model(), None, None, {})
-    assert begin(state, CheckpointManager(tmp_path), os.fspath(out), task) == 0
+    state, step = first_state(task, RunConfig(os.fspath(tmp_path), 8, 4, init_checkpoint=os.fspath(out)))
+    assert step == 0
     for variable in state.model.variables:
         if variable.path.endswith("/lora_B"):
             assert not np.any(variable)

@@ -11,10 +11,11 @@ from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.data import dataset
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training.learning_rate import WarmupLinearDecay
-from bert_tf.training.loop import RunConfig, fit
 from bert_tf.training.loss_spike_guard import Guard, GuardConfig, Rollback, first_broken, order_seed
 from bert_tf.training.optimizers import OPTIMIZERS
+from bert_tf.training.state import RunConfig
 from bert_tf.training.step import StepConfig, TrainStep
+from bert_tf.training.trainer import Trainer
 from tests import tiny
 from tests.training.runs import EXAMPLES, Killed, assert_equal, batches, saved
 
@@ -130,7 +131,7 @@ def _fit_until_bad(run, bad, task=SCALED):
             yield batch | {"times": tf.fill([8], np.nan if step in bad else 1.0)}
 
     with pytest.raises(ValueError) as error:
-        fit(task, run, scaled, [lambda step, results, state: seen.append(step)])
+        Trainer(task, run).fit(scaled, callbacks=[lambda step, results, state: seen.append(step)])
     return seen, str(error.value)
 
 
@@ -262,7 +263,7 @@ def _fit(run, bad, kill_at=None):
             raise Killed
 
     try:
-        fit(task, run, scaled, [watch])
+        Trainer(task, run).fit(scaled, callbacks=[watch])
     except Killed:
         assert kill_at
     return made, begun

@@ -13,8 +13,8 @@ from bert_tf.training import fine_tuning, history
 from bert_tf.training.fine_tuning import with_tested_rate
 from bert_tf.training.history import History
 from bert_tf.training.learning_rate import RangeTest
-from bert_tf.training.loop import RunConfig
 from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.state import RunConfig
 from bert_tf.training.trainer import Trainer
 from bert_tf.utils.html_report import Page
 from tests import tiny
@@ -35,7 +35,7 @@ def _batches(run):
 
 def _train(run, kept=None):
     os.makedirs(run.output_dir, exist_ok=True)
-    Trainer(TASK, run, History(run.output_dir, {}, range_test=kept)).train(_batches(run))
+    Trainer(TASK, run, History(run.output_dir, {}, range_test=kept)).fit(_batches(run))
 
 
 def _tensors(folder, step):

@@ -8,13 +8,13 @@ import os
 import signal
 import sys
 
-from bert_tf.training import cluster, step
+from bert_tf.training import distribution
 
 HOSTS, INDEX, FOLDER = sys.argv[1].split(","), int(sys.argv[2]), sys.argv[3]
-STRATEGY = step.make_strategy("multi_worker", HOSTS, INDEX)  # before TensorFlow does anything else
+STRATEGY = distribution.make_strategy("multi_worker", HOSTS, INDEX)  # before TensorFlow does anything else
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager  # noqa: E402
-from bert_tf.training.loop import Stopped  # noqa: E402
+from bert_tf.training.interruption import Stopped  # noqa: E402
 from bert_tf.training.trainer import Trainer  # noqa: E402
 from tests.training import multi_worker_test as test  # noqa: E402
 from tests.training import pretraining_losses  # noqa: E402
@@ -51,15 +51,15 @@ def main():
         results = {
             "losses": test.train(os.path.join(FOLDER, "run")),
             "replicas": STRATEGY.num_replicas_in_sync,
-            "chief": cluster.is_chief(),
+            "chief": distribution.is_chief(),
             "events": os.path.isdir(os.path.join(FOLDER, "run", "train")),
             "stopped": error(test.train, folder, stop),
             "steps": CheckpointManager(folder).steps(),
             "again": test.train(folder),
             "pretraining": pretraining_losses.losses(os.path.join(FOLDER, "pretraining")),
-            "total": cluster.total([INDEX + 1, 2**40]),
-            "failed": error(cluster.by_chief, refuse),
-            "differing": error(cluster.check_equal_on_workers, 5 + INDEX, "step"),
+            "total": distribution.total([INDEX + 1, 2**40]),
+            "failed": error(distribution.by_chief, refuse),
+            "differing": error(distribution.check_equal_on_workers, 5 + INDEX, "step"),
         }
         job = Trainer(test.TASK, test.run(os.path.join(FOLDER, "run")))
         job.restore()

@@ -16,10 +16,10 @@ import pytest
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.data import dataset
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training import cluster
-from bert_tf.training.loop import RunConfig, fit
+from bert_tf.training import distribution
 from bert_tf.training.scoring import BatchSettings
-from bert_tf.training.trainer import ProgressLog, Trainer
+from bert_tf.training.state import RunConfig
+from bert_tf.training.trainer import Trainer
 from tests import tiny
 from tests.conftest import ROOT
 from tests.training import pretraining_losses
@@ -46,7 +46,7 @@ def train(folder, also=lambda step: None):
     def batches(start):
         return dataset.build_batches(EXAMPLES, order[start:], 16, by_length=False)
 
-    fit(TASK, run(folder), batches, [ProgressLog(run(folder), every=1), watch])
+    Trainer(TASK, run(folder)).fit(batches, callbacks=[watch])
     return losses
 
 
@@ -145,9 +145,14 @@ def test_they_can_agree(workers):
 
 def test_one_worker_agrees_with_itself():
     called = []
-    cluster.by_chief(called.append, 1)
-    cluster.check_equal_on_workers(7, "step")
-    assert called == [1] and cluster.is_chief() and cluster.total([2, True]) == [2, 1] and cluster.num_workers() == 1
+    distribution.by_chief(called.append, 1)
+    distribution.check_equal_on_workers(7, "step")
+    assert (
+        called == [1]
+        and distribution.is_chief()
+        and distribution.total([2, True]) == [2, 1]
+        and distribution.num_workers() == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,7 +160,7 @@ def test_one_worker_agrees_with_itself():
 )
 def test_a_cluster_that_is_none_is_refused(names, index):
     with pytest.raises(ValueError, match=r"^`worker_hosts` must be different host:port .* from 0\. Received: `worker"):
-        cluster.multi_worker(names, index)
+        distribution.multi_worker(names, index)
 
 
 @pytest.mark.parametrize("config", [None, "{", "[]", '{"cluster": {"worker": ["a:1"]}}',
@@ -166,7 +171,7 @@ def test_a_tf_config_that_says_nothing_is_refused(config, monkeypatch):
     if config:
         monkeypatch.setenv("TF_CONFIG", config)
     with pytest.raises(ValueError, match=r"multi_worker` must know its cluster: .* Received TF_CONFIG="):
-        cluster.multi_worker()
+        distribution.multi_worker()
 
 
 @pytest.mark.slow

@@ -10,9 +10,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training.loop import RunConfig
 from bert_tf.training.loss_spike_guard import GuardConfig
-from bert_tf.training.step import StepConfig, first_step, micro_batches
+from bert_tf.training.state import RunConfig
+from bert_tf.training.step import StepConfig, TrainStep, micro_batches
 from tests import tiny
 from tests.training import runs
 
@@ -79,14 +79,15 @@ def test_a_run_that_had_to_be_cut_and_is_resumed_is_one_cut_from_the_start(tmp_p
         np.testing.assert_allclose(one[name], other[name], rtol=1e-6, atol=0, err_msg=name)
 
 
-class Step:
-    """Stands for a `TrainStep` whose memory holds `fits` rows."""
+class Limited(TrainStep):
+    """A step without a model, whose memory holds `fits` rows."""
 
     def __init__(self, fits, moves=False):
-        self.fits, self.moves = fits, moves
-        self.config, self.strategy, self.tried = StepConfig(), tf.distribute.get_strategy(), []
+        self.fits, self.moves, self.tried = fits, moves, []
+        self.config, self.strategy = StepConfig(), tf.distribute.get_strategy()
+        self._is_compiled, self._graph_of = False, lambda batch: self._make
 
-    def __call__(self, batch):
+    def _make(self, batch):
         self.tried.append(len(batch["input_ids"]) // self.config.accumulation)
         if self.tried[-1] > self.fits:
             raise OOM
@@ -102,21 +103,21 @@ class Step:
 @pytest.mark.parametrize("rows, tried", [(8, [8, 4, 2, 1]), (12, [12, 6, 3, 2, 1]), (7, [7, 1]), (1, [1])])
 def test_the_micro_batch_is_halved_as_evenly_as_the_rows_allow(rows, tried):
     for fits in tried:
-        step = Step(fits)
-        first_step(step, {"input_ids": tf.zeros([rows, 16])})
+        step = Limited(fits)
+        step({"input_ids": tf.zeros([rows, 16])})
         assert step.tried == tried[: tried.index(fits) + 1] and step.config.accumulation == rows // fits
 
 
 def test_a_row_that_does_not_fit_ends_the_run():
     said = r"must fit in memory\. Received: out of memory with one row at a time; OOM when allocating tensor; shorten"
     with pytest.raises(ValueError, match=said):
-        first_step(Step(0), {"input_ids": tf.zeros([4, 16])})
+        Limited(0)({"input_ids": tf.zeros([4, 16])})
 
 
 def test_a_step_that_ran_out_of_memory_while_variables_moved_is_not_made_again():
-    step = Step(1, moves=True)
+    step = Limited(1, moves=True)
     with pytest.raises(tf.errors.ResourceExhaustedError):
-        first_step(step, {"input_ids": tf.zeros([4, 16])})
+        step({"input_ids": tf.zeros([4, 16])})
     assert step.tried == [4]
 
 
@@ -128,14 +129,14 @@ def test_sizes_of_a_micro_batch_divide_the_rows():
 _LIMITED = """
 import resource, sys
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training.loop import RunConfig
+from bert_tf.training.state import RunConfig
 from tests import tiny
 
 def train(name, length, rows=32):  # the attention's tensors are nearly all of the memory: [B, 8, S, S]
     shape = {"hidden_size": 8, "num_attention_heads": 8, "intermediate_size": 8, "max_position_embeddings": length}
     task = ClassificationTask(tiny.config(0.1, **shape), 2)
     run = RunConfig(f"{sys.argv[1]}/{name}", rows, 1)
-    return fit(task, run, lambda start: tiny.batches(tiny.tokenized(rows), rows, width=length))
+    return Trainer(task, run).fit(lambda start: tiny.batches(tiny.tokenized(rows), rows, width=length))
 
 train("small", 16)  # all threads and libraries are there now
 with open("/proc/self/status") as file:

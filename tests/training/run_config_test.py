@@ -8,9 +8,9 @@ from bert_tf.cli.common_flags import LAYERS, MODEL, RUN
 from bert_tf.cli.fine_tuning_run import batch_settings, plan_training
 from bert_tf.cli.options_from_flags import make_run_config
 from bert_tf.training.fine_tuning import FineTuningConfig
-from bert_tf.training.loop import RunConfig
 from bert_tf.training.optimizers import OPTIMIZERS, AdamConfig, Lamb, make_optimizer
 from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.state import RunConfig
 from bert_tf.utils.settings import Settings
 from tests import tiny
 

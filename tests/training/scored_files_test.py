@@ -6,7 +6,7 @@ import keras
 import pytest
 
 from bert_tf.evaluation.results import read_results, write_results
-from bert_tf.training.scored_files import precision_of_scores, scored_files
+from bert_tf.training.run_record import precision_of_scores, scored_files
 
 
 @pytest.fixture

@@ -19,18 +19,20 @@ tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
 
+
 from bert_tf.data import dataset  # noqa: E402
 from bert_tf.tasks.classification import ClassificationTask  # noqa: E402
+from bert_tf.training.distribution import check_batch_size, make_strategy  # noqa: E402
 from bert_tf.training.learning_rate import LayerRates  # noqa: E402
-from bert_tf.training.loop import (  # noqa: E402
-    RunConfig,
-    WeightAverage,  # noqa: E402
-    fit,
-)
 from bert_tf.training.loss_spike_guard import GuardConfig  # noqa: E402
-from bert_tf.training.optimizers import OPTIMIZERS, AdamConfig  # noqa: E402
+from bert_tf.training.optimizers import (  # noqa: E402
+    OPTIMIZERS,
+    AdamConfig,
+    WeightAverage,  # noqa: E402
+)
 from bert_tf.training.scoring import BatchSettings  # noqa: E402
-from bert_tf.training.step import StepConfig, TrainStep, check_batch_size, make_strategy  # noqa: E402
+from bert_tf.training.state import RunConfig  # noqa: E402
+from bert_tf.training.step import StepConfig, TrainStep  # noqa: E402
 from bert_tf.training.trainer import Trainer  # noqa: E402
 from tests import tiny  # noqa: E402
 
@@ -57,7 +59,9 @@ def train(strategy, dropout=0.0, folder=None, steps=20, kill_after=None, layers=
         keras.utils.set_random_seed(0)
         task = ClassificationTask(tiny.config(dropout), 2)
         with contextlib.suppress(Killed):
-            fit(task, run, lambda start: dataset.build_batches(EXAMPLES, order[start:], 16, by_length=False), [watch])
+            trainer = Trainer(task, run)
+            batches = lambda start: dataset.build_batches(EXAMPLES, order[start:], 16, by_length=False)  # noqa: E731
+            trainer.fit(batches, callbacks=[watch])
     return losses
 
 

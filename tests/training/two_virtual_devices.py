@@ -13,8 +13,9 @@ import keras
 import tensorflow as tf
 
 from bert_tf.tasks.base import TrainableTask
-from bert_tf.training import step
-from bert_tf.training.loop import RunConfig, fit
+from bert_tf.training import distribution
+from bert_tf.training.state import RunConfig
+from bert_tf.training.trainer import Trainer
 from tests.fake_batches import fake_batch
 
 STEPS = 8
@@ -40,7 +41,8 @@ def losses(
             yield {name: tf.constant(values) for name, values in made.items()}
 
     run = RunConfig(folder or tempfile.mkdtemp(), 16, STEPS, 2, 1e-3)
-    fit(task, run, batches, [lambda step, results, state: found.append(float(results["loss"]))])
+    watch = lambda step, results, state: found.append(float(results["loss"]))  # noqa: E731
+    Trainer(task, run).fit(batches, callbacks=[watch])
     return found
 
 
@@ -50,6 +52,6 @@ def report(train: Callable[[], list[float]]):
     tf.config.set_logical_device_configuration(device, [tf.config.LogicalDeviceConfiguration()] * 2)
     found = {}
     for name in ("default", "mirrored"):
-        with step.make_strategy(name).scope():
+        with distribution.make_strategy(name).scope():
             found[name] = train(), tf.distribute.get_strategy().num_replicas_in_sync
     json.dump(found, sys.stdout)

@@ -9,8 +9,9 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.tf1 import read_tensors
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training.loop import RunConfig, WeightAverage
+from bert_tf.training.optimizers import WeightAverage
 from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.state import RunConfig
 from bert_tf.training.trainer import Trainer
 from tests import tiny
 
@@ -67,7 +68,7 @@ def _train(job, held_out=None):
             heads.append(_head(state.model))
 
     job.history = Watch()
-    job.train(BatchSettings(16).training(tiny.tokenized(40), job.run), lambda model: None, held_out)
+    job.fit(BatchSettings(16).training(tiny.tokenized(40), job.run), held_out=held_out)
     return heads
 
 

@@ -8,8 +8,8 @@ import pytest
 from absl import logging as absl_logging
 
 from bert_tf.cli import program
-from bert_tf.training.loop import RunConfig
-from bert_tf.training.trainer import ProgressLog
+from bert_tf.training.callbacks import ProgressLog
+from bert_tf.training.state import RunConfig
 from bert_tf.utils import progress
 
 

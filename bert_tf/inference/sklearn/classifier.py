@@ -30,10 +30,12 @@ from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.losses import class_weights
 from bert_tf.tasks.registry import read_task, save_task
+from bert_tf.training.distribution import xla_by_default
 from bert_tf.training.fine_tuning import FineTuningConfig, fine_tuning_config
-from bert_tf.training.loop import RunConfig, Stopped
+from bert_tf.training.interruption import Stopped
 from bert_tf.training.scoring import BatchSettings
-from bert_tf.training.step import StepConfig, xla_by_default
+from bert_tf.training.state import RunConfig
+from bert_tf.training.step import StepConfig
 from bert_tf.training.trainer import Trainer
 from bert_tf.utils.files import whole_directory
 from bert_tf.utils.html_report import Page
@@ -48,22 +50,22 @@ class TrainedClassifier:
     """A fine-tuned model. Its pickle holds the files that `save` writes.
 
     Args:
-        job: with the model.
+        trainer: with the model.
         tokenizer: of the model.
         batching: how texts are put together.
         precision: what the model computes in.
     """
 
-    def __init__(self, job: Trainer, tokenizer, batching: BatchSettings, precision: str):
-        self._job, self._tokenizer, self._batching, self._precision = job, tokenizer, batching, precision
+    def __init__(self, trainer: Trainer, tokenizer, batching: BatchSettings, precision: str):
+        self._trainer, self._tokenizer, self._batching, self._precision = trainer, tokenizer, batching, precision
         self._files = {}
 
     def probabilities(self, texts: list[str], batch_size: int) -> np.ndarray:
         """Returns float64 [n, L], asking for `batch_size` texts at a time."""
         self._load()
-        task, batching = self._job.task, self._batching
+        task, batching = self._trainer.task, self._batching
         examples = task.encode_examples(self._tokenizer, as_examples(texts), batching.max_seq_length, False)
-        return task.answers(self._job.outputs(batching.scoring(examples, batch_size)))
+        return task.answers(self._trainer.outputs(batching.scoring(examples, batch_size)))
 
     def save(self, output_dir: str | os.PathLike):
         """Writes what `run_classifier` leaves: the weights, the task, the configuration, the tokenizer, the labels."""
@@ -72,14 +74,14 @@ class TrainedClassifier:
             self._write(folder)
 
     def _write(self, folder):
-        job, task = self._job, self._job.task
+        trainer, task = self._trainer, self._trainer.task
         save_description(folder, task.config, self._tokenizer, task.labels)
         save_task(folder, TrainedTask(task, ("text",), self._batching.max_seq_length))
-        CheckpointManager(folder).save(job.global_step, tf1.named(job.model.variables))
+        CheckpointManager(folder).save(trainer.global_step, tf1.named(trainer.model.variables))
 
     def _load(self):
         """Builds a model that came out of a pickle, when it is first needed."""
-        if self._job is not None:
+        if self._trainer is not None:
             return
         with tempfile.TemporaryDirectory() as folder, precision_of(self._precision):
             for name, content in self._files.items():
@@ -88,13 +90,13 @@ class TrainedClassifier:
                 path.write_bytes(content)
             description = load_description([folder])
             task, step = read_task(folder, description.config).task, StepConfig(use_xla=self._batching.use_xla)
-            job = Trainer(task, RunConfig(folder, train_batch_size=1, num_train_steps=1, step=step))
-            job.restore()
-        self._job, self._tokenizer, self._files = job, description.tokenizer, {}
+            trainer = Trainer(task, RunConfig(folder, train_batch_size=1, num_train_steps=1, step=step))
+            trainer.restore()
+        self._trainer, self._tokenizer, self._files = trainer, description.tokenizer, {}
 
     def __getstate__(self):
         files = self._files
-        if self._job is not None:
+        if self._trainer is not None:
             with tempfile.TemporaryDirectory() as folder:
                 self._write(folder)
                 paths = sorted(path for path in pathlib.Path(folder).rglob("*") if path.is_file())
@@ -148,15 +150,15 @@ def train_classifier(
         )
         config = options_of(FineTuningConfig, settings)
         run = fine_tuning_config(run, config, model.config.num_hidden_layers, examples, batching)
-        job = Trainer(task, run)
-        _train(job, batching.training(examples, run))
-    return TrainedClassifier(job, model.tokenizer, batching, settings.precision)
+        trainer = Trainer(task, run)
+        _train(trainer, batching.training(examples, run))
+    return TrainedClassifier(trainer, model.tokenizer, batching, settings.precision)
 
 
-def _train(job, batches):
+def _train(trainer, batches):
     """Trains; Ctrl-C ends it as it ends other Python, and not the whole program as it ends a run."""
     try:
-        job.train(batches)
+        trainer.fit(batches)
     except Stopped as stopped:
         if stopped.signal != signal.SIGINT:
             raise

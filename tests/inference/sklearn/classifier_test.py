@@ -16,7 +16,7 @@ import bert_tf
 from bert_tf.cli import run_classifier
 from bert_tf.inference.sklearn import BertClassifier
 from bert_tf.inference.sklearn.classifier import BOUNDS
-from bert_tf.training.loop import Stopped
+from bert_tf.training.interruption import Stopped
 from bert_tf.training.trainer import Trainer
 from tests import scripts, tiny
 

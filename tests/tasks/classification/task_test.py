@@ -14,9 +14,10 @@ from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.classification_outputs import PROBLEMS
 from bert_tf.tasks.options import ClassificationOptions
 from bert_tf.tasks.registry import read_task, save_task
-from bert_tf.training.loop import RunConfig
+from bert_tf.training.callbacks import KeepBest
 from bert_tf.training.scoring import BatchSettings
-from bert_tf.training.trainer import KeepBest, Trainer
+from bert_tf.training.state import RunConfig
+from bert_tf.training.trainer import Trainer
 from tests import tiny
 from tests.fake_batches import fake_batch
 from tests.tasks.support import labeled_texts, options
@@ -165,7 +166,7 @@ def test_a_tiny_model_learns(problem, tmp_path):
     keras.utils.set_random_seed(0)
     job.model = task.build_model()
     before = job.scores(scoring)
-    job.train(batching.training(examples, job.run))
+    job.fit(batching.training(examples, job.run))
     after = job.scores(scoring)
     assert after["loss"] < 0.5 * before["loss"]
     assert set(after) == {*task.metric_names, "loss"}

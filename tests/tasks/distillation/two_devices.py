@@ -1,6 +1,6 @@
 """Trains students on made-up batches, and prints as JSON the losses on one and on two virtual CPU devices.
 
-    python -m tests.tasks.distillation.two_devices records     or: task
+python -m tests.tasks.distillation.two_devices records     or: task
 """
 
 import sys

@@ -14,8 +14,8 @@ from bert_tf.data.dataset import Tokenized
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.squad import QuestionAnsweringTask, best_spans, null_score
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.training.loop import RunConfig
 from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.state import RunConfig
 from bert_tf.training.trainer import Trainer
 from tests import tiny
 
@@ -114,7 +114,7 @@ def test_a_tiny_model_learns_and_what_is_kept_does_not_depend_on_the_batches(tmp
     examples = _rows(64)
     task = QuestionAnsweringTask(tiny.config(), n_best_size=3, max_answer_length=5)
     job, batching = Trainer(task, RunConfig(str(tmp_path), 16, 120, 6, 3e-3)), BatchSettings(16)
-    job.train(batching.training(examples, job.run))
+    job.fit(batching.training(examples, job.run))
     scores = job.scores(batching.scoring(examples, 16))
     assert set(scores) == {"accuracy", "loss"} and scores["accuracy"] > 0.9 and scores["loss"] < 0.5
     kept, others = (job.outputs(batching.scoring(examples, size)) for size in (16, 5))

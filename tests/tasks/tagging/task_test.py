@@ -14,8 +14,8 @@ from bert_tf.tasks.tagging import TaggingTask, check_frozen, list_tags
 from bert_tf.tasks.tagging_columns import TaggedExamples, text_of
 from bert_tf.tasks.tagging_words import encode_sentences
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.training.loop import RunConfig
 from bert_tf.training.scoring import BatchSettings
+from bert_tf.training.state import RunConfig
 from bert_tf.training.trainer import Trainer
 from tests import tiny
 from tests.tasks.support import options
@@ -160,7 +160,7 @@ def test_a_tiny_model_learns_and_its_scores_are_conllevals(tokenizer, tmp_path):
     given, task, batching = examples(support.sentences(64)), _task(doc_stride=6), BatchSettings(16)
     rows = task.encode_examples(tokenizer, given, 16, True)
     job = Trainer(task, RunConfig(str(tmp_path), 16, 120, 10, 4e-3))
-    job.train(batching.training(rows, job.run))
+    job.fit(batching.training(rows, job.run))
     scores, outputs = job.scores(batching.scoring(rows, 16)), job.outputs(batching.scoring(rows, 16))
     assert scores["f1"] > 0.9 and 0 < scores["loss"] < 0.3
     predictions = rows.origin.take(np.array(LABELS, object)[outputs["tag"]], "O")

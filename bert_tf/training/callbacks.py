@@ -1,0 +1,218 @@
+"""Callbacks of training: a line of progress, TensorBoard, scores on held-out examples, the best checkpoint kept."""
+
+import math
+import os
+
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.evaluation.metrics import higher_is_better
+from bert_tf.training.distribution import by_chief, is_chief, total
+from bert_tf.utils.progress import ProgressBar, clock
+
+# Results of a step that are no curves of their own.
+_COUNTS = {"skipped", "skipped_in_a_row", "examples", "tokens", "broken"}
+_RATES = ("examples_per_second", "tokens_per_second")
+_NO_PARTS = {"loss", "gradient_norm"}  # curves that are not a part of the loss
+_KEPT = 0.98  # of what the lines before say of the pace; a line's steps may be all of short rows, or all of long ones
+
+
+class Events:
+    """Scalars for TensorBoard in `output_dir`/`name`, written by the chief; nothing is made there before the first."""
+
+    def __init__(self, output_dir, name):
+        self.directory = os.path.join(output_dir, name)
+        self.writer = None
+
+    def write(self, step, values: dict[str, float]):
+        if not is_chief():
+            return
+        self.writer = self.writer or tf.summary.create_file_writer(self.directory)
+        with self.writer.as_default(step=step):
+            for name, value in values.items():
+                tf.summary.scalar(name, value)
+        self.writer.flush()
+
+
+class ProgressLog:
+    """Logs loss, rate and time left, and writes them for TensorBoard to `output_dir`/train.
+
+    On a terminal they stand next to a bar, and only the last line is logged.
+
+    Args:
+        run: a `RunConfig`.
+        every: steps between two lines; by default some fifty lines a run.
+        history: the run's `History`, which gets the same values, or None.
+
+    `state.unreported` holds the results of the steps since the last line, those before an interruption too: wherever a
+    run was interrupted, its lines are the same but for rates and times. Of a step's results `loss`, its parts and
+    `gradient_norm` are means over these steps, those left out that were skipped; NaN where all were. `skipped` (0 or
+    1), `examples` and `tokens` (of the batch, without padding) are added up. Rates are of the time in which steps were
+    made, that of saving and scoring left out. The time left has it in, and is of the mean pace since the start of this
+    process, in which what is long past counts less.
+    """
+
+    def __init__(self, run, every: int | None = None, history=None):
+        self.run, self.history = run, history
+        self.every = every or run.report_steps
+        self.events = Events(run.output_dir, "train")
+        self.bar, self.line = ProgressBar(), ""
+        self.why_skipped = "bad steps skipped" if run.step.guard else "steps skipped (gradients overflowed)"
+        self.since = None  # seconds on the watch at the last line; the first step is not timed, for it builds the graph
+        self.untimed = 0  # of the steps since the last line, how many
+        self.pace_seconds = self.pace_steps = 0.0  # sums over the lines so far, in which the older ones fade
+        self.saves = self.skipped = 0  # checkpoints, and steps skipped, since this process began
+
+    def __call__(self, step, results, state):
+        self.saves += self.run.saves_at(step)
+        if self.since is None:
+            float(results["loss"])  # waits for the device
+            self.since, self.untimed = state.watch.seconds(), len(state.unreported)
+        if self._is_due(step):
+            self._report(step, state)
+        if step < self.run.num_train_steps:
+            self.bar.draw(step / self.run.num_train_steps, f"step {step}/{self.run.num_train_steps}  {self.line}")
+
+    def resume(self, step, state):
+        """Takes the run up after `step`, whose line is written now where the run was stopped before it was."""
+        if self._is_due(step) and state.unreported:
+            if self.history is None or self.history.has("train", step):
+                state.unreported = []
+            else:
+                self.untimed = len(state.unreported)
+                self._report(step, state)
+        self.since = None
+
+    def _is_due(self, step):
+        return step > 1 and (step % self.every == 0 or step == self.run.num_train_steps)
+
+    def _report(self, step, state):
+        steps, state.unreported = state.unreported, []
+        means, skipped = _means(steps), sum(int(results["skipped"]) for results in steps)
+        rates, pace = self._pace(step, steps[self.untimed :], state.watch)
+        self.untimed, self.skipped = 0, self.skipped + skipped
+        of_skipped = f"  {self.skipped} {self.why_skipped}" if self.skipped else ""
+        self.line = f"loss {means['loss']:.4f}{_parts(means)}{pace}{of_skipped}"
+        if not self.bar.is_shown or step == self.run.num_train_steps:
+            logging.info("step %d/%d  %s", step, self.run.num_train_steps, self.line)
+        values = means | rates | {"learning_rate": float(state.optimizer.learning_rate)}
+        self.events.write(step, values)
+        if self.history:
+            self.history.trained(step, {**dict.fromkeys(_RATES, math.nan), **values, "skipped": skipped})
+
+    def _pace(self, step, timed, watch):
+        """Returns the rates of the steps that were timed, and what the log says of them; nothing where none was."""
+        if not timed:
+            return {}, ""
+        now = watch.seconds()
+        seconds, self.since = now - self.since, now
+        rates = [sum(int(results[name]) for results in timed) / seconds for name in ("examples", "tokens")]
+        self.pace_seconds = _KEPT * self.pace_seconds + seconds
+        self.pace_steps = _KEPT * self.pace_steps + len(timed)
+        pauses = watch.paused / self.saves * self.run.saves_after(step) if self.saves else 0.0
+        left = clock(self.pace_seconds / self.pace_steps * (self.run.num_train_steps - step) + pauses)
+        text = "  {:.1f} examples/s  {:.0f} tokens/s  {} left".format(*rates, left)
+        return dict(zip(_RATES, rates, strict=True)), text
+
+
+def _means(steps):
+    """Returns {curve: mean over the steps that were not skipped}."""
+    made = [results for results in steps if not float(results["skipped"])]
+    names = [name for name in steps[0] if name not in _COUNTS]
+    return {name: sum(float(results[name]) for results in made) / len(made) if made else math.nan for name in names}
+
+
+def _parts(means):
+    """Returns the parts of the loss for the log; nothing where there is but one, which is the loss."""
+    parts = [f"{name} {value:.4f}" for name, value in means.items() if name not in _NO_PARTS]
+    return f" ({', '.join(parts)})" if len(parts) > 1 else ""
+
+
+class ScoreCheckpoints:
+    """Scores every checkpoint on held-out examples, for the log, the run's page and TensorBoard (`output_dir`/eval).
+
+    Args:
+        score: takes (step, model) and returns {metric: value}.
+        run: a `RunConfig`.
+        checkpoints: the run's `CheckpointManager`.
+        history: the run's `History`, which gets the scores too, or None.
+    """
+
+    def __init__(self, score, run, checkpoints, history=None):
+        self.score, self.run, self.checkpoints, self.history = score, run, checkpoints, history
+        self.events = Events(run.output_dir, "eval")
+
+    def __call__(self, step, results, state):
+        if self.run.saves_at(step):
+            with state.watch.pause(after=results["loss"]):
+                self._score(step, state)
+
+    def resume(self, step, state):
+        """Scores the checkpoint that the run goes on from, where it was stopped before the history had its scores."""
+        has_scores = self.history is not None and self.history.has("eval", step)
+        (missing,) = total([is_chief() and not has_scores])  # as the chief, whose the history is, says
+        if step and missing and self.run.saves_at(step):
+            self._score(step, state)
+
+    def _score(self, step, state):
+        scores = self.score(step, state.model)
+        self.take(step, scores, state)
+        self.events.write(step, scores)
+        if self.history:
+            self.history.evaluated(step, scores)
+
+    def take(self, step, scores, state):
+        """Processes the scores; here, writes a line to the log."""
+        logging.info("step %d  held out: %s", step, "  ".join(f"{name} {value:.4f}" for name, value in scores.items()))
+
+
+class KeepBest(ScoreCheckpoints):
+    """Notes the best of the checkpoints that it scores, which is then kept from deletion.
+
+    A score that is NaN or infinite is never the best. With `patience` it ends the run, by `state.ended_at`: as a
+    function of the step and of the best one that is noted on the disk, so that a run that has ended so has ended for
+    good.
+
+    Args:
+        score, run, checkpoints, history: as of `ScoreCheckpoints`.
+        metric: "accuracy", "loss", ..., with or without "eval_".
+        names: the metrics that `score` returns.
+        patience: the run ends after so many checkpoints in a row that were no better; 0: at its last step only.
+
+    Raises:
+        ValueError: there is no such metric.
+    """
+
+    def __init__(self, score, run, checkpoints, history, metric, names, patience=0):
+        super().__init__(score, run, checkpoints, history)
+        self.metric = metric.removeprefix("eval_")
+        if self.metric not in names:
+            raise ValueError(f"`keep_best` must name one of {sorted(names)}. Received: {metric!r}.")
+        self.higher = higher_is_better(self.metric)
+        self.patience = patience
+
+    def resume(self, step, state):
+        super().resume(step, state)
+        if state.ended_at is None:  # else it has just been scored
+            self._end_if_due(step, state)
+
+    def take(self, step, scores, state):
+        value, best = scores[self.metric], self.checkpoints.best()
+        better = best is None or (value > best.value if self.higher else value < best.value)
+        better = better and math.isfinite(value)
+        by_chief(self._note, step, value, better)  # all must call it, though one may find it noted already
+        logging.info("step %d  eval_%s = %.5f%s", step, self.metric, value, "  (best so far)" if better else "")
+        self._end_if_due(step, state)
+
+    def _end_if_due(self, step, state):
+        best = self.checkpoints.best()
+        since = best.step if best else 0
+        in_vain = sum(self.run.saves_at(later) for later in range(since + 1, step + 1))
+        if self.patience and in_vain >= self.patience and step < self.run.num_train_steps:
+            state.ended_at = step
+            logging.info("Stopped early after step %d: eval_%s was no better in %d checkpoints in a row, since step "
+                         "%d.", step, self.metric, in_vain, since)  # fmt: skip
+
+    def _note(self, step, value, better):
+        if better:
+            self.checkpoints.mark_best(step, self.metric, value)

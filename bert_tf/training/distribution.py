@@ -1,0 +1,279 @@
+"""Devices and machines: strategies by name, the chief that writes, sums over workers, a batch dealt to replicas."""
+
+import functools
+import json
+import os
+import re
+
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.utils.names import STRATEGIES
+
+# === Strategy ===
+# Which strategy a name stands for, and the devices it needs.
+
+
+def make_strategy(name: str = "default", worker_hosts=(), task_index=None, tpu=()) -> tf.distribute.Strategy:
+    """Returns the tf.distribute strategy called `name`.
+
+    "default" is one device; "mirrored" every GPU of this machine (every CPU without); "multi_worker" those of several
+    machines, and "tpu" the cores of a TPU, both to be made before TensorFlow is used for anything else.
+
+    Args:
+        name: one of STRATEGIES.
+        worker_hosts, task_index: of "multi_worker", as `multi_worker` takes them.
+        tpu: (name, zone, project) of "tpu", as `tpu_strategy` takes them.
+
+    Raises:
+        ValueError: no strategy has that name, or its machines cannot be had.
+    """
+    if name == "default":
+        return tf.distribute.get_strategy()
+    if name == "multi_worker":
+        return multi_worker(worker_hosts, task_index)
+    if name == "tpu":
+        return tpu_strategy(*tpu)
+    if name != "mirrored":
+        raise ValueError(f"The distribution strategy must be one of {STRATEGIES}. Received: {name!r}.")
+    devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+    if len(devices) == 1:
+        logging.warning("`distribution_strategy=mirrored` has one device to mirror on: %s.", devices[0].name)
+    return tf.distribute.MirroredStrategy([device.name for device in devices])
+
+
+def xla_by_default() -> bool:
+    """Says whether XLA pays on this machine: yes with a GPU; on a CPU oneDNN is faster in bfloat16.
+
+    To be called after `make_strategy`, which must be the first to use TensorFlow.
+    """
+    return bool(tf.config.list_logical_devices("GPU"))
+
+
+def check_batch_size(batch_size: int, parts: int, flag: str):
+    """Raises ValueError where a global batch cannot be dealt out evenly."""
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    if batch_size < 1 or batch_size % (replicas * parts):
+        raise ValueError(
+            f"{flag} must be a multiple of {replicas} (replicas) x {parts} (`gradient_accumulation_steps`). "
+            f"Received: {batch_size}."
+        )
+
+
+def multi_worker(worker_hosts=(), task_index: int | None = None) -> tf.distribute.Strategy:
+    """Joins the cluster, waits for all its workers, and returns the strategy over all their devices.
+
+    To be called before TensorFlow has been used for anything else. The cluster is that of the environment variable
+    TF_CONFIG, as TensorFlow's guide to multi-worker training has it, unless the arguments describe one.
+
+    Args:
+        worker_hosts: "host:port" of every worker, in the same order everywhere; the first is the chief.
+        task_index: which of them this one is, from 0.
+
+    Raises:
+        ValueError: neither describes a cluster that this process is in.
+    """
+    if worker_hosts or task_index is not None:
+        _check_hosts(worker_hosts, task_index)
+        task = {"type": "worker", "index": task_index}
+        os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": list(worker_hosts)}, "task": task})
+    workers = _check_config(os.environ.get("TF_CONFIG"))
+    logging.info("Waiting for %d workers to join: %s", len(workers), ", ".join(workers))
+    return tf.distribute.MultiWorkerMirroredStrategy()
+
+
+def tpu_strategy(
+    name: str | None = None, zone: str | None = None, project: str | None = None
+) -> tf.distribute.Strategy:
+    """Connects to a TPU, initializes it (what it held is lost) and returns the strategy over its cores.
+
+    Args:
+        name: of a Cloud TPU, or its address "grpc://host:port"; None: the TPUs of this machine, a TPU VM.
+        zone, project: of the Cloud TPU, where they are not this machine's own.
+
+    Raises:
+        ValueError: there is none.
+    """
+    logging.info("Connecting to the TPU %s", name or "of this machine")
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(name or "local", zone=zone, project=project)
+        if name:
+            tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+        return tf.distribute.TPUStrategy(resolver)
+    except (tf.errors.OpError, ImportError, OSError, RuntimeError, ValueError) as error:
+        raise ValueError(
+            f"`distribution_strategy=tpu` must find a TPU. Received {f'`tpu_name={name}`' if name else 'no `tpu_name`'}"
+            f", and: {str(error).splitlines()[0]}; start on a TPU VM, or name a TPU that can be reached."
+        ) from error
+
+
+def _check_hosts(hosts, index):
+    valid = len(hosts) == len(set(hosts)) and all(re.fullmatch(r"\S+:\d+", host) for host in hosts)
+    if not hosts or not valid or index is None or not 0 <= index < len(hosts):
+        raise ValueError(
+            "`worker_hosts` must be different host:port pairs and `task_index` the index of one of them, from 0. "
+            f"Received: `worker_hosts={','.join(hosts)}` `task_index={index}`."
+        )
+
+
+def _check_config(text):
+    """Returns host:port of all workers, the chief first."""
+    try:
+        cluster, task = (json.loads(text)[key] for key in ("cluster", "task"))
+        jobs = {job: list(cluster.get(job, ())) for job in ("chief", "worker")}
+        jobs[task["type"]][task["index"]]  # is this process in it?
+        return [*jobs["chief"], *jobs["worker"]]
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+        raise ValueError(
+            "`distribution_strategy=multi_worker` must know its cluster: by `worker_hosts` and `task_index`, or by the "
+            'environment variable TF_CONFIG, such as {"cluster": {"worker": ["a:2222", "b:2222"]}, "task": {"type": '
+            f'"worker", "index": 0}}}}. Received TF_CONFIG={text!r}.'
+        ) from error
+
+
+# === Workers ===
+# Several processes of one run: the chief among them, and what all must agree on.
+
+
+def num_workers() -> int:
+    """Returns how many processes the current strategy trains in."""
+    strategy = tf.distribute.get_strategy()
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return 1
+    return strategy.num_replicas_in_sync // len(strategy.extended.worker_devices)
+
+
+def is_chief(strategy: tf.distribute.Strategy | None = None) -> bool:
+    """Says whether this process is the one that writes, under the strategy given or else the current one."""
+    return (strategy or tf.distribute.get_strategy()).extended.should_checkpoint
+
+
+def total(values) -> list[float]:
+    """Returns the sums over all workers of a list of numbers, exact below 2^53; all must call it at the same point."""
+    if num_workers() == 1:
+        return [float(value) for value in values]
+    return _summing(tf.distribute.get_strategy())(tf.cast(values, tf.float64)).numpy().tolist()
+
+
+def by_chief(function, *args):
+    """Lets the chief call function(*args) while the others wait until it is done; all must call it at the same point.
+
+    Raises:
+        ValueError: in the others, where it failed in the chief, in which the function's own error is raised.
+    """
+    error = None
+    if is_chief():
+        try:
+            function(*args)
+        except Exception as raised:  # whatever it is, the others must hear of it
+            error = raised
+    (failed,) = total([error is not None])
+    if error is not None:
+        raise error
+    if failed:
+        raise ValueError("The chief of the workers must be able to write. Received an error there; see its log.")
+
+
+def check_equal_on_workers(value: int, what: str):
+    """Raises ValueError unless `value` is that of the chief in every worker; all must call it at the same point.
+
+    Args:
+        value: below 2^53.
+        what: says in the message what it is.
+    """
+    (chiefs,) = total([value if is_chief() else 0])
+    (differing,) = total([value != chiefs])
+    if differing:
+        raise ValueError(
+            f"All workers must have the same {what}. Received {value} here and {int(chiefs)} at the chief; give them "
+            "one `output_dir`, on a disk that all of them share, and the same flags and files."
+        )
+
+
+@functools.cache
+def _summing(strategy):
+    """Returns a tf.function of float64 [n] -> its sum over the workers; the first device of each speaks for it."""
+    devices = len(strategy.extended.worker_devices)
+
+    def replica(values):
+        context = tf.distribute.get_replica_context()
+        speaks = tf.cast(tf.equal(context.replica_id_in_sync_group % devices, 0), values.dtype)
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, values * speaks)
+
+    return tf.function(lambda v: strategy.experimental_local_results(strategy.run(replica, args=(v,)))[0])
+
+
+# === Replicas ===
+# A global batch dealt to the replicas, and their results put together again.
+
+
+def replica_share(batch):
+    """Inside a replica: returns its equal share of the rows of the global batch, in order.
+
+    Replicas are counted over all workers, each of which is given the whole global batch.
+    """
+    context = tf.distribute.get_replica_context()
+    replicas, this = context.num_replicas_in_sync, context.replica_id_in_sync_group
+    if replicas == 1:
+        return batch
+
+    def part(values):
+        parts = tf.reshape(values, tf.concat([[replicas, -1], tf.shape(values)[1:]], 0))
+        return tf.ensure_shape(parts[this], [None, *values.shape[1:]])
+
+    return {name: part(values) for name, values in batch.items()}
+
+
+def build_graphs(function, fixed_shapes=False):
+    """Returns a function of a batch that gives the tf.function of function(batch) which takes batches like it.
+
+    There is one graph for all batches, whatever their rows and width. Left alone, tf.function makes a graph for the
+    first batch's own width, and another for all other widths. The two round differently, so what a batch gives would
+    depend on which batch came first: a run that was resumed would part from one that never stopped.
+
+    On a TPU each shape has its own graph all the same: XLA must know it. So it is with `fixed_shapes`, for batches that
+    are all alike: where a graph knows them, `models/layers.py` makes it faster.
+    """
+    graphs, fixed = {}, fixed_shapes or isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy)
+
+    def graph_of(batch):
+        shapes = {name: tuple(v.shape) if fixed else (None,) * len(v.shape) for name, v in sorted(batch.items())}
+        key = tuple(shapes.items())
+        if key not in graphs:
+            spec = {name: tf.TensorSpec(shape, batch[name].dtype) for name, shape in shapes.items()}
+            graphs[key] = tf.function(function, input_signature=[spec])
+        return graphs[key]
+
+    return graph_of
+
+
+def collect(values):
+    """Puts the replicas' rows back together, those of other workers too: the inverse of `replica_share`, as numpy.
+
+    With several workers all must call it at the same point.
+    """
+    strategy = tf.distribute.get_strategy()
+    if num_workers() > 1:
+        values = _gathering(strategy)(values)
+        return strategy.experimental_local_results(values)[0].numpy()
+    return tf.concat(strategy.experimental_local_results(values), 0).numpy()
+
+
+@functools.cache
+def _gathering(strategy):
+    """Returns a tf.function of per-replica rows [b, ...] -> all rows [replicas * b, ...] in the order of the replicas.
+
+    A sum, in which each has zeros at the others' indices: TensorFlow does not promise in what order it gathers.
+    """
+
+    def replica(values):
+        context, shape = tf.distribute.get_replica_context(), tf.shape(values)
+        this, last = context.replica_id_in_sync_group, context.num_replicas_in_sync - 1
+        before, after = (
+            tf.zeros(tf.concat([[count * shape[0]], shape[1:]], 0), values.dtype) for count in (this, last - this)
+        )
+        placed = tf.concat([before, values, after], 0)
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, placed)
+
+    return tf.function(lambda values: strategy.run(replica, args=(values,)), reduce_retracing=True)

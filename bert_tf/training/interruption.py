@@ -1,0 +1,119 @@
+"""An orderly end: after SIGTERM or Ctrl-C the running step is finished, and the run is saved and stops."""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+
+from absl import logging
+
+from bert_tf.training.distribution import num_workers, total
+from bert_tf.utils.signals import ONE_WISH
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_PATIENCE = 5  # seconds in which a second Ctrl-C must get through to Python, else the process is ended from outside it
+_WHAT_FOLLOWS = (
+    "the step in hand is finished and its checkpoint saved, then the run ends; the same command goes on from there. "
+    "Ctrl-C again ends now, and loses what was done since the last checkpoint."
+)
+
+
+def _cause(number):
+    return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+
+
+class Stopped(SystemExit):
+    """A run that was asked to stop: ends the program with status 128 + the signal's number, as shells count.
+
+    Attributes:
+        signal: the `signal.Signals`.
+        cause: what it is called in the log.
+    """
+
+    def __init__(self, number: int):
+        super().__init__(128 + number)
+        self.signal, self.cause = signal.Signals(number), _cause(number)
+
+
+class Interruption:
+    """While it is entered, SIGTERM and Ctrl-C end the block by `Stopped`, but never in the midst of a `held` part.
+
+    Of several workers none can leave alone, for the others would wait for it: there a signal is only noted, and `check`
+    makes all of them stop at one step, whichever got it. A Ctrl-C after the first signal ends the program at once,
+    without a save, unless it comes within a second: then both are one wish, as where a terminal and a supervisor send
+    a signal each. A second SIGTERM does nothing, since those who send it often send two.
+
+    The first signal is acknowledged in the log at once, by a thread: Python itself hears of a signal only when the step
+    is made, and the first step may take minutes to compile.
+
+    In a thread that is not the main one Python knows no signals, and nothing happens.
+    """
+
+    def __init__(self):
+        self._alone = num_workers() == 1
+        self._noted = self._held = 0
+        self._noted_at, self._insisted = 0.0, False
+        self._over, self._left = threading.Event(), contextlib.ExitStack()
+
+    def __enter__(self):
+        if threading.current_thread() is threading.main_thread():
+            for number in _SIGNALS:
+                self._left.callback(signal.signal, number, signal.signal(number, self._note))
+            self._listen()
+        return self
+
+    def __exit__(self, *error):
+        self._over.set()
+        self._left.close()
+
+    def _listen(self):
+        """Lets a thread hear of signals as they come: Python's C part writes their numbers to a pipe."""
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        thread = threading.Thread(target=self._acknowledge, args=(reading,), daemon=True)
+        self._left.callback(thread.join)
+        self._left.callback(os.close, writing)
+        self._left.callback(signal.set_wakeup_fd, signal.set_wakeup_fd(writing, warn_on_full_buffer=False))
+        thread.start()
+
+    def _acknowledge(self, reading):
+        first = None
+        with open(reading, "rb", buffering=0) as numbers:
+            while number := numbers.read(1):
+                if number[0] not in _SIGNALS:
+                    continue
+                if first is None:
+                    first = time.monotonic()
+                    logging.warning("%s: %s", _cause(number[0]), _WHAT_FOLLOWS)
+                elif number[0] == signal.SIGINT and time.monotonic() - first >= ONE_WISH:
+                    self._insisted = True
+                    logging.warning("Ctrl-C again: ending now, without saving.")
+                    if not self._over.wait(_PATIENCE):
+                        logging.flush()
+                        os._exit(128 + signal.SIGINT)
+
+    @contextlib.contextmanager
+    def held(self):
+        """Holds a signal back to the end of this block: in it the variables or the checkpoint are half changed."""
+        self._held += 1
+        try:
+            yield
+        finally:
+            self._held -= 1
+
+    def check(self):
+        """Raises `Stopped` where a signal came, here or at any worker; all must call it at the same step."""
+        came = total([self._noted == number for number in _SIGNALS])
+        for number, count in zip(_SIGNALS, came, strict=True):
+            if count:
+                raise Stopped(number)
+
+    def _note(self, number, frame):
+        if self._noted:
+            if number == signal.SIGINT and (self._insisted or time.monotonic() - self._noted_at >= ONE_WISH):
+                raise KeyboardInterrupt
+            return
+        self._noted, self._noted_at = number, time.monotonic()
+        if self._alone and not self._held:
+            raise Stopped(number)
