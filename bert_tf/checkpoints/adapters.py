@@ -16,7 +16,7 @@ from absl import logging
 from safetensors.numpy import save
 
 from bert_tf.checkpoints import heads, name_maps
-from bert_tf.checkpoints.loading import read_labels
+from bert_tf.checkpoints.loading import LABELS_FILE, default_labels, read_labels
 from bert_tf.checkpoints.readers import SafetensorsFile, check_finite, merged
 from bert_tf.checkpoints.surgery import ModelDirectory
 from bert_tf.checkpoints.writer_base import write_labels
@@ -183,7 +183,15 @@ def _check_shapes(shapes, model, path):
 
 
 def _with_head(model, directory):
-    """Takes labels and task from the adapters, whose head replaces the model's."""
+    """Takes labels and task from the adapters, whose head replaces the model's.
+
+    PEFT writes no labels: the model's own stay where the head has an output for each, and else have no names.
+    """
+    bias, labels = model.arrays.get("classifier/output_bias"), model.labels
+    if os.path.exists(os.path.join(directory, LABELS_FILE)):
+        labels = read_labels(directory, model.config)
+    elif bias is not None and len(bias) != len(labels or ()):
+        labels = default_labels(len(bias)) if len(bias) > 1 else None
     extra = {name: value for name, value in model.config.extra.items() if name not in ("id2label", "label2id")}
     config = dataclasses.replace(model.config, extra=extra)
-    return dataclasses.replace(model, config=config, labels=read_labels(directory, config), task=task_in(directory))
+    return dataclasses.replace(model, config=config, labels=labels, task=task_in(directory))

@@ -295,7 +295,7 @@ class Pretraining:
         several = [*plan.all_records, held_out]
         masks = _masks(settings, self.model.tokenizer, several) if objective.draws_masks else None
         transform = objective.transform_batch
-        with_targets = tf.function(transform) if transform else lambda batch: batch
+        with_targets = tf.function(transform, autograph=False) if transform else lambda batch: batch
 
         def whole(batches, seed, start=0):
             for number, batch in enumerate(map(with_targets, batches), start):

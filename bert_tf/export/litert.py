@@ -226,7 +226,9 @@ def computed_by_litert(served) -> Forward:
     Args:
         served: a `ServingModule`.
     """
-    function = tf.function(lambda *values: served.forward(dict(zip(served.task.features, values, strict=True))))
+    function = tf.function(
+        lambda *values: served.forward(dict(zip(served.task.features, values, strict=True))), autograph=False
+    )
     whole = function.get_concrete_function(*served.ids_specs)
     specs = tf.nest.flatten(whole.structured_outputs)
     named = {name: _trace_raw(function, served, length) for name, length in lengths(served.max_seq_length).items()}

@@ -13,7 +13,6 @@ import tensorflow as tf
 from absl import logging
 from google.protobuf import text_format
 from tensorflow.core.protobuf import saved_model_pb2
-from tensorflow.python.saved_model.pywrap_saved_model import fingerprinting
 
 from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
@@ -31,6 +30,7 @@ from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.registry import task_of
 from bert_tf.utils.files import write_text
 from bert_tf.utils.names import SEQUENCES, SIDE_BY_SIDE
+from bert_tf.utils.tensorflow_internals import create_fingerprint
 
 # === Server files ===
 # What stands next to a model's versions for tensorflow_model_server: the settings that its flags take as files.
@@ -228,7 +228,7 @@ def _write_version(directory, served, task_options, facts):
         tf.saved_model.save(served, directory, signatures=functions, options=without)
     signatures = _finish(os.path.join(directory, "saved_model.pb"), served)
     with open(os.path.join(directory, "fingerprint.pb"), "wb") as file:  # TensorFlow's was of the file before
-        file.write(fingerprinting.CreateFingerprintDef(directory))
+        file.write(create_fingerprint(directory))
     requests = sample_requests(served)
     write_requests(directory, requests)
     write_goldens(directory, requests, functions)

@@ -11,7 +11,6 @@ import tensorflow as tf
 from absl import logging
 from google.protobuf.message import DecodeError
 from tensorflow.core.framework import types_pb2
-from tensorflow.python.saved_model import loader_impl
 from tensorflow_serving.apis import classification_pb2, predict_pb2, prediction_log_pb2, regression_pb2
 
 from bert_tf.serving.client.channel import MAX_ANSWER_BYTES, Tls, open_channel
@@ -26,6 +25,7 @@ from bert_tf.serving.server.signatures import Signature, read_answer
 from bert_tf.serving.server.version_folders import SAVED_MODEL, check_regular, explain_no_versions, find_versions
 from bert_tf.serving.server.versions import direct
 from bert_tf.utils.names import GOLDEN_REQUESTS
+from bert_tf.utils.tensorflow_internals import SavedModelLoader
 
 # === Exports ===
 
@@ -362,7 +362,7 @@ def default_tolerance(path: str) -> float:
 def _dtypes_of_constants(path):
     """Returns the dtypes of the constants of an export, some or all of whose weights may be such."""
     try:
-        graph = loader_impl.SavedModelLoader(path).get_meta_graph_def_from_tags(["serve"]).graph_def
+        graph = SavedModelLoader(path).get_meta_graph_def_from_tags(["serve"]).graph_def
     except (OSError, RuntimeError) as error:
         raise ValueError(f"{path} must be a whole SavedModel. Received: {error}; export it again.") from error
     constants = (node for function in graph.library.function for node in function.node_def if node.op == "Const")

@@ -201,7 +201,9 @@ def _summing(strategy):
         speaks = tf.cast(tf.equal(context.replica_id_in_sync_group % devices, 0), values.dtype)
         return context.all_reduce(tf.distribute.ReduceOp.SUM, values * speaks)
 
-    return tf.function(lambda v: strategy.experimental_local_results(strategy.run(replica, args=(v,)))[0])
+    return tf.function(
+        lambda v: strategy.experimental_local_results(strategy.run(replica, args=(v,)))[0], autograph=False
+    )
 
 
 # === Replicas ===
@@ -242,7 +244,7 @@ def build_graphs(function, fixed_shapes=False):
         key = tuple(shapes.items())
         if key not in graphs:
             spec = {name: tf.TensorSpec(shape, batch[name].dtype) for name, shape in shapes.items()}
-            graphs[key] = tf.function(function, input_signature=[spec])
+            graphs[key] = tf.function(function, input_signature=[spec], autograph=False)
         return graphs[key]
 
     return graph_of
@@ -276,4 +278,4 @@ def _gathering(strategy):
         placed = tf.concat([before, values, after], 0)
         return context.all_reduce(tf.distribute.ReduceOp.SUM, placed)
 
-    return tf.function(lambda values: strategy.run(replica, args=(values,)), reduce_retracing=True)
+    return tf.function(lambda values: strategy.run(replica, args=(values,)), reduce_retracing=True, autograph=False)

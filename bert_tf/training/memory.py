@@ -5,11 +5,11 @@ import resource
 
 import tensorflow as tf
 from absl import logging
-from tensorflow.python.client import device_lib
 
 from bert_tf.models.config import EncoderConfig
 from bert_tf.training.step import micro_batches
 from bert_tf.utils.resources import free_memory, group_limits, kilobytes
+from bert_tf.utils.tensorflow_internals import gpu_memory_limits
 
 FLOAT32 = 4  # bytes
 _MB = 2**20
@@ -210,7 +210,7 @@ def available_memory() -> int:
     the estimate. Several devices made of one CPU share it.
     """
     if tf.config.list_logical_devices("GPU"):
-        return min(d.memory_limit for d in device_lib.list_local_devices() if d.device_type == "GPU")
+        return min(gpu_memory_limits())
     limits = [free_memory(), *group_limits()]
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY:  # of addresses, of which a process has more than it uses

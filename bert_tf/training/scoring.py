@@ -42,7 +42,7 @@ class Scorer:
     def __init__(self, task, model, use_xla: bool = False):
         self.task = task
         self.model = model
-        self._forward = tf.function(self._outputs, jit_compile=use_xla or None)
+        self._forward = tf.function(self._outputs, jit_compile=use_xla or None, autograph=False)
         self._graph_of = build_graphs(self._distributed)
 
     def outputs(self, scoring: Scoring) -> tuple[Any, tuple[np.ndarray, np.ndarray] | None]:

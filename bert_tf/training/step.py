@@ -82,7 +82,7 @@ class TrainStep:
         self.finite_steps = tf.Variable(0, dtype=tf.int64, trainable=False, name="finite_steps")
         self.guard = Guard(config.guard) if config.guard else None
         self._moving = tf.Variable(False, trainable=False, name="moving")
-        self._micro_step = tf.function(self._loss_and_gradients, jit_compile=config.use_xla or None)
+        self._micro_step = tf.function(self._loss_and_gradients, jit_compile=config.use_xla or None, autograph=False)
         self._graph_of = build_graphs(self._global_step, config.fixed_shapes)
         self._is_compiled = False
 

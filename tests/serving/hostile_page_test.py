@@ -198,9 +198,9 @@ def test_a_report_of_hostile_names_is_text(tmp_path):
 @pytest.fixture
 def asked(monkeypatch):
     """The bodies of the predictions that the server in this process was asked for over REST, as a list that grows."""
-    bodies, predict = [], http_server._PREDICTION["predict"]
+    bodies, predict = [], http_server._ANSWERS["predict"]
     monkeypatch.setitem(
-        http_server._PREDICTION, "predict", lambda *arguments: bodies.append(arguments[2]) or predict(*arguments)
+        http_server._ANSWERS, "predict", lambda *arguments: bodies.append(arguments[2]) or predict(*arguments)
     )
     return bodies
 

@@ -213,7 +213,7 @@ def test_an_internal_error_is_logged_once_and_not_sent(film, monkeypatch, log):
     def fail(*arguments):
         raise RuntimeError("/home/somebody/secret.py")
 
-    monkeypatch.setitem(http_server._PREDICTION, "predict", fail)
+    monkeypatch.setitem(http_server._ANSWERS, "predict", fail)
     for _ in range(20):
         status, _, reply = send(film, post("Content-Length: 23"))
         assert status == 500

@@ -6,6 +6,7 @@ import pytest
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import saved_model
 from bert_tf.serving.server.saved_model import SavedModel
+from bert_tf.utils import tensorflow_internals as internals
 
 TEXT = np.array([b"fine"], object)
 
@@ -23,17 +24,17 @@ def _request(model):
 
 
 def test_a_request_alone_has_all_threads_and_one_beside_others_its_callers(model, monkeypatch):
-    compute, threads = model._compute, []
+    compute, threads = internals.run_session, []
 
-    def computed(pool, *request):
+    def computed(session, pool, *request):
         threads.append(pool)
         if len(threads) < 3:
             model.run(*_request(model))  # while the first runs
-        return compute(pool, *request)
+        return compute(session, pool, *request)
 
     model.prepare(tuple(_request(model)[0]), tuple(_request(model)[1]))
     monkeypatch.setattr(model, "_has_parts", True)
-    monkeypatch.setattr(model, "_compute", computed)
+    monkeypatch.setattr(internals, "run_session", computed)
     first = model.run(*_request(model))
     again = model.run(*_request(model))
     all_, callers = saved_model._ALL_THREADS, saved_model._CALLERS_THREAD
@@ -44,7 +45,7 @@ def test_a_request_alone_has_all_threads_and_one_beside_others_its_callers(model
 
 def test_a_graph_that_is_not_made_for_it_is_left_to_its_callers_thread(model, monkeypatch):
     threads = []
-    monkeypatch.setattr(model, "_compute", lambda pool, *request: threads.append(pool))
+    monkeypatch.setattr(internals, "run_session", lambda session, pool, *request: threads.append(pool))
     model.run(*_request(model))
     assert set(threads) == {saved_model._CALLERS_THREAD}
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.framework import op_def_library
 
 from bert_tf.export.cpu.products import Floats, GraphConstant, quantize_columns
 from bert_tf.models.layers import activation
+from bert_tf.utils.tensorflow_internals import apply_op
 
 Ranges = Mapping[tuple, np.ndarray]  # {(number of the block, which input): greatest |x| of each column, float32 [in]}
 
@@ -163,7 +163,7 @@ class _Product:
         out, last = (tf.quint8, "Requantize") if self.out_range else (tf.float32, "Dequantize")
         fused = ["BiasAdd", *self.fused, *["Add"] * (add is not None), last]
         kernel = tf.bitcast(self.kernel(), tf.qint8)
-        products, _ = op_def_library.apply_op(
+        products, _ = apply_op(
             "_QuantizedMatMul", name="int8_product",  # a name that begins with "_" is refused
             device_inputs=[x, kernel, self.bias(), *([] if add is None else [add])],
             host_inputs=[each() for each in self.ranges],

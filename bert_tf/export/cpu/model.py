@@ -5,13 +5,13 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from bert_tf.export.cpu.encoder import FastEncoder
 from bert_tf.export.cpu.int8_ranges import RangedInt8, Ranges
 from bert_tf.export.cpu.products import Floats, Int8
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.models.encoder_replacement import replace_encoder
+from bert_tf.utils.tensorflow_internals import convert_variables_to_constants_v2
 
 _MOST_BYTES = 2**31 - 2**26  # a SavedModel's graph is one protocol buffer, and those end at 2 GiB
 

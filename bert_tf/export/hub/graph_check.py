@@ -13,9 +13,9 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError, Message
 from tensorflow.core.framework import function_pb2, tensor_pb2, types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
-from tensorflow.python.framework import op_def_registry  # raw_ops lacks some, DumpTensor for one
 
 from bert_tf.export.hub.allowed_operations import COMPUTES, LOADS
+from bert_tf.utils.tensorflow_internals import is_operation
 
 # === Bounds ===
 # What a graph takes by its form alone, before it computes: constants, and calls within calls.
@@ -333,7 +333,7 @@ def faults_of_nodes(
     wrong = set()
     for node in nodes:
         # TensorFlow's own operation may be meant where a function has its name.
-        is_call = node.op in functions and op_def_registry.get(node.op) is None
+        is_call = node.op in functions and not is_operation(node.op)
         if not is_call and node.op not in (LOADS if at_load else COMPUTES) and node.op not in besides:
             wrong.add(f"{node.op} in {where}{when}")
         if "container" in node.attr and node.attr["container"].s:

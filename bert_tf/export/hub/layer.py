@@ -12,6 +12,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  preprocessors hold its operations
 
 from bert_tf.export.hub import graph_check, tokenizer_layer
+from bert_tf.utils.tensorflow_internals import load_partial
 
 # === Symbols ===
 # Shapes and types of tensors in nested structures: as Keras has them, as TensorFlow, and as JSON.
@@ -110,7 +111,7 @@ def load_saved_model(folder: str, variables: Sequence[Variable], values: Sequenc
     if not nodes:
         return tf.saved_model.load(folder, options=options)
     # What Keras loads its own SavedModels with: objects that are there already take the places of those in the graph.
-    return tf.__internal__.saved_model.load_partial(folder, {"root": None, **nodes}, options=options)["root"]
+    return load_partial(folder, {"root": None, **nodes}, options=options)["root"]
 
 
 def _node_paths(nodes):

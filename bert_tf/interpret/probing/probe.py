@@ -203,7 +203,9 @@ def train_probe(
     probes = Probes(*_moments(train), targets.shape[1], labels)
     _train(probes, train, targets, seed, epochs or max(_EPOCHS, -(-_STEPS * _BATCH // len(train))))
     right = np.zeros([test.shape[1] + 1, targets.shape[1]])
-    answer = tf.function(lambda values: tf.argmax(probes.logits(values), -1, tf.int32), reduce_retracing=True)
+    answer = tf.function(
+        lambda values: tf.argmax(probes.logits(values), -1, tf.int32), reduce_retracing=True, autograph=False
+    )
     for start in range(0, len(test), _BATCH):
         answers = answer(tf.constant(test[start : start + _BATCH])).numpy()  # [L + 2, B, K]
         right += (answers == test_targets[np.newaxis, start : start + _BATCH]).sum(1)
@@ -225,7 +227,7 @@ def _train(probes, values, targets, seed, epochs):
     optimizer = keras.optimizers.Adam(schedule)
     optimizer.build(probes.trainable)
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(reduce_retracing=True, autograph=False)
     def step(batch, wanted):
         with tf.GradientTape() as tape:
             logits = probes.logits(batch)

@@ -335,7 +335,15 @@ class Batcher:
         if shared:
             task.count, task.lengths = len(next(iter(inputs.values()))), lengths_of(inputs)
         self._enter(model_name, group, task)
-        self._wait(group, task)
+        # Until it is done, or its caller has given up and none of its rows is computed any more.
+        while not task.done.wait(_LOOK_SECONDS if call.deadline is None else min(_LOOK_SECONDS, call.seconds_left)):
+            try:
+                call.check()
+            except ServingError as error:
+                with self._changed:
+                    self._leave(group, task, error)
+                break
+        task.done.wait()
         if task.error is not None:
             raise task.error
         return {alias: task.answer[alias] for alias in aliases}
@@ -356,18 +364,6 @@ class Batcher:
                 self._queue.add(group, BatchItem(task, index, length))
             self._count(model_name, 1)
             self._changed.notify()
-
-    def _wait(self, group, task):
-        """Returns when the task is done, or its caller has given up and none of its rows is computed any more."""
-        call = task.call
-        while not task.done.wait(_LOOK_SECONDS if call.deadline is None else min(_LOOK_SECONDS, call.seconds_left)):
-            try:
-                call.check()
-            except ServingError as error:
-                with self._changed:
-                    self._leave(group, task, error)
-                break
-        task.done.wait()
 
     def _leave(self, group, task, error):
         """Takes what waits of a request out of the queue, and ends it with an error; called under the lock."""
@@ -411,8 +407,20 @@ class Batcher:
             group, rows = self._queue.take()
             rows = self._begin(group, rows)
             self._changed.notify()  # of a large request, the other threads may take more
-        if rows:
-            self._run(group, rows)
+        if not rows:
+            return
+        started, tasks = time.monotonic(), _by_task(rows)
+        try:
+            self._answer(group, tasks, rows)
+        except Exception as error:
+            self._run_apart(group, tasks, error)
+        rate = len(rows) / max(time.monotonic() - started, 1e-6)
+        with self._changed:
+            self._rows_per_second += 0.1 * (rate * len(self._threads) - self._rows_per_second)
+            for task in tasks:
+                task.running -= 1
+                if task.ending:
+                    self._end(task, task.ending)
 
     def _is_ready(self):
         """Whether a batch may begin: it is full, or the row that it is made for has waited long enough."""
@@ -442,21 +450,6 @@ class Batcher:
                 metrics.QUEUING_LATENCY.labels(group[0]).observe((time.monotonic() - task.came) * 1e6)
             kept += mine
         return kept
-
-    def _run(self, group, rows):
-        started = time.monotonic()
-        tasks = _by_task(rows)
-        try:
-            self._answer(group, tasks, rows)
-        except Exception as error:
-            self._run_apart(group, tasks, error)
-        rate = len(rows) / max(time.monotonic() - started, 1e-6)
-        with self._changed:
-            self._rows_per_second += 0.1 * (rate * len(self._threads) - self._rows_per_second)
-            for task in tasks:
-                task.running -= 1
-                if task.ending:
-                    self._end(task, task.ending)
 
     def _run_apart(self, group, tasks, error):
         """Computes each request of a batch that failed for itself, so that one cannot spoil the others."""

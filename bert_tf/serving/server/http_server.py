@@ -52,21 +52,30 @@ _POST = re.compile(rf"/v1/models/([^/:]+){_VERSION}:(classify|regress|predict)",
 _GET = re.compile(rf"/v1/models(?:/([^/:]+))?{_VERSION}(?:/(metadata))?", re.I | re.A)
 
 
-def answer(registry, method: str, path: str, body: bytes, call: Call = INTERNAL) -> tuple[int, str]:
+def answer(
+    registry, method: str, path: str, body: bytes, call: Call = INTERNAL, unpack: Callable | None = None
+) -> tuple[int, str]:
     """Returns (HTTP status, JSON) for a request; the text is empty for a path that is none of ours.
 
     Args:
         registry: of the served models.
         method: "GET", "POST" or any other, which is refused.
         path: without the query, still percent-encoded.
-        body: of the request, unpacked.
+        body: of the request.
         call: what surrounds it.
+        unpack: unpack(body, call) of a body that was sent compressed; None: it was not.
+
+    Raises:
+        HttpError: the body cannot be unpacked.
     """
     if not re.match("/v1/", path, re.I):
         return 404, ""
     try:
-        with call.work.begun(call, len(body)):
-            return 200, _counted(registry, method, path, body, call)
+        body = unpack(body, call) if unpack else body
+        with call.work.begun(call, len(body)), _counted(registry, method, path, call) as (spec, what):
+            return 200, _ANSWERS[what](registry, spec, body, call)
+    except HttpError:
+        raise
     except ServingError as error:
         return error.http_status, json_responses.error(error.cut_message(JSON_BYTES))
     except Exception as error:
@@ -74,20 +83,16 @@ def answer(registry, method: str, path: str, body: bytes, call: Call = INTERNAL)
     return failure.http_status, json_responses.error(failure.cut_message(JSON_BYTES))
 
 
-def _counted(registry, method, path, body, call):
-    """Returns the JSON of an answer; every request counts, also those about a model, as TensorFlow Serving's do."""
+@contextlib.contextmanager
+def _counted(registry, method, path, call):
+    """Yields what is asked for; every request counts, also those about a model, as TensorFlow Serving's do."""
     try:
         spec, what = _target(method, path)
     except ServingError as error:
         metrics.observe_request("", "", call.entrypoint, error.code.name, 0)
         raise
-    if what not in _PREDICTION:
-        with metrics.request(registry, spec.name, "", call.entrypoint):
-            if not spec.name:
-                raise invalid("Missing model name in request.")
-            return _describe(registry, spec, what)
-    with metrics.request(registry, spec.name, what, call.entrypoint):
-        return _PREDICTION[what](registry, spec, body, call)
+    with metrics.request(registry, spec.name, what if what in _PREDICTIONS else "", call.entrypoint):
+        yield spec, what
 
 
 def _target(method, path):
@@ -148,11 +153,14 @@ def _answer_examples(request_type, infer, write, registry, spec, body, call):
         return write(infer(version, request, call).result)
 
 
-def _describe(registry, spec, what):
-    """Returns the JSON of a model's status or metadata."""
-    if what == "status":
-        request = get_model_status_pb2.GetModelStatusRequest(model_spec=spec)
-        return json_responses.message(model_status(registry, request))
+def _status(registry, spec, body, call):
+    _check_name(spec)
+    request = get_model_status_pb2.GetModelStatusRequest(model_spec=spec)
+    return json_responses.message(model_status(registry, request))
+
+
+def _metadata(registry, spec, body, call):
+    _check_name(spec)
     request = get_model_metadata_pb2.GetModelMetadataRequest(model_spec=spec, metadata_field=["signature_def"])
     response = model_metadata(registry, request)
     signatures = get_model_metadata_pb2.SignatureDefMap()
@@ -160,7 +168,12 @@ def _describe(registry, spec, what):
     return json_responses.metadata(response, signatures)
 
 
-_PREDICTION = {
+def _check_name(spec):
+    if not spec.name:
+        raise invalid("Missing model name in request.")
+
+
+_PREDICTIONS = {
     "predict": _predict,
     "classify": functools.partial(
         _answer_examples, classification_pb2.ClassificationRequest, classify, json_responses.classifications
@@ -169,6 +182,7 @@ _PREDICTION = {
         _answer_examples, regression_pb2.RegressionRequest, regress, json_responses.regressions
     ),
 }
+_ANSWERS = {**_PREDICTIONS, "status": _status, "metadata": _metadata}  # answer(registry, spec, body, call) -> JSON
 
 
 # === HTTP server ===
@@ -211,7 +225,7 @@ class StaticPage:
 
 
 class RestServer:
-    """Hands each request to `answer(method, path, body, call) -> (status, JSON)`, at most one to a thread.
+    """Hands each request to `answer(method, path, body, call, unpack) -> (status, JSON)`, at most one to a thread.
 
     What is asked by GET, the status of a model and the like, has another thread, since probes ask while all others
     compute.
@@ -225,7 +239,7 @@ class RestServer:
         """Takes its port; nobody is answered before `start`.
 
         Args:
-            answer: called in a thread of a pool; `call` is a `Call`.
+            answer: called in a thread of a pool, as `http_server.answer` is.
             pages: {path: function} of what needs no model and answers at once.
             options: where to listen and what to allow.
 
@@ -324,7 +338,7 @@ class RestServer:
         connection = request.protocol
         self._busy[connection] = self._busy.get(connection, 0) + 1
         try:
-            response = await self._response(request)
+            response = await self._respond(request)
             if self._stopping:
                 response.force_close()
             async with asyncio.timeout(_SENDING_SECONDS):
@@ -344,68 +358,59 @@ class RestServer:
             if not self._busy[connection]:
                 del self._busy[connection]
 
-    async def _response(self, request):
+    async def _respond(self, request):
+        """Returns the response: at once where it takes no model, else as soon as a thread of the pool has made it."""
         deadline = time.monotonic() + self._options.rest_api_timeout_ms / 1000
-        path = _path(request)
+        path, held = _path(request), HeldBody(self._bodies)
         try:
-            self._callers.check_host(request)
-            if request.method in ("TRACE", "CONNECT"):
-                raise HttpError(405, f"The method {request.method} is not allowed")
-            if request.method == "OPTIONS" and self._options.rest_api_enable_cors_support:
-                return self._reply(200, b"", _JSON)
-            if request.method in ("GET", "HEAD") and path in self._pages:
-                page = self._pages[path]()
-                return self._reply(page.status, page.data, page.kind, page.headers)
-            if request.method not in ("GET", "HEAD"):
-                self._callers.check_origin(request)
-            return await self._computed(request, path, deadline)
+            if reply := self._reply_without_model(request, path):
+                return reply
+            try:
+                body = await read_body(request, self._options.limits, deadline - time.monotonic(), held)
+                call, predicts = self._call(request, deadline), request.method != "GET"
+                if predicts and self.running >= self._options.rest_api_num_threads:
+                    raise HttpError(503, "The server answers as many requests as it can; try again later")
+                packed = predicts and encoding_of(request) == "gzip"  # the body of a GET nobody reads
+                unpack = functools.partial(gunzip, held=held) if packed else None
+                pool = self._pool if predicts else self._status_pool
+                future = self._loop.run_in_executor(pool, self._answer, request.method, path, body, call, unpack)
+            except BaseException:
+                held.free()
+                raise
+            del body  # it is the thread's
+            request[_SENDING] = future, call.until_sent
+            self.running += predicts
+            future.add_done_callback(functools.partial(self._end_work, predicts, held))
+            await asyncio.wait({future}, timeout=deadline - time.monotonic() + _LATE_SECONDS)
+            if not future.done():
+                return self._reply(504, json_responses.error("The server did not answer in time").encode(), _JSON)
+            status, text = future.result()
+            return self._reply(status, text.encode("utf-8", "replace"), _JSON if text else "text/plain")
         except HttpError as error:
             response = self._reply(error.status, json_responses.error(error.message).encode(), _JSON)
             if error.status != 503 or not request.content.is_eof():
                 response.force_close()  # where the next request begins is not known, or not worth reading on for
             return response
 
-    async def _computed(self, request, path, deadline):
-        held = HeldBody(self._bodies)
-        try:
-            body = await read_body(request, self._options.limits, deadline - time.monotonic(), held)
-            future = self._begin(request, path, body, held, deadline)
-        except BaseException:
-            held.free()
-            raise
-        del body  # it is the thread's
-        await asyncio.wait({future}, timeout=deadline - time.monotonic() + _LATE_SECONDS)
-        if not future.done():
-            return self._reply(504, json_responses.error("The server did not answer in time").encode(), _JSON)
-        status, text = future.result()
-        return self._reply(status, text.encode("utf-8", "replace"), _JSON if text else "text/plain")
+    def _reply_without_model(self, request, path):
+        """Returns the response to what needs no model, or None; raises HttpError for a request that is not allowed."""
+        self._callers.check_host(request)
+        if request.method in ("TRACE", "CONNECT"):
+            raise HttpError(405, f"The method {request.method} is not allowed")
+        if request.method == "OPTIONS" and self._options.rest_api_enable_cors_support:
+            return self._reply(200, b"", _JSON)
+        if request.method in ("GET", "HEAD") and path in self._pages:
+            page = self._pages[path]()
+            return self._reply(page.status, page.data, page.kind, page.headers)
+        if request.method not in ("GET", "HEAD"):
+            self._callers.check_origin(request)
+        return None
 
-    def _begin(self, request, path, body, held, deadline):
-        """Returns the future of an answer, (status, JSON), which a thread computes; the body is freed after that."""
-        predicts = request.method != "GET"
-        if predicts and self.running >= self._options.rest_api_num_threads:
-            raise HttpError(503, "The server answers as many requests as it can; try again later")
-        until_sent = contextlib.ExitStack()
-        call = Call(
-            deadline, lambda: self._over or request.transport is None, self._options.limits, "REST",
-            until_sent=until_sent,
-        )  # fmt: skip
-        packed = predicts and encoding_of(request) == "gzip"  # the body of a GET nobody reads
-        work = functools.partial(self._work, request.method, path, body, packed, call, held)
-        future = self._loop.run_in_executor(self._pool if predicts else self._status_pool, work)
-        request[_SENDING] = future, until_sent
-        self.running += predicts
-        future.add_done_callback(functools.partial(self._end_work, predicts, held))
-        return future
+    def _call(self, request, deadline):
+        def is_gone():
+            return self._over or request.transport is None
 
-    def _work(self, method, path, body, packed, call, held):
-        """Runs in a thread of the pool."""
-        if packed:
-            try:
-                body = gunzip(body, call, held)
-            except ServingError as error:
-                raise HttpError(error.http_status, error.message) from error
-        return self._answer(method, path, body, call)
+        return Call(deadline, is_gone, self._options.limits, "REST", until_sent=contextlib.ExitStack())
 
     def _end_work(self, predicts, held, future):
         held.free()

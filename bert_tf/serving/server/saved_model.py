@@ -9,15 +9,13 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the tokenizers' ops, which TensorFlow Serving links too
 from tensorflow.core.protobuf import config_pb2
-from tensorflow.python.client import pywrap_tf_session
-from tensorflow.python.framework import ops
-from tensorflow.python.saved_model import loader_impl
 
 from bert_tf.serving.limits import from_number, invalid
 from bert_tf.serving.server.options import DEFAULT, Bundle
 from bert_tf.serving.server.scheduling import Sequences
 from bert_tf.serving.server.signatures import MAX_AXES, read_signature
 from bert_tf.serving.server.version_folders import check_regular, check_stored_files
+from bert_tf.utils import tensorflow_internals as internals
 from bert_tf.utils.names import EXPLANATIONS, SEQUENCES, SIDE_BY_SIDE
 
 # TensorFlow prepares the graph again for each set of feeds and fetches, and keeps it as long as the session. Each
@@ -25,10 +23,7 @@ from bert_tf.utils.names import EXPLANATIONS, SEQUENCES, SIDE_BY_SIDE
 _PREPARED = 64
 # To hand hundreds of small operations to other threads costs more than it gains, unless the graph is made for it and
 # these are idle.
-_CALLERS_THREAD, _ALL_THREADS = (
-    pywrap_tf_session.TF_NewBufferFromString(config_pb2.RunOptions(inter_op_thread_pool=pool).SerializeToString())
-    for pool in (-1, 0)
-)
+_CALLERS_THREAD, _ALL_THREADS = map(internals.run_options, (-1, 0))
 
 
 class _Running:
@@ -70,7 +65,7 @@ class SavedModel:
         # tf.saved_model.load would trace every function again and keep the weights in the one eager context; its TF1
         # sister warns of its age and fails over a missing vocabulary before it can be named.
         check_stored_files(path)
-        loader = loader_impl.SavedModelLoader(path)
+        loader = internals.SavedModelLoader(path)
         meta_graph = loader.get_meta_graph_def_from_tags(bundle.tags)
         _check_assets(path, meta_graph)
         graph = tf.Graph()
@@ -118,7 +113,7 @@ class SavedModel:
             arrays = dict(zip(inputs, (feeds[name] for name in names), strict=True))
             with _running as number:
                 threads = _ALL_THREADS if self._has_parts and number == 1 else _CALLERS_THREAD
-                values = self._compute(threads, arrays, outputs)
+                values = internals.run_session(self._session, threads, arrays, outputs)
             return _shaped(values, fetches, flat) if flat else values
         except tf.errors.OpError as error:
             raise from_number(error.error_code, error.message) from error
@@ -131,7 +126,7 @@ class SavedModel:
         self._session.close()
         graph = self._session.graph
         del self._session, self.prepare  # the last references: TensorFlow frees the variables with the session
-        ops.dismantle_graph(graph)  # cycles, for which the collector comes too seldom: MiB for each version
+        internals.dismantle_graph(graph)  # cycles, for which the collector comes too seldom: MiB for each version
 
     def _prepare(self, feeds, fetches):
         inputs, outputs = ([self._session.graph.get_tensor_by_name(name) for name in each] for each in (feeds, fetches))
@@ -139,13 +134,13 @@ class SavedModel:
         for i in flat:
             outputs[i], shape = self._flat[fetches[i]]
             outputs.append(shape)
-        keys = [each._as_tf_output() for each in inputs], [each._as_tf_output() for each in outputs], flat
+        keys = [*map(internals.session_key, inputs)], [*map(internals.session_key, outputs)], flat
         if not inputs:
             return keys
         # The graph is optimized before what is fed is looked at: so nothing is computed.
         wrong = [np.zeros([], np.int8 if each.dtype == tf.bool else np.bool_) for each in inputs]
         try:
-            self._compute(_CALLERS_THREAD, dict(zip(keys[0], wrong, strict=True)), keys[1])
+            internals.run_session(self._session, _CALLERS_THREAD, dict(zip(keys[0], wrong, strict=True)), keys[1])
         except tf.errors.InvalidArgumentError as error:
             if "Expects arg" not in error.message:
                 raise
@@ -166,13 +161,8 @@ class SavedModel:
                 if tensor.shape.rank is None or tensor.shape.rank > MAX_AXES:
                     found[name] = tf.reshape(tensor, [-1]), tf.shape(tensor, tf.int64)
         if found:
-            self._session._extend_graph()  # which `Session.run` does, and `_compute` does not
+            internals.extend_graph(self._session)
         return found
-
-    def _compute(self, threads, feeds, outputs):
-        # `Session.run` parses feeds and fetches at each call, and casts feeds silently where the runtime would refuse;
-        # one callable for each choice of threads would hold the graph and its constants twice.
-        return self._session._call_tf_sessionrun(threads, feeds, outputs, [], None)
 
 
 def _shaped(values, fetches, flat):

@@ -106,24 +106,19 @@ def direct(model: SavedModel, scheduler: Scheduler) -> Compute:
     def compute(signature, inputs, aliases, call, plan=None):
         plan = plan or model.sequences.plan(signature, inputs)
         feeds = {signature.inputs[alias].tensor: array for alias, array in inputs.items()}
-        weight = math.inf if signature.explains else plan.weight
-        if not plan.parts:
-            outputs = run(signature, feeds, call, weight)
-        else:
-            with scheduler.begun(call):
-                answers = [
-                    run(signature, {name: array[part] for name, array in feeds.items()}, call, weight)
-                    for part in plan.parts
-                ]
+        weight, answers = math.inf if signature.explains else plan.weight, []
+        with scheduler.begun(call) if plan.parts else contextlib.nullcontext():
+            for part in plan.parts or (...,):
+                with scheduler.turn(call, weight):
+                    call.check()
+                    answers.append(model.run({name: array[part] for name, array in feeds.items()}, signature.key[1]))
+        if plan.parts:
             order = np.argsort(np.concatenate(plan.parts))
             outputs = [np.concatenate(each)[order] for each in zip(*answers, strict=True)]
+        else:
+            (outputs,) = answers
         arrays = dict(zip(signature.key[1], outputs, strict=True))
         return {alias: arrays[signature.outputs[alias].tensor] for alias in aliases}
-
-    def run(signature, feeds, call, tokens):
-        with scheduler.turn(call, tokens):
-            call.check()
-            return model.run(feeds, signature.key[1])
 
     return compute
 

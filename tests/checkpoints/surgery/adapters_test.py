@@ -1,5 +1,6 @@
 """Adapters alone: PEFT's names and shapes, merged where they belong, refused where they do not."""
 
+import dataclasses
 import json
 import os
 
@@ -96,6 +97,18 @@ def test_merged_is_unmerged(kept, tmp_path):
     ours, true = bert.encoder(IDS), encoder(IDS)
     np.testing.assert_allclose(ours["sequence_output"], true["sequence_output"], atol=1e-5)
     np.testing.assert_allclose(bert.head(ours["pooled_output"]), head(true["pooled_output"]), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [(["x", "y", "z"], ["x", "y", "z"]), (["x", "y"], ["LABEL_0", "LABEL_1", "LABEL_2"]),
+     (None, ["LABEL_0", "LABEL_1", "LABEL_2"])],
+)  # fmt: skip
+def test_labels_that_the_adapters_do_not_have_are_the_models_where_they_fit(kept, tmp_path, own, expected):
+    base, folder, _, _ = kept
+    _change(tmp_path / "adapter", folder)
+    model = dataclasses.replace(surgery.read_model_directory(os.fspath(base)), labels=own)
+    assert adapters.merge_adapters(model, os.fspath(tmp_path / "adapter")).labels == expected
 
 
 @pytest.mark.parametrize(
