@@ -196,8 +196,11 @@ EXPORT_FORM = (
          "products, for processors; for litert, float16 and int8 are those of the weights.",
          choices=names.EXPORT_DTYPES),
     Flag("export_for", names.EXPORTS_FOR[0], "Where it will be served: cpu is faster there; in bfloat16, where it "
-         "gains most, the weights become constants of the graph and load more slowly; litert: a "
-         ".tflite file for phones and small devices, in place of a SavedModel.", choices=names.EXPORTS_FOR),
+         "gains most, the weights become constants of the graph and load more slowly; gpu: requests are computed in "
+         "few shapes, so that XLA can compile them; litert: a .tflite file for phones and small devices, in place of a "
+         "SavedModel.", choices=names.EXPORTS_FOR),
+    Flag("export_threads", 2, "With --export_for=cpu: how many threads compute each layer of the encoder, as many as "
+         "the server has cores for one request.", "integer", low=1, high=64),
 )  # fmt: skip
 
 CALIBRATION_FILE = Flag(

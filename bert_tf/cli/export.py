@@ -62,7 +62,7 @@ def main(settings):
 
 
 def _export_hub(settings):
-    for name in ("export_dtype", "export_for", "export_explanations", "calibration_file"):
+    for name in ("export_dtype", "export_for", "export_threads", "export_explanations", "calibration_file"):
         if name in settings.given:
             raise ValueError(
                 f"--{name} must be left out with --hub, whose encoder has float32 variables and answers no texts. "

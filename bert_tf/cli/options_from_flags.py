@@ -79,7 +79,12 @@ def make_export_options(settings: Settings):
     """
     from bert_tf.export.export_options import ExportOptions
 
-    form = ExportOptions(settings.export_dtype, settings.export_for, tuple(settings.get("export_explanations") or ()))
+    explanations = tuple(settings.get("export_explanations") or ())
+    form = ExportOptions(settings.export_dtype, settings.export_for, explanations, settings.export_threads)
+    if "export_threads" in settings.given and form.export_for != "cpu":
+        raise ValueError(
+            f"`export_threads` must come with `export_for=cpu`. Received `export_for={form.export_for}`; leave it out."
+        )
     if settings.get("calibration_file") is not None and not form.takes_ranges:
         raise ValueError(
             "`calibration_file` must come with `export_dtype=int8` and `export_for=cpu`, whose ranges its texts "

@@ -76,7 +76,11 @@ def _served(exports, model, settings):
     """Returns the flags of `serve` for what lies in a folder, which may be the one called export in the model's own."""
     exports, model = os.path.abspath(exports), os.path.abspath(model)
     name = os.path.basename(model if exports == os.path.join(model, "export") else exports)
-    in_parts = settings.get("export_for") == "cpu" and not settings.get("export_explanations")
+    in_parts = (
+        settings.get("export_for") == "cpu"
+        and settings.get("export_threads", 2) > 1
+        and not settings.get("export_explanations")
+    )
     threads = {"tensorflow_intra_op_parallelism": 1} if in_parts else {}
     return {"model_base_path": exports, "model_name": name} | threads
 

@@ -188,6 +188,8 @@ def _list_model(served, task_options, facts):
     yield "weights", f"{served.num_weights:,}"
     yield "size of the weights", f"{size_of(served.weight_specs) / 2**20:,.1f} MiB"
     yield "exported for", served.options.export_for
+    if served.options.parts > 1:
+        yield "threads of a request", served.options.parts
 
 
 def _weight_dtypes(served):

@@ -18,8 +18,10 @@ class ExportOptions:
         dtype: of weights and computation; probabilities are float32 in any case. bfloat16 halves the size. int8
             applies to the encoder's matrix products, on CPUs; the rest is float32. For LiteRT, float16 and int8 apply
             to all weights.
-        export_for: one of `names.EXPORTS_FOR`; "cpu" is faster on processors, "litert" is a .tflite file.
+        export_for: one of `names.EXPORTS_FOR`; "cpu" is faster on processors, "gpu" computes in few shapes, for which
+            XLA can compile programs, "litert" is a .tflite file.
         explanations: which of `names.EXPLANATIONS` are signatures too.
+        threads: that compute each block side by side, with "cpu".
 
     Raises:
         ValueError: what is chosen does not go together.
@@ -28,10 +30,16 @@ class ExportOptions:
     dtype: str = "float32"
     export_for: str = "portable"
     explanations: tuple[str, ...] = ()
+    threads: int = 2
 
     def __post_init__(self):
         assert self.dtype in names.EXPORT_DTYPES and self.export_for in names.EXPORTS_FOR, self
-        self._check_litert()
+        self._check_16_bits()
+        if self.dtype == "int8" and self.export_for == "gpu":
+            raise ValueError(
+                "`export_dtype=int8` must come with a graph for processors, which multiply integers. Received "
+                "`export_for=gpu`; take bfloat16 or float16 there."
+            )
         if self.has_int8_products and not has_onednn():
             raise ValueError(
                 "`export_dtype=int8` must come with oneDNN, whose products of integers it is made of. Received "
@@ -48,15 +56,14 @@ class ExportOptions:
                 "`export_dtype=bfloat16`, which make them constants; leave one of the three out."
             )
 
-    def _check_litert(self):
-        litert = self.export_for == "litert"
-        half, other = ("float16", "bfloat16") if litert else ("bfloat16", "float16")
-        if self.dtype == other:
+    def _check_16_bits(self):
+        halves = {"gpu": ("bfloat16", "float16"), "litert": ("float16",)}.get(self.export_for, ("bfloat16",))
+        if self.dtype in ("bfloat16", "float16") and self.dtype not in halves:
             raise ValueError(
-                f"With `export_for={self.export_for}`, the `export_dtype` of 16 bits must be {half}. Received {other}; "
-                f"take {half}."
+                f"With `export_for={self.export_for}`, the `export_dtype` of 16 bits must be {halves[0]}. Received "
+                f"{self.dtype}; take {halves[0]}."
             )
-        if litert and self.explanations:
+        if self.export_for == "litert" and self.explanations:
             raise ValueError(
                 "`export_explanations` must come with a SavedModel. Received `export_for=litert`; leave one of the two "
                 "out."
@@ -120,7 +127,7 @@ class ExportOptions:
     @property
     def parts(self) -> int:
         """The number of threads that compute each block of the fast encoder side by side."""
-        return 2 if self.export_for == "cpu" else 1
+        return self.threads if self.export_for == "cpu" else 1
 
     @property
     def takes_ranges(self) -> bool:
@@ -135,7 +142,9 @@ class ExportOptions:
     @property
     def variable_dtype(self) -> str:
         """The dtype of the variables of the model that is exported."""
-        return self.dtype if self.dtype == "bfloat16" else "float32"
+        if self.export_for == "litert":
+            return "float32"
+        return self.dtype if self.dtype in ("bfloat16", "float16") else "float32"
 
 
 DEFAULT = ExportOptions()

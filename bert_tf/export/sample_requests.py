@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import tensorflow as tf
 
+from bert_tf.export import gpu
 from bert_tf.export.serving_module import ATTENTION, ATTRIBUTIONS, ServingModule
 from bert_tf.utils.names import GOLDEN_REQUESTS
 
@@ -159,6 +160,21 @@ def sample_requests(served: ServingModule) -> Requests:
     texts = [sample_texts(*names, count, served.blank, words) for count, words in sizes]
     requests = [request for each in texts for request in signature_inputs(served, each).items()]
     return requests + list(explanation_inputs(served, texts[0]).items())
+
+
+def requests_of_shapes(served: ServingModule, shapes: Iterable[tuple[int, int]]) -> Requests:
+    """Returns a request to `ids` for each (rows, width): a server has computed in all shapes before it answers."""
+    requests = []
+    for rows, width in shapes:
+        inputs = {}
+        for each in served.ids_specs:
+            inner = [1 if size is None else size for size in each.shape[1:-1]]
+            last = width if each.name in gpu.SEQUENCES else 1
+            inputs[each.name] = tf.ones([rows, *inner, last], each.dtype) * int(
+                each.name in ("input_ids", "input_mask")
+            )
+        requests.append(("ids", inputs))
+    return requests
 
 
 def write_requests(directory: str, requests: Requests):

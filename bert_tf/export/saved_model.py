@@ -21,9 +21,10 @@ from bert_tf.export.calibration import batches_of_texts, input_ranges, read_cali
 from bert_tf.export.card import RunFacts, read_run
 from bert_tf.export.cpu.model import Forward, fast_model
 from bert_tf.export.export_options import DEFAULT, ExportOptions
+from bert_tf.export.gpu import leave_out_of_xla, warm_up_shapes
 from bert_tf.export.litert import quiet
 from bert_tf.export.precision import build_with_weights
-from bert_tf.export.sample_requests import sample_requests, write_goldens, write_requests
+from bert_tf.export.sample_requests import requests_of_shapes, sample_requests, write_goldens, write_requests
 from bert_tf.export.serving_module import CLASSIFY, REGRESS, ServingModule
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.base import TrainedTask
@@ -230,7 +231,12 @@ def _write_version(directory, served, task_options, facts):
     with open(os.path.join(directory, "fingerprint.pb"), "wb") as file:  # TensorFlow's was of the file before
         file.write(create_fingerprint(directory))
     requests = sample_requests(served)
-    write_requests(directory, requests)
+    more = (
+        requests_of_shapes(served, warm_up_shapes(served.positions, served.max_seq_length))
+        if served.options.export_for == "gpu"
+        else []
+    )
+    write_requests(directory, requests + more)
     write_goldens(directory, requests, functions)
     text = card.model_card(served, signatures, task_options, facts)
     write_text(os.path.join(directory, "assets.extra", card.FILE), text)
@@ -276,6 +282,8 @@ def _finish(path, served):
         graph.collection_def[SEQUENCES].int64_list.value.extend([served.positions, tokens])
         if served.options.parts > 1:
             graph.collection_def[SIDE_BY_SIDE].bytes_list.value.append(b"1")
+        if served.options.export_for == "gpu":
+            leave_out_of_xla(graph.graph_def)
         for function in graph.graph_def.library.function:
             for node in function.node_def:
                 if node.op == "StatelessIf":  # called as a function it takes as long to start as ten operations

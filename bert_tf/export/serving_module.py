@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.export import gpu
 from bert_tf.export.cpu import model as cpu_model
 from bert_tf.export.export_options import DEFAULT
 from bert_tf.interpret.exported import attention_in_graph, attributions_in_graph, encoder_in
@@ -169,6 +170,8 @@ class ServingModule(tf.Module):
         self.num_weights = sum(each.shape.num_elements() for each in self.weight_specs)
         self.weights = [variable.value for variable in model.variables]
         self._take_constants(options)
+        if options.export_for == "gpu":
+            self.forward = gpu.with_rounded_shapes(self.forward, self.ids_specs, task.config.max_length)
         self.vocab = tf.saved_model.Asset(tokenizer.asset_file)
         # A function, which an export does not hold as it would a dict.
         self.explanation_signatures = explanation_signatures(

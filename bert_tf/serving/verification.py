@@ -221,7 +221,7 @@ def _type(array):
 
 # Of float32, between one kind of processor and another; of bfloat16, whose numbers have 8 bits; of int8, where the last
 # digit of a float32 decides how a number is rounded to 8 bits, which layer after layer adds to.
-_TOLERANCE, _COARSE_TOLERANCES = 1e-4, {tf.int8: 0.1, tf.bfloat16: 2e-2}
+_TOLERANCE, _COARSE_TOLERANCES = 1e-4, {tf.int8: 0.1, tf.bfloat16: 2e-2, tf.float16: 5e-3}
 _REFUSALS = (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED)
 
 _SERVICE = "/tensorflow.serving.PredictionService"
@@ -350,7 +350,7 @@ def remote_answer(channel: grpc.Channel, server: str, model_name: str, timeout: 
 
 
 def default_tolerance(path: str) -> float:
-    """Returns the difference to allow by default: more where the SavedModel in `path` computes in bfloat16 or int8."""
+    """Returns the difference to allow by default: more where the SavedModel in `path` computes in 16 bits or int8."""
     try:
         weights = tf.train.load_checkpoint(os.path.join(path, "variables", "variables"))
     except (tf.errors.OpError, ValueError) as error:

@@ -138,12 +138,12 @@ class Trainer:
             check_equal_on_workers(step, "step to begin at")
             _log_if_over(step, state, run)
             interruption = stack.enter_context(Interruption())
-            stream = self._start(step, state, batches, callbacks, lambda: self._begin(stack, on_begin, state.model))
             finite = None if run.rollback else FiniteSteps(run, state.model, run_schedule(run))
             saved = step
-            if run.rollback and step == 0:
-                self._save(step, state, finite)  # there must be one to go back to
             try:
+                stream = self._start(step, state, batches, callbacks, lambda: self._begin(stack, on_begin, state.model))
+                if run.rollback and step == 0:
+                    self._save(step, state, finite)  # there must be one to go back to
                 while step < run.num_train_steps and state.ended_at is None:
                     batch = next(stream)
                     with interruption.held():

@@ -24,7 +24,7 @@ LAYERS = (
 )  # fmt: skip
 POOLINGS = ("cls", "mean", "max", "mean_max", "mean_sqrt_len", "weighted_mean", "last_token")
 EXPORT_DTYPES = ("float32", "bfloat16", "float16", "int8")
-EXPORTS_FOR = ("portable", "cpu", "litert")
+EXPORTS_FOR = ("portable", "cpu", "gpu", "litert")
 EXPLANATIONS = ("attention", "attributions")
 PREDICTION_ORDERS = ("file", "errors")
 

@@ -26,8 +26,7 @@ class FastEncoder:
     Args:
         encoder: built, with weights, of any configuration; adapters are merged into the weights.
         arithmetic: `Floats`, `Int8`, `RangedInt8` or `RecordingFloats`.
-        parts: the number of threads that compute a block side by side; a block whose heads or units do not divide by it
-            stays whole there.
+        parts: the number of threads that compute a block side by side; fewer where its heads or units do not divide.
     """
 
     def __init__(self, encoder: Encoder, arithmetic: Floats, parts: int = 1):
@@ -157,13 +156,13 @@ def _split(inner, outer, parts, width):
     Args:
         inner: maps of the same input to equal numbers of units.
         outer: reads what each group of `width` units of them became.
-        parts: as many, or one where the units do not divide.
+        parts: as many, or fewer where the units do not divide.
 
     Each part has a share of the outer bias: without a bias, TensorFlow's product would pack a constant kernel at each
     run.
     """
     units = len(outer.kernel)
-    parts = parts if units % (parts * width) == 0 else 1
+    parts = max(n for n in range(1, parts + 1) if units % (n * width) == 0)
     some = [slice(n * units // parts, (n + 1) * units // parts) for n in range(parts)]
     return [
         (

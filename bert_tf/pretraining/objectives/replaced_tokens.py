@@ -68,6 +68,7 @@ def _shrink(config, share):
         num_attention_heads=heads,
         intermediate_size=max(1, round(config.intermediate_size * share)),
         embedding_size=config.embedding_width,
+        maps_embeddings=families.family(config.model_type).fixed.get("maps_embeddings", False),
         has_pooler=False,
         pruned_heads=None,
     )

@@ -130,6 +130,13 @@ def test_the_generator_s_size(shape, share, hidden, heads, intermediate):
     assert made.num_hidden_layers == 5 and made.embedding_width == config.hidden_size
 
 
+def test_a_generator_as_narrow_as_its_table_has_the_map_that_its_family_always_has():
+    albert = tiny.config(model_type="albert", num_hidden_groups=1, embedding_size=16)
+    made = make_generator_config(albert, 0.5)
+    assert made.hidden_size == made.embedding_width == 16 and made.has_embedding_map
+    assert EncoderConfig.from_dict(made.to_dict()).has_embedding_map  # as whoever reads the file will build it
+
+
 @pytest.mark.parametrize("size", [0.0, -1.0, 1.5])
 def test_a_share_that_is_none(size):
     with pytest.raises(ValueError, match=r"`generator_size` must be a share .*, above 0 and below 1\. Received: "):

@@ -29,7 +29,7 @@ class Teacher:
 
 class EncoderTeacher(Teacher):
     def __call__(self, batch):
-        return self._model(batch, training=False)
+        return self._model({name: value for name, value in batch.items() if name in self._model.TAKES}, training=False)
 
 
 def records():

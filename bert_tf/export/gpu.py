@@ -1,0 +1,134 @@
+"""A task's model for GPUs: requests of all sizes are computed in a few shapes, for each of which XLA has one program.
+
+No operation is marked as one that XLA must compile, which a server refuses unless it is started for that: the graph
+runs as it is, and where a server has XLA choose what it compiles (docs/export.md#for-gpus), that is the model alone.
+XLA compiles a program for every shape of its inputs, in seconds; so rows and widths are rounded up in the graph, and
+warm-up requests of each shape have the programs ready before a version serves.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+SEQUENCES = ("input_ids", "input_mask", "segment_ids")  # the features whose last axis is that of the tokens
+_NARROWEST = 16  # tokens; a narrower sequence takes a GPU as long
+_MOST_ROWS = 32  # of warm-up requests; more are rounded up too, and compiled when they come first
+
+_MODEL = "model_for_xla"  # in the name of the function that XLA may compile
+
+Forward = Callable[[Mapping[str, tf.Tensor]], Any]
+
+
+def widths(longest: int) -> list[int]:
+    """Returns the widths that sequences are rounded up to, ascending: powers of two, and the longest itself."""
+    powers = [2**n for n in range(_NARROWEST.bit_length() - 1, longest.bit_length()) if 2**n < longest]
+    return [*powers, longest]
+
+
+def warm_up_shapes(longest: int, max_seq_length: int) -> list[tuple[int, int]]:
+    """Returns (rows, width) of the shapes that a server is warmed up with: all that texts of few rows come to.
+
+    Args:
+        longest: sequence that the model has positions for.
+        max_seq_length: of texts.
+    """
+    wide = [each for each in widths(longest) if each < 2 * max_seq_length]
+    wide = wide[: 1 + sum(each < max_seq_length for each in wide)]
+    return [(2**n, width) for width in wide for n in range(_MOST_ROWS.bit_length())]
+
+
+def with_rounded_shapes(forward: Forward, inputs: Sequence[tf.TensorSpec], longest: int) -> Forward:
+    """Returns a function that computes the same in few shapes: inputs are padded, outputs cut.
+
+    Rows become a power of two, sequences one of `widths`. What is added has no token (`input_mask` 0), and what it
+    answers is cut off. The number of an example's windows or choices stays as it is.
+
+    Args:
+        forward: {name: tensor} -> tensors.
+        inputs: what it takes, with names; the first axis of each is that of the rows.
+        longest: sequence that the model has positions for.
+    """
+    cut, names = _token_axes(forward, inputs), [each.name for each in inputs]
+
+    def model_for_xla(*values):
+        return forward(dict(zip(names, values, strict=True)))
+
+    model = tf.function(model_for_xla, inputs, autograph=False)
+
+    def call(features):
+        rows, width = tf.shape(features["input_ids"])[0], tf.shape(features["input_ids"])[-1]
+        more_rows = _round_up(rows, [2**n for n in range(31)]) - rows
+        more_tokens = _round_up(width, widths(longest)) - width
+        padded = {}
+        for name, values in features.items():
+            inner = [0] * (values.shape.rank - 1)
+            if name in SEQUENCES:
+                inner[-1] = more_tokens
+            padded[name] = tf.pad(values, [[0, more] for more in (more_rows, *inner)])
+        outputs = tf.nest.flatten(model(*(padded[name] for name in names)))
+        outputs = [_cut(each, rows, width, axis) for each, axis in zip(outputs, cut.axes, strict=True)]
+        return tf.nest.pack_sequence_as(cut.structure, outputs)
+
+    return call
+
+
+def leave_out_of_xla(graph_def):
+    """Marks what is not the model, such as the tokenizer, as nothing for XLA: it fails, or crashes, over its shapes.
+
+    Args:
+        graph_def: GraphDef of a SavedModel whose forward pass is of `with_rounded_shapes`; is changed.
+    """
+    functions = {each.signature.name: each for each in graph_def.library.function}
+    model, found = set(), [name for name in functions if _MODEL in name]
+    while found:
+        name = found.pop()
+        if name in functions and name not in model:
+            model.add(name)
+            for node in functions[name].node_def:
+                for value in node.attr.values():
+                    found += [value.func.name, *(each.name for each in value.list.func)]
+    for nodes in (graph_def.node, *(each.node_def for name, each in functions.items() if name not in model)):
+        for node in nodes:
+            node.attr["_XlaCompile"].b = False
+
+
+class _TokenAxes:
+    """Which axis of each output is that of the tokens (None: it has none), and how the outputs are nested."""
+
+    def __init__(self, axes, structure):
+        self.axes, self.structure = axes, structure
+
+
+def _token_axes(forward, inputs):
+    """Traces the model with sequences of two lengths: an axis that differs is that of the tokens."""
+    names = [each.name for each in inputs]
+
+    def shapes(width):
+        specs = [
+            tf.TensorSpec([2, *(3 for _ in each.shape[1:-1]), width if each.name in SEQUENCES else 5], each.dtype)
+            for each in inputs
+        ]
+        graph = tf.function(lambda *values: forward(dict(zip(names, values, strict=True))), specs, autograph=False)
+        outputs = graph.get_concrete_function().structured_outputs
+        return [each.shape.as_list() for each in tf.nest.flatten(outputs)], outputs
+
+    (narrow, structure), (wide, _) = shapes(6), shapes(7)
+    axes = []
+    for one, other in zip(narrow, wide, strict=True):
+        differing = [axis for axis, sizes in enumerate(zip(one, other, strict=True)) if sizes[0] != sizes[1]]
+        axes.append(differing[0] if differing else None)
+    return _TokenAxes(axes, structure)
+
+
+def _round_up(size, sizes):
+    """Returns the smallest of the ascending sizes that is at least `size`; `size` where none is."""
+    index = tf.searchsorted(tf.constant(sizes), size[tf.newaxis])[0]
+    return tf.concat([sizes, size[tf.newaxis]], 0)[index]
+
+
+def _cut(values, rows, width, token_axis):
+    values = values[:rows]
+    if token_axis is None:
+        return values
+    return values[(slice(None),) * token_axis + (slice(0, width),)]
