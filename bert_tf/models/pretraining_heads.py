@@ -105,7 +105,8 @@ class NextSentenceHead(ConfiguredLayer):
 
     def call(self, pooled_output):
         weights = tf.cast(self.output_weights, pooled_output.dtype)
-        logits = tf.cast(tf.einsum("...h,lh->...l", pooled_output, weights), tf.float32)
+        # tf.einsum of TensorFlow 2.21, with an ellipsis, is wrong in float16 on processors that compute in it.
+        logits = tf.cast(tf.matmul(pooled_output, weights, transpose_b=True), tf.float32)
         return logits + tf.cast(self.output_bias, tf.float32)
 
     def compute_output_spec(self, pooled_output):

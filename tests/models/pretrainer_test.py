@@ -11,7 +11,7 @@ from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.model_inputs import encoder_inputs
-from bert_tf.models.pretraining_heads import Pretrainer
+from bert_tf.models.pretraining_heads import NextSentenceHead, Pretrainer
 from bert_tf.models.training_ops import seed_scope
 from bert_tf.pretraining.packing import pack_examples
 from tests import tiny
@@ -42,6 +42,16 @@ def _pretrainer(seed=0, is_decoder=False, **arguments):
     model = Pretrainer(dataclasses.replace(CONFIG, is_decoder=is_decoder), **arguments)
     randomize(model, seed)
     return model
+
+
+def test_the_next_sentence_head_in_float16():
+    head, half = (NextSentenceHead(dtype=dtype) for dtype in ("float32", "float16"))
+    vectors = np.random.default_rng(0).standard_normal((4, 3, 8), np.float32)
+    head.build(vectors.shape)
+    half.build(vectors.shape)
+    randomize(head)
+    half.set_weights(head.get_weights())
+    np.testing.assert_allclose(half(vectors.astype(np.float16)), head(vectors), atol=0.01)
 
 
 @pytest.mark.slow
