@@ -32,11 +32,11 @@ def each_answer(examples: SquadExamples) -> SquadExamples:
     columns = {
         field.name: [getattr(examples, field.name)[i] for i, _ in taken]
         for field in dataclasses.fields(examples)
-        if field.name != "path"
+        if field.name not in ("path", "golds")
     }
     columns["ids"] = [f"{examples.ids[i]}/{k}" for i, k in taken]
     columns["answers"] = [[examples.answers[i][k]] for i, k in taken]
-    return dataclasses.replace(examples, **columns)
+    return dataclasses.replace(examples, golds=None, **columns)
 
 
 def recovered(tokenizer, examples: SquadExamples, max_seq_length=384, doc_stride=128, max_query_length=64) -> dict:

@@ -133,7 +133,7 @@ def test_it_learns_what_stands_anywhere_in_a_text(tokenizer, tmp_path):
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
-        job, batching = Trainer(_task(), RunConfig(str(tmp_path), 16, 80, 8, 4e-3)), BatchSettings(LENGTH)
+        job, batching = Trainer(_task(), RunConfig(str(tmp_path), 16, 160, 16, 2e-3)), BatchSettings(LENGTH)
         keras.utils.set_random_seed(0)
         job.fit(batching.training(_examples(tokenizer, 256), job.run))
     finally:
