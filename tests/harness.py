@@ -7,6 +7,8 @@ import numpy as np
 import tensorflow as tf
 from keras import tree
 
+from bert_tf.export.precision import dtype_policy
+
 
 def check_layer(
     layer_class, init_kwargs, inputs, weights, tmp_path, unmoved=(), half_dtype="bfloat16", half_tolerance=0.03
@@ -98,13 +100,15 @@ def _check_saving(model, inputs, eager, path):
 
 
 def _check_half(layer, init_kwargs, inputs, eager, dtype, tolerance):
-    half = type(layer)(**init_kwargs, dtype="mixed_bfloat16")
-    half(*inputs)
-    assert all(v.dtype == "float32" for v in half.variables)
-    half.set_weights(layer.get_weights())
-    for ours, true in zip(tree.flatten(half(*inputs)), tree.flatten(eager), strict=True):
-        assert ours.dtype.name == dtype
-        assert relative_error(ours, true) < tolerance
+    """By the policy of the whole process, as programs set it: what a layer makes inside itself has it too."""
+    with dtype_policy("mixed_bfloat16"):
+        half = type(layer)(**init_kwargs)
+        half(*inputs)
+        assert all(v.dtype == "float32" for v in half.variables)
+        half.set_weights(layer.get_weights())
+        for ours, true in zip(tree.flatten(half(*inputs)), tree.flatten(eager), strict=True):
+            assert ours.dtype.name == dtype
+            assert relative_error(ours, true) < tolerance
 
 
 def _check_pure_half(layer, init_kwargs, inputs, eager, dtype):

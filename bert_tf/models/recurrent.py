@@ -93,7 +93,8 @@ class BiLSTM(ConfiguredLayer):
         gates = tf.reshape(tf.matmul(tf.reshape(values, [-1, values.shape[-1]]), kernel),
                            tf.concat([tf.shape(values)[:2], kernel.shape[1:]], 0))  # fmt: skip
         gates = tf.cast(gates, tf.float32) + tf.cast(bias, tf.float32)
-        lstm = keras.layers.RNN(_LSTMStep(recurrent), return_sequences=True, go_backwards=direction == 1)
+        step = _LSTMStep(recurrent)
+        lstm = keras.layers.RNN(step, return_sequences=True, go_backwards=direction == 1, dtype="float32")
         return lstm(gates, mask=input_mask > 0)
 
     def compute_output_spec(self, values, input_mask):
