@@ -3,6 +3,7 @@
 import logging
 import os
 import shutil
+import signal
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.checkpoints.tf1 import read_tensors, write_tensors
 from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.training.interruption import Stopped
 from bert_tf.training.optimizers import AdamConfig
 from bert_tf.training.state import RunConfig
 from bert_tf.training.step import StepConfig
@@ -66,6 +68,13 @@ def test_a_finished_run_makes_no_step_and_gives_its_state(ended):
     assert start == 4 and int(state.optimizer.iterations.numpy()) == 4
     kernel = saved(ended, 4)["bert/pooler/dense/kernel"]
     assert (next(v for v in state.model.variables if v.path == "bert/pooler/dense/kernel").numpy() == kernel).all()
+
+
+def test_told_to_stop_before_its_first_step_it_says_what_goes_on(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING), pytest.raises(Stopped):
+        _fit(_run(tmp_path), on_begin=lambda start, state: os.kill(os.getpid(), signal.SIGTERM))
+    assert "SIGTERM: stopped after step 0. The same command goes on from there." in caplog.text
+    assert not list(tmp_path.glob("model.ckpt*"))
 
 
 def test_of_a_run_that_has_ended_the_weights_stay_and_its_settings(tmp_path):
