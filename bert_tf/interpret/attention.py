@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.interpret.encoded_text import EncodedText, Texts, encode_texts, parts_of
+from bert_tf.models.distillation import attention_inputs
 
 # === Attention ===
 # What attends to what: attention's probabilities, and the queries and keys that they come from.
@@ -96,7 +97,7 @@ def neurons(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks:
     for row in rows:
         outputs = encoder(row.features, training=False, return_attention_probs=True)
         layers = range(1, encoder.config.num_hidden_layers + 1)
-        both = [encoder.queries_keys_values(outputs, layer)[:2] for layer in layers]
+        both = [attention_inputs(encoder, outputs, layer)[:2] for layer in layers]
         query, key = (_split_heads(encoder.config, [each[k] for each in both]) for k in (0, 1))
         found.append(Neurons(**vars(row), **_stack_weights(encoder.config, outputs), query=query, key=key))
     return found

@@ -12,14 +12,13 @@ MASKED = -10000.0  # added to a score that must not count; BERT's number, and fl
 def attention_bias(input_mask, sentence_ids=None, dtype="float32", causal=False):
     """Returns what to add to attention scores so that nothing attends to padding or to another text of a packed row.
 
-        input_mask     1 1 1 1 0        sentence_ids   1 1 2 2 0             causal, for the third token:
-        bias for every row of S:        bias for the first token:
-                       0 0 0 0 -1e4                    0 0 -1e4 -1e4 -1e4    0 0 0 -1e4 -1e4
+        input_mask    1 1 1 1 0  ->  0 0    0    0 -1e4   for every token
+        sentence_ids  1 1 2 2 0  ->  0 0 -1e4 -1e4 -1e4   for the first token
+        causal                   ->  0 0    0 -1e4 -1e4   for the third token
 
     Args:
         input_mask: int32 [B, S], 1 for a token and 0 for padding.
-        sentence_ids: int32 [B, S], 1, 2, ... for the packed sentences and 0 for padding; [B, 1], where a row is one
-            sentence; or None.
+        sentence_ids: int32 [B, S], 1, 2, ... for the examples of a row, 0 for padding; [B, 1]: one in each; or None.
         dtype: of the result.
         causal: a token attends to itself and to those before it only.
 
@@ -36,7 +35,7 @@ def attention_bias(input_mask, sentence_ids=None, dtype="float32", causal=False)
 
 
 class ResidualLayer(ConfiguredLayer):
-    """What `SelfAttention` and `TransformerBlock` have in common: their settings and shapes, and a norm.
+    """The common base of `SelfAttention` and `TransformerBlock`: constructor arguments, a LayerNorm, output shapes.
 
     Args:
         num_heads: A; the width H of the input must be a multiple of it, unless `head_width` is given.
@@ -72,8 +71,8 @@ class ResidualLayer(ConfiguredLayer):
     def build_linear(self, name, units, input_shape, activation="linear", target=None):
         """Returns a built `Linear` with this layer's settings, and an adapter where `target` is among the adapters'."""
         lora = self.lora if self.lora and target in self.lora.targets else None
-        numbers = {"dtype": self.dtype_policy, "trainable": self.trainable}  # it is frozen where this layer is already
-        layer = Linear(units, activation, self.initializer_range, lora, name=name, **numbers)
+        settings = {"dtype": self.dtype_policy, "trainable": self.trainable}  # it is frozen where this layer is already
+        layer = Linear(units, activation, self.initializer_range, lora, name=name, **settings)
         layer.build(input_shape)
         return layer
 
@@ -87,11 +86,12 @@ class ResidualLayer(ConfiguredLayer):
 class SelfAttention(ResidualLayer):
     """LayerNorm(x + dropout(W_o attend(x) + b_o)), every token attending to every token that the bias allows.
 
-    With `norm_first`: x + dropout(W_o attend(LayerNorm(x)) + b_o).
+    attend(x) joins softmax(Q K^T / sqrt(D)) V of all heads, each D wide (Vaswani's equation 1). With `norm_first`:
+    x + dropout(W_o attend(LayerNorm(x)) + b_o).
 
     Inputs: float [B, S, H]; bias [B, 1, 1 or S, S] of `attention_bias`; `head_mask` float [A], what each head's
     probabilities are multiplied by, or None. Output: float [B, S, H]; with `return_probs=True` a pair whose second is
-    [B, A, S, S], after dropout as in the original, and after the mask.
+    [B, A, S, S], after dropout as in the original, and after `head_mask`.
     """
 
     def build(self, input_shape):

@@ -1,4 +1,4 @@
-"""One Transformer block: attention, then a feed-forward layer, each with residual and norm, after it or before it."""
+"""One Transformer block (Vaswani et al. 2017, sections 3.1 and 3.3): attention, then a feed-forward layer."""
 
 import keras
 
@@ -34,19 +34,19 @@ class TransformerBlock(ResidualLayer):
         norm_first=False,
         **kwargs,
     ):
-        numbers = attention_dropout, hidden_dropout, initializer_range, epsilon, head_width, lora, norm_first
-        super().__init__(num_heads, *numbers, **kwargs)
+        settings = attention_dropout, hidden_dropout, initializer_range, epsilon, head_width, lora, norm_first
+        super().__init__(num_heads, *settings, **kwargs)
         self.intermediate_size = intermediate_size
         self.hidden_act = hidden_act
         policy = {"dtype": self.dtype_policy, "trainable": self.trainable}
-        self.attention = SelfAttention(num_heads, *numbers, name="attention", **policy)
+        self.attention = SelfAttention(num_heads, *settings, name="attention", **policy)
         self.dropout = Dropout(hidden_dropout, name="dropout", dtype=self.dtype_policy)
 
     @classmethod
-    def of(cls, config, layer, **kwargs):
-        """Returns the block of an `EncoderConfig` for a layer, 0 being the lowest."""
+    def of(cls, config, index, **kwargs):
+        """Returns block number `index` of an `EncoderConfig`, counted from 0."""
         return cls(
-            config.heads_of(layer),
+            config.heads_of(index),
             config.intermediate_size,
             config.hidden_act,
             config.attention_probs_dropout_prob,
@@ -56,7 +56,7 @@ class TransformerBlock(ResidualLayer):
             config.hidden_size // config.num_attention_heads,
             config.lora,
             config.norm_first,
-            name=f"layer_{layer}",
+            name=f"layer_{index}",
             **kwargs,
         )
 

@@ -215,7 +215,7 @@ class EncoderConfig:
                 f"num_hidden_groups must be at most num_hidden_layers. Received: {self.num_hidden_groups} and "
                 f"{self.num_hidden_layers}."
             )
-        if self.embedding_width != self.hidden_size:  # it holds anyway: equal configurations say it alike
+        if self.embedding_width != self.hidden_size:  # a map exists anyway; False keeps equal configurations equal
             object.__setattr__(self, "maps_embeddings", False)
         extra = {k: v for k, v in self.extra.items() if k not in _SETTINGS or getattr(self, k) == _SETTINGS[k]}
         for name, switch in families.family(self.model_type).switches.items():  # or `from_dict` would leave it out

@@ -44,8 +44,8 @@ class DistillationModel(NamedInputsModel):
         c, policy = self.config, {"dtype": self.dtype_policy}
         self.encoder, self.masked_lm, self.map = Encoder(c, rematerialize, **policy), None, None
         if "mlm_logits" in self.shown:
-            numbers = (c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, c.embedding_size)
-            self.masked_lm = MaskedLMHead(*numbers, c.tie_word_embeddings, **policy)
+            settings = (c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, c.embedding_size)
+            self.masked_lm = MaskedLMHead(*settings, c.tie_word_embeddings, **policy)
         if width:
             self.map = Linear(width, "linear", c.initializer_range, name="hidden", **policy)
         self._build_parts()
@@ -87,7 +87,7 @@ class DistillationModel(NamedInputsModel):
             table = tf.cast(self.encoder.embeddings.word_embeddings, x.dtype)  # once a step, for both passes
             found["mlm_logits"] = self.masked_lm(x, table, inputs["masked_lm_positions"], training=training)
         found["hidden"] = self.map(x, training=training) if self.map else x
-        found |= zip(_OF_ATTENTION, self.encoder.queries_keys_values(outputs, self.layer), strict=True)
+        found |= zip(_OF_ATTENTION, attention_inputs(self.encoder, outputs, self.layer), strict=True)
         return {name: found[name] for name in self.shown}
 
     def compute_output_spec(self, inputs, training=None):
@@ -103,3 +103,15 @@ class DistillationModel(NamedInputsModel):
 
     def get_config(self):
         return super().get_config() | {"shown": self.shown, "layer": self.layer, "width": self.width}
+
+
+def attention_inputs(encoder, outputs, layer):
+    """Returns the queries, keys and values of a layer, float [B, S, A D] each, the heads side by side.
+
+    Args:
+        encoder: an `Encoder`.
+        outputs: of the encoder.
+        layer: counted from 1.
+    """
+    below = outputs["encoder_outputs"][layer - 2] if layer > 1 else outputs["embedding_output"]
+    return encoder.block_of(layer).attention.queries_keys_values(below)

@@ -1,4 +1,4 @@
-"""Token + segment + position embeddings (Devlin et al. 2018, section 3.2, figure 2), and ERNIE's of tasks."""
+"""Token + segment + position embeddings (Devlin et al. 2018, section 3, figure 2), and ERNIE's of tasks."""
 
 import keras
 import tensorflow as tf
@@ -20,8 +20,8 @@ class Embeddings(ConfiguredLayer):
     nothing. The task is always the first. Output: float [B, S, H] in the compute dtype.
 
     Raises:
-        ValueError: the row is longer than the table of positions; outside of graphs also: a segment id lies beyond its
-            table, which would be taken for a row of zeros.
+        ValueError: the row is longer than the table of positions; in eager mode also: a segment id is beyond its table;
+            in a graph it adds zeros.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Embeddings(ConfiguredLayer):
 
 
 def restarting_positions(sentence_ids):
-    """Returns positions that start again with every packed sentence.
+    """Returns positions that start again with every example of a row.
 
         sentence_ids   1 1 1 2 2 0 0
         positions      0 1 2 0 1 0 0

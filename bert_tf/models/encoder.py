@@ -1,6 +1,5 @@
 """The encoder: embeddings, a stack of blocks, a pooler; all of `BertModel` in google-research/bert modeling.py."""
 
-import collections
 import contextlib
 
 import keras
@@ -27,9 +26,9 @@ class Encoder(NamedInputsModel):
         embeddings: another encoder's, built, whose weights this one shares; None: its own. No configuration holds them.
 
     Inputs: a dict of integers [B, S]: `input_ids`; `input_mask` (1 = token, 0 = padding; absent: all ones);
-    `segment_ids` (absent: zeros); `sentence_ids` for packed rows (1, 2, ... for each sentence in the row, 0 = padding;
-    absent: one sentence a row): then positions start again with each sentence and attention stays inside it. Other
-    names, such as Hugging Face's `attention_mask`, are refused: see `model_inputs.named_inputs`.
+    `segment_ids` (absent: zeros); `sentence_ids` for rows that hold several examples (1, 2, ... for each example, its
+    segments together; 0 = padding; absent: one example a row): then positions start again with each example and
+    attention stays inside it. Other names, such as Hugging Face's `attention_mask`, are refused.
 
     A call may give two things more. `head_mask`, a list with float [A] for each layer, the lowest first: what the
     probabilities of that layer's heads are multiplied by, so that 0 turns a head off. `input_vectors`, float [B, S, E]:
@@ -40,12 +39,12 @@ class Encoder(NamedInputsModel):
     all else cannot. An encoder that is not `trainable` gives in training what it gives elsewhere: it drops nothing, and
     keeps nothing for a gradient.
 
-    Outputs: a dict of `sequence_output` [B, S, H]; `pooled_output` [B, H], tanh of a linear map of the first token
-    (with `is_decoder` the last that is not padding; with `classifier_pooling` "mean" of the mean of those that are
-    not), or without a pooler (`has_pooler`) that token as it is; `embedding_output` [B, S, H], what the first block
-    reads; `encoder_outputs`, the list of every block's [B, S, H], of which the last is `sequence_output`; with
-    `return_attention_probs=True` also `attention_probs`, a list of [B, A, S, S]. All in the compute dtype. With
-    `norm_first` a block's output is a sum that nothing has normalized, but for the last one's, behind the final norm.
+    Outputs: a dict of `sequence_output` [B, S, H]; `pooled_output` [B, H], the vector that stands for the text, through
+    a linear map and tanh where there is a pooler (`has_pooler`): it is the first token's; with `is_decoder` that of the
+    last one that is not padding; with `classifier_pooling` "mean" the mean over all that are not padding;
+    `embedding_output` [B, S, H], what the first block reads; `encoder_outputs`, the list of every block's [B, S, H], of
+    which the last is `sequence_output`; with `return_attention_probs=True` also `attention_probs`, a list of
+    [B, A, S, S]. All in the compute dtype. With `norm_first` only the last block's output is normalized.
     """
 
     def __init__(self, config, rematerialize=False, trainable=True, embeddings=None, **kwargs):
@@ -118,7 +117,7 @@ class Encoder(NamedInputsModel):
             probs.append(p)
         if self.norm:
             x = self.norm(x)
-            states[1:] = [*states[1:-1], x][: len(states) - 1]  # the last one is `sequence_output`, as TF Hub has it
+            states[-1] = x  # the last one is `sequence_output`, as TF Hub has it
         outputs = {
             "sequence_output": x,
             "pooled_output": self.pooled(self.text_vector(x, mask)),
@@ -128,28 +127,25 @@ class Encoder(NamedInputsModel):
         return outputs | ({"attention_probs": probs} if return_attention_probs else {})
 
     def _check_head_mask(self, head_mask):
-        layers = self.config.num_hidden_layers
-        if head_mask is not None and len(head_mask) != layers:
+        if head_mask is not None and len(head_mask) != self.config.num_hidden_layers:
             raise ValueError(
-                f"`head_mask` must be a list with the heads of each of {layers} layers. Received: {len(head_mask)}; "
-                "give one for every layer, ones where all heads stay."
+                f"`head_mask` must have an entry for each of {self.config.num_hidden_layers} layers, with a number for "
+                f"each head. Received: {len(head_mask)} entries; give ones where all heads stay."
             )
 
     def text_vector(self, x, mask):
-        """Returns the vector, float [B, H], that stands for each text, of its tokens' [B, S, H] and int32 [B, S]."""
+        """Returns the vector of each text, float [B, H]; of a decoder, that of the token which has seen all others."""
         if self.config.classifier_pooling == "mean":
             return pool("mean", x, mask)
-        # Of a decoder, the token that has seen all others.
         return pool("last_token", x, mask) if self.config.is_decoder else x[:, 0]
 
     def _stack(self):
-        """Returns the block of each layer, from the lowest on: the same several times in a row, where layers share."""
+        """Returns the block of each layer, the lowest first; as in ALBERT, consecutive layers may use one block."""
         layers, blocks = self.config.num_hidden_layers, self.config.num_blocks
-        times = collections.Counter(n * blocks // layers for n in range(layers))
-        return [block for n, block in enumerate(self.blocks) for _ in range(times[n])]
+        return [self.blocks[n * blocks // layers] for n in range(layers)]
 
     def _seeds(self, n, training):
-        """Layers that share a block must not share its masks, which a seed and the block's path decide."""
+        """Gives layers that share a block different dropout masks; seed and path would make them equal."""
         shares = self.config.num_blocks < self.config.num_hidden_layers
         return seed_scope(current_seed() + tf.constant([0, n])) if training and shares else contextlib.nullcontext()
 
@@ -158,18 +154,8 @@ class Encoder(NamedInputsModel):
         return self.pooler(token, training=training) if self.pooler else token
 
     def block_of(self, layer):
-        """Returns the block of a layer, 1 being the lowest; layers may share one."""
+        """Returns the block of a layer, counted from 1."""
         return self._stack()[layer - 1]
-
-    def queries_keys_values(self, outputs, layer):
-        """Returns what the attention of a layer is made of, float [B, S, A D] each, the heads side by side.
-
-        Args:
-            outputs: of this encoder.
-            layer: 1 is the lowest.
-        """
-        below = outputs["encoder_outputs"][layer - 2] if layer > 1 else outputs["embedding_output"]
-        return self.block_of(layer).attention.queries_keys_values(below)
 
     def _run(self, block, x, bias, training, return_probs, options):
         if return_probs:

@@ -12,20 +12,22 @@ from bert_tf.models.pretraining_heads import Pretrainer
 Encode = Callable[[Mapping[str, tf.Tensor]], dict[str, Any]]  # an encoder's features -> its outputs
 
 
-def replace_encoder(model: keras.Model, make: Callable[[Encoder], Encode]) -> keras.Model:
-    """Returns a functional model whose encoder is what `make` makes of it; all layers and weights are shared.
+def replace_encoder(model: keras.Model, make_encode: Callable[[Encoder], Encode]) -> keras.Model:
+    """Returns a functional model whose encoder is what `make_encode` makes of it; all layers and weights are shared.
 
     Args:
         model: functional, with an `Encoder` among its layers or those of a model in it; or with a `Pretrainer`, which
             has one.
-        make: takes the encoder, built, and returns what computes its outputs.
+        make_encode: takes the encoder, built, and returns what computes its outputs.
     """
 
     def call(layer, *args, **kwargs):
         if isinstance(layer, Encoder):
-            return _Replacement(layer, make(layer))(*args)
+            return _Replacement(layer, make_encode(layer))(
+                *args
+            )  # training and masks are the replacement's own business
         if isinstance(layer, Pretrainer):
-            return layer(*args, encode=make(layer.encoder), **kwargs)
+            return layer(*args, encode=make_encode(layer.encoder), **kwargs)
         return layer(*args, **kwargs)
 
     return keras.models.clone_model(model, clone_function=lambda layer: layer, call_function=call, recursive=True)

@@ -24,7 +24,8 @@ class ClassificationHead(ConfiguredLayer):
 
     Input: `pooled_output` [B, H], or `sequence_output` [B, S, H]. Output: float32 [B, num_labels], or [B, S,
     num_labels]: scores before softmax or sigmoid.
-    Weights: `output_weights` [num_labels, H], `output_bias` [num_labels]; `dense/kernel`, `dense/bias`.
+    Weights: `output_weights` [num_labels, H], `output_bias` [num_labels]; with `transform_act` also `dense/kernel`,
+    `dense/bias`.
     """
 
     def __init__(self, num_labels, dropout=0.1, initializer_range=0.02, transform_act=None, **kwargs):
@@ -41,8 +42,8 @@ class ClassificationHead(ConfiguredLayer):
     def build(self, input_shape):
         start = initializer(self.initializer_range)
         if self.transform_act:
-            numbers = {"dtype": self.dtype_policy, "trainable": self.trainable}
-            self.dense = Linear(input_shape[-1], self.transform_act, self.initializer_range, name="dense", **numbers)
+            settings = {"dtype": self.dtype_policy, "trainable": self.trainable}
+            self.dense = Linear(input_shape[-1], self.transform_act, self.initializer_range, name="dense", **settings)
             self.dense.build(input_shape)
             self.first_dropout.build(input_shape)
         shape = (self.num_labels, input_shape[-1])

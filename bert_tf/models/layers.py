@@ -14,9 +14,9 @@ from bert_tf.models.training_ops import current_seed
 _PACKAGE = "bert_tf"
 
 
-def initializer(config_range: float):
-    """BERT's start for every weight matrix: a normal distribution cut at two standard deviations."""
-    return keras.initializers.TruncatedNormal(stddev=config_range)
+def initializer(initializer_range: float):
+    """BERT's start for every weight matrix: a normal distribution truncated at two standard deviations."""
+    return keras.initializers.TruncatedNormal(stddev=initializer_range)
 
 
 def activation(name: str, training=False):
@@ -32,9 +32,9 @@ def activation(name: str, training=False):
 
 
 def config_of_arguments(made) -> dict:
-    """Returns {name: JSON value} of the arguments that an object was made with, each of which is its attribute.
+    """Returns {name: JSON value} of the arguments that an object was made with, each stored as an attribute.
 
-    The attribute has the argument's name, or where a layer has that, the name with "_rate" behind it.
+    The attribute has the argument's name, or, if that name holds a sublayer, the name plus "_rate".
     """
     parameters = list(inspect.signature(type(made).__init__).parameters.values())[1:]
     names = [parameter.name for parameter in parameters if parameter.kind != parameter.VAR_KEYWORD]
@@ -148,6 +148,7 @@ class Dropout(ConfiguredLayer):
         self.rate = rate
 
     def build(self, input_shape):
+        # A number for this layer's path, so that layers draw different masks.
         self.site = np.int32(zlib.crc32(self.path.encode()) & 0x7FFFFFFF)
 
     def call(self, x, training=None):

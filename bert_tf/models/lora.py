@@ -17,7 +17,7 @@ NAMES = ("lora_A", "lora_B")  # what an adapter's two variables are called, here
 
 @dataclasses.dataclass(frozen=True)
 class Lora:
-    """Adapters: next to each kernel W that has one stand A and B, and W acts as W + alpha / rank A B.
+    """Adapters: a kernel W that has one acts as W + (alpha / rank) A B; the paper writes B A, for column vectors.
 
     Attributes:
         rank: A is [in, rank], B is [rank, out].

@@ -92,7 +92,7 @@ class LayerSum(keras.layers.Layer):
 
 
 def pool(pooling: Pooling, values: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
-    """Returns one vector for each sequence; [CLS] and [SEP] count as all other tokens, as in sentence-transformers.
+    """Returns one vector for each sequence; [CLS] and [SEP] count like all other tokens, as in sentence-transformers.
 
     Args:
         pooling: one of `names.POOLINGS`: `cls`, the first token; `mean`; `max`; `mean_max`, both side by side;

@@ -15,12 +15,12 @@ from bert_tf.models.model_inputs import ENCODER_FEATURES, NamedInputsModel, enco
 
 @keras.saving.register_keras_serializable("bert_tf")
 class MaskedLMHead(ConfiguredLayer):
-    """Scores every token of the vocabulary at the masked positions: LayerNorm(act(W x + b)) E^T + c.
+    """Scores every token of the vocabulary at the masked positions: LayerNorm(act(W x + b)) T^T + c.
 
-    E are the word embeddings.
+    T [V, E] is the table of word embeddings.
 
-    The rows are gathered first: the product with the vocabulary is the dearest of the whole network, and some 15 % of
-    the positions need it.
+    The rows are gathered first: the product with the vocabulary is the most expensive of the whole network, and only
+    about 15 % of the positions need it.
 
     Args:
         vocab_size: V, rows of the embedding table.
@@ -30,7 +30,7 @@ class MaskedLMHead(ConfiguredLayer):
 
     Inputs: `sequence_output` float [B, S, H]; `word_embeddings` float [V, E], best in the compute dtype already: it is
     not the head's own; `masked_lm_positions` int32 [B, M], each from 0 to S - 1. Output: float32 [B, M, V], scores
-    before softmax. The product with E is made in the compute dtype, the bias added in float32, so that its gradient is
+    before softmax. The product with T is made in the compute dtype, the bias added in float32, so that its gradient is
     a sum of float32 numbers.
     """
 
@@ -54,11 +54,11 @@ class MaskedLMHead(ConfiguredLayer):
         self.tied = tied
 
     def build(self, input_shape, *_):
-        width, numbers = self.width or input_shape[-1], {"dtype": self.dtype_policy, "trainable": self.trainable}
+        width, settings = self.width or input_shape[-1], {"dtype": self.dtype_policy, "trainable": self.trainable}
         with keras.name_scope("transform"):
-            self.dense = Linear(width, self.hidden_act, self.initializer_range, name="dense", **numbers)
+            self.dense = Linear(width, self.hidden_act, self.initializer_range, name="dense", **settings)
             self.dense.build((None, input_shape[-1]))
-            self.norm = LayerNorm(self.epsilon, name="LayerNorm", **numbers)
+            self.norm = LayerNorm(self.epsilon, name="LayerNorm", **settings)
             self.norm.build((None, width))
         if not self.tied:
             start = initializer(self.initializer_range)
@@ -84,7 +84,7 @@ class MaskedLMHead(ConfiguredLayer):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class NextSentenceHead(ConfiguredLayer):
-    """Two scores for each pair of texts: 0, the second follows the first; 1, it was drawn at random, or they swapped.
+    """Two scores for each pair of texts: 0, the second follows the first; 1, it was random, or they were swapped.
 
     Args:
         initializer_range: standard deviation of the weights' start.
@@ -131,8 +131,8 @@ class ReplacedTokenHead(ConfiguredLayer):
         self.initializer_range = initializer_range
 
     def build(self, input_shape):
-        width, numbers = input_shape[-1], {"dtype": self.dtype_policy, "trainable": self.trainable}
-        self.dense = Linear(width, self.hidden_act, self.initializer_range, name="dense", **numbers)
+        width, settings = input_shape[-1], {"dtype": self.dtype_policy, "trainable": self.trainable}
+        self.dense = Linear(width, self.hidden_act, self.initializer_range, name="dense", **settings)
         self.dense.build(input_shape)
         start = initializer(self.initializer_range)
         self.output_weights = self.add_weight(name="output_weights", shape=(1, width), initializer=start)
@@ -160,7 +160,7 @@ def build_in_cls(head: keras.layers.Layer, width: int) -> keras.layers.Layer:
 
 @keras.saving.register_keras_serializable("bert_tf")
 class Pretrainer(NamedInputsModel):
-    """`Encoder`, `MaskedLMHead`, mostly tied to its word embeddings, and, unless it is left out, `NextSentenceHead`.
+    """`Encoder`, `MaskedLMHead`, usually tied to its word embeddings, and, unless it is left out, `NextSentenceHead`.
 
     Args:
         config: an `EncoderConfig`, or the dict that `to_dict` made of one.
@@ -169,6 +169,8 @@ class Pretrainer(NamedInputsModel):
 
     Inputs: a dict of what `Encoder` takes and of `masked_lm_positions` int32 [B, M]; for packed rows also
     `next_sentence_positions` int32 [B, K], the positions of the examples' first tokens.
+
+    `encode`, a function of the encoder's inputs, computes its outputs in its place where it is given.
 
     Outputs: a dict of `mlm_logits` float32 [B, M, V] and, with next_sentence, `nsp_logits` float32 [B, K, 2], where K
     is 1 unless rows are packed.
@@ -183,8 +185,8 @@ class Pretrainer(NamedInputsModel):
         self.rematerialize = rematerialize
         c, policy = self.config, {"dtype": self.dtype_policy}
         self.encoder = Encoder(c, rematerialize, **policy)
-        numbers = (c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, c.embedding_size)
-        self.masked_lm = MaskedLMHead(*numbers, c.tie_word_embeddings, **policy)
+        settings = (c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, c.embedding_size)
+        self.masked_lm = MaskedLMHead(*settings, c.tie_word_embeddings, **policy)
         self.seq_relationship = NextSentenceHead(c.initializer_range, **policy) if next_sentence else None
         self._build_parts()
         self.trainable = trainable
@@ -210,7 +212,7 @@ class Pretrainer(NamedInputsModel):
         return logits | {"nsp_logits": self.seq_relationship(self._pooled(outputs, inputs, training))}
 
     def _pooled(self, outputs, inputs, training):
-        """Returns [B, K, H]: the pooled output of every example in its row."""
+        """Returns [B, K, H]: the pooled output of every example in a row; of several, of its first token."""
         positions = inputs.get("next_sentence_positions")
         if positions is None:
             return outputs["pooled_output"][:, tf.newaxis]

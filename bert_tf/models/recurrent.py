@@ -13,7 +13,7 @@ from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.layers import ConfiguredLayer, Dropout
 from bert_tf.models.pooling import LayerSum
 
-GATES = 4  # enter, forget, new and leave, in Keras's order: input, forget, cell, output
+GATES = 4  # input, forget, cell and output, in Keras's order
 RECURRENT = "recurrent"  # how the paths of a BiLSTM's weights begin on an encoder that is trained with it
 
 
@@ -33,8 +33,8 @@ class _LSTMStep(keras.layers.Layer):
     def call(self, gates, states):
         state, cell = states
         gates += tf.cast(tf.matmul(tf.cast(state, self.recurrent.dtype), self.recurrent), tf.float32)
-        enter, forget, new, leave = tf.split(gates, GATES, axis=-1)
-        cell = tf.sigmoid(forget) * cell + tf.sigmoid(enter) * tf.tanh(new)
+        enter, forget, candidate, leave = tf.split(gates, GATES, axis=-1)
+        cell = tf.sigmoid(forget) * cell + tf.sigmoid(enter) * tf.tanh(candidate)
         state = tf.sigmoid(leave) * tf.tanh(cell)
         return state, (state, cell)
 
@@ -109,7 +109,7 @@ class BiLSTMHead(ConfiguredLayer):
         num_labels: width of the output.
         units: of each direction of each `BiLSTM`.
         is_weighted: sum the layers with learned weights (`LayerSum`); otherwise they are put side by side.
-        dropout: before each of the parts.
+        dropout: before each `BiLSTM` and before the linear layer.
         initializer_range: standard deviation of the last layer's start.
         num_layers: how many `BiLSTM` layers.
         of_row: one output for the sequence, from what each direction says at its end.
@@ -135,11 +135,11 @@ class BiLSTMHead(ConfiguredLayer):
         self.num_labels, self.units, self.is_weighted = num_labels, units, is_weighted
         self.dropout_rate, self.initializer_range = dropout, initializer_range
         self.num_layers, self.of_row = num_layers, of_row
-        numbers = {"dtype": self.dtype_policy, "trainable": self.trainable}
-        self.layer_sum = LayerSum(name="layer_sum", **numbers) if is_weighted else None
-        self.dropouts = [Dropout(dropout, name=f"dropout_{n}", **numbers) for n in range(num_layers)]
-        self.lstms = [BiLSTM(units, name=f"lstm_{n}", **numbers) for n in range(num_layers)]
-        self.classifier = ClassificationHead(num_labels, dropout, initializer_range, **numbers)
+        settings = {"dtype": self.dtype_policy, "trainable": self.trainable}
+        self.layer_sum = LayerSum(name="layer_sum", **settings) if is_weighted else None
+        self.dropouts = [Dropout(dropout, name=f"dropout_{n}", **settings) for n in range(num_layers)]
+        self.lstms = [BiLSTM(units, name=f"lstm_{n}", **settings) for n in range(num_layers)]
+        self.classifier = ClassificationHead(num_labels, dropout, initializer_range, **settings)
 
     def build(self, layers_shape, *_):
         width = layers_shape[0][-1] * (1 if self.is_weighted else len(layers_shape))
@@ -168,7 +168,7 @@ def bilstm_on_top(encoder, inputs: Mapping, num_labels: int, units: int, of_row:
     """Returns what a fresh `BiLSTMHead` of one layer makes of an encoder that is trained with it.
 
     Args:
-        encoder: an `Encoder`, whose pooler stays unused.
+        encoder: an `Encoder`, whose pooler is frozen, as nothing reads it.
         inputs: its inputs; `input_mask` must be there.
         num_labels, units, of_row: as in `BiLSTMHead`.
 
@@ -178,6 +178,6 @@ def bilstm_on_top(encoder, inputs: Mapping, num_labels: int, units: int, of_row:
     if encoder.pooler:
         encoder.pooler.trainable = False
     c = encoder.config
-    numbers = {"dropout": c.hidden_dropout_prob, "initializer_range": c.initializer_range}
-    head = BiLSTMHead(num_labels, units, num_layers=1, of_row=of_row, name=RECURRENT, **numbers)
+    settings = {"dropout": c.hidden_dropout_prob, "initializer_range": c.initializer_range}
+    head = BiLSTMHead(num_labels, units, num_layers=1, of_row=of_row, name=RECURRENT, **settings)
     return head([encoder(inputs)["sequence_output"]], inputs["input_mask"])

@@ -1,4 +1,4 @@
-"""What makes training fast, behind the plain layers: gradients of our own, and dropout by a seed."""
+"""Operations for training: seeded dropout, recomputation, and gradients faster or more precise than TensorFlow's."""
 
 import contextlib
 import functools
@@ -17,7 +17,7 @@ _scopes = threading.local()
 
 @contextlib.contextmanager
 def seed_scope(seed):
-    """Makes every Dropout inside draw from `seed`, int32 [2], and from its own name: the same seed, the same masks.
+    """Makes every Dropout inside draw from `seed`, int32 [2], and from its own path: the same seed, the same masks.
 
     A training step opens one with a seed made of (run, step, replica): then a resumed run repeats itself, and a block
     whose activations are computed again in the backward pass drops the same ones.
@@ -51,8 +51,8 @@ def recomputed(run):
     return again
 
 
-def _one_kernel(function):
-    """Makes XLA compile a chain of operations on single numbers into one loop, where that can be had for little.
+def _fused(function):
+    """Lets XLA fuse a chain of element-wise operations into one loop, on CPUs and where shapes are static.
 
     Operation by operation, the chain goes through memory once each. XLA compiles again for each shape, so it is used
     where shapes are known when the graph is made, as in pretraining, and not where each batch is as wide as its longest
@@ -61,12 +61,12 @@ def _one_kernel(function):
     compiled = tf.function(function, autograph=False, jit_compile=True)
 
     def call(*tensors, **more):
-        return (compiled if _compiles(*tensors) else function)(*tensors, **more)
+        return (compiled if _can_fuse(*tensors) else function)(*tensors, **more)
 
     return call
 
 
-def _compiles(*tensors):
+def _can_fuse(*tensors):
     return not _accelerators() and all(tensor.shape.is_fully_defined() for tensor in tensors)
 
 
@@ -99,7 +99,7 @@ def _gelu_gradient(x, dy, approximate):
 
 
 _GELU, _GELU_GRADIENT = (
-    {exact_or_not: _one_kernel(functools.partial(function, approximate=exact_or_not)) for exact_or_not in (True, False)}
+    {approximate: _fused(functools.partial(function, approximate=approximate)) for approximate in (True, False)}
     for function in (_gelu, _gelu_gradient)
 )
 
@@ -107,8 +107,8 @@ _GELU, _GELU_GRADIENT = (
 def gelu(x, approximate):
     """GELU (Hendrycks and Gimpel 2016) that keeps only its input for the backward pass.
 
-    The same value as tf.nn.gelu, which inference uses because oneDNN fuses it with the matrix product before it. Its
-    automatic gradient keeps and rounds some ten intermediate tensors; this one is computed in float32 and rounded once.
+    The same function as tf.nn.gelu, computed in float32 and rounded once. TensorFlow's automatic gradient keeps and
+    rounds some ten intermediate tensors.
 
     Args:
         x: float [...].
@@ -148,7 +148,7 @@ def linear(x, kernel, bias):
 def dropout(x, rate, seed):
     """Zeroes a share `rate` of the numbers and scales the others by 1 / (1 - rate); the masks are a function of `seed`.
 
-    Where `_one_kernel` compiles, the random bits are hashes, made on the way and again in the backward pass, so that no
+    Where `_fused` compiles, the random bits are hashes, made on the way and again in the backward pass, so that no
     mask is kept; elsewhere they are Philox's.
 
     Args:
@@ -156,7 +156,7 @@ def dropout(x, rate, seed):
         rate: from 0 to below 1.
         seed: int32 [2].
     """
-    if not _compiles(x):
+    if not _can_fuse(x):
         return x * keep_mask(tf.shape(x), rate, seed, x.dtype)
 
     @tf.custom_gradient
@@ -177,11 +177,11 @@ def _hashed_dropout(rate):
         survivors = tf.cast(x, tf.float32) * np.float32(1 / (1 - rate))
         return tf.cast(tf.where(bits >= np.uint32(rate * 2**32), survivors, 0), x.dtype)
 
-    return _one_kernel(drop)
+    return _fused(drop)
 
 
 def _hash(x, key):
-    """Mixes uint32 [...] so that each bit of the result hangs on all of x and `key` (Wellons 2018, "lowbias32")."""
+    """Mixes uint32 [...] so that each bit of the result depends on all of x and `key` (Wellons 2018, "lowbias32")."""
 
     def fold(x, bits):
         return tf.bitwise.bitwise_xor(x, tf.bitwise.right_shift(x, np.uint32(bits)))
@@ -194,7 +194,7 @@ def _hash(x, key):
 def keep_mask(shape, rate, seed, dtype):
     """Returns a tensor of `dtype`: 0 with probability `rate`, else 1 / (1 - rate), drawn from `seed`, int32 [2].
 
-    Sixteen random bits an element: half the cost of thirty-two, and the rate is true to 1 / 65536.
+    Sixteen random bits an element: half the cost of thirty-two, and the rate is accurate to 1 / 65536.
     """
     count = tf.reduce_prod(shape)
     bits = tf.random.stateless_uniform([(count + 1) // 2], seed, None, None, tf.uint32, alg="philox")
