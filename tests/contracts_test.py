@@ -266,7 +266,8 @@ TRAINING_FLAGS = {
 FINE_TUNING_FLAGS = {
     **TRAINING_FLAGS,
     "bucket_by_length": True, "do_export": False, "export_dir": None, "export_dtype": "float32",
-    "int8_tolerance": 0.01, "calibration_file": None, "export_for": "portable", "export_threads": 2, "export_explanations": [],
+    "int8_tolerance": 0.01, "calibration_file": None, "export_for": "portable", "export_threads": 2,
+    "export_explanations": [],
     "freeze_layers": "0", "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0,
     "lora_alpha": None, "lora_targets": ["query", "value"], "bucket_batches": None, "pack_examples": False,
     "lstm_units": None, "strict_data": False, "sort_predictions": "file", "distillation_weight": 0.5,
