@@ -7,8 +7,6 @@ import numpy as np
 import tensorflow as tf
 from keras import tree
 
-from bert_tf.export.precision import dtype_policy
-
 
 def check_layer(
     layer_class, init_kwargs, inputs, weights, tmp_path, unmoved=(), half_dtype="bfloat16", half_tolerance=0.03
@@ -101,7 +99,9 @@ def _check_saving(model, inputs, eager, path):
 
 def _check_half(layer, init_kwargs, inputs, eager, dtype, tolerance):
     """By the policy of the whole process, as programs set it: what a layer makes inside itself has it too."""
-    with dtype_policy("mixed_bfloat16"):
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
         half = type(layer)(**init_kwargs)
         half(*inputs)
         assert all(v.dtype == "float32" for v in half.variables)
@@ -109,6 +109,8 @@ def _check_half(layer, init_kwargs, inputs, eager, dtype, tolerance):
         for ours, true in zip(tree.flatten(half(*inputs)), tree.flatten(eager), strict=True):
             assert ours.dtype.name == dtype
             assert relative_error(ours, true) < tolerance
+    finally:
+        keras.config.set_dtype_policy(before)
 
 
 def _check_pure_half(layer, init_kwargs, inputs, eager, dtype):

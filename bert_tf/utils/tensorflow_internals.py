@@ -53,6 +53,14 @@ def run_session(session: tf.compat.v1.Session, options, feeds: Mapping, outputs:
     return session._call_tf_sessionrun(options, feeds, outputs, [], None)
 
 
+def forget_functions(graph: tf.Graph):
+    """Drops a graph's Python objects of the functions in it, which hold every constant twice more.
+
+    A session runs them all the same. Nothing that calls one of them can be added to the graph any more.
+    """
+    graph._functions.clear()
+
+
 def extend_graph(session: tf.compat.v1.Session):
     """Gives a session the operations that its graph has got since, as `Session.run` does and `run_session` does not."""
     session._extend_graph()

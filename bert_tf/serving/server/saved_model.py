@@ -68,10 +68,9 @@ class SavedModel:
         loader = internals.SavedModelLoader(path)
         meta_graph = loader.get_meta_graph_def_from_tags(bundle.tags)
         _check_assets(path, meta_graph)
-        graph = tf.Graph()
-        self._session = tf.compat.v1.Session(
-            graph=graph, config=config_pb2.ConfigProto.FromString(bundle.session_config)
-        )
+        graph, config = tf.Graph(), config_pb2.ConfigProto.FromString(bundle.session_config)
+        config.experimental.disable_output_partition_graphs = True  # one copy of all constants for each signature
+        self._session = tf.compat.v1.Session(graph=graph, config=config)
         try:
             with graph.as_default():
                 loader.load(self._session, bundle.tags)
@@ -84,6 +83,7 @@ class SavedModel:
         except BaseException:
             self._session.close()
             raise
+        internals.forget_functions(graph)
         self._has_parts = SIDE_BY_SIDE in meta_graph.collection_def
         self.sequences = Sequences(*meta_graph.collection_def[SEQUENCES].int64_list.value)
         definitions, checks = meta_graph.signature_def.items(), bundle.check_method_names

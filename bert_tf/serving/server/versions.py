@@ -25,6 +25,7 @@ from bert_tf.serving.server.predict import INTERNAL, Call, predict
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.version_folders import check_regular, explain_no_versions, find_versions, folder_fingerprint
+from bert_tf.utils.resources import return_free_memory
 
 # === Warmup ===
 # The first run of a signature is slow, because TensorFlow then optimizes its graph. That is done before a version
@@ -402,6 +403,7 @@ class ServedModel:
         except BaseException:
             model.close()
             raise
+        return_free_memory()  # a load takes several times what stays
         return version, requests
 
     def _may_try(self, number, files):
@@ -442,6 +444,7 @@ class ServedModel:
             if version.batcher:
                 version.batcher.close()
             version.model.close()
+            return_free_memory()
             self._set_state(version.number, State("END"))
 
     def _set_state(self, number, state):

@@ -121,7 +121,7 @@ def test_ctrl_c_ends_the_fit_alone(folder, monkeypatch):
     def interrupted(*_):
         raise Stopped(signal.SIGINT)
 
-    monkeypatch.setattr(Trainer, "train", interrupted)
+    monkeypatch.setattr(Trainer, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         BertClassifier(folder, max_seq_length=16, train_batch_size=2).fit(["a", "b"], [0, 1])
 
