@@ -25,7 +25,7 @@ _CONFIG = {
 
 
 def own_frames() -> list[str]:
-    """Returns the project's frames of this stack, outermost first: those of tools and of an event loop's start not."""
+    """Returns the project's frames on this stack, outermost first, without those of tools and an event loop's start."""
     frames = []
     for frame in traceback.extract_stack():
         path = pathlib.Path(frame.filename)

@@ -185,7 +185,7 @@ def _check_shapes(shapes, model, path):
 def _with_head(model, directory):
     """Takes labels and task from the adapters, whose head replaces the model's.
 
-    PEFT writes no labels: the model's own stay where the head has an output for each, and else have no names.
+    PEFT writes no labels: the model's own are kept if the head has an output for each; otherwise they have no names.
     """
     bias, labels = model.arrays.get("classifier/output_bias"), model.labels
     if os.path.exists(os.path.join(directory, LABELS_FILE)):

@@ -139,7 +139,7 @@ def show_scored(
         scores: {"eval_accuracy": ...} over all of them.
         trainer: of the task.
         settings: the flags.
-        suffix: of the names, of files other than those of eval_results.txt: `scored_files.ScoredFiles.suffix`.
+        suffix: added to the names if eval_results.txt holds another file's scores: `run_record.ScoredFiles.suffix`.
 
     Raises:
         OSError: a table cannot be written.

@@ -1,9 +1,9 @@
-"""A task's model for GPUs: requests of all sizes are computed in a few shapes, for each of which XLA has one program.
+"""A task's model for GPUs: requests of any size are padded to one of a few shapes, so XLA needs only a few programs.
 
-No operation is marked as one that XLA must compile, which a server refuses unless it is started for that: the graph
-runs as it is, and where a server has XLA choose what it compiles (docs/export.md#for-gpus), that is the model alone.
-XLA compiles a program for every shape of its inputs, in seconds; so rows and widths are rounded up in the graph, and
-warm-up requests of each shape have the programs ready before a version serves.
+The graph does not force XLA compilation, which a server refuses unless it was started with XLA enabled. It runs as it
+is, and if the server lets XLA choose what to compile (docs/export.md#for-gpus), XLA compiles only the model. Compiling
+takes seconds for each shape of the inputs. So the graph rounds rows and widths up, and warm-up requests of every shape
+make sure that the programs are ready before a version serves.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,15 +39,15 @@ def warm_up_shapes(longest: int, max_seq_length: int) -> list[tuple[int, int]]:
 
 
 def with_rounded_shapes(forward: Forward, inputs: Sequence[tf.TensorSpec], longest: int) -> Forward:
-    """Returns a function that computes the same in few shapes: inputs are padded, outputs cut.
+    """Returns a function that gives the same results but computes in only a few shapes: it pads inputs, trims outputs.
 
-    Rows become a power of two, sequences one of `widths`. What is added has no token (`input_mask` 0), and what it
-    answers is cut off. The number of an example's windows or choices stays as it is.
+    Rows are padded to a power of two, sequences to one of `widths`. The padding is masked (`input_mask` 0), and its
+    outputs are cut off. The number of an example's windows or choices does not change.
 
     Args:
         forward: {name: tensor} -> tensors.
-        inputs: what it takes, with names; the first axis of each is that of the rows.
-        longest: sequence that the model has positions for.
+        inputs: the named inputs that it takes; the first axis of each is the rows.
+        longest: the longest sequence that the model has positions for.
     """
     cut, names = _token_axes(forward, inputs), [each.name for each in inputs]
 
@@ -74,10 +74,10 @@ def with_rounded_shapes(forward: Forward, inputs: Sequence[tf.TensorSpec], longe
 
 
 def leave_out_of_xla(graph_def):
-    """Marks what is not the model, such as the tokenizer, as nothing for XLA: it fails, or crashes, over its shapes.
+    """Keeps XLA away from everything but the model: it fails, or crashes, on the shapes of the tokenizer and the like.
 
     Args:
-        graph_def: GraphDef of a SavedModel whose forward pass is of `with_rounded_shapes`; is changed.
+        graph_def: GraphDef of a SavedModel whose forward pass comes from `with_rounded_shapes`; changed in place.
     """
     functions = {each.signature.name: each for each in graph_def.library.function}
     model, found = set(), [name for name in functions if _MODEL in name]

@@ -20,8 +20,8 @@ class Embeddings(ConfiguredLayer):
     nothing. The task is always the first. Output: float [B, S, H] in the compute dtype.
 
     Raises:
-        ValueError: the row is longer than the table of positions; in eager mode also: a segment id is beyond its table;
-            in a graph it adds zeros.
+        ValueError: the row is longer than the table of positions or, in eager mode only, a segment id is outside its
+            table; in a graph, such an id adds zeros.
     """
 
     def __init__(

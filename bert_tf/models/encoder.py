@@ -26,9 +26,9 @@ class Encoder(NamedInputsModel):
         embeddings: another encoder's, built, whose weights this one shares; None: its own. No configuration holds them.
 
     Inputs: a dict of integers [B, S]: `input_ids`; `input_mask` (1 = token, 0 = padding; absent: all ones);
-    `segment_ids` (absent: zeros); `sentence_ids` for rows that hold several examples (1, 2, ... for each example, its
-    segments together; 0 = padding; absent: one example a row): then positions start again with each example and
-    attention stays inside it. Other names, such as Hugging Face's `attention_mask`, are refused.
+    `segment_ids` (absent: zeros); `sentence_ids` for rows that hold several examples (1, 2, ..., one number for all
+    segments of an example; 0 = padding; absent: one example per row): positions then restart with each example, and
+    attention stays within it. Other names, such as Hugging Face's `attention_mask`, are refused.
 
     A call may give two things more. `head_mask`, a list with float [A] for each layer, the lowest first: what the
     probabilities of that layer's heads are multiplied by, so that 0 turns a head off. `input_vectors`, float [B, S, E]:
@@ -39,12 +39,12 @@ class Encoder(NamedInputsModel):
     all else cannot. An encoder that is not `trainable` gives in training what it gives elsewhere: it drops nothing, and
     keeps nothing for a gradient.
 
-    Outputs: a dict of `sequence_output` [B, S, H]; `pooled_output` [B, H], the vector that stands for the text, through
-    a linear map and tanh where there is a pooler (`has_pooler`): it is the first token's; with `is_decoder` that of the
-    last one that is not padding; with `classifier_pooling` "mean" the mean over all that are not padding;
-    `embedding_output` [B, S, H], what the first block reads; `encoder_outputs`, the list of every block's [B, S, H], of
-    which the last is `sequence_output`; with `return_attention_probs=True` also `attention_probs`, a list of
-    [B, A, S, S]. All in the compute dtype. With `norm_first` only the last block's output is normalized.
+    Outputs: a dict of `sequence_output` [B, S, H]; `pooled_output` [B, H], the text's vector (the first token's; with
+    `is_decoder`, the last non-padding token's; with `classifier_pooling` "mean", the mean over all non-padding tokens),
+    after the pooler's linear map and tanh if there is a pooler (`has_pooler`); `embedding_output` [B, S, H], what the
+    first block reads; `encoder_outputs`, the list of every block's output [B, S, H], the last of which is
+    `sequence_output`; with `return_attention_probs=True` also `attention_probs`, a list of [B, A, S, S]. All are in the
+    compute dtype. With `norm_first`, only the last block's output is normalized.
     """
 
     def __init__(self, config, rematerialize=False, trainable=True, embeddings=None, **kwargs):

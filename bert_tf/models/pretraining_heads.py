@@ -170,7 +170,7 @@ class Pretrainer(NamedInputsModel):
     Inputs: a dict of what `Encoder` takes and of `masked_lm_positions` int32 [B, M]; for packed rows also
     `next_sentence_positions` int32 [B, K], the positions of the examples' first tokens.
 
-    `encode`, a function of the encoder's inputs, computes its outputs in its place where it is given.
+    If `encode` is given, a function of the encoder's inputs, it computes the encoder's outputs in its place.
 
     Outputs: a dict of `mlm_logits` float32 [B, M, V] and, with next_sentence, `nsp_logits` float32 [B, K, 2], where K
     is 1 unless rows are packed.

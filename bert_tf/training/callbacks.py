@@ -14,7 +14,7 @@ from bert_tf.utils.progress import ProgressBar, clock
 _COUNTS = {"skipped", "skipped_in_a_row", "examples", "tokens", "broken"}
 _RATES = ("examples_per_second", "tokens_per_second")
 _NO_PARTS = {"loss", "gradient_norm"}  # curves that are not a part of the loss
-_KEPT = 0.98  # of what the lines before say of the pace; a line's steps may be all of short rows, or all of long ones
+_KEPT = 0.98  # how much earlier lines count at each new one; a line's steps may all have short rows, or all long ones
 
 
 class Events:
@@ -44,12 +44,11 @@ class ProgressLog:
         every: steps between two lines; by default some fifty lines a run.
         history: the run's `History`, which gets the same values, or None.
 
-    `state.unreported` holds the results of the steps since the last line, those before an interruption too: wherever a
-    run was interrupted, its lines are the same but for rates and times. Of a step's results `loss`, its parts and
-    `gradient_norm` are means over these steps, those left out that were skipped; NaN where all were. `skipped` (0 or
-    1), `examples` and `tokens` (of the batch, without padding) are added up. Rates are of the time in which steps were
-    made, that of saving and scoring left out. The time left has it in, and is of the mean pace since the start of this
-    process, in which what is long past counts less.
+    `state.unreported` holds the results of the steps since the last line, including those before an interruption, so an
+    interrupted run logs the same lines, apart from rates and times. `loss`, its parts and `gradient_norm` are means
+    over these steps, not counting skipped ones; NaN if all were skipped. `skipped` (0 or 1), `examples` and `tokens`
+    (of the batch, without padding) are summed. Rates exclude the time spent saving and scoring. The time left includes
+    it; it is estimated from the mean pace since this process started, in which older lines count less.
     """
 
     def __init__(self, run, every: int | None = None, history=None):
@@ -74,7 +73,7 @@ class ProgressLog:
             self.bar.draw(step / self.run.num_train_steps, f"step {step}/{self.run.num_train_steps}  {self.line}")
 
     def resume(self, step, state):
-        """Takes the run up after `step`, whose line is written now where the run was stopped before it was."""
+        """Resumes after `step`, and writes its line now if the run was stopped before it could be written."""
         if self._is_due(step) and state.unreported:
             if self.history is None or self.history.has("train", step):
                 state.unreported = []
@@ -101,7 +100,7 @@ class ProgressLog:
             self.history.trained(step, {**dict.fromkeys(_RATES, math.nan), **values, "skipped": skipped})
 
     def _pace(self, step, timed, watch):
-        """Returns the rates of the steps that were timed, and what the log says of them; nothing where none was."""
+        """Returns the rates of the timed steps, and their text for the log; both are empty if no step was timed."""
         if not timed:
             return {}, ""
         now = watch.seconds()
@@ -148,9 +147,9 @@ class ScoreCheckpoints:
                 self._score(step, state)
 
     def resume(self, step, state):
-        """Scores the checkpoint that the run goes on from, where it was stopped before the history had its scores."""
+        """Scores the checkpoint that the run continues from, if the run was stopped before its scores were recorded."""
         has_scores = self.history is not None and self.history.has("eval", step)
-        (missing,) = total([is_chief() and not has_scores])  # as the chief, whose the history is, says
+        (missing,) = total([is_chief() and not has_scores])  # the chief decides: the history is its own
         if step and missing and self.run.saves_at(step):
             self._score(step, state)
 
@@ -167,17 +166,17 @@ class ScoreCheckpoints:
 
 
 class KeepBest(ScoreCheckpoints):
-    """Notes the best of the checkpoints that it scores, which is then kept from deletion.
+    """Records the best of the checkpoints that it scores, which is then protected from deletion.
 
-    A score that is NaN or infinite is never the best. With `patience` it ends the run, by `state.ended_at`: as a
-    function of the step and of the best one that is noted on the disk, so that a run that has ended so has ended for
-    good.
+    A score that is NaN or infinite is never the best. With `patience`, it ends the run early by setting
+    `state.ended_at`. This depends only on the step and on the best checkpoint recorded on disk, so a run that has
+    stopped early stays stopped.
 
     Args:
         score, run, checkpoints, history: as of `ScoreCheckpoints`.
         metric: "accuracy", "loss", ..., with or without "eval_".
         names: the metrics that `score` returns.
-        patience: the run ends after so many checkpoints in a row that were no better; 0: at its last step only.
+        patience: the run ends after this many checkpoints in a row without improvement; 0: only at its last step.
 
     Raises:
         ValueError: there is no such metric.

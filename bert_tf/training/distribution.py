@@ -17,8 +17,8 @@ from bert_tf.utils.names import STRATEGIES
 def make_strategy(name: str = "default", worker_hosts=(), task_index=None, tpu=()) -> tf.distribute.Strategy:
     """Returns the tf.distribute strategy called `name`.
 
-    "default" is one device; "mirrored" every GPU of this machine (every CPU without); "multi_worker" those of several
-    machines, and "tpu" the cores of a TPU, both to be made before TensorFlow is used for anything else.
+    "default" is one device; "mirrored" is every GPU of this machine (every CPU if it has no GPU); "multi_worker" is
+    those of several machines, and "tpu" the cores of a TPU. Create the last two before any other use of TensorFlow.
 
     Args:
         name: one of STRATEGIES.
@@ -43,9 +43,9 @@ def make_strategy(name: str = "default", worker_hosts=(), task_index=None, tpu=(
 
 
 def xla_by_default() -> bool:
-    """Says whether XLA pays on this machine: yes with a GPU; on a CPU oneDNN is faster in bfloat16.
+    """Says whether XLA pays off on this machine: it does with a GPU; on a CPU, oneDNN is faster in bfloat16.
 
-    To be called after `make_strategy`, which must be the first to use TensorFlow.
+    Call it after `make_strategy`, which must be the first to use TensorFlow.
     """
     return bool(tf.config.list_logical_devices("GPU"))
 
@@ -211,9 +211,9 @@ def _summing(strategy):
 
 
 def replica_share(batch):
-    """Inside a replica: returns its equal share of the rows of the global batch, in order.
+    """Returns a replica's equal share of the rows of the global batch, in order; call it inside the replica.
 
-    Replicas are counted over all workers, each of which is given the whole global batch.
+    Replicas are counted across all workers, and every worker gets the whole global batch.
     """
     context = tf.distribute.get_replica_context()
     replicas, this = context.num_replicas_in_sync, context.replica_id_in_sync_group
@@ -228,14 +228,14 @@ def replica_share(batch):
 
 
 def build_graphs(function, fixed_shapes=False):
-    """Returns a function of a batch that gives the tf.function of function(batch) which takes batches like it.
+    """Returns a function that takes a batch and returns the tf.function of `function` for batches like it.
 
-    There is one graph for all batches, whatever their rows and width. Left alone, tf.function makes a graph for the
-    first batch's own width, and another for all other widths. The two round differently, so what a batch gives would
-    depend on which batch came first: a run that was resumed would part from one that never stopped.
+    One graph serves all batches, whatever their rows and width. By default, tf.function would make one graph for the
+    first batch's width, and another for all other widths. The two round differently, so a batch's results would depend
+    on which batch came first, and a resumed run would diverge from one that never stopped.
 
-    On a TPU each shape has its own graph all the same: XLA must know it. So it is with `fixed_shapes`, for batches that
-    are all alike: where a graph knows them, `models/layers.py` makes it faster.
+    On a TPU, each shape still gets its own graph, because XLA must know the shape. The same goes for `fixed_shapes`,
+    for batches that are all alike: `models/layers.py` is faster in a graph with known shapes.
     """
     graphs, fixed = {}, fixed_shapes or isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy)
 

@@ -37,17 +37,17 @@ class Stopped(SystemExit):
 
 
 class Interruption:
-    """While it is entered, SIGTERM and Ctrl-C end the block by `Stopped`, but never in the midst of a `held` part.
+    """A context in which SIGTERM and Ctrl-C raise `Stopped`, but never inside a `held` block.
 
-    Of several workers none can leave alone, for the others would wait for it: there a signal is only noted, and `check`
-    makes all of them stop at one step, whichever got it. A Ctrl-C after the first signal ends the program at once,
-    without a save, unless it comes within a second: then both are one wish, as where a terminal and a supervisor send
-    a signal each. A second SIGTERM does nothing, since those who send it often send two.
+    With several workers, none may leave alone, because the others would wait for it. There a signal is only noted, and
+    `check` stops all of them at the same step, whichever one received it. A Ctrl-C after the first signal ends the
+    program at once, without saving, unless it comes within a second. In that case the two count as one request, since a
+    terminal and a supervisor may each send a signal. A second SIGTERM does nothing, since senders often send two.
 
-    The first signal is acknowledged in the log at once, by a thread: Python itself hears of a signal only when the step
-    is made, and the first step may take minutes to compile.
+    A thread acknowledges the first signal in the log at once: Python itself handles a signal only when the step is
+    done, and the first step may take minutes to compile.
 
-    In a thread that is not the main one Python knows no signals, and nothing happens.
+    Python handles signals only in the main thread; in any other thread this does nothing.
     """
 
     def __init__(self):

@@ -37,8 +37,8 @@ def first_broken(loss, squares, norm, can_mend):
 class FiniteSteps:
     """Ends a run at the first step whose loss or gradients are not finite.
 
-    What a step returned is read at the first one, every `run.report_steps`, and when `check` is called, as it must be
-    before a checkpoint is written: reading waits for the device.
+    Reading a step's results waits for the device, so they are read only at the first step, every `run.report_steps`,
+    and when `check` is called, as it must be before a checkpoint is written.
 
     Args:
         run: a `RunConfig`.
@@ -232,7 +232,7 @@ class Rollback:
         guard.returned_to.assign(back)
         guard.skipped_steps.assign(skipped)
         guard.skipped_in_a_row.assign(0)
-        # And nobody reads it any more when the chief replaces it.
+        # This is also a barrier: no worker is still reading the checkpoint when the chief replaces it.
         check_equal_on_workers(back, "checkpoint to go back to")
         by_chief(_replace, back, state, checkpoints)
         logging.warning(

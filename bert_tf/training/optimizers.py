@@ -342,16 +342,16 @@ class WeightAverage:
         mean += k / (t + k - 1) * (weights - mean)        after step t = 1, 2, ...
 
     That is polynomial-decay averaging (Shamir and Zhang 2013, arXiv 1212.1824, section 4): the weights after step s
-    count as s ** (k - 1), nearly; Karras et al. 2024 (arXiv 2312.02696, section 3.1) describe the same curve. Unlike a
-    plain mean over the last steps it need not know where the run ends, so every checkpoint's is good, and unlike an
-    exponential mean of fixed length it forgets the random start at any length of the run. On the flat part of a
-    trapezoid it gives a part of what the fall will bring (Hägele et al. 2024, arXiv 2405.18392, section 4). To be made
-    in the strategy's scope.
+    count approximately as s ** (k - 1); Karras et al. 2024 (arXiv 2312.02696, section 3.1) describe the same curve.
+    Unlike a plain mean over the last steps, it need not know where the run ends, so the mean in every checkpoint is
+    usable; unlike an exponential mean of fixed length, it forgets the random start however long the run is. On the flat
+    part of a trapezoid schedule it gives part of the gain that the decay will bring (Hägele et al. 2024, arXiv
+    2405.18392, section 4). Create it in the strategy's scope.
 
     Args:
         variables: Keras variables, float32: those that training moves.
-        share: above 0, up to 1: k = 2 / share - 1, with which the mean is as old as a plain one over the last `share`
-            of the steps made, share / 2 of them. 1: the plain mean over all.
+        share: above 0, up to 1. It sets k = 2 / share - 1, which makes the mean on average as old as a plain one over
+            the last `share` of the steps made, that is, share / 2 of them. 1: the plain mean over all steps.
 
     Attributes:
         means: a variable for each of the model's.
@@ -369,19 +369,19 @@ class WeightAverage:
             mean.assign(variable.value)
 
     def update(self, strategy, step, moved):
-        """Takes the weights in; to be called outside of the replicas, in the graph of the step.
+        """Adds the current weights to the means; call it in the graph of the step, outside the replicas.
 
         Args:
             strategy: the current one.
-            step: int [], steps made, this one counted in.
-            moved: float32 [], 1; or 0 where this step was skipped, which then does not count.
+            step: int [], steps made, including this one.
+            moved: float32 [], 1, or 0 if this step was skipped and so does not count.
         """
         share = moved * self.power / (tf.maximum(tf.cast(step, tf.float32), 1.0) + self.power - 1)
         for variable, mean in zip(self.variables, self.means, strict=True):
             strategy.extended.update(mean, _approach, args=(variable.value, share), group=False)
 
     def exchange(self):
-        """Puts the means into the model, and the weights that training goes on from in their place; and back."""
+        """Swaps the means with the model's weights, from which training continues; a second call swaps them back."""
         for variable, mean in zip(self.variables, self.means, strict=True):
             weights = variable.numpy()
             variable.assign(mean.numpy())

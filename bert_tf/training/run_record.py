@@ -1,6 +1,6 @@
-"""The record of a run (OUTPUT_DIR/run.json), and of the files that its scores are of.
+"""The record of a run (OUTPUT_DIR/run.json), and of the files that it was scored on.
 
-run.json has all that a reader must know to make the run again. It is of the latest start. Those before it are in
+run.json has everything a reader needs to repeat the run. It describes the latest start; earlier ones are in
 history.jsonl, with their flags, versions and commits.
 """
 
@@ -196,8 +196,8 @@ def _machine():
 # Which files a model was scored on, and the suffix of each one's results.
 #
 # The first file's scores are in eval_results.txt, its answers in eval_predictions.tsv and so on; those of another file,
-# test.tsv, in eval_results_test.txt and eval_predictions_test.tsv. To score a file again replaces what there was of it,
-# and so does a later step of the training with the scores of an earlier one.
+# such as test.tsv, are in eval_results_test.txt and eval_predictions_test.tsv. Scoring a file again replaces its old
+# results, and scores from a later training step replace those from an earlier one.
 
 
 FILES_FILE = "eval_files.json"  # {suffix of the names: {"precision", "files": [{"file", "bytes", "sha256"} ...]}}
@@ -212,9 +212,9 @@ class ScoredFiles:
 
     Attributes:
         directory: of the model.
-        suffix: of the names of what is written of them, before the extension; "" or "_test".
-        files: what they are, as `fingerprints` has them.
-        precision: in which they are scored, one of `names.PRECISIONS`.
+        suffix: goes before the extension in the names of the result files: "", or for example "_test".
+        files: their fingerprints, as `fingerprints` returns them.
+        precision: the one they are scored in, from `names.PRECISIONS`.
     """
 
     directory: str
@@ -224,7 +224,7 @@ class ScoredFiles:
 
     @property
     def is_another(self) -> bool:
-        """Whether eval_results.txt is of another file, and stays."""
+        """Whether eval_results.txt holds another file's scores, and is kept."""
         return bool(self.suffix)
 
     def note(self):
@@ -234,9 +234,9 @@ class ScoredFiles:
 
 
 def scored_files(directory: str | os.PathLike, paths: Sequence[str | os.PathLike], step: int) -> ScoredFiles:
-    """Returns how the scores of some files are to be named; where eval_results.txt is of another, the log says so.
+    """Returns what to name the scores of some files, and logs it if eval_results.txt holds another file's scores.
 
-    A file is the same where its path is, whatever has been changed in it, or its contents.
+    Two files count as the same if their paths match, whatever has changed in them, or if their contents match.
 
     Args:
         directory: of the model.
@@ -272,7 +272,7 @@ def precision_of_scores(directory: str | os.PathLike) -> str | None:
 
 
 def _known(directory):
-    """Returns the note of the scores that are there; of a folder without one what its run.json says of their files."""
+    """Returns which files the existing scores are for; if that was not recorded, what run.json says about them."""
     note, run = (os.path.join(directory, name) for name in (FILES_FILE, RUN_FILE))
     if os.path.exists(note):
         known = read_object(note, "what says which files were scored", _SCORES_REMEDY)

@@ -38,20 +38,20 @@ class RunConfig:
         init_checkpoint: weights to start from, or None.
         save_checkpoints_steps: steps between two checkpoints.
         keep_checkpoints: how many of the last ones stay.
-        keep_optimizer: once the run has ended, its result still has what only more steps would need.
+        keep_optimizer: the finished run's result keeps the optimizer's state, which only further steps need.
         overwrite: do not continue the run that lies in output_dir.
         optimizer, schedule: names in `OPTIMIZERS` and `SCHEDULES`.
         adam: the optimizer's numbers.
         step: how a step is made.
         rollback: when the run goes back to a checkpoint; None: never. Needs a guard in `step`.
         layer_rates: which layers move and how fast, or how fast word embeddings do; None: all alike.
-        reinit_layers: so many of the top blocks, and the pooler, start from random weights and not from
+        reinit_layers: this many of the top blocks, and the pooler, start from random weights rather than from
             `init_checkpoint` (Zhang et al. 2021, arXiv 2006.05987, section 5).
-        average_weights: the run's result, in checkpoints too, is the mean of the weights that is as old as a plain mean
-            over the last steps, this share of those made; 0: the weights themselves. See `WeightAverage`.
-        first_weights: gives {variable path: array} to begin with in place of random weights; asked only where the run
-            begins without `init_checkpoint`. None: there are none.
-        settings: whatever else decides the result, such as the names and hashes of the data files; JSON values.
+        average_weights: the run's result, in checkpoints too, is a running mean of the weights, on average as old as a
+            plain mean over the last steps, this share of all; 0: the weights themselves. See `WeightAverage`.
+        first_weights: returns {variable path: array} to start from instead of random weights; called only if the run
+            starts without `init_checkpoint`. None: no such weights.
+        settings: anything else that affects the result, such as the names and hashes of the data files; JSON values.
     """
 
     output_dir: str
@@ -80,7 +80,7 @@ class RunConfig:
 
     @property
     def report_steps(self) -> int:
-        """Returns how many steps lie between two at which the numbers of the steps are read: some fifty times a run."""
+        """Returns the number of steps between two readings of the steps' results: about fifty readings a run."""
         return max(1, min(100, self.num_train_steps // 50))
 
     def saves_at(self, step: int) -> bool:
@@ -136,8 +136,8 @@ class TrainingState:
     Attributes:
         model, optimizer, step: of the run.
         settings: what must not change between a run and its continuation, for the same steps to follow.
-        ended_at: the step after which the run ends before its time, or ended long ago; None: it does not. Actions set
-            it.
+        ended_at: the step after which the run ends early, or had already ended when it was restored; None: neither.
+            Callbacks set it.
         watch: runs while steps are made, and not while checkpoints are saved and scored.
         unreported: what `TrainStep` returned for the steps since the last line of the history, which is a mean over
             them: it must come out the same wherever the run was interrupted.
@@ -216,15 +216,15 @@ def is_of_model(name: str) -> bool:
 
 
 def first_state(task, run: RunConfig, schedule=None) -> tuple[TrainingState, int]:
-    """Returns the state that a run begins with, and its step; nothing is written. In the scope of a strategy.
+    """Returns the state that a run starts from, and its step. Writes nothing; call it in the scope of a strategy.
 
-    It is the first of these that applies:
+    The state is the first of these that applies:
 
-    1. This run's own newest whole checkpoint, unless it is to `overwrite` it: it was interrupted, or is finished.
-    2. `init_checkpoint`: another model's weights, but for the top `reinit_layers`; optimizer and step are new.
+    1. This run's own newest complete checkpoint, unless `overwrite` is set: the run was interrupted or has finished.
+    2. `init_checkpoint`: another model's weights, except for the top `reinit_layers`; optimizer and step are new.
     3. Random weights, or `first_weights`.
 
-    What can be known of the model is found out before it is built, which takes the memory that is asked for.
+    `init_checkpoint` and the free memory are checked before the model is built, since building it takes that memory.
 
     Args:
         task: see `tasks/base.py`.
@@ -263,7 +263,7 @@ def first_state(task, run: RunConfig, schedule=None) -> tuple[TrainingState, int
 
 
 def _build_optimizer(run, model, schedule):
-    """Freezes layers as the run has it, and returns the optimizer of what is left of the model's variables."""
+    """Freezes the layers that the run says to freeze, and returns the optimizer of the remaining variables."""
     rules = ()
     if run.layer_rates:
         run.layer_rates.freeze_in(model.variables)

@@ -58,15 +58,15 @@ class TrainStep:
     scalars: `examples` and `tokens` of the batch, padding not counted, and `broken`, what
     `loss_spike_guard.first_broken` gives.
 
-    The first step that does not fit in memory is made again with half the micro-batch. The global batch stays what it
-    was: a step's result does not depend on how it is cut but for rounding and for the dropout masks. Where a run that
-    was cut smaller is resumed, its first step runs out of memory again and is cut again: with the same memory it makes
-    the same steps. Nothing has moved when a step is made again: everything that a step assigns waits for its gradients.
+    If the first step does not fit in memory, it is retried with micro-batches of half the size. The global batch stays
+    the same: apart from rounding and dropout masks, a step's result does not depend on how it is split. When such a run
+    is resumed, its first step runs out of memory and is split again, so with the same memory it makes the same steps.
+    No variable has moved when a step is retried: everything that a step assigns waits for its gradients.
 
     Raises:
         ValueError: not even micro-batches of one row fit.
-        tf.errors.ResourceExhaustedError: memory ran out in one of several workers, which must all cut alike, while
-            variables moved, or after the first step.
+        tf.errors.ResourceExhaustedError: memory ran out on one of several workers, which must all split alike, while
+            variables were moving, or after the first step.
     """
 
     def __init__(self, task, model, optimizer, config: StepConfig, average=None):
@@ -128,7 +128,7 @@ class TrainStep:
         return results | {"examples": tf.shape(mask)[0], "tokens": tf.reduce_sum(mask)}
 
     def _replica_step(self, batch):
-        """One replica: forward and backward over its share of the batch, then what all have found together."""
+        """One replica: forward and backward over its share of the batch, then a step with the gradients of all."""
         context, batch = tf.distribute.get_replica_context(), replica_share(batch)
 
         def over_replicas(values):
@@ -233,10 +233,10 @@ def micro_batches(rows: int) -> list[int]:
 
 
 def _more_parts(batch_size, replicas, parts, error):
-    """Returns into how many parts to cut a replica's rows instead: micro-batches are half as large, or somewhat less.
+    """Returns how many parts to split a replica's rows into instead: micro-batches become half as large or smaller.
 
     Raises:
-        ValueError: there was one row at a time already.
+        ValueError: micro-batches already have only one row.
     """
     rows = batch_size // replicas
     smaller = [size for size in micro_batches(rows) if size < rows // parts and size <= (rows // parts + 1) // 2]

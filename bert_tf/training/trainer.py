@@ -70,9 +70,9 @@ def prepare_directory(directory: str, overwrite: bool = False, others: tuple[str
 
 @dataclasses.dataclass
 class Trainer:
-    """A task and its run: trains the task's model, brings it back, scores it, asks it. Knows no concrete task.
+    """A task and its run: trains the task's model, restores it, scores it, predicts with it. Knows no concrete task.
 
-    To be used in the scope of a strategy. Of several workers the chief alone writes; all must see what it writes.
+    Use it in the scope of a strategy. Of several workers, only the chief writes; all must see what it writes.
 
     Attributes:
         task: see `tasks/base.py`.
@@ -101,29 +101,29 @@ class Trainer:
         keep_best: str | None = None,
         early_stopping: int = 0,
     ) -> TrainingState:
-        """Trains to the end of the run, from the start that `first_state` finds; returns the state at the end.
+        """Trains to the end of the run, starting from what `first_state` finds; returns the final state.
 
-        After SIGTERM or Ctrl-C the running step is finished, its checkpoint saved, and `Stopped` raised. Without
-        `run.rollback` a step whose loss or gradients are not finite ends the run: it is found at the first step of the
-        process, every `run.report_steps` and before every checkpoint, so that none is written after it.
+        After SIGTERM or Ctrl-C, the running step is finished, its checkpoint saved, and `Stopped` raised. Without
+        `run.rollback`, a step whose loss or gradients are not finite ends the run. This is checked at the first step of
+        the process, every `run.report_steps` and before every checkpoint, so that no checkpoint follows such a step.
 
         Args:
-            batches: takes the step at which to begin and returns the batches from there on, dicts of tensors [B, ...].
-                With `run.rollback` it also takes how often the run went back: another number must give another order,
-                such as by `loss_spike_guard.order_seed`.
-            on_begin: called once, with the model, when the weights to start from and the first batch are loaded and
-                found good: before it, nothing is written.
-            callbacks: each is called as callback(step, results, state) after every step, those of `callbacks.py` first;
-                its `resume(step, state)`, if it has one, before the first step and after a rollback. Both may end the
-                run before its time, by `state.ended_at`.
-            held_out: examples that are scored at every checkpoint; None: none are.
-            keep_best: the metric by which the model is chosen on them; None: the last step's model is the result.
-            early_stopping: with `keep_best`: the run ends after so many checkpoints in a row that were no better, and
-                is then finished: trained again, it makes no step. 0: it goes to its last step.
+            batches: takes the step to start at and returns the batches from there on, dicts of tensors [B, ...]. With
+                `run.rollback`, it also takes the number of rollbacks so far: a different number must give a different
+                order, for example by `loss_spike_guard.order_seed`.
+            on_begin: called once, with the model, after the initial weights and the first batch have been loaded and
+                found valid; nothing is written before that.
+            callbacks: each is called as callback(step, results, state) after every step, following those of
+                `callbacks.py`; its `resume(step, state)`, if it has one, is called before the first step and after a
+                rollback. Both may end the run early by setting `state.ended_at`.
+            held_out: examples to score at every checkpoint, or None.
+            keep_best: the metric on them by which the best model is chosen; None: the last step's model is the result.
+            early_stopping: with `keep_best`: the run ends after this many checkpoints in a row without improvement, and
+                counts as finished: training it again makes no step. 0: it goes on to its last step.
 
         Raises:
-            ValueError: another run trains in the output directory, something that is given does not fit, or the loss
-                or gradients of a step were not finite.
+            ValueError: another run is training in the output directory, an argument does not fit, or the loss or
+                gradients of a step were not finite.
         """
         assert (keep_best or not early_stopping) and (held_out or not keep_best)
         run = self.run
@@ -239,7 +239,7 @@ class Trainer:
         return [*callbacks, self.history] if self.history else callbacks
 
     def _start(self, step, state, batches, callbacks, on_begin=None):
-        """Returns the batches from `step` on, once the first one is read: data that cannot be read begin no run."""
+        """Returns the batches from `step` on, after reading the first, so that unreadable data does not start a run."""
         rollbacks = [int(state.step.guard.rollbacks.numpy())] if self.run.rollback else []
         stream = iter(batches(step, *rollbacks))
         first = list(itertools.islice(stream, 1))
@@ -253,7 +253,7 @@ class Trainer:
         return itertools.chain(first, stream)
 
     def _begin(self, stack, on_begin, model):
-        """Locks the directory before anything in it may be removed; one that `on_begin` makes, as soon as it is."""
+        """Locks the directory before anything in it can be removed; if `on_begin` creates it, right after that."""
         directory = self.run.output_dir
         is_there = os.path.isdir(directory)
         if is_there:
@@ -274,7 +274,7 @@ class Trainer:
             by_chief(self.checkpoints.save, step, state.tensors(ended))
 
     def _take_result(self, state, keep_best):
-        """Takes the model that the run has given, the best or the last; the directory's `checkpoint` names it."""
+        """Takes the run's result, which is its best or last model; the directory's `checkpoint` file points to it."""
         last = state.ended_at or self.run.num_train_steps
         self.model, self.global_step = state.model, last
         if keep_best and (best := self.checkpoints.best()):

@@ -159,7 +159,7 @@ def package_versions(packages: Iterable[str]) -> dict[str, str]:
 
 
 def return_free_memory():
-    """Gives back to the system what this process has freed, where the C library can (glibc): it keeps it otherwise."""
+    """Returns this process's freed memory to the system if the C library can (glibc), which would otherwise keep it."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim:
         trim(0)

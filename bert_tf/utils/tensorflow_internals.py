@@ -1,7 +1,8 @@
-"""TensorFlow outside its public API: all of it that this package uses, so that a new release breaks it here alone.
+"""Everything outside TensorFlow's public API that this package uses, so that a new release can break it only here.
 
-Each has a reason: the public name does not exist (an operation by its name, a session's call without parsing), or does
-more than is wanted (`tf.saved_model.load` traces every function again). `tensorflow_internals_test.py` names them all.
+Each use has a reason: there is no public equivalent (looking up an operation by name, running a session without
+parsing), or it does more than is wanted (`tf.saved_model.load` traces every function again).
+`tensorflow_internals_test.py` names them all.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,13 +55,13 @@ def run_session(session: tf.compat.v1.Session, options, feeds: Mapping, outputs:
 
 
 def forget_functions(graph: tf.Graph):
-    """Drops a graph's Python objects of the functions in it, which hold every constant twice more.
+    """Drops the Python objects for a graph's functions, which hold two more copies of every constant.
 
-    A session runs them all the same. Nothing that calls one of them can be added to the graph any more.
+    A session can still run the functions, but nothing that calls one of them can be added to the graph afterwards.
     """
     graph._functions.clear()
 
 
 def extend_graph(session: tf.compat.v1.Session):
-    """Gives a session the operations that its graph has got since, as `Session.run` does and `run_session` does not."""
+    """Adds a graph's new operations to its session; `Session.run` does this by itself, `run_session` does not."""
     session._extend_graph()

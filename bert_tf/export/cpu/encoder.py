@@ -26,7 +26,7 @@ class FastEncoder:
     Args:
         encoder: built, with weights, of any configuration; adapters are merged into the weights.
         arithmetic: `Floats`, `Int8`, `RangedInt8` or `RecordingFloats`.
-        parts: the number of threads that compute a block side by side; fewer where its heads or units do not divide.
+        parts: the number of threads that compute a block side by side; fewer if its heads or units do not divide by it.
     """
 
     def __init__(self, encoder: Encoder, arithmetic: Floats, parts: int = 1):

@@ -335,7 +335,7 @@ class Batcher:
         if shared:
             task.count, task.lengths = len(next(iter(inputs.values()))), lengths_of(inputs)
         self._enter(model_name, group, task)
-        # Until it is done, or its caller has given up and none of its rows is computed any more.
+        # Wait until it is done, or its caller has given up and none of its rows is still being computed.
         while not task.done.wait(_LOOK_SECONDS if call.deadline is None else min(_LOOK_SECONDS, call.seconds_left)):
             try:
                 call.check()

@@ -359,7 +359,7 @@ class RestServer:
                 del self._busy[connection]
 
     async def _respond(self, request):
-        """Returns the response: at once where it takes no model, else as soon as a thread of the pool has made it."""
+        """Returns the response: at once if it needs no model, otherwise as soon as a pool thread has computed it."""
         deadline = time.monotonic() + self._options.rest_api_timeout_ms / 1000
         path, held = _path(request), HeldBody(self._bodies)
         try:

@@ -69,7 +69,7 @@ class SavedModel:
         meta_graph = loader.get_meta_graph_def_from_tags(bundle.tags)
         _check_assets(path, meta_graph)
         graph, config = tf.Graph(), config_pb2.ConfigProto.FromString(bundle.session_config)
-        config.experimental.disable_output_partition_graphs = True  # one copy of all constants for each signature
+        config.experimental.disable_output_partition_graphs = True  # they copy all constants for each signature
         self._session = tf.compat.v1.Session(graph=graph, config=config)
         try:
             with graph.as_default():
