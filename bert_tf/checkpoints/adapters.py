@@ -190,7 +190,9 @@ def _with_head(model, directory):
     bias, labels = model.arrays.get("classifier/output_bias"), model.labels
     if os.path.exists(os.path.join(directory, LABELS_FILE)):
         labels = read_labels(directory, model.config)
-    elif bias is not None and len(bias) != len(labels or ()):
+    elif bias is None:
+        labels = None
+    elif len(bias) != len(labels or ()):
         labels = default_labels(len(bias)) if len(bias) > 1 else None
     extra = {name: value for name, value in model.config.extra.items() if name not in ("id2label", "label2id")}
     config = dataclasses.replace(model.config, extra=extra)

@@ -193,7 +193,7 @@ MODEL = (
 
 EXPORT_FORM = (
     Flag("export_dtype", "float32", "Of weights and computation in the export; int8 is that of the encoder's matrix "
-         "products, for processors; for litert, float16 and int8 are those of the weights.",
+         "products, for processors; float16 is for gpu; for litert, float16 and int8 are those of the weights.",
          choices=names.EXPORT_DTYPES),
     Flag("export_for", names.EXPORTS_FOR[0], "Where it will be served: cpu is faster there; in bfloat16, where it "
          "gains most, the weights become constants of the graph and load more slowly; gpu: requests are computed in "

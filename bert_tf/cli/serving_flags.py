@@ -226,7 +226,7 @@ VERIFY = (
         "tolerance",
         None,
         "Allowed difference of a number, times the number where that is over 1; default: 1e-4, or "
-        "0.02 where the weights are bfloat16, 0.1 where they are int8.",
+        "0.02 if the weights are bfloat16, 0.005 if float16, 0.1 if int8.",
         "float",
         low=0,
     ),  # fmt: skip

@@ -34,6 +34,7 @@ class ExportOptions:
 
     def __post_init__(self):
         assert self.dtype in names.EXPORT_DTYPES and self.export_for in names.EXPORTS_FOR, self
+        assert self.threads >= 1, self
         self._check_16_bits()
         if self.dtype == "int8" and self.export_for == "gpu":
             raise ValueError(

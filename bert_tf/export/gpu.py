@@ -33,8 +33,8 @@ def warm_up_shapes(longest: int, max_seq_length: int) -> list[tuple[int, int]]:
         longest: sequence that the model has positions for.
         max_seq_length: of texts.
     """
-    wide = [each for each in widths(longest) if each < 2 * max_seq_length]
-    wide = wide[: 1 + sum(each < max_seq_length for each in wide)]
+    every = widths(longest)
+    wide = every[: 1 + sum(each < max_seq_length for each in every)]
     return [(2**n, width) for width in wide for n in range(_MOST_ROWS.bit_length())]
 
 

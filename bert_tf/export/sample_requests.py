@@ -4,6 +4,7 @@ A signature's first run takes seconds, for TensorFlow then optimizes its graph; 
 little more. So each signature is asked about one short example, several, and one that fills the longest sequence.
 """
 
+import functools
 import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -162,18 +163,25 @@ def sample_requests(served: ServingModule) -> Requests:
     return requests + list(explanation_inputs(served, texts[0]).items())
 
 
-def requests_of_shapes(served: ServingModule, shapes: Iterable[tuple[int, int]]) -> Requests:
-    """Returns a request to `ids` for each (rows, width): a server has computed in all shapes before it answers."""
+def requests_of_shapes(served: ServingModule) -> Requests:
+    """Returns a request to every signature that answers for each of `gpu.warm_up_shapes`.
+
+    XLA compiles the graph of each signature by itself, also where they have the model in common.
+    """
+    names, widths = (served.text_inputs, served.task.list_inputs), gpu.widths(served.positions)
+
+    @functools.cache
+    def width(rows, words):
+        tensors = [tf.constant(each) for each in sample_texts(*names, rows, served.blank, words).values()]
+        features, _ = served.task.read(served.tokenizer, tensors, served.max_seq_length)
+        return next(each for each in widths if each >= features["input_ids"].shape[-1])
+
     requests = []
-    for rows, width in shapes:
-        inputs = {}
-        for each in served.ids_specs:
-            inner = [1 if size is None else size for size in each.shape[1:-1]]
-            last = width if each.name in gpu.SEQUENCES else 1
-            inputs[each.name] = tf.ones([rows, *inner, last], each.dtype) * int(
-                each.name in ("input_ids", "input_mask")
-            )
-        requests.append(("ids", inputs))
+    for rows, wanted in gpu.warm_up_shapes(served.positions, served.max_seq_length):
+        several = min(rows, len(_SENTENCES))  # more are repetitions
+        words = next((n for n in range(1, served.max_seq_length + 1) if width(several, n) == wanted), None)
+        if words is not None:
+            requests += signature_inputs(served, sample_texts(*names, rows, served.blank, words)).items()
     return requests
 
 

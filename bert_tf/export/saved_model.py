@@ -21,7 +21,7 @@ from bert_tf.export.calibration import batches_of_texts, input_ranges, read_cali
 from bert_tf.export.card import RunFacts, read_run
 from bert_tf.export.cpu.model import Forward, fast_model
 from bert_tf.export.export_options import DEFAULT, ExportOptions
-from bert_tf.export.gpu import leave_out_of_xla, warm_up_shapes
+from bert_tf.export.gpu import leave_out_of_xla
 from bert_tf.export.litert import quiet
 from bert_tf.export.precision import build_with_weights
 from bert_tf.export.sample_requests import requests_of_shapes, sample_requests, write_goldens, write_requests
@@ -231,11 +231,7 @@ def _write_version(directory, served, task_options, facts):
     with open(os.path.join(directory, "fingerprint.pb"), "wb") as file:  # TensorFlow's was of the file before
         file.write(create_fingerprint(directory))
     requests = sample_requests(served)
-    more = (
-        requests_of_shapes(served, warm_up_shapes(served.positions, served.max_seq_length))
-        if served.options.export_for == "gpu"
-        else []
-    )
+    more = requests_of_shapes(served) if served.options.export_for == "gpu" else []
     write_requests(directory, requests + more)
     write_goldens(directory, requests, functions)
     text = card.model_card(served, signatures, task_options, facts)
@@ -333,6 +329,8 @@ def export_trained(
     if is_of_texts:
         examples = read_calibration_texts(calibration, task, texts)
         calibration = batches_of_texts(examples, task, description.tokenizer, texts, longest)
+    if options.export_for == "gpu" and hasattr(task, "every_window"):
+        task.every_window = True  # else the number of windows with tokens would be a shape of its own
     checkpoint = open_checkpoint(directory)
     model, report = build_with_weights(task, checkpoint, options.variable_dtype)
     ranges = _find_ranges(options, task, task.for_serving(model) if is_of_texts else model, calibration)

@@ -82,7 +82,7 @@ class Filler:
         top_k: tokens to answer with for each blank.
         vocab_file, do_lower_case: None: what lies next to the checkpoint.
         max_seq_length: tokens of a text at most, [CLS] and [SEP] included; None: as many as the model can take.
-        dtype: of weights and computation, "float32" or "bfloat16".
+        dtype: of weights and computation, "float32", "bfloat16" or "float16".
 
     Raises:
         ValueError: there is no such checkpoint, it has no masked-LM head, or its files do not fit together.

@@ -92,6 +92,7 @@ def try_training(
         return DryRun(step, start, run.num_train_steps)
     finite = FiniteSteps(run, state.model, run_schedule(run))
     warm_up, seconds = _time(state.step, enumerate(batching.training(examples, run)(start), start + 1), finite)
+    step = dataclasses.replace(step, accumulation=state.step.config.accumulation)  # more, where memory ran out
     tokens = (rows * widths)[start:]
     made = tokens[_WARM_UP : _WARM_UP + len(seconds)]
     # The median, lest a step count in which a program was compiled for another width.

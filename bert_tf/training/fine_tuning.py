@@ -154,7 +154,7 @@ def measure_lr_range(task, run: RunConfig, batches: Callable) -> RangeTest:
 
 def _steps(task, run, batches):
     """Returns the rates and losses of the steps that were made."""
-    anew = dataclasses.replace(run, overwrite=True)
+    anew = dataclasses.replace(run, overwrite=True, average_weights=0.0)
     state, _ = first_state(task, anew, ExponentialRise(LOWEST, HIGHEST, NUM_STEPS))
     rates, losses = [], []
     with Countdown("Range test of the learning rate", "steps", NUM_STEPS) as countdown:

@@ -196,8 +196,8 @@ class _Drawing:
 # "start": "from" (the checkpoint, or null), "flags" and "versions", each {name: value}, "git" (`run_record.commit`),
 #     and where files of examples are read "data", {split: {"file", "rows"}}, and where a range test found the learning
 #     rate "range_test" (`RangeTest.to_dict`);
-# "train": what `trainer.ProgressLog` reports: means over the steps since the line before, such as "loss", the rates of
-#     these steps, and "skipped", how many of them were;
+# "train": what `callbacks.ProgressLog` reports: means over the steps since the line before, such as "loss", the rates
+#     of these steps, and "skipped", how many of them were;
 # "eval": the scores on held-out examples.
 # A number that is not finite is null. Of "train" and "eval" there is one line a step, whatever was interrupted and
 # when. The rates of a line are null where none of its steps was timed, as the first of a process is not.
@@ -213,7 +213,7 @@ _PAUSE = 1000  # times as long until the next one: pages cost less than 0.1 % of
 
 
 class History:
-    """Appends to the history of a run and now and then draws its page: an action of the loop, to be called last.
+    """Appends to the history of a run and now and then draws its page: a callback of `Trainer`, the last of its own.
 
     Until it is started it does nothing, and of several workers only the chief's is started.
 

@@ -273,7 +273,7 @@ def check_weights(config: EncoderConfig, available: int):
 def warn_if_too_large(step: StepShape, available: int):
     """Warns before the first step of a training on a CPU that will hardly fit.
 
-    A GPU that is full makes TensorFlow raise an error, after which the step is cut smaller (`step.first_step`); Linux
+    A GPU that is full makes TensorFlow raise an error, after which the step is cut smaller (`TrainStep`); Linux
     kills the process instead, without a word.
     """
     needed = estimate(step).peak

@@ -137,38 +137,44 @@ class Trainer:
             self._average = state.step.average
             check_equal_on_workers(step, "step to begin at")
             _log_if_over(step, state, run)
-            interruption = stack.enter_context(Interruption())
             finite = None if run.rollback else FiniteSteps(run, state.model, run_schedule(run))
             saved = step
-            try:
-                stream = self._start(step, state, batches, callbacks, lambda: self._begin(stack, on_begin, state.model))
-                if run.rollback and step == 0:
-                    self._save(step, state, finite)  # there must be one to go back to
-                while step < run.num_train_steps and state.ended_at is None:
-                    batch = next(stream)
-                    with interruption.held():
-                        results, step = state.step(batch), step + 1
-                        state.unreported.append(results)  # before a save, which keeps them
-                        if finite:
-                            finite.note(step, results)
-                        goes_back = run.rollback is not None and run.rollback.is_due(state)
+            with Interruption() as interruption:
+                try:
+                    stream = self._start(
+                        step, state, batches, callbacks, lambda: self._begin(stack, on_begin, state.model)
+                    )
+                    if run.rollback and step == 0:
+                        self._save(step, state, finite)  # there must be one to go back to
+                    while step < run.num_train_steps and state.ended_at is None:
+                        batch = next(stream, None)
+                        if batch is None:
+                            raise _too_few_batches(step, run)
+                        with interruption.held():
+                            results, step = state.step(batch), step + 1
+                            state.unreported.append(results)  # before a save, which keeps them
+                            if finite:
+                                finite.note(step, results)
+                            goes_back = run.rollback is not None and run.rollback.is_due(state)
+                            if goes_back:
+                                step = saved = run.rollback.go_back(step, results, state, self.checkpoints, run)
+                            elif run.saves_at(step):
+                                self._save(step, state, finite, after=results["loss"])
+                                saved = step
+                        interruption.check()
                         if goes_back:
-                            step = saved = run.rollback.go_back(step, results, state, self.checkpoints, run)
-                        elif run.saves_at(step):
-                            self._save(step, state, finite, after=results["loss"])
-                            saved = step
-                    interruption.check()
-                    if goes_back:
-                        stream = self._start(step, state, batches, callbacks)
-                        continue
-                    for callback in callbacks:
-                        callback(step, results, state)
-            except Stopped as stopped:
-                if saved != step:
-                    self._save(step, state, finite)
-                cause = stopped.cause
-                logging.warning("%s: stopped after step %d. The same command goes on from there.", cause, step)
-                raise
+                            stream = self._start(step, state, batches, callbacks)
+                            continue
+                        for callback in callbacks:
+                            callback(step, results, state)
+                    if saved != step:  # a callback has ended the run between two checkpoints
+                        self._save(step, state, finite)
+                except Stopped as stopped:
+                    if saved != step:
+                        self._save(step, state, finite)
+                    cause = stopped.cause
+                    logging.warning("%s: stopped after step %d. The same command goes on from there.", cause, step)
+                    raise
         if self._average:
             self._average.exchange()
         self._take_result(state, keep_best)
@@ -302,6 +308,13 @@ class Trainer:
 
     def _load(self, checkpoint):
         logging.info("%s", assign_weights(checkpoint, self.model.variables, heads.unused(self.task)))
+
+
+def _too_few_batches(step, run):
+    return ValueError(
+        f"There must be a batch for each of the {run.num_train_steps} steps. Received none for step {step + 1}; make "
+        "`batches` go on, or lower `num_train_steps`."
+    )
 
 
 def _log_if_over(step, state, run):

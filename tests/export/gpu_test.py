@@ -1,5 +1,6 @@
 """Exports for GPUs: the same answers, computed in few shapes, which XLA compiles where the server is told to."""
 
+import collections
 import os
 import pathlib
 
@@ -7,6 +8,8 @@ import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow_serving.apis import prediction_log_pb2
 
 from bert_tf.export import gpu
 from bert_tf.export.export_options import ExportOptions
@@ -32,6 +35,30 @@ def test_it_answers_as_the_portable_export(exported, name, dtype):
     assert "| exported for | gpu |" in pathlib.Path(exported(name, form), "assets.extra", "MODEL_CARD.md").read_text()
 
 
+def test_a_server_is_warmed_up_with_texts_of_every_shape(exported):
+    folder = exported("classification", ExportOptions("float32", "gpu"))
+    records = tf.data.TFRecordDataset(os.path.join(folder, "assets.extra", "tf_serving_warmup_requests"))
+    rows = collections.defaultdict(set)
+    for record in records:
+        log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
+        if log.HasField("classify_log"):
+            rows["classify"].add(len(log.classify_log.request.input.example_list.examples))
+        else:
+            request = log.predict_log.request
+            (tensor, *_) = request.inputs.values()
+            rows[request.model_spec.signature_name].add(tensor.tensor_shape.dim[0].size)
+    assert rows.keys() == {"serving_default", "ids", "classify"}
+    assert all(each >= {1, 2, 4, 8, 16, 32} for each in rows.values())
+
+
+def test_the_windows_of_an_export_are_all_computed(exported):
+    """Those that are none, too: their number would be a shape of its own."""
+    path = os.path.join(exported("choices", ExportOptions("float32", "gpu")), "saved_model.pb")
+    saved = saved_model_pb2.SavedModel.FromString(pathlib.Path(path).read_bytes())
+    model = next(f for f in saved.meta_graphs[0].graph_def.library.function if "model_for_xla" in f.signature.name)
+    assert not {"Where", "GatherNd", "ScatterNd"} & {node.op for node in model.node_def}
+
+
 def test_sizes():
     assert gpu.widths(512) == [16, 32, 64, 128, 256, 512] and gpu.widths(100) == [16, 32, 64, 100]
     assert gpu.widths(16) == [16] and gpu.widths(9) == [9]
@@ -39,6 +66,7 @@ def test_sizes():
     assert {width for _, width in shapes} == {16, 32, 64, 128} and {rows for rows, _ in shapes} == {1, 2, 4, 8, 16, 32}
     assert {width for _, width in gpu.warm_up_shapes(512, 100)} == {16, 32, 64, 128}
     assert {width for _, width in gpu.warm_up_shapes(40, 40)} == {16, 32, 40}
+    assert {width for _, width in gpu.warm_up_shapes(512, 8)} == {16}
 
 
 def test_all_requests_are_computed_in_few_shapes_and_answered_in_their_own():

@@ -15,6 +15,7 @@ from bert_tf.training.interruption import Stopped
 from bert_tf.training.optimizers import AdamConfig
 from bert_tf.training.state import RunConfig
 from bert_tf.training.step import StepConfig
+from bert_tf.training.trainer import Trainer
 from tests import tiny
 from tests.training import runs
 from tests.training.runs import saved
@@ -68,6 +69,24 @@ def test_a_finished_run_makes_no_step_and_gives_its_state(ended):
     assert start == 4 and int(state.optimizer.iterations.numpy()) == 4
     kernel = saved(ended, 4)["bert/pooler/dense/kernel"]
     assert (next(v for v in state.model.variables if v.path == "bert/pooler/dense/kernel").numpy() == kernel).all()
+
+
+def test_a_run_that_a_callback_ends_between_two_checkpoints_is_saved_there(tmp_path):
+    def end(step, results, state):
+        state.ended_at = 3 if step == 3 else None
+
+    run = _run(tmp_path, save_checkpoints_steps=5)
+    assert sorted(_fit(run, watch=end)) == [1, 2, 3]
+    assert CheckpointManager(tmp_path).latest()[0] == 3
+    again = Trainer(TASK, run)
+    again.restore()
+    assert again.global_step == 3
+
+
+def test_too_few_batches_end_a_run_with_a_word(tmp_path):
+    run = _run(tmp_path)
+    with pytest.raises(ValueError, match=r"each of the 10 steps\. Received none for step 3; make `batches`"):
+        Trainer(TASK, run).fit(lambda start: list(runs.batches(run)(start).take(2)))
 
 
 def test_told_to_stop_before_its_first_step_it_says_what_goes_on(tmp_path, caplog):

@@ -368,6 +368,9 @@ class ServedModel:
             version, requests = self._load_version(number, folder)
         except Exception as error:  # whatever is wrong with one version, the server and the others live on
             self._refuse(number, files, error)
+            version = None
+        return_free_memory()  # a load takes several times what stays
+        if version is None:
             return False
         self._refused.pop(number, None)
         with self._lock:
@@ -403,7 +406,6 @@ class ServedModel:
         except BaseException:
             model.close()
             raise
-        return_free_memory()  # a load takes several times what stays
         return version, requests
 
     def _may_try(self, number, files):
