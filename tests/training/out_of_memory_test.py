@@ -49,8 +49,8 @@ def _fit(folder, fits, accumulation=1, kill_after=None, **step):
 
 
 def _end(folder):
-    """Returns all that the last checkpoint holds but the settings, which say what the user asked for."""
-    return {name: value for name, value in runs.saved(folder, 4).items() if name != "training/settings"}
+    """Returns the numbers that the last checkpoint holds; not the settings, which say what the user asked for."""
+    return {name: value for name, value in runs.saved(folder, 4).items() if not isinstance(value, bytes)}
 
 
 GUARDED = {"guard": GuardConfig(), "scale_loss": True}
@@ -130,6 +130,7 @@ _LIMITED = """
 import resource, sys
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training.state import RunConfig
+from bert_tf.training.trainer import Trainer
 from tests import tiny
 
 def train(name, length, rows=32):  # the attention's tensors are nearly all of the memory: [B, 8, S, S]
