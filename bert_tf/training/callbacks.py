@@ -86,7 +86,7 @@ class ProgressLog:
         return step > 1 and (step % self.every == 0 or step == self.run.num_train_steps)
 
     def _report(self, step, state):
-        steps, state.unreported = state.unreported, []
+        steps = state.unreported
         means, skipped = _means(steps), sum(int(results["skipped"]) for results in steps)
         rates, pace = self._pace(step, steps[self.untimed :], state.watch)
         self.untimed, self.skipped = 0, self.skipped + skipped
@@ -98,6 +98,7 @@ class ProgressLog:
         self.events.write(step, values)
         if self.history:
             self.history.trained(step, {**dict.fromkeys(_RATES, math.nan), **values, "skipped": skipped})
+        state.unreported = []  # last: if a signal comes before, they are saved, and `resume` reports them
 
     def _pace(self, step, timed, watch):
         """Returns the rates of the timed steps, and their text for the log; both are empty if no step was timed."""

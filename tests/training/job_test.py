@@ -12,6 +12,7 @@ import tensorflow as tf
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training import distribution
+from bert_tf.training.callbacks import Events
 from bert_tf.training.history import History, read_history
 from bert_tf.training.interruption import Stopped
 from bert_tf.training.scoring import BatchSettings
@@ -244,5 +245,21 @@ def test_told_to_stop_at_the_step_of_a_line_it_comes_to_the_same_lines(tmp_path,
     with pytest.raises(Stopped):
         _run_to_the_end(tmp_path, monkeypatch, "step", 6, lambda: signal.raise_signal(signal.SIGTERM))
     assert _lines(tmp_path) == unbroken[:2] and CheckpointManager(tmp_path).steps() == [4, 6]
+    _run_to_the_end(tmp_path, monkeypatch)
+    assert _lines(tmp_path) == unbroken
+
+
+def test_told_to_stop_between_the_log_and_the_history_it_comes_to_the_same_lines(tmp_path, monkeypatch, unbroken):
+    write = Events.write
+
+    def interrupted(self, step, values):
+        if step == 6 and self.directory.endswith("train"):
+            signal.raise_signal(signal.SIGTERM)
+        write(self, step, values)
+
+    with monkeypatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(Events, "write", interrupted)
+        _run_to_the_end(tmp_path, patch)
+    assert CheckpointManager(tmp_path).latest()[0] == 6
     _run_to_the_end(tmp_path, monkeypatch)
     assert _lines(tmp_path) == unbroken
