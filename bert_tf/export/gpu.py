@@ -6,18 +6,17 @@ takes seconds for each shape of the inputs. So the graph rounds rows and widths 
 make sure that the programs are ready before a version serves.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import tensorflow as tf
+
+from bert_tf.export.cpu.model import Forward
 
 SEQUENCES = ("input_ids", "input_mask", "segment_ids")  # the features whose last axis is that of the tokens
 _NARROWEST = 16  # tokens; a narrower sequence takes a GPU as long
 _MOST_ROWS = 32  # of warm-up requests; more are rounded up too, and compiled when they come first
 
 _MODEL = "model_for_xla"  # in the name of the function that XLA may compile
-
-Forward = Callable[[Mapping[str, tf.Tensor]], Any]
 
 
 def widths(longest: int) -> list[int]:
@@ -49,11 +48,12 @@ def with_rounded_shapes(forward: Forward, inputs: Sequence[tf.TensorSpec], longe
         inputs: the named inputs that it takes; the first axis of each is the rows.
         longest: the longest sequence that the model has positions for.
     """
-    cut, names = _token_axes(forward, inputs), [each.name for each in inputs]
+    names = [each.name for each in inputs]
 
     def model_for_xla(*values):
         return forward(dict(zip(names, values, strict=True)))
 
+    axes, structure = _token_axes(model_for_xla, inputs)
     model = tf.function(model_for_xla, inputs, autograph=False)
 
     def call(features):
@@ -67,8 +67,8 @@ def with_rounded_shapes(forward: Forward, inputs: Sequence[tf.TensorSpec], longe
                 inner[-1] = more_tokens
             padded[name] = tf.pad(values, [[0, more] for more in (more_rows, *inner)])
         outputs = tf.nest.flatten(model(*(padded[name] for name in names)))
-        outputs = [_cut(each, rows, width, axis) for each, axis in zip(outputs, cut.axes, strict=True)]
-        return tf.nest.pack_sequence_as(cut.structure, outputs)
+        outputs = [_cut(each, rows, width, axis) for each, axis in zip(outputs, axes, strict=True)]
+        return tf.nest.pack_sequence_as(structure, outputs)
 
     return call
 
@@ -93,24 +93,18 @@ def leave_out_of_xla(graph_def):
             node.attr["_XlaCompile"].b = False
 
 
-class _TokenAxes:
-    """Which axis of each output is that of the tokens (None: it has none), and how the outputs are nested."""
+def _token_axes(model, inputs):
+    """Returns which axis of each output is that of the tokens (None: it has none), and how the outputs are nested.
 
-    def __init__(self, axes, structure):
-        self.axes, self.structure = axes, structure
-
-
-def _token_axes(forward, inputs):
-    """Traces the model with sequences of two lengths: an axis that differs is that of the tokens."""
-    names = [each.name for each in inputs]
+    The model is traced with sequences of two lengths: an axis that differs is that of the tokens.
+    """
 
     def shapes(width):
         specs = [
             tf.TensorSpec([2, *(3 for _ in each.shape[1:-1]), width if each.name in SEQUENCES else 5], each.dtype)
             for each in inputs
         ]
-        graph = tf.function(lambda *values: forward(dict(zip(names, values, strict=True))), specs, autograph=False)
-        outputs = graph.get_concrete_function().structured_outputs
+        outputs = tf.function(model, specs, autograph=False).get_concrete_function().structured_outputs
         return [each.shape.as_list() for each in tf.nest.flatten(outputs)], outputs
 
     (narrow, structure), (wide, _) = shapes(6), shapes(7)
@@ -118,7 +112,7 @@ def _token_axes(forward, inputs):
     for one, other in zip(narrow, wide, strict=True):
         differing = [axis for axis, sizes in enumerate(zip(one, other, strict=True)) if sizes[0] != sizes[1]]
         axes.append(differing[0] if differing else None)
-    return _TokenAxes(axes, structure)
+    return axes, structure
 
 
 def _round_up(size, sizes):
