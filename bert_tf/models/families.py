@@ -242,7 +242,8 @@ class Family:
             there = ours.setdefault(name, value)
             if there is not value and there != value:  # NaN is not even equal to itself
                 raise ValueError(
-                    f"{name} must be said once. Received {brief(there)} and {brief(value)}, also as {brief(key)}."
+                    f"{name} must be said once. Received {brief(there)} and {brief(value)}, "
+                    f"also as {brief(key)}."
                 )
         for name in [name for name, switch in self.switches.items() if not ours.get(switch)]:
             ours.pop(name, None)
@@ -364,7 +365,9 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         sizes=ELECTRA,
     ),
     # Sun et al. 2019 and 2020 (ERNIE 2: a table of tasks), Sun et al. 2021 (ERNIE 3).
-    "ernie": Family(name_map="ernie", classes="Ernie", switches={"task_type_vocab_size": "use_task_id"}, sizes=ERNIE),
+    "ernie": Family(
+        name_map="ernie", classes="Ernie", switches={"task_type_vocab_size": "use_task_id"}, sizes=ERNIE
+    ),
     # Lan et al. 2019, table 1 and appendix A.4: the releases' second version, without dropout.
     "albert": Family(
         name_map="albert",

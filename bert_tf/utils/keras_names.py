@@ -24,11 +24,7 @@ CLASSES = {  # module -> the classes registered in it; tests/utils/keras_names_t
     "models.replaced_tokens": ("ReplacedTokenPretrainer",),
     "models.windows": ("MeanOfWindows", "RowsTogether", "TakeWindows"),
     "training.learning_rate": (
-        "ExponentialRise",
-        "WarmupCosineDecay",
-        "WarmupLinearDecay",
-        "WarmupPolynomialDecay",
-        "WarmupTrapezoid",
+        "ExponentialRise", "WarmupCosineDecay", "WarmupLinearDecay", "WarmupPolynomialDecay", "WarmupTrapezoid",
     ),
     "training.optimizers": ("AdamW", "Lamb"),
 }

@@ -82,11 +82,8 @@ def _sentencepiece(folder):
     options = {"vocab_size": 60, "pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1, "hard_vocab_limit": False}
     paths = {}
     for name, special in (("albert", "[CLS],[SEP],[MASK]"), ("xlm", "")):
-        own = (
-            {**options, "user_defined_symbols": special}
-            if special
-            else {**options, "unk_id": 0, "bos_id": 1, "eos_id": 2, "pad_id": -1}
-        )
+        own = {**options, "user_defined_symbols": special} if special else {
+            **options, "unk_id": 0, "bos_id": 1, "eos_id": 2, "pad_id": -1}
         own |= {"unk_piece": "<unk>"} | ({"pad_piece": "<pad>"} if special else {})
         sentencepiece.SentencePieceTrainer.train(
             input=str(texts), model_prefix=str(folder / name), minloglevel=2, num_threads=1, **own

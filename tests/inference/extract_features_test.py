@@ -30,10 +30,8 @@ CASES = {
 OUT = "--output_file=HOME/bad.npz"
 BAD = {
     "layers": ([*BASE, OUT, "--layers=top"], "--layers must be one of embeddings, second_to_last, last, "),
-    "index": (
-        [*BASE, OUT, "--layers=-1,2"],
-        "--layers must be indices of the model's 2 layers, from -2 to 1. Received: 2",
-    ),
+    "index": ([*BASE, OUT, "--layers=-1,2"], "--layers must be indices of the model's 2 layers, from -2 to 1. "
+                                             "Received: 2"),
     "shallow": ([*BASE, OUT, "--layers=concat_last_4"], "--layers=concat_last_4 must come with a model of 4 layers"),
     "both": ([*BASE, OUT, "--layers=-1", "--pooling=mean", "--unit=word"], "--pooling must come without --unit=word"),
     "length": ([*BASE, OUT, "--layers=-1", "--max_seq_length=64"], "--max_seq_length must be from 3 to 32"),

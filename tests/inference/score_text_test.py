@@ -94,7 +94,7 @@ def test_another_option_makes_other_answers(pretrained):
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory):
+def home( tmp_path_factory):
     folder = tmp_path_factory.mktemp("score_text")
     (folder / "in.txt").write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
     tiny.write_tsv(folder / "in.tsv", [(str(n), text) for n, text in enumerate(TEXTS)], "n\tsentence")

@@ -186,19 +186,13 @@ def test_a_left_to_right_model_does_not_look_ahead():
     [
         (lambda b: inspect.attention(b, ["film " * 31]), "at most 32 tokens each, .* Received 33 in text 1 of 1"),
         (lambda b: inspect.attention(b, [3]), "all texts, or all pairs of two texts. Received int"),
-        (
-            lambda b: inspect.attention(b, ["a"], ["a", "b"]),
-            "`pairs` must have a second text for each of `texts`. Received 2 for 1",
-        ),
+        (lambda b: inspect.attention(b, ["a"], ["a", "b"]),
+         "`pairs` must have a second text for each of `texts`. Received 2 for 1"),
         (lambda b: inspect.attention(b, [("a", "b"), ("c",)]), "Received tuple in position 1"),
-        (
-            lambda b: inspect.attention(b.encoder, {"input_ids": [[2, 3]], "attention_mask": [[1, 0]]}),
-            "`attention_mask`, which is called `input_mask` here",
-        ),
-        (
-            lambda b: inspect.attention(b.encoder, {"input_ids": [[2, 3]], "sentence_ids": [[1, 1]]}),
-            "`sentence_ids`, which this model does not read",
-        ),
+        (lambda b: inspect.attention(b.encoder, {"input_ids": [[2, 3]], "attention_mask": [[1, 0]]}),
+         "`attention_mask`, which is called `input_mask` here"),
+        (lambda b: inspect.attention(b.encoder, {"input_ids": [[2, 3]], "sentence_ids": [[1, 1]]}),
+         "`sentence_ids`, which this model does not read"),
         (lambda b: inspect.attention(b.encoder, ["a"]), "a dict with `input_ids` for an encoder alone"),
         (lambda b: inspect.attention("model", ["a"]), "`model` must be what `bert_tf.load` gives"),
         (lambda b: inspect.heads_off(b, {2: [0]}), "`layer` must be from 0 to 0, and `head` from 0 to 1. Received: 2"),

@@ -48,16 +48,8 @@ OF_TOKENS = signature({"text": (tf.string, (None,))}, {"y": (tf.float32, (None, 
         (Sequences(), {"x": np.zeros([400, 3], np.int32), "scale": np.zeros([400], np.int32)}, 1200),
         (Sequences(512, 64), {}, 0),
     ],
-    ids=[
-        "texts that are cut",
-        "texts read whole",
-        "another's model",
-        "ids",
-        "a number",
-        "numbers that are broadcast",
-        "numbers of two ranks",
-        "nothing",
-    ],
+    ids=["texts that are cut", "texts read whole", "another's model", "ids", "a number", "numbers that are broadcast",
+         "numbers of two ranks", "nothing"],
 )
 def test_tokens_are_counted(sequences, inputs, expected):
     assert sequences.plan(BY_TEXT, inputs).tokens == expected

@@ -77,22 +77,13 @@ def test_names_on_other_pages_are_there_and_on_the_page():
     ("name", "path", "full"),
     [
         ("bert_tf.load", "bert_tf/checkpoints/loading.py", "bert_tf.checkpoints.loading.load"),
-        (
-            "bert_tf.serving.Client.ask",
-            "bert_tf/serving/client/client.py",
-            "bert_tf.serving.client.client.BaseClient.ask",
-        ),
-        (
-            "bert_tf.checkpoints.loading.Bert.features",
-            "bert_tf/checkpoints/loading.py",
-            "bert_tf.checkpoints.loading.Bert.features",
-        ),
+        ("bert_tf.serving.Client.ask", "bert_tf/serving/client/client.py",
+         "bert_tf.serving.client.client.BaseClient.ask"),
+        ("bert_tf.checkpoints.loading.Bert.features", "bert_tf/checkpoints/loading.py",
+         "bert_tf.checkpoints.loading.Bert.features"),
         ("bert_tf.sklearn", "bert_tf/inference/sklearn/__init__.py", "bert_tf.sklearn"),
-        (
-            "bert_tf.sklearn.BertEmbedder",
-            "bert_tf/inference/sklearn/embedder.py",
-            "bert_tf.inference.sklearn.embedder.BertEmbedder",
-        ),
+        ("bert_tf.sklearn.BertEmbedder", "bert_tf/inference/sklearn/embedder.py",
+         "bert_tf.inference.sklearn.embedder.BertEmbedder"),
     ],  # fmt: skip
 )
 def test_names_are_found(name, path, full):

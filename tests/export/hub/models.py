@@ -1,5 +1,6 @@
 """SavedModels of TF Hub's API for tests: ours, and one as others make them."""
 
+
 import tensorflow as tf
 
 
