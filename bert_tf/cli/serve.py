@@ -118,6 +118,7 @@ def _bundle(settings):
         max(1, settings.num_request_iterations_for_warmup),
         settings.enable_per_model_batching_parameters,
         settings.prefer_tflite_model,
+        settings.num_tflite_pools,
     )
 
 

@@ -275,8 +275,16 @@ LOADING = (
     Flag(
         "prefer_tflite_model",
         False,
-        "Whether versions that have a model.tflite are refused, instead of serving their other model.",
+        "Whether versions that have a model.tflite are served by that, with LiteRT: token ids in, answers out.",
         "bool",
+    ),  # fmt: skip
+    Flag(
+        "num_tflite_pools",
+        0,
+        "Interpreters for each model.tflite; each computes one request at a time, with its share of the cores; 0: one.",
+        "integer",
+        low=0,
+        high=64,
     ),  # fmt: skip
     Flag(
         "enable_per_model_batching_parameters",
@@ -313,13 +321,11 @@ SESSION = (
     Flag("thread_pool_factory_config_file", None, "Refused: there are no factories of threads here."),
 )
 
-_NO_TFLITE = "no model is of TensorFlow Lite."
 _XLA = "what a model wants compiled by XLA always is."
 WITHOUT_EFFECT = (
     Flag("enable_profiler", False, f"{NO_EFFECT}: there is no profiler service.", "bool"),
     Flag("flush_filesystem_caches", True, f"{NO_EFFECT}: TensorFlow keeps no caches of local files.", "bool"),
-    Flag("num_tflite_interpreters_per_pool", 1, f"{NO_EFFECT}: {_NO_TFLITE}", "integer"),
-    Flag("num_tflite_pools", 0, f"{NO_EFFECT}: {_NO_TFLITE}", "integer"),
+    Flag("num_tflite_interpreters_per_pool", 1, f"{NO_EFFECT}: LiteRT computes sequences one by one.", "integer"),
     Flag("remove_unused_fields_from_bundle_metagraph", True, f"{NO_EFFECT}: they are never kept.", "bool"),
     Flag("skip_initialize_tpu", False, f"{NO_EFFECT}: no TPU is used.", "bool"),
     Flag("xla_cpu_compilation_enabled", False, f"{NO_EFFECT}: {_XLA}", "bool"),
@@ -336,6 +342,7 @@ IN_PLATFORM_CONFIG = (
     "enable_model_warmup",
     "mixed_precision",
     "num_request_iterations_for_warmup",
+    "num_tflite_pools",
     "per_process_gpu_memory_fraction",
     "prefer_tflite_model",
     "saved_model_tags",

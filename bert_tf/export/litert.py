@@ -5,10 +5,9 @@ import io
 import os
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import flatbuffers
-import numpy as np
 import tensorflow as tf
 from absl import logging
 from tensorflow.core.protobuf import saved_model_pb2
@@ -20,6 +19,7 @@ from bert_tf.checkpoints.loading import save_description
 from bert_tf.checkpoints.writer_base import LABELS_FILE
 from bert_tf.export.cpu.model import Forward
 from bert_tf.utils import names
+from bert_tf.utils.litert_runner import WHOLE, LitertRunner
 from bert_tf.utils.resources import cores
 
 # === Quiet ===
@@ -71,6 +71,7 @@ def with_metadata(data: bytes, task, signatures: list[str], folder: str) -> tupl
             is left out.
     """
     model = schema.ModelT.InitFromObj(schema.Model.GetRootAsModel(data, 0))
+    _name_tensors(model)
     files = sorted(name for name in os.listdir(folder) if name != "tokenizer.json")
     entry, buffer = schema.MetadataT(), schema.BufferT()
     entry.name, entry.buffer = _NAME, len(model.buffers)
@@ -80,6 +81,13 @@ def with_metadata(data: bytes, task, signatures: list[str], folder: str) -> tupl
     builder = flatbuffers.Builder(len(data))
     builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
     return _weights(model), bytes(builder.Output()) + _archive(folder, files)
+
+
+def _name_tensors(model):
+    """Gives the first graph's inputs and outputs their names in its signature: TensorFlow Serving reads no other."""
+    (first,) = (each for each in model.signatureDefs if each.subgraphIndex == 0)
+    for endpoint in first.inputs + first.outputs:
+        model.subgraphs[0].tensors[endpoint.tensorIndex].name = endpoint.name
 
 
 def _archive(folder, files):
@@ -176,12 +184,11 @@ def _vector(builder, offsets):
     return builder.EndVector()
 
 
-# === Litert ===
+# === The file ===
 
 
 FILE = "model.tflite"
 _SHORTEST = 16  # tokens; shorter sequences gain nothing that is worth a signature
-_WHOLE = "ids"
 
 Functions = Mapping[str, tf.types.experimental.ConcreteFunction]
 
@@ -190,12 +197,13 @@ def lengths(max_seq_length: int) -> dict[str, int]:
     """Returns {signature: length of its sequences}: "ids" for the longest, "ids_16", "ids_32" and so on for shorter.
 
     LiteRT computes sequences of one length each, all of it. A file holds a graph for each length and the weights once.
+    There are two lengths at least, so that `LitertRunner` can tell which axes follow the length.
     """
-    shorter, length = {}, _SHORTEST
+    shorter, length = {}, min(_SHORTEST, max(2, max_seq_length // 2))
     while length < max_seq_length:
-        shorter[f"{_WHOLE}_{length}"] = length
+        shorter[f"{WHOLE}_{length}"] = length
         length *= 2
-    return {_WHOLE: max_seq_length} | shorter
+    return {WHOLE: max_seq_length} | shorter
 
 
 def write_litert(directory: str, served) -> Mapping[str, object]:
@@ -232,7 +240,11 @@ def computed_by_litert(served) -> Forward:
     whole = function.get_concrete_function(*served.ids_specs)
     specs = tf.nest.flatten(whole.structured_outputs)
     named = {name: _trace_raw(function, served, length) for name, length in lengths(served.max_seq_length).items()}
-    run = _SequenceRunner(_convert(served, named, served.options.dtype)[0], served, specs)
+    runner = LitertRunner(_convert(served, named, served.options.dtype)[0], cores())
+
+    def run(*arrays):
+        outputs = runner(dict(zip(served.task.features, arrays, strict=True)))
+        return [outputs[f"output_{i}"] for i in range(len(specs))]
 
     def forward(features):
         arrays = tf.numpy_function(run, [features[n] for n in served.task.features], [spec.dtype for spec in specs])
@@ -241,44 +253,6 @@ def computed_by_litert(served) -> Forward:
         return tf.nest.pack_sequence_as(whole.structured_outputs, arrays)
 
     return forward
-
-
-class _SequenceRunner:
-    """Computes sequences one by one, each batch of them by the signature of the least length that holds it."""
-
-    def __init__(self, data, served, specs):
-        # Both stay: the interpreter reads the bytes, and what runs a signature reads the interpreter.
-        self._data, self._interpreter = data, interpreter_class()(model_content=data, num_threads=cores())
-        named = lengths(served.max_seq_length)
-        self._by_length = {n: self._interpreter.get_signature_runner(name) for name, n in named.items()}
-        self._features, self._specs = served.task.features, specs
-
-    def __call__(self, *arrays):
-        width = arrays[0].shape[1]
-        length = min(n for n in self._by_length if n >= width)
-        # Padding does not matter where `input_mask` is 0.
-        padded = {name: np.pad(array, [(0, 0), (0, length - array.shape[1])]) if array.ndim > 1 else array
-                  for name, array in zip(self._features, arrays, strict=True)}  # fmt: skip
-        answers = []
-        for i in range(len(arrays[0])):
-            found = self._by_length[length](**{name: array[i : i + 1] for name, array in padded.items()})
-            answers.append([found[f"output_{k}"] for k in range(len(self._specs))])
-        outputs = zip(*answers, strict=True)
-        return [self._cut(np.concatenate(parts), spec, width) for parts, spec in zip(outputs, self._specs, strict=True)]
-
-    @staticmethod
-    def _cut(array, spec, width):
-        """Takes what stands for padding away again, from the axes that are as long as the sequence."""
-        return array[tuple(slice(width if axis and size is None else None) for axis, size in enumerate(spec.shape))]
-
-
-def interpreter_class() -> Callable:
-    """Returns LiteRT's own, or the older one that TensorFlow has, where the package ai-edge-litert is not there."""
-    try:
-        from ai_edge_litert.interpreter import Interpreter
-    except ImportError:
-        from tensorflow.lite.python.interpreter import Interpreter
-    return Interpreter
 
 
 def _trace_raw(function, served, length):

@@ -126,7 +126,7 @@ def test_help_shows_the_docstring_and_the_flags_without_tensorflow():
     assert "--predictions_file: The answers to score" in shown.stdout and not shown.stderr
 
 
-@pytest.mark.parametrize("name, taken", [("run_classifier", "num_tpu_cores"), ("serve", "num_tflite_pools")])
+@pytest.mark.parametrize("name, taken", [("run_classifier", "num_tpu_cores"), ("serve", "skip_initialize_tpu")])
 def test_help_leaves_out_flags_without_effect(name, taken):
     table = importlib.import_module(f"bert_tf.cli.{name}").FLAGS
     shown = set(re.findall(r"^  --(?:\[no\])?(\w+):", start(name, "--help").stdout, re.MULTILINE))

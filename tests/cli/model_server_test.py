@@ -86,7 +86,6 @@ def test_a_unit_with_every_flag_at_its_default_starts_the_server(base_path, log)
         assert client.predict({"x": [2.0]})["y"].tolist() == [3.0]
     assert log == [
         "--enable_profiler has no effect here: there is no profiler service.",
-        "--num_tflite_pools has no effect here: no model is of TensorFlow Lite.",
     ]
 
 

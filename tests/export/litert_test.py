@@ -25,6 +25,7 @@ from bert_tf.export.saved_model import export_trained
 from bert_tf.serving.verification import open_export
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.utils.litert_runner import interpreter_class
 from bert_tf.utils.settings import Settings
 from tests import tiny
 from tests.conftest import ROOT
@@ -39,7 +40,7 @@ LITERT = ExportOptions(export_for="litert")
 
 def interpreter_of(path):
     """Returns LiteRT's interpreter of the version at `path`."""
-    return litert.interpreter_class()(model_path=os.path.join(path, litert.FILE))
+    return interpreter_class()(model_path=os.path.join(path, litert.FILE))
 
 
 def row(length, pieces=9, seed=0):
@@ -186,7 +187,8 @@ def test_what_litert_cannot_have_is_refused(trained, data, tmp_path):
 
 
 def test_a_row_of_any_length_has_a_graph_that_is_not_twice_as_long():
-    assert litert.lengths(16) == {"ids": 16}
+    assert litert.lengths(16) == {"ids": 16, "ids_8": 8}
+    assert litert.lengths(3) == {"ids": 3, "ids_2": 2}
     assert litert.lengths(100) == {"ids": 100, "ids_16": 16, "ids_32": 32, "ids_64": 64}
 
 
@@ -232,7 +234,7 @@ def test_the_pages_python(exported, tmp_path, monkeypatch, capsys):
     page = (ROOT / "docs" / "litert.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     (tmp_path / "reviews_litert").symlink_to(pathlib.Path(exported("classification", LITERT)).parent)
-    library = types.SimpleNamespace(Interpreter=litert.interpreter_class())
+    library = types.SimpleNamespace(Interpreter=interpreter_class())
     monkeypatch.setitem(sys.modules, "ai_edge_litert", types.SimpleNamespace())
     monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", library)
     monkeypatch.chdir(tmp_path)

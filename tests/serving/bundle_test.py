@@ -65,14 +65,16 @@ def test_tags(tmp_path, half):
     assert "special" in _refusal(_served(half, both))
 
 
-def test_a_tensorflow_lite_model_that_is_preferred_is_not_passed_over(tmp_path, half):
+def test_a_tflite_model_is_served_only_where_it_is_preferred(tmp_path, half):
     halves.save(tmp_path / "1", 2.0)
     (tmp_path / "1" / "model.tflite").write_bytes(b"TFL3")
-    assert _refusal(_served(tmp_path, Bundle(prefer_tflite_model=True))).startswith("model.tflite is preferred")
+    assert _refusal(_served(tmp_path, Bundle(prefer_tflite_model=True))).startswith("LiteRT cannot read ")
     for base, bundle in ((tmp_path, DEFAULT), (half, Bundle(prefer_tflite_model=True))):
         model = _served(base, bundle)
         assert _y(model) == [3.0]
         model.close()
+    (tmp_path / "1" / "saved_model.pb").unlink()
+    assert _refusal(_served(tmp_path)).endswith("which `prefer_tflite_model` would serve")
 
 
 @pytest.mark.parametrize(("bundle", "runs"), [(DEFAULT, 2), (Bundle(num_request_iterations=3), 6),

@@ -193,6 +193,7 @@ _BUNDLE_MESSAGES = {
         (780, "model_warmup_options", "ModelWarmupOptions"),
         (782, "remove_unused_fields_from_bundle_metagraph", "bool"),
         (783, "prefer_tflite_model", "bool"),
+        (787, "num_tflite_pools", "int32"),
         (789, "enable_per_model_batching_params", "bool"),
         (791, "mixed_precision", "string"),
     ),
@@ -213,7 +214,8 @@ class Bundle:
         num_request_iterations: how often each of these requests is run.
         enable_per_model_batching_parameters: whether a version is batched as a file in its own folder says, and one
             without such a file not at all.
-        prefer_tflite_model: whether a version that has a TensorFlow Lite model must be served by that.
+        prefer_tflite_model: whether a version that has a model.tflite is served by that, with LiteRT.
+        num_tflite_pools: interpreters of such a model, each of which computes a request at a time; 0: one.
         check_method_names: whether a signature can only be asked for by the method that it was made for.
     """
 
@@ -223,6 +225,7 @@ class Bundle:
     num_request_iterations: int = 1
     enable_per_model_batching_parameters: bool = False
     prefer_tflite_model: bool = False
+    num_tflite_pools: int = 0
     check_method_names: bool = False
 
 
@@ -297,6 +300,7 @@ def read_platform(path: str, **defaults) -> tuple[Bundle, BatchingLimits | None]
         num_request_iterations=max(1, config.model_warmup_options.num_request_iterations.value),
         enable_per_model_batching_parameters=config.enable_per_model_batching_params,
         prefer_tflite_model=config.prefer_tflite_model,
+        num_tflite_pools=config.num_tflite_pools,
     )
     if not config.HasField("batching_parameters"):
         return bundle, None

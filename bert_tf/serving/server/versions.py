@@ -24,7 +24,14 @@ from bert_tf.serving.server.options import DEFAULT, Bundle
 from bert_tf.serving.server.predict import INTERNAL, Call, predict
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler
-from bert_tf.serving.server.version_folders import check_regular, explain_no_versions, find_versions, folder_fingerprint
+from bert_tf.serving.server.tflite_model import TFLITE_MODEL, TfliteModel
+from bert_tf.serving.server.version_folders import (
+    SAVED_MODEL,
+    check_regular,
+    explain_no_versions,
+    find_versions,
+    folder_fingerprint,
+)
 from bert_tf.utils.resources import return_free_memory
 
 # === Warmup ===
@@ -89,7 +96,6 @@ def replay(version, folder: str, iterations: int = 1) -> int:
 # === Versions ===
 
 
-_TFLITE = "model.tflite"
 _UNKNOWN, _NOT_FOUND = 2, 5  # canonical code numbers
 _FORGOTTEN = "Did you forget to name your leaf directory as a number (eg. '/1/')?"
 
@@ -98,7 +104,7 @@ _FORGOTTEN = "Did you forget to name your leaf directory as a number (eg. '/1/')
 Compute = Callable[..., dict[str, np.ndarray]]
 
 
-def direct(model: SavedModel, scheduler: Scheduler) -> Compute:
+def direct(model: SavedModel | TfliteModel, scheduler: Scheduler) -> Compute:
     """Returns what computes each request by itself, in the thread that asks, when it is its turn.
 
     Many rows are computed in parts: others have their turn in between, and what nobody waits for any more ends there.
@@ -389,9 +395,11 @@ class ServedModel:
     def _load_version(self, number, folder):
         """Returns (version, how many warm-up requests it has answered)."""
         bundle = self._loading.bundle
-        if bundle.prefer_tflite_model and os.path.exists(os.path.join(folder, _TFLITE)):
-            raise failed_precondition(f"{_TFLITE} is preferred, and only TensorFlow's own models can be served here")
-        model = SavedModel(folder, bundle)
+        files = os.listdir(folder)
+        if TFLITE_MODEL in files and not bundle.prefer_tflite_model and SAVED_MODEL not in files:
+            raise failed_precondition(f"It has a {TFLITE_MODEL} alone, which `prefer_tflite_model` would serve")
+        is_tflite = TFLITE_MODEL in files and bundle.prefer_tflite_model
+        model = (TfliteModel if is_tflite else SavedModel)(folder, bundle)
         scheduler = self._loading.scheduler
         version = Version(self.name, number, model, direct(model, scheduler), scheduler)
         try:

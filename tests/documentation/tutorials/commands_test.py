@@ -80,9 +80,9 @@ def check_block(ended, block, with_weights, tolerance):
     said = f"line {block.line}:\n{block.text}\nstdout:\n{ended.stdout}\nstderr:\n{ended.stderr}"
     assert ended.returncode == block.status, f"status {ended.returncode}, {said}"
     for shown in block.shown:
-        if with_weights or not shown.by_the_weights:
-            streams = (ended.stdout, ended.stderr)
-            assert any(commands.matches(shown.text, stream, tolerance) for stream in streams), f"{shown.text}\n{said}"
+        if with_weights or not shown.mark:
+            found = [commands.matches(shown.text, text, tolerance, shown.mark) for text in (ended.stdout, ended.stderr)]
+            assert any(found), f"{shown.text}\n{said}"
 
 
 def test_every_block_of_every_page_is_one_that_is_run_or_says_why_not():
@@ -138,7 +138,7 @@ echo never
 def test_blocks():
     left_out, prints, fails = commands.blocks(MADE_UP)
     assert left_out == commands.Block(4, "docker run it\n", [], "needs docker")
-    assert prints.shown == [commands.Shown("one 0.50\ntwo\n", True), commands.Shown("three\n", False)]
+    assert prints.shown == [commands.Shown("one 0.50\ntwo\n", commands.BY_THE_WEIGHTS), commands.Shown("three\n")]
     assert fails.status == 1 and fails.line == 27
     with pytest.raises(ValueError, match="Line 3: a block must be bash, or text behind it. Received: 'python'"):
         commands.blocks("\n```python\n1\n```\n")
@@ -164,6 +164,24 @@ def test_blocks():
 )
 def test_what_a_page_shows_is_what_was_printed(shown, printed, is_match):
     assert commands.matches(shown, printed, tolerance=0.03) == is_match
+
+
+@pytest.mark.parametrize(
+    "shown, printed, is_match",
+    [
+        ("eval_f1 = 0.57", "eval_f1 = 0.47", True),
+        ("eval_f1 = 0.57", "eval_f1 = 0.07", False),
+        ("eval_f1 = 0.57", "eval_f2 = 0.57", False),
+        ("6\tpayment\t0.5\ttext", "5\tdelivery\t0.9\tother", True),
+        ("6\tpayment\t0.5\ttext", "5\tdelivery\t0.9", False),
+        ('{"id": "0", "label": "a"}', '{"id": "1", "label": "b"}', True),
+        ('{"id": "0", "label": "a"}', '{"id": "1"}', False),
+        ("accuracy: +14.81 (p = 0.12); luck", "accuracy: -9.63 (p = 0.0001); B is better", True),
+        ("...\nB alone is right on 17, A alone on 9.", "a\nB alone is right on 7, A alone on 1.", True),
+    ],
+)
+def test_what_depends_on_a_training_is_compared_by_its_form(shown, printed, is_match):
+    assert commands.matches(shown, printed, tolerance=0.03, mark=commands.BY_THE_TRAINING) == is_match
 
 
 def test_a_shell_runs_programs_as_a_terminal_does(shell, tmp_path):

@@ -1,0 +1,87 @@
+"""Sequences of tokens computed by LiteRT, TensorFlow's runtime for small devices, from a .tflite file of ours."""
+
+import warnings
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import tensorflow as tf
+
+WHOLE = "ids"  # the signature of the longest sequences; those of shorter ones have their length behind it, as in ids_16
+
+
+def interpreter_class() -> Callable:
+    """Returns LiteRT's own, or the older one that TensorFlow has, where the package ai-edge-litert is not there."""
+    try:
+        from ai_edge_litert.interpreter import Interpreter
+    except ImportError:
+        # It warns of its age each time; it computes the same.
+        warnings.filterwarnings("ignore", r"\s*Warning: tf\.lite\.Interpreter is deprecated")
+        return tf.lite.Interpreter
+    return Interpreter
+
+
+class LitertRunner:
+    """Computes batches of sequences, one sequence at a time, by the signature of the least length that holds them.
+
+    One thread at a time may use it.
+
+    Attributes:
+        inputs: {name: tf.TensorSpec}; None is the size of an axis that a batch decides.
+        outputs: likewise.
+        lengths: tokens that the signatures take, the least first.
+    """
+
+    def __init__(self, data: bytes, threads: int):
+        """Reads the bytes of a .tflite file that `export.litert` made, for this many threads.
+
+        Raises:
+            ValueError: the bytes are none.
+        """
+        # Both stay: the interpreter reads the bytes, and what runs a signature reads the interpreter.
+        self._data, self._interpreter = data, interpreter_class()(model_content=data, num_threads=threads)
+        signatures = self._interpreter.get_signature_list()
+        if "input_ids" not in signatures.get(WHOLE, {"inputs": ()})["inputs"]:
+            raise ValueError(
+                "A .tflite file must be one that was exported by bert_tf with `export_for` litert, with a signature "
+                f"{WHOLE} of `input_ids`. Received one with the signatures {sorted(signatures)}."
+            )
+        names = [name for name in signatures if name == WHOLE or name.startswith(f"{WHOLE}_")]
+        runners = [self._interpreter.get_signature_runner(name) for name in names]
+        self._by_length = {int(each.get_input_details()["input_ids"]["shape"][1]): each for each in runners}
+        self.lengths = sorted(self._by_length)
+        in_order = [self._by_length[length] for length in self.lengths]
+        self.inputs = _specs([each.get_input_details() for each in in_order])
+        self.outputs = _specs([each.get_output_details() for each in in_order])
+
+    def __call__(self, features: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Returns {output: array [n, ...]} of {input: array [n, ...]}, of sequences no longer than the longest length.
+
+        Padding is added up to a signature's length, and taken away from the outputs that have an axis for it.
+        """
+        count, width = features["input_ids"].shape
+        length = next(each for each in self.lengths if each >= width)
+        run = self._by_length[length]
+        # Padding does not matter where `input_mask` is 0.
+        padded = {
+            name: np.pad(array, [(0, 0), (0, length - width)]) if self.inputs[name].shape[1] is None else array
+            for name, array in features.items()
+        }
+        answers = [run(**{name: array[i : i + 1] for name, array in padded.items()}) for i in range(count)]
+        return {name: self._join([each[name] for each in answers], spec, width) for name, spec in self.outputs.items()}
+
+    @staticmethod
+    def _join(arrays, spec, width):
+        if not arrays:
+            return np.zeros([size or 0 for size in spec.shape], spec.dtype.as_numpy_dtype)
+        cut = tuple(slice(width if axis and size is None else None) for axis, size in enumerate(spec.shape))
+        return np.concatenate(arrays)[cut]
+
+
+def _specs(details):
+    """Returns {name: tf.TensorSpec}: the axis of the batch and those that differ between the lengths have no size."""
+    specs = {}
+    for name, first in details[0].items():
+        sizes = zip(*(each[name]["shape"].tolist() for each in details), strict=True)
+        shape = [None if axis == 0 or len(set(each)) > 1 else each[0] for axis, each in enumerate(sizes)]
+        specs[name] = tf.TensorSpec(shape, first["dtype"], name)
+    return specs
