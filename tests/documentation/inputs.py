@@ -141,7 +141,7 @@ class Inputs:
             return lambda path: tables.TABLES[program](path, settings, name)
         if name in _MODEL_FLAGS:
             return self._model_maker(program, name, settings)
-        if name in ("input_file", "eval_file"):
+        if name in ("input_file", "eval_file", "calibration_file"):
             if program == "run_pretraining":
                 return lambda path: self._records(path, settings)
             return tables.corpus if program in _OF_TEXT else lambda path: tables.texts(path, settings)

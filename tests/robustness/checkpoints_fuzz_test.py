@@ -27,7 +27,7 @@ from tests.checkpoints.hostile_files_test import read
 
 FILES = int(os.environ.get("BERT_TF_FUZZ_FILES", 20_000))
 SECONDS, MEGABYTES = 10, 500  # for one file; for all of a format
-DATA = pathlib.Path(__file__).parent / "data"
+DATA = pathlib.Path(__file__).parents[1] / "checkpoints" / "data"
 
 _WEIGHTS = {"pooler.dense.weight": np.ones((3, 3), np.float32), "pooler.dense.bias": np.ones(3, np.float16)}
 _PREFIX = "bert_model.ckpt"

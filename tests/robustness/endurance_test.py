@@ -34,7 +34,7 @@ BETWEEN_S = 0.1  # from one version that serves to the next: requests in between
 SLOW = 200  # connections that stay half open at a time
 GRACE_S = 30  # of a stop
 HEAD = b"POST /v1/models/film:predict HTTP/1.1\r\nHost: localhost\r\n"
-TEXTS = ["a fine film " * 50] * 1000  # of a request that takes a while
+TEXTS = ["a fine film " * 50] * 400  # a request of them takes a while; 16 are what the server takes at a time
 
 pytestmark = pytest.mark.slow
 

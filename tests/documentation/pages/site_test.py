@@ -55,7 +55,7 @@ def test_the_api_has_whole_docstrings(site):
         if tables.find(name).path.name != "__init__.py":
             assert f'id="{tables.find(name).name}"' in html, name
     assert "What a checkpoint" in html and "float32 [n, D]" in html  # of Bert, and of its method `features`
-    for method in ("serving.client.Client.ask", "inference.sentence_encoder.SentenceEncoder.__call__"):
+    for method in ("serving.client.client.Client.ask", "inference.sentence_encoder.SentenceEncoder.__call__"):
         assert f'id="bert_tf.{method}"' in html
 
 
