@@ -29,6 +29,7 @@ from peers import ROOT, gpus
 sys.path.insert(0, str(ROOT))
 PARTS = ("training", "inference")
 DTYPES = ("float32", "bfloat16", "int8")
+_OF_LITERT = ("float32", "int8")
 # What each peer needs; the model of the last two is made by torch.
 MODULES = {"torch": ("transformers",), "onnxruntime": ("torch", "transformers", "onnx")}
 MODULES["openvino"] = (*MODULES["onnxruntime"], "onnxruntime")
@@ -109,12 +110,13 @@ def _command(options, part, dtype):
         others = ",".join(["keras_hub", *[name for name in peers if name == "torch"]])
         flags = [f"--precision={precision}", f"--peers={others}", f"--torch_python={options.peer_python}", rounds]
         return ["training_speed.py", *checkpoint, *flags, results] if precision and not base else None
-    form = f"{dtype}-{'portable' if gpus() else 'cpu'}"
-    if not options.dry_run:
+    forms = [f"{dtype}-portable"] if gpus() else [f"{dtype}-cpu", *[f"{dtype}-litert"] * (dtype in _OF_LITERT)]
+    for form in forms * (not options.dry_run):
         shutil.rmtree(options.folder / form, ignore_errors=True)  # what an older version of the code has exported
     threads = sorted({1, len(os.sched_getaffinity(0))})
-    flags = [f"--output_dir={options.folder}", f"--forms={form}", f"--peers={','.join(['keras_hub', *peers])}",
-             f"--peer_python={options.peer_python}", f"--threads={','.join(map(str, threads))}", rounds]  # fmt: skip
+    flags = [f"--output_dir={options.folder}", f"--forms={','.join(forms)}", rounds,
+             f"--peers={','.join(['keras_hub', *peers])}", f"--peer_python={options.peer_python}",
+             f"--threads={','.join(map(str, threads))}"]  # fmt: skip
     if not checkpoint and not base:
         from training_speed import minilm
 

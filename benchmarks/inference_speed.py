@@ -29,7 +29,10 @@ from peers import ROOT, Peer, gpus, take_turns, write_batches
 
 sys.path.insert(0, str(ROOT))
 
-FORMS = ("float32-portable", "float32-cpu", "bfloat16-portable", "bfloat16-cpu", "int8-portable", "int8-cpu")
+FORMS = (
+    "float32-portable", "float32-cpu", "float32-litert", "bfloat16-portable", "bfloat16-cpu",
+    "int8-portable", "int8-cpu", "int8-litert",
+)  # fmt: skip
 CASES = {"1 x 24": (1, 24, 20), "1 x 128": (1, 128, 8), "8 x 128": (8, 128, 2), "32 x 128": (32, 128, 1)}
 if gpus():
     CASES["128 x 128"] = (128, 128, 2)
@@ -144,7 +147,7 @@ def _entrants(options, folder, source):
         if not (folder / form).exists():
             scripts.run("-m", "bert_tf", "export", f"--model={folder / 'trained'}", f"--export_dir={folder / form}",
                         f"--export_dtype={dtype}", f"--export_for={use}", *_calibration(folder, form))  # fmt: skip
-        for how in ("", "_batched"):
+        for how in ("_litert",) if use == "litert" else ("", "_batched"):
             kind = f"bert_tf{how}"
             ours[f"{kind} {dtype} {use}"] = (sys.executable, kind, str(folder / form / "1"))
     theirs = _others(options, folder, source)

@@ -52,6 +52,15 @@ def bert_tf_batched_answer(model, threads):
     return answer
 
 
+def bert_tf_litert_answer(model, threads):
+    """A .tflite file of ours, as the server computes it under --prefer_tflite_model."""
+    from bert_tf.serving.server.options import Bundle, session_config
+    from bert_tf.serving.server.tflite_model import TfliteModel
+
+    loaded = TfliteModel(model, Bundle(session_config=session_config(threads={"intra": threads})))
+    return lambda batch: loaded.run({name: batch[name] for name in NAMES}, ["probabilities"])[0]
+
+
 def torch_answer(model, threads):
     """Transformers on PyTorch; a directory whose name ends in bfloat16 is computed in that."""
     import torch
