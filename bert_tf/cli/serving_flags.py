@@ -275,7 +275,7 @@ LOADING = (
     Flag(
         "prefer_tflite_model",
         False,
-        "Whether versions that have a model.tflite are served by that, with LiteRT: token ids in, answers out.",
+        "Whether a version that has a model.tflite is served from it, with LiteRT; requests must then hold token ids.",
         "bool",
     ),  # fmt: skip
     Flag(

@@ -35,7 +35,7 @@ class LitertRunner:
         """Reads the bytes of a .tflite file that `export.litert` made, for this many threads.
 
         Raises:
-            ValueError: the bytes are none.
+            ValueError: the bytes are no such file.
         """
         # Both stay: the interpreter reads the bytes, and what runs a signature reads the interpreter.
         self._data, self._interpreter = data, interpreter_class()(model_content=data, num_threads=threads)
@@ -57,9 +57,14 @@ class LitertRunner:
         """Returns {output: array [n, ...]} of {input: array [n, ...]}, of sequences no longer than the longest length.
 
         Padding is added up to a signature's length, and taken away from the outputs that have an axis for it.
+
+        Raises:
+            ValueError: the sequences are longer, or an array has another number of axes.
+            RuntimeError: LiteRT refuses a value, such as an id that is beyond the vocabulary. It repeats the reason in
+                all later ones.
         """
         count, width = features["input_ids"].shape
-        length = next(each for each in self.lengths if each >= width)
+        length = self.length_for(width)
         run = self._by_length[length]
         # Padding does not matter where `input_mask` is 0.
         padded = {
@@ -69,10 +74,18 @@ class LitertRunner:
         answers = [run(**{name: array[i : i + 1] for name, array in padded.items()}) for i in range(count)]
         return {name: self._join([each[name] for each in answers], spec, width) for name, spec in self.outputs.items()}
 
+    def length_for(self, width: int) -> int:
+        """Returns the least length of a signature that holds `width` tokens; raises ValueError where none does."""
+        for length in self.lengths:
+            if length >= width:
+                return length
+        raise ValueError(f"A sequence may have {self.lengths[-1]} tokens. Received one of {width}; shorten it.")
+
     @staticmethod
     def _join(arrays, spec, width):
         if not arrays:
-            return np.zeros([size or 0 for size in spec.shape], spec.dtype.as_numpy_dtype)
+            sizes = [width if size is None else size for size in spec.shape[1:]]
+            return np.zeros([0, *sizes], spec.dtype.as_numpy_dtype)
         cut = tuple(slice(width if axis and size is None else None) for axis, size in enumerate(spec.shape))
         return np.concatenate(arrays)[cut]
 

@@ -78,11 +78,24 @@ def test_what_it_cannot_compute_is_refused_and_loses_nothing(server):
     right = {key: value.tolist() for key, value in sequences(1, 8).items()}
     too_long = {key: value.tolist() for key, value in sequences(1, LENGTH + 1).items()}
     unequal = right | {"segment_ids": [[0] * 7]}
-    for body, words in ((too_long, f"may have {LENGTH} tokens in a sequence and has {LENGTH + 1}"),
-                        (unequal, "shape"), ({"input_ids": right["input_ids"]}, "input_mask")):  # fmt: skip
+    flat = right | {"input_ids": right["input_ids"][0]}
+    unknown = [right | {"input_ids": [[number] * 8]} for number in (9_999, 8_888)]
+    refusals = (
+        (flat, "must have 2 axes"),
+        ({key: [[]] for key in right}, "has none"),
+        (too_long, f"may have {LENGTH} tokens in a sequence and has {LENGTH + 1}"),
+        (unequal, "shape"),
+        ({"input_ids": right["input_ids"]}, "input_mask"),
+    )
+    for body, words in refusals:
         with pytest.raises(urllib.error.HTTPError) as refused:
             ask_rest(server, {"inputs": body})
         assert refused.value.code == 400 and words in json.load(refused.value)["error"]
+    for body in 2 * unknown:
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            ask_rest(server, {"inputs": body})
+        said = json.load(refused.value)["error"]
+        assert said.startswith("LiteRT refuses these inputs: ") and said.count("out of bounds") < 2 and len(said) < 400
     assert ask_rest(server, {"inputs": right})["outputs"]
 
 
@@ -97,8 +110,17 @@ def test_a_file_that_is_damaged_or_of_others_is_refused(ids_only, tmp_path):
             TfliteModel(str(folder))
 
 
+def test_many_sequences_are_computed_in_parts_and_come_back_in_order(ids_only):
+    bundle, asked = Bundle(prefer_tflite_model=True), sequences(150, 12)
+    with serve(os.path.dirname(ids_only), bundle=bundle) as server, Client(f"localhost:{server.port}") as client:
+        together = client.predict(asked)["start_logits"]
+        for row in (0, 41, 149):
+            alone = client.predict({key: value[row : row + 1] for key, value in asked.items()})["start_logits"]
+            np.testing.assert_array_equal(together[row : row + 1], alone)
+
+
 def test_no_sequences_have_no_answers(ids_only):
     with open(os.path.join(ids_only, TFLITE_MODEL), "rb") as file:
         runner = LitertRunner(file.read(), threads=1)
     outputs = runner(sequences(0, 4))
-    assert runner.lengths == [8, LENGTH] and all(len(each) == 0 for each in outputs.values())
+    assert runner.lengths == [8, LENGTH] and all(each.shape == (0, 4) for each in outputs.values())

@@ -171,6 +171,9 @@ class Model:
     def __init__(self, running=None):
         self.asked, self.running, self.most, self.lock = [], 0, 0, threading.Lock()
 
+    def turn(self, call):
+        return contextlib.nullcontext()
+
     def run(self, feeds, fetches):
         (array,) = feeds.values()
         with self.lock:

@@ -230,6 +230,7 @@ class Bundle:
 
 
 DEFAULT = Bundle()
+MOST_TFLITE_POOLS = 64
 
 
 def read_tags(text: str) -> frozenset[str]:
@@ -302,6 +303,11 @@ def read_platform(path: str, **defaults) -> tuple[Bundle, BatchingLimits | None]
         prefer_tflite_model=config.prefer_tflite_model,
         num_tflite_pools=config.num_tflite_pools,
     )
+    if not 0 <= bundle.num_tflite_pools <= MOST_TFLITE_POOLS:
+        raise ValueError(
+            f"`num_tflite_pools` must be between 0 and {MOST_TFLITE_POOLS}. Received {bundle.num_tflite_pools} in "
+            f"{path}; correct it."
+        )
     if not config.HasField("batching_parameters"):
         return bundle, None
     return bundle, read_batching(config.batching_parameters, path, flag, **defaults)

@@ -1,5 +1,6 @@
 """A SavedModel in memory, run as TensorFlow Serving's C++ runs it: a session, fed and fetched by tensor names."""
 
+import contextlib
 import functools
 import os
 import threading
@@ -91,6 +92,10 @@ class SavedModel:
         self.signatures = {name: read_signature(each, checks, name in explanations) for name, each in definitions}
         self._flat = self._flatten_strings()
         self.prepare = functools.lru_cache(maxsize=_PREPARED)(self._prepare)
+
+    def turn(self, call) -> contextlib.AbstractContextManager[None]:
+        """Returns the block in which a call may `run`: a session takes any number of them."""
+        return contextlib.nullcontext()
 
     def run(self, feeds: dict[str, np.ndarray], fetches: Sequence[str]) -> list[np.ndarray]:
         """Computes tensors by name; safe to call from several threads.

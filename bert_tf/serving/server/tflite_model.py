@@ -1,5 +1,7 @@
 """A version's model.tflite in memory, served under --prefer_tflite_model with TensorFlow Serving's names."""
 
+import contextlib
+import dataclasses
 import os
 import queue
 from collections.abc import Sequence
@@ -9,13 +11,16 @@ from tensorflow.core.protobuf import config_pb2, meta_graph_pb2
 
 from bert_tf.serving.limits import invalid
 from bert_tf.serving.server.options import DEFAULT, Bundle
-from bert_tf.serving.server.scheduling import Sequences
+from bert_tf.serving.server.predict import Call, Turns
+from bert_tf.serving.server.scheduling import RequestPlan, Sequences
 from bert_tf.serving.server.signatures import PREDICT, read_signature
 from bert_tf.serving.server.version_folders import check_regular
 from bert_tf.utils.litert_runner import LitertRunner
 from bert_tf.utils.resources import cores
 
 TFLITE_MODEL = "model.tflite"
+_PART_TOKENS = 2**9  # between which others have their turn
+_MOST_SAID = 300  # characters of an error
 _SIGNATURE = "serving_default"  # TensorFlow Serving's name for a file's first graph
 
 
@@ -35,22 +40,26 @@ class TfliteModel:
         file = os.path.join(path, TFLITE_MODEL)
         check_regular(file)
         with open(file, "rb") as stored:
-            data = stored.read()
+            self._data = stored.read()
         number = max(1, bundle.num_tflite_pools)
         config = config_pb2.ConfigProto.FromString(bundle.session_config)
-        threads = config.intra_op_parallelism_threads or max(1, cores() // number)
-        self._idle = queue.SimpleQueue()
+        self._threads = max(1, (config.intra_op_parallelism_threads or cores()) // number)
+        self._turns, self._idle = Turns(number), queue.SimpleQueue()
         for _ in range(number):
             try:
-                runner = LitertRunner(data, threads)
+                runner = LitertRunner(self._data, self._threads)
             except ValueError as error:
                 raise ValueError(f"LiteRT cannot read {file}: {error}; export it again") from error
             self._idle.put(runner)
-        self.sequences = Sequences(positions=runner.lengths[-1])
+        self.sequences = _OneByOne(positions=runner.lengths[-1], lengths=tuple(runner.lengths))
         self.signatures = {_SIGNATURE: read_signature(_definition(runner), bundle.check_method_names)}
 
+    def turn(self, call: Call) -> contextlib.AbstractContextManager[None]:
+        """Returns a block in which `run` finds an interpreter that nobody uses; raises ServingError as `Turns.turn`."""
+        return self._turns.turn(call)
+
     def run(self, feeds: dict[str, np.ndarray], fetches: Sequence[str]) -> list[np.ndarray]:
-        """Computes tensors by name, as `SavedModel.run` does; a caller waits for an interpreter that nobody uses.
+        """Computes tensors by name, as `SavedModel.run` does.
 
         Raises:
             ServingError: LiteRT cannot compute with these feeds.
@@ -59,7 +68,9 @@ class TfliteModel:
         try:
             outputs = runner(feeds)
         except (ValueError, RuntimeError) as error:
-            raise invalid(str(error)) from error
+            # An interpreter keeps what it has said in all later errors, which are those of other callers.
+            runner = LitertRunner(self._data, self._threads)
+            raise invalid(f"LiteRT refuses these inputs: {str(error)[:_MOST_SAID]}") from error
         finally:
             self._idle.put(runner)
         return [outputs[name] for name in fetches]
@@ -76,7 +87,34 @@ class TfliteModel:
 
     def close(self):
         """Frees the weights; nothing may run any more."""
-        self._idle = None
+        self._idle = self._data = None
+
+
+@dataclasses.dataclass(frozen=True)
+class _OneByOne(Sequences):
+    """Sequences that are computed one by one, each padded to the least of `lengths` that holds it."""
+
+    lengths: tuple[int, ...] = ()
+
+    def plan(self, signature, inputs):
+        count, width = inputs["input_ids"].shape
+        length = next(length for length in self.lengths if length >= width)
+        most = max(1, _PART_TOKENS // length)
+        rows = np.arange(count)
+        parts = tuple(rows[start : start + most] for start in range(0, count, most)) if count > most else ()
+        return RequestPlan(count * length, length, parts)
+
+    def check(self, signature, inputs):
+        for alias, array in inputs.items():
+            if array.ndim != 2:
+                raise invalid(f"The input {alias} must have 2 axes, sequences and tokens, and has {array.ndim}")
+        super().check(signature, inputs)
+        width = inputs["input_ids"].shape[1]
+        if not width:
+            raise invalid("The input input_ids must have a token in each sequence and has none")
+        positions = inputs.get("masked_lm_positions", np.zeros([0, 1]))
+        if not np.all((positions >= 0) & (positions < width)):
+            raise invalid(f"The input masked_lm_positions must be from 0 to {width - 1}, the last token's")
 
 
 def _zeros(specs, length):

@@ -24,7 +24,7 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFDIR: "a folder",
 }
-_GRAPH = frozenset({"saved_model.pb", "saved_model.pbtxt", "saved_model.cpb"})
+GRAPHS = frozenset({"saved_model.pb", "saved_model.pbtxt", "saved_model.cpb"})
 _READ = ("variables", "assets", "assets.extra")  # folders of a SavedModel in which files are read
 _MOST_FILES = 10_000  # files of a SavedModel that are looked at
 
@@ -42,7 +42,7 @@ def check_stored_files(folder: str):
         OSError: the file system does not say what one is that would be read. One that is not there is the loader's to
             tell.
     """
-    read = {os.curdir, *_READ, *_GRAPH}
+    read = {os.curdir, *_READ, *GRAPHS}
     for number, (path, found) in enumerate(files_under(folder)):
         if number == _MOST_FILES:
             raise ValueError(f"{folder} has more than {_MOST_FILES} files, which no SavedModel has")
@@ -73,7 +73,7 @@ def files_under(folder: str) -> Iterator[tuple[str, os.stat_result | OSError]]:
     for root in [folder, *linked]:
         for parent, folders, names in os.walk(root, onerror=failed.append):
             yield from ((path, _stat(path)) for path in (os.path.join(parent, name) for name in names))
-            if parent == folder and not _GRAPH.intersection(names):
+            if parent == folder and not GRAPHS.intersection(names):
                 folders.clear()  # it may be anything, such as a process under /proc
     yield from ((error.filename, error) for error in failed)
 

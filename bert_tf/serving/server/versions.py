@@ -26,7 +26,7 @@ from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.tflite_model import TFLITE_MODEL, TfliteModel
 from bert_tf.serving.server.version_folders import (
-    SAVED_MODEL,
+    GRAPHS,
     check_regular,
     explain_no_versions,
     find_versions,
@@ -116,7 +116,7 @@ def direct(model: SavedModel | TfliteModel, scheduler: Scheduler) -> Compute:
         weight, answers = math.inf if signature.explains else plan.weight, []
         with scheduler.begun(call) if plan.parts else contextlib.nullcontext():
             for part in plan.parts or (...,):
-                with scheduler.turn(call, weight):
+                with model.turn(call), scheduler.turn(call, weight):
                     call.check()
                     answers.append(model.run({name: array[part] for name, array in feeds.items()}, signature.key[1]))
         if plan.parts:
@@ -396,8 +396,8 @@ class ServedModel:
         """Returns (version, how many warm-up requests it has answered)."""
         bundle = self._loading.bundle
         files = os.listdir(folder)
-        if TFLITE_MODEL in files and not bundle.prefer_tflite_model and SAVED_MODEL not in files:
-            raise failed_precondition(f"It has a {TFLITE_MODEL} alone, which `prefer_tflite_model` would serve")
+        if TFLITE_MODEL in files and not bundle.prefer_tflite_model and not GRAPHS.intersection(files):
+            raise failed_precondition(f"It has only a {TFLITE_MODEL}; set `prefer_tflite_model` to serve it")
         is_tflite = TFLITE_MODEL in files and bundle.prefer_tflite_model
         model = (TfliteModel if is_tflite else SavedModel)(folder, bundle)
         scheduler = self._loading.scheduler
@@ -407,7 +407,7 @@ class ServedModel:
             if bundle.enable_model_warmup:
                 requests = replay(version, folder, bundle.num_request_iterations)
                 prepare_signatures(version)
-            if self._loading.batcher_of:
+            if self._loading.batcher_of and not is_tflite:  # which would compute a batch one by one
                 batcher, own = self._loading.batcher_of(folder)
                 version.batcher = batcher if own else None
                 version.batched = batcher and batcher.batch(self.name, version.compute)
