@@ -84,7 +84,7 @@ def with_metadata(data: bytes, task, signatures: list[str], folder: str) -> tupl
 
 
 def _name_tensors(model):
-    """Gives the first graph's inputs and outputs their names in its signature: TensorFlow Serving reads no other."""
+    """Gives the first graph's inputs and outputs their names in its signature: TensorFlow Serving reads only these."""
     (first,) = (each for each in model.signatureDefs if each.subgraphIndex == 0)
     for endpoint in first.inputs + first.outputs:
         model.subgraphs[0].tensors[endpoint.tensorIndex].name = endpoint.name
@@ -197,7 +197,7 @@ def lengths(max_seq_length: int) -> dict[str, int]:
     """Returns {signature: length of its sequences}: "ids" for the longest, "ids_16", "ids_32" and so on for shorter.
 
     LiteRT computes sequences of one length each, all of it. A file holds a graph for each length and the weights once.
-    There are two lengths at least, so that `LitertRunner` can tell which axes follow the length.
+    There are two lengths at least, so that `LitertRunner` can tell which axes vary with the length.
     """
     shorter, length = {}, min(_SHORTEST, max(2, max_seq_length // 2))
     while length < max_seq_length:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import tensorflow as tf
 
-WHOLE = "ids"  # the signature of the longest sequences; those of shorter ones have their length behind it, as in ids_16
+WHOLE = "ids"  # the signature of the longest sequences; for shorter ones their length is appended, as in ids_16
 
 
 def interpreter_class() -> Callable:
@@ -26,9 +26,9 @@ class LitertRunner:
     One thread at a time may use it.
 
     Attributes:
-        inputs: {name: tf.TensorSpec}; None is the size of an axis that a batch decides.
+        inputs: {name: tf.TensorSpec}; None is for an axis whose size depends on the batch.
         outputs: likewise.
-        lengths: tokens that the signatures take, the least first.
+        lengths: how many tokens each signature takes, in ascending order.
     """
 
     def __init__(self, data: bytes, threads: int):
@@ -60,8 +60,8 @@ class LitertRunner:
 
         Raises:
             ValueError: the sequences are longer, or an array has another number of axes.
-            RuntimeError: LiteRT refuses a value, such as an id that is beyond the vocabulary. It repeats the reason in
-                all later ones.
+            RuntimeError: LiteRT refuses a value, such as an id that is beyond the vocabulary. The interpreter
+                repeats this reason in all its later errors.
         """
         count, width = features["input_ids"].shape
         length = self.length_for(width)
@@ -79,7 +79,7 @@ class LitertRunner:
         for length in self.lengths:
             if length >= width:
                 return length
-        raise ValueError(f"A sequence may have {self.lengths[-1]} tokens. Received one of {width}; shorten it.")
+        raise ValueError(f"A sequence may have at most {self.lengths[-1]} tokens. Received one of {width}; shorten it.")
 
     @staticmethod
     def _join(arrays, spec, width):

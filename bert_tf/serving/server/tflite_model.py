@@ -19,7 +19,7 @@ from bert_tf.utils.litert_runner import LitertRunner
 from bert_tf.utils.resources import cores
 
 TFLITE_MODEL = "model.tflite"
-_PART_TOKENS = 2**9  # between which others have their turn
+_PART_TOKENS = 2**9  # computed in one go, before other requests get a turn
 _MOST_SAID = 300  # characters of an error
 _SIGNATURE = "serving_default"  # TensorFlow Serving's name for a file's first graph
 
@@ -34,7 +34,7 @@ class TfliteModel:
         """Reads model.tflite in the folder `path`.
 
         Raises:
-            ValueError: it is damaged, or none that `bert-tf export --export_for=litert` writes.
+            ValueError: it is damaged, or was not written by `bert-tf export --export_for=litert`.
             OSError: it cannot be read.
         """
         file = os.path.join(path, TFLITE_MODEL)
@@ -68,7 +68,7 @@ class TfliteModel:
         try:
             outputs = runner(feeds)
         except (ValueError, RuntimeError) as error:
-            # An interpreter keeps what it has said in all later errors, which are those of other callers.
+            # An interpreter repeats its past errors in all later ones, which would go to other callers.
             runner = LitertRunner(self._data, self._threads)
             raise invalid(f"LiteRT refuses these inputs: {str(error)[:_MOST_SAID]}") from error
         finally:
@@ -78,7 +78,7 @@ class TfliteModel:
     def prepare(self, feeds: Sequence[str], fetches: Sequence[str]):
         """Computes a sequence of each length with each interpreter, which takes its memory then."""
         for _ in range(self._idle.qsize()):
-            runner = self._idle.get()  # the first of a queue, at whose end it stands again
+            runner = self._idle.get()  # from the front of the queue; it goes back to the end
             try:
                 for length in runner.lengths:
                     runner(_zeros(runner.inputs, length))

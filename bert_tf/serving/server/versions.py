@@ -407,7 +407,7 @@ class ServedModel:
             if bundle.enable_model_warmup:
                 requests = replay(version, folder, bundle.num_request_iterations)
                 prepare_signatures(version)
-            if self._loading.batcher_of and not is_tflite:  # which would compute a batch one by one
+            if self._loading.batcher_of and not is_tflite:  # LiteRT would compute a batch one by one
                 batcher, own = self._loading.batcher_of(folder)
                 version.batcher = batcher if own else None
                 version.batched = batcher and batcher.batch(self.name, version.compute)
