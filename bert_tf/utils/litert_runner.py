@@ -1,7 +1,7 @@
 """Sequences of tokens computed by LiteRT, TensorFlow's runtime for small devices, from a .tflite file of ours."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -64,7 +64,7 @@ class LitertRunner:
                 repeats this reason in all its later errors.
         """
         count, width = features["input_ids"].shape
-        length = self.length_for(width)
+        length = length_for(self.lengths, width)
         run = self._by_length[length]
         # Padding does not matter where `input_mask` is 0.
         padded = {
@@ -74,13 +74,6 @@ class LitertRunner:
         answers = [run(**{name: array[i : i + 1] for name, array in padded.items()}) for i in range(count)]
         return {name: self._join([each[name] for each in answers], spec, width) for name, spec in self.outputs.items()}
 
-    def length_for(self, width: int) -> int:
-        """Returns the least length of a signature that holds `width` tokens; raises ValueError where none does."""
-        for length in self.lengths:
-            if length >= width:
-                return length
-        raise ValueError(f"A sequence may have at most {self.lengths[-1]} tokens. Received one of {width}; shorten it.")
-
     @staticmethod
     def _join(arrays, spec, width):
         if not arrays:
@@ -88,6 +81,14 @@ class LitertRunner:
             return np.zeros([0, *sizes], spec.dtype.as_numpy_dtype)
         cut = tuple(slice(width if axis and size is None else None) for axis, size in enumerate(spec.shape))
         return np.concatenate(arrays)[cut]
+
+
+def length_for(lengths: Sequence[int], width: int) -> int:
+    """Returns the least of the ascending lengths that holds `width` tokens; raises ValueError where none does."""
+    for length in lengths:
+        if length >= width:
+            return length
+    raise ValueError(f"A sequence may have at most {lengths[-1]} tokens. Received one of {width}; shorten it.")
 
 
 def _specs(details):

@@ -11,17 +11,16 @@ from tensorflow.core.protobuf import config_pb2, meta_graph_pb2
 
 from bert_tf.serving.limits import invalid
 from bert_tf.serving.server.options import DEFAULT, Bundle
-from bert_tf.serving.server.predict import Call, Turns
+from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, Call, Turns
 from bert_tf.serving.server.scheduling import RequestPlan, Sequences
 from bert_tf.serving.server.signatures import PREDICT, read_signature
 from bert_tf.serving.server.version_folders import check_regular
-from bert_tf.utils.litert_runner import LitertRunner
+from bert_tf.utils.litert_runner import LitertRunner, length_for
 from bert_tf.utils.resources import cores
 
 TFLITE_MODEL = "model.tflite"
 _PART_TOKENS = 2**9  # computed in one go, before other requests get a turn
 _MOST_SAID = 300  # characters of an error
-_SIGNATURE = "serving_default"  # TensorFlow Serving's name for a file's first graph
 
 
 class TfliteModel:
@@ -52,7 +51,7 @@ class TfliteModel:
                 raise ValueError(f"LiteRT cannot read {file}: {error}; export it again") from error
             self._idle.put(runner)
         self.sequences = _OneByOne(positions=runner.lengths[-1], lengths=tuple(runner.lengths))
-        self.signatures = {_SIGNATURE: read_signature(_definition(runner), bundle.check_method_names)}
+        self.signatures = {DEFAULT_SIGNATURE: read_signature(_definition(runner), bundle.check_method_names)}
 
     def turn(self, call: Call) -> contextlib.AbstractContextManager[None]:
         """Returns a block in which `run` finds an interpreter that nobody uses; raises ServingError as `Turns.turn`."""
@@ -98,7 +97,7 @@ class _OneByOne(Sequences):
 
     def plan(self, signature, inputs):
         count, width = inputs["input_ids"].shape
-        length = next(length for length in self.lengths if length >= width)
+        length = length_for(self.lengths, width)
         most = max(1, _PART_TOKENS // length)
         rows = np.arange(count)
         parts = tuple(rows[start : start + most] for start in range(0, count, most)) if count > most else ()
