@@ -74,7 +74,7 @@ def _find_spans(text):
     """Returns int [code points], the word of each (of white space: that before), and int [words, 2], where they lie."""
     chars = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int64)
     table = character_table()
-    flags = table.flags[table.pages[chars // PAGE] * PAGE + chars % PAGE]
+    flags = table.flags[table.pages[chars // PAGE] + chars % PAGE]
     space, apart = flags & SPACE != 0, flags & ISOLATED != 0
     letter = ~space & ~apart
     inside = np.zeros(len(chars), bool)

@@ -5,7 +5,6 @@ text. Of several that fit, the first counts, and of those that begin at one posi
 """
 
 import functools
-import unicodedata
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.tokenization.added_tokens import AddedToken
-from bert_tf.tokenization.characters import CODE_POINTS, WHITE
+from bert_tf.tokenization.characters import CODE_POINTS, WHITE, assigned
 from bert_tf.utils.files import brief
 
 _MARK = b"\xff"  # stands around what was found: no text holds this byte, which is none of UTF-8
@@ -259,8 +258,7 @@ def _literal(content):
 def _word_characters(apart) -> np.ndarray:
     r"""bool [code points]: what \w is in Unicode, but for what stands `apart`."""
     word = np.zeros(CODE_POINTS, bool)
-    for code in range(CODE_POINTS):
-        category = unicodedata.category(chr(code))
+    for code, _, category in assigned():
         word[code] = category[0] in "LM" or category in ("Nd", "Nl", "Pc")
     word[list(_JOINERS)] = True
     for first, last in _LETTER_SYMBOLS:

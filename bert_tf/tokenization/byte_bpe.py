@@ -8,7 +8,6 @@ and merges.txt, or from tokenizer.json.
 import functools
 import json
 import os
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
@@ -19,7 +18,8 @@ from bert_tf.models.families import InputTemplate
 from bert_tf.tokenization import file_precedence, tokenizer_json_writer
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer, TokenList
-from bert_tf.tokenization.characters import CODE_POINTS, WHITE, shift, utf8_lengths
+from bert_tf.tokenization.characters import CODE_POINTS, WHITE, assigned
+from bert_tf.tokenization.flat_ops import shift, utf8_lengths
 from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, case_setting, check_tokenizer_config
 from bert_tf.tokenization.tokenizer_json import WHOLE_FILE, check_vocab
 from bert_tf.utils.files import brief, read_text, write_text
@@ -47,8 +47,8 @@ def byte_symbols() -> list[str]:
 def _classes() -> np.ndarray:
     """uint8 [code points]: letter, number, white space or something else."""
     classes = np.full(CODE_POINTS, _OTHER, np.uint8)
-    for code in range(CODE_POINTS):
-        classes[code] = {"L": _LETTER, "N": _NUMBER}.get(unicodedata.category(chr(code))[0], _OTHER)
+    for code, _, category in assigned():
+        classes[code] = {"L": _LETTER, "N": _NUMBER}.get(category[0], _OTHER)
     classes[list(WHITE)] = _SPACE
     return classes
 

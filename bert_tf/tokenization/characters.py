@@ -6,27 +6,31 @@ version of its own, and google-research/bert's answer is by definition the one o
 """
 
 import functools
+import itertools
 import unicodedata
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 # What a character is; the bits of CharacterTable.flags.
-DELETED = 1 << 0  # NUL, U+FFFD and control characters: gone before anything else is looked at
-SPACE = 1 << 1  # ends a word
-ISOLATED = 1 << 2  # punctuation and CJK ideographs: a word of their own
-MARK = 1 << 3  # category Mn: stripped after decomposition when the text is lowercased
-CASED = 1 << 4  # Unicode's Cased, as far as it makes a neighbouring capital sigma final
-TRANSPARENT = 1 << 5  # Unicode's Case_Ignorable: the search for a cased neighbour of a sigma looks through it
-REORDERED = 1 << 6  # combining, but not a mark that is stripped: canonical order matters for what stays
-COMBINING_CLASS = 1 << 8  # times the canonical combining class: bits 8 to 15
+SPACE = 1 << 0  # ends a word
+ISOLATED = 1 << 1  # punctuation and CJK ideographs: a word of their own
+MARK = 1 << 2  # category Mn: stripped after decomposition when the text is lowercased
+REORDERED = 1 << 3  # combining, but not a mark that is stripped: canonical order matters for what stays
+COMBINING_CLASS = 1 << 4  # times the canonical combining class: bits 4 to 11
+FORM = (1 << 12) - 1  # all of the above: what an entry of CharacterTable.forms has of them
+DELETED = 1 << 12  # NUL, U+FFFD and control characters: gone before anything else is looked at
+CASED = 1 << 13  # Unicode's Cased, as far as it makes a neighbouring capital sigma final
+TRANSPARENT = 1 << 14  # Unicode's Case_Ignorable: the search for a cased neighbour of a sigma looks through it
 
-PAGE = 128  # characters in one page of the tables
-LONGEST = 4  # characters in the longest lowercased canonical decomposition
-NOTHING = 1 << 30  # in CharacterTable.deltas: no character here
+PAGE_BITS = 7
+PAGE = 1 << PAGE_BITS  # characters in one page of the tables
+FORM_BITS = 12
+NOTHING = -(1 << 31)  # in CharacterTable.forms: no character here
 
 CODE_POINTS = 0x110000  # how many there are
+_PLANES = range(0x40000), range(0xE0000, 0xF0000)  # the others are empty or private
 # White space of Unicode.
 WHITE = (*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
 # The blocks that google-research/bert calls Chinese characters; later extensions of Unicode are not among them.
@@ -37,50 +41,65 @@ CJK = (
 _ASCII_SYMBOLS = frozenset("$+<=>^`|~")  # ASCII that Unicode calls symbols and google-research/bert punctuation
 
 
+def assigned() -> Iterator[tuple[int, str, str]]:
+    """Yields code, character and category of all characters that Unicode assigns, without private ones."""
+    for code in itertools.chain(*_PLANES):
+        category = unicodedata.category(chr(code))
+        if category not in ("Cn", "Co", "Cs"):
+            yield code, chr(code), category
+
+
 class CharacterTable(NamedTuple):
-    """Two-level tables over all code points: `c` has its position at `pages[c // PAGE] * PAGE + c % PAGE`.
+    """Two-level tables over all code points: `c` has its position at `pages[c // PAGE] + c % PAGE`.
 
     Attributes:
-        pages: int32 [8704], which page of the other two holds these 128 code points (equal pages are kept once).
+        pages: int32 [8704], where in the other two these 128 code points begin (equal pages are kept once).
         flags: int32 [positions], the bits above.
-        deltas: int32 [positions, 4], what to add to `c` for each character of its lowercased canonical decomposition,
-            marks included; NOTHING where it is shorter.
+        forms: int32 [positions, longest], the characters that become of `c`: each is what is added to `c`, times
+            2 ** FORM_BITS, plus its bits below DELETED; NOTHING where there are fewer, as for all of what is DELETED.
     """
 
     pages: np.ndarray
     flags: np.ndarray
-    deltas: np.ndarray
+    forms: np.ndarray
 
 
 @functools.cache
-def character_table(decompose: bool = True) -> CharacterTable:
-    """Returns the tables of this Python's Unicode version; takes about a second the first time, nothing later.
+def character_table(lower: bool = True, decompose: bool = True) -> CharacterTable:
+    """Returns the tables of this Python's Unicode version; takes part of a second the first time, nothing later.
 
     Args:
-        decompose: False: `deltas` has the character's lower case as it is, not decomposed.
+        lower: whether `forms` has characters in lower case.
+        decompose: whether it has these decomposed canonically (marks stay), too.
     """
     flags = np.zeros(CODE_POINTS, np.int32)
-    deltas = np.full((CODE_POINTS, LONGEST), NOTHING, np.int32)
-    deltas[:, 0] = 0
-    for code in range(CODE_POINTS):
-        char = chr(code)
-        category = unicodedata.category(char)
-        if category in ("Cn", "Co", "Cs"):  # unassigned, private: ordinary letters to BERT
-            continue
+    changed = {}
+    for code, char, category in assigned():  # the others are ordinary letters to BERT
         flags[code] = _flags(char, category)
-        form = unicodedata.normalize("NFD", char.lower()) if decompose else char.lower()
+        form = char.lower() if lower else char
+        form = unicodedata.normalize("NFD", form) if decompose else form
         if form != char:
-            deltas[code, : len(form)] = [ord(c) - code for c in form]
+            changed[code] = [ord(each) for each in form]
     for first, last in CJK:
         flags[first : last + 1] |= ISOLATED
-    return _build_pages(flags, deltas)
+    return _build_pages(flags, _forms(flags, changed))
+
+
+def _forms(flags, changed):
+    """Returns `CharacterTable.forms` of all code points; `changed`: what becomes of those that do not stay."""
+    forms = np.full((CODE_POINTS, max([1, *map(len, changed.values())])), NOTHING, np.int32)
+    forms[:, 0] = flags & FORM
+    for code, form in changed.items():
+        forms[code, : len(form)] = [(each - code) * (1 << FORM_BITS) + (flags[each] & FORM) for each in form]
+    forms[flags & DELETED != 0] = NOTHING
+    return forms
 
 
 def _flags(char, category):
     """The bits of one assigned character, without CJK's."""
     flags = unicodedata.combining(char) * COMBINING_CLASS
     if char in "\0\ufffd" or category in ("Cc", "Cf") and char not in "\t\n\r":
-        flags |= DELETED
+        flags |= DELETED | TRANSPARENT  # no neighbour of a sigma either
     elif category == "Zs" or char.isspace():
         flags |= SPACE
     elif category.startswith("P") or char in _ASCII_SYMBOLS:
@@ -99,25 +118,10 @@ def _sigma_flags(char):
     return TRANSPARENT if ("A" + char + "\u03a3").lower().endswith("\u03c2") else 0
 
 
-def _build_pages(flags, deltas):
+def _build_pages(flags, forms):
     """Keeps each distinct page once: most of Unicode is ordinary letters, its own lower case."""
-    rows = np.concatenate([flags[:, None], deltas], axis=1).reshape(CODE_POINTS // PAGE, -1)
+    rows = np.concatenate([flags[:, None], forms], axis=1).reshape(CODE_POINTS // PAGE, -1)
     seen: dict[bytes, int] = {}
-    pages = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in rows], np.int32)
-    entries = np.frombuffer(b"".join(seen), np.int32).reshape(-1, 1 + LONGEST)
+    pages = np.array([PAGE * seen.setdefault(row.tobytes(), len(seen)) for row in rows], np.int32)
+    entries = np.frombuffer(b"".join(seen), np.int32).reshape(-1, 1 + forms.shape[1])
     return CharacterTable(pages, entries[:, 0].copy(), entries[:, 1:].copy())
-
-
-# === In the graph ===
-
-
-def shift(values, by):
-    """Returns values moved `by` positions to the right, to the left below zero, with zeros where none comes from."""
-    count = tf.minimum(abs(by), tf.size(values))
-    fill = tf.zeros([count], values.dtype)
-    return tf.concat([fill, values[: tf.size(values) - count]] if by > 0 else [values[count:], fill], 0)
-
-
-def utf8_lengths(codes):
-    """Returns how many bytes each code point takes in UTF-8, int32 like `codes`."""
-    return 1 + sum(tf.cast(codes >= longer, tf.int32) for longer in (0x80, 0x800, 0x10000))

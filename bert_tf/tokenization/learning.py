@@ -12,6 +12,7 @@ from absl import logging
 from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib as learner
 
 from bert_tf.tokenization import characters
+from bert_tf.tokenization.flat_ops import rows_of
 from bert_tf.tokenization.wordpiece import Tokenizer, WordSplitter
 from bert_tf.utils.documents import CHARACTERS, TextOptions, read_blocks, read_documents, split_by_characters
 from bert_tf.utils.names import CLS, MASK, PAD, SEP, UNKNOWN, number_of
@@ -73,7 +74,8 @@ class WordCounter:
     def _split(self, texts):
         with tf.device("CPU:0"):  # a GPU has no string ops
             words = self._splitter(texts)
-            return tf.strings.unicode_encode(words.chars, "UTF-8"), words.rows
+            rows = rows_of(words.splits, words.chars.row_starts())
+            return tf.strings.unicode_encode(words.chars, "UTF-8"), rows
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def _count(self, texts):
@@ -352,7 +354,7 @@ def _find_usable_words(words, max_characters):
 
 def _is_isolated(char):
     table, page = characters.character_table(), characters.PAGE
-    return bool(table.flags[table.pages[ord(char) // page] * page + ord(char) % page] & characters.ISOLATED)
+    return bool(table.flags[table.pages[ord(char) // page] + ord(char) % page] & characters.ISOLATED)
 
 
 def _search_threshold(words, room, known, min_count):

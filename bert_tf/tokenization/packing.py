@@ -6,6 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bert_tf.models.families import InputTemplate
+from bert_tf.tokenization.flat_ops import ragged, take
 
 # === Windows ===
 # A text that is too long for one sequence is cut into several that overlap.
@@ -83,24 +84,46 @@ def pack_texts(
     texts = 1 if ids_b is None else 2
     template.check(texts)
     room = room_for(texts, max_seq_length, template)
-    if ids_b is None:
-        first, second = [first_of_each(ids_a, room)], []
-    else:
-        keep_a, keep_b = pair_lengths(ids_a.row_lengths(), ids_b.row_lengths(), room)
-        first, second = [first_of_each(ids_a, keep_a)], [first_of_each(ids_b, keep_b)]
+    keep = ids_a.row_lengths(), None if ids_b is None else ids_b.row_lengths()
+    keep = (tf.minimum(keep[0], room), None) if ids_b is None else pair_lengths(*keep, room)
 
-    def constant(tokens):
-        ids = tf.constant([id_of(token) for token in tokens], ids_a.dtype, [1, len(tokens)])
-        return tf.repeat(ids, ids_a.nrows(), axis=0)
+    def special(tokens):
+        return tf.constant([id_of(token) for token in tokens], ids_a.dtype)
 
-    behind = template.between if second else template.after
-    segments = [tf.concat([constant(template.before), *first, constant(behind)], axis=1)]
-    segments += [tf.concat([ids, constant(template.after)], axis=1) for ids in second]
-    numbers = [
-        ids.with_flat_values(tf.fill(tf.shape(ids.flat_values), number))
-        for ids, number in zip(segments, (0, template.second_segment), strict=False)
-    ]
-    return {"input_ids": tf.concat(segments, axis=1), "segment_ids": tf.concat(numbers, axis=1)}
+    parts = [(special(template.before), None, 0), (ids_a, keep[0], 0)]
+    if ids_b is not None:
+        segment = template.second_segment
+        parts += [(special(template.between), None, 0), (ids_b, keep[1], segment)]
+    parts.append((special(template.after), None, parts[-1][2]))
+    return _joined(parts, ids_a.row_starts())
+
+
+def _joined(parts, of_each):
+    """Returns "input_ids" and "segment_ids" of sequences that have one part behind the other.
+
+    Args:
+        parts: (ids, how many of them at most, segment), of what each sequence has: ids [tokens], of a part that is the
+            same in all; ids [n, (tokens)] and int64 [n], of one that is not.
+        of_each: int64 [n], anything with an entry for each sequence.
+    """
+    starts, counts, before = [], [], tf.zeros([], tf.int64)
+    for ids, keep, _ in parts:
+        nothing = tf.zeros_like(of_each)
+        first, size = (nothing, tf.size(ids, tf.int64)) if keep is None else (ids.row_starts(), ids.row_splits[-1])
+        starts.append(before + first)
+        counts.append(nothing + size if keep is None else keep)
+        before += size
+    starts = tf.reshape(tf.stack(starts, 1), [-1])
+    splits, at = tf.raw_ops.RaggedRange(
+        starts=starts, limits=starts + tf.reshape(tf.stack(counts, 1), [-1]), deltas=tf.ones([], tf.int64)
+    )
+    splits = splits[:: len(parts)]
+    values = [ids if keep is None else ids.flat_values for ids, keep, _ in parts]
+    ids = ragged(take(tf.concat(values, 0), at), splits)
+    numbers = [tf.fill(tf.shape(each), number) for each, (_, _, number) in zip(values, parts, strict=True)]
+    has_segments = any(number for _, _, number in parts)
+    segments = take(tf.concat(numbers, 0), at) if has_segments else tf.zeros_like(at, tf.int32)
+    return {"input_ids": ids, "segment_ids": ragged(segments, splits)}
 
 
 def room_for(texts: int, max_seq_length, template: InputTemplate):
@@ -120,7 +143,7 @@ def room_for(texts: int, max_seq_length, template: InputTemplate):
         f"{special} here."
     )
     if tf.is_tensor(max_seq_length):
-        fits = tf.debugging.assert_greater_equal(max_seq_length, special, f"{needed} Received less; raise it.")
+        fits = tf.raw_ops.Assert(condition=max_seq_length >= special, data=[f"{needed} Received less; raise it."])
         with tf.control_dependencies([] if fits is None else [fits]):  # None: eager, checked already
             return tf.cast(max_seq_length, tf.int64) - special
     if max_seq_length < special:
@@ -147,18 +170,27 @@ def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: i
         tf.errors.InvalidArgumentError: a sequence is longer than seq_length (padding never cuts).
     """
     ids, segments = packed["input_ids"], packed["segment_ids"]
-    lengths = ids.row_lengths()
+    longest = tf.reduce_max(tf.concat([[0], ids.row_lengths()], 0))
+    width = longest if seq_length is None else tf.cast(seq_length, tf.int64)
     if seq_length is not None:
         message = f"seq_length must hold the longest sequence. Received: {seq_length}; pack with that max_seq_length."
-        fits = tf.debugging.assert_less_equal(lengths, tf.cast(seq_length, tf.int64), message)
+        fits = tf.raw_ops.Assert(condition=longest <= width, data=[message])
         with tf.control_dependencies([] if fits is None else [fits]):  # None: eager, checked already
-            lengths = tf.identity(lengths)
-    mask = tf.RaggedTensor.from_row_lengths(tf.ones_like(ids.flat_values), lengths, validate=False)
-    shape = tf.stack([-1, seq_length]) if tf.is_tensor(seq_length) else [None, seq_length]
+            width = tf.identity(width)
+    shape = tf.stack([-1, width])
+
+    def dense(values, fill):
+        padded = tf.raw_ops.RaggedTensorToTensor(
+            shape=shape, values=values, default_value=fill, row_partition_tensors=[ids.row_splits],
+            row_partition_types=["ROW_SPLITS"],
+        )  # fmt: skip
+        return tf.ensure_shape(padded, [None, None if tf.is_tensor(seq_length) else seq_length])
+
+    mask = tf.ones_like(ids.flat_values)
     return {
-        "input_ids": ids.to_tensor(pad_id, shape=shape),
-        "input_mask": mask.to_tensor(0, shape=shape),
-        "segment_ids": segments.to_tensor(0, shape=shape),
+        "input_ids": dense(ids.flat_values, pad_id),
+        "input_mask": dense(mask, 0),
+        "segment_ids": dense(segments.flat_values, 0),
     }
 
 

@@ -17,7 +17,8 @@ from bert_tf.tokenization import sentencepiece_model as models
 from bert_tf.tokenization.added_token_matcher import Normalized
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer, TokenList
-from bert_tf.tokenization.characters import CODE_POINTS, WHITE, shift, utf8_lengths
+from bert_tf.tokenization.characters import CODE_POINTS, WHITE, assigned
+from bert_tf.tokenization.flat_ops import shift, utf8_lengths
 from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, case_setting, check_tokenizer_config
 from bert_tf.tokenization.tokenizer_json import METASPACE
 from bert_tf.utils.files import atomic_open
@@ -169,8 +170,7 @@ _MARK, _JOINER, _CONTROL = 1, 2, 3
 def _joins() -> np.ndarray:
     """uint8 [code points]: a mark, another joiner, a control character that nothing joins, or 0."""
     kinds = np.zeros(CODE_POINTS, np.uint8)
-    for code in range(CODE_POINTS):
-        category = unicodedata.category(chr(code))
+    for code, _, category in assigned():
         if category[0] == "M":
             kinds[code] = _MARK
         elif category in ("Cc", "Cf", "Zl", "Zp"):
@@ -185,10 +185,8 @@ def _fold_characters(do_lower_case: bool, strip: bool) -> dict[int, str]:
     folded = {}
     if not (do_lower_case or strip):
         return folded
-    for code in range(CODE_POINTS):
-        char = chr(code)
-        category = unicodedata.category(char)
-        if category in ("Cn", "Co", "Cs") or strip and category[0] == "M":
+    for code, char, category in assigned():
+        if strip and category[0] == "M":
             continue
         text = char
         if strip:

@@ -13,7 +13,17 @@ from bert_tf.tokenization import characters, file_precedence, tokenizer_json_wri
 from bert_tf.tokenization.added_token_matcher import Normalized
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
-from bert_tf.tokenization.characters import utf8_lengths
+from bert_tf.tokenization.flat_ops import (
+    lower_bound,
+    ragged,
+    rows_of,
+    take,
+    unicode_decode,
+    upper_bound,
+    utf8_lengths,
+    where,
+    with_end,
+)
 from bert_tf.tokenization.tokenizer_config import case_settings, read_config, resolve_case_and_accents
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary, warn_of_capitals
 from bert_tf.utils.names import CLS, MASK, PAD, SEP, UNKNOWN
@@ -30,29 +40,34 @@ class WordBatch(NamedTuple):
 
     Attributes:
         chars: RaggedTensor int32 [words, (characters)], the code points of each word, lowercased and stripped.
-        rows: int64 [words], the text that each word is of.
-        origins: int32 [words], where this text begins in the row of all texts, in code points.
-        starts: int32 [all characters], where in the row of all texts the origin of a character begins.
-        limits: int32 [all characters], where it ends (not included), combining marks that were stripped included.
+        splits: int64 [n + 1], where each text's words begin among all.
+        text_starts: int64 [n + 1], where each text begins in the row of all texts, in code points.
+        starts: int64 [all characters], where in the row of all texts the origin of a character begins.
+        limits: int64 [all characters], where it ends (not included), combining marks that were stripped included.
     """
 
     chars: tf.RaggedTensor
-    rows: tf.Tensor
-    origins: tf.Tensor
+    splits: tf.Tensor
+    text_starts: tf.Tensor
     starts: tf.Tensor
     limits: tf.Tensor
 
 
 class _Stream(NamedTuple):
-    """The characters of all texts in one row, each text closed by a line feed; every field is int32 [characters]."""
+    """The characters of all texts in one row, each text closed by a line feed.
+
+    Attributes:
+        chars, bits: int32 [characters], the bits of `characters`.
+        starts, limits: int64 [characters], where in the row of all texts as they came the origin of each lies.
+    """
 
     chars: tf.Tensor
+    bits: tf.Tensor
     starts: tf.Tensor
     limits: tf.Tensor
-    flags: tf.Tensor
 
     def take(self, indices):
-        return _Stream(*(tf.gather(field, indices) for field in self))
+        return _Stream(*(take(field, indices) for field in self))
 
 
 class WordSplitter(tf.Module):
@@ -73,11 +88,9 @@ class WordSplitter(tf.Module):
         self._strip_accents = do_lower_case if strip_accents is None else strip_accents
         if self._strip_accents and not do_lower_case:
             raise ValueError("Accents must stay where text is not lowercased. Received: `strip_accents=True`; drop it.")
-        only_lower = do_lower_case and not self._strip_accents
-        table = characters.character_table(decompose=False) if only_lower else characters.character_table()
+        table = characters.character_table(lower=do_lower_case, decompose=self._strip_accents)
         with tf.init_scope(), tf.device("CPU:0"):
-            self._pages, self._flags_table = tf.constant(table.pages), tf.constant(table.flags)
-            self._deltas = tf.constant(table.deltas) if do_lower_case else None
+            self._pages, self._flags, self._forms = map(tf.constant, table)
 
     def __call__(self, texts: tf.Tensor) -> WordBatch:
         """Splits texts (string [n], UTF-8; bytes that are none are dropped) into words."""
@@ -85,100 +98,94 @@ class WordSplitter(tf.Module):
 
     def normalized(self, texts: tf.Tensor) -> Normalized:
         """Returns texts before they are split; all white space is blanks."""
-        stream, splits = self._stream(texts)
-        chars = tf.where(stream.flags & characters.SPACE != 0, ord(" "), stream.chars)
-        return Normalized.of(chars, stream.starts, stream.limits, splits)
+        stream, text_starts = self._stream(texts)
+        chars = tf.where(stream.bits & characters.SPACE != 0, ord(" "), stream.chars)
+        return Normalized.of(chars, *(tf.cast(each, tf.int32) for each in stream[2:]), text_starts)
 
     def _stream(self, texts):
         """Returns the characters of texts, cleaned, lowercased and stripped, and where texts begin as they came."""
         # The line feed is a space: no word, no sigma's neighbourhood and no run of marks reaches into the next text.
-        decoded = tf.strings.unicode_decode(tf.strings.join([texts, "\n"]), "UTF-8", errors="ignore")
-        chars, at = decoded.flat_values, tf.range(tf.size(decoded.flat_values))
-        stream = _Stream(chars, at, at + 1, tf.gather(self._flags_table, self._places(chars)))
-        stream = stream.take(_where_not(stream.flags, characters.DELETED))
+        text_starts, chars = unicode_decode(tf.strings.join([texts, "\n"]))
         if self._do_lower_case:
-            stream = self._lowered(_with_final_sigma(stream))
-        if self._strip_accents:
-            stream = _strip_marks(_in_canonical_order(stream))
-        return stream, decoded.row_splits
-
-    def _places(self, chars):
-        return tf.gather(self._pages, chars // characters.PAGE) * characters.PAGE + chars % characters.PAGE
-
-    def _lowered(self, stream):
-        """Replaces each character by its lower case, decomposed where accents are stripped: one to four characters."""
-        deltas = tf.gather(self._deltas, self._places(stream.chars))  # [characters, 4]
-        deltas = tf.reshape(deltas, [-1])
-        indices = tf.where(deltas != characters.NOTHING)[:, 0]
-        origin = indices // characters.LONGEST
-        chars = tf.gather(stream.chars, origin) + tf.gather(deltas, indices)
-        flags = tf.gather(self._flags_table, self._places(chars))
-        return _Stream(chars, tf.gather(stream.starts, origin), tf.gather(stream.limits, origin), flags)
+            chars = _with_final_sigma(chars, self._flags, self._pages)
+        forms = take(self._forms, _places(self._pages, chars))
+        found = tf.where(forms != characters.NOTHING)
+        starts, _ = tf.unstack(found, axis=1)
+        form = tf.gather_nd(forms, found)
+        chars = take(chars, starts) + tf.bitwise.right_shift(form, characters.FORM_BITS)
+        stream = _Stream(chars, form, starts, starts + 1)
+        return (_strip_marks(_in_canonical_order(stream)) if self._strip_accents else stream), text_starts
 
 
-def _where_not(flags, bits):
-    return tf.where(flags & bits == 0)[:, 0]
+def _places(pages, chars):
+    page = tf.bitwise.right_shift(chars, characters.PAGE_BITS)
+    return take(pages, page) + (chars & (characters.PAGE - 1))
 
 
-def _with_final_sigma(stream):
+_ROW, _ORIGINS = tf.TensorSpec([None], tf.int32), tf.TensorSpec([None], tf.int64)
+
+
+# Functions of their own: what is rare, and long to write, is written once for all tokenizers of a process.
+@tf.function(input_signature=[_ROW, _ROW, _ROW], autograph=False)
+def _with_final_sigma(chars, flags, pages):
     """Σ after a cased character and before none is ς in lower case (Unicode's Final_Sigma, as in Python's lower())."""
+    is_sigma = chars == _CAPITAL_SIGMA
 
     def replaced():
-        seen = _where_not(stream.flags, characters.TRANSPARENT)
-        cased = tf.gather(stream.flags, seen) & characters.CASED != 0
+        bits = take(flags, _places(pages, chars))
+        seen = where(bits & characters.TRANSPARENT == 0)
+        cased = take(bits, seen) & characters.CASED != 0
         before, after = tf.concat([[False], cased[:-1]], 0), tf.concat([cased[1:], [False]], 0)
-        final = (tf.gather(stream.chars, seen) == _CAPITAL_SIGMA) & before & ~after
-        at = tf.boolean_mask(seen, final)[:, None]
-        return tf.tensor_scatter_nd_update(stream.chars, at, tf.fill([tf.size(at)], _FINAL_SIGMA))
+        at = take(seen, where(take(is_sigma, seen) & before & ~after))
+        return tf.tensor_scatter_nd_update(chars, at[:, None], tf.fill([tf.size(at)], _FINAL_SIGMA))
 
-    chars = tf.cond(tf.reduce_any(stream.chars == _CAPITAL_SIGMA), replaced, lambda: stream.chars)
-    return stream._replace(chars=chars)
+    with tf.device("CPU:0"):
+        return tf.cond(tf.reduce_any(is_sigma), replaced, lambda: chars)
 
 
+@tf.function(input_signature=[_Stream(_ROW, _ROW, _ORIGINS, _ORIGINS)], autograph=False)
 def _in_canonical_order(stream):
     """Sorts, within each run of combining characters, those that stay by their class.
 
     Marks that are stripped anyway need no sorting. Each sorted character is given the extent of all of its run's, so
     that offsets hold what they name and never go back.
     """
-    classes = stream.flags // characters.COMBINING_CLASS  # the highest bits
+    reordered = stream.bits & characters.REORDERED != 0
 
     def sorted_fields():
-        at = tf.where(stream.flags & characters.REORDERED != 0)
-        run = tf.gather_nd(tf.cumsum(tf.cast(classes == 0, tf.int64)), at)
-        order = tf.argsort(run * 256 + tf.cast(tf.gather_nd(classes, at), tf.int64), stable=True)
+        classes = tf.cast(stream.bits & characters.FORM, tf.int64) // characters.COMBINING_CLASS
+        at = where(reordered)
+        run = take(tf.cumsum(tf.cast(classes == 0, tf.int64)), at)
+        order = tf.argsort(run * 256 + take(classes, at), stable=True)
         _, member = tf.unique(run)
-        first = tf.gather(tf.math.segment_min(tf.gather_nd(stream.starts, at), member), member)
-        last = tf.gather(tf.math.segment_max(tf.gather_nd(stream.limits, at), member), member)
-        chars = tf.gather(tf.gather_nd(stream.chars, at), order)
-        updates = ((stream.chars, chars), (stream.starts, first), (stream.limits, last))
-        return tuple(tf.tensor_scatter_nd_update(field, at, values) for field, values in updates)
+        first = take(tf.math.segment_min(take(stream.starts, at), member), member)
+        last = take(tf.math.segment_max(take(stream.limits, at), member), member)
+        updates = ((stream.chars, take(take(stream.chars, at), order)), (stream.starts, first), (stream.limits, last))
+        return tuple(tf.tensor_scatter_nd_update(field, at[:, None], values) for field, values in updates)
 
-    needed = tf.reduce_any(stream.flags & characters.REORDERED != 0)
-    chars, starts, limits = tf.cond(needed, sorted_fields, lambda: (stream.chars, stream.starts, stream.limits))
-    return stream._replace(chars=chars, starts=starts, limits=limits)  # flags: those sorted are letters
+    there = stream.chars, stream.starts, stream.limits
+    with tf.device("CPU:0"):
+        chars, starts, limits = tf.cond(tf.reduce_any(reordered), sorted_fields, lambda: there)
+    return stream._replace(chars=chars, starts=starts, limits=limits)  # bits: those sorted are letters
 
 
 def _strip_marks(stream):
     """Drops marks; the character before a run of marks takes over where the run ends."""
-    indices = _where_not(stream.flags, characters.MARK)
-    following = tf.concat([indices, tf.shape(stream.flags, tf.int64)], 0)[1:]
-    stayed, run_ends = stream.take(indices), tf.gather(stream.limits, following - 1)
+    indices = where(stream.bits & characters.MARK == 0)
+    following = tf.concat([indices, tf.shape(stream.chars, tf.int64)], 0)[1:]
+    stayed, run_ends = stream.take(indices), take(stream.limits, following - 1)
     return stayed._replace(limits=tf.maximum(stayed.limits, run_ends))
 
 
-def _words(stream, row_splits):
-    apart = stream.flags & characters.ISOLATED != 0
-    cut = stream.flags & (characters.SPACE | characters.ISOLATED) != 0
-    begins = apart | tf.concat([[True], cut], 0)[:-1]
-    solid = _where_not(stream.flags, characters.SPACE)
-    chars, starts, limits, _ = stream.take(solid)
-    first = tf.where(tf.gather(begins, solid))[:, 0]
-    splits = tf.concat([first, tf.shape(chars, tf.int64)], 0)
-    rows = tf.searchsorted(row_splits, tf.cast(tf.gather(starts, first), tf.int64), "right", tf.int64) - 1
-    origins = tf.cast(tf.gather(row_splits, rows), tf.int32)
-    chars = tf.RaggedTensor.from_row_splits(chars, splits, validate=False)
-    return WordBatch(chars, rows, origins, starts, limits)
+def _words(stream, text_starts):
+    apart = stream.bits & characters.ISOLATED != 0
+    cut = stream.bits & (characters.SPACE | characters.ISOLATED) != 0
+    begins = apart | tf.roll(cut, 1, 0)  # the last character of all is a line feed
+    solid = where(stream.bits & characters.SPACE == 0)
+    first = where(take(begins, solid))
+    chars, _, starts, limits = stream.take(solid)
+    chars = tf.RaggedTensor.from_row_splits(chars, with_end(first, chars), validate=False)
+    return WordBatch(chars, lower_bound(take(starts, first), text_starts), text_starts, starts, limits)
 
 
 # === Wordpiece ===
@@ -300,16 +307,12 @@ class Tokenizer(BaseTokenizer):
 
     def _ids_and_offsets(self, texts):
         words, ids, starts, limits = self._tokens_of_words(texts)
-        row_of_token = tf.gather(words.rows, ids.value_rowids())
-        rows = tf.RaggedTensor.from_value_rowids(
-            ids.flat_values, row_of_token, nrows=tf.size(texts, tf.int64), validate=False
-        )
-        return rows, rows.with_flat_values(starts), rows.with_flat_values(limits)
+        splits = take(ids.row_splits, words.splits)
+        return tuple(ragged(values, splits) for values in (ids.flat_values, starts, limits))
 
     def _by_words(self, texts):
         words, ids, starts, limits = self._tokens_of_words(texts)
-        rows = tf.RaggedTensor.from_value_rowids(ids, words.rows, nrows=tf.size(texts, tf.int64), validate=False)
-        return rows, rows.with_flat_values(starts), rows.with_flat_values(limits)
+        return tuple(ragged(ids.with_values(values), words.splits) for values in (ids.values, starts, limits))
 
     def _normalized(self, texts):
         return self._splitter.normalized(texts)
@@ -318,23 +321,20 @@ class Tokenizer(BaseTokenizer):
         """Returns the words, ids [words, (tokens)], and int32 [tokens] twice: where tokens begin and end."""
         words = self._splitter(texts)
         strings = tf.strings.unicode_encode(words.chars, "UTF-8")
-        too_long = words.chars.row_lengths() > self.max_input_chars_per_word
+        too_long = tf.strings.length(strings, "UTF8_CHAR") > self.max_input_chars_per_word
         ids, starts, ends = self._subwords.tokenize_with_offsets(tf.where(too_long, " ", strings))
         return words, ids, *_to_characters(words, ids, starts.flat_values, ends.flat_values, self.unk_id)
 
 
 def _to_characters(words: WordBatch, ids, starts, ends, unk_id):
     """Turns bytes of normalised words into code points of the text as it came: int32 [tokens] twice."""
-    chars, word = words.chars.flat_values, ids.value_rowids()
+    chars, word = words.chars.flat_values, rows_of(ids.row_splits, ids.flat_values)
     byte_of_char = tf.cumsum(tf.cast(utf8_lengths(chars), tf.int64), exclusive=True)
-    word_first = tf.gather(words.chars.row_starts(), word)
-    base = tf.gather(byte_of_char, word_first)
-
-    def char_at(byte):
-        return tf.searchsorted(byte_of_char, base + tf.cast(byte, tf.int64), "right", tf.int64) - 1
-
-    whole = ids.flat_values == unk_id  # also of the blank that stands for a word which is too long
-    first = tf.where(whole, word_first, char_at(starts))
-    last = tf.where(whole, tf.gather(words.chars.row_limits(), word) - 1, char_at(ends - 1))
-    origin = tf.gather(words.origins, word)
-    return tf.gather(words.starts, first) - origin, tf.gather(words.limits, last) - origin
+    word_first = take(words.chars.row_splits, word)
+    base = take(byte_of_char, word_first)
+    first = upper_bound(byte_of_char, base + starts) - 1
+    # An unknown word is one token, the blank that stands for one which is too long included.
+    last = upper_bound(byte_of_char, base + ends - 1) - 1
+    last = tf.where(ids.flat_values == unk_id, take(words.chars.row_splits, word + 1) - 1, last)
+    origin = take(words.text_starts, upper_bound(words.splits, word) - 1)
+    return tuple(tf.cast(each - origin, tf.int32) for each in (take(words.starts, first), take(words.limits, last)))
