@@ -120,7 +120,7 @@ def _check_pure_half(layer, init_kwargs, inputs, eager, dtype):
         half(*inputs)
         assert {v.dtype for v in half.variables} <= {policy}
         half.set_weights(layer.get_weights())
-        call = tf.function(half) if traced else half
+        call = tf.function(half, autograph=False) if traced else half
         for ours, true in zip(tree.flatten(call(*inputs)), tree.flatten(eager), strict=True):
             assert ours.dtype.name == (policy if dtype == "bfloat16" else dtype)
             assert relative_error(ours, true) < 0.1

@@ -3,7 +3,7 @@
 import functools
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import tensorflow as tf
@@ -50,6 +50,19 @@ class _Extended(NamedTuple):
         return self.behind.get(token) if number is None else number
 
 
+class _Graphs:
+    """The functions from texts to ids, and to ids and offsets.
+
+    They are not the tokenizer's own attributes, since saving a module traces and writes all functions that it has,
+    whether an export calls them or not.
+    """
+
+    def __init__(self, tokenize: Callable[[tf.Tensor], tuple]):
+        texts = [tf.TensorSpec([None], tf.string)]
+        self.ids = tf.function(lambda texts: tokenize(texts)[0], texts, autograph=False)
+        self.ids_and_offsets = tf.function(tokenize, texts, autograph=False)
+
+
 class BaseTokenizer(tf.Module):
     """Turns text into token ids and these into the inputs of a model; eager, in tf.data and in a SavedModel.
 
@@ -91,6 +104,7 @@ class BaseTokenizer(tf.Module):
         super().__init__()
         self._vocabulary = self._all = vocabulary
         self.added_tokens, self._matcher = (), None
+        self._graphs = _Graphs(self._on_cpu)
         self.vocab_file = None if vocab_file is None else os.fspath(vocab_file)
         self.template = InputTemplate() if template is None else template
         self.mask = special[2]
@@ -283,7 +297,7 @@ class BaseTokenizer(tf.Module):
         Returns:
             RaggedTensor of int32 [n, (tokens)].
         """
-        return self._tokenize(_strings(texts))
+        return self._graphs.ids(_strings(texts))
 
     def tokenize_with_offsets(self, texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Returns the ids of the tokens of each text and where in it they came from.
@@ -297,7 +311,7 @@ class BaseTokenizer(tf.Module):
             space around it. Accents that were stripped count to the letter before them; tokens of one character, such
             as the three of a Hangul syllable, share its extent; one that stands for white space alone has none.
         """
-        return self._tokenize_with_offsets(_strings(texts))
+        return self._graphs.ids_and_offsets(_strings(texts))
 
     def tokenize_by_words(self, texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Returns what `tokenize_with_offsets` does, with the tokens of each word together.
@@ -359,14 +373,6 @@ class BaseTokenizer(tf.Module):
             )
         ids_b = None if text_b is None else self.tokenize(text_b)
         return self.pad(self.pack(self.tokenize(text_a), ids_b, max_seq_length), max_seq_length)
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
-    def _tokenize(self, texts):
-        return self._on_cpu(texts)[0]
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
-    def _tokenize_with_offsets(self, texts):
-        return self._on_cpu(texts)
 
     def _on_cpu(self, texts):
         with tf.device("CPU:0"):  # a GPU has no string ops and would copy the rest to and fro

@@ -51,7 +51,8 @@ class Explained:
         """Returns the answer of the signature as arrays."""
         asked = [""] * len(texts[0]) if target is None else target
         if self.graph is None:  # one for all requests, as an export has it
-            self.graph = tf.function(self.attributions, [tf.TensorSpec([None], tf.string)] * (1 + len(texts)))
+            specs = [tf.TensorSpec([None], tf.string)] * (1 + len(texts))
+            self.graph = tf.function(self.attributions, specs, autograph=False)
         found = self.graph(*(tf.constant(each, tf.string) for each in (*texts, asked)))
         return {name: values.numpy() for name, values in found.items()}
 
@@ -195,7 +196,9 @@ def traced_attention():
     """The graph of a model of 2 layers and 4 heads as an export has it, with at most 2^12 weights at a time."""
     bert = with_words(num_hidden_layers=2, num_attention_heads=4)
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string), tf.TensorSpec([None, None], tf.int32)])
+    specs = [tf.TensorSpec([None], tf.string), tf.TensorSpec([None, None], tf.int32)]
+
+    @tf.function(input_signature=specs, autograph=False)
     def attention(text, layers):
         return attention_in_graph(bert.encoder, bert.tokenizer, [text], layers, 32)["attention"]
 

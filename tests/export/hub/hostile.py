@@ -22,7 +22,7 @@ class Model(tf.Module):
         self.made = make() if make else None
         self.function = function
 
-    @tf.function(input_signature=[IDS])
+    @tf.function(input_signature=[IDS], autograph=False)
     def __call__(self, ids):
         return self.function(ids)
 
@@ -50,7 +50,7 @@ class Table(tf.Module):
         keys = tf.constant([1, 2], tf.int64)
         self.table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, keys + 5), -1)
 
-    @tf.function(input_signature=[IDS])
+    @tf.function(input_signature=[IDS], autograph=False)
     def __call__(self, ids):
         return tf.cast(self.table.lookup(tf.cast(ids, tf.int64)), tf.int32)
 
@@ -62,7 +62,7 @@ class Branch(tf.Module):
         super().__init__()
         self.path = str(path)
 
-    @tf.function(input_signature=[IDS])
+    @tf.function(input_signature=[IDS], autograph=False)
     def __call__(self, ids):
         return tf.cond(tf.reduce_any(ids > 0), lambda: self._written(ids), lambda: ids)
 

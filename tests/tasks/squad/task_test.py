@@ -162,7 +162,7 @@ def asked(tmp_path_factory):
     def graph(**options):
         task = QuestionAnsweringTask(tiny.config(), **options)
 
-        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)] * 2)
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)] * 2, autograph=False)
         def ask(question, context):
             features, origin = task.read(tokenizer, [question, context], 16)
             return task.answer(model(features), origin)
