@@ -84,46 +84,48 @@ def pack_texts(
     texts = 1 if ids_b is None else 2
     template.check(texts)
     room = room_for(texts, max_seq_length, template)
-    keep = ids_a.row_lengths(), None if ids_b is None else ids_b.row_lengths()
-    keep = (tf.minimum(keep[0], room), None) if ids_b is None else pair_lengths(*keep, room)
+    length_a = ids_a.row_lengths()
+    if ids_b is None:
+        keep_a, keep_b = tf.minimum(length_a, room), None
+    else:
+        keep_a, keep_b = pair_lengths(length_a, ids_b.row_lengths(), room)
 
-    def special(tokens):
-        return tf.constant([id_of(token) for token in tokens], ids_a.dtype)
+    def special(tokens, segment):
+        ids = tf.constant([id_of(token) for token in tokens], ids_a.dtype)
+        return _AtOnePlace(ids, tf.zeros_like(keep_a), tf.fill(tf.shape(keep_a), len(tokens)), segment)
 
-    parts = [(special(template.before), None, 0), (ids_a, keep[0], 0)]
+    parts = [special(template.before, 0), _AtOnePlace(ids_a.flat_values, ids_a.row_starts(), keep_a, 0)]
+    segment = 0
     if ids_b is not None:
         segment = template.second_segment
-        parts += [(special(template.between), None, 0), (ids_b, keep[1], segment)]
-    parts.append((special(template.after), None, parts[-1][2]))
-    return _joined(parts, ids_a.row_starts())
+        parts += [special(template.between, 0), _AtOnePlace(ids_b.flat_values, ids_b.row_starts(), keep_b, segment)]
+    return _join([*parts, special(template.after, segment)])
 
 
-def _joined(parts, of_each):
-    """Returns "input_ids" and "segment_ids" of sequences that have one part behind the other.
+class _AtOnePlace(NamedTuple):
+    """One place of n sequences: sequence i has ids[starts[i] : starts[i] + counts[i]] there."""
 
-    Args:
-        parts: (ids, how many of them at most, segment), of what each sequence has: ids [tokens], of a part that is the
-            same in all; ids [n, (tokens)] and int64 [n], of one that is not.
-        of_each: int64 [n], anything with an entry for each sequence.
-    """
-    starts, counts, before = [], [], tf.zeros([], tf.int64)
-    for ids, keep, _ in parts:
-        nothing = tf.zeros_like(of_each)
-        first, size = (nothing, tf.size(ids, tf.int64)) if keep is None else (ids.row_starts(), ids.row_splits[-1])
-        starts.append(before + first)
-        counts.append(nothing + size if keep is None else keep)
-        before += size
+    ids: tf.Tensor
+    starts: tf.Tensor
+    counts: tf.Tensor
+    segment: int
+
+
+def _join(parts: list[_AtOnePlace]) -> dict[str, tf.RaggedTensor]:
+    """Returns "input_ids" and "segment_ids" of sequences, each of which has one part behind the other."""
+    starts, before = [], tf.zeros([], tf.int64)
+    for part in parts:
+        starts.append(before + part.starts)
+        before += tf.size(part.ids, tf.int64)
     starts = tf.reshape(tf.stack(starts, 1), [-1])
-    splits, at = tf.raw_ops.RaggedRange(
-        starts=starts, limits=starts + tf.reshape(tf.stack(counts, 1), [-1]), deltas=tf.ones([], tf.int64)
-    )
+    limits = starts + tf.reshape(tf.stack([tf.cast(part.counts, tf.int64) for part in parts], 1), [-1])
+    splits, at = tf.raw_ops.RaggedRange(starts=starts, limits=limits, deltas=tf.ones([], tf.int64))
     splits = splits[:: len(parts)]
-    values = [ids if keep is None else ids.flat_values for ids, keep, _ in parts]
-    ids = ragged(take(tf.concat(values, 0), at), splits)
-    numbers = [tf.fill(tf.shape(each), number) for each, (_, _, number) in zip(values, parts, strict=True)]
-    has_segments = any(number for _, _, number in parts)
-    segments = take(tf.concat(numbers, 0), at) if has_segments else tf.zeros_like(at, tf.int32)
-    return {"input_ids": ids, "segment_ids": ragged(segments, splits)}
+    ids = take(tf.concat([part.ids for part in parts], 0), at)
+    segments = tf.zeros_like(ids, tf.int32)
+    if any(part.segment for part in parts):
+        segments = take(tf.concat([tf.fill(tf.shape(part.ids), part.segment) for part in parts], 0), at)
+    return {"input_ids": ragged(ids, splits), "segment_ids": ragged(segments, splits)}
 
 
 def room_for(texts: int, max_seq_length, template: InputTemplate):

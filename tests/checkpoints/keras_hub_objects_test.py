@@ -44,6 +44,7 @@ FAMILIES = {
 CASES = [("bert", None), ("electra", None), ("electra-square", None)]
 CASES += [(family, "text_classifier") for family in FAMILIES if not family.startswith("electra")]
 CASES += [("roberta", "masked_lm")]  # XLM-RoBERTa's head is RoBERTa's, and its tokenizer is in the line above
+QUICK = [("bert", "text_classifier"), ("electra", None), ("albert", "text_classifier"), ("roberta", "masked_lm")]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -136,7 +137,9 @@ def _check_same(found, true):
         assert np.ptp(value, axis=0).max() > 0.01, name  # the rows are told apart
 
 
-@pytest.mark.parametrize("family, task", CASES)
+@pytest.mark.parametrize(
+    "family, task", [pytest.param(*case, marks=() if case in QUICK else pytest.mark.slow) for case in CASES]
+)
 def test_there_and_back(family, task, tmp_path):
     theirs = _theirs(family, task)
     ours = bert_tf.load(theirs)
