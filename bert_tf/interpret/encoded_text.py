@@ -73,7 +73,7 @@ def words_of(text: str, starts: np.ndarray, limits: np.ndarray, of_text: int = 0
 def _find_spans(text):
     """Returns int [code points], the word of each (of white space: that before), and int [words, 2], where they lie."""
     chars = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int64)
-    table = character_table()
+    table = character_table(True, True)
     flags = table.flags[table.pages[chars // PAGE] + chars % PAGE]
     space, apart = flags & SPACE != 0, flags & ISOLATED != 0
     letter = ~space & ~apart

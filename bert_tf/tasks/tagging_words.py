@@ -130,7 +130,7 @@ class _Spans(NamedTuple):
 
 def _is_space(chars):
     """bool [code points]: what separates words, for the tokenizer too."""
-    table = character_table()
+    table = character_table(True, True)
     indexes = tf.gather(tf.constant(table.pages), chars // PAGE) + chars % PAGE
     return tf.gather(tf.constant(table.flags), indexes) & SPACE != 0
 

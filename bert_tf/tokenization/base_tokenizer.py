@@ -3,6 +3,7 @@
 import functools
 import os
 import tempfile
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -58,9 +59,17 @@ class _Graphs:
     """
 
     def __init__(self, tokenize: Callable[[tf.Tensor], tuple]):
+        method = weakref.WeakMethod(tokenize)  # the tokenizer is freed as soon as nobody has it any more
+
+        def ids(texts):
+            return method()(texts)[0]
+
+        def ids_and_offsets(texts):
+            return method()(texts)
+
         texts = [tf.TensorSpec([None], tf.string)]
-        self.ids = tf.function(lambda texts: tokenize(texts)[0], texts, autograph=False)
-        self.ids_and_offsets = tf.function(tokenize, texts, autograph=False)
+        self.ids = tf.function(ids, texts, autograph=False)
+        self.ids_and_offsets = tf.function(ids_and_offsets, texts, autograph=False)
 
 
 class BaseTokenizer(tf.Module):

@@ -19,15 +19,15 @@ ISOLATED = 1 << 1  # punctuation and CJK ideographs: a word of their own
 MARK = 1 << 2  # category Mn: stripped after decomposition when the text is lowercased
 REORDERED = 1 << 3  # combining, but not a mark that is stripped: canonical order matters for what stays
 COMBINING_CLASS = 1 << 4  # times the canonical combining class: bits 4 to 11
-FORM = (1 << 12) - 1  # all of the above: what an entry of CharacterTable.forms has of them
-DELETED = 1 << 12  # NUL, U+FFFD and control characters: gone before anything else is looked at
-CASED = 1 << 13  # Unicode's Cased, as far as it makes a neighbouring capital sigma final
-TRANSPARENT = 1 << 14  # Unicode's Case_Ignorable: the search for a cased neighbour of a sigma looks through it
+FORM_BITS = 12
+FORM = (1 << FORM_BITS) - 1  # all of the above: the flags that an entry of CharacterTable.forms carries
+DELETED = 1 << FORM_BITS  # NUL, U+FFFD and control characters: gone before anything else is looked at
+CASED = 2 << FORM_BITS  # Unicode's Cased, as far as it makes a neighbouring capital sigma final
+TRANSPARENT = 4 << FORM_BITS  # Unicode's Case_Ignorable: the search for a cased neighbour of a sigma looks through it
 
 PAGE_BITS = 7
 PAGE = 1 << PAGE_BITS  # characters in one page of the tables
-FORM_BITS = 12
-NOTHING = -(1 << 31)  # in CharacterTable.forms: no character here
+NOTHING = -(1 << 31)  # in CharacterTable.forms: no character here; differences are below 2 ** 19, and so never this
 
 CODE_POINTS = 0x110000  # how many there are
 _PLANES = range(0x40000), range(0xE0000, 0xF0000)  # the others are empty or private
@@ -42,7 +42,7 @@ _ASCII_SYMBOLS = frozenset("$+<=>^`|~")  # ASCII that Unicode calls symbols and 
 
 
 def assigned() -> Iterator[tuple[int, str, str]]:
-    """Yields code, character and category of all characters that Unicode assigns, without private ones."""
+    """Yields code point, character and category of every assigned character but private ones and surrogates."""
     for code in itertools.chain(*_PLANES):
         category = unicodedata.category(chr(code))
         if category not in ("Cn", "Co", "Cs"):
@@ -53,10 +53,10 @@ class CharacterTable(NamedTuple):
     """Two-level tables over all code points: `c` has its position at `pages[c // PAGE] + c % PAGE`.
 
     Attributes:
-        pages: int32 [8704], where in the other two these 128 code points begin (equal pages are kept once).
+        pages: int32 [8704], where each run of 128 code points begins in the other two (equal pages are kept once).
         flags: int32 [positions], the bits above.
-        forms: int32 [positions, longest], the characters that become of `c`: each is what is added to `c`, times
-            2 ** FORM_BITS, plus its bits below DELETED; NOTHING where there are fewer, as for all of what is DELETED.
+        forms: int32 [positions, longest], the characters that `c` becomes: for each, its difference from `c`, times
+            2 ** FORM_BITS, plus its flags below DELETED; NOTHING where there are fewer, or `c` is DELETED.
     """
 
     pages: np.ndarray
@@ -65,12 +65,12 @@ class CharacterTable(NamedTuple):
 
 
 @functools.cache
-def character_table(lower: bool = True, decompose: bool = True) -> CharacterTable:
-    """Returns the tables of this Python's Unicode version; takes part of a second the first time, nothing later.
+def character_table(lower: bool, decompose: bool, /) -> CharacterTable:
+    """Returns the tables of this Python's Unicode version; takes a fraction of a second the first time, nothing later.
 
     Args:
-        lower: whether `forms` has characters in lower case.
-        decompose: whether it has these decomposed canonically (marks stay), too.
+        lower: whether `forms` is lowercased.
+        decompose: whether `forms` is canonically decomposed, with marks kept.
     """
     flags = np.zeros(CODE_POINTS, np.int32)
     changed = {}
@@ -86,7 +86,7 @@ def character_table(lower: bool = True, decompose: bool = True) -> CharacterTabl
 
 
 def _forms(flags, changed):
-    """Returns `CharacterTable.forms` of all code points; `changed`: what becomes of those that do not stay."""
+    """Returns `CharacterTable.forms` of all code points; `changed` maps those that change to their new code points."""
     forms = np.full((CODE_POINTS, max([1, *map(len, changed.values())])), NOTHING, np.int32)
     forms[:, 0] = flags & FORM
     for code, form in changed.items():

@@ -1,5 +1,5 @@
-"""Graph operations on values in one row: what `tf.gather`, `tf.searchsorted` and ragged tensors do, in one or two
-operations where those make ten, which a text alone would spend more time on than on its tokens."""
+"""Graph operations on values in one row: they do what `tf.gather`, `tf.searchsorted` and ragged tensors do, but in one
+or two operations instead of ten, which would take longer for a single text than its tokens themselves."""
 
 import tensorflow as tf
 
@@ -15,12 +15,12 @@ def where(mask):
 
 
 def lower_bound(ascending, values):
-    """Returns int64 [m]: how many of `ascending`, [n], are less than each of `values`, [m], of the same dtype."""
+    """Returns int64 [m]: for each of `values`, [m], how many of `ascending`, [n], of its dtype, are less."""
     return _bound(tf.raw_ops.LowerBound, ascending, values)
 
 
 def upper_bound(ascending, values, dtype=tf.int64):
-    """Returns `dtype` [m]: how many of `ascending`, [n], are at most each of `values`, [m], of the same dtype."""
+    """Returns `dtype` [m]: for each of `values`, [m], how many of `ascending`, [n], of its dtype, do not exceed it."""
     return _bound(tf.raw_ops.UpperBound, ascending, values, dtype)
 
 
@@ -30,7 +30,7 @@ def _bound(operation, ascending, values, dtype=tf.int64):
 
 
 def with_end(first, values):
-    """Returns int64 [rows + 1], the splits of rows that begin at `first`, int64 [rows], and fill `values` up."""
+    """Returns int64 [rows + 1], the splits of rows that begin at `first`, int64 [rows], and cover all of `values`."""
     return tf.concat([first, tf.shape(values, tf.int64)], 0)
 
 
@@ -45,7 +45,7 @@ def ragged(values, splits):
 
 
 def shift(values, by):
-    """Returns values moved `by` positions to the right, to the left below zero, with zeros where none comes from."""
+    """Returns values moved `by` positions to the right, or to the left if `by` is negative, with zeros in the gap."""
     count = tf.minimum(abs(by), tf.size(values))
     fill = tf.zeros([count], values.dtype)
     return tf.concat([fill, values[: tf.size(values) - count]] if by > 0 else [values[count:], fill], 0)
@@ -57,7 +57,7 @@ def shift(values, by):
 def unicode_decode(texts):
     """Returns int64 [n + 1] and int32 [characters], the splits and code points of texts, strings [n], UTF-8.
 
-    Bytes that are no UTF-8 are dropped.
+    Bytes that are not valid UTF-8 are dropped.
     """
     return tf.raw_ops.UnicodeDecode(input=texts, input_encoding="UTF-8", errors="ignore", Tsplits=tf.int64)
 

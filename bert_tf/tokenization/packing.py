@@ -103,7 +103,7 @@ def pack_texts(
 
 
 class _AtOnePlace(NamedTuple):
-    """One place of n sequences: sequence i has ids[starts[i] : starts[i] + counts[i]] there."""
+    """One part of each of n sequences: in sequence i, it is ids[starts[i] : starts[i] + counts[i]]."""
 
     ids: tf.Tensor
     starts: tf.Tensor
@@ -112,7 +112,7 @@ class _AtOnePlace(NamedTuple):
 
 
 def _join(parts: list[_AtOnePlace]) -> dict[str, tf.RaggedTensor]:
-    """Returns "input_ids" and "segment_ids" of sequences, each of which has one part behind the other."""
+    """Returns "input_ids" and "segment_ids" of the sequences that result from joining the parts in order."""
     starts, before = [], tf.zeros([], tf.int64)
     for part in parts:
         starts.append(before + part.starts)
@@ -145,7 +145,8 @@ def room_for(texts: int, max_seq_length, template: InputTemplate):
         f"{special} here."
     )
     if tf.is_tensor(max_seq_length):
-        fits = tf.raw_ops.Assert(condition=max_seq_length >= special, data=[f"{needed} Received less; raise it."])
+        said = [f"{needed} Raise it; received:", max_seq_length]
+        fits = tf.raw_ops.Assert(condition=max_seq_length >= special, data=said)
         with tf.control_dependencies([] if fits is None else [fits]):  # None: eager, checked already
             return tf.cast(max_seq_length, tf.int64) - special
     if max_seq_length < special:
@@ -176,7 +177,7 @@ def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: i
     width = longest if seq_length is None else tf.cast(seq_length, tf.int64)
     if seq_length is not None:
         message = f"seq_length must hold the longest sequence. Received: {seq_length}; pack with that max_seq_length."
-        fits = tf.raw_ops.Assert(condition=longest <= width, data=[message])
+        fits = tf.raw_ops.Assert(condition=longest <= width, data=[message, longest, width])
         with tf.control_dependencies([] if fits is None else [fits]):  # None: eager, checked already
             width = tf.identity(width)
     shape = tf.stack([-1, width])
@@ -186,7 +187,7 @@ def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: i
             shape=shape, values=values, default_value=fill, row_partition_tensors=[ids.row_splits],
             row_partition_types=["ROW_SPLITS"],
         )  # fmt: skip
-        return tf.ensure_shape(padded, [None, None if tf.is_tensor(seq_length) else seq_length])
+        return tf.ensure_shape(padded, [ids.shape[0], None if tf.is_tensor(seq_length) else seq_length])
 
     mask = tf.ones_like(ids.flat_values)
     return {

@@ -40,10 +40,10 @@ class WordBatch(NamedTuple):
 
     Attributes:
         chars: RaggedTensor int32 [words, (characters)], the code points of each word, lowercased and stripped.
-        splits: int64 [n + 1], where each text's words begin among all.
+        splits: int64 [n + 1], where each text's words begin among all words.
         text_starts: int64 [n + 1], where each text begins in the row of all texts, in code points.
         starts: int64 [all characters], where in the row of all texts the origin of a character begins.
-        limits: int64 [all characters], where it ends (not included), combining marks that were stripped included.
+        limits: int64 [all characters], where it ends (exclusive), including any combining marks that were stripped.
     """
 
     chars: tf.RaggedTensor
@@ -57,7 +57,7 @@ class _Stream(NamedTuple):
     """The characters of all texts in one row, each text closed by a line feed.
 
     Attributes:
-        chars, bits: int32 [characters], the bits of `characters`.
+        chars, bits: int32 [characters], the code points, and in the lowest FORM_BITS bits their flags of `characters`.
         starts, limits: int64 [characters], where in the row of all texts as they came the origin of each lies.
     """
 
@@ -88,7 +88,7 @@ class WordSplitter(tf.Module):
         self._strip_accents = do_lower_case if strip_accents is None else strip_accents
         if self._strip_accents and not do_lower_case:
             raise ValueError("Accents must stay where text is not lowercased. Received: `strip_accents=True`; drop it.")
-        table = characters.character_table(lower=do_lower_case, decompose=self._strip_accents)
+        table = characters.character_table(do_lower_case, self._strip_accents)
         with tf.init_scope(), tf.device("CPU:0"):
             self._pages, self._flags, self._forms = map(tf.constant, table)
 
@@ -125,7 +125,7 @@ def _places(pages, chars):
 _ROW, _ORIGINS = tf.TensorSpec([None], tf.int32), tf.TensorSpec([None], tf.int64)
 
 
-# Functions of their own: what is rare, and long to write, is written once for all tokenizers of a process.
+# Functions of their own, so that code that rarely runs but is slow to trace is traced once for all tokenizers.
 @tf.function(input_signature=[_ROW, _ROW, _ROW], autograph=False)
 def _with_final_sigma(chars, flags, pages):
     """Σ after a cased character and before none is ς in lower case (Unicode's Final_Sigma, as in Python's lower())."""
@@ -166,7 +166,7 @@ def _in_canonical_order(stream):
     there = stream.chars, stream.starts, stream.limits
     with tf.device("CPU:0"):
         chars, starts, limits = tf.cond(tf.reduce_any(reordered), sorted_fields, lambda: there)
-    return stream._replace(chars=chars, starts=starts, limits=limits)  # bits: those sorted are letters
+    return stream._replace(chars=chars, starts=starts, limits=limits)  # bits stay: all sorted characters are letters
 
 
 def _strip_marks(stream):
@@ -184,7 +184,7 @@ def _words(stream, text_starts):
     solid = where(stream.bits & characters.SPACE == 0)
     first = where(take(begins, solid))
     chars, _, starts, limits = stream.take(solid)
-    chars = tf.RaggedTensor.from_row_splits(chars, with_end(first, chars), validate=False)
+    chars = ragged(chars, with_end(first, chars))
     return WordBatch(chars, lower_bound(take(starts, first), text_starts), text_starts, starts, limits)
 
 
@@ -333,7 +333,7 @@ def _to_characters(words: WordBatch, ids, starts, ends, unk_id):
     word_first = take(words.chars.row_splits, word)
     base = take(byte_of_char, word_first)
     first = upper_bound(byte_of_char, base + starts) - 1
-    # An unknown word is one token, the blank that stands for one which is too long included.
+    # An unknown word is one token, as is the blank that stands for a word that is too long.
     last = upper_bound(byte_of_char, base + ends - 1) - 1
     last = tf.where(ids.flat_values == unk_id, take(words.chars.row_splits, word + 1) - 1, last)
     origin = take(words.text_starts, upper_bound(words.splits, word) - 1)
