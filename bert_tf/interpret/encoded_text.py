@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.model_inputs import named_inputs
-from bert_tf.tokenization.characters import ISOLATED, PAGE, SPACE, character_table
+from bert_tf.tokenization.characters import ISOLATED, SPACE, character_flags
 from bert_tf.tokenization.packing import pack_texts
 from bert_tf.utils.text_lists import text_list
 
@@ -73,8 +73,7 @@ def words_of(text: str, starts: np.ndarray, limits: np.ndarray, of_text: int = 0
 def _find_spans(text):
     """Returns int [code points], the word of each (of white space: that before), and int [words, 2], where they lie."""
     chars = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int64)
-    table = character_table(True, True)
-    flags = table.flags[table.pages[chars // PAGE] + chars % PAGE]
+    flags = character_flags()[chars]
     space, apart = flags & SPACE != 0, flags & ISOLATED != 0
     letter = ~space & ~apart
     inside = np.zeros(len(chars), bool)

@@ -12,7 +12,8 @@ from bert_tf.data.dataset import Tokenized
 from bert_tf.data.features import FEATURES, splits_of
 from bert_tf.evaluation.entities import split_tag
 from bert_tf.tasks.tagging_columns import TaggedExamples, text_of
-from bert_tf.tokenization.characters import PAGE, SPACE, character_table
+from bert_tf.tokenization.characters import SPACE, character_table
+from bert_tf.tokenization.flat_ops import places, take
 from bert_tf.tokenization.packing import Windows, find_windows, room_for
 
 # === Words ===
@@ -130,9 +131,8 @@ class _Spans(NamedTuple):
 
 def _is_space(chars):
     """bool [code points]: what separates words, for the tokenizer too."""
-    table = character_table(True, True)
-    indexes = tf.gather(tf.constant(table.pages), chars // PAGE) + chars % PAGE
-    return tf.gather(tf.constant(table.flags), indexes) & SPACE != 0
+    table = character_table(False, False)  # flags are the same in all tables, and this is the smallest
+    return take(tf.constant(table.flags), places(tf.constant(table.pages), chars)) & SPACE != 0
 
 
 def _best_windows(windows: Windows, ids):

@@ -65,6 +65,17 @@ class CharacterTable(NamedTuple):
 
 
 @functools.cache
+def character_flags() -> np.ndarray:
+    """Returns int32 [code points], the bits above of each, in this Python's Unicode version; slow the first time."""
+    flags = np.zeros(CODE_POINTS, np.int32)
+    for code, char, category in assigned():  # the others are ordinary letters to BERT
+        flags[code] = _flags(char, category)
+    for first, last in CJK:
+        flags[first : last + 1] |= ISOLATED
+    return flags
+
+
+@functools.cache
 def character_table(lower: bool, decompose: bool, /) -> CharacterTable:
     """Returns the tables of this Python's Unicode version; takes a fraction of a second the first time, nothing later.
 
@@ -72,16 +83,12 @@ def character_table(lower: bool, decompose: bool, /) -> CharacterTable:
         lower: whether `forms` is lowercased.
         decompose: whether `forms` is canonically decomposed, with marks kept.
     """
-    flags = np.zeros(CODE_POINTS, np.int32)
-    changed = {}
-    for code, char, category in assigned():  # the others are ordinary letters to BERT
-        flags[code] = _flags(char, category)
+    flags, changed = character_flags(), {}
+    for code, char, _ in assigned() if lower or decompose else ():
         form = char.lower() if lower else char
         form = unicodedata.normalize("NFD", form) if decompose else form
         if form != char:
             changed[code] = [ord(each) for each in form]
-    for first, last in CJK:
-        flags[first : last + 1] |= ISOLATED
     return _build_pages(flags, _forms(flags, changed))
 
 

@@ -3,6 +3,8 @@ or two operations instead of ten, which would take longer for a single text than
 
 import tensorflow as tf
 
+from bert_tf.tokenization.characters import PAGE, PAGE_BITS
+
 
 def take(values, indices):
     """Returns values[indices]: values [n, ...], int32 or int64 indices of any shape."""
@@ -65,3 +67,8 @@ def unicode_decode(texts):
 def utf8_lengths(codes):
     """Returns how many bytes each code point takes in UTF-8, int32 like `codes`, [n]."""
     return upper_bound([0x80, 0x800, 0x10000], codes, tf.int32) + 1
+
+
+def places(pages, codes):
+    """Returns int32 [n], the positions of code points, int32 [n], in the tables of a `CharacterTable` with `pages`."""
+    return take(pages, tf.bitwise.right_shift(codes, PAGE_BITS)) + (codes & (PAGE - 1))

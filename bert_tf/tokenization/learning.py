@@ -353,8 +353,7 @@ def _find_usable_words(words, max_characters):
 
 
 def _is_isolated(char):
-    table, page = characters.character_table(True, True), characters.PAGE
-    return bool(table.flags[table.pages[ord(char) // page] + ord(char) % page] & characters.ISOLATED)
+    return bool(characters.character_flags()[ord(char)] & characters.ISOLATED)
 
 
 def _search_threshold(words, room, known, min_count):

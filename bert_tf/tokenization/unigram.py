@@ -18,7 +18,7 @@ from bert_tf.tokenization.added_token_matcher import Normalized
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer, TokenList
 from bert_tf.tokenization.characters import CODE_POINTS, WHITE, assigned
-from bert_tf.tokenization.flat_ops import shift, utf8_lengths
+from bert_tf.tokenization.flat_ops import shift, unicode_decode, utf8_lengths
 from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, case_setting, check_tokenizer_config
 from bert_tf.tokenization.tokenizer_json import METASPACE
 from bert_tf.utils.files import atomic_open
@@ -123,14 +123,14 @@ class Normalizer(tf.Module):
             the stream; bool [characters], which of them are white space; int64 [n + 1], where texts begin in the row of
             all texts as they came, a line feed behind each counted.
         """
-        decoded = tf.strings.unicode_decode(tf.strings.join([texts, "\n"]), "UTF-8", errors="ignore")
-        at = tf.range(tf.size(decoded.flat_values))
-        stream = Stream(decoded.flat_values, at, at + 1)
+        splits, chars = unicode_decode(tf.strings.join([texts, "\n"]))
+        at = tf.range(tf.size(chars))
+        stream = Stream(chars, at, at + 1)
         if self._straight_quotes:
             stream = _with_straight_quotes(stream)
         stream = self._fold(stream)
         stream = self._map(stream)
-        return stream, tf.reduce_any(stream.chars[:, None] == self._white, 1), decoded.row_splits
+        return stream, tf.reduce_any(stream.chars[:, None] == self._white, 1), splits
 
     def _fold(self, stream):
         """Letter case and accents; the character before marks that go takes over where they end."""

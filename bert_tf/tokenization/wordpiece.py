@@ -15,6 +15,7 @@ from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.flat_ops import (
     lower_bound,
+    places,
     ragged,
     rows_of,
     take,
@@ -108,18 +109,13 @@ class WordSplitter(tf.Module):
         text_starts, chars = unicode_decode(tf.strings.join([texts, "\n"]))
         if self._do_lower_case:
             chars = _with_final_sigma(chars, self._flags, self._pages)
-        forms = take(self._forms, _places(self._pages, chars))
+        forms = take(self._forms, places(self._pages, chars))
         found = tf.where(forms != characters.NOTHING)
         starts, _ = tf.unstack(found, axis=1)
         form = tf.gather_nd(forms, found)
         chars = take(chars, starts) + tf.bitwise.right_shift(form, characters.FORM_BITS)
         stream = _Stream(chars, form, starts, starts + 1)
         return (_strip_marks(_in_canonical_order(stream)) if self._strip_accents else stream), text_starts
-
-
-def _places(pages, chars):
-    page = tf.bitwise.right_shift(chars, characters.PAGE_BITS)
-    return take(pages, page) + (chars & (characters.PAGE - 1))
 
 
 _ROW, _ORIGINS = tf.TensorSpec([None], tf.int32), tf.TensorSpec([None], tf.int64)
@@ -132,7 +128,7 @@ def _with_final_sigma(chars, flags, pages):
     is_sigma = chars == _CAPITAL_SIGMA
 
     def replaced():
-        bits = take(flags, _places(pages, chars))
+        bits = take(flags, places(pages, chars))
         seen = where(bits & characters.TRANSPARENT == 0)
         cased = take(bits, seen) & characters.CASED != 0
         before, after = tf.concat([[False], cased[:-1]], 0), tf.concat([cased[1:], [False]], 0)
@@ -172,7 +168,7 @@ def _in_canonical_order(stream):
 def _strip_marks(stream):
     """Drops marks; the character before a run of marks takes over where the run ends."""
     indices = where(stream.bits & characters.MARK == 0)
-    following = tf.concat([indices, tf.shape(stream.chars, tf.int64)], 0)[1:]
+    following = with_end(indices, stream.chars)[1:]
     stayed, run_ends = stream.take(indices), take(stream.limits, following - 1)
     return stayed._replace(limits=tf.maximum(stayed.limits, run_ends))
 

@@ -7,6 +7,7 @@ import unicodedata
 
 import pytest
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf.models import families
 from bert_tf.tokenization.added_tokens import AddedToken
@@ -213,6 +214,11 @@ def test_a_saved_model_finds_them_and_without_them_nothing_is_looked_for(tmp_pat
         module.ids = tf.function(tokenizer.tokenize, specs, autograph=False)
         tf.saved_model.save(module, tmp_path / str(number))
         served = tf.saved_model.load(tmp_path / str(number))
+        saved = saved_model_pb2.SavedModel.FromString((tmp_path / str(number) / "saved_model.pb").read_bytes())
+        written = {name.rsplit("_", 1)[0] for name in saved.meta_graphs[0].object_graph_def.concrete_functions}
+        # Besides those of tables, `ids` and the signature around it: none of the tokenizer that nobody calls.
+        tables = {f"__inference__{what}" for what in ("creator", "initializer", "destroyer")}
+        assert written - tables == {"__inference_tokenize", "__inference_signature_wrapper"}
         functions = served.ids.concrete_functions[0].graph.as_graph_def().library.function
         kinds.append({node.op for function in functions for node in function.node_def})
     assert served.ids(tf.constant(texts)).to_list() == [ids for ids, _ in golden()["wordpiece"][:40]]

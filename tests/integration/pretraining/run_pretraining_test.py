@@ -50,8 +50,8 @@ VARIANTS = {
     ),
     "left to right, all at once": (
         "packed",
-        ["--objective=left_to_right", "--optimizer=lamb", "--precision=mixed_bfloat16", "--rematerialize",
-         "--gradient_accumulation_steps=2", *NUMBERS],
+        ["--objective=left_to_right", "--optimizer=lamb", "--schedule=cosine", "--precision=mixed_bfloat16",
+         "--rematerialize", "--gradient_accumulation_steps=2", *NUMBERS],
         LEFT_TO_RIGHT,
     ),
     "left to right, alone": ("alone", ["--objective=left_to_right"], LEFT_TO_RIGHT),
