@@ -1,14 +1,25 @@
-"""BERT on Keras 3 and TensorFlow: `bert_tf.load(path)` gives config, tokenizer, encoder, head; `save` writes them."""
+"""Fine-tune, evaluate and serve BERT-family models on Keras 3 and TensorFlow.
+
+    bert = bert_tf.load("bert-base-uncased")  # a directory: configuration, tokenizer, Keras encoder, head
+    vectors = bert_tf.SentenceEncoder("all-MiniLM-L6-v2")(["A warm film.", "It rains."])  # float32 [2, 384]
+
+docs/reference/python_api.md lists all public names.
+"""
 
 from bert_tf.utils import keras_names
 
 __version__ = "0.1.0"
-__all__ = ["EncoderConfig", "Encoder", "HubLayer", "Tokenizer", "TokenizerLayer", "inspect", "load", "save", "sklearn"]
+__all__ = [
+    "Client", "Encoder", "EncoderConfig", "HubLayer", "SentenceEncoder", "Tokenizer", "TokenizerLayer",
+    "inspect", "load", "save", "sklearn",
+]  # fmt: skip
 
 _HOMES = {
+    "Client": "bert_tf.serving.client.client",
     "EncoderConfig": "bert_tf.models.config",
     "Encoder": "bert_tf.models.encoder",
     "HubLayer": "bert_tf.export.hub.layer",
+    "SentenceEncoder": "bert_tf.inference.sentence_encoder",
     "Tokenizer": "bert_tf.tokenization.wordpiece",
     "TokenizerLayer": "bert_tf.export.hub.tokenizer_layer",
     "load": "bert_tf.checkpoints.loading",
