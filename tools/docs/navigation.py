@@ -12,9 +12,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = pathlib.Path(__file__).with_name("mkdocs.yml")
 INDEX = ROOT / "docs" / "README.md"
 # Pages above docs/: paths in the checkout, and on the site.
-OUTSIDE = ("SECURITY.md", "CONTRIBUTING.md", "benchmarks/README.md")
+OUTSIDE = ("SECURITY.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "benchmarks/README.md")
+COMMANDS = ROOT / "docs" / "reference" / "cli"  # generated pages, which reference/cli.md lists
 _HEADING = "## All pages\n\n"
-_SECTION, _PAGE = re.compile(r"  - (.+):$"), re.compile(r"      - (.+): (\S+\.md)$")
+_SECTION, _PAGE = re.compile(r'  - "?([^"]+)"?:$'), re.compile(r'      - "?([^"]+)"?: (\S+\.md)$')
 
 
 def sections() -> dict[str, list[tuple[str, str]]]:

@@ -12,7 +12,7 @@ _HEADING = re.compile(r"^#{1,6} +(.+?)\s*$")
 
 def pages() -> list[pathlib.Path]:
     """Returns all pages: those of docs/, and the ones above it."""
-    above = ("README.md", "SECURITY.md", "CONTRIBUTING.md", "benchmarks/README.md")
+    above = ("README.md", "SECURITY.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "benchmarks/README.md")
     return [*(ROOT / path for path in above), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
