@@ -45,10 +45,19 @@ PATTERNS = (
     _pattern("packed", r"\bpacked \(\.?gz|\balso packed\b", "gzipped"),
     _pattern("mend", r"\b(mend|mends|mended|mending|astray)\b", "fix; diverge"),
     _pattern("held to", r"\bheld (to|against)\b", "checked against, compared with"),
-    _pattern("distributive", r"\b[a-z]+s? an? (line|second|row|step|text)\b(?! of)", "per line, per second"),
+    _pattern(
+        "distributive",
+        r"\b[a-z]+s a second\b(?! (time|run))"
+        r"|\b(text|example|sentence|phrase|name|token|piece|row)s? an? (line|text|second|row|step)\b",
+        "per line, per second",
+    ),
     _pattern("anew", r"\banew\b", "again, from scratch"),
     _pattern("remedy", r"\b(remedy|remedies)\b", "fix"),
-    _pattern("is no", r"\b(is|are|was|were) no (?!longer\b|more than\b)\w+", "is not a, does not"),
+    _pattern(
+        "is no",
+        r"(?<!there )\b(is|are|was|were) no (?!longer\b|more than\b|larger\b|better\b|effect\b)\w+",
+        "is not a, does not",
+    ),
     _pattern("come with", r"\bmust come (with|without)\b", "requires; cannot be combined with"),
     _pattern("received it", r"\b[Rr]eceived (it|none|both)\b", "what was received"),
     _pattern("behind", r"\b(behind|beside)\b(?! a (proxy|load balancer|firewall))", "after; next to; compared with"),
@@ -58,10 +67,10 @@ PATTERNS = (
     _pattern("piece", r"\b(word |sub-?word )?pieces?\b(?! of)", "token"),
     _pattern("rate", r"\b(the|a|higher|lower|peak|its|one|same) rates?\b(?! (of|at|limit))", "learning rate"),
     _pattern("blank", r"\b(fills?|filled|filling)( in)? (the |a )?blanks?\b", "fill-mask, predict masked tokens"),
-    _pattern("commonest", r"\bnorms (first|behind)\b|\bheads off\b", "pre-LN, post-LN; head ablation"),
+    _pattern("norms", r"\bnorms (first|behind)\b|\bheads off\b", "pre-LN, post-LN; head ablation"),
     _pattern("processor", r"\bprocessors?\b", "CPU"),
     _pattern("honest", r"\bhonest (probabilit|number)", "calibrated"),
-    _pattern("stranger", r"\b(hostile files?|files? from anywhere)\b", "untrusted files"),
+    _pattern("hostile", r"\b(hostile files?|files? from anywhere)\b", "untrusted files"),
     _pattern("forms", r"\bother programs' forms?\b|\bother people's checkpoints\b", "formats of other libraries"),
     _pattern("room", r"\b(rooms?)\b", "package"),
 )
@@ -101,7 +110,7 @@ def page_sentences(page: pathlib.Path) -> Iterator[tuple[int, str]]:
 
 
 def code_strings(path: pathlib.Path) -> Iterator[tuple[int, str]]:
-    """Yields (line, text) of what a Python file says to users: messages, log lines, help, the first lines of docstrings."""
+    """Yields (line, text) of a Python file's messages, log lines, help texts and first lines of docstrings."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and (text := ast.get_docstring(node)):

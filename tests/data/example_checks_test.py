@@ -160,7 +160,7 @@ def test_texts_to_train_and_to_score_on(tmp_path):
     dev = sample(write(tmp_path / "dev.tsv", [HEADER, (ROWS[7][0].upper(), "limit"), *ROWS[30:]]))
     (found,) = kinds(train, dev).values()
     assert (found.kind, found.path, found.places) == ("overlap", dev.path, ("line 2",)) and found.is_warning
-    assert f"1 of 11 examples (9.1 %) is in {train.path} too" in str(found)
+    assert f"1 of 11 examples (9.1 %) is also in {train.path}" in str(found)
 
 
 def test_labels_that_training_does_not_have(tmp_path):

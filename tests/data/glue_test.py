@@ -134,7 +134,7 @@ def test_xnli_in_one_language_and_its_other_word_for_contradiction(tmp_path):
     assert dev.ids == [str(i) for i in range(10)] and dev.lines == list(range(2, 22, 2))
     assert glue.read_split(tmp_path, "xnli", "dev", "en").lines == list(range(3, 22, 2))
     with pytest.raises(
-        ValueError, match=r"dev\.tsv must hold 'sw' in column 'language'\. Received only \['de', 'en'\]"
+        ValueError, match=r"dev\.tsv has no row with 'sw' in column 'language'\. Choose one of: \['de', 'en'\]"
     ):
         glue.read_split(tmp_path, "xnli", "dev", "sw")
     with pytest.raises(ValueError, match=r"must hold multinli/multinli\.train\.sw\.tsv of GLUE's XNLI\. Received a"):
@@ -219,7 +219,7 @@ def test_a_missing_file_points_to_the_folder_inside(tmp_path):
         glue.read_split(tmp_path, "cola", "dev")
     (tmp_path / "CoLA").mkdir()
     (tmp_path / "CoLA" / "dev.tsv").write_text("gj04\t1\t\tHe ran.\n")
-    with pytest.raises(ValueError, match=re.escape(f"['CoLA']; say `data_dir={tmp_path / 'CoLA'}`.")):
+    with pytest.raises(ValueError, match=re.escape(f"['CoLA']; set `data_dir={tmp_path / 'CoLA'}`.")):
         glue.read_split(tmp_path, "cola", "dev")
     with pytest.raises(ValueError, match="`data_dir` must be a directory. Received '.*nowhere', where there is none"):
         glue.read_split(tmp_path / "nowhere", "cola", "dev")

@@ -168,7 +168,7 @@ def test_parquet_keeps_values_and_schema(tmp_path):
 
 
 WRONG = {
-    "no share": ({"eval_share": 0.0}, "`eval_share` must be above 0.* Received: 0 and 0; give"),
+    "no share": ({"eval_share": 0.0}, "`eval_share` must be above 0.* Received: 0 and 0; use"),
     "nothing to train on": ({"eval_share": 0.5, "test_share": 0.5}, "their sum below 1"),
     "not a number": ({"eval_share": float("nan")}, "must be above 0"),
     "no such group": ({"columns": Columns(group="person")}, r"a\.csv:1: .*'person' \(`group_column`\)"),

@@ -119,7 +119,7 @@ def test_bare_carriage_returns_are_named_with_the_command_that_converts_them(tmp
 
 def test_a_bare_carriage_return_later_in_a_csv_is_named_with_its_line(tmp_path):
     path = write(tmp_path, "a.csv", 'text,label\n"quoted \r and\nfed",x\na\rb,x\n')
-    with pytest.raises(ValueError, match=r"a\.csv:4: lines must end .* bare carriage .* behind 'a'; convert"):
+    with pytest.raises(ValueError, match=r"a\.csv:4: lines must end .* bare carriage .* after 'a';  convert"):
         read_table(path, label_column="label")
 
 
@@ -211,11 +211,11 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
                            r"a\.jsonl:2: the text must be a string\. Received: None in column 'b'; fill it in"),
     "number as text": ("a.jsonl", '{"text": 1}\n', {}, r"a\.jsonl:1: the text must be a string\. Received: 1"),
     "null label": ("a.jsonl", '{"text": "x", "label": null}\n', LABELLED, r"a\.jsonl:1: every example must "
-                   r"have a label, and here the label is empty\. Received: None in column 'label'.*`label_column`"),
+                   r"have a label, but the label here is empty\. Received: None in column 'label'.*`label_column`"),
     "nan label": ("a.jsonl", '{"text": "x", "label": NaN}\n', LABELLED, r"a\.jsonl:1: .* is empty\. Received: nan"),
     "empty label": ("a.tsv", "text\tlabel\nx\t1\ny\t\n", LABELLED, r"a\.tsv:3: .* label is empty\. Received: ''"),
     "empty labels": ("a.tsv", "text\tlabel\nx\t1\ny\t\nz\t \nu\t0\nv\t\n", LABELLED, r"a\.tsv:3: .* label is empty\. "
-                     r"Received: '' in column 'label', and 2 more such lines: 4, 6; correct these lines, or check `l"),
+                     r"Received: '' in column 'label', and 2 more such lines: 4, 6; fix these lines, or check `l"),
     "label of two lines": ("a.csv", 'text,label\nx,"1\n2"\n', LABELLED, r"a\.csv:2: a label .*Received: '1\\n2'"),
     "list label": ("a.jsonl", '{"text": "x", "label": [1]}\n', LABELLED, r"a\.jsonl:1: a label .*Received: \[1\]"),
     "stray quote": ("a.tsv", 'text\tlabel\n"x\ty"\nz "w 1\n', LABELLED,
@@ -235,7 +235,7 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
                      r"score must be a number from 0 to 5\. Received: 6"),
     "empty name": ("a.tsv", "text\tlabel\nx\ta,,b\n", LABELLED | {"label": columns.several(",")},
                    r"a\.tsv:2: the labels must "
-                   r"be names with ',' between them, .*Received: 'a,,b'"),
+                   r"be names separated by ',', .*Received: 'a,,b'"),
     "null labels": ("a.jsonl", '{"text": "x", "label": null}\n', LABELLED | {"label": columns.several(",")},
                     r"a\.jsonl:1: the "
                     r"labels must be names .*Received: None"),

@@ -274,9 +274,9 @@ def test_refuses_records_without_the_expected_features(tmp_path):
     for names, expect, message in (
         (("input_ids",), {"input_ids": 128}, r"hold input_ids as 128 int64. .* 16 int64; .* `max_seq_length=128`"),
         (("input_ids",), {"masked_lm_ids": 20}, r"as 20 int64. .* 3 int64; .* `max_predictions_per_seq=20`"),
-        (("input_ids",), {"sentence_ids": None}, r"must hold sentence_ids. Received records with input_ids, "),
-        (("sentence_ids",), None, r"must hold sentence_ids. Received records with"),
-        (("label_ids",), None, r"must hold label_ids as 1 int64. Received 2 int64; make the records again, or"),
+        (("input_ids",), {"sentence_ids": None}, r"lacks sentence_ids. Its records hold input_ids, "),
+        (("sentence_ids",), None, r"lacks sentence_ids. Its records hold"),
+        (("label_ids",), None, r"must hold label_ids as 1 int64. Received 2 int64; create the records again, or"),
     ):
         with pytest.raises(ValueError, match=message):
             read_records([path], names=names, expect=expect)

@@ -9,7 +9,8 @@ from tools.docs import navigation
 def test_every_page_has_one_place():
     paths = [path for pages in navigation.sections().values() for _, path in pages]
     pages = [path for path in (ROOT / "docs").rglob("*.md") if navigation.COMMANDS not in path.parents]
-    assert sorted(paths) == sorted([*(page.relative_to(ROOT / "docs").as_posix() for page in pages), *navigation.OUTSIDE])
+    names = [page.relative_to(ROOT / "docs").as_posix() for page in pages]
+    assert sorted(paths) == sorted([*names, *navigation.OUTSIDE])
 
 
 def test_titles_differ():
