@@ -1,4 +1,4 @@
-"""docs/versions.md and docs/changelog.md against pyproject.toml and the locks."""
+"""docs/reference/versions_and_hardware.md and docs/reference/changelog.md against pyproject.toml and the locks."""
 
 import re
 import tomllib
@@ -13,6 +13,7 @@ from tools import install
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 REQUIREMENTS = [*PROJECT["dependencies"], *(r for extra in PROJECT["optional-dependencies"].values() for r in extra)]
+VERSIONS, CHANGELOG = "docs/reference/versions_and_hardware.md", "docs/reference/changelog.md"
 _ROW = re.compile(r"^\| ([\w-]+) \| ([^|]+) \| ([\d.]*) ?\|$", re.MULTILINE)
 
 
@@ -31,7 +32,7 @@ def _name_and_range(requirement):
 
 
 RANGES = dict(map(_name_and_range, REQUIREMENTS))
-ROWS = {name: (fits.strip(), locked) for name, fits, locked in _ROW.findall(_text("docs/versions.md"))}
+ROWS = {name: (fits.strip(), locked) for name, fits, locked in _ROW.findall(_text(VERSIONS))}
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -50,19 +51,19 @@ def test_the_versions_that_must_go_together_are_there():
 
 
 def test_versions_of_torch_and_transformers_are_those_of_the_slow_tests():
-    text = " ".join(_text("docs/versions.md").lower().split())
+    text = " ".join(_text(VERSIONS).lower().split())
     for package in other_envs.TORCH[:2]:
         name, version = package.split("==")
         assert f"{name} {'.'.join(version.split('.')[:2])}" in text, package
 
 
 def test_the_version_has_its_entry_of_changes():
-    versions = re.findall(r"^## (\d+\.\d+\.\d+)\b", _text("docs/changelog.md"), re.MULTILINE)
+    versions = re.findall(r"^## (\d+\.\d+\.\d+)\b", _text(CHANGELOG), re.MULTILINE)
     assert bert_tf.__version__ == versions[0] and len(set(versions)) == len(versions)
 
 
 def test_every_program_is_among_the_changes():
-    text = _text("docs/changelog.md")
+    text = _text(CHANGELOG)
     assert [name for name in PROGRAMS if not re.search(rf"\b{name}\b", text)] == []
 
 
