@@ -1,4 +1,4 @@
-"""The Python of README.md and docs/python.md runs from top to bottom, and gives what the comments beside it say."""
+"""The Python of README.md and of the Python quickstart runs from top to bottom, and gives what its comments say."""
 
 import pathlib
 import re
@@ -48,7 +48,7 @@ def test_readme(run):
 
 
 def test_page(run, capsys):
-    names = run("docs/python.md")
+    names = run("docs/get_started/quickstart_python.md")
     assert [each.shape for each in _check_outputs(names)["encoder_outputs"]] == [(2, 128, 384)] * 6
     ids = names["bert"].tokenizer.tokenize(["unaffable films", "Déjà vu"]).to_list()
     assert ids == [[14477, 20961, 3468, 3152], [2139, 3900, 24728]]
