@@ -1,4 +1,4 @@
-"""docs/coming_from.md: its code runs, here and there, and gives the same numbers on both sides."""
+"""docs/get_started/migrating.md: its code runs, here and there, and gives the same numbers on both sides."""
 
 import os
 import re
@@ -13,10 +13,10 @@ from tests import other_envs, tiny
 from tests.conftest import ROOT
 from tests.export.conversion import models
 
-PAGE = ROOT / "docs" / "coming_from.md"
+PAGE = ROOT / "docs" / "get_started" / "migrating.md"
 WHO = ("bert_tf", "KerasHub", "Transformers")
 _BLOCK = re.compile(r"^```python\n# (\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_SAVE = "import numpy as np; np.savez('there.npz', vectors=vectors, scores=scores)"
+_SAVE = "import numpy as np; np.savez('there.npz', hidden_states=hidden_states, logits=logits)"
 # A classifier of the TF classes, with weights that are larger than fresh ones, and its tokenizer.
 _MAKE = """
 from transformers import BertConfig, BertTokenizer, TFBertForSequenceClassification
@@ -73,10 +73,10 @@ def test_the_code_runs_and_keras_hub_s_scores_are_ours(place):
         if who != "Transformers":
             exec(compile(code, f"{PAGE.name}, {who}", "exec"), names)
             if "reviews-preset" in code and who == "bert_tf":
-                np.testing.assert_allclose(names["scores"], names["scores_there"], atol=1e-5)
+                np.testing.assert_allclose(names["logits"], names["logits_there"], atol=1e-5)
     assert keras.models.load_model("model.keras").count_params()
     assert (place / "reviews-classifier" / "task.json").exists()
-    assert names["pieces"].shape[0] == 1 and names["outputs"]["sequence_output"].shape == (1, 128, 32)
+    assert names["token_ids"].shape[0] == 1 and names["outputs"]["sequence_output"].shape == (1, 128, 32)
 
 
 @pytest.mark.slow
@@ -90,10 +90,10 @@ def test_what_a_tf_class_computed_is_computed_here(place):
     names = {}
     for code in [code for who, code in blocks() if who == "bert_tf"][:2]:
         exec(compile(code, PAGE.name, "exec"), names)
-    there, real = np.load("there.npz"), names["rows"]["input_mask"].numpy().astype(bool)
-    np.testing.assert_allclose(names["vectors"].numpy()[real], there["vectors"][real], atol=1e-5)
-    np.testing.assert_allclose(names["scores"], there["scores"], atol=1e-5)
-    assert np.ptp(there["scores"]) > 0.01
+    there, real = np.load("there.npz"), names["features"]["input_mask"].numpy().astype(bool)
+    np.testing.assert_allclose(names["hidden_states"].numpy()[real], there["hidden_states"][real], atol=1e-5)
+    np.testing.assert_allclose(names["logits"], there["logits"], atol=1e-5)
+    assert np.ptp(there["logits"]) > 0.01
 
 
 @pytest.mark.slow

@@ -1,8 +1,9 @@
-"""The Python of README.md and docs/python.md runs from top to bottom, and gives what the comments beside it say."""
+"""The Python of README.md and of the Python quickstart runs from top to bottom, and gives what its comments say."""
 
 import pathlib
 import re
 
+import numpy as np
 import pytest
 
 from tests.conftest import ROOT
@@ -48,9 +49,12 @@ def test_readme(run):
 
 
 def test_page(run, capsys):
-    names = run("docs/python.md")
+    names = run("docs/get_started/quickstart_python.md")
     assert [each.shape for each in _check_outputs(names)["encoder_outputs"]] == [(2, 128, 384)] * 6
     ids = names["bert"].tokenizer.tokenize(["unaffable films", "Déjà vu"]).to_list()
     assert ids == [[14477, 20961, 3468, 3152], [2139, 3900, 24728]]
     assert pathlib.Path("minilm-hf", "model.safetensors").exists() and "matched" in capsys.readouterr().out
+    np.testing.assert_allclose(names["similarities"][np.triu_indices(3, 1)], [0.55, 0.07, 0.02], atol=0.006)
+    assert list(names["classifier"].classes_) == ["bad", "good"]
+    assert list(names["classifier"].predict(["A wonderful cast.", "Boring from start to end."])) == ["good", "bad"]
     assert names["model"].output_shape == (None, 2) and pathlib.Path("model.keras").exists()
