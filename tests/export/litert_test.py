@@ -231,7 +231,7 @@ print(json.dumps({
 
 
 def test_the_pages_python(exported, tmp_path, monkeypatch, capsys):
-    page = (ROOT / "docs" / "litert.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "guides" / "litert.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     (tmp_path / "reviews_litert").symlink_to(pathlib.Path(exported("classification", LITERT)).parent)
     library = types.SimpleNamespace(Interpreter=interpreter_class())

@@ -102,7 +102,7 @@ def test_ready_is_a_model_with_a_version_that_can_be_asked(film):
 
 
 def test_the_page_names_every_file():
-    text = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
-    linked = set(re.findall(r"\(deploy/([\w.]+)\)", text))
+    text = (ROOT / "docs" / "guides" / "deployment.md").read_text(encoding="utf-8")
+    linked = set(re.findall(r"\(\.\./deploy/([\w.]+)\)", text))
     assert linked <= {path.name for path in FOLDER.iterdir()}
     assert {*SERVERS, "ready.sh", "models.config", "canary.config", "prometheus.yml"} <= linked

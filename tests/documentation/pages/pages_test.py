@@ -9,15 +9,15 @@ from tools.docs import pages, tables
 @pytest.mark.parametrize(
     ("page", "uri", "text", "expected"),
     [
-        ("docs/export.md", "export.md", "[a](serving.md#versions)", "[a](serving.md#versions)"),
+        ("docs/guides/export.md", "guides/export.md", "[a](serving.md#versions)", "[a](serving.md#versions)"),
         ("docs/README.md", "README.md", "[a](../CONTRIBUTING.md#tests)", "[a](CONTRIBUTING.md#tests)"),
         ("docs/README.md", "README.md", "[a](../pyproject.toml), b", "a, b"),
-        ("docs/tutorials/input.md", "tutorials/input.md", "[a](../hub.md)", "[a](../hub.md)"),
+        ("docs/tutorials/input.md", "tutorials/input.md", "[a](../guides/keras.md)", "[a](../guides/keras.md)"),
         ("CONTRIBUTING.md", "CONTRIBUTING.md", "[a](benchmarks/README.md)", "[a](benchmarks/README.md)"),
-        ("CONTRIBUTING.md", "CONTRIBUTING.md", "[a](docs/hub.md#hublayer)", "[a](hub.md#hublayer)"),
-        ("benchmarks/README.md", "benchmarks/README.md", "[a](../docs/embed.md)", "[a](../embed.md)"),
-        ("docs/hub.md", "hub.md", "[a](https://x.y/z) ![p](picture.svg) [b](#c)", None),
-        ("docs/hub.md", "hub.md", "[a](nowhere.md)", None),
+        ("CONTRIBUTING.md", "CONTRIBUTING.md", "[a](docs/guides/keras.md#tf-hub-encoders)", "[a](guides/keras.md#tf-hub-encoders)"),
+        ("benchmarks/README.md", "benchmarks/README.md", "[a](../docs/guides/export.md)", "[a](../guides/export.md)"),
+        ("docs/guides/keras.md", "guides/keras.md", "[a](https://x.y/z) ![p](picture.svg) [b](#c)", None),
+        ("docs/guides/keras.md", "guides/keras.md", "[a](nowhere.md)", None),
     ],
 )
 def test_links_stay_on_the_site(page, uri, text, expected):
