@@ -1,17 +1,19 @@
-"""Asks a model server: this package's, or TensorFlow Serving itself. Needs no TensorFlow.
+"""Send prediction requests to `bert-tf serve` or TensorFlow Serving.
 
-    bert-tf ask --server=localhost:8500 --model_name=NAME "A fine film." "A dull one."
+    bert-tf ask --server=localhost:8500 --model_name=NAME "Fine." "Dull."
 
-prints one JSON line per text: {"text": ..., "label": ..., "probabilities": {label: p}}, or what else the model gives.
-Where an example has several texts, they come in turn, in the order in which people name them:
+Prints one JSON object per text: {"text": ..., "label": ...,
+"probabilities": {label: p}}, or whatever else the model returns. Texts are
+arguments or lines of standard input. An example with several texts takes
+several arguments, or tab-separated fields of a line:
 
     bert-tf ask --model_name=squad "Who wrote it?" "Jane Austen did."
 
-A model that chooses is asked with a context and its choices:
+A multiple-choice model takes a context and its choices:
 
-    bert-tf ask --model_name=swag "She opens the door." "She walks in." "The door is a fish."
+    bert-tf ask --model_name=swag "She opens the door." "She walks in." "It is."
 
-Without texts it reads them from standard input, one example per line, with tabs between its texts.
+Does not require TensorFlow.
 """
 
 import re

@@ -1,8 +1,11 @@
-"""Looks at files of examples before a model is trained on them, and points out what is probably a mistake.
+"""Check training data for mistakes before a model is trained on it.
 
-    bert-tf check_data --train_file=train.csv --eval_file=dev.csv --init_checkpoint=uncased_L-12_H-768_A-12
+    bert-tf check_data --train_file=train.csv --eval_file=dev.csv \\
+        --init_checkpoint=uncased_L-12_H-768_A-12
 
-Files are named as for the program that trains on them: --task says which. All flags: --help; docs/check_data.md.
+Finds wrong or missing labels, duplicates, overlap between files and texts that
+will be cut off, with line numbers. --task selects the training command whose
+file format applies. With --init_checkpoint, lengths are counted in tokens.
 """
 
 import dataclasses

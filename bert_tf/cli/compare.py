@@ -1,8 +1,10 @@
-"""Compares two runs of one task: scores with a paired bootstrap, and the examples whose answers changed.
+"""Compare two runs of one task, with significance tests.
 
     bert-tf compare out/base out/large --output_file=comparison.html
 
-Both must be output directories of the same task, scored with --do_eval on the same file. See docs/compare.md.
+Compares metrics with a paired bootstrap and lists the examples whose
+predictions changed. Both arguments are output directories of the same task,
+evaluated with --do_eval on the same file.
 """
 
 from bert_tf.utils.settings import Flag

@@ -1,8 +1,10 @@
-"""Converts a model from one program's files to another's, and proves that it is the same.
+"""Convert a model to another checkpoint format, and verify the result.
 
-    bert-tf convert --from=uncased_L-12_H-768_A-12 --to=bert-base --format=huggingface
+    bert-tf convert --from=uncased_L-12_H-768_A-12 --to=bert-base \\
+        --format=huggingface
 
-Formats: tf1 (google-research/bert), huggingface, sentence_transformers, keras_hub, bert_tf. docs/convert.md.
+Formats: tf1 (google-research/bert), huggingface, sentence_transformers,
+keras_hub and bert_tf.
 """
 
 from bert_tf.utils import names

@@ -1,9 +1,11 @@
-"""Makes records for pretraining from text.
+"""Create pretraining records (TFRecord files) from text.
 
-    bert-tf create_pretraining_data --input_file=corpus/ --vocab_file=vocab.txt \\
-      --output_file=records/train.tfrecord.gz --num_shards=8
+    bert-tf create_pretraining_data \\
+        --input_file=corpus/ --vocab_file=vocab.txt \\
+        --output_file=records/train.tfrecord.gz --num_shards=8
 
---input_file takes files, globs and folders. Beside the records it writes a report as text and as a page with plots.
+Also writes a report next to the records, as text and as an HTML page with
+plots.
 """
 
 import os

@@ -1,10 +1,13 @@
-"""Shows it all in a few minutes: fine-tunes a pretrained BERT on film reviews, scores it, serves it and asks it.
+"""Train, evaluate, serve and query a sentiment classifier in minutes.
 
-    bert-tf demo                                  or with sentences of your own, as "A fine film." "A dull one."
+    bert-tf demo
+    bert-tf demo "A fine film." "A dull one."
 
-It chooses precision and length of training by what the machine can do, and says so. Everything lies in one folder
-(--demo_dir) and is made once: what is there and unchanged is not fetched or trained again, and training that was
-interrupted continues. Training, server and client are started as anybody would start them.
+Fine-tunes a pretrained MiniLM on movie reviews, then queries the served model
+with the example sentences, or with yours. Precision and training time are
+chosen for this machine and printed. Everything is stored in --demo_dir and made
+once: files that exist are reused, and interrupted training resumes. Training,
+server and client are started with the ordinary commands.
 """
 
 import pathlib

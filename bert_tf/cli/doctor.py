@@ -1,9 +1,9 @@
-"""Says whether this machine and its packages are fit for bert_tf, and what to do about what is not.
+"""Check Python, packages, CPU, GPU and memory, and suggest fixes.
 
     bert-tf doctor
 
-prints a line for each thing that it looked at and a remedy below each fault. The status is 1 if anything is broken.
-It works where TensorFlow is missing or does not import. docs/doctor.md.
+Prints one line per check, with a fix below each problem. Exits with status 1 if
+anything is broken. Works even if TensorFlow is missing or cannot be imported.
 """
 
 import glob

@@ -1,9 +1,11 @@
-"""Turns texts into vectors, and makes indexes of them for `bert-tf search`.
+"""Compute sentence embeddings for a file, or index them for search.
 
-    bert-tf embed --model=all-MiniLM-L6-v2 --input_file=texts.txt --output_file=vectors.npz
+    bert-tf embed --model=all-MiniLM-L6-v2 --input_file=texts.txt \\
+        --output_file=vectors.npz
 
-A sentence-transformers directory needs no further flags: its modules, pooling, length and prompts are honoured.
-All flags: --help; docs/embed.md.
+A sentence-transformers directory needs no further flags: its modules, pooling,
+maximum length and prompts are used. --index_dir writes an index for
+`bert-tf search`.
 """
 
 from absl import logging

@@ -1,11 +1,12 @@
-"""Exports a trained model for TensorFlow Serving: text in, answers out; or any encoder for TF Hub's API.
+"""Export a model as a text-in SavedModel, for LiteRT or for TF Hub.
 
     bert-tf export --model=output --export_dir=models/reviews
     bert-tf export --hub --model=uncased_L-12_H-768_A-12 --export_dir=bert_hub
 
-The first writes models/reviews/1, or the next version; --model is what run_classifier, run_squad, run_tagger,
-run_multiple_choice or run_embedder left in --output_dir, or a sentence-transformers directory, to serve its vectors.
-The second writes bert_hub/preprocessor and bert_hub/encoder: docs/hub.md.
+The first command writes models/reviews/1, or the next version, for TensorFlow
+Serving. --model is the --output_dir of a fine-tuning command, or a
+sentence-transformers directory, to serve its embeddings. The second command
+writes bert_hub/preprocessor and bert_hub/encoder.
 """
 
 from bert_tf.cli.common_flags import CALIBRATION_FILE, EXPORT_EXPLANATIONS, EXPORT_FORM

@@ -1,9 +1,12 @@
-"""Adds a domain's words to a trained checkpoint.
+"""Extend the vocabulary of a trained model with domain words.
 
-    bert-tf extend_vocabulary --model=bert-base --words_file=words.txt --output_dir=clinical
-    bert-tf extend_vocabulary --model=bert-base --input_file=notes/ --num_words=500 --output_dir=clinical
+    bert-tf extend_vocabulary --model=bert-base --words_file=words.txt \\
+        --output_dir=clinical
+    bert-tf extend_vocabulary --model=bert-base --input_file=notes/ \\
+        --num_words=500 --output_dir=clinical
 
-Each new word starts as the mean of the tokens it had before; every other weight stays as it is.
+The embedding of each new word starts as the mean of the embeddings of its
+former tokens; all other weights stay unchanged.
 """
 
 from absl import logging

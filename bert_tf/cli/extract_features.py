@@ -1,11 +1,13 @@
-"""Writes what an encoder makes of texts: features of each token, of each word or of each text, from chosen layers.
+"""Extract token, word or text features from an encoder's layers.
 
-    bert-tf extract_features --model=uncased_L-12_H-768_A-12 --input_file=texts.txt --output_file=features.jsonl
-    bert-tf extract_features --model=uncased_L-12_H-768_A-12 --input_file=reviews.csv --output_file=features.npz \\
+    bert-tf extract_features --model=uncased_L-12_H-768_A-12 \\
+        --input_file=texts.txt --output_file=features.jsonl
+    bert-tf extract_features --model=uncased_L-12_H-768_A-12 \\
+        --input_file=reviews.csv --output_file=features.npz \\
         --layers=second_to_last --pooling=mean
 
-The flags of google-research/bert's extract_features.py work as they do there. All flags: --help;
-docs/extract_features.md.
+Accepts the flags of google-research/bert's extract_features.py with their
+meaning there.
 """
 
 import re

@@ -1,9 +1,11 @@
-"""Fills in the blank: what a pretrained model puts where a text says [MASK].
+"""Predict masked tokens with a pretrained model.
 
-    bert-tf fill_mask --model=uncased_L-12_H-768_A-12 "The man went to the [MASK] ."
+    bert-tf fill_mask --model=uncased_L-12_H-768_A-12 \\
+        "The man went to the [MASK] ."
 
-Texts come as arguments, from --input_file or from standard input, one per line. With --export_dir the model is written
-as a SavedModel that answers the same way.
+Texts are arguments, or lines of --input_file or of standard input. With
+--export_dir, exports the model as a SavedModel instead, which makes the same
+predictions.
 """
 
 from absl import logging

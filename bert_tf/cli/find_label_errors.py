@@ -1,9 +1,11 @@
-"""Finds training examples that are likely mislabelled, and near-duplicates, by models that had not seen them.
+"""Find training examples that are probably mislabeled, and duplicates.
 
-    bert-tf find_label_errors --train_file=train.tsv --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=labels
+    bert-tf find_label_errors --train_file=train.tsv --output_dir=labels \\
+        --init_checkpoint=uncased_L-12_H-768_A-12
 
-Writes label_errors.tsv, near_duplicates.tsv and label_errors.html into --output_dir. The same command goes on where it
-was. See docs/find_label_errors.md.
+Cross-validates: each example is judged by a model that was not trained on it.
+Writes label_errors.tsv (most suspicious first), near_duplicates.tsv and
+label_errors.html to --output_dir. Run the same command again to resume.
 """
 
 import os

@@ -1,9 +1,10 @@
-"""Asks a model server many times at once, and says how fast it answers.
+"""Load-test a model server: throughput and latency percentiles.
 
     bert-tf load_test --model_name=films --input_file=texts.txt --callers=64
-    bert-tf load_test --model_name=films --input_file=texts.txt --rate=50,100,200 --seconds=30 --output_dir=load
+    bert-tf load_test --model_name=films --input_file=texts.txt \\
+        --rate=50,100,200 --seconds=30 --output_dir=load
 
-Needs no TensorFlow. All flags: --help; docs/client.md.
+Does not require TensorFlow.
 """
 
 import asyncio

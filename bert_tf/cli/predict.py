@@ -1,9 +1,12 @@
-"""Answers for every row of a table with any exported model, whatever it answers.
+"""Run batch inference over a file with an exported model.
 
-    bert-tf predict --model=export --input_file=reviews.jsonl --output_file=answers.jsonl
+    bert-tf predict --model=export --input_file=reviews.jsonl \\
+        --output_file=answers.jsonl
 
-A run that was killed goes on where it was; --num_workers and --runner share the work out. A SavedModel is a program and
-runs with your rights: look at a stranger's first, with `bert-tf verify MODEL --inspect`.
+Works with every model that bert_tf exports. Run the same command again to
+resume an interrupted run; --num_workers and --runner distribute the work. A
+SavedModel is a program that runs with your rights: check a model from an
+untrusted source with `bert-tf verify MODEL --inspect` first.
 """
 
 import logging as standard_logging

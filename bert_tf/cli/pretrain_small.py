@@ -1,9 +1,11 @@
-"""Makes a small encoder from a folder of text in the minutes given, to be fine-tuned.
+"""Pretrain a small encoder on your text within a time budget.
 
     bert-tf pretrain_small --input_file=corpus/ --output_dir=small --minutes=45
 
-Vocabulary, records and training are made by train_vocabulary, create_pretraining_data and run_pretraining, whose
-commands it prints. The same command goes on where it was stopped. See docs/pretrain_small.md.
+Learns a vocabulary, creates the records and trains, with train_vocabulary,
+create_pretraining_data and run_pretraining, whose commands it prints. Fine-tune
+the result with run_classifier or another command. Run the same command again to
+resume.
 """
 
 from bert_tf.cli import pretraining_recipes

@@ -1,12 +1,15 @@
-"""Says what each layer of an encoder knows, by linear probes with a control task, and what each head looks at.
+"""Probe the layers of an encoder, or measure its attention heads.
 
-    bert-tf probe --model=uncased_L-12_H-768_A-12 --train_file=eng.train --eval_file=eng.testa --tag_column=1 \\
-        --output_dir=probe
-    bert-tf probe --model=uncased_L-12_H-768_A-12 --train_file=reviews.tsv --unit=text --output_dir=probe
-    bert-tf probe --model=uncased_L-12_H-768_A-12 --train_file=eng.testa --heads --output_dir=probe
+    bert-tf probe --model=uncased_L-12_H-768_A-12 --output_dir=probe \\
+        --train_file=eng.train --eval_file=eng.testa --tag_column=1
+    bert-tf probe --model=uncased_L-12_H-768_A-12 --output_dir=probe \\
+        --train_file=reviews.tsv --unit=text
+    bert-tf probe --model=uncased_L-12_H-768_A-12 --output_dir=probe \\
+        --train_file=eng.testa --heads
 
-Writes probe.json and probe.html, with --heads heads.json and heads.html, into --output_dir. All flags: --help;
-docs/probe.md.
+Trains a linear probe, and a control task with random labels, on each layer.
+--heads measures which tokens each attention head attends to. Writes probe.json
+and probe.html, or heads.json and heads.html, to --output_dir.
 """
 
 import os

@@ -1,10 +1,13 @@
-"""Fine-tunes on many of GLUE's tasks, with several seeds and settings, in one command that can be stopped and resumed.
+"""Fine-tune and evaluate on GLUE tasks, over seeds and hyperparameters.
 
-    bert-tf run_glue --glue_dir=glue --tasks=cola,rte,sts-b --init_checkpoint=uncased_L-12_H-768_A-12 \\
-        --output_dir=grid --seeds=1,2,3 --grid=paper -- --precision=mixed_bfloat16 --max_seq_length=128
+    bert-tf run_glue --glue_dir=glue --tasks=cola,rte,sts-b \\
+        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=grid \\
+        --seeds=1,2,3 --grid=paper -- \\
+        --precision=mixed_bfloat16 --max_seq_length=128
 
-After `--` come flags of run_classifier, which makes each run in a process of its own. The same command continues where
-it stopped. Scores of all runs: results.tsv, results.json and report.html in --output_dir. See docs/run_glue.md.
+Flags after `--` are passed to run_classifier, which makes each run in a process
+of its own. Writes results.tsv, results.json and report.html to --output_dir.
+Run the same command again to resume.
 """
 
 import os
@@ -68,6 +71,7 @@ FLAGS = (
     ),
 )
 TAKES_TEXTS = True  # the flags after `--`
+WHERE_OTHER_FLAGS_GO = "Flags of run_classifier go after `--`. "
 
 
 def main(settings, others):

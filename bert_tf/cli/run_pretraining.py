@@ -1,9 +1,12 @@
-"""Pretrains BERT on records of create_pretraining_data, from random weights or from a checkpoint.
+"""Pretrain BERT on records made with create_pretraining_data.
 
-    bert-tf run_pretraining --input_file='records/train-*' --eval_file=records/held_out.tfrecord \\
-        --bert_config_file=bert_config.json --vocab_file=vocab.txt --output_dir=out --do_train --do_eval
+    bert-tf run_pretraining --input_file='records/train-*' \\
+        --eval_file=records/held_out.tfrecord --output_dir=out \\
+        --bert_config_file=bert_config.json --vocab_file=vocab.txt \\
+        --do_train --do_eval
 
-The same command started again continues a run that was interrupted. All flags: --help; docs/run_pretraining.md.
+Starts from random weights, or from --init_checkpoint. Run the same command
+again to resume an interrupted run.
 """
 
 from bert_tf.cli import program

@@ -1,9 +1,12 @@
-"""Scores answers to SQuAD as the official scripts do: one JSON object on standard output.
+"""Compute SQuAD exact match and F1 as the official scripts do.
 
-    bert-tf score_squad --data_file=dev-v1.1.json --predictions_file=predictions.json
-    bert-tf score_squad --data_file=dev-v2.0.json --predictions_file=predictions.json --null_odds_file=null_odds.json
+    bert-tf score_squad --data_file=dev-v1.1.json \\
+        --predictions_file=predictions.json
+    bert-tf score_squad --data_file=dev-v2.0.json \\
+        --predictions_file=predictions.json --null_odds_file=null_odds.json
 
-Messages about the files go to standard error.
+Prints one JSON object to standard output, and messages about the files to
+standard error.
 """
 
 from bert_tf.utils.json_files import json_text

@@ -1,9 +1,12 @@
-"""Says how likely a pretrained model finds texts: their pseudo-log-likelihood, and a corpus's pseudo-perplexity.
+"""Compute pseudo-log-likelihoods and pseudo-perplexity of texts.
 
-    bert-tf score_text --model=uncased_L-12_H-768_A-12 "The man went home ." "The man home went ."
-    bert-tf score_text --model=pretrained --input_file=texts.txt --output_file=scores.jsonl
+    bert-tf score_text --model=uncased_L-12_H-768_A-12 \\
+        "The man went home ." "The man home went ."
+    bert-tf score_text --model=pretrained --input_file=texts.txt \\
+        --output_file=scores.jsonl
 
-A model that learned left to right gives the log-likelihood. All flags: --help; docs/score_text.md.
+A causal model, pretrained with --objective=left_to_right, gives
+log-likelihoods and perplexity.
 """
 
 from absl import logging

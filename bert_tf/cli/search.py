@@ -1,9 +1,10 @@
-"""Finds the texts of an index that are nearest in meaning, by the cosine of their vectors.
+"""Search an index of sentence embeddings (semantic search).
 
-    bert-tf embed --model=all-MiniLM-L6-v2 --input_file=news.txt --index_dir=news.index
+    bert-tf embed --model=all-MiniLM-L6-v2 --input_file=news.txt \\
+        --index_dir=news.index
     bert-tf search --index_dir=news.index "floods in spring" "a new museum"
 
-All flags: --help; docs/embed.md.
+Prints the texts that are most similar to each query, by cosine similarity.
 """
 
 from bert_tf.cli.common_flags import PROMPT

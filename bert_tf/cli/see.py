@@ -1,9 +1,12 @@
-"""Shows the inside of a model on a page: heads, neurons, inputs, masked words, layers, attributions.
+"""Visualize attention, neurons, layers and attributions as an HTML page.
 
-    bert-tf see --model=uncased_L-12_H-768_A-12 "The cat sat on the mat." --output=page.html
-    bert-tf see --model=reader "Who sat?" "The cat sat on the mat." --output=page.html
+    bert-tf see --model=uncased_L-12_H-768_A-12 --output=page.html \\
+        "The cat sat on the mat."
+    bert-tf see --model=reader --output=page.html \\
+        "Who sat?" "The cat sat on the mat."
 
-The page is one file that opens in any browser, offline. All flags: --help; docs/see.md.
+Takes one text, or a text pair. The page is a single file that opens offline in
+any browser.
 """
 
 from absl import logging

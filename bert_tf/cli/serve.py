@@ -1,10 +1,13 @@
-"""Serves a model: a server in Python that speaks TensorFlow Serving's protocol, over gRPC and REST.
+"""Serve models over gRPC and REST with TensorFlow Serving's API.
 
-    bert-tf serve --model_base_path=EXPORT_DIR --model_name=NAME --port=8500 --rest_api_port=8501
+    bert-tf serve --model_base_path=EXPORT_DIR --model_name=NAME \\
+        --port=8500 --rest_api_port=8501
     bert-tf serve --model_config_file=models.config --enable_batching
 
-Serves the newest version under EXPORT_DIR, and each newer one as it appears there. A SavedModel is a program and runs
-with your rights: look at a stranger's first, with `bert-tf verify MODEL --inspect`.
+A Python server. It serves the newest version under EXPORT_DIR, and each newer
+one once it appears there. A SavedModel is a program that runs with your rights:
+check a model from an untrusted source with `bert-tf verify MODEL --inspect`
+first.
 """
 
 import dataclasses

@@ -1,9 +1,11 @@
-"""Splits a table into files to train on and to score on: no text is in two, and labels are shared out alike.
+"""Split a dataset into train, eval and test files without leaks.
 
     bert-tf split --input_file=reviews.csv --output_dir=parts --eval_share=0.1
-    bert-tf split --input_file=reviews.csv --output_dir=parts --eval_share=0.1 --test_share=0.1 --group_column=user
+    bert-tf split --input_file=reviews.csv --output_dir=parts --eval_share=0.1 \\
+        --test_share=0.1 --group_column=user
 
-All flags: --help; docs/split.md.
+Identical texts never end up in different files, and each file has about the
+same label distribution.
 """
 
 import os

@@ -1,13 +1,14 @@
-"""Changes a trained model without training it: layers, heads, positions, a mean of several, adapters merged.
+"""Edit a trained model: prune, merge adapters, average, resize.
 
-    bert-tf surgery --model=bert-base --max_position_embeddings=1024 --output_dir=long
-    bert-tf surgery --model=bert-base --layers=0,2,4,6,8,10 --output_dir=student
-    bert-tf surgery --model=bert-base --prune_heads="0:1,3;2:0" --output_dir=lean
+    bert-tf surgery --model=bert-base --output_dir=long \\
+        --max_position_embeddings=1024
+    bert-tf surgery --model=bert-base --output_dir=student --layers=0,2,4,6,8,10
+    bert-tf surgery --model=bert-base --output_dir=lean --prune_heads="0:1;2:0"
     bert-tf surgery --model=run1 --average=run2,run3 --output_dir=mean
     bert-tf surgery --model=bert-base --adapter=run/adapter --output_dir=merged
 
-Several in one command are done in the order of --average, --adapter, --prune_heads, --layers,
---max_position_embeddings.
+Nothing is trained. Several edits in one command are applied in this order:
+--average, --adapter, --prune_heads, --layers, --max_position_embeddings.
 """
 
 import dataclasses

@@ -1,8 +1,9 @@
-"""Learns a WordPiece vocabulary from text and reports how well it fits.
+"""Train a WordPiece vocabulary on text, and report how well it fits.
 
-    bert-tf train_vocabulary --input_file=corpus/ --vocab_size=30522 --output_file=vocab.txt
+    bert-tf train_vocabulary --input_file=corpus/ --vocab_size=30522 \\
+        --output_file=vocab.txt
 
-writes vocab.txt, one token per line, and vocab.txt.report.txt.
+Writes vocab.txt, with one token per line, and vocab.txt.report.txt.
 """
 
 import os

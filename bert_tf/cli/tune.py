@@ -1,11 +1,13 @@
-"""Searches the flags of a fine-tuning program for the best score, in one command that can be stopped and resumed.
+"""Search the hyperparameters of a fine-tuning command.
 
-    bert-tf tune run_classifier --search='learning_rate=2e-5,5e-5,1e-4;train_batch_size=16,32' \\
-        --tuning_metric=eval_accuracy --output_dir=tuned -- \\
-        --train_file=train.tsv --eval_file=dev.tsv --init_checkpoint=uncased_L-12_H-768_A-12
+    bert-tf tune run_classifier --output_dir=tuned --tuning_metric=eval_f1 \\
+        --search='learning_rate=2e-5,5e-5,1e-4;train_batch_size=16,32' -- \\
+        --train_file=train.tsv --eval_file=dev.tsv \\
+        --init_checkpoint=uncased_L-12_H-768_A-12
 
-After `--` come the flags that all trials have alike; each trial is a process of its own. The same command continues
-where it stopped. Scores of all trials: trials.tsv and report.html in --output_dir. See docs/tune.md.
+Flags after `--` are passed to every trial; each trial is a process of its own.
+Writes trials.tsv and report.html to --output_dir. Run the same command again to
+resume.
 """
 
 import importlib
@@ -59,7 +61,7 @@ FLAGS = (
     ),
 )
 TAKES_TEXTS = True  # the program's name, and its flags after `--`
-WHERE_OTHER_FLAGS_GO = "those of the program that is tuned come after `--`; "
+WHERE_OTHER_FLAGS_GO = "Flags of the tuned command go after `--`. "
 
 _NEEDED = {"do_train", "do_eval", "output_dir", "num_train_epochs"}  # flags of a program that can be tuned
 _NOTE_FILE = "tune.json"
@@ -73,19 +75,20 @@ def main(settings, words):
 
 def _program(words):
     """Returns the program's name, its flags as it has them, and those of the command line."""
-    from bert_tf.cli.main import PROGRAMS
+    from bert_tf.cli import commands
 
     tables = {}
-    for name in PROGRAMS:
+    for name in commands.PROGRAMS:
         flags = importlib.import_module(f"bert_tf.cli.{name}").FLAGS
         if {flag.name for flag in flags} >= _NEEDED:
             tables[name] = flags
-    if not words or words[0] not in tables:
+    found = commands.find(words)
+    if found.name not in tables:
         raise ValueError(
-            f"The first word must be the program that is tuned, one of {', '.join(tables)}. Received "
-            f"{words[0] if words else 'none'}; write `bert-tf tune run_classifier --search=... -- --train_file=...`."
+            f"The first argument must be the command to tune: one of {', '.join(tables)}; got {found.typed or 'none'}. "
+            "Example: `bert-tf tune run_classifier --search=... -- --train_file=...`."
         )
-    return words[0], tables[words[0]], words[1:]
+    return found.name, tables[found.name], found.rest
 
 
 def _search(settings, program, table, others):

@@ -1,12 +1,14 @@
-"""Verifies that an exported model answers as it did when it was exported: here, or behind any model server.
+"""Verify that an exported model reproduces its recorded outputs.
 
     bert-tf verify models/reviews
     bert-tf verify models/reviews --server=localhost:8500 --model_name=reviews
     bert-tf verify strangers_model --inspect
 
-Replays the golden requests of the newest version, or of one version's folder, and prints for each signature the largest
-difference. A SavedModel is a program and runs with your rights: --inspect tells what one would do, and runs nothing of
-it. Exit status 1 where a signature is missing, an answer differs, or an inspected model does more than compute.
+Replays the golden requests of the newest version, or of the version whose
+directory is given, here or on a server, and prints the largest difference per
+signature. A SavedModel is a program that runs with your rights: --inspect lists
+what its graph would do without running it. Exits with status 1 if a signature
+is missing, an output differs, or an inspected model does more than compute.
 """
 
 import logging

@@ -247,7 +247,7 @@ BAD = {
         [*GLUE, "--xnli_language=de"],
         r"--xnli_language must be left out for a task in English alone\. Received: 'de' with --task_name=mrpc\.",
     ),
-    "an argument that is no flag": ([*DONE, "train.tsv"], r"Everything must be given as --flag=value\. Received: tr"),
+    "an argument that is no flag": ([*DONE, "train.tsv"], r"must have the form --flag=value; got 'train\.tsv'"),
 }  # fmt: skip
 FULL = {  # name -> arguments; run with LIMIT on the size of a file
     "a full disk at the first checkpoint": [*TRAIN, "--output_dir=HOME/full"],
@@ -267,9 +267,9 @@ GOOD = {
     "MRPC": GLUE,
 }
 FLAGS = {
-    "an unknown flag": ([*TRAIN, "--learning_rat=1"], "Unknown command line flag 'learning_rat'. Did you mean: learn"),
-    "a value out of range": (_but("--warmup_proportion=2"), "--warmup_proportion=2: 2.0 is not a number in the range"),
-    "a value of the wrong kind": (_but("--precision=fp16"), "--precision=fp16: value should be one of <float32|mixed"),
+    "an unknown flag": ([*TRAIN, "--learning_rat=1"], "Unknown flag --learning_rat. Did you mean --learning_rate"),
+    "a value out of range": (_but("--warmup_proportion=2"), "--warmup_proportion must be a number from 0 to 1; got 2"),
+    "a value of the wrong kind": (_but("--precision=fp16"), "--precision must be one of float32, .*; got fp16"),
 }  # fmt: skip
 
 
@@ -315,7 +315,7 @@ def full(home, bad, run):
 def _check(result, message):
     assert result["status"] == 1, result["log"]
     assert "Traceback" not in result["log"], result["log"]
-    assert len(re.findall("Error: |FATAL Flags", result["log"])) == 1, result["log"]
+    assert len(re.findall("Error: ", result["log"])) == 1, result["log"]
     assert re.search(message, result["log"]), result["log"]
 
 

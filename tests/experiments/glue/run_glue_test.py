@@ -157,7 +157,7 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path):
     assert done.returncode == 1
     for run in ("Run 1 of 2: cola", "Run 2 of 2: sts-b"):
         assert run in done.stderr
-    assert done.stderr.count("Unknown command line flag 'colour'") == 2
+    assert done.stderr.count("Unknown flag --colour") == 2
     assert "Every run must end well. Received 2 that did not: cola, batch 32" in done.stderr
     assert "The end of its log, " in done.stderr and "Traceback" not in done.stderr
     told = json.loads((tmp_path / "out" / "results.json").read_text())

@@ -174,7 +174,7 @@ BAD = {
         ["-do_train", "--do_eval", "--overwrite_output_dir"],
         r"--overwrite_output_dir must come with --do_train\. Received it without\.",
     ),
-    "an argument that is no flag": (["train.tfrecord"], r"Everything must be given as --flag=value\. Received: train"),
+    "an argument that is no flag": (["train.tfrecord"], r"must have the form --flag=value; got 'train"),
     "ids beyond the embedding table": (
         ["--input_file=HOME/foreign.tfrecord", "--bert_config_file=HOME/few.json", "--vocab_file=HOME/few.txt"],
         rf"Record \d+ of HOME/foreign\.tfrecord must hold (input_ids|masked_lm_ids) from 0 to {FEW - 1}\b.*"
