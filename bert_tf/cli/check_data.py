@@ -52,7 +52,7 @@ def _defaults(flag):
     if [*tasks.values()] == [[*has]]:
         return f" Default: {next(iter(tasks))}."
     several = "; ".join(f"{default} for {', '.join(each)}" for default, each in tasks.items())
-    return f" {'But' if 'default: ' in flag.help else 'Default:'} {several}." if several else ""
+    return f" {'But' if 'Default: ' in flag.help else 'Default:'} {several}." if several else ""
 
 
 def _shown(default):
@@ -64,13 +64,17 @@ def _shown(default):
 
 
 FLAGS = (
-    Flag("task", "classification", "What the examples are for.", choices=tuple(_PROGRAMS)),
-    Flag("train_file", None, "Examples to train on, as the program of --task reads them."),
-    Flag("eval_file", None, "Examples to score on."),
-    Flag("predict_file", None, "Examples to answer for."),
+    Flag(
+        "task", "classification",
+        "Task that the examples are for; it decides how files are read.",
+        choices=tuple(_PROGRAMS),
+    ),
+    Flag("train_file", None, "Training examples, as the command of --task reads them."),
+    Flag("eval_file", None, "Evaluation examples."),
+    Flag("predict_file", None, "Examples to predict for."),
     *_taken(),
-    Flag("strict_data", False, "End with status 1 where there are warnings.", "bool"),
-    Flag("json", False, "Answer in JSON: files and findings, with up to 1,000 places of each.", "bool"),
+    Flag("strict_data", False, "Exit with status 1 if there are warnings.", "bool"),
+    Flag("json", False, "Print JSON: files and findings, with up to 1,000 locations per finding.", "bool"),
 )
 
 

@@ -10,16 +10,14 @@ evaluated with --do_eval on the same file.
 from bert_tf.utils.settings import Flag
 
 FLAGS = (
-    Flag("output_file", None, "Write a page (.html) with the same, too."),
+    Flag("output_file", None, "HTML page (.html) to write with the same comparison."),
     Flag(
-        "examples",
-        10,
-        "Changed examples that are shown in each direction; the page shows a hundred times as many.",
-        "integer",
-        low=0,
+        "examples", 10,
+        "Number of changed examples to show in each direction; the page shows a hundred times as many.",
+        "integer", low=0,
     ),
-    Flag("samples", 10_000, "Draws of the bootstrap.", "integer", low=1),
-    Flag("seed", 0, "Of the draws: the same seed gives the same numbers.", "integer", low=0),
+    Flag("samples", 10_000, "Number of bootstrap samples.", "integer", low=1),
+    Flag("seed", 0, "Random seed of the bootstrap; the same seed gives the same numbers.", "integer", low=0),
 )
 TAKES_TEXTS = True  # the two runs
 

@@ -23,26 +23,59 @@ from bert_tf.utils.signals import orderly_end
 FLAGS = (
     *CORPUS,
     *MASKING,
-    Flag("output_file", None, "Where the records go; .gz at the end: compressed. Several, with commas between them: "
-         "the records are shared out.", "list", required=True),  # fmt: skip
-    Flag("vocab_file", None, "The vocabulary, one token per line, or a tokenizer.json.", required=True),
-    Flag("do_lower_case", None, "Lowercase the text; default: what tokenizer_config.json beside the vocabulary says, "
-         "else true.", "bool"),  # fmt: skip
-    Flag("max_seq_length", 128, "Tokens of a sequence, [CLS] and [SEP] included.", "integer", low=5),
-    Flag("random_seed", 12345, "For everything that is drawn at random.", "integer", low=0),
-    Flag("dupe_factor", 10, "Passes over the text, each with different examples and masks.", "integer", low=1),
-    Flag("short_seq_prob", 0.1, "How often an example aims at a random shorter length.", "float", low=0, high=1),
-    Flag("do_whole_word_mask", False, "The same as --masking=whole_word.", "bool"),
-    Flag("sentence_objective", "nsp", "The second text: a random one in half of the examples (BERT), swapped with the "
-         "first in half of them (ALBERT), or none (RoBERTa).", choices=names.SENTENCE_OBJECTIVES),  # fmt: skip
-    Flag("packing", False, "Put several short examples into a row.", "bool"),
-    Flag("max_sentences_per_seq", 8, "With --packing: most examples in one row.", "integer", low=1),
-    Flag("dynamic_masking", False, "Write records without masks; training masks them, each epoch differently.", "bool"),
-    Flag("num_shards", None, "Write this many files instead of one: NAME-00000-of-00008 and so on.", "integer", low=1),
-    Flag("num_workers", None, "Processes, on which the output does not depend; default: one for each core.",
-         "integer", low=1),  # fmt: skip
-    Flag("work_dir", None, "A folder for intermediate files: as much as the text, and twice the uncompressed records; "
-         "default: that of the output."),  # fmt: skip
+    Flag(
+        "output_file", None,
+        "Output file of the records, compressed if it ends in .gz. Records are distributed over several files that "
+        "are separated by commas.",
+        "list", required=True,
+    ),
+    Flag("vocab_file", None, "Vocabulary file: one token per line, or a tokenizer.json.", required=True),
+    Flag(
+        "do_lower_case", None,
+        "Lowercase the text. Default: as tokenizer_config.json next to the vocabulary says, otherwise true.",
+        "bool",
+    ),
+    Flag("max_seq_length", 128, "Length of a sequence in tokens, including [CLS] and [SEP].", "integer", low=5),
+    Flag("random_seed", 12345, "Random seed of everything that is sampled.", "integer", low=0),
+    Flag(
+        "dupe_factor", 10,
+        "Number of passes over the text, each with different examples and masks.",
+        "integer", low=1,
+    ),
+    Flag(
+        "short_seq_prob", 0.1,
+        "Probability that an example aims at a shorter, random length.",
+        "float", low=0, high=1,
+    ),
+    Flag("do_whole_word_mask", False, "Same as --masking=whole_word.", "bool"),
+    Flag(
+        "sentence_objective", "nsp",
+        "Second segment of an example. nsp: a random text in half of the examples (BERT); sop: swapped with the "
+        "first in half of them (ALBERT); none: no second segment (RoBERTa).",
+        choices=names.SENTENCE_OBJECTIVES,
+    ),
+    Flag("packing", False, "Pack several short examples into one sequence.", "bool"),
+    Flag("max_sentences_per_seq", 8, "With --packing: maximum number of examples per sequence.", "integer", low=1),
+    Flag(
+        "dynamic_masking", False,
+        "Write records without masks; training masks them differently in each epoch.",
+        "bool",
+    ),
+    Flag(
+        "num_shards", None,
+        "Number of files to write instead of one: NAME-00000-of-00008 and so on.",
+        "integer", low=1,
+    ),
+    Flag(
+        "num_workers", None,
+        "Number of processes, which does not change the output. Default: one per core.",
+        "integer", low=1,
+    ),
+    Flag(
+        "work_dir", None,
+        "Directory for intermediate files, which take the size of the text plus twice that of the uncompressed "
+        "records. Default: the output directory.",
+    ),
     *BEAM,
 )
 _OF_MASKS = (

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from bert_tf.utils import resources
 from bert_tf.utils.settings import Flag
 
-FLAGS = (Flag("json", False, "Print JSON instead of lines: whether all is healthy, and the findings.", "bool"),)
+FLAGS = (Flag("json", False, "Print JSON instead of lines: whether everything is healthy, and the findings.", "bool"),)
 OK, NOTE, WARNING, FAULT = "ok", "note", "warning", "fault"
 PYTHONS = ((3, 11), (3, 13))  # the oldest and the newest
 _PROJECT = pathlib.Path(__file__).parents[2] / "pyproject.toml"

@@ -16,20 +16,37 @@ from bert_tf.utils import names
 from bert_tf.utils.settings import Flag, options_of, with_attributes
 
 FLAGS = (
-    Flag("model", None, "A sentence-transformers directory, what run_embedder left in --output_dir, or any encoder.",
-         required=True),
+    Flag(
+        "model", None,
+        "Embedding model: a sentence-transformers directory, the --output_dir of run_embedder, or any encoder.",
+        required=True,
+    ),
     *with_attributes(BATCH_PREDICTION, "output_file", required=False),
-    Flag("index_dir", None, "Instead of --output_file: make an index here, a new directory, for `bert-tf search`."),
-    Flag("layers", None, "Whose features are pooled, by name; default: what the model's folder says, else last.",
-         choices=names.LAYERS),
-    Flag("pooling", None, "What one vector is made of; several with commas between them stand side by side; default: "
-         "what the model's folder says, else mean.", "list", choices=names.POOLINGS),
-    Flag("normalize", None, "Divide each vector by its length; default: what the model's folder says, else false.",
-         "bool"),
+    Flag("index_dir", None, "New directory for an index that `bert-tf search` reads, instead of --output_file."),
+    Flag(
+        "layers", None,
+        "Encoder layers to pool, by name. Default: as the model's directory says, otherwise last.",
+        choices=names.LAYERS,
+    ),
+    Flag(
+        "pooling", None,
+        "Pooling of token features into one vector; the vectors of several poolings are concatenated. Default: as "
+        "the model's directory says, otherwise mean.",
+        "list", choices=names.POOLINGS,
+    ),
+    Flag(
+        "normalize", None,
+        "Scale each embedding to unit length. Default: as the model's directory says, otherwise false.",
+        "bool",
+    ),
     *PROMPT,
-    Flag("max_seq_length", None, "Longest text in tokens, special tokens included; default: what the model's "
-         "folder says, else as many as the model has positions.", "integer", low=3),
-    Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
+    Flag(
+        "max_seq_length", None,
+        "Maximum text length in tokens, including special tokens. Default: as the model's directory says, otherwise "
+        "the number of positions of the model.",
+        "integer", low=3,
+    ),
+    Flag("do_lower_case", None, "Lowercase the text. Default: as the checkpoint says, otherwise true.", "bool"),
 )  # fmt: skip
 
 

@@ -15,36 +15,31 @@ from bert_tf.utils.settings import Flag
 
 FLAGS = (
     Flag(
-        "model",
-        None,
-        "A trained model: what run_classifier or another program left in --output_dir; or a "
-        "sentence-transformers directory, to serve its vectors.",
+        "model", None,
+        "Trained model: the --output_dir of a fine-tuning command, or a sentence-transformers directory, to serve "
+        "its embeddings.",
         required=True,
-    ),  # fmt: skip
+    ),
     Flag(
-        "export_dir",
-        None,
-        "The model's directory as a server knows it; the export becomes its next version.",
+        "export_dir", None,
+        "Model directory as a server expects it; the export becomes its next version.",
         required=True,
-    ),  # fmt: skip
+    ),
     *EXPORT_FORM,
     CALIBRATION_FILE,
     EXPORT_EXPLANATIONS,
     Flag(
-        "hub",
-        False,
-        "Export TF Hub's pair, a preprocessor and an encoder that can be trained further, into two "
-        "folders of --export_dir; --model may then be any checkpoint.",
+        "hub", False,
+        "Export a preprocessor and an encoder that can be trained further, for TF Hub's API, into two subdirectories "
+        "of --export_dir; --model may then be any checkpoint.",
         "bool",
-    ),  # fmt: skip
+    ),
     Flag(
-        "default_seq_length",
-        None,
-        "With --hub: how many tokens the preprocessor makes of a text; default: 128, or "
-        "as many as the model has positions.",
-        "integer",
-        low=3,
-    ),  # fmt: skip
+        "default_seq_length", None,
+        "With --hub: number of tokens that the preprocessor makes of a text. Default: 128, or the number of "
+        "positions of the model if it has fewer.",
+        "integer", low=3,
+    ),
 )
 
 

@@ -18,14 +18,20 @@ from bert_tf.utils.settings import Flag, with_attributes
 
 FLAGS = (
     *with_attributes(CORPUS, "input_file", required=False),
-    Flag("model", None, "The checkpoint: a Hugging Face, sentence-transformers or bert_tf directory, or a TF1 "
-         "checkpoint's prefix.", required=True),
-    Flag("output_dir", None, "Where the new checkpoint goes: a directory that does not exist yet, or is empty.",
-         required=True),
-    Flag("words_file", None, "The words to add, one per line. Default: those of --input_file that save most tokens."),
-    Flag("num_words", 500, "Most words to take from --input_file.", "integer", low=1),
-    Flag("min_count", 5, "Least number of times that such a word must occur.", "integer", low=1),
-    Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
+    Flag(
+        "model", None,
+        "Model to extend: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 "
+        "checkpoint.",
+        required=True,
+    ),
+    Flag("output_dir", None, "Directory of the new model; it must not exist yet, or be empty.", required=True),
+    Flag(
+        "words_file", None,
+        "File of the words to add, one per line. Default: the words of --input_file that save the most tokens.",
+    ),
+    Flag("num_words", 500, "Maximum number of words to take from --input_file.", "integer", low=1),
+    Flag("min_count", 5, "Minimum number of times that such a word must occur.", "integer", low=1),
+    Flag("do_lower_case", None, "Lowercase the text. Default: as the checkpoint says, otherwise true.", "bool"),
 )  # fmt: skip
 
 

@@ -16,17 +16,30 @@ from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Flag
 
 FLAGS = (
-    Flag("model", None, "A checkpoint with a masked-LM head: a Hugging Face directory, what run_pretraining left in "
-         "--output_dir, or a TF1 checkpoint's prefix.", required=True),
-    Flag("vocab_file", None, "The vocabulary; default: the one beside the checkpoint."),
-    Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
-    Flag("max_seq_length", None, "Longest text in tokens, special tokens included; default: as many as the model "
-         "has positions.", "integer", low=3),
-    Flag("input_file", None, "Texts, one per line, also packed (.gz). Default: the arguments, else standard input."),
-    Flag("top_k", 5, "Tokens to answer with for each [MASK].", "integer", low=1),
-    Flag("json", False, "Answer in JSON, one object per line for each [MASK].", "bool"),
-    Flag("export_dir", None, "Instead of answering: write the model as a SavedModel, the next version below this "
-         "directory."),
+    Flag(
+        "model", None,
+        "Checkpoint with a masked-LM head: a Hugging Face directory, the --output_dir of run_pretraining, or the "
+        "prefix of a TF1 checkpoint.",
+        required=True,
+    ),
+    Flag("vocab_file", None, "Vocabulary file. Default: the one next to the checkpoint."),
+    Flag("do_lower_case", None, "Lowercase the text. Default: as the checkpoint says, otherwise true.", "bool"),
+    Flag(
+        "max_seq_length", None,
+        "Maximum text length in tokens, including special tokens. Default: the number of positions of the model.",
+        "integer", low=3,
+    ),
+    Flag(
+        "input_file", None,
+        "File of texts, one per line; may be gzipped (.gz). Default: the arguments, otherwise standard input.",
+    ),
+    Flag("top_k", 5, "Number of predicted tokens per [MASK].", "integer", low=1),
+    Flag("json", False, "Print JSON, one object per line for each [MASK].", "bool"),
+    Flag(
+        "export_dir", None,
+        "Directory to export the model to as a SavedModel, instead of predicting; the export becomes its next "
+        "version.",
+    ),
     *EXPORT_FORM,
 )  # fmt: skip
 TAKES_TEXTS = True

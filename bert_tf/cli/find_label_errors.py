@@ -35,18 +35,18 @@ _OF_CLASSIFIER = (*_ABOUT_FILE, *_ABOUT_MODELS)
 
 FLAGS = (
     Flag(
-        "folds", 5, "Parts of the file; each is answered by a model that was trained on the others.", "integer", low=2
+        "folds", 5,
+        "Number of folds of the file; each is predicted by a model that was trained on the others.",
+        "integer", low=2,
     ),
     Flag(
-        "features",
-        "last",
-        "The layers of the frozen encoder from which, and from words, is learned what a label is.",
+        "features", "last",
+        "Layers of the frozen encoder from which, together with the words, labels are predicted.",
         choices=LAYERS,
     ),
     Flag(
-        "fine_tune",
-        False,
-        "Fine-tune a model for each part instead: much slower, and better where the model becomes good at the task.",
+        "fine_tune", False,
+        "Fine-tune a model for each fold instead: much slower, but better if the model gets good at the task.",
         "bool",
     ),
     *(flag for flag in run_classifier.FLAGS if flag.name in _OF_CLASSIFIER),

@@ -17,19 +17,24 @@ from bert_tf.cli.batch_prediction import BATCH_PREDICTION, run_batch_prediction
 from bert_tf.utils.settings import Flag, with_attributes
 
 FLAGS = (
-    Flag("model", None, "An exported model: its folder of numbered versions, of which the newest answers, or one "
-         "version's folder.", required=True),
-    *with_attributes(
-        BATCH_PREDICTION, "text_column", default=None, help="Columns of a table, by name or by number from 0. One with "
-        "an input's name is for that input, the others are for the other inputs in the order in which `ask` takes "
-        "them; INPUT=COLUMN for each says it outright. Default: those with the inputs' names.",
+    Flag(
+        "model", None,
+        "Exported model: a directory of numbered versions, the newest of which is used, or the directory of one "
+        "version.",
+        required=True,
     ),
-    Flag("id_column", None, "Column of each row's name, by name or by number from 0; default: rows are numbered from "
-         "0."),
-    Flag("keep_columns", [], "Columns of the table that are written beside the answers, by name or by number from 0, "
-         "with commas between them.", "list"),
-    Flag("signature", "serving_default", "Which of the model's signatures answers."),
-    Flag("batch_size", 64, "Texts that the model answers at a time.", "integer", low=1),
+    *with_attributes(
+        BATCH_PREDICTION, "text_column", default=None, help="Columns of a table, by name or by number from 0. A column "
+        "with an input's name feeds that input, and the others feed the other inputs in the order in which `ask` takes "
+        "them; INPUT=COLUMN for each is explicit. Default: the columns with the inputs' names.",
+    ),
+    Flag(
+        "id_column", None,
+        "Column that names each row, by name or by number from 0. Default: rows are numbered from 0.",
+    ),
+    Flag("keep_columns", [], "Columns of the table to copy to the output, by name or by number from 0.", "list"),
+    Flag("signature", "serving_default", "Signature of the model to run."),
+    Flag("batch_size", 64, "Number of texts that the model processes at a time.", "integer", low=1),
 )  # fmt: skip
 
 

@@ -19,36 +19,32 @@ _TEXT = tuple(flag for flag in CORPUS if flag.name != "drop_junk_lines")
 
 FLAGS = (
     *_TEXT,
-    Flag("output_dir", "small", "Where the encoder goes, and where an interrupted run is found again."),
-    Flag("minutes", 45.0, "How long it may take, all in.", "float", low=0),
+    Flag("output_dir", "small", "Directory for the encoder, from which an interrupted run also resumes."),
+    Flag("minutes", 45.0, "Time budget in minutes, everything included.", "float", low=0),
     Flag(
-        "teacher",
-        None,
-        "A model's folder: the encoder is made of some of its layers and learns from it, with its "
-        "vocabulary and width.",
+        "teacher", None,
+        "Model to distill: the encoder is made of some of its layers, with its vocabulary and width, and learns from "
+        "it.",
     ),
-    Flag("vocab_file", None, "The vocabulary; default: one is learned."),
-    Flag("vocab_size", SMALL_VOCABULARY, "Tokens of the one that is learned.", "integer", low=1),
+    Flag("vocab_file", None, "Vocabulary file. Default: a vocabulary is trained."),
+    Flag("vocab_size", SMALL_VOCABULARY, "Number of tokens of the vocabulary that is trained.", "integer", low=1),
     Flag(
-        "do_lower_case",
-        None,
-        "Lowercase the text; default: what tokenizer_config.json beside --vocab_file, or in "
-        "--teacher, says, else true.",
+        "do_lower_case", None,
+        "Lowercase the text. Default: as tokenizer_config.json next to --vocab_file, or in --teacher, says; "
+        "otherwise true.",
         "bool",
     ),
     Flag(
-        "eval_file",
-        None,
-        "Text that is not trained on, to score on at each checkpoint and in the end: files, globs or folders.",
+        "eval_file", None,
+        "Held-out text, evaluated at each checkpoint and at the end: files, glob patterns or directories.",
         "list",
     ),
     Flag(
-        "precision",
-        "auto",
-        "What layers compute in; auto: mixed_bfloat16 where the processor multiplies in it, else float32.",
+        "precision", "auto",
+        "Data type of the computation. auto: mixed_bfloat16 if the CPU multiplies in it, otherwise float32.",
         choices=("auto", *names.PRECISIONS),
     ),
-    Flag("seed", 0, "For new weights, the order of the examples and masks.", "integer", low=0),
+    Flag("seed", 0, "Random seed for new weights, example order and masks.", "integer", low=0),
 )
 _READING = ("input_format", "text_column", "document_start", "language")
 

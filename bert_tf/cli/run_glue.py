@@ -21,53 +21,42 @@ from bert_tf.utils.subprocesses import resumable
 
 FLAGS = (
     Flag(
-        "glue_dir",
-        None,
-        "The folder with GLUE's folders, such as CoLA and RTE. Without it nothing is trained: the "
-        "page is made from the runs that are in --output_dir, unless there are --tables.",
+        "glue_dir", None,
+        "Directory with GLUE's directories, such as CoLA and RTE. Without it, and without --tables, nothing is "
+        "trained: the report is made from the runs in --output_dir.",
     ),
     Flag(
-        "tables",
-        None,
-        "Tables of your own, beside GLUE's tasks or alone: a JSON object, each table's name and its "
-        "train_file and eval_file.",
+        "tables", None,
+        "JSON file with datasets of your own, in addition to GLUE's tasks or alone: an object from each dataset's "
+        "name to its train_file and eval_file.",
     ),
-    Flag("output_dir", None, "Where the runs and the page go.", required=True),
+    Flag("output_dir", None, "Directory for the runs and the report.", required=True),
+    Flag("tasks", None, "GLUE tasks to run. Default: all whose training examples are in --glue_dir.", "list"),
+    Flag("init_checkpoint", None, "Model that every run starts from."),
+    Flag("seeds", ["1"], "Random seeds; every setting is run with each of them.", "list"),
     Flag(
-        "tasks",
-        None,
-        "GLUE's tasks, with commas between them; default: all whose training examples are in --glue_dir.",
-        "list",
-    ),
-    Flag("init_checkpoint", None, "The weights that every run starts from."),
-    Flag("seeds", ["1"], "Every setting is run with each of these seeds.", "list"),
-    Flag(
-        "grid",
-        "single",
-        "Defaults of the next three flags: one value each, or those that the BERT paper tried.",
+        "grid", "single",
+        "Defaults of --train_batch_size, --learning_rate and --num_train_epochs. single: one value each; paper: the "
+        "values that the BERT paper tried.",
         choices=("single", "paper"),
     ),
-    Flag("train_batch_size", None, "Batch sizes to try; default: 32, or the paper's 16,32.", "list"),
-    Flag("learning_rate", None, "Rates to try; default: 5e-5, or the paper's 5e-5,3e-5,2e-5.", "list"),
-    Flag("num_train_epochs", None, "Epochs to try; default: 3, or the paper's 2,3,4.", "list"),
+    Flag("train_batch_size", None, "Batch sizes to try. Default: 32, or 16,32 with --grid=paper.", "list"),
+    Flag("learning_rate", None, "Learning rates to try. Default: 5e-5, or 5e-5,3e-5,2e-5 with --grid=paper.", "list"),
+    Flag("num_train_epochs", None, "Numbers of epochs to try. Default: 3, or 2,3,4 with --grid=paper.", "list"),
     Flag(
-        "keep_models",
-        "best",
-        "Which weights stay on disk: those of each task's best run, or those of all runs.",
+        "keep_models", "best",
+        "Models to keep on disk. best: that of each task's best run; all: those of all runs.",
         choices=("best", "all"),
     ),
     Flag(
-        "do_predict",
-        False,
-        "Let each task's best run answer the test file, and make submission.zip for GLUE's leaderboard.",
+        "do_predict", False,
+        "Predict for the test file with each task's best run, and write submission.zip for GLUE's leaderboard.",
         "bool",
     ),
     Flag(
-        "compare",
-        None,
-        "Another --output_dir, or the folder of one run: each task's best run here is compared "
-        "with the best there by a paired bootstrap, and the seeds of its best setting by a permutation "
-        "test.",
+        "compare", None,
+        "Another --output_dir, or the directory of one run, to compare with: each task's best run with a paired "
+        "bootstrap, and the seeds of its best setting with a permutation test.",
     ),
 )
 TAKES_TEXTS = True  # the flags after `--`

@@ -15,8 +15,8 @@ from bert_tf.utils.settings import with_attributes
 FLAGS = with_attributes(
     (*FINE_TUNING, *LABELS, *RECURRENT, *TEACHER, *options.TAGGING_FLAGS),
     "lstm_units",
-    help="Units of each direction of the BiLSTM: with --features of its two layers, 256 by default; without, of one "
-    "layer between the encoder and the head, which is not there by default.",
+    help="Units per direction of the BiLSTM. With --features: of its two layers, 256 by default. Without: of a single "
+    "layer between encoder and head, which is absent by default.",
 )
 
 

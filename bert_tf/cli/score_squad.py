@@ -13,28 +13,21 @@ from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Flag
 
 FLAGS = (
+    Flag("data_file", None, "Questions with their true answers: a file in SQuAD format, 1.1 or 2.0.", required=True),
     Flag(
-        "data_file",
-        None,
-        "Questions and the answers that people gave: a file in SQuAD's format, 1.1 or 2.0.",
+        "predictions_file", None,
+        "Predictions to evaluate: predictions.json, an object from question ids to texts.",
         required=True,
     ),
     Flag(
-        "predictions_file",
-        None,
-        "The answers to score: predictions.json, an object of texts by question id.",
-        required=True,
+        "null_odds_file", None,
+        "For SQuAD 2.0: null_odds.json, an object from question ids to numbers, greater if no answer is more likely; "
+        "adds the best thresholds.",
     ),
     Flag(
-        "null_odds_file",
-        None,
-        "SQuAD 2.0: null_odds.json, an object of numbers by question id, greater where no "
-        "answer is likelier; gives the best thresholds.",
-    ),
-    Flag(
-        "null_score_diff_threshold",
-        1.0,
-        "With --null_odds_file: odds above it count as no answer (the official script's --na-prob-thresh).",
+        "null_score_diff_threshold", 1.0,
+        "With --null_odds_file: threshold above which odds count as no answer (the official script's "
+        "--na-prob-thresh).",
         "float",
     ),
 )

@@ -19,23 +19,20 @@ _ROWS = with_default(BATCH_PREDICTION, rows_per_part=256)  # a text of 20 tokens
 
 FLAGS = (
     Flag(
-        "model",
-        None,
-        "A checkpoint with a masked-LM head: a Hugging Face directory, what run_pretraining left in "
-        "--output_dir, or a TF1 checkpoint's prefix.",
+        "model", None,
+        "Checkpoint with a masked-LM head: a Hugging Face directory, the --output_dir of run_pretraining, or the "
+        "prefix of a TF1 checkpoint.",
         required=True,
     ),
     *with_attributes(with_attributes(_ROWS, "input_file", required=False), "output_file", required=False),
-    Flag("pieces", False, "Say what each token of a text adds to its score.", "bool"),
-    Flag("json", False, "Print the scores of texts that are arguments as JSON, one object per line.", "bool"),
-    Flag("vocab_file", None, "The vocabulary; default: the one beside the checkpoint."),
-    Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
+    Flag("pieces", False, "Also report the log-probability of each token.", "bool"),
+    Flag("json", False, "Print JSON for texts that are arguments, one object per line.", "bool"),
+    Flag("vocab_file", None, "Vocabulary file. Default: the one next to the checkpoint."),
+    Flag("do_lower_case", None, "Lowercase the text. Default: as the checkpoint says, otherwise true.", "bool"),
     Flag(
-        "max_seq_length",
-        None,
-        "Longest text in tokens, special tokens included; default: as many as the model has positions.",
-        "integer",
-        low=3,
+        "max_seq_length", None,
+        "Maximum text length in tokens, including special tokens. Default: the number of positions of the model.",
+        "integer", low=3,
     ),
 )
 TAKES_TEXTS = True

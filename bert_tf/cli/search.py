@@ -12,11 +12,11 @@ from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Flag
 
 FLAGS = (
-    Flag("index_dir", None, "What `bert-tf embed --index_dir` made.", required=True),
-    Flag("model", None, "The model that the index was made with; default: where it lay then."),
-    Flag("top_k", 10, "Texts to answer with for each query.", "integer", low=1),
+    Flag("index_dir", None, "Index made with `bert-tf embed --index_dir`.", required=True),
+    Flag("model", None, "Model that the index was made with. Default: where it was then."),
+    Flag("top_k", 10, "Number of texts to return per query.", "integer", low=1),
     *PROMPT,
-    Flag("json", False, "Answer in JSON, one object per line for each query.", "bool"),
+    Flag("json", False, "Print JSON, one object per line for each query.", "bool"),
 )
 TAKES_TEXTS = True
 

@@ -14,17 +14,25 @@ from absl import logging
 from bert_tf.utils.settings import Flag
 
 FLAGS = (
-    Flag("model", None, "The model: a Hugging Face, sentence-transformers, KerasHub or bert_tf directory, or a TF1 "
-         "checkpoint's prefix.", required=True),  # fmt: skip
-    Flag("output", None, "The page, a file of HTML.", required=True),
-    Flag("views", [], "Which views the page has, with commas between them; default: all that the model can have.",
-         "list",
-         choices=("heads", "model", "neurons", "inputs", "masked_words", "layers", "attribution")),  # fmt: skip
-    Flag("layers", [], "Whose attention is shown: numbers of layers from 0, with commas between them, -1 the last; "
-         "default: all.", "list"),  # fmt: skip
-    Flag("target", None, "Whose score the view attribution explains: a label; for a tagger a word's index from 0, or "
-         "that and a tag, 3:B-PER; for an answer its text, or 10:14. Default: what the model says."),  # fmt: skip
-    Flag("top_k", 5, "How many tokens the view masked_words has for each position.", "integer", low=1),
+    Flag(
+        "model", None,
+        "Model to show: a Hugging Face, sentence-transformers, KerasHub or bert_tf directory, or the prefix of a TF1 "
+        "checkpoint.",
+        required=True,
+    ),
+    Flag("output", None, "Output file of the HTML page.", required=True),
+    Flag(
+        "views", [],
+        "Views of the page. Default: all that the model supports.",
+        "list", choices=("heads", "model", "neurons", "inputs", "masked_words", "layers", "attribution"),
+    ),
+    Flag("layers", [], "Layers whose attention is shown: numbers from 0, -1 being the last. Default: all.", "list"),
+    Flag(
+        "target", None,
+        "Target of the attribution view: a label; for a tagger the index of a word from 0, or an index and a tag, "
+        "3:B-PER; for an answer its text, or its characters, 10:14. Default: the model's prediction.",
+    ),
+    Flag("top_k", 5, "Number of tokens per position in the view masked_words.", "integer", low=1),
 )
 TAKES_TEXTS = True
 

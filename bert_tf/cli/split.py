@@ -19,20 +19,26 @@ from bert_tf.utils.settings import Flag
 _COLUMNS = ("header", "text_column", "label_column", "problem_type", "label_separator")  # as the classifier has them
 FLAGS = (
     Flag(
-        "input_file",
-        None,
-        "The table: .tsv, .csv, .jsonl or .parquet, the first three also packed (.gz).",
+        "input_file", None,
+        "Dataset to split: .tsv, .csv, .jsonl or .parquet; the first three may be gzipped (.gz).",
         required=True,
     ),
-    Flag("output_dir", None, "Where train, eval and test go, each with the table's ending.", required=True),
-    Flag("eval_share", 0.1, "The share of the rows to score on.", "float"),
-    Flag("test_share", 0.0, "The share of the rows to keep for a last test; 0: there is no such file.", "float"),
     Flag(
-        "group_column",
-        None,
-        "Rows with the same value in this column, such as a user's, stay together; by name or by number from 0.",
+        "output_dir", None,
+        "Directory for the files train, eval and test, each with the extension of the input.",
+        required=True,
     ),
-    Flag("seed", 0, "Another number splits the table in another way.", "integer", low=0),
+    Flag("eval_share", 0.1, "Share of the rows in the eval file.", "float"),
+    Flag(
+        "test_share", 0.0,
+        "Share of the rows in the test file, kept for a final test; 0 writes no such file.",
+        "float",
+    ),
+    Flag(
+        "group_column", None,
+        "Column, by name or by number from 0, whose equal values stay together, such as a user.",
+    ),
+    Flag("seed", 0, "Random seed of the split.", "integer", low=0),
     *(flag for flag in options.CLASSIFICATION_FLAGS if flag.name in _COLUMNS),
 )
 

@@ -17,16 +17,26 @@ from bert_tf.utils.settings import Flag
 
 FLAGS = (
     *CORPUS,
-    Flag("output_file", "vocab.txt", "Where the vocabulary goes; a report goes beside it."),
-    Flag("vocab_size", 30522, "Tokens, special ones included.", "integer", low=1),
+    Flag("output_file", "vocab.txt", "Output file of the vocabulary; a report is written next to it."),
+    Flag("vocab_size", 30522, "Number of tokens, including special tokens.", "integer", low=1),
     Flag("do_lower_case", True, "Lowercase the text and strip accents.", "bool"),
-    Flag("unused_pieces", 0, "Rows to keep free, [unused0] and so on; Google's vocabularies have 99 to 994.",
-         "integer", low=0),  # fmt: skip
-    Flag("min_count", 2, "Least number of times that a token must occur.", "integer", low=1),
-    Flag("max_words", 500_000, "Learn from this many distinct words, the most frequent ones; memory and time grow with "
-         "it, some 4 kB and 0.1 ms per word and try.", "integer", low=1),  # fmt: skip
-    Flag("max_characters", 1000, "This many characters become tokens; rarer ones become [UNK]. Chinese needs about "
-         "8000.", "integer", low=1),  # fmt: skip
+    Flag(
+        "unused_pieces", 0,
+        "Number of entries to reserve, [unused0] and so on; Google's vocabularies have 99 to 994.",
+        "integer", low=0,
+    ),
+    Flag("min_count", 2, "Minimum number of times that a token must occur.", "integer", low=1),
+    Flag(
+        "max_words", 500_000,
+        "Maximum number of distinct words to learn from, the most frequent ones; memory and time grow with it, by "
+        "some 4 kB and 0.1 ms per word and iteration.",
+        "integer", low=1,
+    ),
+    Flag(
+        "max_characters", 1000,
+        "Maximum number of characters that become tokens; rarer ones become [UNK]. Chinese needs about 8000.",
+        "integer", low=1,
+    ),
 )
 
 

@@ -23,40 +23,33 @@ from bert_tf.utils.subprocesses import LOG_FILE, check_passed_flags, resumable
 
 FLAGS = (
     Flag(
-        "search",
-        None,
-        "What is tried: flags with their values, name=value,value;name=value,value. In place of "
-        "values a number may have a range, low..high.",
+        "search", None,
+        "Flags to vary, with their values: name=value,value;name=value,value. Instead of values, a number may have a "
+        "range, low..high.",
         required=True,
     ),
     Flag(
-        "tuning_metric",
-        None,
-        "The score by which a trial is better, as eval_results.txt names it, with or without "
-        "eval_: accuracy, f1, loss ...",
+        "tuning_metric", None,
+        "Metric by which a trial is better, as eval_results.txt names it, with or without eval_: accuracy, f1, loss, "
+        "...",
         required=True,
     ),
-    Flag("output_dir", None, "Where the trials and the page go.", required=True),
+    Flag("output_dir", None, "Directory for the trials and the report.", required=True),
+    Flag("trials", None, "Number of random trials. Default: every combination of the values, once.", "integer", low=1),
     Flag(
-        "trials",
-        None,
-        "So many trials, drawn at random; default: every combination of the values once.",
-        "integer",
-        low=1,
-    ),
-    Flag("search_seed", 0, "Of the draw of the trials; a trial's own seed is a flag behind `--`.", "integer", low=0),
-    Flag(
-        "stages",
-        1,
-        "Successive halving: all trials are trained for few epochs, and the better half of each stage for "
-        "twice as many in the next; only the last stage has all epochs. 1: every trial has all.",
-        "integer",
-        low=1,
+        "search_seed", 0,
+        "Random seed of the trials' values; a trial's own seed is a flag after `--`.",
+        "integer", low=0,
     ),
     Flag(
-        "keep_models",
-        "best",
-        "Which weights stay on disk: those of the best trial, or those of all.",
+        "stages", 1,
+        "Number of stages of successive halving: all trials are trained for few epochs, and the better half of each "
+        "stage for twice as many in the next; only the last stage has all epochs. 1: every trial has all.",
+        "integer", low=1,
+    ),
+    Flag(
+        "keep_models", "best",
+        "Models to keep on disk. best: that of the best trial; all: those of all trials.",
         choices=("best", "all"),
     ),
 )

@@ -19,7 +19,7 @@ _GROUPS = {
         tuning_metric trials stages search_seed demo_dir version
     """,
     "Data": """
-        *train_file *eval_file *predict_file *input_file data_file predictions_file null_odds_file words_file glue_dir
+        *input_file *train_file *eval_file *predict_file data_file predictions_file null_odds_file words_file glue_dir
         tables tasks search.index_dir header *text_column *label_column *tag_column *problem_type id_column keep_columns
         label_separator tag_scheme task_name data_dir xnli_language highest_score *version_2_with_negative group_column
         eval_share test_share probe.unit max_train_examples max_eval_examples max_texts *folds input_format
@@ -154,8 +154,8 @@ def allowed_values(flag: Flag) -> str:
     if flag.kind in ("integer", "float"):
         return " or ".join([_numbers_of(flag), *flag.words])
     if flag.kind == "list":
-        some = f"one or more of {', '.join(flag.choices)}, " if flag.choices else ""
-        return f"{some}separated by commas"
+        some = f"one or more of {', '.join(flag.choices)}, separated by commas"
+        return some if flag.choices else "a comma-separated list"
     return f"one of {', '.join(flag.choices)}" if flag.choices else "a text"
 
 
@@ -166,8 +166,12 @@ def _numbers_of(flag):
     if low is not None:
         known = {("integer", 1): "a positive integer", ("integer", 0): "a non-negative integer",
                  ("float", 0): "a non-negative number"}  # fmt: skip
-        return known.get((flag.kind, low), f"{'an' if noun[0] == 'i' else 'a'} {noun}, {low:g} or more")
+        return known.get((flag.kind, low), f"{'an' if noun[0] == 'i' else 'a'} {noun}, {_number(low)} or more")
     return "an integer" if noun == "integer" else "a number"
+
+
+def _number(value):
+    return f"{value:g}".replace("e-0", "e-")
 
 
 def default_of(flag: Flag) -> str:
@@ -178,7 +182,7 @@ def default_of(flag: Flag) -> str:
     if isinstance(value, list | tuple):
         return ",".join(value)
     if isinstance(value, float):
-        return f"{value:g}".replace("e-0", "e-")
+        return _number(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

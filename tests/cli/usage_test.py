@@ -77,7 +77,7 @@ def test_words_after_two_dashes_ask_for_nothing():
         (Flag("rate", 1e-6, "Rate.", "float", low=0), "Rate. (a non-negative number; default: 1e-6)"),
         (Flag("kind", None, "Kind.", choices=("a", "b")), "Kind. (one of a, b)"),
         (Flag("file", None, "File.", required=True), "File. (required)"),
-        (Flag("columns", ["text"], "Columns.", "list"), "Columns. (separated by commas; default: text)"),
+        (Flag("columns", ["text"], "Columns.", "list"), "Columns. (a comma-separated list; default: text)"),
         (Flag("a_name_that_is_too_long_by_far", 0, "Seed.", "integer"), "Seed. (default: 0)"),
         (Flag("folder", "", "Folder.", words=()), "Folder."),
     ],
