@@ -64,15 +64,15 @@ def _input_names(settings, meanings):
     """
     names, short = tuple(settings.inputs), [flag for flag in meanings if settings.get(flag)]
     if len(short) > 1:
-        raise ValueError(f"--{short[0]} must come without --{short[1]}. Received both; leave one of them out.")
+        raise ValueError(f"--{short[0]} and --{short[1]} cannot be combined. Remove one.")
     if short and "inputs" in settings.given and names != meanings[short[0]]:
         raise ValueError(
-            f"--{short[0]} must come without --inputs, since it means {','.join(meanings[short[0]])}. Received also "
-            f"{','.join(names)}; leave one of them out."
+            f"--{short[0]} means --inputs={','.join(meanings[short[0]])} and cannot be combined with "
+            f"--inputs={','.join(names)}. Remove one."
         )
     if "inputs" in settings.given and (not all(names) or not names or len(set(names)) < len(names)):
         raise ValueError(
-            f"--inputs must be different names with commas between. Received {','.join(names)!r}; "
-            "question,context is right for a model that answers questions."
+            f"--inputs must be different names separated by commas; got {','.join(names)!r}. For a question answering "
+            "model, pass question,context."
         )
     return meanings[short[0]] if short else names

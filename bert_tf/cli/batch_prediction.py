@@ -76,14 +76,14 @@ def run_batch_prediction(settings, maker, **more):
 
 def _warn_of_ignored(settings, table):
     """Warns of flags that have no effect with the others that were given."""
-    of_lines = None if table else f"on {settings.input_file}, which is a text a line"
+    of_lines = None if table else f"with {settings.input_file}, which has one text per line"
     is_csv = (settings.output_file or "").lower().endswith(".csv")
     idle = {
         "header": of_lines,
         "text_column": of_lines,
         "num_workers": f"with --runner={settings.runner}" if settings.runner else None,
         "beam_options": None if settings.runner else "without --runner",
-        "quote_formulas": None if is_csv else f"on {settings.output_file}, which is no .csv",
+        "quote_formulas": None if is_csv else f"with {settings.output_file}, which is not a .csv file",
     }
     for name, why in idle.items():
         if why and name in settings.given:

@@ -100,11 +100,10 @@ def of_program(settings: Settings) -> Settings:
     given = {name for name in settings.given if name in (*_FILES, *_TAKEN)}
     if strange := sorted(given - flags.keys()):
         raise ValueError(
-            f"`{strange[0]}` must come with a `task` that reads it. Received it with `task={settings.task}`; leave it "
-            "out."
+            f"`{strange[0]}` does not apply to `task={settings.task}`. Remove it, or choose a `task` that reads it."
         )
     if not any(settings.get(name) for name in (*_FILES, "task_name")):
-        raise ValueError("There must be examples to look at. Received no `train_file`, `eval_file` or `predict_file`.")
+        raise ValueError("No files to check: pass at least one of `train_file`, `eval_file` and `predict_file`.")
     values = {name: flag.default for name, flag in flags.items()}
     values |= {name: _as_kind(flags[name], settings.get(name)) for name in given}
     values |= {f"do_{file.removesuffix('_file')}": bool(settings.get(file)) for file in _FILES}
@@ -118,6 +117,6 @@ def _as_kind(flag, value):
     if flag.kind == "integer" and isinstance(value, list):
         text = ",".join(value)
         if not text.lstrip("-").isdecimal():
-            raise ValueError(f"`{flag.name}` must be one number here. Received: {text}.")
+            raise ValueError(f"`{flag.name}` must be a single number for this task; got {text}.")
         return int(text)
     return value

@@ -31,9 +31,9 @@ def main(settings, runs):
     from bert_tf.utils.files import write_text
 
     if len(runs) != 2:
-        raise ValueError(f"Two runs must be named to be compared. Received {len(runs)}: {' '.join(runs) or 'none'}.")
+        raise ValueError(f"Two run directories are required; got {len(runs)}: {' '.join(runs) or 'none'}.")
     compared = compare_runs(*runs, settings.samples, settings.seed)
     print("\n".join(comparison_lines(compared, *runs, settings.examples)))
     if settings.output_file:
         write_text(settings.output_file, build_comparison_page(compared, *runs, _ON_PAGE * settings.examples))
-        print(f"\nThe page: {settings.output_file}")
+        print(f"\nReport: {settings.output_file}")

@@ -110,7 +110,7 @@ def _run_on_beam(job, settings):
     try:
         from bert_tf.pretraining.corpus.beam import run_pipeline
     except ModuleNotFoundError as error:
-        raise ValueError(f"--runner must have Apache Beam. Received: {error}; pip install 'bert-tf[beam]'.") from error
+        raise ValueError(f"--runner requires Apache Beam: {error}. Run pip install 'bert-tf[beam]'.") from error
     return run_pipeline(job, settings.runner, settings.beam_options)
 
 
@@ -128,7 +128,7 @@ def _job(settings):
     _warn_of_ignored(formats, settings)
     vocabulary = _read_vocabulary(settings.vocab_file)
     if settings.work_dir and not os.path.isdir(settings.work_dir):
-        raise ValueError(f"--work_dir must be a folder. Received {settings.work_dir}, which is none; make it first.")
+        raise ValueError(f"--work_dir must be an existing directory; got {settings.work_dir}. Create it first.")
     folder = os.path.dirname(os.path.abspath(settings.vocab_file))
     added_tokens = read_added_tokens(folder, vocabulary.tokens, vocabulary.id_of, SPECIAL_TOKENS)
     do_lower_case, strip_accents = case_of_vocabulary(settings.vocab_file, settings.do_lower_case)
@@ -160,7 +160,7 @@ def _pieces(job, vocabulary):
         return MaskingVocabulary.of(names_with_added(vocabulary.tokens, job.added_tokens))
     pieces = MaskingVocabulary.of_tokenizer(job.make_tokenizer(), job.options.phrase_file)
     known, unknown = pieces.phrases.number, pieces.phrases.unknown
-    logging.info("Phrases: %d; %d more hold tokens that the vocabulary lacks, and are left out.", known, unknown)
+    logging.info("Phrases: %d; skipped %d more that contain tokens not in the vocabulary.", known, unknown)
     return pieces
 
 
@@ -168,23 +168,23 @@ def _warn_of_phrases(statistics, options):
     """Says where no phrase of the list stands in the text."""
     if options.phrase_file is not None and not statistics.phrases["found"]:
         logging.warning(
-            "No phrase of %s stands in any of the %d examples: whole words were masked. Are list and text of one "
-            "language?",
+            "No phrase of %s occurs in any of the %d examples, so whole words were masked. Are the phrases and the "
+            "text in the same language?",
             *(options.phrase_file, statistics.examples),
         )
 
 
 def _warn_of_ignored(formats, settings):
     """Warns of flags that have no effect with the others that were given."""
-    masked_later = "with --dynamic_masking: training masks" if settings.dynamic_masking else None
+    masked_later = "with --dynamic_masking, because training draws the masks" if settings.dynamic_masking else None
     on_beam = f"with --runner={settings.runner}" if settings.runner else None
     idle = {
         "max_sentences_per_seq": None if settings.packing else "without --packing",
         **dict.fromkeys(_OF_MASKS, masked_later),
         **dict.fromkeys(("num_workers", "work_dir"), on_beam),
         "beam_options": None if settings.runner else "without --runner",
-        "document_start": None if "prose" in formats else "on files that are not prose",
-        "text_column": None if "jsonl" in formats else "on files that are not JSONL",
+        "document_start": None if "prose" in formats else "with files that are not prose",
+        "text_column": None if "jsonl" in formats else "with files that are not JSONL",
     }
     for name, why in idle.items():
         if why and name in settings.given:
@@ -198,8 +198,8 @@ def _read_vocabulary(vocab_file):
     vocabulary = Vocabulary.read(vocab_file)
     if vocabulary.id_of(MASK) is None:
         raise ValueError(
-            f"The vocabulary must hold {MASK}. Received {vocab_file} without it; append it as a line of its own, "
-            "or learn a vocabulary with bert-tf train_vocabulary."
+            f"The vocabulary {vocab_file} lacks {MASK}. Append it as a line of its own, or train a vocabulary with "
+            "`bert-tf train_vocabulary`."
         )
     return vocabulary
 
@@ -209,9 +209,7 @@ def _options(settings):
     from bert_tf.pretraining.corpus.examples import CorpusOptions
 
     if settings.do_whole_word_mask and "masking" in settings.given and settings.masking != "whole_word":
-        raise ValueError(
-            f"--do_whole_word_mask must not contradict --masking. Received --masking={settings.masking}; leave one out."
-        )
+        raise ValueError(f"--do_whole_word_mask cannot be combined with --masking={settings.masking}. Remove one.")
     return options_of(
         CorpusOptions,
         settings,

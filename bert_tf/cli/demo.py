@@ -58,7 +58,7 @@ def main(settings, texts):
     new = demo_data.prepare_weights(run.weights)
     _tell("Weights", new, f"{run.weights} (all-MiniLM-L6-v2, 22 million parameters)")
     new = demo_data.prepare_text(run.data)
-    _tell("Text", new, f"{run.data}: train.tsv, and test.tsv, which training never sees")
+    _tell("Text", new, f"{run.data}: train.tsv, and test.tsv, which is held out")
     _tell("Training", train_demo(run), str(run.output))
     sentences = texts or list(SENTENCES)
     answers = demo_run.ask_models(run.models, sentences, run.folder / "server.log", display_path(sys.executable))
@@ -72,26 +72,26 @@ def report(run: DemoRun, answers: Sequence[dict]):
         ValueError: the accuracy is too low, or an answer to one of `SENTENCES` is wrong.
     """
     accuracy = read_scores(run.output / "eval_results.txt")["eval_accuracy"]
-    print(f"\nHeld-out accuracy: {accuracy:.4f}, on snippets that training did not see.\n")
+    print(f"\nHeld-out accuracy: {accuracy:.4f}, on snippets that were not trained on.\n")
     for answer in answers:
         print(f"  {answer['label']:>8}  {answer['probabilities'][answer['label']]:6.1%}  {answer['text']}")
     program, tensorboard = (
         display_path(pathlib.Path(sys.executable).with_name(name)) for name in ("bert-tf", "tensorboard")
     )
     print(f"""
-In {run.folder}: weights/minilm (the pretrained model), data (train.tsv, test.tsv), output (the fine-tuned model and
-eval_results.txt), {run.models.relative_to(run.folder)} (it again, as TensorFlow Serving takes it).
+Files in {run.folder}: weights/minilm (pretrained model), data (train.tsv, test.tsv), output (fine-tuned model and
+eval_results.txt), {run.models.relative_to(run.folder)} (the model exported for TensorFlow Serving).
 
 Try next
-  other sentences:     {program} demo "One of your own." "And another."
-  data of your own:    {program} run_classifier --help
-  serve it for good:   {program} serve --model_base_path={run.models} --model_name=reviews
-  how the loss fell:   {tensorboard} --logdir={run.output}
+  Other sentences:     {program} demo "One of your own." "And another."
+  Your own data:       {program} run_classifier --help
+  Serve the model:     {program} serve --model_base_path={run.models} --model_name=reviews
+  Plot the loss:       {tensorboard} --logdir={run.output}
 """)
     if accuracy < ENOUGH:
-        raise ValueError(f"The held-out accuracy must be at least {ENOUGH}. Received: {accuracy:.4f}.")
+        raise ValueError(f"The held-out accuracy is too low: {accuracy:.4f}; expected at least {ENOUGH}.")
     if wrong := [a for a in answers if SENTENCES.get(a["text"], a["label"]) != a["label"]]:
-        raise ValueError(f"The answers to the demo's own sentences must be right. Received: {wrong}.")
+        raise ValueError(f"Wrong predictions for the demo's own sentences: {wrong}.")
 
 
 def read_scores(path: pathlib.Path) -> dict[str, float]:
@@ -103,9 +103,9 @@ def read_scores(path: pathlib.Path) -> dict[str, float]:
     pairs = (line.split(" = ") for line in path.read_text(encoding="utf-8").splitlines() if " = " in line)
     scores = {key: float(value) for key, value in pairs}
     if "eval_accuracy" not in scores:
-        raise ValueError(f"{path} must give eval_accuracy. Received: {sorted(scores)}.")
+        raise ValueError(f"{path} lacks eval_accuracy; it has {sorted(scores)}.")
     return scores
 
 
 def _tell(what, new, where):
-    print(f"{what}: {'made now' if new else 'there already, unchanged'}: {where}", flush=True)
+    print(f"{what}: {'created' if new else 'up to date'}: {where}", flush=True)

@@ -58,17 +58,17 @@ def main(settings):
 
     if bool(settings.output_file) == bool(settings.index_dir):
         received = "both" if settings.output_file else "neither"
-        raise ValueError(f"Vectors must go to `output_file` or to `index_dir`. Received {received}; give one of them.")
+        raise ValueError(f"Pass either `output_file` or `index_dir`; got {received}.")
     options = options_of(EncodeOptions, settings)
     make = Embedder if settings.output_file else Indexer
     maker = make(settings.model, options)
     if len(settings.text_column) != 1:
         received = ",".join(settings.text_column)
-        raise ValueError(f"`text_column` must name one column here. Received: {received}; embed one by one.")
+        raise ValueError(f"`text_column` must name a single column here; got {received}. Embed one column at a time.")
     if settings.output_file:
         run_batch_prediction(settings, maker)
         return
     if settings.num_shards:
-        raise ValueError(f"`num_shards` must come with `output_file`. Received: {settings.num_shards}; leave it out.")
+        raise ValueError(f"`num_shards` requires `output_file`. Remove `num_shards={settings.num_shards}`.")
     make_index(settings.index_dir, maker, lambda path: run_batch_prediction(settings, maker, output_file=path))
     logging.info("Wrote the index %s.", settings.index_dir)

@@ -48,7 +48,7 @@ def main(settings):
     if settings.hub:
         return _export_hub(settings)
     if "default_seq_length" in settings.given:
-        raise ValueError("--default_seq_length must come with --hub. Received it without.")
+        raise ValueError("--default_seq_length requires --hub. Add --hub or remove --default_seq_length.")
     from bert_tf.cli.reporting import log_after_export
     from bert_tf.export.saved_model import export_trained
 
@@ -61,8 +61,8 @@ def _export_hub(settings):
     for name in ("export_dtype", "export_for", "export_threads", "export_explanations", "calibration_file"):
         if name in settings.given:
             raise ValueError(
-                f"--{name} must be left out with --hub, whose encoder has float32 variables and answers no texts. "
-                f"Received {settings.get(name)!r}."
+                f"--{name} cannot be combined with --hub, whose encoder has float32 variables and takes no texts; got "
+                f"{settings.get(name)!r}. Remove one."
             )
     from bert_tf.export.hub.export import export_hub
 

@@ -41,7 +41,7 @@ def main(settings):
     from bert_tf.checkpoints.loading import load_description
 
     if not (settings.words_file or settings.input_file):
-        raise ValueError("There must be words to add. Received neither --words_file nor --input_file.")
+        raise ValueError("No words to add: pass --words_file or --input_file.")
     if settings.words_file and "num_words" in settings.given:
         logging.warning("--num_words has no effect with --words_file.")
     check_free(settings.output_dir)
@@ -66,7 +66,7 @@ def _read_words(settings, tokenizer):
 
     words, known = vocabulary_extension.read_new_words(settings.words_file, tokenizer)
     if known:
-        logging.info("%d words are tokens already and stay as they are: %s.", len(known), ", ".join(known[:10]))
+        logging.info("%d words are already tokens and stay unchanged: %s.", len(known), ", ".join(known[:10]))
     return words
 
 
@@ -79,10 +79,11 @@ def _count_words(settings, tokenizer):
 
 
 def _tell(extension):
-    print(f"Added {len(extension.words)} words, each of which starts as the mean of these tokens:")
+    print(f"Added {len(extension.words)} words, each initialized with the mean of these tokens' embeddings:")
     print("\n".join(extension.lines()))
     if extension.unknown():
         logging.warning(
-            "%d of the words were [UNK], so that they all start as its row: %s. Only training tells them apart.",
+            "%d of the words were [UNK] before, so all of them start with its embedding: %s. Only training can tell "
+            "them apart.",
             *(len(extension.unknown()), ", ".join(extension.unknown()[:10])),
         )

@@ -61,7 +61,7 @@ def main(settings):
 
     if bool(settings.model) == bool(settings.init_checkpoint):
         received = "both" if settings.model else "neither"
-        raise ValueError(f"The encoder must be named by --model, or by --init_checkpoint. Received {received}.")
+        raise ValueError(f"Pass either --model or --init_checkpoint; got {received}.")
     maker = FeatureMaker(
         settings.model or settings.init_checkpoint,
         _layers(settings.layers),

@@ -52,7 +52,7 @@ def main(settings, texts):
 
     exports = settings.export_dir is not None
     if exports and (texts or settings.input_file):
-        raise ValueError("--export_dir must come without texts. Received both; ask in a run of its own.")
+        raise ValueError("--export_dir cannot be combined with texts or --input_file. Predict in a separate run.")
     tokenizing = settings.vocab_file, settings.do_lower_case, settings.max_seq_length
     form = make_export_options(settings) if exports else DEFAULT
     if exports:

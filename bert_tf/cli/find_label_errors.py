@@ -76,18 +76,20 @@ def main(settings):
     for i in findings.suspects[:_SHOWN]:
         print(f"{findings.examples.where(i)}: {search.change(findings, i)}: {findings.text(i)}")
     folder = settings.output_dir
-    print(f"All {len(findings.suspects):,}: {folder}/{search.ERRORS_FILE}; the page: {folder}/{search.PAGE_FILE}")
+    print(f"All {len(findings.suspects):,}: {folder}/{search.ERRORS_FILE}; report: {folder}/{search.PAGE_FILE}")
 
 
 def _check(settings):
     if not settings.init_checkpoint:
-        raise ValueError("--init_checkpoint must name the weights to start from. Received none; give a checkpoint.")
+        raise ValueError("--init_checkpoint is required: the model to start from.")
     if settings.distribution_strategy == "multi_worker":
-        raise ValueError("--distribution_strategy must be of one machine here. Received multi_worker; choose another.")
+        raise ValueError(
+            "--distribution_strategy=multi_worker is not supported here. Choose a strategy for a single machine."
+        )
     if settings.fine_tune and "features" in settings.given:
-        raise ValueError("--features must come without --fine_tune. Received both; leave one of them out.")
+        raise ValueError("--features and --fine_tune cannot be combined. Remove one.")
     if not settings.fine_tune and (given := [name for name in _ABOUT_RUNS if name in settings.given]):
-        raise ValueError(f"--{given[0]} must come with --fine_tune. Received it without; add it, or leave this out.")
+        raise ValueError(f"--{given[0]} requires --fine_tune. Add --fine_tune or remove --{given[0]}.")
 
 
 def _identity(settings):
@@ -107,7 +109,7 @@ def _examples(settings):
     settings = Settings({**defaults, **settings.to_dict()}, settings.given)
     data = ClassificationTask.read_data(options_of(ClassificationOptions, settings), ["train"], None)
     if not data.source.has_labels:
-        raise ValueError(f"--task_name must be one with labels. Received {settings.task_name}, whose are numbers.")
+        raise ValueError(f"--task_name must be a task with labels; those of {settings.task_name} are numbers.")
     return data.examples["train"]
 
 

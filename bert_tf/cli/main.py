@@ -113,7 +113,7 @@ def start_program(name: str, words: Sequence[str] | None = None, typed: str | No
 def _start_without(package, name, words):
     """Starts the doctor where a package is missing that reads the flags of programs; no other can do without."""
     if name != "doctor":
-        sys.exit(f"Error: The package {package!r} must be installed. It is not; `bert-tf doctor` says what else is.")
+        sys.exit(f"Error: The package {package!r} is not installed. `bert-tf doctor` lists everything that is missing.")
     from bert_tf.cli import doctor
     from bert_tf.utils.settings import Settings
 

@@ -47,7 +47,7 @@ def main(settings):
     names = [each.name for each in model.inputs]
     pairs = match_columns(names, settings.text_column or names)
     if settings.text_column:
-        logging.info("Columns: %s.", ", ".join(f"{column} is {name}" for name, column in pairs.items()))
+        logging.info("Columns: %s.", ", ".join(f"{column} for the input {name}" for name, column in pairs.items()))
     lists = tuple(pairs[each.name] for each in model.inputs if each.several)
     more = {"id_column": settings.id_column, "keep_columns": tuple(settings.keep_columns)}
     run_batch_prediction(settings, model, text_columns=tuple(pairs.values()), list_columns=lists, **more)

@@ -59,13 +59,13 @@ def make_options(settings):
 
     if settings.teacher and settings.vocab_file:
         raise ValueError(
-            "`teacher` must come without `vocab_file`, for the student has the teacher's vocabulary. Received both: "
-            f"{settings.teacher} and {settings.vocab_file}; leave one of them out."
+            "`teacher` and `vocab_file` cannot be combined, because the student has the teacher's vocabulary; got "
+            f"{settings.teacher} and {settings.vocab_file}. Remove one."
         )
     if "vocab_size" in settings.given and (settings.teacher or settings.vocab_file):
         raise ValueError(
-            "`vocab_size` must come without `vocab_file` and `teacher`, which have a vocabulary. Received "
-            f"{settings.vocab_size} and {settings.vocab_file or settings.teacher}; leave one of them out."
+            "`vocab_size` cannot be combined with `vocab_file` or `teacher`, which have a vocabulary; got "
+            f"{settings.vocab_size} and {settings.vocab_file or settings.teacher}. Remove one."
         )
     given = {name: value for name, value in settings.given_values().items() if name in _READING}
     return QuickOptions(**settings.to_dict(), text_flags=given)

@@ -103,7 +103,7 @@ def main(settings):
         write_text(os.path.join(settings.output_dir, f"{name}.{ending}"), text)
     for line in lines:
         print(line)
-    print(f"The page: {settings.output_dir}/{name}.html")
+    print(f"Report: {settings.output_dir}/{name}.html")
 
 
 def _check(settings):
@@ -111,7 +111,7 @@ def _check(settings):
     for name in _OF_TEXTS if by_words else _OF_WORDS:
         if name in settings.given:
             other = "text" if by_words else "word"
-            raise ValueError(f"--{name} must come with --unit={other}. Received it without; add that, or leave it out.")
+            raise ValueError(f"--{name} requires --unit={other}. Add --unit={other} or remove --{name}.")
     for name in _OF_PROBES if settings.heads else ("max_texts",):
         if name in settings.given:
             raise ValueError(
@@ -121,7 +121,7 @@ def _check(settings):
     columns = settings.text_column
     if by_words and not (len(columns) < 2 and all(each.lstrip("-").isdecimal() for each in columns)):
         raise ValueError(
-            f"--text_column must be one number for words. Received: {','.join(columns)}; correct it, or add "
+            f"--text_column must be a single number for words; got {','.join(columns)}. Correct it, or add "
             "--unit=text."
         )
 
@@ -143,11 +143,11 @@ def _probes(settings, bert, train, test):
     files = {"train": train.path, "eval": test.path if test else f"{100 * _HELD_OUT:g} % of {train.path}"}
     if test is None:
         if len(train) < 2:
-            raise ValueError(f"{train.path} must hold two texts, one to be right on. Received one; add --eval_file.")
+            raise ValueError(f"{train.path} has a single text, but evaluation needs another. Add --eval_file.")
         train, test = train.halves(_HELD_OUT, settings.seed)
     train = train.draw(settings.max_train_examples, settings.seed)
     test = test.draw(settings.max_eval_examples, settings.seed)
-    logging.info("Learning from %s %ss, measuring on %s.", f"{train.count:,}", settings.unit, f"{test.count:,}")
+    logging.info("Training on %s %ss, evaluating on %s.", f"{train.count:,}", settings.unit, f"{test.count:,}")
     length = min(settings.max_seq_length, bert.config.max_length)
     options = job.ProbeOptions(length, settings.seed, settings.output_dir, settings.num_train_epochs)
     found = {

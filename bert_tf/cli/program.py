@@ -48,8 +48,8 @@ def check_files(settings: Settings):
         for pattern in value:  # of a list: folders and patterns too
             if not (os.path.exists(pattern) or "://" in pattern or glob.glob(pattern, recursive=True)):
                 raise ValueError(
-                    f"`{name}` must be files, folders or patterns that match some. Received {pattern!r}, which matches "
-                    "no file; check its spelling."
+                    f"No file matches `{name}={pattern}`. Check its spelling; files, directories and patterns are "
+                    "accepted."
                 )
 
 
@@ -79,7 +79,7 @@ def prepare_process(settings: Settings):
 
     name = strategy_name(settings)
     if settings.use_tpu and name != "tpu":
-        raise ValueError(f"--use_tpu must come with --distribution_strategy=tpu or without it. Received: {name!r}.")
+        raise ValueError(f"--use_tpu cannot be combined with --distribution_strategy={name}. Remove one.")
     tpu = (settings.tpu_name or settings.master, settings.tpu_zone, settings.gcp_project) if name == "tpu" else ()
     strategy = distribution.make_strategy(name, settings.worker_hosts, settings.task_index, tpu)
     keras.utils.set_random_seed(settings.seed)
@@ -301,17 +301,17 @@ def run_program(program, argv: Sequence[str]):
         logging.debug("Traceback:", exc_info=True)
         sys.exit(1)
     except KeyboardInterrupt:
-        logging.error("Interrupted. The same command %s.", _continuation(settings))
+        logging.error("Interrupted. Run the same command again to %s.", _continuation(settings))
         sys.exit(130)
 
 
 def _continuation(settings):
     """Returns what happens when an interrupted command is given again."""
     if settings.get("do_train") or "folds" in settings:
-        return "goes on from the last checkpoint, if one was written"
+        return "resume from the last checkpoint, if one was written"
     if "rows_per_part" in settings:
-        return "goes on after the parts that were written"
-    return "starts over; what was half-made is removed"
+        return "resume after the rows that were written"
+    return "start over; unfinished output was removed"
 
 
 def warn_of_ignored(settings: Settings, table: Iterable[Flag]):
@@ -332,12 +332,12 @@ def check_actions(settings: Settings, table: Iterable[Flag]):
     defaults = {flag.name: flag.default for flag in table}
     actions = [name for name in _ACTIONS if name in settings]
     if len(actions) > 1 and not any(settings.get(name) for name in actions):  # a lone one is an option
-        raise ValueError(f"There must be something to do. Received none of --{', --'.join(actions)}.")
+        raise ValueError(f"Nothing to do: pass at least one of --{', --'.join(actions)}.")
     if settings.get("output_dir") == "":
-        raise ValueError("--output_dir must name a directory. Received an empty name.")
+        raise ValueError("--output_dir must not be empty. Name a directory.")
     for name in OF_TRAINING:
         if name in settings and settings.get(name) != defaults[name] and not settings.get("do_train", True):
-            raise ValueError(f"--{name} must come with --do_train. Received it without.")
+            raise ValueError(f"--{name} requires --do_train. Add --do_train or remove --{name}.")
 
 
 def _log_error(error, settings):
@@ -346,8 +346,8 @@ def _log_error(error, settings):
         return False  # `main.start_program` ends the program, quietly
     tf = sys.modules.get("tensorflow")  # not imported here: some programs do without
     if tf and strategy_name(settings) == "multi_worker" and isinstance(error, _kinds(tf, _LOST)):
-        logging.error("Error: another worker of this run has ended or cannot be reached; its own log says why.")
-        logging.error("The same command, started again on all workers, goes on from the last checkpoint.")
+        logging.error("Error: another worker of this run has stopped or cannot be reached; see its log.")
+        logging.error("Run the same command again on all workers to resume from the last checkpoint.")
         return True
     if not isinstance(error, (ValueError, OSError) + (_kinds(tf, ["ResourceExhaustedError"]) if tf else ())):
         return False
@@ -355,7 +355,7 @@ def _log_error(error, settings):
     if isinstance(error, OSError) and error.errno:  # of a file; without a number it is the network's
         full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
         remedy = "Free space" if full else "Make it accessible"
-        logging.error("%s, or name another place; what was there before is unchanged.", remedy)
+        logging.error("%s, or choose another location; existing files are unchanged.", remedy)
     return True
 
 

@@ -16,6 +16,7 @@ from absl import logging
 
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.manifest import read_manifest
+from bert_tf.utils.names import number_of
 from bert_tf.utils.settings import Flag
 from bert_tf.utils.subprocesses import resumable
 
@@ -85,11 +86,11 @@ def _make_grid(settings, others):
         if settings.do_predict and grid.results():
             grid.answer()
         grid.report(_compared(settings) if grid.results() else ())
-    logging.info("The page: %s", os.path.join(out, "report.html"))
+    logging.info("Report: %s", os.path.join(out, "report.html"))
     if grid.failed:
         raise ValueError(
-            f"Every run must end well. Received {len(grid.failed)} that did not: {'; '.join(map(str, grid.failed))}. "
-            "Their logs, in their folders, say why; the same command makes only them again."
+            f"{number_of(len(grid.failed), 'run')} failed: {'; '.join(map(str, grid.failed))}. See the logs in their "
+            "directories; run the same command again to retry only these."
         )
 
 
@@ -101,12 +102,9 @@ def _plan(settings, others, tables):
     glue_runs.check_classifier_flags(others, {name for table in tables.values() for name in table.flags})
     start = settings.init_checkpoint
     if not start:
-        raise ValueError("--init_checkpoint must name the weights to start from. Received none; give a checkpoint.")
+        raise ValueError("--init_checkpoint is required: the model to start from.")
     if not (os.path.exists(start) or os.path.exists(f"{start}.index")):
-        raise ValueError(
-            f"--init_checkpoint must be a directory, file or TF1 prefix. Received {start}, where nothing is; "
-            "correct it."
-        )
+        raise ValueError(f"--init_checkpoint not found: {start}. Pass a directory, a file or a TF1 prefix.")
     tasks = glue_runs.find_tasks(settings.tasks, settings.glue_dir, tables)
     runs = glue_runs.grid(tasks, glue_runs.axis("seeds", settings.seeds, int), *_axes(settings))
     if settings.compare:
@@ -128,21 +126,21 @@ def _only_report(settings, others):
 
     out = settings.output_dir
     if others or settings.tasks or settings.init_checkpoint or settings.do_predict:
-        raise ValueError("Runs are made of --glue_dir or --tables. Received neither; give --glue_dir or --tables.")
+        raise ValueError("Runs require data: pass --glue_dir or --tables.")
     if not os.path.isdir(out):
-        raise ValueError(f"--output_dir must hold runs. Received {out!r}, where nothing is; correct it.")
+        raise ValueError(f"--output_dir not found: {out!r}. Pass the directory of earlier runs, or --glue_dir.")
     if grid_comparison.is_run(out):  # one run: the report.html there is its own
         if not settings.compare:
-            raise ValueError("--output_dir must hold many runs, without --glue_dir. Received one; give --compare.")
+            raise ValueError("--output_dir is a single run. Pass --compare, or --glue_dir for many runs.")
         _compared(settings)
         return
     with alone_in(out, wait=True):
         results = glue_runs.all_finished(out)
         if not results:
-            raise ValueError(f"--output_dir must hold runs. Received {out}, with none; give --glue_dir.")
+            raise ValueError(f"--output_dir has no finished runs: {out}. Pass --glue_dir.")
         made_with = read_manifest(os.path.join(out, glue_runs.GRID_FILE))
         report.write_glue_report(out, results, {}, made_with, _compared(settings))
-    logging.info("The page: %s", os.path.join(out, "report.html"))
+    logging.info("Report: %s", os.path.join(out, "report.html"))
 
 
 def _compared(settings):

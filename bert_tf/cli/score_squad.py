@@ -38,10 +38,7 @@ def main(settings):
     from bert_tf.evaluation import squad
 
     if "null_score_diff_threshold" in settings.given and not settings.null_odds_file:
-        raise ValueError(
-            "--null_score_diff_threshold must come with --null_odds_file. Received it alone; name the file, or leave "
-            "it out."
-        )
+        raise ValueError("--null_score_diff_threshold requires --null_odds_file. Add --null_odds_file or remove it.")
     golds = squad.read_golds(settings.data_file)
     predictions = squad.read_predictions(settings.predictions_file)
     null_odds = squad.read_null_odds(settings.null_odds_file) if settings.null_odds_file else None

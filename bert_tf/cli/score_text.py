@@ -44,12 +44,12 @@ def main(settings, texts):
     if len(files) != (0 if texts else 2):
         received = [*(["texts as arguments"] if texts else []), *(f"`{name}={settings.get(name)}`" for name in files)]
         raise ValueError(
-            "Texts must come as arguments, or from `input_file` with the scores going to `output_file`. Received: "
-            f"{' and '.join(received) or 'neither'}; give the one or the two."
+            "Pass texts as arguments, or both `input_file` and `output_file`; got "
+            f"{' and '.join(received) or 'neither'}."
         )
     idle, beside = ({flag.name for flag in BATCH_PREDICTION}, "arguments") if texts else ({"json"}, "--output_file")
     for name in sorted(idle & settings.given):
-        logging.warning("--%s has no effect beside %s.", name, beside)
+        logging.warning("--%s has no effect with %s.", name, beside)
     if texts:
         _print_scores(settings, [text.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") for text in texts])
     else:
@@ -80,7 +80,7 @@ def _write_scores(settings):
 
     if len(settings.text_column) != 1:
         received = ",".join(settings.text_column)
-        raise ValueError(f"`text_column` must name one column here. Received: {received}; score one by one.")
+        raise ValueError(f"`text_column` must name a single column here; got {received}. Score one column at a time.")
     maker = ScoreMaker(
         settings.model, settings.vocab_file, settings.do_lower_case, settings.max_seq_length, settings.pieces
     )
@@ -101,4 +101,4 @@ def _as_text(answer, measure):
 
 def _tell(measure, found, pieces, texts):
     name = {"pseudo_log_likelihood": "Pseudo-perplexity", "log_likelihood": "Perplexity"}[measure]
-    logging.info("%s %.5g, over %d tokens of %d texts.", name, found, pieces, texts)
+    logging.info("%s: %.5g, over %d tokens of %d texts.", name, found, pieces, texts)

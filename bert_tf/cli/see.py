@@ -44,7 +44,7 @@ def main(settings, texts):
     from bert_tf.utils.files import write_text
 
     if "top_k" in settings.given and settings.views and "masked_words" not in settings.views:
-        raise ValueError("--top_k must come with the view masked_words. Received others; add it, or leave --top_k out.")
+        raise ValueError("--top_k requires the view masked_words. Add it to --views or remove --top_k.")
     layers = _layers(settings.layers)
     texts = [text.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") for text in texts]
     seen = see(
@@ -52,7 +52,7 @@ def main(settings, texts):
         top_k=settings.top_k,
     )  # fmt: skip
     write_text(settings.output, seen.page)
-    logging.info("Wrote %s, %.1f MB: open it in a browser.", settings.output, len(seen.page) / 1e6)
+    logging.info("Wrote %s (%.1f MB). Open it in a browser.", settings.output, len(seen.page) / 1e6)
 
 
 def _layers(words):
@@ -62,6 +62,4 @@ def _layers(words):
     try:
         return [int(word) for word in words]
     except ValueError as error:
-        raise ValueError(
-            f"--layers must be numbers with commas between them. Received: {','.join(words)}; correct it."
-        ) from error
+        raise ValueError(f"--layers must be numbers separated by commas; got {','.join(words)}.") from error

@@ -59,27 +59,27 @@ def main(settings):
     for line in _aligned(_rows(done)):
         print(line)
     several = [size for size in group_sizes(done.texts) if size > 1]
-    print(f"Groups of same texts: {len(several):,}, of {sum(several):,} rows; each is in one part.")
+    print(f"Groups of identical texts: {len(several):,}, with {sum(several):,} rows; each is in one file.")
     if settings.group_column:
         sizes = group_sizes(done.units)
-        print(f"Groups by text and {settings.group_column}: {len(sizes):,}, the largest of {max(sizes):,} rows.")
+        print(f"Groups by text and {settings.group_column}: {len(sizes):,}, the largest with {max(sizes):,} rows.")
     logging.info("Wrote %s.", ", ".join(done.paths.values()))
     lost = sorted(set().union(*done.counts()) - set(done.counts()[0]))
     if lost:
-        logging.warning("No row to train on has the label %s.", ", ".join(map(repr, lost[:_SHOWN])))
+        logging.warning("No training row has the label %s.", ", ".join(map(repr, lost[:_SHOWN])))
 
 
 def _rows(done):
     """Returns the table's rows of cells: how many rows a part has, and of them each label."""
     sizes = done.sizes()
     rows = [["", *map(os.path.basename, done.paths.values())]]
-    rows.append(["asked for", *(f"{100 * share:g} %" for share in done.shares.values())])
+    rows.append(["requested", *(f"{100 * share:g} %" for share in done.shares.values())])
     rows.append(["rows", *(_share(size, sum(sizes)) for size in sizes)])
     counts = done.counts()
     labels = sorted(set().union(*counts), key=lambda name: (-sum(each[name] for each in counts), name))
     for name in labels[:_SHOWN]:
         rows.append([f"  {name:.40}", *(_share(each[name], size) for each, size in zip(counts, sizes, strict=True))])
-    return rows + [[f"  and {len(labels) - _SHOWN:,} labels more"]] * (len(labels) > _SHOWN)
+    return rows + [[f"  and {len(labels) - _SHOWN:,} more labels"]] * (len(labels) > _SHOWN)
 
 
 def _share(count, of):

@@ -55,7 +55,7 @@ def main(settings):
 
     if not any(settings.get(name) for name in _OPERATIONS):
         wanted = ", ".join(f"--{name}" for name in _OPERATIONS)
-        raise ValueError(f"There must be something to change. Received none of {wanted}.")
+        raise ValueError(f"Nothing to do: pass at least one of {wanted}.")
     check_free(settings.output_dir)
     heads = read_heads(settings.prune_heads) if settings.prune_heads else None
     layers = [_number(text, "layers", settings.layers) for text in settings.layers]
@@ -112,4 +112,4 @@ def _number(text, name, value):
 
 def _refusal(name, value):
     form = {"layers": "0,2,4", "prune_heads": '"0:1,3;2:0", each layer once'}[name]
-    return ValueError(f"--{name} must be numbers as in {form}. Received: {value!r}; layers and heads start from 0.")
+    return ValueError(f"--{name} must be numbers such as {form}; got {value!r}. Layers and heads start from 0.")

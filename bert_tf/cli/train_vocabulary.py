@@ -68,13 +68,13 @@ def main(settings):
         write_config(folder, "BertTokenizer", {"do_lower_case": do_lower_case})
     write_text(f"{settings.output_file}.report.txt", report)
     print(report, end="")
-    logging.info("Wrote %d tokens to %s, and the report beside it.", len(pieces), settings.output_file)
+    logging.info("Wrote %d tokens to %s, and a report next to it.", len(pieces), settings.output_file)
 
 
 def check_writable(path: str):
     """Raises ValueError or OSError now, and not after minutes, where a file cannot be written."""
     if os.path.isdir(path):
-        raise ValueError(f"--output_file must be a file. Received the directory {path}; name a file in it.")
+        raise ValueError(f"--output_file must be a file, but is the directory {path}. Name a file in it.")
     folder = os.path.dirname(os.path.realpath(path))
     os.makedirs(folder, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
@@ -92,9 +92,9 @@ def _report(pieces, do_lower_case, held_out, counts):
     from bert_tf.tokenization import learning
     from bert_tf.tokenization.wordpiece import Tokenizer
 
-    about = "Measured on text that was not learned from."
+    about = "Measured on held-out text."
     if held_out:
         counts = learning.count_words([held_out], do_lower_case)
     else:
-        about = "Measured on the text that was learned from, too short to hold out a part of it: too optimistic."
+        about = "Measured on the training text, which is too short to hold out a part of it: too optimistic."
     return learning.format_fit(learning.measure_vocabulary(Tokenizer(pieces, do_lower_case), counts), about)

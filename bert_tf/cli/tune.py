@@ -98,7 +98,7 @@ def _search(settings, program, table, others):
         tuner = Tuner(program, others, epochs, trials, folder, settings.keep_models == "all", claim)
         tuner.run()
         tuner.report()
-    logging.info("The page: %s", os.path.join(out, "report.html"))
+    logging.info("Report: %s", os.path.join(out, "report.html"))
     _conclude(tuner)
 
 
@@ -139,16 +139,16 @@ def _conclude(tuner):
     from bert_tf.experiments.tuning.trials import format_trial_numbers
 
     for trial, stage in tuner.failed:
-        logging.warning("Failed: %s; its log: %s", trial, tuner.folder.of(trial, stage) / LOG_FILE)
+        logging.warning("Failed: %s; log: %s", trial, tuner.folder.of(trial, stage) / LOG_FILE)
     best = tuner.best()
     if not best:
         raise ValueError(
-            f"A trial at least must end well, with a score. Received {len(tuner.failed)} that failed; their logs say "
-            "why, and the same command makes them again."
+            f"No trial succeeded; {len(tuner.failed)} failed. See their logs; run the same command again to retry "
+            "them."
         )
     if equal := tuner.as_good():
         tied, metric = format_trial_numbers(result.trial for result in (best, *equal)), tuner.folder.metric
-        logging.warning("Tied for the best: %s. The first is taken; %s is the same.", tied, metric)
-    logging.info("The best: %s, %s = %.5g. Its model lies in %s; its command:", best.trial, tuner.folder.metric,
+        logging.warning("Tied for the best: %s. The first is used; %s is the same.", tied, metric)
+    logging.info("Best trial: %s, %s = %.5g. Its model is in %s. Its command:", best.trial, tuner.folder.metric,
                  best.score, best.folder)  # fmt: skip
     print(tuner.command(best), flush=True)
