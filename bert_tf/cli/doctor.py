@@ -72,7 +72,7 @@ def to_text(findings: Sequence[Finding]) -> str:
     """Returns a line for each finding, its remedy below it, and a last line that counts faults and warnings."""
     lines, states = [], [finding.state for finding in findings]
     for name, state, text, remedy in findings:
-        lines.append(f"{state.replace(FAULT, "ERROR"):<8} {name:<16} {text}")
+        lines.append(f"{state.replace(FAULT, 'ERROR'):<8} {name:<16} {text}")
         lines += [f"{'':26}fix: {remedy}"] if remedy else []
     return "\n".join([*lines, "", f"Errors: {states.count(FAULT)}, warnings: {states.count(WARNING)}."])
 

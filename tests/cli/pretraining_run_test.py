@@ -33,7 +33,7 @@ def _start(embeddings="neighbours", init_checkpoint=None, positions="random"):
 
 def test_a_checkpoint_has_its_own_embeddings():
     check_start(_start("random", "somewhere"))
-    with pytest.raises(ValueError, match="`start_positions=sinusoidal` must come without `init_checkpoint`, whose"):
+    with pytest.raises(ValueError, match="`start_positions=sinusoidal` cannot be combined with `init_checkpoint`"):
         check_start(_start("random", "somewhere", "sinusoidal"))
-    with pytest.raises(ValueError, match="`start_embeddings=neighbours` must come without `init_checkpoint`, whose"):
+    with pytest.raises(ValueError, match="`start_embeddings=neighbours` cannot be combined with `init_checkpoint`"):
         check_start(_start(init_checkpoint="somewhere"))

@@ -144,11 +144,11 @@ BAD = {
     ),
     "a tolerance of int8 without int8": (
         [*TRAIN, "--do_export", "--int8_tolerance=0.02"],
-        r"--int8_tolerance must come with --export_dtype=int8\. Received it without",
+        r"--int8_tolerance requires --export_dtype=int8\. Add",
     ),
     "texts to calibrate what is not calibrated": (
         [*TRAIN, "--do_export", "--calibration_file=texts.txt", "--export_dtype=int8"],
-        r"--calibration_file must come with --export_dtype=int8 and --export_for=cpu.*Received .*portable; leave it",
+        r"--calibration_file requires --export_dtype=int8 and --export_for=cpu; got .*portable\. Set both",
     ),
     "texts to calibrate that are not there": (
         [*TRAIN, "--do_export", "--calibration_file=HOME/none.txt", "--export_dtype=int8", "--export_for=cpu"],
@@ -156,11 +156,11 @@ BAD = {
     ),
     "texts to calibrate what is not exported": (
         [*TRAIN, "--calibration_file=HOME/ask.tsv", "--export_dtype=int8", "--export_for=cpu"],
-        r"--calibration_file must come with --do_export, whose .*Received it without",
+        r"--calibration_file requires --do_export, because .*Add --do_export",
     ),
     "a tolerance of int8 without scores": (
         [*TRAIN, "--do_export", "--int8_tolerance=0.02", "--export_dtype=int8"],
-        r"--int8_tolerance must come with --do_eval\. Received it without",
+        r"--int8_tolerance requires --do_eval\. Add",
     ),
     "a separator of labels that are one": (
         [*TRAIN, "--label_separator=;"], r"--label_separator must come with --problem_type=multi_label",
@@ -176,7 +176,7 @@ BAD = {
     ),
     "nothing to do": (
         [a for a in TRAIN if a != "--do_train"],
-        r"There must be something to do\. Received none of --do_train, .*, --do_export, --dry_run\.",
+        r"Nothing to do: pass at least one of --do_train, .*, --do_export, --dry_run\.",
     ),
     "an unknown metric": (
         _but("--keep_best=bleu", "--eval_file=HOME/train.tsv"),
@@ -184,7 +184,7 @@ BAD = {
     ),
     "keep_best without training": (
         ["--keep_best=f1", "--do_eval", "--eval_file=HOME/train.tsv", "--init_checkpoint=HOME/init"],
-        r"--keep_best must come with --do_train\. Received it without\.",
+        r"--keep_best requires --do_train\. Add --do_train or remove --keep_best\.",
     ),
     "scoring what was never trained": (
         ["--do_eval", "--eval_file=HOME/train.tsv", "--init_checkpoint=HOME/init", "--max_seq_length=16"],

@@ -148,7 +148,7 @@ def test_the_program_on_a_frozen_encoder(tmp_path, capsys, caplog, monkeypatch):
     assert _run(tmp_path, *flags, "--features=last", "--fine_tune") == 1
     assert "--features must come without --fine_tune" in caplog.text
     assert _run(tmp_path) == 1
-    assert "--init_checkpoint must name the weights" in caplog.text
+    assert "--init_checkpoint is required: the model" in caplog.text
 
 
 def test_the_program_has_run_classifier_train_on_each_fold(tmp_path, caplog, monkeypatch):

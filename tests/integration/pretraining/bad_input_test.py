@@ -67,7 +67,7 @@ BAD = {
     ),
     "records that bring no vocabulary": (
         ["--input_file=HOME/foreign.tfrecord", "-vocab_file"],
-        r"--vocab_file must be given where .*\. Received none beside HOME/foreign\.tfrecord; name the one that the re",
+        r"--vocab_file is required, because .* none was found next to HOME/foreign\.tfrecord\. Pass the one",
     ),
     "records cut short": (
         ["--input_file=HOME/cut_short"],
@@ -81,10 +81,10 @@ BAD = {
         r"There must be records with rows of 64 tokens\. Received HOME/train\.tfrecord, where all rows are of 32",
     ),
     "phases that cannot be read": (["--phases=32", "-max_seq_length"], r"--phases must list LENGTHxSTEPS"),
-    "masks for records that have some": (["--masking=span"], r"must come with records without masks\. Received"),
+    "masks for records that have some": (["--masking=span"], r"--masking requires records without masks, but"),
     "a random share for records with masks": (
         ["--random_token_prob=0.2"],
-        r"--random_token_prob must come with records without masks\. Received .*train\.tfrecord; make",
+        r"--random_token_prob requires records without masks, but .*train\.tfrecord\. Create",
     ),
     "shares that are more than all": (
         ["--input_file=HOME/unmasked.tfrecord", "--mask_token_prob=0.9", "--random_token_prob=0.2"],
@@ -111,8 +111,8 @@ BAD = {
         ["--input_file=HOME/unmasked.tfrecord", "--objective=ernie", "--phrase_file=HOME/columns.tsv"],
         r"HOME/columns\.tsv:1 must be one phrase, .*Received 'the\\tfilm', which has a tab; give a plain list",
     ),
-    "training on nothing": (["-input_file"], r"--do_train must come with --input_file.*Received none"),
-    "an empty name": (["--output_dir="], r"--output_dir must name a directory\. Received an empty name"),
+    "training on nothing": (["-input_file"], r"No records: --do_train requires --input_file"),
+    "an empty name": (["--output_dir="], r"--output_dir must not be empty\."),
     "a file that holds no records": (
         ["--input_file=HOME/vocab.txt"],
         r"vocab\.txt must be a TFRecord file of .* Received something else; make records with",
@@ -143,7 +143,7 @@ BAD = {
     ),
     "masked LM for a left-to-right model": (
         ["--bert_config_file=HOME/left.json"],
-        r"--objective must be left_to_right for a model that learned so .*Received: masked_lm; pass --objective=left",
+        r"--objective must be left_to_right for a causal model .*got masked_lm\. Pass --objective=left",
     ),
     "a generator as large as the discriminator": (
         ["--objective=electra", "--generator_size=1"],
@@ -164,7 +164,7 @@ BAD = {
     ),
     "nothing to do": (
         ["-do_train"],
-        r"There must be something to do\. Received none of --do_train, --do_eval, --dry_run\.",
+        r"Nothing to do: pass at least one of --do_train, --do_eval, --dry_run\.",
     ),
     "scoring what was never trained": (
         ["-do_train", "--do_eval"],
@@ -172,7 +172,7 @@ BAD = {
     ),
     "beginning anew without training": (
         ["-do_train", "--do_eval", "--overwrite_output_dir"],
-        r"--overwrite_output_dir must come with --do_train\. Received it without\.",
+        r"--overwrite_output_dir requires --do_train\. Add --do_train or remove",
     ),
     "an argument that is no flag": (["train.tfrecord"], r"must have the form --flag=value; got 'train"),
     "ids beyond the embedding table": (
