@@ -2,7 +2,6 @@
 
 import ast
 import pathlib
-import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -153,11 +152,11 @@ def full_list() -> str:
 
 
 def described(several: Sequence[CliCommand]) -> list[str]:
-    """Returns two or more lines for each command: its names, and its summary below them."""
+    """Returns two lines for each command: its names, and its summary below them."""
     lines = []
     for each in several:
         also = "" if _plain(each.alias) == each.name else f"  (or: {each.name})"
-        lines += [f"  {each.alias}{also}", *textwrap.wrap(summary(each.name), 74, initial_indent=" " * 6)]
+        lines += [f"  {each.alias}{also}", f"      {summary(each.name)}"]
     return lines
 
 

@@ -108,4 +108,4 @@ def read_scores(path: pathlib.Path) -> dict[str, float]:
 
 
 def _tell(what, new, where):
-    print(f"{what}: {'created' if new else 'up to date'}: {where}", flush=True)
+    print(f"{what} ({'created' if new else 'up to date'}): {where}", flush=True)

@@ -88,7 +88,7 @@ FLAGS = (
     Flag(
         "dropout_prob", None,
         "Dropout rate in pretraining; the saved model keeps the rate of its configuration, for fine-tuning. Default: "
-        "that rate here too.",
+        "the rate of the configuration.",
         "float", low=0, high=0.99,
     ),
     Flag(

@@ -21,8 +21,8 @@ FLAGS = (
     ),
     Flag(
         "null_odds_file", None,
-        "For SQuAD 2.0: null_odds.json, an object from question ids to numbers, greater if no answer is more likely; "
-        "adds the best thresholds.",
+        "For SQuAD 2.0: null_odds.json, an object from question ids to numbers, which are higher the more likely it "
+        "is that there is no answer; adds the best thresholds.",
     ),
     Flag(
         "null_score_diff_threshold", 1.0,

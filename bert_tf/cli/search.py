@@ -13,7 +13,7 @@ from bert_tf.utils.settings import Flag
 
 FLAGS = (
     Flag("index_dir", None, "Index made with `bert-tf embed --index_dir`.", required=True),
-    Flag("model", None, "Model that the index was made with. Default: where it was then."),
+    Flag("model", None, "Model that the index was made with. Default: its path at that time."),
     Flag("top_k", 10, "Number of texts to return per query.", "integer", low=1),
     *PROMPT,
     Flag("json", False, "Print JSON, one object per line for each query.", "bool"),

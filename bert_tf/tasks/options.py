@@ -198,14 +198,14 @@ class EmbeddingOptions(RunOptions):
     label_column: str = option("label", "Column of the pair's score, for losses and evaluations that use one.")
     highest_score: float | None = option(
         None,
-        "Score of two texts that mean the same, by which scores are divided. Default: 1, or that of --task_name.",
+        "Score of two texts with the same meaning; scores are divided by it. Default: 1, or that of --task_name.",
         low=1e-6,
     )
     loss: str = option(
         "in_batch_negatives",
-        "Training objective. in_batch_negatives: a pair's texts are nearer than those of other pairs in the batch; "
-        "cosine: the cosine equals the score; contrastive: pairs of score 1 are near, pairs of score 0 far apart; "
-        "triplet: the second text is nearer than the third.",
+        "Training objective. in_batch_negatives: a pair's texts are closer than those of other pairs in the batch; "
+        "cosine: the cosine equals the score; contrastive: pairs of score 1 are close, pairs of score 0 far apart; "
+        "triplet: the second text is closer than the third.",
         choices=LOSSES,
     )
     temperature: float = option(
@@ -221,7 +221,7 @@ class EmbeddingOptions(RunOptions):
     eval_by: str = option(
         "auto",
         "Evaluation. spearman: rank correlation of scores and cosines; retrieval: how often a first text finds its "
-        "second among all; auto: the one that suits the data of --loss.",
+        "second among all; auto: the one that fits --loss.",
         choices=EVALUATIONS,
     )
     layers: str | None = option(
@@ -292,8 +292,8 @@ class SquadOptions(RecurrentOptions):
     version_2_with_negative: bool = option(False, "Allow questions without an answer (SQuAD 2.0).")
     null_score_diff_threshold: float | None = option(
         None,
-        "With --version_2_with_negative: difference by which the score of no answer must exceed that of the best "
-        "answer to be predicted. Default: the best one that --do_eval found, otherwise 0.",
+        "With --version_2_with_negative: margin by which the score of no answer must exceed that of the best answer, "
+        "for no answer to be predicted. Default: the best margin that --do_eval found, otherwise 0.",
     )
     verbose_logging: bool = option(False, "Log every question of --do_predict with its answer and scores.")
 
@@ -324,7 +324,7 @@ class TaggingOptions(RecurrentOptions):
     )
     tag_scheme: str = option(
         "auto",
-        "Tagging scheme, by which tags mark where an entity begins and ends. auto: detected from the tags.",
+        "Tagging scheme, which marks where entities begin and end. auto: detected from the tags.",
         choices=("auto", "iob1", "iob2", "bioes"),
     )
     doc_stride: int | None = option(

@@ -156,7 +156,7 @@ def test_threads(words, expected):
         ("--enable_per_model_batching_parameters",
          "--enable_per_model_batching_parameters has no effect here without --enable_batching."),
         ("--tensorflow_session_parallelism=4 --tensorflow_intra_op_parallelism=2",
-         "--tensorflow_session_parallelism has no effect here: --tensorflow_intra_op_parallelism takes its place."),
+         "--tensorflow_session_parallelism has no effect here: --tensorflow_intra_op_parallelism replaces it."),
     ],
 )  # fmt: skip
 def test_a_flag_whose_place_another_takes_is_named(words, line, log):

@@ -14,7 +14,7 @@ def _settings(**given):
 
 
 def test_flags_of_another_objective_are_refused():
-    with pytest.raises(ValueError, match=r"`generator_size` must come with `objective=electra`\. Received it with"):
+    with pytest.raises(ValueError, match=r"`generator_size` requires `objective=electra`; got"):
         make_objective(_settings(generator_size=0.5))
     objective = make_objective(_settings(objective="electra", generator_size=0.5))
     assert type(objective) is Electra and objective.generator_size == 0.5

@@ -50,7 +50,7 @@ def test_what_is_there_is_told(told, tmp_path):
     where, words, command = told(
         reporting.log_after_fine_tuning, output_dir=os.fspath(tmp_path), export_dir=None, do_export=False
     )
-    files = "model.ckpt-24 (the model), eval_results.txt (the scores), report.html (the page of the run)"
+    files = "model.ckpt-24 (model), eval_results.txt (metrics), report.html (report)"
     assert where == f"Files in {tmp_path}: {files}" and words == "To export the model for serving"
     settings = _check(command, "export")
     assert (settings.model, settings.export_dir) == (os.fspath(tmp_path), os.fspath(tmp_path / "export"))
