@@ -69,7 +69,7 @@ def main(settings):
 
 
 def to_text(findings: Sequence[Finding]) -> str:
-    """Returns a line for each finding, its remedy below it, and a last line that counts faults and warnings."""
+    """Returns a line for each finding, with its fix below it, and a last line that counts errors and warnings."""
     lines, states = [], [finding.state for finding in findings]
     for name, state, text, remedy in findings:
         lines.append(f"{state.replace(FAULT, 'ERROR'):<8} {name:<16} {text}")
@@ -143,7 +143,7 @@ def examine_variables(environment: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def examine_machine(instructions: Collection[str], free: int, limits: Collection[int]) -> Iterator[Finding]:
-    """Yields processor, memory and disk, from instruction sets, bytes of memory and those that containers allow."""
+    """Yields findings on CPU, memory and disk, from instruction sets, free bytes, and limits of containers."""
     fast = [each for each in (*resources.BFLOAT16_SETS, "bf16", *resources.INT8_SETS) if each in instructions]
     text = f"{resources.name()}, {resources.cores()} cores; bfloat16 and int8 instructions: {', '.join(fast) or 'none'}"
     text += f"; bfloat16 is {'' if resources.computes_bfloat16(instructions) else 'not '}faster here"

@@ -38,7 +38,7 @@ FLAGS = (
     ),
     Flag(
         "unit", "piece",
-        "Without --pooling: one vector per token (piece) or per word (the mean over its tokens).",
+        "Without --pooling: one vector per token or per word (the mean over its tokens).",
         choices=("piece", "word"),
     ),
     Flag(

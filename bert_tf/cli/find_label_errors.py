@@ -53,11 +53,11 @@ FLAGS = (
 )
 
 _RUN = "run"  # a fold's, in its folder
-_SHOWN = 10  # likeliest errors that are printed
+_SHOWN = 10  # most likely errors that are printed
 
 
 def main(settings):
-    """Writes the lists, and prints the likeliest errors."""
+    """Writes the lists, and prints the most likely errors."""
     from bert_tf.experiments.label_errors import search
     from bert_tf.utils.folder_lock import alone_in
 

@@ -1,4 +1,4 @@
-"""Fine-tuning, scoring, prediction and export of any task: `run_task`. It knows no concrete task."""
+"""Fine-tuning, evaluation, prediction and export of any task: `run_task`. Independent of concrete tasks."""
 
 import copy
 import dataclasses
@@ -94,7 +94,7 @@ def check_tolerance(settings: Settings):
 
 
 def log_largest_change(before: Mapping[str, float], after: Mapping[str, float], tolerance: float):
-    """Tells in the log which score changes most in int8.
+    """Logs which metric changes most in int8.
 
     Args:
         before, after: {name: score} of the same examples, after in int8.

@@ -1,4 +1,4 @@
-"""`bert-tf NAME --flags`: starts the program of that name; alone, it lists them."""
+"""`bert-tf COMMAND --flags` runs a command; `bert-tf` alone lists the commands."""
 
 import contextlib
 import functools
@@ -55,7 +55,7 @@ def end_quietly_when_closed():
 
 
 def main(argv: Sequence[str] | None = None):
-    """Starts what the command line names.
+    """Starts the command that the command line names.
 
     Args:
         argv: the words after `bert-tf`; None: this process's.
@@ -111,7 +111,7 @@ def start_program(name: str, words: Sequence[str] | None = None, typed: str | No
 
 
 def _start_without(package, name, words):
-    """Starts the doctor where a package is missing that reads the flags of programs; no other can do without."""
+    """Starts the doctor if a package is missing that the other commands need to read their flags."""
     if name != "doctor":
         sys.exit(f"Error: The package {package!r} is not installed. `bert-tf doctor` lists everything that is missing.")
     from bert_tf.cli import doctor

@@ -72,7 +72,7 @@ def make_options(settings):
 
 
 def main(settings):
-    """Makes what is left to do of the encoder, and says where it lies."""
+    """Makes what remains to be done of the encoder, and logs its files."""
     from bert_tf.cli.reporting import log_after_pretraining
     from bert_tf.pretraining.quick.plan import SizeRecipe
     from bert_tf.pretraining.quick.run import pretrain

@@ -1,4 +1,4 @@
-"""One run of pretraining: what is read, what is trained on it, and what it leaves. `run_pretraining` is the program."""
+"""One run of pretraining: records, training and results. `run_pretraining` is the command."""
 
 import dataclasses
 import os

@@ -114,10 +114,9 @@ def _check(settings):
             raise ValueError(f"--{name} requires --unit={other}. Add --unit={other} or remove --{name}.")
     for name in _OF_PROBES if settings.heads else ("max_texts",):
         if name in settings.given:
-            raise ValueError(
-                f"--{name} must come {'without' if settings.heads else 'with'} --heads. Received it "
-                f"{'with' if settings.heads else 'without'}; leave one of them out."
-            )
+            if settings.heads:
+                raise ValueError(f"--{name} and --heads cannot be combined. Remove one.")
+            raise ValueError(f"--{name} requires --heads. Add --heads or remove --{name}.")
     columns = settings.text_column
     if by_words and not (len(columns) < 2 and all(each.lstrip("-").isdecimal() for each in columns)):
         raise ValueError(

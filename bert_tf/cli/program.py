@@ -108,7 +108,7 @@ _LOST = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceeded
 
 
 def parse_command_line(program, argv: Sequence[str]) -> list[str]:
-    """Reads a program's command line into `flags.FLAGS`; returns what is no flag. What is wrong ends the program."""
+    """Reads a program's command line into `flags.FLAGS`; returns the other words, or ends with a message."""
     try:
         return [argv[0], *parse(flags.FLAGS, program.FLAGS, argv[1:], getattr(program, "TAKES_TEXTS", False))]
     except ValueError as error:
@@ -172,7 +172,7 @@ class _Parser(flags.ArgumentParser):
 def parse(
     values: flags.FlagValues, table: Iterable[Flag], words: Sequence[str], takes_texts: bool = False
 ) -> list[str]:
-    """Reads a command line into `values`; returns the words that are no flags.
+    """Reads a command line into `values`; returns the words that are not flags.
 
     Args:
         values: in which `define` has defined the flags.
@@ -278,7 +278,7 @@ def defined_flags(program):
 
 
 def run_program(program, argv: Sequence[str]):
-    """Runs a program: what the user can mend ends in one message and status 1, everything else in a traceback.
+    """Runs a program: an error that the user can fix ends in one message and status 1, any other in a traceback.
 
     Args:
         program: its module.

@@ -1,4 +1,4 @@
-"""Report at the end of a training command: scores, pages, and the command that comes next."""
+"""Report at the end of a training command: metrics, reports, and the next command."""
 
 import os
 import shlex
@@ -18,7 +18,7 @@ from bert_tf.utils.settings import Settings, command_line
 from bert_tf.utils.subprocesses import display_path, is_child
 
 # === Next command ===
-# The last lines of a training program's log: what lies where, and the command that comes next.
+# The last lines of a training command's log: its output files, and the next command.
 
 
 # Files that a run may have left in its directory, in the order in which they are listed.

@@ -86,7 +86,7 @@ class RunOptions:
 
 @dataclasses.dataclass(frozen=True)
 class RecurrentOptions(RunOptions):
-    """Of tasks that may have a BiLSTM between encoder and head."""
+    """Options of tasks that may have a BiLSTM between encoder and head."""
 
     lstm_units: int | None = None
     lora_rank: int = 0
@@ -94,7 +94,7 @@ class RecurrentOptions(RunOptions):
 
 @dataclasses.dataclass(frozen=True)
 class AbstentionOptions(RunOptions):
-    """Of tasks whose answers may be none."""
+    """Options of tasks with selective prediction (abstention)."""
 
     fit_abstention: float | None = option(
         None,
