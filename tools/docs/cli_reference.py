@@ -66,17 +66,17 @@ def page(name: str) -> str:
     summary, *blocks = inspect.cleandoc(module.__doc__).split("\n\n")
     also = f" Other name: `bert-tf {command.alias}`." if command.alias != name else ""
     about = f"{summary}{also} See the [guide](../../{command.guide}.md) for examples."
-    lines = [_NOTE.format(f"bert_tf/cli/{name}.py") + f"# bert-tf {name}", "", *textwrap.wrap(about, 118), ""]
+    lines = [_NOTE.format(f"bert_tf/cli/{name}.py") + f"# bert-tf {name}", "", *_wrapped(about), ""]
     for block in blocks:
         code = block.startswith("    ")
-        lines += ["```sh", textwrap.dedent(block), "```", ""] if code else [*textwrap.wrap(_marked(block), 118), ""]
+        lines += ["```sh", textwrap.dedent(block), "```", ""] if code else [*_wrapped(_marked(block)), ""]
     for title, flags in usage.by_group(name, module.FLAGS).items():
         lines += [f"## {title}", "", "| Flag | Values | Default | Explanation |", "|---|---|---|---|"]
         lines += [f"| `--{flag.name}` | {_values(flag)} | {_default(flag)} | {_cell(flag.help)} |" for flag in flags]
         lines.append("")
     if idle := [f"`--{flag.name}`" for flag in module.FLAGS if not flag.has_effect]:
-        listed = textwrap.wrap(f"Accepted for compatibility, without effect: {', '.join(idle)}.", 118)
-        lines += ["## Flags without effect", "", *listed]
+        listed = f"Accepted for compatibility, without effect: {', '.join(idle)}."
+        lines += ["## Flags without effect", "", *_wrapped(listed)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -102,8 +102,13 @@ def _cell(text):
 
 
 def _marked(text):
-    """Returns a sentence with its flags as code."""
-    return _FLAG.sub(r"`\1`", " ".join(text.split()))
+    """Returns a sentence with its flags as code; what is code already stays."""
+    parts = " ".join(text.split()).split("`")
+    return "`".join(part if number % 2 else _FLAG.sub(r"`\1`", part) for number, part in enumerate(parts))
+
+
+def _wrapped(text):
+    return textwrap.wrap(text, 118, break_on_hyphens=False, break_long_words=False)
 
 
 def nav() -> str:

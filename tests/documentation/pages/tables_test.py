@@ -52,8 +52,8 @@ def test_the_reference_explains_every_flag(name):
 
 
 def test_a_flag_becomes_a_row():
-    flag = Flag("do_it", True, "Do it with --kind=a|b, or --nothing. Default: `x`.", "bool")
-    assert cli_reference._cell(flag.help) == "Do it with `--kind=a\\|b`, or `--nothing`. Default: `x`."
+    flag = Flag("do_it", True, "Do it with --kind=a|b, or --nothing. See `bert-tf x --y`.", "bool")
+    assert cli_reference._cell(flag.help) == "Do it with `--kind=a\\|b`, or `--nothing`. See `bert-tf x --y`."
     assert (cli_reference._values(flag), cli_reference._default(flag)) == ("boolean", "`true`")
     flag = Flag("sizes", [], "Sizes.", "list", choices=("s", "m"))
     assert (cli_reference._values(flag), cli_reference._default(flag)) == ("list of `s`, `m`", "")

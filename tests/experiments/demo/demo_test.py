@@ -150,7 +150,7 @@ def test_interrupted_training_is_left_to_continue(stand_in, monkeypatch):
 
 def test_low_accuracy_is_a_failure(stand_in, monkeypatch):
     monkeypatch.setenv("STAND_IN_ACCURACY", "0.839")
-    assert stand_in(refusal="must be at least 0.84. Received: 0.8390") == ["train", "ask"]
+    assert stand_in(refusal="too low: 0.8390; expected at least 0.84") == ["train", "ask"]
 
 
 def test_wrong_answers_are_a_failure(stand_in, monkeypatch):

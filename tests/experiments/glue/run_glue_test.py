@@ -173,7 +173,7 @@ def test_errors_come_before_anything_is_made(tmp_path):
             [glue_dir, f"--init_checkpoint={tmp_path}", f"--compare={tmp_path}"],
             "A comparison must be between scored runs",
         ),
-        ([], "--output_dir must hold runs"),
+        ([], "--output_dir not found"),
         (["--tasks=rte"], "give --glue_dir"),
     ):
         done = program(*arguments, f"--output_dir={tmp_path}/out")

@@ -140,7 +140,7 @@ def test_the_program_on_a_frozen_encoder(tmp_path, capsys, caplog, monkeypatch):
     model = tiny.checkpoint(tmp_path / "model", dropout=0.0)
     flags = [f"--init_checkpoint={model}", "--max_seq_length=16", "--folds=3"]
     assert _run(tmp_path, *flags) == 0
-    assert "the page: " in capsys.readouterr().out
+    assert "report: " in capsys.readouterr().out
     lines = [row.split("\t")[1] for row in pathlib.Path(tmp_path, "out", "label_errors.tsv").read_text().splitlines()]
     assert {"2", "3"} <= set(lines[1:]) and len(lines) < 7
     assert _run(tmp_path, *flags, "--learning_rate=1e-3") == 1
