@@ -16,7 +16,7 @@ from bert_tf.cli import run_classifier
 from bert_tf.tasks.options import ClassificationOptions
 from bert_tf.utils import subprocesses
 from bert_tf.utils.names import LAYERS
-from bert_tf.utils.settings import Flag, Settings, command_line, options_of
+from bert_tf.utils.settings import Flag, Settings, command_line, options_of, with_attributes
 
 # Of run_classifier: which examples, and where everything goes; and how a model of a fold is made.
 _ABOUT_FILE = (
@@ -32,6 +32,7 @@ _ABOUT_RUNS = (
 )  # fmt: skip
 _ABOUT_MODELS = (*_MODEL, *_ABOUT_RUNS)
 _OF_CLASSIFIER = (*_ABOUT_FILE, *_ABOUT_MODELS)
+_OVERWRITE = "Delete an earlier search in --output_dir and start over. Otherwise, an interrupted search resumes."
 
 FLAGS = (
     Flag(
@@ -49,7 +50,9 @@ FLAGS = (
         "Fine-tune a model for each fold instead: much slower, but better if the model gets good at the task.",
         "bool",
     ),
-    *(flag for flag in run_classifier.FLAGS if flag.name in _OF_CLASSIFIER),
+    *with_attributes(
+        (flag for flag in run_classifier.FLAGS if flag.name in _OF_CLASSIFIER), "overwrite_output_dir", help=_OVERWRITE
+    ),
 )
 
 _RUN = "run"  # a fold's, in its folder
