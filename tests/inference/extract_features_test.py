@@ -36,7 +36,7 @@ BAD = {
     "both": ([*BASE, OUT, "--layers=-1", "--pooling=mean", "--unit=word"], "--pooling must come without --unit=word"),
     "length": ([*BASE, OUT, "--layers=-1", "--max_seq_length=64"], "--max_seq_length must be from 3 to 32"),
     "no model": ([*BASE[1:], OUT], "Pass either --model or --init_checkpoint; got neither."),
-    "two models": ([*BASE, "--init_checkpoint=x", OUT], "Received both."),
+    "two models": ([*BASE, "--init_checkpoint=x", OUT], "got both."),
     "no checkpoint": (["--model=HOME/none", *BASE[1:], OUT], "HOME/none"),
 }
 

@@ -111,7 +111,7 @@ ARGUMENTS = [*TEXTS[:2], "--pieces", "--header=false"]
 BAD = {
     "nothing": ([], "or both --input_file and --output_file; got neither."),
     "no output": (["--input_file=HOME/in.txt"], "--output_file; got --input_file=HOME/in.txt."),
-    "both": (["--input_file=HOME/in.txt", "--output_file=HOME/x.npz", "a text"], "Received: texts as arguments and"),
+    "both": (["--input_file=HOME/in.txt", "--output_file=HOME/x.npz", "a text"], "got texts as arguments and"),
     "two columns": (["--input_file=HOME/in.tsv", "--text_column=n,sentence", "--output_file=HOME/x.npz"],
                     "--text_column must name a single column here; got n,sentence"),
     "form": (["--input_file=HOME/in.txt", "--output_file=HOME/x.txt"], "must end in .npz, .jsonl, .parquet or .csv"),
@@ -128,7 +128,7 @@ def said(pretrained, home):
 def test_every_format_holds_the_scores(scorer, home, said):
     scores = scorer(TEXTS)
     totals, numbers = [score.total for score in scores], [len(score.pieces) for score in scores]
-    corpus = f"Pseudo-perplexity {perplexity(sum(totals), sum(numbers)):.5g}, over 17 tokens of 4 texts."
+    corpus = f"Pseudo-perplexity: {perplexity(sum(totals), sum(numbers)):.5g}, over 17 tokens of 4 texts."
     for case in CASES:
         assert said[case]["status"] == 0 and corpus in said[case]["log"], said[case]["log"]
     lines = [json.loads(line) for line in (home / "out.jsonl").read_text(encoding="utf-8").splitlines()]

@@ -174,7 +174,7 @@ def test_errors_come_before_anything_is_made(tmp_path):
             "A comparison must be between scored runs",
         ),
         ([], "--output_dir not found"),
-        (["--tasks=rte"], "give --glue_dir"),
+        (["--tasks=rte"], "pass --glue_dir"),
     ):
         done = program(*arguments, f"--output_dir={tmp_path}/out")
         assert done.returncode == 1 and message in done.stderr and not (tmp_path / "out").exists(), done.stderr

@@ -19,9 +19,9 @@ FEW = len(tiny.VOCAB) - 4  # rows of an embedding table that is too short for th
 BAD = {
     "an empty glob": (
         ["--input_file=HOME/nothing-*"],
-        r"--input_file must be files, .*Received '?HOME/nothing-\*'?, which matches no file",
+        r"No file matches --input_file=HOME/nothing-\*\. Check its spelling",
     ),
-    "an empty glob of held-out files": (["--eval_file=HOME/nothing-*"], r"Received '?HOME/nothing-\*'?, which matche"),
+    "an empty glob of held-out files": (["--eval_file=HOME/nothing-*"], r"No file matches --eval_file=HOME/noth"),
     "records for another length": (
         ["--max_seq_length=16"],
         rf"train\.tfrecord must hold input_ids as 16 int64\. Received {LENGTH} int64; make the records again with "
@@ -151,7 +151,7 @@ BAD = {
     ),
     "a generator without a discriminator": (
         ["--generator_size=0.5"],
-        r"--generator_size must come with --objective=electra\. Received it with --objective=masked_lm; leave it out",
+        r"--generator_size requires --objective=electra; got --objective=masked_lm\. Choose that",
     ),
     "no configuration": (["--bert_config_file=HOME/none.json"], r"--bert_config_file must be a file\. .*HOME/none\."),
     "a damaged checkpoint": (
@@ -261,5 +261,5 @@ def test_one_clear_message(said, name):
     (home, results), (_, message) = said, BAD[name]
     log = results[name]["log"]
     assert results[name]["status"] == 1, log
-    assert "Traceback" not in log and len(re.findall(r"^[\d:]+ Error: ", log, re.M)) == 1, log
+    assert "Traceback" not in log and len(re.findall(r"^([\d:]+ )?Error: ", log, re.M)) == 1, log
     assert re.search(message.replace("HOME", re.escape(str(home))), log), log

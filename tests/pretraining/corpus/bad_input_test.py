@@ -97,7 +97,7 @@ def test_one_message_and_nothing_half_made(program, folder, name):
 def test_a_vocabulary_without_mask_is_refused(program, folder):
     _write(folder, a=GOOD)
     (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\nwak\n")
-    assert "must hold [MASK]. Received" in _run(program, folder)
+    assert "lacks [MASK]. Append it" in _run(program, folder)
 
 
 def test_an_unreadable_file_among_a_thousand_is_named(program, folder):
