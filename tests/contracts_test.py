@@ -340,30 +340,6 @@ def test_flags_and_their_defaults(name, expected):
     assert {flag.name: flag.default for flag in _programs()[name].FLAGS} == expected
 
 
-# Program -> the page, or pages, that explain its flags, where they have other names.
-PAGES = {
-    "demo": "install",
-    "create_pretraining_data": "pretraining_data",
-    "train_vocabulary": "vocabulary",
-    "extend_vocabulary": "vocabulary",
-    "score_squad": "squad_scorer",
-    "serve": "serving batching",
-    "ask": "client",
-    "load_test": "client",
-    "search": "embed",
-    "verify": "export",
-}
-
-
-@pytest.mark.parametrize("name", main.PROGRAMS)
-def test_every_flag_is_explained(name):
-    pages = PAGES.get(name, name).split()
-    documentation = "".join((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in pages)
-    for flag in _programs()[name].FLAGS:
-        assert flag.help
-        assert f"--{flag.name}" in documentation or not flag.has_effect, flag.name
-
-
 def test_every_measurement_is_listed_and_says_how_it_is_started():
     listed = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
     for path in (ROOT / "benchmarks").glob("*.py"):

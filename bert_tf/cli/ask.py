@@ -1,17 +1,19 @@
-"""Asks a model server: this package's, or TensorFlow Serving itself. Needs no TensorFlow.
+"""Send prediction requests to `bert-tf serve` or TensorFlow Serving.
 
-    bert-tf ask --server=localhost:8500 --model_name=NAME "A fine film." "A dull one."
+    bert-tf ask --server=localhost:8500 --model_name=NAME "Fine." "Dull."
 
-prints one JSON line per text: {"text": ..., "label": ..., "probabilities": {label: p}}, or what else the model gives.
-Where an example has several texts, they come in turn, in the order in which people name them:
+Prints one JSON object per text: {"text": ..., "label": ...,
+"probabilities": {label: p}}, or whatever else the model returns. Texts are
+arguments or lines of standard input. An example with several texts takes
+several arguments, or tab-separated fields of a line:
 
     bert-tf ask --model_name=squad "Who wrote it?" "Jane Austen did."
 
-A model that chooses is asked with a context and its choices:
+A multiple-choice model takes a context and its choices:
 
-    bert-tf ask --model_name=swag "She opens the door." "She walks in." "The door is a fish."
+    bert-tf ask --model_name=swag "She opens the door." "She walks in." "It is."
 
-Without texts it reads them from standard input, one example per line, with tabs between its texts.
+Does not require TensorFlow.
 """
 
 import re
@@ -62,15 +64,15 @@ def _input_names(settings, meanings):
     """
     names, short = tuple(settings.inputs), [flag for flag in meanings if settings.get(flag)]
     if len(short) > 1:
-        raise ValueError(f"--{short[0]} must come without --{short[1]}. Received both; leave one of them out.")
+        raise ValueError(f"--{short[0]} and --{short[1]} cannot be combined. Remove one.")
     if short and "inputs" in settings.given and names != meanings[short[0]]:
         raise ValueError(
-            f"--{short[0]} must come without --inputs, since it means {','.join(meanings[short[0]])}. Received also "
-            f"{','.join(names)}; leave one of them out."
+            f"--{short[0]} means --inputs={','.join(meanings[short[0]])} and cannot be combined with "
+            f"--inputs={','.join(names)}. Remove one."
         )
     if "inputs" in settings.given and (not all(names) or not names or len(set(names)) < len(names)):
         raise ValueError(
-            f"--inputs must be different names with commas between. Received {','.join(names)!r}; "
-            "question,context is right for a model that answers questions."
+            f"--inputs must be different names separated by commas; got {','.join(names)!r}. For a question answering "
+            "model, pass question,context."
         )
     return meanings[short[0]] if short else names

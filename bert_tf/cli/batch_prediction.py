@@ -6,21 +6,42 @@ from bert_tf.cli.common_flags import BEAM
 from bert_tf.utils.settings import Flag
 
 BATCH_PREDICTION = (
-    Flag("input_file", None, "A text a line, or a table with --text_column: .tsv, .csv, .jsonl or .parquet; also "
-         "packed (.gz).", required=True),
-    Flag("output_file", None, "Where the answers go: .npz, .jsonl, .parquet or .csv.", required=True),
-    Flag("text_column", ["text"], "Column of the text in a table, by name or by number from 0; several with commas "
-         "between them.", "list"),
-    Flag("header", True, "Whether line 1 of a .tsv or .csv file names its columns.", "bool"),
-    Flag("num_shards", None, "Write this many files instead of one: NAME-00000-of-00008.npz and so on.",
-         "integer", low=1),
-    Flag("rows_per_part", 2048, "Rows that are answered and written together; a run that was killed goes on after the "
-         "parts that it wrote. Fewer take less memory.", "integer", low=1),
-    Flag("num_workers", 1, "Processes, on which the answers do not depend. One uses all cores.", "integer", low=1),
-    Flag("overwrite", False, "Throw away what an unfinished run of another command left beside --output_file.", "bool"),
-    Flag("quote_formulas", True, "In .csv, put an apostrophe before a text that a spreadsheet takes for a formula: "
-         "it begins with =, +, -, @, a tab or a line end and is no number. False: for a program that reads it.",
-         "bool"),
+    Flag(
+        "input_file", None,
+        "Texts to read: one per line, or a table (.tsv, .csv, .jsonl or .parquet) with --text_column; may be gzipped "
+        "(.gz).",
+        required=True,
+    ),
+    Flag("output_file", None, "Output file of the predictions: .npz, .jsonl, .parquet or .csv.", required=True),
+    Flag(
+        "text_column", ["text"],
+        "Text column of a table, by name or by number from 0; several are separated by commas.",
+        "list",
+    ),
+    Flag("header", True, "Read column names from line 1 of a .tsv or .csv file.", "bool"),
+    Flag(
+        "num_shards", None,
+        "Number of output files to write instead of one: NAME-00000-of-00008.npz and so on.",
+        "integer", low=1,
+    ),
+    Flag(
+        "rows_per_part", 2048,
+        "Rows that are predicted and written together. An interrupted run resumes after the chunks that it wrote; "
+        "smaller chunks take less memory.",
+        "integer", low=1,
+    ),
+    Flag(
+        "num_workers", 1,
+        "Number of processes, which does not change the predictions. A single process uses all cores.",
+        "integer", low=1,
+    ),
+    Flag("overwrite", False, "Discard what an unfinished run of another command left next to --output_file.", "bool"),
+    Flag(
+        "quote_formulas", True,
+        "In .csv output, put an apostrophe before a text that a spreadsheet would take for a formula: it begins with "
+        "=, +, -, @, a tab or a line break and is not a number. Turn this off for programs that read the file.",
+        "bool",
+    ),
     *BEAM,
 )  # fmt: skip
 
@@ -55,14 +76,14 @@ def run_batch_prediction(settings, maker, **more):
 
 def _warn_of_ignored(settings, table):
     """Warns of flags that have no effect with the others that were given."""
-    of_lines = None if table else f"on {settings.input_file}, which is a text a line"
+    of_lines = None if table else f"with {settings.input_file}, which has one text per line"
     is_csv = (settings.output_file or "").lower().endswith(".csv")
     idle = {
         "header": of_lines,
         "text_column": of_lines,
         "num_workers": f"with --runner={settings.runner}" if settings.runner else None,
         "beam_options": None if settings.runner else "without --runner",
-        "quote_formulas": None if is_csv else f"on {settings.output_file}, which is no .csv",
+        "quote_formulas": None if is_csv else f"with {settings.output_file}, which is not a .csv file",
     }
     for name, why in idle.items():
         if why and name in settings.given:

@@ -1,8 +1,11 @@
-"""Looks at files of examples before a model is trained on them, and points out what is probably a mistake.
+"""Check training data for mistakes before a model is trained on it.
 
-    bert-tf check_data --train_file=train.csv --eval_file=dev.csv --init_checkpoint=uncased_L-12_H-768_A-12
+    bert-tf check_data --train_file=train.csv --eval_file=dev.csv \\
+        --init_checkpoint=uncased_L-12_H-768_A-12
 
-Files are named as for the program that trains on them: --task says which. All flags: --help; docs/check_data.md.
+Finds wrong or missing labels, duplicates, overlap between files and texts that
+will be cut off, with line numbers. --task selects the training command whose
+file format applies. With --init_checkpoint, lengths are counted in tokens.
 """
 
 import dataclasses
@@ -49,7 +52,7 @@ def _defaults(flag):
     if [*tasks.values()] == [[*has]]:
         return f" Default: {next(iter(tasks))}."
     several = "; ".join(f"{default} for {', '.join(each)}" for default, each in tasks.items())
-    return f" {'But' if 'default: ' in flag.help else 'Default:'} {several}." if several else ""
+    return f" {'But' if 'Default: ' in flag.help else 'Default:'} {several}." if several else ""
 
 
 def _shown(default):
@@ -61,13 +64,17 @@ def _shown(default):
 
 
 FLAGS = (
-    Flag("task", "classification", "What the examples are for.", choices=tuple(_PROGRAMS)),
-    Flag("train_file", None, "Examples to train on, as the program of --task reads them."),
-    Flag("eval_file", None, "Examples to score on."),
-    Flag("predict_file", None, "Examples to answer for."),
+    Flag(
+        "task", "classification",
+        "Task that the examples are for; it decides how files are read.",
+        choices=tuple(_PROGRAMS),
+    ),
+    Flag("train_file", None, "Training examples, as the command of --task reads them."),
+    Flag("eval_file", None, "Evaluation examples."),
+    Flag("predict_file", None, "Examples to predict for."),
     *_taken(),
-    Flag("strict_data", False, "End with status 1 where there are warnings.", "bool"),
-    Flag("json", False, "Answer in JSON: files and findings, with up to 1,000 places of each.", "bool"),
+    Flag("strict_data", False, "Exit with status 1 if there are warnings.", "bool"),
+    Flag("json", False, "Print JSON: files and findings, with up to 1,000 locations per finding.", "bool"),
 )
 
 
@@ -93,11 +100,10 @@ def of_program(settings: Settings) -> Settings:
     given = {name for name in settings.given if name in (*_FILES, *_TAKEN)}
     if strange := sorted(given - flags.keys()):
         raise ValueError(
-            f"`{strange[0]}` must come with a `task` that reads it. Received it with `task={settings.task}`; leave it "
-            "out."
+            f"`{strange[0]}` does not apply to `task={settings.task}`. Remove it, or choose a `task` that reads it."
         )
     if not any(settings.get(name) for name in (*_FILES, "task_name")):
-        raise ValueError("There must be examples to look at. Received no `train_file`, `eval_file` or `predict_file`.")
+        raise ValueError("No files to check: pass at least one of `train_file`, `eval_file` and `predict_file`.")
     values = {name: flag.default for name, flag in flags.items()}
     values |= {name: _as_kind(flags[name], settings.get(name)) for name in given}
     values |= {f"do_{file.removesuffix('_file')}": bool(settings.get(file)) for file in _FILES}
@@ -111,6 +117,6 @@ def _as_kind(flag, value):
     if flag.kind == "integer" and isinstance(value, list):
         text = ",".join(value)
         if not text.lstrip("-").isdecimal():
-            raise ValueError(f"`{flag.name}` must be one number here. Received: {text}.")
+            raise ValueError(f"`{flag.name}` must be a single number for this task; got {text}.")
         return int(text)
     return value

@@ -53,12 +53,12 @@ def with_vocabulary_of(settings: Settings, several: list) -> Settings:
         return settings
     if found := record_compatibility.find_records_vocabulary(several):
         path, do_lower_case = found
-        logging.info("The vocabulary is that of the records: %s, do_lower_case=%s.", path, str(do_lower_case).lower())
+        logging.info("Using the vocabulary of the records: %s, do_lower_case=%s.", path, str(do_lower_case).lower())
         return settings.adopt({"vocab_file": path, "do_lower_case": do_lower_case})
     if settings.bert_config_file and not settings.init_checkpoint:
         raise ValueError(
-            "`vocab_file` must be given where neither a checkpoint nor the records bring a vocabulary. Received none "
-            f"beside {several[0].paths[0]}; name the one that the records were made with."
+            "`vocab_file` is required, because neither a checkpoint nor the records have a vocabulary: none was "
+            f"found next to {several[0].paths[0]}. Pass the one that the records were made with."
         )
     return settings
 

@@ -1,23 +1,23 @@
-"""Compares two runs of one task: scores with a paired bootstrap, and the examples whose answers changed.
+"""Compare two runs of one task, with significance tests.
 
     bert-tf compare out/base out/large --output_file=comparison.html
 
-Both must be output directories of the same task, scored with --do_eval on the same file. See docs/compare.md.
+Compares metrics with a paired bootstrap and lists the examples whose
+predictions changed. Both arguments are output directories of the same task,
+evaluated with --do_eval on the same file.
 """
 
 from bert_tf.utils.settings import Flag
 
 FLAGS = (
-    Flag("output_file", None, "Write a page (.html) with the same, too."),
+    Flag("output_file", None, "HTML page (.html) to write with the same comparison."),
     Flag(
-        "examples",
-        10,
-        "Changed examples that are shown in each direction; the page shows a hundred times as many.",
-        "integer",
-        low=0,
+        "examples", 10,
+        "Number of changed examples to show in each direction; the page shows a hundred times as many.",
+        "integer", low=0,
     ),
-    Flag("samples", 10_000, "Draws of the bootstrap.", "integer", low=1),
-    Flag("seed", 0, "Of the draws: the same seed gives the same numbers.", "integer", low=0),
+    Flag("samples", 10_000, "Number of bootstrap samples.", "integer", low=1),
+    Flag("seed", 0, "Random seed of the bootstrap; the same seed gives the same numbers.", "integer", low=0),
 )
 TAKES_TEXTS = True  # the two runs
 
@@ -31,9 +31,9 @@ def main(settings, runs):
     from bert_tf.utils.files import write_text
 
     if len(runs) != 2:
-        raise ValueError(f"Two runs must be named to be compared. Received {len(runs)}: {' '.join(runs) or 'none'}.")
+        raise ValueError(f"Two run directories are required; got {len(runs)}: {' '.join(runs) or 'none'}.")
     compared = compare_runs(*runs, settings.samples, settings.seed)
     print("\n".join(comparison_lines(compared, *runs, settings.examples)))
     if settings.output_file:
         write_text(settings.output_file, build_comparison_page(compared, *runs, _ON_PAGE * settings.examples))
-        print(f"\nThe page: {settings.output_file}")
+        print(f"\nReport: {settings.output_file}")

@@ -1,24 +1,37 @@
-"""Converts a model from one program's files to another's, and proves that it is the same.
+"""Convert a model to another checkpoint format, and verify the result.
 
-    bert-tf convert --from=uncased_L-12_H-768_A-12 --to=bert-base --format=huggingface
+    bert-tf convert --from=uncased_L-12_H-768_A-12 --to=bert-base \\
+        --format=huggingface
 
-Formats: tf1 (google-research/bert), huggingface, sentence_transformers, keras_hub, bert_tf. docs/convert.md.
+Formats: tf1 (google-research/bert), huggingface, sentence_transformers,
+keras_hub and bert_tf.
 """
 
 from bert_tf.utils import names
 from bert_tf.utils.settings import Flag
 
 FLAGS = (
-    Flag("from", None, "The model: a Hugging Face, sentence-transformers or bert_tf directory, a KerasHub preset, or a "
-         "TF1 checkpoint's prefix.", required=True),
-    Flag("to", None, "Where it goes: a directory that does not exist yet, or is empty.", required=True),
-    Flag("format", None, "The form that it shall have there.", choices=names.FORMATS, required=True),
-    Flag("leave_out", [], "Weights that need not come along, by our paths, or the file's names where we know none, and "
-         "settings that may change: regular expressions, such as cls/.* or hidden_act.", "list"),
-    Flag("with_optimizer", False, "Adam's moments and the step too; with --format=bert_tf all that a run needs to go "
-         "on.", "bool"),
-    Flag("overwrite", False, "Replace the model in --to, once the new one is whole.", "bool"),
-    Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
+    Flag(
+        "from", None,
+        "Model to convert: a Hugging Face, sentence-transformers or bert_tf directory, a KerasHub preset, or the "
+        "prefix of a TF1 checkpoint.",
+        required=True,
+    ),
+    Flag("to", None, "Output directory; it must not exist yet, or be empty.", required=True),
+    Flag("format", None, "Format of the converted model.", choices=names.FORMATS, required=True),
+    Flag(
+        "leave_out", [],
+        "Weights that may be left out, by bert_tf's paths (or by the file's names if bert_tf has none), and settings "
+        "that may change: regular expressions, such as cls/.* or hidden_act.",
+        "list",
+    ),
+    Flag(
+        "with_optimizer", False,
+        "Convert Adam's moments and the step too; with --format=bert_tf, everything that a run needs to resume.",
+        "bool",
+    ),
+    Flag("overwrite", False, "Replace the model in --to once the new one is complete.", "bool"),
+    Flag("do_lower_case", None, "Lowercase the text. Default: as the checkpoint says, otherwise true.", "bool"),
 )  # fmt: skip
 
 

@@ -1,9 +1,11 @@
-"""Makes records for pretraining from text.
+"""Create pretraining records (TFRecord files) from text.
 
-    bert-tf create_pretraining_data --input_file=corpus/ --vocab_file=vocab.txt \\
-      --output_file=records/train.tfrecord.gz --num_shards=8
+    bert-tf create_pretraining_data \\
+        --input_file=corpus/ --vocab_file=vocab.txt \\
+        --output_file=records/train.tfrecord.gz --num_shards=8
 
---input_file takes files, globs and folders. Beside the records it writes a report as text and as a page with plots.
+Also writes a report next to the records, as text and as an HTML page with
+plots.
 """
 
 import os
@@ -21,26 +23,59 @@ from bert_tf.utils.signals import orderly_end
 FLAGS = (
     *CORPUS,
     *MASKING,
-    Flag("output_file", None, "Where the records go; .gz at the end: compressed. Several, with commas between them: "
-         "the records are shared out.", "list", required=True),  # fmt: skip
-    Flag("vocab_file", None, "The vocabulary, one token per line, or a tokenizer.json.", required=True),
-    Flag("do_lower_case", None, "Lowercase the text; default: what tokenizer_config.json beside the vocabulary says, "
-         "else true.", "bool"),  # fmt: skip
-    Flag("max_seq_length", 128, "Tokens of a sequence, [CLS] and [SEP] included.", "integer", low=5),
-    Flag("random_seed", 12345, "For everything that is drawn at random.", "integer", low=0),
-    Flag("dupe_factor", 10, "Passes over the text, each with different examples and masks.", "integer", low=1),
-    Flag("short_seq_prob", 0.1, "How often an example aims at a random shorter length.", "float", low=0, high=1),
-    Flag("do_whole_word_mask", False, "The same as --masking=whole_word.", "bool"),
-    Flag("sentence_objective", "nsp", "The second text: a random one in half of the examples (BERT), swapped with the "
-         "first in half of them (ALBERT), or none (RoBERTa).", choices=names.SENTENCE_OBJECTIVES),  # fmt: skip
-    Flag("packing", False, "Put several short examples into a row.", "bool"),
-    Flag("max_sentences_per_seq", 8, "With --packing: most examples in one row.", "integer", low=1),
-    Flag("dynamic_masking", False, "Write records without masks; training masks them, each epoch differently.", "bool"),
-    Flag("num_shards", None, "Write this many files instead of one: NAME-00000-of-00008 and so on.", "integer", low=1),
-    Flag("num_workers", None, "Processes, on which the output does not depend; default: one for each core.",
-         "integer", low=1),  # fmt: skip
-    Flag("work_dir", None, "A folder for intermediate files: as much as the text, and twice the uncompressed records; "
-         "default: that of the output."),  # fmt: skip
+    Flag(
+        "output_file", None,
+        "Output file of the records, compressed if it ends in .gz. Records are distributed over several files that "
+        "are separated by commas.",
+        "list", required=True,
+    ),
+    Flag("vocab_file", None, "Vocabulary file: one token per line, or a tokenizer.json.", required=True),
+    Flag(
+        "do_lower_case", None,
+        "Lowercase the text. Default: as tokenizer_config.json next to the vocabulary says, otherwise true.",
+        "bool",
+    ),
+    Flag("max_seq_length", 128, "Length of a sequence in tokens, including [CLS] and [SEP].", "integer", low=5),
+    Flag("random_seed", 12345, "Random seed of everything that is sampled.", "integer", low=0),
+    Flag(
+        "dupe_factor", 10,
+        "Number of passes over the text, each with different examples and masks.",
+        "integer", low=1,
+    ),
+    Flag(
+        "short_seq_prob", 0.1,
+        "Probability that an example aims at a shorter, random length.",
+        "float", low=0, high=1,
+    ),
+    Flag("do_whole_word_mask", False, "Same as --masking=whole_word.", "bool"),
+    Flag(
+        "sentence_objective", "nsp",
+        "Second segment of an example. nsp: a random text in half of the examples (BERT); sop: swapped with the "
+        "first in half of them (ALBERT); none: no second segment (RoBERTa).",
+        choices=names.SENTENCE_OBJECTIVES,
+    ),
+    Flag("packing", False, "Pack several short examples into one sequence.", "bool"),
+    Flag("max_sentences_per_seq", 8, "With --packing: maximum number of examples per sequence.", "integer", low=1),
+    Flag(
+        "dynamic_masking", False,
+        "Write records without masks; training masks them differently in each epoch.",
+        "bool",
+    ),
+    Flag(
+        "num_shards", None,
+        "Number of files to write instead of one: NAME-00000-of-00008 and so on.",
+        "integer", low=1,
+    ),
+    Flag(
+        "num_workers", None,
+        "Number of processes, which does not change the output. Default: one per core.",
+        "integer", low=1,
+    ),
+    Flag(
+        "work_dir", None,
+        "Directory for intermediate files, which take the size of the text plus twice that of the uncompressed "
+        "records. Default: the output directory.",
+    ),
     *BEAM,
 )
 _OF_MASKS = (
@@ -75,7 +110,7 @@ def _run_on_beam(job, settings):
     try:
         from bert_tf.pretraining.corpus.beam import run_pipeline
     except ModuleNotFoundError as error:
-        raise ValueError(f"--runner must have Apache Beam. Received: {error}; pip install 'bert-tf[beam]'.") from error
+        raise ValueError(f"--runner requires Apache Beam: {error}. Run pip install 'bert-tf[beam]'.") from error
     return run_pipeline(job, settings.runner, settings.beam_options)
 
 
@@ -93,7 +128,7 @@ def _job(settings):
     _warn_of_ignored(formats, settings)
     vocabulary = _read_vocabulary(settings.vocab_file)
     if settings.work_dir and not os.path.isdir(settings.work_dir):
-        raise ValueError(f"--work_dir must be a folder. Received {settings.work_dir}, which is none; make it first.")
+        raise ValueError(f"--work_dir must be an existing directory; got {settings.work_dir}. Create it first.")
     folder = os.path.dirname(os.path.abspath(settings.vocab_file))
     added_tokens = read_added_tokens(folder, vocabulary.tokens, vocabulary.id_of, SPECIAL_TOKENS)
     do_lower_case, strip_accents = case_of_vocabulary(settings.vocab_file, settings.do_lower_case)
@@ -125,7 +160,7 @@ def _pieces(job, vocabulary):
         return MaskingVocabulary.of(names_with_added(vocabulary.tokens, job.added_tokens))
     pieces = MaskingVocabulary.of_tokenizer(job.make_tokenizer(), job.options.phrase_file)
     known, unknown = pieces.phrases.number, pieces.phrases.unknown
-    logging.info("Phrases: %d; %d more hold tokens that the vocabulary lacks, and are left out.", known, unknown)
+    logging.info("Phrases: %d; skipped %d more that contain tokens not in the vocabulary.", known, unknown)
     return pieces
 
 
@@ -133,23 +168,23 @@ def _warn_of_phrases(statistics, options):
     """Says where no phrase of the list stands in the text."""
     if options.phrase_file is not None and not statistics.phrases["found"]:
         logging.warning(
-            "No phrase of %s stands in any of the %d examples: whole words were masked. Are list and text of one "
-            "language?",
+            "No phrase of %s occurs in any of the %d examples, so whole words were masked. Are the phrases and the "
+            "text in the same language?",
             *(options.phrase_file, statistics.examples),
         )
 
 
 def _warn_of_ignored(formats, settings):
     """Warns of flags that have no effect with the others that were given."""
-    masked_later = "with --dynamic_masking: training masks" if settings.dynamic_masking else None
+    masked_later = "with --dynamic_masking, because training draws the masks" if settings.dynamic_masking else None
     on_beam = f"with --runner={settings.runner}" if settings.runner else None
     idle = {
         "max_sentences_per_seq": None if settings.packing else "without --packing",
         **dict.fromkeys(_OF_MASKS, masked_later),
         **dict.fromkeys(("num_workers", "work_dir"), on_beam),
         "beam_options": None if settings.runner else "without --runner",
-        "document_start": None if "prose" in formats else "on files that are not prose",
-        "text_column": None if "jsonl" in formats else "on files that are not JSONL",
+        "document_start": None if "prose" in formats else "with files that are not prose",
+        "text_column": None if "jsonl" in formats else "with files that are not JSONL",
     }
     for name, why in idle.items():
         if why and name in settings.given:
@@ -163,8 +198,8 @@ def _read_vocabulary(vocab_file):
     vocabulary = Vocabulary.read(vocab_file)
     if vocabulary.id_of(MASK) is None:
         raise ValueError(
-            f"The vocabulary must hold {MASK}. Received {vocab_file} without it; append it as a line of its own, "
-            "or learn a vocabulary with bert-tf train_vocabulary."
+            f"The vocabulary {vocab_file} lacks {MASK}. Append it as a line of its own, or train a vocabulary with "
+            "`bert-tf train_vocabulary`."
         )
     return vocabulary
 
@@ -174,9 +209,7 @@ def _options(settings):
     from bert_tf.pretraining.corpus.examples import CorpusOptions
 
     if settings.do_whole_word_mask and "masking" in settings.given and settings.masking != "whole_word":
-        raise ValueError(
-            f"--do_whole_word_mask must not contradict --masking. Received --masking={settings.masking}; leave one out."
-        )
+        raise ValueError(f"--do_whole_word_mask cannot be combined with --masking={settings.masking}. Remove one.")
     return options_of(
         CorpusOptions,
         settings,

@@ -65,8 +65,8 @@ def refuse_warnings(findings: list[DataFinding], settings: Settings):
         named = ", ".join(f"{finding.kind} in {finding.path}" for finding in warnings)
         paths = {finding.path for finding in warnings}
         raise ValueError(
-            f"`strict_data` must come with data without warnings. Received {number_of(len(warnings), 'warning')} (see "
-            f"above): {named}; correct the {word_for(len(paths), 'file', 'files')}, or leave the flag out."
+            f"The data check found {number_of(len(warnings), 'warning')} (see above), which `strict_data` treats as "
+            f"errors: {named}. Fix the {word_for(len(paths), 'file', 'files')}, or remove `strict_data`."
         )
 
 
@@ -106,7 +106,7 @@ class FileOverview:
             lines.append(f"  {number_of(len(self.labels), 'label')}: {shown}{more}")
         if self.lengths:
             half, most, longest = dataclasses.astuple(self.lengths)
-            lines.append(f"  lengths: half up to {half:,}, 95 % up to {most:,}, all up to {longest:,}; `{self.limit}`")
+            lines.append(f"  lengths: median {half:,}, 95 % up to {most:,}, maximum {longest:,}; `{self.limit}`")
         return "\n".join(lines)
 
 

@@ -1,10 +1,13 @@
-"""Shows it all in a few minutes: fine-tunes a pretrained BERT on film reviews, scores it, serves it and asks it.
+"""Train, evaluate, serve and query a sentiment classifier in minutes.
 
-    bert-tf demo                                  or with sentences of your own, as "A fine film." "A dull one."
+    bert-tf demo
+    bert-tf demo "A fine film." "A dull one."
 
-It chooses precision and length of training by what the machine can do, and says so. Everything lies in one folder
-(--demo_dir) and is made once: what is there and unchanged is not fetched or trained again, and training that was
-interrupted continues. Training, server and client are started as anybody would start them.
+Fine-tunes a pretrained MiniLM on movie reviews, then queries the served model
+with the example sentences, or with yours. Precision and training time are
+chosen for this machine and printed. Everything is stored in --demo_dir and made
+once: files that exist are reused, and interrupted training resumes. Training,
+server and client are started with the ordinary commands.
 """
 
 import pathlib
@@ -19,21 +22,20 @@ from bert_tf.utils.settings import Flag
 from bert_tf.utils.subprocesses import display_path
 
 FLAGS = (
-    Flag("demo_dir", "demo", "Where everything is put."),
+    Flag("demo_dir", "demo", "Directory for all files of the demo."),
     Flag(
-        "precision",
-        "auto",
-        "Of the arithmetic in training; auto: mixed_bfloat16 where the processor computes in it, else float32.",
+        "precision", "auto",
+        "Data type of the computation in training. auto: mixed_bfloat16 if the CPU computes in it, otherwise "
+        "float32.",
         choices=("auto", *names.PRECISIONS),
     ),
     Flag(
-        "num_train_epochs",
-        None,
-        "Passes over the text; default: from 1 to 2, as many as take a few minutes on this machine.",
-        "float",
-        low=0,
+        "num_train_epochs", None,
+        "Number of passes over the training text. Default: from 1 to 2, as many as take a few minutes on this "
+        "machine.",
+        "float", low=0,
     ),
-    Flag("seed", 1, "For the order and dropout.", "integer", low=0),
+    Flag("seed", 1, "Random seed for example order and dropout.", "integer", low=0),
 )
 TAKES_TEXTS = True
 ENOUGH = 0.84  # held-out accuracy below this means that something is broken, not just bad luck
@@ -56,7 +58,7 @@ def main(settings, texts):
     new = demo_data.prepare_weights(run.weights)
     _tell("Weights", new, f"{run.weights} (all-MiniLM-L6-v2, 22 million parameters)")
     new = demo_data.prepare_text(run.data)
-    _tell("Text", new, f"{run.data}: train.tsv, and test.tsv, which training never sees")
+    _tell("Text", new, f"{run.data}: train.tsv, and test.tsv, which is held out")
     _tell("Training", train_demo(run), str(run.output))
     sentences = texts or list(SENTENCES)
     answers = demo_run.ask_models(run.models, sentences, run.folder / "server.log", display_path(sys.executable))
@@ -70,26 +72,26 @@ def report(run: DemoRun, answers: Sequence[dict]):
         ValueError: the accuracy is too low, or an answer to one of `SENTENCES` is wrong.
     """
     accuracy = read_scores(run.output / "eval_results.txt")["eval_accuracy"]
-    print(f"\nHeld-out accuracy: {accuracy:.4f}, on snippets that training did not see.\n")
+    print(f"\nHeld-out accuracy: {accuracy:.4f}, on snippets that were not trained on.\n")
     for answer in answers:
         print(f"  {answer['label']:>8}  {answer['probabilities'][answer['label']]:6.1%}  {answer['text']}")
     program, tensorboard = (
         display_path(pathlib.Path(sys.executable).with_name(name)) for name in ("bert-tf", "tensorboard")
     )
     print(f"""
-In {run.folder}: weights/minilm (the pretrained model), data (train.tsv, test.tsv), output (the fine-tuned model and
-eval_results.txt), {run.models.relative_to(run.folder)} (it again, as TensorFlow Serving takes it).
+Files in {run.folder}: weights/minilm (pretrained model), data (train.tsv, test.tsv), output (fine-tuned model and
+eval_results.txt), {run.models.relative_to(run.folder)} (the model exported for TensorFlow Serving).
 
 Try next
-  other sentences:     {program} demo "One of your own." "And another."
-  data of your own:    {program} run_classifier --help
-  serve it for good:   {program} serve --model_base_path={run.models} --model_name=reviews
-  how the loss fell:   {tensorboard} --logdir={run.output}
+  Other sentences:     {program} demo "One of your own." "And another."
+  Your own data:       {program} run_classifier --help
+  Serve the model:     {program} serve --model_base_path={run.models} --model_name=reviews
+  Plot the loss:       {tensorboard} --logdir={run.output}
 """)
     if accuracy < ENOUGH:
-        raise ValueError(f"The held-out accuracy must be at least {ENOUGH}. Received: {accuracy:.4f}.")
+        raise ValueError(f"The held-out accuracy is too low: {accuracy:.4f}; expected at least {ENOUGH}.")
     if wrong := [a for a in answers if SENTENCES.get(a["text"], a["label"]) != a["label"]]:
-        raise ValueError(f"The answers to the demo's own sentences must be right. Received: {wrong}.")
+        raise ValueError(f"Wrong predictions for the demo's own sentences: {wrong}.")
 
 
 def read_scores(path: pathlib.Path) -> dict[str, float]:
@@ -101,9 +103,9 @@ def read_scores(path: pathlib.Path) -> dict[str, float]:
     pairs = (line.split(" = ") for line in path.read_text(encoding="utf-8").splitlines() if " = " in line)
     scores = {key: float(value) for key, value in pairs}
     if "eval_accuracy" not in scores:
-        raise ValueError(f"{path} must give eval_accuracy. Received: {sorted(scores)}.")
+        raise ValueError(f"{path} lacks eval_accuracy; it has {sorted(scores)}.")
     return scores
 
 
 def _tell(what, new, where):
-    print(f"{what}: {'made now' if new else 'there already, unchanged'}: {where}", flush=True)
+    print(f"{what} ({'created' if new else 'up to date'}): {where}", flush=True)

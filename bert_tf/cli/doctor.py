@@ -1,9 +1,9 @@
-"""Says whether this machine and its packages are fit for bert_tf, and what to do about what is not.
+"""Check Python, packages, CPU, GPU and memory, and suggest fixes.
 
     bert-tf doctor
 
-prints a line for each thing that it looked at and a remedy below each fault. The status is 1 if anything is broken.
-It works where TensorFlow is missing or does not import. docs/doctor.md.
+Prints one line per check, with a fix below each problem. Exits with status 1 if
+anything is broken. Works even if TensorFlow is missing or cannot be imported.
 """
 
 import glob
@@ -25,20 +25,20 @@ from typing import NamedTuple
 from bert_tf.utils import resources
 from bert_tf.utils.settings import Flag
 
-FLAGS = (Flag("json", False, "Print JSON instead of lines: whether all is healthy, and the findings.", "bool"),)
+FLAGS = (Flag("json", False, "Print JSON instead of lines: whether everything is healthy, and the findings.", "bool"),)
 OK, NOTE, WARNING, FAULT = "ok", "note", "warning", "fault"
 PYTHONS = ((3, 11), (3, 13))  # the oldest and the newest
 _PROJECT = pathlib.Path(__file__).parents[2] / "pyproject.toml"
 _TENSORFLOWS = {"tensorflow", "tensorflow-cpu", "tf-nightly", "tensorflow-intel", "intel-tensorflow", "tensorflow-rocm"}
 _VARIABLES = {  # name: (pattern of the values that matter, state, what follows from them)
-    "TF_USE_LEGACY_KERAS": ("1|t|true|y|yes|on", FAULT, "tf.keras is Keras 2, which does not go with Keras 3"),
-    "KERAS_BACKEND": ("(?!tensorflow$).+", FAULT, "Keras computes with another library"),
-    "TF_ENABLE_ONEDNN_OPTS": ("0|f|false|n|no|off", WARNING, "the CPU computes without oneDNN: bfloat16 is slow"),
-    "ONEDNN_MAX_CPU_ISA": ("(?!(all|default)$).+", WARNING, "oneDNN leaves instructions of the processor unused"),
-    "CUDA_VISIBLE_DEVICES": (".*", NOTE, "only these GPUs are used; none where it is empty or -1"),
+    "TF_USE_LEGACY_KERAS": ("1|t|true|y|yes|on", FAULT, "tf.keras is Keras 2, which is incompatible with Keras 3"),
+    "KERAS_BACKEND": ("(?!tensorflow$).+", FAULT, "Keras uses another backend"),
+    "TF_ENABLE_ONEDNN_OPTS": ("0|f|false|n|no|off", WARNING, "oneDNN is off on the CPU: bfloat16 is slow"),
+    "ONEDNN_MAX_CPU_ISA": ("(?!(all|default)$).+", WARNING, "oneDNN does not use all instructions of the CPU"),
+    "CUDA_VISIBLE_DEVICES": (".*", NOTE, "only these GPUs are visible; none if it is empty or -1"),
 }
 _ENOUGH = 2 * 2**30  # bytes; of memory: a small BERT trains in it; of disk: a few checkpoints of BERT-base
-_NO_AVX = "take a machine whose processor has AVX: TensorFlow's wheels are built for it"
+_NO_AVX = "use a machine whose CPU has AVX, which TensorFlow's wheels require"
 _SIGNALS = {signal.SIGILL: _NO_AVX, signal.SIGKILL: "give the machine, or the container, more memory"}
 
 
@@ -69,12 +69,12 @@ def main(settings):
 
 
 def to_text(findings: Sequence[Finding]) -> str:
-    """Returns a line for each finding, its remedy below it, and a last line that counts faults and warnings."""
+    """Returns a line for each finding, with its fix below it, and a last line that counts errors and warnings."""
     lines, states = [], [finding.state for finding in findings]
     for name, state, text, remedy in findings:
-        lines.append(f"{state.replace(FAULT, FAULT.upper()):<8} {name:<16} {text}")
-        lines += [f"{'':26}remedy: {remedy}"] if remedy else []
-    return "\n".join([*lines, "", f"Faults: {states.count(FAULT)}, warnings: {states.count(WARNING)}."])
+        lines.append(f"{state.replace(FAULT, 'ERROR'):<8} {name:<16} {text}")
+        lines += [f"{'':26}fix: {remedy}"] if remedy else []
+    return "\n".join([*lines, "", f"Errors: {states.count(FAULT)}, warnings: {states.count(WARNING)}."])
 
 
 def examine_python(version: tuple[int, ...]) -> Finding:
@@ -82,7 +82,7 @@ def examine_python(version: tuple[int, ...]) -> Finding:
     text, (oldest, newest) = f"{'.'.join(map(str, version))}, {sys.executable}, {platform.platform()}", PYTHONS
     if oldest <= version[:2] <= newest:
         return Finding("Python", OK, text)
-    return Finding("Python", FAULT, text, "make an environment with Python {}.{} to {}.{}".format(*oldest, *newest))
+    return Finding("Python", FAULT, text, "create an environment with Python {}.{} to {}.{}".format(*oldest, *newest))
 
 
 def plain_name(distribution: str) -> str:
@@ -112,7 +112,7 @@ def examine_packages(versions: Mapping[str, str], requirements: Callable = requi
     try:
         from packaging.requirements import Requirement
     except ImportError:
-        yield Finding("packages", FAULT, "`packaging` is missing", pip_install(*requirements("bert-tf")))
+        yield Finding("packages", FAULT, "`packaging` is not installed", pip_install(*requirements("bert-tf")))
         return
     needs, queue, faults = {}, ["bert-tf"], []  # {package: {who needs it: the versions that fit}}
     for who in queue:
@@ -131,7 +131,7 @@ def examine_packages(versions: Mapping[str, str], requirements: Callable = requi
         remedy = f"{sys.executable} -m pip uninstall --yes {' '.join(names)}; then {pip_install(names[0])}"
         faults.append(Finding(names[0], FAULT, f"{' and '.join(names)} overwrite each other's files", remedy))
     text = ", ".join(f"{name} {versions.get(name)}" for name in ("tensorflow", "tensorflow-text", "keras", "numpy"))
-    yield from faults or [Finding("packages", OK, f"{text}; all that they need is there and fits")]
+    yield from faults or [Finding("packages", OK, f"{text}; all requirements are satisfied")]
 
 
 def examine_variables(environment: Mapping[str, str]) -> Iterator[Finding]:
@@ -143,14 +143,14 @@ def examine_variables(environment: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def examine_machine(instructions: Collection[str], free: int, limits: Collection[int]) -> Iterator[Finding]:
-    """Yields processor, memory and disk, from instruction sets, bytes of memory and those that containers allow."""
+    """Yields findings on CPU, memory and disk, from instruction sets, free bytes, and limits of containers."""
     fast = [each for each in (*resources.BFLOAT16_SETS, "bf16", *resources.INT8_SETS) if each in instructions]
-    text = f"{resources.name()}, {resources.cores()} cores; for bfloat16 and int8: {', '.join(fast) or 'nothing'}"
-    text += f"; bfloat16 {'pays' if resources.computes_bfloat16(instructions) else 'does not pay'} here"
+    text = f"{resources.name()}, {resources.cores()} cores; bfloat16 and int8 instructions: {', '.join(fast) or 'none'}"
+    text += f"; bfloat16 is {'' if resources.computes_bfloat16(instructions) else 'not '}faster here"
     lacks_avx = platform.machine() in ("x86_64", "AMD64") and instructions and "avx" not in instructions
     yield Finding("processor", FAULT, text, _NO_AVX) if lacks_avx else Finding("processor", OK, text)
     for name, there in (("memory", min([free, *limits])), ("disk", shutil.disk_usage(".").free)):
-        remedy = f"free some of it: training a small BERT takes {_ENOUGH >> 30} GB" if there < _ENOUGH else ""
+        remedy = f"free some: training a small BERT takes {_ENOUGH >> 30} GB" if there < _ENOUGH else ""
         yield Finding(name, WARNING if remedy else OK, f"{there / 2**30:.1f} GB free", remedy)
 
 
@@ -162,19 +162,19 @@ def examine_tensorflow(environment: Mapping[str, str], has_gpu: bool, patience: 
     again = pip_install("--force-reinstall", *(each for each in requirements_of("bert-tf") if "tensorflow" in each))
     if done.returncode:
         ending = f"status {done.returncode}" if done.returncode > 0 else signal.strsignal(-done.returncode)
-        text = f"{found.get('at', 'its end')} ended the process: {ending}; {' '.join(done.stderr.split())[-300:]}"
+        text = f"the process died at {found.get('at', 'its end')}: {ending}; {' '.join(done.stderr.split())[-300:]}"
         yield Finding("TensorFlow", FAULT, text, _SIGNALS.get(-done.returncode, again))
     elif "error" in found:
-        yield Finding(found["at"], FAULT, f"does not import: {found['error'][:500]}", again)
+        yield Finding(found["at"], FAULT, f"cannot be imported: {found['error'][:500]}", again)
     else:
         yield Finding("imports", OK, ", ".join(found["imports"]))
         if found["backend"] != "tensorflow":
             remedy = 'set KERAS_BACKEND=tensorflow, or "backend": "tensorflow" in ~/.keras/keras.json'
-            yield Finding("Keras", FAULT, f"computes with {found['backend']}; bert_tf needs TensorFlow", remedy)
+            yield Finding("Keras", FAULT, f"uses the backend {found['backend']}; bert_tf requires tensorflow", remedy)
         text = f"{', '.join(found['devices'])}; TensorFlow is built for CUDA {found['cuda']}"
         if has_gpu and "GPU:" not in text:
             remedy = pip_install("tensorflow[and-cuda]>=2.21,<2.22") + "; CUDA 12 needs driver 525, CUDA 13 needs 580"
-            yield Finding("GPU", FAULT, "NVIDIA's driver knows one, and TensorFlow does not see it", remedy)
+            yield Finding("GPU", FAULT, "the NVIDIA driver finds one, but TensorFlow does not", remedy)
         yield Finding("devices", OK, text)
 
 
@@ -192,7 +192,7 @@ def _probe(patience):
             return
     tf = sys.modules["tensorflow"]
     for dtype in ("float32", "bfloat16"):
-        print(json.dumps({"at": f"a product of matrices in {dtype}"}), file=output, flush=True)
+        print(json.dumps({"at": f"a matrix product in {dtype}"}), file=output, flush=True)
         tf.linalg.matmul(tf.ones([768, 768], dtype), tf.ones([768, 768], dtype)).numpy()
     found = {"imports": imports, "backend": sys.modules["keras"].backend.backend()}
     found["devices"] = [each.name.removeprefix("/physical_device:") for each in tf.config.list_physical_devices()]

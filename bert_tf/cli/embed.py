@@ -1,9 +1,11 @@
-"""Turns texts into vectors, and makes indexes of them for `bert-tf search`.
+"""Compute sentence embeddings for a file, or index them for search.
 
-    bert-tf embed --model=all-MiniLM-L6-v2 --input_file=texts.txt --output_file=vectors.npz
+    bert-tf embed --model=all-MiniLM-L6-v2 --input_file=texts.txt \\
+        --output_file=vectors.npz
 
-A sentence-transformers directory needs no further flags: its modules, pooling, length and prompts are honoured.
-All flags: --help; docs/embed.md.
+A sentence-transformers directory needs no further flags: its modules, pooling,
+maximum length and prompts are used. --index_dir writes an index for
+`bert-tf search`.
 """
 
 from absl import logging
@@ -14,20 +16,37 @@ from bert_tf.utils import names
 from bert_tf.utils.settings import Flag, options_of, with_attributes
 
 FLAGS = (
-    Flag("model", None, "A sentence-transformers directory, what run_embedder left in --output_dir, or any encoder.",
-         required=True),
+    Flag(
+        "model", None,
+        "Embedding model: a sentence-transformers directory, the --output_dir of run_embedder, or any encoder.",
+        required=True,
+    ),
     *with_attributes(BATCH_PREDICTION, "output_file", required=False),
-    Flag("index_dir", None, "Instead of --output_file: make an index here, a new directory, for `bert-tf search`."),
-    Flag("layers", None, "Whose features are pooled, by name; default: what the model's folder says, else last.",
-         choices=names.LAYERS),
-    Flag("pooling", None, "What one vector is made of; several with commas between them stand side by side; default: "
-         "what the model's folder says, else mean.", "list", choices=names.POOLINGS),
-    Flag("normalize", None, "Divide each vector by its length; default: what the model's folder says, else false.",
-         "bool"),
+    Flag("index_dir", None, "New directory for an index that `bert-tf search` reads, instead of --output_file."),
+    Flag(
+        "layers", None,
+        "Encoder layers to pool, by name. Default: as the model's directory says, otherwise last.",
+        choices=names.LAYERS,
+    ),
+    Flag(
+        "pooling", None,
+        "Pooling of token features into one vector; the vectors of several poolings are concatenated. Default: as "
+        "the model's directory says, otherwise mean.",
+        "list", choices=names.POOLINGS,
+    ),
+    Flag(
+        "normalize", None,
+        "Scale each embedding to unit length. Default: as the model's directory says, otherwise false.",
+        "bool",
+    ),
     *PROMPT,
-    Flag("max_seq_length", None, "Longest text in tokens, special tokens included; default: what the model's "
-         "folder says, else as many as the model has positions.", "integer", low=3),
-    Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
+    Flag(
+        "max_seq_length", None,
+        "Maximum text length in tokens, including special tokens. Default: as the model's directory says, otherwise "
+        "the number of positions of the model.",
+        "integer", low=3,
+    ),
+    Flag("do_lower_case", None, "Lowercase the text. Default: as the checkpoint says, otherwise true.", "bool"),
 )  # fmt: skip
 
 
@@ -39,17 +58,17 @@ def main(settings):
 
     if bool(settings.output_file) == bool(settings.index_dir):
         received = "both" if settings.output_file else "neither"
-        raise ValueError(f"Vectors must go to `output_file` or to `index_dir`. Received {received}; give one of them.")
+        raise ValueError(f"Pass either `output_file` or `index_dir`; got {received}.")
     options = options_of(EncodeOptions, settings)
     make = Embedder if settings.output_file else Indexer
     maker = make(settings.model, options)
     if len(settings.text_column) != 1:
         received = ",".join(settings.text_column)
-        raise ValueError(f"`text_column` must name one column here. Received: {received}; embed one by one.")
+        raise ValueError(f"`text_column` must name a single column here; got {received}. Embed one column at a time.")
     if settings.output_file:
         run_batch_prediction(settings, maker)
         return
     if settings.num_shards:
-        raise ValueError(f"`num_shards` must come with `output_file`. Received: {settings.num_shards}; leave it out.")
+        raise ValueError(f"`num_shards` requires `output_file`. Remove `num_shards={settings.num_shards}`.")
     make_index(settings.index_dir, maker, lambda path: run_batch_prediction(settings, maker, output_file=path))
     logging.info("Wrote the index %s.", settings.index_dir)

@@ -1,11 +1,12 @@
-"""Exports a trained model for TensorFlow Serving: text in, answers out; or any encoder for TF Hub's API.
+"""Export a model as a text-in SavedModel, for LiteRT or for TF Hub.
 
     bert-tf export --model=output --export_dir=models/reviews
     bert-tf export --hub --model=uncased_L-12_H-768_A-12 --export_dir=bert_hub
 
-The first writes models/reviews/1, or the next version; --model is what run_classifier, run_squad, run_tagger,
-run_multiple_choice or run_embedder left in --output_dir, or a sentence-transformers directory, to serve its vectors.
-The second writes bert_hub/preprocessor and bert_hub/encoder: docs/hub.md.
+The first command writes models/reviews/1, or the next version, for TensorFlow
+Serving. --model is the --output_dir of a fine-tuning command, or a
+sentence-transformers directory, to serve its embeddings. The second command
+writes bert_hub/preprocessor and bert_hub/encoder.
 """
 
 from bert_tf.cli.common_flags import CALIBRATION_FILE, EXPORT_EXPLANATIONS, EXPORT_FORM
@@ -14,36 +15,31 @@ from bert_tf.utils.settings import Flag
 
 FLAGS = (
     Flag(
-        "model",
-        None,
-        "A trained model: what run_classifier or another program left in --output_dir; or a "
-        "sentence-transformers directory, to serve its vectors.",
+        "model", None,
+        "Trained model: the --output_dir of a fine-tuning command, or a sentence-transformers directory, to serve "
+        "its embeddings.",
         required=True,
-    ),  # fmt: skip
+    ),
     Flag(
-        "export_dir",
-        None,
-        "The model's directory as a server knows it; the export becomes its next version.",
+        "export_dir", None,
+        "Model directory as a server expects it; the export becomes its next version.",
         required=True,
-    ),  # fmt: skip
+    ),
     *EXPORT_FORM,
     CALIBRATION_FILE,
     EXPORT_EXPLANATIONS,
     Flag(
-        "hub",
-        False,
-        "Export TF Hub's pair, a preprocessor and an encoder that can be trained further, into two "
-        "folders of --export_dir; --model may then be any checkpoint.",
+        "hub", False,
+        "Export a preprocessor and an encoder that can be trained further, for TF Hub's API, into two subdirectories "
+        "of --export_dir; --model may then be any checkpoint.",
         "bool",
-    ),  # fmt: skip
+    ),
     Flag(
-        "default_seq_length",
-        None,
-        "With --hub: how many tokens the preprocessor makes of a text; default: 128, or "
-        "as many as the model has positions.",
-        "integer",
-        low=3,
-    ),  # fmt: skip
+        "default_seq_length", None,
+        "With --hub: number of tokens that the preprocessor makes of a text. Default: 128, or the number of "
+        "positions of the model if it has fewer.",
+        "integer", low=3,
+    ),
 )
 
 
@@ -52,7 +48,7 @@ def main(settings):
     if settings.hub:
         return _export_hub(settings)
     if "default_seq_length" in settings.given:
-        raise ValueError("--default_seq_length must come with --hub. Received it without.")
+        raise ValueError("--default_seq_length requires --hub. Add --hub or remove --default_seq_length.")
     from bert_tf.cli.reporting import log_after_export
     from bert_tf.export.saved_model import export_trained
 
@@ -65,8 +61,8 @@ def _export_hub(settings):
     for name in ("export_dtype", "export_for", "export_threads", "export_explanations", "calibration_file"):
         if name in settings.given:
             raise ValueError(
-                f"--{name} must be left out with --hub, whose encoder has float32 variables and answers no texts. "
-                f"Received {settings.get(name)!r}."
+                f"--{name} cannot be combined with --hub, whose encoder has float32 variables and takes no texts; got "
+                f"{settings.get(name)!r}. Remove one."
             )
     from bert_tf.export.hub.export import export_hub
 

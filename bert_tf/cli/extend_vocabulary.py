@@ -1,9 +1,12 @@
-"""Adds a domain's words to a trained checkpoint.
+"""Extend the vocabulary of a trained model with domain words.
 
-    bert-tf extend_vocabulary --model=bert-base --words_file=words.txt --output_dir=clinical
-    bert-tf extend_vocabulary --model=bert-base --input_file=notes/ --num_words=500 --output_dir=clinical
+    bert-tf extend_vocabulary --model=bert-base --words_file=words.txt \\
+        --output_dir=clinical
+    bert-tf extend_vocabulary --model=bert-base --input_file=notes/ \\
+        --num_words=500 --output_dir=clinical
 
-Each new word starts as the mean of the tokens it had before; every other weight stays as it is.
+The embedding of each new word starts as the mean of the embeddings of its
+former tokens; all other weights stay unchanged.
 """
 
 from absl import logging
@@ -15,14 +18,20 @@ from bert_tf.utils.settings import Flag, with_attributes
 
 FLAGS = (
     *with_attributes(CORPUS, "input_file", required=False),
-    Flag("model", None, "The checkpoint: a Hugging Face, sentence-transformers or bert_tf directory, or a TF1 "
-         "checkpoint's prefix.", required=True),
-    Flag("output_dir", None, "Where the new checkpoint goes: a directory that does not exist yet, or is empty.",
-         required=True),
-    Flag("words_file", None, "The words to add, one per line. Default: those of --input_file that save most tokens."),
-    Flag("num_words", 500, "Most words to take from --input_file.", "integer", low=1),
-    Flag("min_count", 5, "Least number of times that such a word must occur.", "integer", low=1),
-    Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
+    Flag(
+        "model", None,
+        "Model to extend: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 "
+        "checkpoint.",
+        required=True,
+    ),
+    Flag("output_dir", None, "Directory of the new model; it must not exist yet, or be empty.", required=True),
+    Flag(
+        "words_file", None,
+        "File of the words to add, one per line. Default: the words of --input_file that save the most tokens.",
+    ),
+    Flag("num_words", 500, "Maximum number of words to take from --input_file.", "integer", low=1),
+    Flag("min_count", 5, "Minimum number of times that such a word must occur.", "integer", low=1),
+    Flag("do_lower_case", None, "Lowercase the text. Default: as the checkpoint says, otherwise true.", "bool"),
 )  # fmt: skip
 
 
@@ -32,7 +41,7 @@ def main(settings):
     from bert_tf.checkpoints.loading import load_description
 
     if not (settings.words_file or settings.input_file):
-        raise ValueError("There must be words to add. Received neither --words_file nor --input_file.")
+        raise ValueError("No words to add: pass --words_file or --input_file.")
     if settings.words_file and "num_words" in settings.given:
         logging.warning("--num_words has no effect with --words_file.")
     check_free(settings.output_dir)
@@ -57,7 +66,7 @@ def _read_words(settings, tokenizer):
 
     words, known = vocabulary_extension.read_new_words(settings.words_file, tokenizer)
     if known:
-        logging.info("%d words are tokens already and stay as they are: %s.", len(known), ", ".join(known[:10]))
+        logging.info("%d words are already tokens and stay unchanged: %s.", len(known), ", ".join(known[:10]))
     return words
 
 
@@ -70,10 +79,11 @@ def _count_words(settings, tokenizer):
 
 
 def _tell(extension):
-    print(f"Added {len(extension.words)} words, each of which starts as the mean of these tokens:")
+    print(f"Added {len(extension.words)} words, each initialized with the mean of these tokens' embeddings:")
     print("\n".join(extension.lines()))
     if extension.unknown():
         logging.warning(
-            "%d of the words were [UNK], so that they all start as its row: %s. Only training tells them apart.",
+            "%d of the words were [UNK] before, so all of them start with its embedding: %s. Only training can tell "
+            "them apart.",
             *(len(extension.unknown()), ", ".join(extension.unknown()[:10])),
         )

@@ -1,11 +1,13 @@
-"""Writes what an encoder makes of texts: features of each token, of each word or of each text, from chosen layers.
+"""Extract token, word or text features from an encoder's layers.
 
-    bert-tf extract_features --model=uncased_L-12_H-768_A-12 --input_file=texts.txt --output_file=features.jsonl
-    bert-tf extract_features --model=uncased_L-12_H-768_A-12 --input_file=reviews.csv --output_file=features.npz \\
+    bert-tf extract_features --model=uncased_L-12_H-768_A-12 \\
+        --input_file=texts.txt --output_file=features.jsonl
+    bert-tf extract_features --model=uncased_L-12_H-768_A-12 \\
+        --input_file=reviews.csv --output_file=features.npz \\
         --layers=second_to_last --pooling=mean
 
-The flags of google-research/bert's extract_features.py work as they do there. All flags: --help;
-docs/extract_features.md.
+Accepts the flags of google-research/bert's extract_features.py with their
+meaning there.
 """
 
 import re
@@ -16,20 +18,34 @@ from bert_tf.utils.settings import NO_EFFECT, Flag, with_default
 
 FLAGS = (
     *with_default(BATCH_PREDICTION, rows_per_part=256),  # features of every token are many numbers
-    Flag("model", None, "The encoder: a Hugging Face, sentence-transformers or bert_tf directory, or a TF1 "
-         "checkpoint's prefix."),  # fmt: skip
-    Flag("init_checkpoint", None, "The same, by google-research/bert's name for it."),
-    Flag("bert_config_file", None, "The model's shape; default: the one beside the checkpoint."),
-    Flag("vocab_file", None, "The vocabulary; default: the one beside the checkpoint."),
-    Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
-    Flag("layers", "-1,-2,-3,-4", "Whose features: indices of layers, -1 the last, with commas between them; or one "
-         f"of {', '.join(names.LAYERS)}."),  # fmt: skip
-    Flag("pooling", None, "One vector for each text, made so of its tokens'; default: a vector for each token.",
-         choices=names.POOLINGS),  # fmt: skip
-    Flag("unit", "piece", "Without --pooling: a vector for each token, or for each word: the mean of its tokens'.",
-         choices=("piece", "word")),  # fmt: skip
-    Flag("max_seq_length", 128, "Longest sequence in tokens, special tokens included; what is longer is cut.",
-         "integer", low=3),  # fmt: skip
+    Flag(
+        "model", None,
+        "Encoder: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 checkpoint.",
+    ),
+    Flag("init_checkpoint", None, "Same as --model, under google-research/bert's name."),
+    Flag("bert_config_file", None, "Model configuration (JSON). Default: the one next to the checkpoint."),
+    Flag("vocab_file", None, "Vocabulary file. Default: the one next to the checkpoint."),
+    Flag("do_lower_case", None, "Lowercase the text. Default: as the checkpoint says, otherwise true.", "bool"),
+    Flag(
+        "layers", "-1,-2,-3,-4",
+        "Layers to extract: indices separated by commas, -1 being the last layer, or one of "
+        f"{', '.join(names.LAYERS)}.",
+    ),
+    Flag(
+        "pooling", None,
+        "Pooling of token features into one vector per text. Default: one vector per token.",
+        choices=names.POOLINGS,
+    ),
+    Flag(
+        "unit", "piece",
+        "Without --pooling: one vector per token or per word (the mean over its tokens).",
+        choices=("piece", "word"),
+    ),
+    Flag(
+        "max_seq_length", 128,
+        "Maximum sequence length in tokens, including special tokens; longer texts are cut off.",
+        "integer", low=3,
+    ),
     Flag("batch_size", 32, f"{NO_EFFECT}.", "integer"),
     Flag("use_one_hot_embeddings", False, f"{NO_EFFECT}.", "bool"),
     Flag("use_tpu", False, f"{NO_EFFECT}.", "bool"),
@@ -45,7 +61,7 @@ def main(settings):
 
     if bool(settings.model) == bool(settings.init_checkpoint):
         received = "both" if settings.model else "neither"
-        raise ValueError(f"The encoder must be named by --model, or by --init_checkpoint. Received {received}.")
+        raise ValueError(f"Pass either --model or --init_checkpoint; got {received}.")
     maker = FeatureMaker(
         settings.model or settings.init_checkpoint,
         _layers(settings.layers),

@@ -1,9 +1,11 @@
-"""Fills in the blank: what a pretrained model puts where a text says [MASK].
+"""Predict masked tokens with a pretrained model.
 
-    bert-tf fill_mask --model=uncased_L-12_H-768_A-12 "The man went to the [MASK] ."
+    bert-tf fill_mask --model=uncased_L-12_H-768_A-12 \\
+        "The man went to the [MASK] ."
 
-Texts come as arguments, from --input_file or from standard input, one per line. With --export_dir the model is written
-as a SavedModel that answers the same way.
+Texts are arguments, or lines of --input_file or of standard input. With
+--export_dir, exports the model as a SavedModel instead, which makes the same
+predictions.
 """
 
 from absl import logging
@@ -14,17 +16,30 @@ from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Flag
 
 FLAGS = (
-    Flag("model", None, "A checkpoint with a masked-LM head: a Hugging Face directory, what run_pretraining left in "
-         "--output_dir, or a TF1 checkpoint's prefix.", required=True),
-    Flag("vocab_file", None, "The vocabulary; default: the one beside the checkpoint."),
-    Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
-    Flag("max_seq_length", None, "Longest text in tokens, special tokens included; default: as many as the model "
-         "has positions.", "integer", low=3),
-    Flag("input_file", None, "Texts, one per line, also packed (.gz). Default: the arguments, else standard input."),
-    Flag("top_k", 5, "Tokens to answer with for each [MASK].", "integer", low=1),
-    Flag("json", False, "Answer in JSON, one object per line for each [MASK].", "bool"),
-    Flag("export_dir", None, "Instead of answering: write the model as a SavedModel, the next version below this "
-         "directory."),
+    Flag(
+        "model", None,
+        "Checkpoint with a masked-LM head: a Hugging Face directory, the --output_dir of run_pretraining, or the "
+        "prefix of a TF1 checkpoint.",
+        required=True,
+    ),
+    Flag("vocab_file", None, "Vocabulary file. Default: the one next to the checkpoint."),
+    Flag("do_lower_case", None, "Lowercase the text. Default: as the checkpoint says, otherwise true.", "bool"),
+    Flag(
+        "max_seq_length", None,
+        "Maximum text length in tokens, including special tokens. Default: the number of positions of the model.",
+        "integer", low=3,
+    ),
+    Flag(
+        "input_file", None,
+        "File of texts, one per line; may be gzipped (.gz). Default: the arguments, otherwise standard input.",
+    ),
+    Flag("top_k", 5, "Number of predicted tokens per [MASK].", "integer", low=1),
+    Flag("json", False, "Print JSON, one object per line for each [MASK].", "bool"),
+    Flag(
+        "export_dir", None,
+        "Directory to export the model to as a SavedModel, instead of predicting; the export becomes its next "
+        "version.",
+    ),
     *EXPORT_FORM,
 )  # fmt: skip
 TAKES_TEXTS = True
@@ -37,7 +52,7 @@ def main(settings, texts):
 
     exports = settings.export_dir is not None
     if exports and (texts or settings.input_file):
-        raise ValueError("--export_dir must come without texts. Received both; ask in a run of its own.")
+        raise ValueError("--export_dir cannot be combined with texts or --input_file. Predict in a separate run.")
     tokenizing = settings.vocab_file, settings.do_lower_case, settings.max_seq_length
     form = make_export_options(settings) if exports else DEFAULT
     if exports:

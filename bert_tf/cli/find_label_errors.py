@@ -1,9 +1,11 @@
-"""Finds training examples that are likely mislabelled, and near-duplicates, by models that had not seen them.
+"""Find training examples that are probably mislabeled, and duplicates.
 
-    bert-tf find_label_errors --train_file=train.tsv --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=labels
+    bert-tf find_label_errors --train_file=train.tsv --output_dir=labels \\
+        --init_checkpoint=uncased_L-12_H-768_A-12
 
-Writes label_errors.tsv, near_duplicates.tsv and label_errors.html into --output_dir. The same command goes on where it
-was. See docs/find_label_errors.md.
+Cross-validates: each example is judged by a model that was not trained on it.
+Writes label_errors.tsv (most suspicious first), near_duplicates.tsv and
+label_errors.html to --output_dir. Run the same command again to resume.
 """
 
 import os
@@ -14,7 +16,7 @@ from bert_tf.cli import run_classifier
 from bert_tf.tasks.options import ClassificationOptions
 from bert_tf.utils import subprocesses
 from bert_tf.utils.names import LAYERS
-from bert_tf.utils.settings import Flag, Settings, command_line, options_of
+from bert_tf.utils.settings import Flag, Settings, command_line, options_of, with_attributes
 
 # Of run_classifier: which examples, and where everything goes; and how a model of a fold is made.
 _ABOUT_FILE = (
@@ -30,32 +32,35 @@ _ABOUT_RUNS = (
 )  # fmt: skip
 _ABOUT_MODELS = (*_MODEL, *_ABOUT_RUNS)
 _OF_CLASSIFIER = (*_ABOUT_FILE, *_ABOUT_MODELS)
+_OVERWRITE = "Delete an earlier search in --output_dir and start over. Otherwise, an interrupted search resumes."
 
 FLAGS = (
     Flag(
-        "folds", 5, "Parts of the file; each is answered by a model that was trained on the others.", "integer", low=2
+        "folds", 5,
+        "Number of folds of the file; each is predicted by a model that was trained on the others.",
+        "integer", low=2,
     ),
     Flag(
-        "features",
-        "last",
-        "The layers of the frozen encoder from which, and from words, is learned what a label is.",
+        "features", "last",
+        "Layers of the frozen encoder from which, together with the words, labels are predicted.",
         choices=LAYERS,
     ),
     Flag(
-        "fine_tune",
-        False,
-        "Fine-tune a model for each part instead: much slower, and better where the model becomes good at the task.",
+        "fine_tune", False,
+        "Fine-tune a model for each fold instead: much slower, but better if the model gets good at the task.",
         "bool",
     ),
-    *(flag for flag in run_classifier.FLAGS if flag.name in _OF_CLASSIFIER),
+    *with_attributes(
+        (flag for flag in run_classifier.FLAGS if flag.name in _OF_CLASSIFIER), "overwrite_output_dir", help=_OVERWRITE
+    ),
 )
 
 _RUN = "run"  # a fold's, in its folder
-_SHOWN = 10  # likeliest errors that are printed
+_SHOWN = 10  # most likely errors that are printed
 
 
 def main(settings):
-    """Writes the lists, and prints the likeliest errors."""
+    """Writes the lists, and prints the most likely errors."""
     from bert_tf.experiments.label_errors import search
     from bert_tf.utils.folder_lock import alone_in
 
@@ -74,18 +79,20 @@ def main(settings):
     for i in findings.suspects[:_SHOWN]:
         print(f"{findings.examples.where(i)}: {search.change(findings, i)}: {findings.text(i)}")
     folder = settings.output_dir
-    print(f"All {len(findings.suspects):,}: {folder}/{search.ERRORS_FILE}; the page: {folder}/{search.PAGE_FILE}")
+    print(f"All {len(findings.suspects):,}: {folder}/{search.ERRORS_FILE}; report: {folder}/{search.PAGE_FILE}")
 
 
 def _check(settings):
     if not settings.init_checkpoint:
-        raise ValueError("--init_checkpoint must name the weights to start from. Received none; give a checkpoint.")
+        raise ValueError("--init_checkpoint is required: the model to start from.")
     if settings.distribution_strategy == "multi_worker":
-        raise ValueError("--distribution_strategy must be of one machine here. Received multi_worker; choose another.")
+        raise ValueError(
+            "--distribution_strategy=multi_worker is not supported here. Choose a strategy for a single machine."
+        )
     if settings.fine_tune and "features" in settings.given:
-        raise ValueError("--features must come without --fine_tune. Received both; leave one of them out.")
+        raise ValueError("--features and --fine_tune cannot be combined. Remove one.")
     if not settings.fine_tune and (given := [name for name in _ABOUT_RUNS if name in settings.given]):
-        raise ValueError(f"--{given[0]} must come with --fine_tune. Received it without; add it, or leave this out.")
+        raise ValueError(f"--{given[0]} requires --fine_tune. Add --fine_tune or remove --{given[0]}.")
 
 
 def _identity(settings):
@@ -105,7 +112,7 @@ def _examples(settings):
     settings = Settings({**defaults, **settings.to_dict()}, settings.given)
     data = ClassificationTask.read_data(options_of(ClassificationOptions, settings), ["train"], None)
     if not data.source.has_labels:
-        raise ValueError(f"--task_name must be one with labels. Received {settings.task_name}, whose are numbers.")
+        raise ValueError(f"--task_name must be a task with labels; those of {settings.task_name} are numbers.")
     return data.examples["train"]
 
 

@@ -1,4 +1,4 @@
-"""Fine-tuning, scoring, prediction and export of any task: `run_task`. It knows no concrete task."""
+"""Fine-tuning, evaluation, prediction and export of any task: `run_task`. Independent of concrete tasks."""
 
 import copy
 import dataclasses
@@ -58,8 +58,8 @@ def check_calibration(settings: Settings, trained: TrainedTask):
         return
     if not settings.do_export:
         raise ValueError(
-            "`calibration_file` must come with `do_export`, whose integers its texts set ranges for. Received it "
-            "without; leave it out, or export."
+            "`calibration_file` requires `do_export`, because its texts calibrate the exported model. Add `do_export` "
+            "or remove `calibration_file`."
         )
     read_calibration_texts(path, trained.task, trained.text_inputs)
 
@@ -90,13 +90,11 @@ def check_tolerance(settings: Settings):
         return
     for is_there, what in ((settings.export_dtype == "int8", "export_dtype=int8"), (settings.do_eval, "do_eval")):
         if not is_there:
-            raise ValueError(
-                f"`int8_tolerance` must come with `{what}`. Received it without; say what is to be scored in int8."
-            )
+            raise ValueError(f"`int8_tolerance` requires `{what}`. Add `{what}` or remove `int8_tolerance`.")
 
 
 def log_largest_change(before: Mapping[str, float], after: Mapping[str, float], tolerance: float):
-    """Tells in the log which score changes most in int8.
+    """Logs which metric changes most in int8.
 
     Args:
         before, after: {name: score} of the same examples, after in int8.
@@ -109,13 +107,13 @@ def log_largest_change(before: Mapping[str, float], after: Mapping[str, float], 
     if fall is None:
         return
     name, share = fall
-    told = f"{name} {after[name]:.4f} in int8 and {before[name]:.4f} before"
+    told = f"{name} is {after[name]:.4f} in int8 and was {before[name]:.4f}"
     if share > tolerance:
         raise ValueError(
-            f"In int8 no score may be lower by more than `int8_tolerance={tolerance}` of itself. Received {told}; "
-            "nothing was exported: take another `export_dtype`, or allow more."
+            f"A metric dropped by more than the relative tolerance `int8_tolerance={tolerance}` in int8: {told}. "
+            "Nothing was exported. Choose another `export_dtype`, or allow more."
         )
-    logging.info("What changes most in int8: %s.", told)
+    logging.info("Largest change in int8: %s.", told)
 
 
 # === Fine tuning ===
@@ -352,20 +350,19 @@ def with_adapters(model: Description, settings: Settings) -> Description:
     if not settings.lora_rank:
         for name in ("lora_alpha", "lora_targets"):
             if name in settings.given:
-                raise ValueError(f"`{name}` must come with `lora_rank`. Received it alone; say how large adapters are.")
+                raise ValueError(f"`{name}` requires `lora_rank`. Add `lora_rank` or remove `{name}`.")
         return model
     if not settings.do_train:
         return model
     if not settings.init_checkpoint:
         raise ValueError(
-            f"`lora_rank` must come with `init_checkpoint`. Received `lora_rank={settings.lora_rank}` alone, where the "
-            "frozen weights would be random."
+            f"`lora_rank={settings.lora_rank}` requires `init_checkpoint`: without it, the frozen weights would be "
+            "random."
         )
     if settings.reinit_layers or settings.freeze_layers == ALL:
         name, value = ("reinit_layers", settings.reinit_layers) if settings.reinit_layers else ("freeze_layers", ALL)
         raise ValueError(
-            f"`lora_rank` must not come with `{name}={value}`, with which adapters are of no use. Received both; pass "
-            "one of the two."
+            f"`lora_rank` cannot be combined with `{name}={value}`, with which adapters have no use. Remove one."
         )
     lora = Lora(settings.lora_rank, settings.lora_alpha or settings.lora_rank, tuple(settings.lora_targets))
     return dataclasses.replace(model, config=dataclasses.replace(model.config, lora=lora))
@@ -405,9 +402,8 @@ def plan_training(settings: Settings, num_layers: int, train, identity: dict, us
     """
     if settings.get("pack_examples") and use_xla:
         raise ValueError(
-            "`pack_examples` must come without XLA, which compiles a program for every shape. Received "
-            f"`use_xla={settings.use_xla}`, with which it is on here; pass `use_xla=false`, or leave "
-            "`pack_examples` out."
+            "`pack_examples` cannot be combined with XLA, which compiles a program for every shape and is on here "
+            f"with `use_xla={settings.use_xla}`. Pass `use_xla=false`, or remove `pack_examples`."
         )
     run = make_run_config(settings, 0, 0, use_xla, identity)
     config = options_of(FineTuningConfig, settings)
@@ -422,10 +418,7 @@ def batch_settings(settings: Settings, use_xla: bool) -> BatchSettings:
     """
     by_length = settings.bucket_by_length
     if not by_length and "bucket_batches" in settings.given:
-        raise ValueError(
-            "`bucket_batches` must come with `bucket_by_length`. Received `bucket_by_length=false` with it; leave one "
-            "of them out."
-        )
+        raise ValueError("`bucket_batches` requires `bucket_by_length`; got `bucket_by_length=false`. Remove one.")
     return BatchSettings(settings.max_seq_length, by_length, use_xla, settings.get("bucket_batches"))
 
 
@@ -434,8 +427,8 @@ def check_stopping(settings: Settings):
     patience = settings.get("early_stopping")
     if patience and not settings.keep_best:
         raise ValueError(
-            f"`early_stopping` must come with `keep_best`. Received `early_stopping={patience}` alone; say by which "
-            "metric a checkpoint is better."
+            f"`early_stopping={patience}` requires `keep_best`, the metric by which a checkpoint is better. Add it, "
+            "or remove `early_stopping`."
         )
 
 

@@ -1,9 +1,10 @@
-"""Asks a model server many times at once, and says how fast it answers.
+"""Load-test a model server: throughput and latency percentiles.
 
     bert-tf load_test --model_name=films --input_file=texts.txt --callers=64
-    bert-tf load_test --model_name=films --input_file=texts.txt --rate=50,100,200 --seconds=30 --output_dir=load
+    bert-tf load_test --model_name=films --input_file=texts.txt \\
+        --rate=50,100,200 --seconds=30 --output_dir=load
 
-Needs no TensorFlow. All flags: --help; docs/client.md.
+Does not require TensorFlow.
 """
 
 import asyncio
@@ -54,19 +55,21 @@ async def _ask(settings, rates, batches):
             plural = "s" if callers > 1 else ""
             runs[f"{callers} caller{plural}"] = await load_test.ask_by_callers(send, callers, settings.seconds)
     if not all(runs.values()):
-        raise ValueError("`seconds` must be long enough for a request. Received: none came; give more.")
+        raise ValueError(f"No request was answered within `seconds={settings.seconds:g}`. Increase it.")
     return runs
 
 
 def _read_rates(settings):
     if settings.rate and settings.callers:
-        raise ValueError("--callers must come without --rate. Received both; leave one of them out.")
+        raise ValueError("--callers and --rate cannot be combined. Remove one.")
     try:
         rates = [float(rate) for rate in settings.rate]
     except ValueError:
         rates = [0.0]
     if not all(0 < rate < float("inf") for rate in rates):
-        raise ValueError(f"--rate must be numbers above 0. Received: {','.join(settings.rate)}; 50,100 tries two.")
+        raise ValueError(
+            f"--rate must be positive numbers separated by commas, such as 50,100; got {','.join(settings.rate)}."
+        )
     return rates
 
 
@@ -94,7 +97,7 @@ def _input_names(settings, names):
         return names
     if sorted(settings.inputs) != sorted(names):
         raise ValueError(
-            f"--inputs must be the model's: {', '.join(names)}. Received: {','.join(settings.inputs)}; name these."
+            f"--inputs must be the inputs of the model, {', '.join(names)}; got {','.join(settings.inputs)}."
         )
     return tuple(settings.inputs)
 
@@ -105,7 +108,7 @@ def _asked_names(settings):
 
     if settings.rest:
         if tls_of(settings):
-            raise ValueError("`tls` must come without `rest`. Received both; ask over gRPC.")
+            raise ValueError("`tls` and `rest` cannot be combined. Remove `rest` to use gRPC.")
         return inputs_over_rest(settings.server, settings.model_name, settings.signature, settings.timeout)
     with Client(settings.server, settings.model_name, settings.timeout, tls=tls_of(settings)) as client:
         return client.text_inputs(settings.signature)

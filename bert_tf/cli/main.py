@@ -1,17 +1,17 @@
-"""`bert-tf NAME --flags`: starts the program of that name; alone, it lists them."""
+"""`bert-tf COMMAND --flags` runs a command; `bert-tf` alone lists the commands."""
 
-import ast
 import contextlib
 import functools
 import importlib
 import io
 import os
-import pathlib
 import select
 import sys
 from collections.abc import Sequence
 
 import bert_tf
+from bert_tf.cli import commands
+from bert_tf.cli.commands import PROGRAMS as PROGRAMS
 
 # === Closed output ===
 # A program whose output nobody reads any more, as behind `| head`, ends and says nothing.
@@ -54,46 +54,8 @@ def end_quietly_when_closed():
 # === Main ===
 
 
-PROGRAMS = (
-    "demo",
-    "doctor",
-    "run_classifier",
-    "run_squad",
-    "run_tagger",
-    "run_multiple_choice",
-    "run_embedder",
-    "run_glue",
-    "tune",
-    "split",
-    "check_data",
-    "score_squad",
-    "compare",
-    "find_label_errors",
-    "probe",
-    "see",
-    "run_pretraining",
-    "pretrain_small",
-    "fill_mask",
-    "score_text",
-    "extract_features",
-    "embed",
-    "search",
-    "predict",
-    "train_vocabulary",
-    "extend_vocabulary",
-    "surgery",
-    "create_pretraining_data",
-    "convert",
-    "export",
-    "verify",
-    "serve",
-    "ask",
-    "load_test",
-)
-
-
 def main(argv: Sequence[str] | None = None):
-    """Starts what the command line names.
+    """Starts the command that the command line names.
 
     Args:
         argv: the words after `bert-tf`; None: this process's.
@@ -103,69 +65,56 @@ def main(argv: Sequence[str] | None = None):
 
 
 def _start_or_list(words):
-    if not words or words[0] in ("--help", "-h", "help"):
-        print(list_programs())
+    if not words or words[0] in ("--help", "-h", "help") and not words[1:]:
+        print(commands.short_list())
+    elif words[0] in ("--all", "--help=all", "--helpfull"):
+        print(commands.full_list())
     elif words[0] == "--version":
         print(f"bert_tf {bert_tf.__version__}")
-    elif words[0] in PROGRAMS:
-        start_program(words[0], words[1:])
+    elif words[0] in ("--help", "-h", "help"):
+        _start_or_list([*words[1:], "--help"])
+    elif (found := commands.find(words)).name:
+        start_program(found.name, found.rest, found.typed)
+    elif (group := commands.starting_with(words[0])) and words[1:] in ([], ["--help"], ["-h"]):
+        print("\n".join([f"Usage: bert-tf {words[0]} COMMAND [--flags]", "", *commands.described(group)]))
     else:
-        import difflib  # here: the listing and the other programs do without
-
-        near = difflib.get_close_matches(words[0], PROGRAMS, 1)
-        remedy = f"did you mean {near[0]}?" if near else "`bert-tf` alone lists them."
-        sys.exit(f"Error: The name of a program must be one of {', '.join(PROGRAMS)}. Received {words[0]!r}; {remedy}")
+        sys.exit(commands.unknown(words))
 
 
-def start_program(name: str, words: Sequence[str] | None = None):
+def start_program(name: str, words: Sequence[str] | None = None, typed: str | None = None):
     """Runs one program to its end.
 
     Args:
         name: one of `PROGRAMS`.
         words: its flags and arguments; None: those of this process, a script that stands for the program.
+        typed: the words that named it, if they were others.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # no information and no warnings of TensorFlow's C++
     with end_quietly_when_closed():
         try:
             from absl import app
 
-            from bert_tf.cli import program
+            from bert_tf.cli import program, usage
         except ModuleNotFoundError as error:
             _start_without(error.name, name, sys.argv[1:] if words is None else words)
             return
 
         if words is not None:
-            sys.argv = [f"bert-tf {name}", *words]
+            sys.argv = [f"bert-tf {typed or name}", *words]
         module = importlib.import_module(f"bert_tf.cli.{name}")
+        if extent := usage.asked_for(sys.argv[1:]):
+            print(usage.help_page(module, name, sys.argv[0], with_all=extent == "all"))
+            sys.exit(1)  # as absl's --help does
         with program.defined_flags(module):
             parse = functools.partial(program.parse_command_line, module)
             app.run(functools.partial(program.run_program, module), flags_parser=parse)
 
 
 def _start_without(package, name, words):
-    """Starts the doctor where a package is missing that reads the flags of programs; no other can do without."""
+    """Starts the doctor if a package is missing that the other commands need to read their flags."""
     if name != "doctor":
-        sys.exit(f"Error: The package {package!r} must be installed. It is not; `bert-tf doctor` says what else is.")
+        sys.exit(f"Error: The package {package!r} is not installed. `bert-tf doctor` lists everything that is missing.")
     from bert_tf.cli import doctor
     from bert_tf.utils.settings import Settings
 
     doctor.main(Settings({"json": "--json" in words}))
-
-
-def list_programs() -> str:
-    """Returns what `bert-tf` alone prints: a line for each program."""
-    wide = max(map(len, PROGRAMS))
-    lines = [f"  {name:<{wide}}  {_summary(name)}" for name in PROGRAMS]
-    return "\n".join([
-        "Usage: bert-tf NAME --flags        (or: python -m bert_tf NAME --flags)",
-        "",
-        *lines,
-        "",
-        "`bert-tf NAME --help` explains the flags of a program, `bert-tf --version` says which bert_tf this is.",
-    ])  # fmt: skip
-
-
-def _summary(name):
-    """Returns the first line of a program's docstring; read and not imported, since some bring in TensorFlow."""
-    source = pathlib.Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
-    return ast.get_docstring(ast.parse(source)).splitlines()[0]

@@ -64,8 +64,8 @@ def _adam_config(settings, optimizer):
     if always_corrects(optimizer):
         if settings.where_given("bias_correction") is False:
             raise ValueError(
-                f"`bias_correction=false` must come without `optimizer={optimizer}`, which always corrects. Received "
-                "both; leave one of them out."
+                f"`bias_correction=false` cannot be combined with `optimizer={optimizer}`, which always corrects the "
+                "bias. Remove one."
             )
         config = dataclasses.replace(config, bias_correction=AdamConfig.bias_correction)
     return config
@@ -83,11 +83,12 @@ def make_export_options(settings: Settings):
     form = ExportOptions(settings.export_dtype, settings.export_for, explanations, settings.export_threads)
     if "export_threads" in settings.given and form.export_for != "cpu":
         raise ValueError(
-            f"`export_threads` must come with `export_for=cpu`. Received `export_for={form.export_for}`; leave it out."
+            f"`export_threads` requires `export_for=cpu`; got `export_for={form.export_for}`. Change `export_for` or "
+            "remove `export_threads`."
         )
     if settings.get("calibration_file") is not None and not form.takes_ranges:
         raise ValueError(
-            "`calibration_file` must come with `export_dtype=int8` and `export_for=cpu`, whose ranges its texts "
-            f"set. Received `export_dtype={form.dtype}` and `export_for={form.export_for}`; leave it out."
+            f"`calibration_file` requires `export_dtype=int8` and `export_for=cpu`; got `export_dtype={form.dtype}` "
+            f"and `export_for={form.export_for}`. Set both, or remove `calibration_file`."
         )
     return form

@@ -1,9 +1,12 @@
-"""Answers for every row of a table with any exported model, whatever it answers.
+"""Run batch inference over a file with an exported model.
 
-    bert-tf predict --model=export --input_file=reviews.jsonl --output_file=answers.jsonl
+    bert-tf predict --model=export --input_file=reviews.jsonl \\
+        --output_file=answers.jsonl
 
-A run that was killed goes on where it was; --num_workers and --runner share the work out. A SavedModel is a program and
-runs with your rights: look at a stranger's first, with `bert-tf verify MODEL --inspect`.
+Works with every model that bert_tf exports. Run the same command again to
+resume an interrupted run; --num_workers and --runner distribute the work. A
+SavedModel is a program that runs with your rights: check a model from an
+untrusted source with `bert-tf verify MODEL --inspect` first.
 """
 
 import logging as standard_logging
@@ -14,19 +17,24 @@ from bert_tf.cli.batch_prediction import BATCH_PREDICTION, run_batch_prediction
 from bert_tf.utils.settings import Flag, with_attributes
 
 FLAGS = (
-    Flag("model", None, "An exported model: its folder of numbered versions, of which the newest answers, or one "
-         "version's folder.", required=True),
-    *with_attributes(
-        BATCH_PREDICTION, "text_column", default=None, help="Columns of a table, by name or by number from 0. One with "
-        "an input's name is for that input, the others are for the other inputs in the order in which `ask` takes "
-        "them; INPUT=COLUMN for each says it outright. Default: those with the inputs' names.",
+    Flag(
+        "model", None,
+        "Exported model: a directory of numbered versions, the newest of which is used, or the directory of one "
+        "version.",
+        required=True,
     ),
-    Flag("id_column", None, "Column of each row's name, by name or by number from 0; default: rows are numbered from "
-         "0."),
-    Flag("keep_columns", [], "Columns of the table that are written beside the answers, by name or by number from 0, "
-         "with commas between them.", "list"),
-    Flag("signature", "serving_default", "Which of the model's signatures answers."),
-    Flag("batch_size", 64, "Texts that the model answers at a time.", "integer", low=1),
+    *with_attributes(
+        BATCH_PREDICTION, "text_column", default=None, help="Columns of a table, by name or by number from 0. A column "
+        "with an input's name feeds that input, and the others feed the other inputs in the order in which `ask` takes "
+        "them; INPUT=COLUMN for each is explicit. Default: the columns with the inputs' names.",
+    ),
+    Flag(
+        "id_column", None,
+        "Column that names each row, by name or by number from 0. Default: rows are numbered from 0.",
+    ),
+    Flag("keep_columns", [], "Columns of the table to copy to the output, by name or by number from 0.", "list"),
+    Flag("signature", "serving_default", "Signature of the model to run."),
+    Flag("batch_size", 64, "Number of texts that the model processes at a time.", "integer", low=1),
 )  # fmt: skip
 
 
@@ -39,7 +47,7 @@ def main(settings):
     names = [each.name for each in model.inputs]
     pairs = match_columns(names, settings.text_column or names)
     if settings.text_column:
-        logging.info("Columns: %s.", ", ".join(f"{column} is {name}" for name, column in pairs.items()))
+        logging.info("Columns: %s.", ", ".join(f"{column} for the input {name}" for name, column in pairs.items()))
     lists = tuple(pairs[each.name] for each in model.inputs if each.several)
     more = {"id_column": settings.id_column, "keep_columns": tuple(settings.keep_columns)}
     run_batch_prediction(settings, model, text_columns=tuple(pairs.values()), list_columns=lists, **more)

@@ -1,9 +1,11 @@
-"""Makes a small encoder from a folder of text in the minutes given, to be fine-tuned.
+"""Pretrain a small encoder on your text within a time budget.
 
     bert-tf pretrain_small --input_file=corpus/ --output_dir=small --minutes=45
 
-Vocabulary, records and training are made by train_vocabulary, create_pretraining_data and run_pretraining, whose
-commands it prints. The same command goes on where it was stopped. See docs/pretrain_small.md.
+Learns a vocabulary, creates the records and trains, with train_vocabulary,
+create_pretraining_data and run_pretraining, whose commands it prints. Fine-tune
+the result with run_classifier or another command. Run the same command again to
+resume.
 """
 
 from bert_tf.cli import pretraining_recipes
@@ -17,36 +19,32 @@ _TEXT = tuple(flag for flag in CORPUS if flag.name != "drop_junk_lines")
 
 FLAGS = (
     *_TEXT,
-    Flag("output_dir", "small", "Where the encoder goes, and where an interrupted run is found again."),
-    Flag("minutes", 45.0, "How long it may take, all in.", "float", low=0),
+    Flag("output_dir", "small", "Directory for the encoder, from which an interrupted run also resumes."),
+    Flag("minutes", 45.0, "Time budget in minutes, everything included.", "float", low=0),
     Flag(
-        "teacher",
-        None,
-        "A model's folder: the encoder is made of some of its layers and learns from it, with its "
-        "vocabulary and width.",
+        "teacher", None,
+        "Model to distill: the encoder is made of some of its layers, with its vocabulary and width, and learns from "
+        "it.",
     ),
-    Flag("vocab_file", None, "The vocabulary; default: one is learned."),
-    Flag("vocab_size", SMALL_VOCABULARY, "Tokens of the one that is learned.", "integer", low=1),
+    Flag("vocab_file", None, "Vocabulary file. Default: a vocabulary is trained."),
+    Flag("vocab_size", SMALL_VOCABULARY, "Number of tokens of the vocabulary that is trained.", "integer", low=1),
     Flag(
-        "do_lower_case",
-        None,
-        "Lowercase the text; default: what tokenizer_config.json beside --vocab_file, or in "
-        "--teacher, says, else true.",
+        "do_lower_case", None,
+        "Lowercase the text. Default: as tokenizer_config.json next to --vocab_file, or in --teacher, says; "
+        "otherwise true.",
         "bool",
     ),
     Flag(
-        "eval_file",
-        None,
-        "Text that is not trained on, to score on at each checkpoint and in the end: files, globs or folders.",
+        "eval_file", None,
+        "Held-out text, evaluated at each checkpoint and at the end: files, glob patterns or directories.",
         "list",
     ),
     Flag(
-        "precision",
-        "auto",
-        "What layers compute in; auto: mixed_bfloat16 where the processor multiplies in it, else float32.",
+        "precision", "auto",
+        "Data type of the computation. auto: mixed_bfloat16 if the CPU multiplies in it, otherwise float32.",
         choices=("auto", *names.PRECISIONS),
     ),
-    Flag("seed", 0, "For new weights, the order of the examples and masks.", "integer", low=0),
+    Flag("seed", 0, "Random seed for new weights, example order and masks.", "integer", low=0),
 )
 _READING = ("input_format", "text_column", "document_start", "language")
 
@@ -61,20 +59,20 @@ def make_options(settings):
 
     if settings.teacher and settings.vocab_file:
         raise ValueError(
-            "`teacher` must come without `vocab_file`, for the student has the teacher's vocabulary. Received both: "
-            f"{settings.teacher} and {settings.vocab_file}; leave one of them out."
+            "`teacher` and `vocab_file` cannot be combined, because the student has the teacher's vocabulary; got "
+            f"{settings.teacher} and {settings.vocab_file}. Remove one."
         )
     if "vocab_size" in settings.given and (settings.teacher or settings.vocab_file):
         raise ValueError(
-            "`vocab_size` must come without `vocab_file` and `teacher`, which have a vocabulary. Received "
-            f"{settings.vocab_size} and {settings.vocab_file or settings.teacher}; leave one of them out."
+            "`vocab_size` cannot be combined with `vocab_file` or `teacher`, which have a vocabulary; got "
+            f"{settings.vocab_size} and {settings.vocab_file or settings.teacher}. Remove one."
         )
     given = {name: value for name, value in settings.given_values().items() if name in _READING}
     return QuickOptions(**settings.to_dict(), text_flags=given)
 
 
 def main(settings):
-    """Makes what is left to do of the encoder, and says where it lies."""
+    """Makes what remains to be done of the encoder, and logs its files."""
     from bert_tf.cli.reporting import log_after_pretraining
     from bert_tf.pretraining.quick.plan import SizeRecipe
     from bert_tf.pretraining.quick.run import pretrain

@@ -105,7 +105,7 @@ def with_recipe(settings: Settings) -> Settings:
     logging.info("--recipe=%s: %s", settings.recipe, _shown(values.keys() - settings.given, values))
     given = {name: settings.get(name) for name in values if name in settings.given}
     if changed := [name for name in given if given[name] != values[name]]:
-        logging.info("Given, and not as in --recipe=%s: %s", settings.recipe, _shown(changed, given))
+        logging.info("Given flags that differ from --recipe=%s: %s", settings.recipe, _shown(changed, given))
     return settings.adopt(values)
 
 

@@ -1,4 +1,4 @@
-"""One run of pretraining: what is read, what is trained on it, and what it leaves. `run_pretraining` is the program."""
+"""One run of pretraining: records, training and results. `run_pretraining` is the command."""
 
 import dataclasses
 import os
@@ -116,8 +116,8 @@ def make_objective(settings: Settings) -> Objective:
     for other, flags in _OWN_FLAGS.items():
         if alone := given & (set(flags) - set(_OWN_FLAGS.get(name, ()))):
             raise ValueError(
-                f"`{min(alone)}` must come with `objective={other}`. Received it with `objective={name}`; "
-                "leave it out, or choose that objective."
+                f"`{min(alone)}` requires `objective={other}`; got `objective={name}`. Choose that objective or "
+                f"remove `{min(alone)}`."
             )
     options = {"electra": lambda flags: flags.generator_size, "distillation": _distillation_options}
     return OBJECTIVES[name](options[name](settings)) if name in options else OBJECTIVES[name]()
@@ -138,8 +138,8 @@ def _distillation_options(settings):
     ):
         if name in settings.given and not set(losses) & set(options.weights):
             raise ValueError(
-                f"`{name}` must come with {' or '.join(losses)} among `distillation_losses`. Received "
-                f"{', '.join(options.weights)}; add one, or leave `{name}` out."
+                f"`{name}` requires {' or '.join(losses)} among `distillation_losses`; got "
+                f"{', '.join(options.weights)}. Add one, or remove `{name}`."
             )
     check_temperature(settings.distillation_temperature)
     return options
@@ -162,8 +162,8 @@ def _masks(settings, tokenizer, several):
         return masks_for(make_masking(settings), settings.phrase_file, tokenizer, several)
     if given := sorted(set(_MASK_FLAGS) & settings.given):
         raise ValueError(
-            f"`{given[0]}` must come with records without masks. Received records that are masked already, such as "
-            f"{several[0].paths[0]}; make them by create_pretraining_data with `dynamic_masking`."
+            f"`{given[0]}` requires records without masks, but some are masked already, such as "
+            f"{several[0].paths[0]}. Create them with create_pretraining_data and `dynamic_masking`."
         )
     return None
 
@@ -176,16 +176,16 @@ def plan_records(settings: Settings) -> Phases:
     """
     if settings.do_train and not settings.input_file or not (settings.input_file or settings.eval_file):
         raise ValueError(
-            "`do_train` must come with `input_file`, and `do_eval` with `eval_file` or `input_file`. Received none; "
-            "name records of create_pretraining_data."
+            "No records: `do_train` requires `input_file`, and `do_eval` requires `eval_file` or `input_file`. Create "
+            "records with create_pretraining_data."
         )
     batch_size, steps = settings.train_batch_size, settings.num_train_steps
     if not settings.input_file:
         return Phases((Phase(Records.of(settings.eval_file), batch_size, steps),))
     if settings.phases and "max_seq_length" in settings.given:
         raise ValueError(
-            "`phases` must come without `max_seq_length`, for it names the lengths. Received both: "
-            f"{settings.phases} and {settings.max_seq_length}; leave `max_seq_length` out."
+            "`phases` and `max_seq_length` cannot be combined, because the phases name their lengths; got "
+            f"{settings.phases} and {settings.max_seq_length}. Remove `max_seq_length`."
         )
     files = find_training_files(settings.input_file, settings.eval_file)
     if settings.phases:
@@ -201,8 +201,8 @@ def check_start(settings: Settings):
         value = getattr(settings, name)
         if value != "random" and settings.init_checkpoint:
             raise ValueError(
-                f"`{name}={value}` must come without `init_checkpoint`, whose embeddings mean something already. "
-                "Received both; leave one of them out."
+                f"`{name}={value}` cannot be combined with `init_checkpoint`, whose embeddings are trained already. "
+                "Remove one."
             )
 
 
@@ -235,7 +235,7 @@ def _as_trained(settings):
         said = recorded_settings(directory_of(path))
         if said and said.get("objective") == settings.objective:
             values = {name: said[name] for name in own if said.get(name) is not None}
-            logging.info("As in the run of %s: %s", path, " ".join(command_line(values)))
+            logging.info("Using the settings of the run in %s: %s", path, " ".join(command_line(values)))
             return settings.adopt(values)
     return settings
 
@@ -324,7 +324,7 @@ class Pretraining:
             check_batch_size(phase.batch_size, settings.gradient_accumulation_steps, name)
         if settings.do_train and settings.num_warmup_steps >= plan.num_train_steps:
             logging.warning(
-                "--num_warmup_steps=%d: the rate rises through all %d steps, and never reaches --learning_rate.",
+                "--num_warmup_steps=%d: the learning rate rises for all %d steps and never reaches --learning_rate.",
                 *(settings.num_warmup_steps, plan.num_train_steps),
             )
         run = make_run_config(settings, plan.num_train_steps, settings.num_warmup_steps, use_xla, self._identity())
@@ -399,8 +399,8 @@ def _model(settings, objective, several):
     model, is_decoder = describe_model(with_vocabulary_of(settings, several)), objective.is_decoder
     if model.config.is_decoder and not is_decoder:
         raise ValueError(
-            "`objective` must be left_to_right for a model that learned so (is_decoder in its configuration). "
-            f"Received: {settings.objective}; pass `objective=left_to_right`, or start from another model."
+            "`objective` must be left_to_right for a causal model (is_decoder in its configuration); got "
+            f"{settings.objective}. Pass `objective=left_to_right`, or start from another model."
         )
     model.config = dataclasses.replace(model.config, is_decoder=is_decoder)
     model.check_length(max(records.max_seq_length for records in several))

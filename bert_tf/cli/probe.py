@@ -1,12 +1,15 @@
-"""Says what each layer of an encoder knows, by linear probes with a control task, and what each head looks at.
+"""Probe the layers of an encoder, or measure its attention heads.
 
-    bert-tf probe --model=uncased_L-12_H-768_A-12 --train_file=eng.train --eval_file=eng.testa --tag_column=1 \\
-        --output_dir=probe
-    bert-tf probe --model=uncased_L-12_H-768_A-12 --train_file=reviews.tsv --unit=text --output_dir=probe
-    bert-tf probe --model=uncased_L-12_H-768_A-12 --train_file=eng.testa --heads --output_dir=probe
+    bert-tf probe --model=uncased_L-12_H-768_A-12 --output_dir=probe \\
+        --train_file=eng.train --eval_file=eng.testa --tag_column=1
+    bert-tf probe --model=uncased_L-12_H-768_A-12 --output_dir=probe \\
+        --train_file=reviews.tsv --unit=text
+    bert-tf probe --model=uncased_L-12_H-768_A-12 --output_dir=probe \\
+        --train_file=eng.testa --heads
 
-Writes probe.json and probe.html, with --heads heads.json and heads.html, into --output_dir. All flags: --help;
-docs/probe.md.
+Trains a linear probe, and a control task with random labels, on each layer.
+--heads measures which tokens each attention head attends to. Writes probe.json
+and probe.html, or heads.json and heads.html, to --output_dir.
 """
 
 import os
@@ -16,60 +19,67 @@ from absl import logging
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Flag
 
-_FILE = ("Words with tags, as run_tagger reads them, or with --unit=text texts with labels, as run_classifier reads "
-         "them")  # fmt: skip
+_FILE = "tagged words, as run_tagger reads them, or with --unit=text labeled texts, as run_classifier reads them"
 
 FLAGS = (
     Flag(
-        "model",
-        None,
-        "The encoder: a Hugging Face, sentence-transformers, KerasHub or bert_tf directory, or a TF1 "
-        "checkpoint's prefix.",
+        "model", None,
+        "Encoder: a Hugging Face, sentence-transformers, KerasHub or bert_tf directory, or the prefix of a TF1 "
+        "checkpoint.",
         required=True,
     ),
     Flag(
-        "train_file", None, f"{_FILE}, to learn from; with --heads the texts that heads are measured on.", required=True
+        "train_file", None,
+        f"Training data of the probes: {_FILE}. With --heads: texts on which attention heads are measured.",
+        required=True,
     ),
     Flag(
-        "eval_file", None, "The same, to be right on; default: a fifth of --train_file, which then is not learned from."
+        "eval_file", None,
+        "Evaluation data of the probes, in the format of --train_file. Default: a fifth of --train_file, which is "
+        "then not trained on.",
     ),
-    Flag("output_dir", None, "Where the results go.", required=True),
-    Flag("unit", "word", "What has labels: each word, or each text.", choices=("word", "text")),
+    Flag("output_dir", None, "Directory for the results.", required=True),
+    Flag("unit", "word", "Unit that has labels: each word, or each text.", choices=("word", "text")),
     Flag(
-        "text_column",
-        [],
-        "Column of the words, by number from 0, default 0; with --unit=text of the text, by name "
-        "or number, default: text; two, with a comma between them, for pairs.",
+        "text_column", [],
+        "Word column, by number from 0 (default: 0). With --unit=text: text column, by name or by number (default: "
+        "text), or two for text pairs.",
         "list",
     ),
-    Flag("tag_column", -1, "Column of the tag, by number from 0; a negative one counts from the end.", "integer"),
-    Flag("label_column", "label", "With --unit=text: column of the label, by name or by number from 0."),
-    Flag("header", True, "With --unit=text: whether line 1 of a .tsv or .csv file names its columns.", "bool"),
+    Flag("tag_column", -1, "Tag column, by number from 0; a negative number counts from the end.", "integer"),
+    Flag("label_column", "label", "With --unit=text: label column, by name or by number from 0."),
+    Flag("header", True, "With --unit=text: read column names from line 1 of a .tsv or .csv file.", "bool"),
     Flag(
-        "max_train_examples",
-        20_000,
-        "Words, or texts, to learn from at most, drawn at random by --seed.",
-        "integer",
-        low=1,
-    ),
-    Flag("max_eval_examples", 10_000, "The same, to be right on.", "integer", low=1),
-    Flag(
-        "max_seq_length",
-        128,
-        "Longest sequence in tokens, special tokens included; what is longer is cut.",
-        "integer",
-        low=3,
+        "max_train_examples", 20_000,
+        "Maximum number of words, or texts, to train on, sampled with --seed.",
+        "integer", low=1,
     ),
     Flag(
-        "num_train_epochs",
-        None,
-        "Epochs of training the probes; default: 5, or more where these are less than 3,000 steps of 64 examples.",
-        "integer",
-        low=1,
+        "max_eval_examples", 10_000,
+        "Maximum number of words, or texts, to evaluate on, sampled with --seed.",
+        "integer", low=1,
     ),
-    Flag("seed", 0, "Of all draws: which examples, the control's labels, the order of training.", "integer"),
-    Flag("heads", False, "Measure what each attention head looks at instead; labels are not read.", "bool"),
-    Flag("max_texts", 500, "With --heads: texts to measure on at most, drawn at random by --seed.", "integer", low=1),
+    Flag(
+        "max_seq_length", 128,
+        "Maximum sequence length in tokens, including special tokens; longer texts are cut off.",
+        "integer", low=3,
+    ),
+    Flag(
+        "num_train_epochs", None,
+        "Epochs of training the probes. Default: 5, or more if these are less than 3,000 steps of 64 examples.",
+        "integer", low=1,
+    ),
+    Flag(
+        "seed", 0,
+        "Random seed of all sampling: examples, the control task's labels, the order of training.",
+        "integer",
+    ),
+    Flag("heads", False, "Measure what each attention head attends to instead; labels are not read.", "bool"),
+    Flag(
+        "max_texts", 500,
+        "With --heads: maximum number of texts to measure on, sampled with --seed.",
+        "integer", low=1,
+    ),
 )
 _OF_TEXTS = ("label_column", "header")
 _OF_WORDS = ("tag_column",)
@@ -93,7 +103,7 @@ def main(settings):
         write_text(os.path.join(settings.output_dir, f"{name}.{ending}"), text)
     for line in lines:
         print(line)
-    print(f"The page: {settings.output_dir}/{name}.html")
+    print(f"Report: {settings.output_dir}/{name}.html")
 
 
 def _check(settings):
@@ -101,17 +111,16 @@ def _check(settings):
     for name in _OF_TEXTS if by_words else _OF_WORDS:
         if name in settings.given:
             other = "text" if by_words else "word"
-            raise ValueError(f"--{name} must come with --unit={other}. Received it without; add that, or leave it out.")
+            raise ValueError(f"--{name} requires --unit={other}. Add --unit={other} or remove --{name}.")
     for name in _OF_PROBES if settings.heads else ("max_texts",):
         if name in settings.given:
-            raise ValueError(
-                f"--{name} must come {'without' if settings.heads else 'with'} --heads. Received it "
-                f"{'with' if settings.heads else 'without'}; leave one of them out."
-            )
+            if settings.heads:
+                raise ValueError(f"--{name} and --heads cannot be combined. Remove one.")
+            raise ValueError(f"--{name} requires --heads. Add --heads or remove --{name}.")
     columns = settings.text_column
     if by_words and not (len(columns) < 2 and all(each.lstrip("-").isdecimal() for each in columns)):
         raise ValueError(
-            f"--text_column must be one number for words. Received: {','.join(columns)}; correct it, or add "
+            f"--text_column must be a single number for words; got {','.join(columns)}. Correct it, or add "
             "--unit=text."
         )
 
@@ -133,11 +142,11 @@ def _probes(settings, bert, train, test):
     files = {"train": train.path, "eval": test.path if test else f"{100 * _HELD_OUT:g} % of {train.path}"}
     if test is None:
         if len(train) < 2:
-            raise ValueError(f"{train.path} must hold two texts, one to be right on. Received one; add --eval_file.")
+            raise ValueError(f"{train.path} has a single text, but evaluation needs another. Add --eval_file.")
         train, test = train.halves(_HELD_OUT, settings.seed)
     train = train.draw(settings.max_train_examples, settings.seed)
     test = test.draw(settings.max_eval_examples, settings.seed)
-    logging.info("Learning from %s %ss, measuring on %s.", f"{train.count:,}", settings.unit, f"{test.count:,}")
+    logging.info("Training on %s %ss, evaluating on %s.", f"{train.count:,}", settings.unit, f"{test.count:,}")
     length = min(settings.max_seq_length, bert.config.max_length)
     options = job.ProbeOptions(length, settings.seed, settings.output_dir, settings.num_train_epochs)
     found = {

@@ -1,6 +1,7 @@
 """Start of a command: reads its flags, checks its files, sets up devices, turns errors into messages."""
 
 import contextlib
+import difflib
 import errno
 import glob
 import logging as standard_logging
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from absl import flags, logging
 
+from bert_tf.cli import usage
 from bert_tf.cli.main import is_output_closed
 from bert_tf.utils.files import check_exists
 from bert_tf.utils.names import OF_TRAINING
@@ -46,8 +48,8 @@ def check_files(settings: Settings):
         for pattern in value:  # of a list: folders and patterns too
             if not (os.path.exists(pattern) or "://" in pattern or glob.glob(pattern, recursive=True)):
                 raise ValueError(
-                    f"`{name}` must be files, folders or patterns that match some. Received {pattern!r}, which matches "
-                    "no file; check its spelling."
+                    f"No file matches `{name}={pattern}`. Check its spelling; files, directories and patterns are "
+                    "accepted."
                 )
 
 
@@ -77,7 +79,7 @@ def prepare_process(settings: Settings):
 
     name = strategy_name(settings)
     if settings.use_tpu and name != "tpu":
-        raise ValueError(f"--use_tpu must come with --distribution_strategy=tpu or without it. Received: {name!r}.")
+        raise ValueError(f"--use_tpu cannot be combined with --distribution_strategy={name}. Remove one.")
     tpu = (settings.tpu_name or settings.master, settings.tpu_zone, settings.gcp_project) if name == "tpu" else ()
     strategy = distribution.make_strategy(name, settings.worker_hosts, settings.task_index, tpu)
     keras.utils.set_random_seed(settings.seed)
@@ -97,7 +99,7 @@ def prepare_process(settings: Settings):
 #     FLAGS           a tuple of `settings.Flag`
 #     main(settings)  what it does; with TAKES_TEXTS = True, main(settings, texts): the words that are no flags
 #
-# and, where people may look for a flag that is none of them, WHERE_OTHER_FLAGS_GO, which ends in "; ".
+# and, where people may look for a flag that is none of them, WHERE_OTHER_FLAGS_GO, a sentence and a blank.
 
 
 _TPU_ADDRESS = ("tpu_name", "tpu_zone", "gcp_project", "master")  # where the TPU of --distribution_strategy=tpu is
@@ -106,49 +108,110 @@ _LOST = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceeded
 
 
 def parse_command_line(program, argv: Sequence[str]) -> list[str]:
-    """Reads a program's command line into `flags.FLAGS`; returns what is no flag. What is wrong ends the program."""
-    where_others_go = getattr(program, "WHERE_OTHER_FLAGS_GO", "")
+    """Reads a program's command line into `flags.FLAGS`; returns the other words, or ends with a message."""
     try:
-        return flags.FLAGS(argv)
-    except flags.Error as error:
-        said = str(error).strip().removesuffix(".").replace(" ?", "?")
-        then = " " if said.endswith("?") else "; "
-        print(f"Error: {said}{then}{where_others_go}`{argv[0]} --help` lists the flags.", file=sys.stderr)
+        return [argv[0], *parse(flags.FLAGS, program.FLAGS, argv[1:], getattr(program, "TAKES_TEXTS", False))]
+    except ValueError as error:
+        where = getattr(program, "WHERE_OTHER_FLAGS_GO", "") if isinstance(error, UnknownFlag) else ""
+        print(f"Error: {error} {where}See `{argv[0]} --help=all`.", file=sys.stderr)
         sys.exit(1)
 
 
+class UnknownFlag(ValueError):
+    """A command line with a flag that the program does not have."""
+
+
+class _Refused(ValueError):
+    """A value that a flag does not take."""
+
+    def __init__(self, flag, value):
+        super().__init__(f"--{flag.name} must be {usage.allowed_values(flag)}; got {value}.")
+        if near := difflib.get_close_matches(str(value), flag.choices, 1):
+            self.args = (f"{self} Did you mean {near[0]}?",)
+
+
 def define(values: flags.FlagValues, table: Iterable[Flag]):
-    """Defines flags with absl, so that `values` can parse a command line."""
+    """Defines flags with absl, so that `values` can parse a command line; `parse` sees to required ones."""
     for flag in table:
-        more = {"required": flag.required, "flag_values": values}
-        if flag.words:
-            flags.DEFINE(
-                _NumberOrWord(flag.words, flag.low, flag.high), flag.name, flag.default, flag.help, values,
-                flags.ArgumentSerializer(), required=flag.required,
-            )  # fmt: skip
-            continue
-        if flag.kind in ("integer", "float"):
-            more |= {"lower_bound": flag.low, "upper_bound": flag.high}
-            make = flags.DEFINE_integer if flag.kind == "integer" else flags.DEFINE_float
-        elif flag.choices and flag.kind == "string":
-            make, more["enum_values"] = flags.DEFINE_enum, flag.choices
+        if flag.kind == "bool":
+            flags.DEFINE_bool(flag.name, flag.default, flag.help, flag_values=values)
+        elif flag.kind == "list":
+            flags.DEFINE_list(flag.name, flag.default, flag.help, flag_values=values)
         else:
-            make = {"string": flags.DEFINE_string, "bool": flags.DEFINE_bool, "list": flags.DEFINE_list}[flag.kind]
-        of_list = f"<{'|'.join(flag.choices)}>: " if flag.choices and flag.kind == "list" else ""  # as absl has others
-        make(flag.name, flag.default, help=of_list + flag.help, **more)
-        if of_list:
-            _check_choices(values, flag)
+            parser = {"string": flags.ArgumentParser, "integer": flags.IntegerParser, "float": flags.FloatParser}
+            bounds = () if flag.kind == "string" else (flag.low, flag.high)
+            flags.DEFINE(parser[flag.kind](*bounds), flag.name, flag.default, flag.help, values,
+                         flags.ArgumentSerializer())  # fmt: skip
+        values[flag.name].parser = _Parser(flag, values[flag.name].parser)
 
 
-class _NumberOrWord(flags.FloatParser):
-    """Takes a number within its bounds, or one of some words."""
+class _Parser(flags.ArgumentParser):
+    """Reads the value of one flag, and refuses in the words of `usage` what it does not take."""
 
-    def __init__(self, words, low, high):
-        super().__init__(low, high)
-        self._words = words
+    def __init__(self, flag, parser):
+        self._flag, self._parser = flag, parser
+        self.syntactic_help = parser.syntactic_help
 
     def parse(self, argument):
-        return argument if argument in self._words else super().parse(argument)
+        flag = self._flag
+        if argument in flag.words:
+            return argument
+        try:
+            value = self._parser.parse(argument)
+        except (TypeError, ValueError) as error:
+            raise _Refused(flag, argument) from error
+        for each in (value if flag.kind == "list" else [value]) if flag.choices else ():
+            if each not in flag.choices:
+                raise _Refused(flag, each)
+        return value
+
+    def flag_type(self):
+        return self._parser.flag_type()
+
+
+def parse(
+    values: flags.FlagValues, table: Iterable[Flag], words: Sequence[str], takes_texts: bool = False
+) -> list[str]:
+    """Reads a command line into `values`; returns the words that are not flags.
+
+    Args:
+        values: in which `define` has defined the flags.
+        table: the flags.
+        words: of the command line, without the program.
+        takes_texts: words that are no flags are allowed.
+
+    Raises:
+        ValueError: the program would not take it; the message says why.
+        UnknownFlag: it has a flag that is not in the table.
+    """
+    table = list(table)
+    try:
+        texts = values(["", *words])[1:]
+    except flags.UnrecognizedFlagError as error:
+        near = difflib.get_close_matches(error.flagname, [flag.name for flag in table if flag.has_effect], 1)
+        ask = f" Did you mean --{near[0]}?" if near else ""
+        raise UnknownFlag(f"Unknown flag --{error.flagname}.{ask}") from error
+    except flags.Error as error:
+        raise ValueError(_reason(error)) from error
+    if texts and not takes_texts:
+        hint = " A boolean flag takes its value after an equals sign." if texts[0].lower() in ("true", "false") else ""
+        raise ValueError(f"Every argument must have the form --flag=value; got {texts[0]!r}.{hint}")
+    missing = [flag for flag in table if flag.required and values[flag.name].value is None]
+    if len(missing) == 1:
+        raise ValueError(f"--{missing[0].name} is required: {usage.first_clause(missing[0].help)}.")
+    if missing:
+        named = [f"--{flag.name} ({usage.first_clause(flag.help)})" for flag in missing]
+        raise ValueError(f"{', '.join(named[:-1])} and {named[-1]} are required.")
+    return texts
+
+
+def _reason(error):
+    """Returns the message of an error of absl's."""
+    if isinstance(error.__context__, _Refused):
+        return str(error.__context__)
+    if match := re.match(r"Missing value for flag -*(\w+)", str(error)):
+        return f"--{match[1]} requires a value: --{match[1]}=..."
+    return f"{str(error).strip().removesuffix('.')}."
 
 
 def parse_flags(program: str, table: Iterable[Flag], words: Iterable[str]) -> Settings:
@@ -165,21 +228,10 @@ def parse_flags(program: str, table: Iterable[Flag], words: Iterable[str]) -> Se
     values, table = flags.FlagValues(), list(table)
     define(values, table)
     try:
-        rest = values([program, *words])[1:]
-    except flags.Error as error:
-        raise ValueError(
-            f"There must be flags that {program} takes. Received: {str(error).strip().removesuffix('.')}; "
-            f"`bert-tf {program} --help` lists them."
-        ) from error
-    if rest:
-        raise ValueError(f"{program} must be given everything as --flag=value. Received: {' '.join(rest)}; correct it.")
+        parse(values, table, list(words))
+    except ValueError as error:
+        raise ValueError(f"Flags of {program}: {error} See `bert-tf {program} --help=all`.") from error
     return read_settings(values, [flag.name for flag in table])
-
-
-def _check_choices(values, flag):
-    """Has absl refuse a list with a text in it that the flag does not allow."""
-    message = f"each must be one of {', '.join(flag.choices)}"
-    flags.register_validator(flag.name, lambda texts: set(texts or ()) <= set(flag.choices), message, values)
 
 
 def read_settings(values: flags.FlagValues, names: Iterable[str]) -> Settings:
@@ -211,28 +263,22 @@ class _Formatter(standard_logging.Formatter):
 
 @contextlib.contextmanager
 def defined_flags(program):
-    """Has a program's flags defined, and its docstring shown by --help, as long as the context lasts."""
-    values, table, main = flags.FLAGS, list(program.FLAGS), sys.modules["__main__"]
-    takes_texts = getattr(program, "TAKES_TEXTS", False)
-    doc, gnu = main.__doc__, values.is_gnu_getopt()
+    """Has a program's flags defined as long as the context lasts."""
+    values, table, gnu = flags.FLAGS, list(program.FLAGS), flags.FLAGS.is_gnu_getopt()
     values.unparse_flags()  # of a program that ran before in this process
     define(values, table)
     try:
-        for flag in table:
-            if flag.has_effect:  # --help shows what is registered so
-                values.register_key_flag_for_module(sys.argv[0], values[flag.name])
-        main.__doc__ = program.__doc__.replace("%", "%%")
-        values.set_gnu_getopt(takes_texts)  # flags may come after texts; what follows "--" is all text
+        # Flags may come after texts; what follows "--" is all text.
+        values.set_gnu_getopt(getattr(program, "TAKES_TEXTS", False))
         yield
     finally:
-        main.__doc__ = doc
         values.set_gnu_getopt(gnu)
         for flag in table:
             delattr(values, flag.name)
 
 
 def run_program(program, argv: Sequence[str]):
-    """Runs a program: what the user can mend ends in one message and status 1, everything else in a traceback.
+    """Runs a program: an error that the user can fix ends in one message and status 1, any other in a traceback.
 
     Args:
         program: its module.
@@ -244,31 +290,28 @@ def run_program(program, argv: Sequence[str]):
     logging.use_absl_handler()
     logging.get_absl_handler().setFormatter(_Formatter(names))
     use_bars()
-    takes_texts = getattr(program, "TAKES_TEXTS", False)
     warn_of_ignored(settings, program.FLAGS)
     try:
-        if words and not takes_texts:
-            raise ValueError(f"Everything must be given as --flag=value. Received: {' '.join(words)}")
         check_actions(settings, program.FLAGS)
         check_files(settings)
-        program.main(settings, *([words] if takes_texts else []))
+        program.main(settings, *([words] if getattr(program, "TAKES_TEXTS", False) else []))
     except Exception as error:
         if not _log_error(error, settings):
             raise
         logging.debug("Traceback:", exc_info=True)
         sys.exit(1)
     except KeyboardInterrupt:
-        logging.error("Interrupted. The same command %s.", _continuation(settings))
+        logging.error("Interrupted. Run the same command again to %s.", _continuation(settings))
         sys.exit(130)
 
 
 def _continuation(settings):
     """Returns what happens when an interrupted command is given again."""
     if settings.get("do_train") or "folds" in settings:
-        return "goes on from the last checkpoint, if one was written"
+        return "resume from the last checkpoint, if one was written"
     if "rows_per_part" in settings:
-        return "goes on after the parts that were written"
-    return "starts over; what was half-made is removed"
+        return "resume after the rows that were written"
+    return "start over; unfinished output was removed"
 
 
 def warn_of_ignored(settings: Settings, table: Iterable[Flag]):
@@ -289,12 +332,12 @@ def check_actions(settings: Settings, table: Iterable[Flag]):
     defaults = {flag.name: flag.default for flag in table}
     actions = [name for name in _ACTIONS if name in settings]
     if len(actions) > 1 and not any(settings.get(name) for name in actions):  # a lone one is an option
-        raise ValueError(f"There must be something to do. Received none of --{', --'.join(actions)}.")
+        raise ValueError(f"Nothing to do: pass at least one of --{', --'.join(actions)}.")
     if settings.get("output_dir") == "":
-        raise ValueError("--output_dir must name a directory. Received an empty name.")
+        raise ValueError("--output_dir must not be empty. Name a directory.")
     for name in OF_TRAINING:
         if name in settings and settings.get(name) != defaults[name] and not settings.get("do_train", True):
-            raise ValueError(f"--{name} must come with --do_train. Received it without.")
+            raise ValueError(f"--{name} requires --do_train. Add --do_train or remove --{name}.")
 
 
 def _log_error(error, settings):
@@ -303,8 +346,8 @@ def _log_error(error, settings):
         return False  # `main.start_program` ends the program, quietly
     tf = sys.modules.get("tensorflow")  # not imported here: some programs do without
     if tf and strategy_name(settings) == "multi_worker" and isinstance(error, _kinds(tf, _LOST)):
-        logging.error("Error: another worker of this run has ended or cannot be reached; its own log says why.")
-        logging.error("The same command, started again on all workers, goes on from the last checkpoint.")
+        logging.error("Error: another worker of this run has stopped or cannot be reached; see its log.")
+        logging.error("Run the same command again on all workers to resume from the last checkpoint.")
         return True
     if not isinstance(error, (ValueError, OSError) + (_kinds(tf, ["ResourceExhaustedError"]) if tf else ())):
         return False
@@ -312,7 +355,7 @@ def _log_error(error, settings):
     if isinstance(error, OSError) and error.errno:  # of a file; without a number it is the network's
         full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
         remedy = "Free space" if full else "Make it accessible"
-        logging.error("%s, or name another place; what was there before is unchanged.", remedy)
+        logging.error("%s, or choose another location; existing files are unchanged.", remedy)
     return True
 
 

@@ -1,4 +1,4 @@
-"""Report at the end of a training command: scores, pages, and the command that comes next."""
+"""Report at the end of a training command: metrics, reports, and the next command."""
 
 import os
 import shlex
@@ -18,19 +18,19 @@ from bert_tf.utils.settings import Settings, command_line
 from bert_tf.utils.subprocesses import display_path, is_child
 
 # === Next command ===
-# The last lines of a training program's log: what lies where, and the command that comes next.
+# The last lines of a training command's log: its output files, and the next command.
 
 
 # Files that a run may have left in its directory, in the order in which they are listed.
 _LEFT = {
-    "eval_results.txt": "the scores",
-    "eval_predictions.tsv": "the answers beside the labels",
-    "test_results.tsv": "the probabilities for --predict_file",
-    "predictions.jsonl": "the answers to --predict_file",
-    "predictions.json": "the answers by question",
-    "adapter": "the adapters alone",
-    "generator": "the generator, a model too",
-    "report.html": "the page of the run",
+    "eval_results.txt": "metrics",
+    "eval_predictions.tsv": "predictions next to the labels",
+    "test_results.tsv": "probabilities for --predict_file",
+    "predictions.jsonl": "predictions for --predict_file",
+    "predictions.json": "answers by question id",
+    "adapter": "LoRA adapters alone",
+    "generator": "generator, also a model",
+    "report.html": "report",
 }
 
 
@@ -40,7 +40,7 @@ def log_end(settings: Settings, step: int, words: str, program: str, **flags):
     Args:
         settings: of the run.
         step: of its result.
-        words: say what comes next, such as "To serve it".
+        words: say what comes next, such as "To serve the model".
         program: which program comes next.
         flags: of it.
     """
@@ -48,7 +48,7 @@ def log_end(settings: Settings, step: int, words: str, program: str, **flags):
         return
     folder = settings.output_dir
     files = [f"{name} ({what})" for name, what in _LEFT.items() if os.path.exists(os.path.join(folder, name))]
-    logging.info("In %s: %s", folder, ", ".join([f"model.ckpt-{step} (the model)", *files]))
+    logging.info("Files in %s: %s", folder, ", ".join([f"model.ckpt-{step} (model)", *files]))
     _log_command(words, program, flags)
 
 
@@ -61,15 +61,16 @@ def log_after_fine_tuning(settings: Settings, step: int):
     for_servers = settings.get("export_for") != "litert"
     exports = for_servers and settings.export_dir or os.path.join(settings.output_dir, "export")
     if settings.do_export and for_servers:
-        log_end(settings, step, "To serve it", "serve", **_served(exports, settings.output_dir, settings))
+        log_end(settings, step, "To serve the model", "serve", **_served(exports, settings.output_dir, settings))
     else:
-        log_end(settings, step, "To export it for a server", "export", model=settings.output_dir, export_dir=exports)
+        flags = {"model": settings.output_dir, "export_dir": exports}
+        log_end(settings, step, "To export the model for serving", "export", **flags)
 
 
 def log_after_export(settings: Settings):
     """Logs the command that serves the newest version in `export_dir`; not where that is a step of a longer run."""
     if not is_child() and settings.get("export_for") != "litert":
-        _log_command("To serve it", "serve", _served(settings.export_dir, settings.model, settings))
+        _log_command("To serve the model", "serve", _served(settings.export_dir, settings.model, settings))
 
 
 def _served(exports, model, settings):
@@ -90,7 +91,7 @@ def log_after_pretraining(settings: Settings, step: int):
     folder = settings.output_dir
     flags = {"train_file": "train.tsv", "eval_file": "dev.tsv", "init_checkpoint": folder}
     flags |= {"output_dir": f"{folder.rstrip(os.sep)}-fine-tuned", "do_train": True, "do_eval": True}
-    log_end(settings, step, "To fine-tune it on a table of your own", "run_classifier", **flags)
+    log_end(settings, step, "To fine-tune the model on your own data", "run_classifier", **flags)
 
 
 def _bert_tf():
@@ -109,8 +110,8 @@ def check_showing(settings: Settings):
     """Raises ValueError where a table is to be sorted that is not written."""
     if "sort_predictions" in settings.given and not settings.do_eval:
         raise ValueError(
-            f"`sort_predictions` must come with `do_eval`. Received `sort_predictions={settings.sort_predictions}` "
-            "without it; add it, or leave this out."
+            f"`sort_predictions={settings.sort_predictions}` requires `do_eval`. Add `do_eval` or remove "
+            "`sort_predictions`."
         )
 
 
@@ -119,7 +120,7 @@ def warn_of_teacher(settings: Settings):
     path = settings.get("teacher")
     answer = only_answer_in(directory_of(path)) if path else None
     if answer is not None:
-        logging.warning("The teacher %s answered %r to all examples that it was scored on: it has learned nothing.",
+        logging.warning("The teacher %s predicted %r for all examples of its evaluation: it has learned nothing.",
                         path, answer)  # fmt: skip
 
 

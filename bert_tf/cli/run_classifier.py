@@ -1,9 +1,12 @@
-"""Fine-tunes BERT to classify a text or a pair of texts, scores it, and answers for new texts.
+"""Fine-tune a model for text classification or regression.
 
-    bert-tf run_classifier --train_file=train.tsv --eval_file=dev.tsv --init_checkpoint=uncased_L-12_H-768_A-12 \\
-        --output_dir=out --do_train --do_eval
+    bert-tf run_classifier --train_file=train.tsv --eval_file=dev.tsv \\
+        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=out \\
+        --do_train --do_eval
 
-The same command started again continues a run that was interrupted. All flags: --help; docs/run_classifier.md.
+Classifies single texts or text pairs, with one label, several labels or a
+number per example. --do_train, --do_eval, --do_predict and --do_export choose
+what is done. Run the same command again to resume an interrupted run.
 """
 
 from bert_tf.cli.common_flags import FINE_TUNING, LABELS, RECURRENT, TEACHER

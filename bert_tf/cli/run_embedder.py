@@ -1,9 +1,11 @@
-"""Trains an encoder so that texts which belong together have near vectors, and scores it.
+"""Train a sentence embedding model (bi-encoder) on text pairs.
 
-    bert-tf run_embedder --train_file=pairs.tsv --eval_file=held_out.tsv --init_checkpoint=uncased_L-12_H-768_A-12 \\
-        --output_dir=out --do_train --do_eval
+    bert-tf run_embedder --train_file=pairs.tsv --eval_file=held_out.tsv \\
+        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=out \\
+        --do_train --do_eval
 
-The same command started again continues a run that was interrupted. All flags: --help; docs/run_embedder.md.
+Texts that belong together get similar embeddings; evaluates by rank correlation
+or retrieval. Run the same command again to resume an interrupted run.
 """
 
 from bert_tf.cli.common_flags import FINE_TUNING, STOPPING

@@ -1,10 +1,13 @@
-"""Fine-tunes on many of GLUE's tasks, with several seeds and settings, in one command that can be stopped and resumed.
+"""Fine-tune and evaluate on GLUE tasks, over seeds and hyperparameters.
 
-    bert-tf run_glue --glue_dir=glue --tasks=cola,rte,sts-b --init_checkpoint=uncased_L-12_H-768_A-12 \\
-        --output_dir=grid --seeds=1,2,3 --grid=paper -- --precision=mixed_bfloat16 --max_seq_length=128
+    bert-tf run_glue --glue_dir=glue --tasks=cola,rte,sts-b \\
+        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=grid \\
+        --seeds=1,2,3 --grid=paper -- \\
+        --precision=mixed_bfloat16 --max_seq_length=128
 
-After `--` come flags of run_classifier, which makes each run in a process of its own. The same command continues where
-it stopped. Scores of all runs: results.tsv, results.json and report.html in --output_dir. See docs/run_glue.md.
+Flags after `--` are passed to run_classifier, which makes each run in a process
+of its own. Writes results.tsv, results.json and report.html to --output_dir.
+Run the same command again to resume.
 """
 
 import os
@@ -13,61 +16,52 @@ from absl import logging
 
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.manifest import read_manifest
+from bert_tf.utils.names import number_of
 from bert_tf.utils.settings import Flag
 from bert_tf.utils.subprocesses import resumable
 
 FLAGS = (
     Flag(
-        "glue_dir",
-        None,
-        "The folder with GLUE's folders, such as CoLA and RTE. Without it nothing is trained: the "
-        "page is made from the runs that are in --output_dir, unless there are --tables.",
+        "glue_dir", None,
+        "Directory with GLUE's directories, such as CoLA and RTE. Without it, and without --tables, nothing is "
+        "trained: the report is made from the runs in --output_dir.",
     ),
     Flag(
-        "tables",
-        None,
-        "Tables of your own, beside GLUE's tasks or alone: a JSON object, each table's name and its "
-        "train_file and eval_file.",
+        "tables", None,
+        "JSON file with datasets of your own, in addition to GLUE's tasks or alone: an object from each dataset's "
+        "name to its train_file and eval_file.",
     ),
-    Flag("output_dir", None, "Where the runs and the page go.", required=True),
+    Flag("output_dir", None, "Directory for the runs and the report.", required=True),
+    Flag("tasks", None, "GLUE tasks to run. Default: all whose training examples are in --glue_dir.", "list"),
+    Flag("init_checkpoint", None, "Model that every run starts from."),
+    Flag("seeds", ["1"], "Random seeds; every setting is run with each of them.", "list"),
     Flag(
-        "tasks",
-        None,
-        "GLUE's tasks, with commas between them; default: all whose training examples are in --glue_dir.",
-        "list",
-    ),
-    Flag("init_checkpoint", None, "The weights that every run starts from."),
-    Flag("seeds", ["1"], "Every setting is run with each of these seeds.", "list"),
-    Flag(
-        "grid",
-        "single",
-        "Defaults of the next three flags: one value each, or those that the BERT paper tried.",
+        "grid", "single",
+        "Defaults of --train_batch_size, --learning_rate and --num_train_epochs. single: one value each; paper: the "
+        "values that the BERT paper tried.",
         choices=("single", "paper"),
     ),
-    Flag("train_batch_size", None, "Batch sizes to try; default: 32, or the paper's 16,32.", "list"),
-    Flag("learning_rate", None, "Rates to try; default: 5e-5, or the paper's 5e-5,3e-5,2e-5.", "list"),
-    Flag("num_train_epochs", None, "Epochs to try; default: 3, or the paper's 2,3,4.", "list"),
+    Flag("train_batch_size", None, "Batch sizes to try. Default: 32, or 16,32 with --grid=paper.", "list"),
+    Flag("learning_rate", None, "Learning rates to try. Default: 5e-5, or 5e-5,3e-5,2e-5 with --grid=paper.", "list"),
+    Flag("num_train_epochs", None, "Numbers of epochs to try. Default: 3, or 2,3,4 with --grid=paper.", "list"),
     Flag(
-        "keep_models",
-        "best",
-        "Which weights stay on disk: those of each task's best run, or those of all runs.",
+        "keep_models", "best",
+        "Models to keep on disk. best: that of each task's best run; all: those of all runs.",
         choices=("best", "all"),
     ),
     Flag(
-        "do_predict",
-        False,
-        "Let each task's best run answer the test file, and make submission.zip for GLUE's leaderboard.",
+        "do_predict", False,
+        "Predict for the test file with each task's best run, and write submission.zip for GLUE's leaderboard.",
         "bool",
     ),
     Flag(
-        "compare",
-        None,
-        "Another --output_dir, or the folder of one run: each task's best run here is compared "
-        "with the best there by a paired bootstrap, and the seeds of its best setting by a permutation "
-        "test.",
+        "compare", None,
+        "Another --output_dir, or the directory of one run, to compare with: each task's best run with a paired "
+        "bootstrap, and the seeds of its best setting with a permutation test.",
     ),
 )
 TAKES_TEXTS = True  # the flags after `--`
+WHERE_OTHER_FLAGS_GO = "Flags of run_classifier go after `--`. "
 
 
 def main(settings, others):
@@ -92,11 +86,11 @@ def _make_grid(settings, others):
         if settings.do_predict and grid.results():
             grid.answer()
         grid.report(_compared(settings) if grid.results() else ())
-    logging.info("The page: %s", os.path.join(out, "report.html"))
+    logging.info("Report: %s", os.path.join(out, "report.html"))
     if grid.failed:
         raise ValueError(
-            f"Every run must end well. Received {len(grid.failed)} that did not: {'; '.join(map(str, grid.failed))}. "
-            "Their logs, in their folders, say why; the same command makes only them again."
+            f"{number_of(len(grid.failed), 'run')} failed: {'; '.join(map(str, grid.failed))}. See the logs in their "
+            "directories; run the same command again to retry only these."
         )
 
 
@@ -108,12 +102,9 @@ def _plan(settings, others, tables):
     glue_runs.check_classifier_flags(others, {name for table in tables.values() for name in table.flags})
     start = settings.init_checkpoint
     if not start:
-        raise ValueError("--init_checkpoint must name the weights to start from. Received none; give a checkpoint.")
+        raise ValueError("--init_checkpoint is required: the model to start from.")
     if not (os.path.exists(start) or os.path.exists(f"{start}.index")):
-        raise ValueError(
-            f"--init_checkpoint must be a directory, file or TF1 prefix. Received {start}, where nothing is; "
-            "correct it."
-        )
+        raise ValueError(f"--init_checkpoint not found: {start}. Pass a directory, a file or a TF1 prefix.")
     tasks = glue_runs.find_tasks(settings.tasks, settings.glue_dir, tables)
     runs = glue_runs.grid(tasks, glue_runs.axis("seeds", settings.seeds, int), *_axes(settings))
     if settings.compare:
@@ -135,21 +126,21 @@ def _only_report(settings, others):
 
     out = settings.output_dir
     if others or settings.tasks or settings.init_checkpoint or settings.do_predict:
-        raise ValueError("Runs are made of --glue_dir or --tables. Received neither; give --glue_dir or --tables.")
+        raise ValueError("Runs require data: pass --glue_dir or --tables.")
     if not os.path.isdir(out):
-        raise ValueError(f"--output_dir must hold runs. Received {out!r}, where nothing is; correct it.")
+        raise ValueError(f"--output_dir not found: {out!r}. Pass the directory of earlier runs, or --glue_dir.")
     if grid_comparison.is_run(out):  # one run: the report.html there is its own
         if not settings.compare:
-            raise ValueError("--output_dir must hold many runs, without --glue_dir. Received one; give --compare.")
+            raise ValueError("--output_dir is a single run. Pass --compare, or --glue_dir for many runs.")
         _compared(settings)
         return
     with alone_in(out, wait=True):
         results = glue_runs.all_finished(out)
         if not results:
-            raise ValueError(f"--output_dir must hold runs. Received {out}, with none; give --glue_dir.")
+            raise ValueError(f"--output_dir has no finished runs: {out}. Pass --glue_dir.")
         made_with = read_manifest(os.path.join(out, glue_runs.GRID_FILE))
         report.write_glue_report(out, results, {}, made_with, _compared(settings))
-    logging.info("The page: %s", os.path.join(out, "report.html"))
+    logging.info("Report: %s", os.path.join(out, "report.html"))
 
 
 def _compared(settings):

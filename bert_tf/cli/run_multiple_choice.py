@@ -1,9 +1,11 @@
-"""Fine-tunes BERT to choose one of several texts for a context (SWAG), scores it, and answers new questions.
+"""Fine-tune a model for multiple choice (SWAG).
 
-    bert-tf run_multiple_choice --train_file=train.csv --eval_file=val.csv --output_dir=out \\
-        --init_checkpoint=uncased_L-12_H-768_A-12 --do_train --do_eval
+    bert-tf run_multiple_choice --train_file=train.csv --eval_file=val.csv \\
+        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=out \\
+        --do_train --do_eval
 
-The same command started again continues a run that was interrupted. All flags: --help; docs/run_multiple_choice.md.
+Picks the best of several continuations for a context. Run the same command
+again to resume an interrupted run.
 """
 
 from bert_tf.cli.common_flags import FINE_TUNING, RECURRENT, STOPPING, TEACHER

@@ -1,9 +1,12 @@
-"""Pretrains BERT on records of create_pretraining_data, from random weights or from a checkpoint.
+"""Pretrain BERT on records made with create_pretraining_data.
 
-    bert-tf run_pretraining --input_file='records/train-*' --eval_file=records/held_out.tfrecord \\
-        --bert_config_file=bert_config.json --vocab_file=vocab.txt --output_dir=out --do_train --do_eval
+    bert-tf run_pretraining --input_file='records/train-*' \\
+        --eval_file=records/held_out.tfrecord --output_dir=out \\
+        --bert_config_file=bert_config.json --vocab_file=vocab.txt \\
+        --do_train --do_eval
 
-The same command started again continues a run that was interrupted. All flags: --help; docs/run_pretraining.md.
+Starts from random weights, or from --init_checkpoint. Run the same command
+again to resume an interrupted run.
 """
 
 from bert_tf.cli import program
@@ -13,125 +16,116 @@ from bert_tf.cli.pretraining_recipes import RECIPES
 from bert_tf.utils import names
 from bert_tf.utils.settings import Flag, with_attributes
 
-_VOCABULARY = "The vocabulary; default: the one beside --init_checkpoint, else the one beside the records."
+_VOCABULARY = "Vocabulary file. Default: the one next to --init_checkpoint, otherwise the one next to the records."
 FLAGS = (
     *with_attributes(MODEL, "vocab_file", help=_VOCABULARY),
     *TRAINING,
-    Flag("input_file", None, "Records of create_pretraining_data to train on: files, folders or patterns.", "list"),
     Flag(
-        "eval_file",
-        None,
-        "Record files that are not trained on, to score on at each checkpoint and in --do_eval; "
-        "default: none at checkpoints, --input_file in --do_eval.",
+        "input_file", None,
+        "Training records made with create_pretraining_data: files, directories or patterns.",
         "list",
     ),
     Flag(
-        "phases",
-        None,
-        "Several kinds of rows, one after the other: LENGTHxSTEPS, or a share of --num_train_steps, "
-        "and @BATCH if that differs, such as 128x90%,512x10%@8. Each phase reads the files of --input_file whose "
-        "rows have its length.",
+        "eval_file", None,
+        "Held-out records, evaluated at each checkpoint and with --do_eval. Default: none at checkpoints, "
+        "--input_file with --do_eval.",
+        "list",
     ),
     Flag(
-        "recipe",
-        None,
-        "A recipe by name: it sets the flags that are not given, and the log says to what.",
+        "phases", None,
+        "Training phases in order, with sequences of different lengths: LENGTHxSTEPS, or a share of "
+        "--num_train_steps, and @BATCH if the batch size differs, such as 128x90%,512x10%@8. Each phase reads the "
+        "files of --input_file whose sequences have its length.",
+    ),
+    Flag(
+        "recipe", None,
+        "Recipe by name: sets the flags that are not given, and logs their values.",
         choices=tuple(RECIPES),
     ),
-    Flag("num_train_steps", 100_000, "Steps in all.", "integer", low=1),
-    Flag("num_warmup_steps", 10_000, "Steps in which the rate rises.", "integer", low=0),
-    Flag("max_eval_steps", 100, "Most batches per scoring.", "integer", low=1),
-    Flag("optimizer", "adamw", "BERT's Adam, or LAMB for batches of thousands.", choices=names.OPTIMIZERS),
+    Flag("num_train_steps", 100_000, "Total number of training steps.", "integer", low=1),
+    Flag("num_warmup_steps", 10_000, "Number of steps during which the learning rate warms up.", "integer", low=0),
+    Flag("max_eval_steps", 100, "Maximum number of batches per evaluation.", "integer", low=1),
     Flag(
-        "start_embeddings",
-        "random",
-        "What the word embeddings of a new model begin as: random, or made from which "
-        "tokens stand near each other in the records.",
+        "optimizer", "adamw",
+        "Optimizer: BERT's Adam (adamw), or LAMB for batches of thousands.",
+        choices=names.OPTIMIZERS,
+    ),
+    Flag(
+        "start_embeddings", "random",
+        "Initial word embeddings of a new model. random; neighbours: made from the co-occurrence of tokens in the "
+        "records.",
         choices=names.START_EMBEDDINGS,
     ),
     Flag(
-        "start_positions",
-        "random",
-        "What the position embeddings of a new model begin as: random, or sines and cosines.",
+        "start_positions", "random",
+        "Initial position embeddings of a new model. random; sinusoidal: sines and cosines.",
         choices=names.START_POSITIONS,
     ),
     Flag(
-        "embedding_lr_factor",
-        1.0,
-        "The rate of the word embeddings, as a share of that of all else; 0: they stay as "
-        "they begin, and steps are faster.",
-        "float",
-        low=0,
-        high=1,
+        "embedding_lr_factor", 1.0,
+        "Learning rate of the word embeddings, relative to that of all other weights. 0 freezes them, which makes "
+        "steps faster.",
+        "float", low=0, high=1,
     ),
     Flag(
-        "average_weights",
-        0.0,
-        "The result is a mean of the weights, as old as that over the last steps, this share "
-        "of those made, such as 0.1; training goes on from the weights themselves. 0: no mean.",
-        "float",
-        low=0,
-        high=1,
+        "average_weights", 0.0,
+        "Weight averaging: the result is a moving average of the weights, as old as their mean over this share of "
+        "the steps so far, such as 0.1; training continues from the weights themselves. 0 turns it off.",
+        "float", low=0, high=1,
     ),
     Flag(
-        "objective",
-        "masked_lm",
-        "What is learned: masked tokens, also by the rules of ALBERT, RoBERTa or ERNIE "
-        "for masks and sentences; each next token from those before it; which tokens a small network filled in "
-        "(ELECTRA); or what --teacher makes of the texts.",
+        "objective", "masked_lm",
+        "Pretraining objective. masked_lm: masked language modeling, also with the masks and sentences of albert, "
+        "roberta or ernie; left_to_right: causal language modeling; electra: replaced-token detection against a "
+        "small generator; distillation: matching the representations of --teacher.",
         choices=names.OBJECTIVES,
     ),
     Flag(
-        "generator_size",
-        0.25,
-        "With --objective=electra: width, heads and inner width of the network that fills in, "
-        "as a share of the model's.",
+        "generator_size", 0.25,
+        "With --objective=electra: width, heads and feed-forward width of the generator, as a share of the model's.",
         "float",
     ),
     Flag(
-        "dropout_prob",
-        None,
-        "Dropout in pretraining; the model keeps that of its configuration, for fine-tuning; "
-        "default: that one here too.",
-        "float",
-        low=0,
-        high=0.99,
+        "dropout_prob", None,
+        "Dropout rate in pretraining; the saved model keeps the rate of its configuration, for fine-tuning. Default: "
+        "the rate of the configuration.",
+        "float", low=0, high=0.99,
     ),
     Flag(
-        "skip_bad_steps",
-        True,
-        "Skip a step whose loss is not finite or leaps, count it, and go back to a checkpoint after 20 in a row.",
+        "skip_bad_steps", True,
+        "Skip and count a step whose loss is not finite or spikes, and go back to a checkpoint after 20 in a row.",
         "bool",
     ),
-    Flag("dry_run", False, "Say whether it fits, and end: parameters, memory, tokens per step.", "bool"),
-    Flag("teacher", None, "With --objective=distillation: the model that teaches, with the vocabulary of the records."),
     Flag(
-        "distillation_losses",
-        ["query_relations", "key_relations", "value_relations"],
-        f"What is learned, with a weight after a colon where it is not 1: of {', '.join(names.DISTILLATION_LOSSES)}.",
+        "dry_run", False,
+        "Report whether training fits, without training: parameters, memory, tokens per step.",
+        "bool",
+    ),
+    Flag("teacher", None, "With --objective=distillation: teacher model, with the vocabulary of the records."),
+    Flag(
+        "distillation_losses", ["query_relations", "key_relations", "value_relations"],
+        "Distillation losses, each with a weight after a colon if it is not 1: "
+        f"{', '.join(names.DISTILLATION_LOSSES)}.",
         "list",
     ),
     DISTILLATION_TEMPERATURE,
     Flag(
-        "teacher_layer",
-        None,
-        "The teacher's layer whose attention and relations are learned, 1 being the lowest; default: its last.",
-        "integer",
-        low=1,
+        "teacher_layer", None,
+        "Layer of the teacher whose attention and relations are matched, 1 being the lowest. Default: its last "
+        "layer.",
+        "integer", low=1,
     ),
     Flag(
-        "relation_heads",
-        None,
-        "Parts into which queries, keys and values are cut to be compared among themselves; "
-        "default: as many as the teacher has attention heads.",
-        "integer",
-        low=1,
+        "relation_heads", None,
+        "Number of relation heads that queries, keys and values are split into to be compared with each other. "
+        "Default: the number of the teacher's attention heads.",
+        "integer", low=1,
     ),
     *with_attributes(
         MASKING,
         "max_predictions_per_seq",
-        help="What records were made with; for those without masks (create_pretraining_data --dynamic_masking), the "
-        "most masked tokens in one sequence.",
+        help="Maximum number of masked tokens per sequence: that of the records, or for records without masks "
+        "(create_pretraining_data --dynamic_masking) the number to draw.",
     ),
     *GOOGLE_TPU,
 )

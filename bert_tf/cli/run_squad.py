@@ -1,9 +1,11 @@
-"""Fine-tunes BERT to answer questions from a text (SQuAD 1.1 and 2.0), scores it, and answers new questions.
+"""Fine-tune a model for extractive question answering (SQuAD 1.1, 2.0).
 
-    bert-tf run_squad --train_file=train-v1.1.json --predict_file=dev-v1.1.json --output_dir=out \\
+    bert-tf run_squad --train_file=train-v1.1.json \\
+        --predict_file=dev-v1.1.json --output_dir=out \\
         --init_checkpoint=uncased_L-12_H-768_A-12 --do_train --do_predict
 
-The same command started again continues a run that was interrupted. All flags: --help; docs/run_squad.md.
+Finds the span of a context that answers a question. Run the same command again
+to resume an interrupted run.
 """
 
 from bert_tf.cli.common_flags import FINE_TUNING, RECURRENT, TEACHER

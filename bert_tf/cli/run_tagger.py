@@ -1,9 +1,11 @@
-"""Fine-tunes BERT to tag words, such as named entities, scores it as conlleval does, and tags new sentences.
+"""Fine-tune a model for named entity recognition (token classification).
 
-    bert-tf run_tagger --train_file=eng.train --eval_file=eng.testa --init_checkpoint=uncased_L-12_H-768_A-12 \\
-        --output_dir=out --do_train --do_eval
+    bert-tf run_tagger --train_file=eng.train --eval_file=eng.testa \\
+        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=out \\
+        --do_train --do_eval
 
-The same command started again continues a run that was interrupted. All flags: --help; docs/run_tagger.md.
+Evaluates with entity-level precision, recall and F1, as conlleval computes
+them. Run the same command again to resume an interrupted run.
 """
 
 from bert_tf.cli.common_flags import FINE_TUNING, LABELS, RECURRENT, TEACHER
@@ -13,8 +15,8 @@ from bert_tf.utils.settings import with_attributes
 FLAGS = with_attributes(
     (*FINE_TUNING, *LABELS, *RECURRENT, *TEACHER, *options.TAGGING_FLAGS),
     "lstm_units",
-    help="Units of each direction of the BiLSTM: with --features of its two layers, 256 by default; without, of one "
-    "layer between the encoder and the head, which is not there by default.",
+    help="Units per direction of the BiLSTM. With --features: of its two layers, 256 by default. Without: of a single "
+    "layer between encoder and head, which is absent by default.",
 )
 
 

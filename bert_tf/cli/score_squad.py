@@ -1,37 +1,33 @@
-"""Scores answers to SQuAD as the official scripts do: one JSON object on standard output.
+"""Compute SQuAD exact match and F1 as the official scripts do.
 
-    bert-tf score_squad --data_file=dev-v1.1.json --predictions_file=predictions.json
-    bert-tf score_squad --data_file=dev-v2.0.json --predictions_file=predictions.json --null_odds_file=null_odds.json
+    bert-tf score_squad --data_file=dev-v1.1.json \\
+        --predictions_file=predictions.json
+    bert-tf score_squad --data_file=dev-v2.0.json \\
+        --predictions_file=predictions.json --null_odds_file=null_odds.json
 
-Messages about the files go to standard error.
+Prints one JSON object to standard output, and messages about the files to
+standard error.
 """
 
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Flag
 
 FLAGS = (
+    Flag("data_file", None, "Questions with their true answers: a file in SQuAD format, 1.1 or 2.0.", required=True),
     Flag(
-        "data_file",
-        None,
-        "Questions and the answers that people gave: a file in SQuAD's format, 1.1 or 2.0.",
+        "predictions_file", None,
+        "Predictions to evaluate: predictions.json, an object from question ids to texts.",
         required=True,
     ),
     Flag(
-        "predictions_file",
-        None,
-        "The answers to score: predictions.json, an object of texts by question id.",
-        required=True,
+        "null_odds_file", None,
+        "For SQuAD 2.0: null_odds.json, an object from question ids to numbers, which are higher the more likely it "
+        "is that there is no answer; adds the best thresholds.",
     ),
     Flag(
-        "null_odds_file",
-        None,
-        "SQuAD 2.0: null_odds.json, an object of numbers by question id, greater where no "
-        "answer is likelier; gives the best thresholds.",
-    ),
-    Flag(
-        "null_score_diff_threshold",
-        1.0,
-        "With --null_odds_file: odds above it count as no answer (the official script's --na-prob-thresh).",
+        "null_score_diff_threshold", 1.0,
+        "With --null_odds_file: threshold above which odds count as no answer (the official script's "
+        "--na-prob-thresh).",
         "float",
     ),
 )
@@ -42,10 +38,7 @@ def main(settings):
     from bert_tf.evaluation import squad
 
     if "null_score_diff_threshold" in settings.given and not settings.null_odds_file:
-        raise ValueError(
-            "--null_score_diff_threshold must come with --null_odds_file. Received it alone; name the file, or leave "
-            "it out."
-        )
+        raise ValueError("--null_score_diff_threshold requires --null_odds_file. Add --null_odds_file or remove it.")
     golds = squad.read_golds(settings.data_file)
     predictions = squad.read_predictions(settings.predictions_file)
     null_odds = squad.read_null_odds(settings.null_odds_file) if settings.null_odds_file else None

@@ -1,9 +1,12 @@
-"""Says how likely a pretrained model finds texts: their pseudo-log-likelihood, and a corpus's pseudo-perplexity.
+"""Compute pseudo-log-likelihoods and pseudo-perplexity of texts.
 
-    bert-tf score_text --model=uncased_L-12_H-768_A-12 "The man went home ." "The man home went ."
-    bert-tf score_text --model=pretrained --input_file=texts.txt --output_file=scores.jsonl
+    bert-tf score_text --model=uncased_L-12_H-768_A-12 \\
+        "The man went home ." "The man home went ."
+    bert-tf score_text --model=pretrained --input_file=texts.txt \\
+        --output_file=scores.jsonl
 
-A model that learned left to right gives the log-likelihood. All flags: --help; docs/score_text.md.
+A causal model, pretrained with --objective=left_to_right, gives
+log-likelihoods and perplexity.
 """
 
 from absl import logging
@@ -16,23 +19,20 @@ _ROWS = with_default(BATCH_PREDICTION, rows_per_part=256)  # a text of 20 tokens
 
 FLAGS = (
     Flag(
-        "model",
-        None,
-        "A checkpoint with a masked-LM head: a Hugging Face directory, what run_pretraining left in "
-        "--output_dir, or a TF1 checkpoint's prefix.",
+        "model", None,
+        "Checkpoint with a masked-LM head: a Hugging Face directory, the --output_dir of run_pretraining, or the "
+        "prefix of a TF1 checkpoint.",
         required=True,
     ),
     *with_attributes(with_attributes(_ROWS, "input_file", required=False), "output_file", required=False),
-    Flag("pieces", False, "Say what each token of a text adds to its score.", "bool"),
-    Flag("json", False, "Print the scores of texts that are arguments as JSON, one object per line.", "bool"),
-    Flag("vocab_file", None, "The vocabulary; default: the one beside the checkpoint."),
-    Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
+    Flag("pieces", False, "Also report the log-probability of each token.", "bool"),
+    Flag("json", False, "Print JSON for texts that are arguments, one object per line.", "bool"),
+    Flag("vocab_file", None, "Vocabulary file. Default: the one next to the checkpoint."),
+    Flag("do_lower_case", None, "Lowercase the text. Default: as the checkpoint says, otherwise true.", "bool"),
     Flag(
-        "max_seq_length",
-        None,
-        "Longest text in tokens, special tokens included; default: as many as the model has positions.",
-        "integer",
-        low=3,
+        "max_seq_length", None,
+        "Maximum text length in tokens, including special tokens. Default: the number of positions of the model.",
+        "integer", low=3,
     ),
 )
 TAKES_TEXTS = True
@@ -44,12 +44,12 @@ def main(settings, texts):
     if len(files) != (0 if texts else 2):
         received = [*(["texts as arguments"] if texts else []), *(f"`{name}={settings.get(name)}`" for name in files)]
         raise ValueError(
-            "Texts must come as arguments, or from `input_file` with the scores going to `output_file`. Received: "
-            f"{' and '.join(received) or 'neither'}; give the one or the two."
+            "Pass texts as arguments, or both `input_file` and `output_file`; got "
+            f"{' and '.join(received) or 'neither'}."
         )
     idle, beside = ({flag.name for flag in BATCH_PREDICTION}, "arguments") if texts else ({"json"}, "--output_file")
     for name in sorted(idle & settings.given):
-        logging.warning("--%s has no effect beside %s.", name, beside)
+        logging.warning("--%s has no effect with %s.", name, beside)
     if texts:
         _print_scores(settings, [text.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") for text in texts])
     else:
@@ -80,7 +80,7 @@ def _write_scores(settings):
 
     if len(settings.text_column) != 1:
         received = ",".join(settings.text_column)
-        raise ValueError(f"`text_column` must name one column here. Received: {received}; score one by one.")
+        raise ValueError(f"`text_column` must name a single column here; got {received}. Score one column at a time.")
     maker = ScoreMaker(
         settings.model, settings.vocab_file, settings.do_lower_case, settings.max_seq_length, settings.pieces
     )
@@ -101,4 +101,4 @@ def _as_text(answer, measure):
 
 def _tell(measure, found, pieces, texts):
     name = {"pseudo_log_likelihood": "Pseudo-perplexity", "log_likelihood": "Perplexity"}[measure]
-    logging.info("%s %.5g, over %d tokens of %d texts.", name, found, pieces, texts)
+    logging.info("%s: %.5g, over %d tokens of %d texts.", name, found, pieces, texts)

@@ -1,9 +1,10 @@
-"""Finds the texts of an index that are nearest in meaning, by the cosine of their vectors.
+"""Search an index of sentence embeddings (semantic search).
 
-    bert-tf embed --model=all-MiniLM-L6-v2 --input_file=news.txt --index_dir=news.index
+    bert-tf embed --model=all-MiniLM-L6-v2 --input_file=news.txt \\
+        --index_dir=news.index
     bert-tf search --index_dir=news.index "floods in spring" "a new museum"
 
-All flags: --help; docs/embed.md.
+Prints the texts that are most similar to each query, by cosine similarity.
 """
 
 from bert_tf.cli.common_flags import PROMPT
@@ -11,11 +12,11 @@ from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Flag
 
 FLAGS = (
-    Flag("index_dir", None, "What `bert-tf embed --index_dir` made.", required=True),
-    Flag("model", None, "The model that the index was made with; default: where it lay then."),
-    Flag("top_k", 10, "Texts to answer with for each query.", "integer", low=1),
+    Flag("index_dir", None, "Index made with `bert-tf embed --index_dir`.", required=True),
+    Flag("model", None, "Model that the index was made with. Default: its path at that time."),
+    Flag("top_k", 10, "Number of texts to return per query.", "integer", low=1),
     *PROMPT,
-    Flag("json", False, "Answer in JSON, one object per line for each query.", "bool"),
+    Flag("json", False, "Print JSON, one object per line for each query.", "bool"),
 )
 TAKES_TEXTS = True
 

@@ -1,10 +1,13 @@
-"""Serves a model: a server in Python that speaks TensorFlow Serving's protocol, over gRPC and REST.
+"""Serve models over gRPC and REST with TensorFlow Serving's API.
 
-    bert-tf serve --model_base_path=EXPORT_DIR --model_name=NAME --port=8500 --rest_api_port=8501
+    bert-tf serve --model_base_path=EXPORT_DIR --model_name=NAME \\
+        --port=8500 --rest_api_port=8501
     bert-tf serve --model_config_file=models.config --enable_batching
 
-Serves the newest version under EXPORT_DIR, and each newer one as it appears there. A SavedModel is a program and runs
-with your rights: look at a stranger's first, with `bert-tf verify MODEL --inspect`.
+A Python server. It serves the newest version under EXPORT_DIR, and each newer
+one once it appears there. A SavedModel is a program that runs with your rights:
+check a model from an untrusted source with `bert-tf verify MODEL --inspect`
+first.
 """
 
 import dataclasses
@@ -43,13 +46,13 @@ def warn_without_effect(settings):
     """
     if settings.use_alts_credentials:
         raise ValueError(
-            "`use_alts_credentials` must be false, since Google's ALTS is not offered here. Received true; "
-            "`ssl_config_file` encrypts connections."
+            "`use_alts_credentials` is not supported, because there is no Google ALTS here. Encrypt connections with "
+            "`ssl_config_file`."
         )
     if settings.thread_pool_factory_config_file:
         raise ValueError(
-            "`thread_pool_factory_config_file` must be empty, since there are no factories of threads here. Received: "
-            f"{settings.thread_pool_factory_config_file}; `tensorflow_session_parallelism` sets the number of threads."
+            f"`thread_pool_factory_config_file` is not supported; got {settings.thread_pool_factory_config_file}. Set "
+            "the number of threads with `tensorflow_session_parallelism`."
         )
     for flag in WITHOUT_EFFECT:
         if getattr(settings, flag.name) != flag.default:
@@ -63,9 +66,9 @@ def warn_without_effect(settings):
     if settings.model_config_file and (given := _given(settings, ("model_base_path", "model_name"))):
         logging.warning("%s has no effect here: --model_config_file lists the models.", given)
     if settings.platform_config_file and (given := _given(settings, IN_PLATFORM_CONFIG)):
-        logging.warning("%s has no effect here: --platform_config_file takes its place.", given)
+        logging.warning("%s has no effect here: --platform_config_file replaces it.", given)
     elif settings.tensorflow_session_parallelism and (given := _given(settings, _ONE_KIND)):
-        logging.warning("--tensorflow_session_parallelism has no effect here: %s takes its place.", given)
+        logging.warning("--tensorflow_session_parallelism has no effect here: %s replaces it.", given)
 
 
 def threads(settings) -> dict[str, int]:
@@ -80,8 +83,8 @@ def threads(settings) -> dict[str, int]:
     each = {kind: getattr(settings, name) for kind, name in zip(_THREADS, _ONE_KIND, strict=True)}
     if both and all(each.values()):
         raise ValueError(
-            "`tensorflow_session_parallelism` must come without `tensorflow_intra_op_parallelism` and "
-            f"`tensorflow_inter_op_parallelism`. Received {both}, {each['intra']} and {each['inter']}; leave it out."
+            "`tensorflow_session_parallelism` cannot be combined with both `tensorflow_intra_op_parallelism` and "
+            f"`tensorflow_inter_op_parallelism`; got {both}, {each['intra']} and {each['inter']}. Remove it."
         )
     return each if any(each.values()) else dict.fromkeys(_THREADS, both)
 
@@ -129,8 +132,8 @@ def _batching(settings):
     if not settings.enable_batching:
         if file:
             raise ValueError(
-                "`batching_parameters_file` must come with `enable_batching`. Received: "
-                f"{file} without it; give both or neither."
+                f"`batching_parameters_file={file}` requires `enable_batching`. Add `enable_batching` or remove the "
+                "file."
             )
         return None
     return read_parameters(file, max_batch_tokens=tokens) if file else BatchingLimits(max_batch_tokens=tokens)
@@ -156,7 +159,8 @@ def main(settings):
         server = start_server(settings)
         request.ready()
         logging.info(
-            "Stopping (%s): no new requests are accepted, running ones have %g s. A later signal ends at once.",
+            "Stopping (%s): no new requests are accepted; running ones have %g s to finish. Another signal stops at "
+            "once.",
             request.wait().name, settings.grace_seconds,
         )  # fmt: skip
         began = time.monotonic()
@@ -191,7 +195,7 @@ def start_server(settings):
     grpc = socket if server.port is None else join_address(settings.host, server.port)
     logging.info("gRPC on %s, REST on %s/v1/models%s", grpc, rest, model)
     if settings.ui:
-        logging.info("A page to try the models on: %s/", rest)
+        logging.info("Page for trying the models: %s/", rest)
     return server
 
 

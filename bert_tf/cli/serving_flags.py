@@ -3,233 +3,233 @@
 from bert_tf.utils.settings import NO_EFFECT, Flag
 
 SERVE = (
-    Flag("model_base_path", None, "Folder with a numbered folder for each version of one model."),
+    Flag("model_base_path", None, "Directory of one model, with a numbered subdirectory for each version."),
     Flag("model_name", "default", "Name of the model in requests."),
     Flag(
-        "port",
-        8500,
-        "For gRPC; 0 takes any free one and says which, with --grpc_socket_path none.",
-        "integer",
-        low=0,
-        high=65535,
-    ),  # fmt: skip
-    Flag("rest_api_port", 8501, "For REST; 0 takes any free one and says which.", "integer", low=0, high=65535),
+        "port", 8500,
+        "gRPC port. 0 takes any free port and logs it; together with --grpc_socket_path, 0 opens no port.",
+        "integer", low=0, high=65535,
+    ),
+    Flag("rest_api_port", 8501, "REST port. 0 takes any free port and logs it.", "integer", low=0, high=65535),
     Flag(
-        "host", "127.0.0.1", "Address to listen on: this machine only, unless you say 0.0.0.0 (there is no password)."
-    ),  # fmt: skip
+        "host", "127.0.0.1",
+        "Address to listen on. The default accepts connections from this machine only; 0.0.0.0 accepts all (there is "
+        "no password).",
+    ),
     Flag(
-        "allowed_hosts",
-        [],
-        "Names by which REST may be asked, besides localhost, --host and any address; * "
-        "for any. Default: none, but any where --host is 0.0.0.0 or ::.",
+        "allowed_hosts", [],
+        "Host names that REST requests may use in addition to localhost, --host and any IP address; * allows all "
+        "names. Default: none, but all if --host is 0.0.0.0 or ::.",
         "list",
-    ),  # fmt: skip
-    Flag("ui", False, "Serve a page to try the models on, at / of the REST port.", "bool"),
-    Flag("file_system_poll_wait_seconds", 1.0, "Seconds between checks for new versions; 0: once.", "float", low=0),
-    Flag("grpc_max_threads", 256, "gRPC requests that are answered at once; one more is refused.", "integer", low=1),
-    Flag("rest_api_num_threads", 128, "The same of REST.", "integer", low=1),
+    ),
+    Flag("ui", False, "Serve a page for trying the models at / of the REST port.", "bool"),
     Flag(
-        "max_concurrent_runs",
-        0,
-        "Runs of a graph at once, of all requests; others wait their turn. 0: two for each core.",
-        "integer",
-        low=0,
-    ),  # fmt: skip
+        "file_system_poll_wait_seconds", 1.0,
+        "Seconds between checks for new versions; 0 checks once.",
+        "float", low=0,
+    ),
     Flag(
-        "max_pending_tokens",
-        2**20,
-        "Tokens of all requests that are computed or wait; one more is refused.",
-        "integer",
-        low=1,
-    ),  # fmt: skip
+        "grpc_max_threads", 256,
+        "Maximum number of gRPC requests handled concurrently; further requests are rejected.",
+        "integer", low=1,
+    ),
     Flag(
-        "tensorflow_intra_op_parallelism",
-        0,
-        "Threads that compute one operation together; 0: as many as there are "
-        "cores. With 1, exports for processors (`--export_for=cpu`) and short texts are answered sooner.",
-        "integer",
-        low=0,
-    ),  # fmt: skip
+        "rest_api_num_threads", 128,
+        "Maximum number of REST requests handled concurrently; further requests are rejected.",
+        "integer", low=1,
+    ),
     Flag(
-        "tensorflow_inter_op_parallelism",
-        0,
-        "Threads that compute operations side by side, of a request to an "
-        "export for processors that runs alone; 0: as many as there are cores.",
-        "integer",
-        low=0,
-    ),  # fmt: skip
-    Flag("rest_api_timeout_in_ms", 30000, "In which a REST request is answered.", "integer", low=1),
-    Flag("rest_api_enable_cors_support", False, "Whether pages from elsewhere may ask, in a browser.", "bool"),
-    Flag("enable_grpc_healthcheck_service", False, "Whether gRPC offers grpc.health.v1.", "bool"),
-    Flag("enable_grpc_reflection", False, "Whether gRPC tells its services and their messages.", "bool"),
+        "max_concurrent_runs", 0,
+        "Maximum number of graph runs at a time, for all requests; others wait their turn. 0: two per core.",
+        "integer", low=0,
+    ),
     Flag(
-        "monitoring_config_file",
-        None,
-        "Text file with a MonitoringConfig: whether and where REST has Prometheus's page.",
-    ),  # fmt: skip
-    Flag("ssl_config_file", None, "Text file with an SSLConfig: both ports are then encrypted."),
-    Flag("grace_seconds", 30.0, "Seconds that a stop waits for the requests in progress.", "float", low=0),
+        "max_pending_tokens", 2**20,
+        "Maximum number of tokens of all requests that are being computed or waiting; further requests are rejected.",
+        "integer", low=1,
+    ),
+    Flag(
+        "tensorflow_intra_op_parallelism", 0,
+        "Number of threads that compute one operation together; 0: the number of cores. With 1, CPU exports "
+        "(`--export_for=cpu`) and short texts have lower latency.",
+        "integer", low=0,
+    ),
+    Flag(
+        "tensorflow_inter_op_parallelism", 0,
+        "Number of threads that compute operations in parallel, for a request to a CPU export that runs alone; 0: "
+        "the number of cores.",
+        "integer", low=0,
+    ),
+    Flag("rest_api_timeout_in_ms", 30000, "Time limit of a REST request in milliseconds.", "integer", low=1),
+    Flag("rest_api_enable_cors_support", False, "Allow requests from web pages of other origins (CORS).", "bool"),
+    Flag("enable_grpc_healthcheck_service", False, "Offer the service grpc.health.v1 over gRPC.", "bool"),
+    Flag(
+        "enable_grpc_reflection", False,
+        "Offer gRPC reflection, which lists the services and their messages.",
+        "bool",
+    ),
+    Flag(
+        "monitoring_config_file", None,
+        "Text file with a MonitoringConfig, which enables a Prometheus page on the REST port and sets its path.",
+    ),
+    Flag("ssl_config_file", None, "Text file with an SSLConfig, which encrypts both ports."),
+    Flag("grace_seconds", 30.0, "Seconds that a stopping server waits for running requests.", "float", low=0),
 )
 
 # Limits of one request: the fields of serving.limits.Limits.
 LIMITS = (
-    Flag("max_message_bytes", 2**26, "Of a gRPC message.", "integer", low=1),
-    Flag("max_body_bytes", 2**26, "Of a REST body, also once it is unpacked.", "integer", low=1),
-    Flag("max_batch_size", 4096, "Texts, examples or instances of a request.", "integer", low=1),
+    Flag("max_message_bytes", 2**26, "Maximum size of a gRPC message in bytes.", "integer", low=1),
     Flag(
-        "max_request_tokens",
-        3 * 2**16,
-        "Tokens of a request; of texts, one for every four bytes, as far as the model reads them.",
-        "integer",
-        low=1,
-    ),  # fmt: skip
-    Flag("max_output_elements", 2**24, "Of one output tensor; one with more is not sent.", "integer", low=1),
+        "max_body_bytes", 2**26,
+        "Maximum size of a REST body in bytes, before and after decompression.",
+        "integer", low=1,
+    ),
+    Flag("max_batch_size", 4096, "Maximum number of texts, examples or instances per request.", "integer", low=1),
+    Flag(
+        "max_request_tokens", 3 * 2**16,
+        "Maximum number of tokens per request; texts count one token per four bytes, as far as the model reads them.",
+        "integer", low=1,
+    ),
+    Flag(
+        "max_output_elements", 2**24,
+        "Maximum number of elements of an output tensor; a larger one is not sent.",
+        "integer", low=1,
+    ),
 )
 
 MODELS = (
     Flag(
-        "model_config_file",
-        None,
-        "Text file with a ModelServerConfig, which lists the models; instead of --model_base_path and --model_name.",
-    ),  # fmt: skip
+        "model_config_file", None,
+        "Text file with a ModelServerConfig that lists the models, instead of --model_base_path and --model_name.",
+    ),
     Flag(
-        "model_config_file_poll_wait_seconds",
-        0.0,
-        "Seconds between checks for changes of that file; 0: never.",
-        "float",
-        low=0,
-    ),  # fmt: skip
+        "model_config_file_poll_wait_seconds", 0.0,
+        "Seconds between checks of --model_config_file for changes; 0: never.",
+        "float", low=0,
+    ),
     Flag(
-        "enable_model_config_reload",
-        False,
-        "Whether whoever reaches the gRPC port may exchange the models, by "
-        "HandleReloadConfigRequest; left out: only with --model_config_file.",
+        "enable_model_config_reload", False,
+        "Let anyone who reaches the gRPC port replace the models with HandleReloadConfigRequest. If not given: only "
+        "with --model_config_file.",
         "bool",
-    ),  # fmt: skip
+    ),
     Flag(
-        "model_config_reload_base_paths",
-        None,
-        "Folders under which the base paths of such a request may lie, besides those that the server is started with.",
+        "model_config_reload_base_paths", None,
+        "Directories that may contain the base paths of such a request, in addition to those that the server is "
+        "started with.",
         "list",
-    ),  # fmt: skip
+    ),
     Flag(
-        "allow_version_labels_for_unavailable_models",
-        False,
-        "Whether a new label may point to a version that is not loaded.",
+        "allow_version_labels_for_unavailable_models", False,
+        "Allow a new label to point to a version that is not loaded.",
         "bool",
-    ),  # fmt: skip
-    Flag("max_num_load_retries", 5, "How often a version that cannot be loaded is tried again.", "integer", low=0),
+    ),
+    Flag("max_num_load_retries", 5, "Number of times that loading a version is retried.", "integer", low=0),
     Flag(
-        "load_retry_interval_micros",
-        60000000,
-        "Microseconds before it is tried again; negative: at the next check.",
+        "load_retry_interval_micros", 60000000,
+        "Microseconds until loading is retried; negative: at the next check.",
         "integer",
-    ),  # fmt: skip
+    ),
 )
 
 BATCHING = (
-    Flag("enable_batching", False, "Compute the requests of several callers together.", "bool"),
-    Flag("batching_parameters_file", None, "Text file with BatchingParameters: how large batches and their queue are."),
+    Flag("enable_batching", False, "Batch requests of several clients together.", "bool"),
+    Flag("batching_parameters_file", None, "Text file with BatchingParameters: sizes of batches and of their queue."),
     Flag(
-        "max_batch_tokens", 512, "Tokens of a batch with its padding, about: rows times the longest.", "integer", low=1
-    ),  # fmt: skip
+        "max_batch_tokens", 512,
+        "Approximate maximum number of tokens per batch, padding included: sequences times the longest length.",
+        "integer", low=1,
+    ),
 )
 
 _TLS = (
-    Flag("tls", False, "Encrypt the connection, and trust the certificate authorities that gRPC brings.", "bool"),
-    Flag("tls_root_file", None, "Encrypt the connection, and trust these certificates (PEM)."),
-    Flag("tls_key_file", None, "Key by which this client proves who it is (PEM)."),
-    Flag("tls_certificate_file", None, "Certificate that goes with the key (PEM)."),
+    Flag("tls", False, "Encrypt the connection, and trust the certificate authorities that come with gRPC.", "bool"),
+    Flag("tls_root_file", None, "Certificates (PEM) to trust; encrypts the connection."),
+    Flag("tls_key_file", None, "Private key (PEM) with which this client authenticates itself."),
+    Flag("tls_certificate_file", None, "Certificate (PEM) that belongs to --tls_key_file."),
 )
 
 _CONNECTION = (
     Flag(
-        "server",
-        "localhost:8500",
-        "host:port of the server, for gRPC, such as [::1]:8500; unix:PATH where it listens on a socket.",
-    ),  # fmt: skip
-    Flag("model_name", "default", "Which of its models."),
-    Flag("timeout", 10.0, "Seconds after which a request gives up.", "float", low=0),
+        "server", "localhost:8500",
+        "gRPC address of the server: host:port, such as [::1]:8500, or unix:PATH if it listens on a socket.",
+    ),
+    Flag("model_name", "default", "Name of the model on the server."),
+    Flag("timeout", 10.0, "Seconds after which a request is given up.", "float", low=0),
     *_TLS,
 )
 
 ASK = (
     *_CONNECTION,
     Flag(
-        "inputs",
-        [],
-        "Names of the texts that an example has, such as question,context: arguments come in this "
-        "order, lines are tab-separated. Default: the model is asked which it takes.",
+        "inputs", [],
+        "Names of the texts of an example, such as question,context: arguments come in this order, and lines are "
+        "tab-separated. Default: as the model reports them.",
         "list",
-    ),  # fmt: skip
-    Flag("pair", False, "The same as --inputs=text_a,text_b: the model compares two texts.", "bool"),
+    ),
+    Flag("pair", False, "Same as --inputs=text_a,text_b, for a model that compares two texts.", "bool"),
     Flag(
-        "choices",
-        False,
-        "The same as --inputs=context,choices: the model chooses. All arguments, or all texts of a "
-        "line, are then one example: the context and its choices.",
+        "choices", False,
+        "Same as --inputs=context,choices, for a multiple-choice model. All arguments, or all texts of a line, are "
+        "then one example: the context and its choices.",
         "bool",
-    ),  # fmt: skip
+    ),
 )
 
 LOAD_TEST = (
     *_CONNECTION,
     Flag(
-        "input_file",
-        None,
-        "Texts, an example a line, with tabs where the model takes several; also packed (.gz).",
+        "input_file", None,
+        "File of texts, one example per line, with tabs between the texts if the model takes several; may be gzipped "
+        "(.gz).",
         required=True,
-    ),  # fmt: skip
+    ),
     Flag(
-        "inputs",
-        [],
-        "Names of the texts that a line has, in their order. Default: the order in which people give "
-        "them, where that is known.",
+        "inputs", [],
+        "Names of the texts of a line, in their order. Default: the customary order, if it is known.",
         "list",
-    ),  # fmt: skip
-    Flag("signature", "", "Which signature is asked; default: serving_default."),
-    Flag("rest", False, "Ask over REST; --server is then the host and port of that.", "bool"),
+    ),
+    Flag("signature", "", "Signature to request. Default: serving_default."),
+    Flag("rest", False, "Send requests over REST; --server is then the REST host and port.", "bool"),
     Flag(
-        "callers",
-        None,
-        "How many callers ask, each as soon as it has its answer; default 8 where there is no --rate.",
-        "integer",
-        low=1,
-    ),  # fmt: skip
+        "callers", None,
+        "Number of concurrent clients, each of which sends its next request as soon as it has a response. Default: "
+        "8, unless --rate is given.",
+        "integer", low=1,
+    ),
     Flag(
-        "rate",
-        [],
-        "Requests a second on average, at random times that no answer delays; several with commas "
-        "between are tried in turn.",
+        "rate", [],
+        "Requests per second on average, at random times that no response delays; several request rates are tested "
+        "in turn.",
         "list",
-    ),  # fmt: skip
-    Flag("seconds", 10.0, "How long each of these lasts.", "float", low=0.1),
-    Flag("warm_up_seconds", 2.0, "How long callers ask before anything is counted.", "float", low=0),
-    Flag("batch_size", 1, "Examples of a request.", "integer", low=1),
-    Flag("seed", 0, "Of the order of the examples and of the times of --rate.", "integer", low=0),
-    Flag("output_dir", None, "Writes load_test.json and load_test.html there; default: the figures are only printed."),
+    ),
+    Flag("seconds", 10.0, "Seconds that each measurement lasts.", "float", low=0.1),
+    Flag("warm_up_seconds", 2.0, "Seconds of requests before anything is measured.", "float", low=0),
+    Flag("batch_size", 1, "Number of examples per request.", "integer", low=1),
+    Flag("seed", 0, "Random seed for the order of the examples and for the times of --rate.", "integer", low=0),
+    Flag("output_dir", None, "Directory for load_test.json and load_test.html. Default: the results are only printed."),
 )
 
 VERIFY = (
     Flag(
-        "inspect",
-        False,
-        "List what the model's graph would do, without loading it: operations, files, signatures. "
-        "Status 1 where it does more than compute.",
+        "inspect", False,
+        "List what the model's graph would do, without loading it: operations, files, signatures. Exits with status "
+        "1 if it does more than compute.",
         "bool",
-    ),  # fmt: skip
-    Flag("server", None, "host:port of a server that serves the model, for gRPC; default: it is loaded here."),
-    Flag("model_name", "default", "Which of the server's models it is."),
+    ),
+    Flag(
+        "server", None,
+        "gRPC address, host:port, of a server that serves the model. Default: the model is loaded here.",
+    ),
+    Flag("model_name", "default", "Name of the model on the server."),
     Flag("timeout", 60.0, "Seconds that the server has for a request.", "float", low=0),
     *_TLS,
     Flag(
-        "tolerance",
-        None,
-        "Allowed difference of a number, times the number where that is over 1; default: 1e-4, or "
-        "0.02 if the weights are bfloat16, 0.005 if float16, 0.1 if int8.",
-        "float",
-        low=0,
-    ),  # fmt: skip
+        "tolerance", None,
+        "Allowed difference of a number, relative if the number is over 1. Default: 1e-4, or 0.02 if the weights are "
+        "bfloat16, 0.005 if float16, 0.1 if int8.",
+        "float", low=0,
+    ),
 )
 
 
@@ -238,87 +238,83 @@ VERIFY = (
 
 
 LISTENING = (
-    Flag("grpc_socket_path", None, "Unix socket on which gRPC is answered too."),
+    Flag("grpc_socket_path", None, "Unix socket that also accepts gRPC requests."),
     Flag(
-        "grpc_channel_arguments",
-        None,
-        "Arguments of gRPC's server, as key=value with commas between, such as grpc.max_connection_age_ms=2000.",
-    ),  # fmt: skip
+        "grpc_channel_arguments", None,
+        "Arguments of the gRPC server, key=value pairs separated by commas, such as grpc.max_connection_age_ms=2000.",
+    ),
     Flag(
-        "enable_serialization_as_tensor_content",
-        False,
-        "Whether Predict sends raw bytes over gRPC, which are read faster, and not lists of numbers.",
+        "enable_serialization_as_tensor_content", False,
+        "Send the outputs of Predict over gRPC as raw bytes, which are read faster, instead of lists of numbers.",
         "bool",
-    ),  # fmt: skip
-    Flag("use_alts_credentials", False, "Refused: there is no Google ALTS here.", "bool"),
-    Flag("version", False, "Say which versions of bert_tf and TensorFlow these are, and end.", "bool"),
+    ),
+    Flag("use_alts_credentials", False, "Google ALTS, which is not supported: the flag is rejected.", "bool"),
+    Flag("version", False, "Print the versions of bert_tf and TensorFlow, and exit.", "bool"),
 )
 
 LOADING = (
-    Flag("num_load_threads", 0, "Models that are loaded at a time; 0: one after the other.", "integer", low=0),
     Flag(
-        "num_unload_threads",
-        0,
-        "Threads that free versions; 0: the last request of a version does it.",
+        "num_load_threads", 0,
+        "Number of models that are loaded in parallel; 0: one after the other.",
+        "integer", low=0,
+    ),
+    Flag(
+        "num_unload_threads", 0,
+        "Number of threads that free versions; 0: the last request of a version frees it.",
+        "integer", low=0,
+    ),
+    Flag("saved_model_tags", "serve", "Tags of the graph to load from a SavedModel, separated by commas."),
+    Flag("enable_model_warmup", True, "Warm up each version before it serves.", "bool"),
+    Flag(
+        "num_request_iterations_for_warmup", 0,
+        "Number of times that each warmup request is run; 0: once.",
         "integer",
-        low=0,
-    ),  # fmt: skip
-    Flag("saved_model_tags", "serve", "Tags of the graph that is loaded of a SavedModel, with commas between."),
-    Flag("enable_model_warmup", True, "Whether a version is warmed up before it serves.", "bool"),
-    Flag("num_request_iterations_for_warmup", 0, "How often each of its warm-up requests is run; 0: once.", "integer"),
+    ),
     Flag(
-        "enable_signature_method_name_check",
-        False,
-        "Whether Classify and Regress refuse signatures that bear another method's name.",
+        "enable_signature_method_name_check", False,
+        "Make Classify and Regress reject signatures that have another method's name.",
         "bool",
-    ),  # fmt: skip
+    ),
     Flag(
-        "prefer_tflite_model",
-        False,
-        "Whether a version that has a model.tflite is served from it, with LiteRT; requests must then hold token ids.",
+        "prefer_tflite_model", False,
+        "Serve versions that have a model.tflite from it, with LiteRT; requests must then hold token ids.",
         "bool",
-    ),  # fmt: skip
+    ),
     Flag(
-        "num_tflite_pools",
-        0,
-        "Interpreters for each model.tflite; each computes one request at a time, with its share of the cores; 0: one.",
-        "integer",
-        low=0,
-        high=64,
-    ),  # fmt: skip
+        "num_tflite_pools", 0,
+        "Number of interpreters per model.tflite; each computes one request at a time, with its share of the cores. "
+        "0: one.",
+        "integer", low=0, high=64,
+    ),
     Flag(
-        "enable_per_model_batching_parameters",
-        False,
-        "With --enable_batching: each version is batched as its own "
-        "batching_params.pbtxt says, one without not at all.",
+        "enable_per_model_batching_parameters", False,
+        "With --enable_batching: batch each version as its own batching_params.pbtxt says, and versions without one "
+        "not at all.",
         "bool",
-    ),  # fmt: skip
+    ),
 )
 
 SESSION = (
-    Flag("tensorflow_session_config_file", None, "Text file with a ConfigProto, for TensorFlow's sessions."),
+    Flag("tensorflow_session_config_file", None, "Text file with a ConfigProto for TensorFlow's sessions."),
     Flag(
-        "tensorflow_session_parallelism",
-        0,
-        "The same as both --tensorflow_intra_op_parallelism and --tensorflow_inter_op_parallelism.",
-        "integer",
-        low=0,
-    ),  # fmt: skip
+        "tensorflow_session_parallelism", 0,
+        "Same as both --tensorflow_intra_op_parallelism and --tensorflow_inter_op_parallelism.",
+        "integer", low=0,
+    ),
     Flag(
-        "per_process_gpu_memory_fraction",
-        0.0,
-        "Of a GPU's memory that is taken; 0: as TensorFlow chooses.",
-        "float",
-        low=0,
-        high=1,
-    ),  # fmt: skip
-    Flag("mixed_precision", None, "bfloat16: multiply matrices in it where the processor can."),
+        "per_process_gpu_memory_fraction", 0.0,
+        "Share of a GPU's memory to take; 0: as TensorFlow chooses.",
+        "float", low=0, high=1,
+    ),
+    Flag("mixed_precision", None, "Data type of matrix products: bfloat16 multiplies in it if the CPU can."),
     Flag(
-        "platform_config_file",
-        None,
-        "Text file with a PlatformConfigMap, in place of the flags of sessions, warm-up and batches.",
-    ),  # fmt: skip
-    Flag("thread_pool_factory_config_file", None, "Refused: there are no factories of threads here."),
+        "platform_config_file", None,
+        "Text file with a PlatformConfigMap, instead of the flags of sessions, warmup and batching.",
+    ),
+    Flag(
+        "thread_pool_factory_config_file", None,
+        "Thread pool factories, which are not supported: the flag is rejected.",
+    ),
 )
 
 _XLA = "what a model wants compiled by XLA always is."

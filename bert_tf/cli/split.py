@@ -1,9 +1,11 @@
-"""Splits a table into files to train on and to score on: no text is in two, and labels are shared out alike.
+"""Split a dataset into train, eval and test files without leaks.
 
     bert-tf split --input_file=reviews.csv --output_dir=parts --eval_share=0.1
-    bert-tf split --input_file=reviews.csv --output_dir=parts --eval_share=0.1 --test_share=0.1 --group_column=user
+    bert-tf split --input_file=reviews.csv --output_dir=parts --eval_share=0.1 \\
+        --test_share=0.1 --group_column=user
 
-All flags: --help; docs/split.md.
+Identical texts never end up in different files, and each file has about the
+same label distribution.
 """
 
 import os
@@ -17,20 +19,26 @@ from bert_tf.utils.settings import Flag
 _COLUMNS = ("header", "text_column", "label_column", "problem_type", "label_separator")  # as the classifier has them
 FLAGS = (
     Flag(
-        "input_file",
-        None,
-        "The table: .tsv, .csv, .jsonl or .parquet, the first three also packed (.gz).",
+        "input_file", None,
+        "Dataset to split: .tsv, .csv, .jsonl or .parquet; the first three may be gzipped (.gz).",
         required=True,
     ),
-    Flag("output_dir", None, "Where train, eval and test go, each with the table's ending.", required=True),
-    Flag("eval_share", 0.1, "The share of the rows to score on.", "float"),
-    Flag("test_share", 0.0, "The share of the rows to keep for a last test; 0: there is no such file.", "float"),
     Flag(
-        "group_column",
-        None,
-        "Rows with the same value in this column, such as a user's, stay together; by name or by number from 0.",
+        "output_dir", None,
+        "Directory for the files train, eval and test, each with the extension of the input.",
+        required=True,
     ),
-    Flag("seed", 0, "Another number splits the table in another way.", "integer", low=0),
+    Flag("eval_share", 0.1, "Share of the rows in the eval file.", "float"),
+    Flag(
+        "test_share", 0.0,
+        "Share of the rows in the test file, kept for a final test; 0 writes no such file.",
+        "float",
+    ),
+    Flag(
+        "group_column", None,
+        "Column, by name or by number from 0, whose equal values stay together, such as a user.",
+    ),
+    Flag("seed", 0, "Random seed of the split.", "integer", low=0),
     *(flag for flag in options.CLASSIFICATION_FLAGS if flag.name in _COLUMNS),
 )
 
@@ -51,27 +59,27 @@ def main(settings):
     for line in _aligned(_rows(done)):
         print(line)
     several = [size for size in group_sizes(done.texts) if size > 1]
-    print(f"Groups of same texts: {len(several):,}, of {sum(several):,} rows; each is in one part.")
+    print(f"Groups of identical texts: {len(several):,}, with {sum(several):,} rows; each is in one file.")
     if settings.group_column:
         sizes = group_sizes(done.units)
-        print(f"Groups by text and {settings.group_column}: {len(sizes):,}, the largest of {max(sizes):,} rows.")
+        print(f"Groups by text and {settings.group_column}: {len(sizes):,}, the largest with {max(sizes):,} rows.")
     logging.info("Wrote %s.", ", ".join(done.paths.values()))
     lost = sorted(set().union(*done.counts()) - set(done.counts()[0]))
     if lost:
-        logging.warning("No row to train on has the label %s.", ", ".join(map(repr, lost[:_SHOWN])))
+        logging.warning("No training row has the label %s.", ", ".join(map(repr, lost[:_SHOWN])))
 
 
 def _rows(done):
     """Returns the table's rows of cells: how many rows a part has, and of them each label."""
     sizes = done.sizes()
     rows = [["", *map(os.path.basename, done.paths.values())]]
-    rows.append(["asked for", *(f"{100 * share:g} %" for share in done.shares.values())])
+    rows.append(["requested", *(f"{100 * share:g} %" for share in done.shares.values())])
     rows.append(["rows", *(_share(size, sum(sizes)) for size in sizes)])
     counts = done.counts()
     labels = sorted(set().union(*counts), key=lambda name: (-sum(each[name] for each in counts), name))
     for name in labels[:_SHOWN]:
         rows.append([f"  {name:.40}", *(_share(each[name], size) for each, size in zip(counts, sizes, strict=True))])
-    return rows + [[f"  and {len(labels) - _SHOWN:,} labels more"]] * (len(labels) > _SHOWN)
+    return rows + [[f"  and {len(labels) - _SHOWN:,} more labels"]] * (len(labels) > _SHOWN)
 
 
 def _share(count, of):

@@ -1,13 +1,14 @@
-"""Changes a trained model without training it: layers, heads, positions, a mean of several, adapters merged.
+"""Edit a trained model: prune, merge adapters, average, resize.
 
-    bert-tf surgery --model=bert-base --max_position_embeddings=1024 --output_dir=long
-    bert-tf surgery --model=bert-base --layers=0,2,4,6,8,10 --output_dir=student
-    bert-tf surgery --model=bert-base --prune_heads="0:1,3;2:0" --output_dir=lean
+    bert-tf surgery --model=bert-base --output_dir=long \\
+        --max_position_embeddings=1024
+    bert-tf surgery --model=bert-base --output_dir=student --layers=0,2,4,6,8,10
+    bert-tf surgery --model=bert-base --output_dir=lean --prune_heads="0:1;2:0"
     bert-tf surgery --model=run1 --average=run2,run3 --output_dir=mean
     bert-tf surgery --model=bert-base --adapter=run/adapter --output_dir=merged
 
-Several in one command are done in the order of --average, --adapter, --prune_heads, --layers,
---max_position_embeddings.
+Nothing is trained. Several edits in one command are applied in this order:
+--average, --adapter, --prune_heads, --layers, --max_position_embeddings.
 """
 
 import dataclasses
@@ -19,42 +20,31 @@ from bert_tf.utils.settings import Flag
 
 FLAGS = (
     Flag(
-        "model",
-        None,
-        "The model: a Hugging Face, sentence-transformers or bert_tf directory, or a TF1 checkpoint's prefix.",
+        "model", None,
+        "Model to edit: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 "
+        "checkpoint.",
         required=True,
     ),
+    Flag("output_dir", None, "Directory of the new model; it must not exist yet, or be empty.", required=True),
+    Flag("average", [], "Models to average with --model; they must have its shape and vocabulary.", "list"),
     Flag(
-        "output_dir", None, "Where the new model goes: a directory that does not exist yet, or is empty.", required=True
+        "adapter", None,
+        "Directory of LoRA adapters to merge: adapter/ in the --output_dir of a run with --lora_rank, or one of "
+        "PEFT's.",
     ),
     Flag(
-        "average",
-        [],
-        "Take the mean of --model and of these models, which must have its shape and its vocabulary.",
-        "list",
+        "prune_heads", None,
+        "Attention heads to remove: layer:head,head;layer:head, such as 0:1,3;2:0. Numbers are those of --model and "
+        "start from 0.",
     ),
+    Flag("layers", [], "Layers to keep, all others being removed, such as 0,2,4; the lowest is 0.", "list"),
     Flag(
-        "adapter",
-        None,
-        "Merge the adapters (LoRA) in this directory: adapter/ in the --output_dir of a run with "
-        "--lora_rank, or PEFT's.",
+        "max_position_embeddings", None,
+        "Number of rows of the position table: additional rows are copies of the old ones; fewer rows are the first "
+        "ones.",
+        "integer", low=1, high=2**20,
     ),
-    Flag(
-        "prune_heads",
-        None,
-        "Take attention heads out: layer:head,head;layer:head, as in 0:1,3;2:0. Numbers are "
-        "those of --model and start from 0.",
-    ),
-    Flag("layers", [], "Keep these layers and no others, as in 0,2,4; the lowest is 0.", "list"),
-    Flag(
-        "max_position_embeddings",
-        None,
-        "Rows of the position table: more are copies of the old ones, fewer are the first.",
-        "integer",
-        low=1,
-        high=2**20,
-    ),
-    Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
+    Flag("do_lower_case", None, "Lowercase the text. Default: as the checkpoint says, otherwise true.", "bool"),
 )
 _OPERATIONS = ("average", "adapter", "prune_heads", "layers", "max_position_embeddings")
 
@@ -65,7 +55,7 @@ def main(settings):
 
     if not any(settings.get(name) for name in _OPERATIONS):
         wanted = ", ".join(f"--{name}" for name in _OPERATIONS)
-        raise ValueError(f"There must be something to change. Received none of {wanted}.")
+        raise ValueError(f"Nothing to do: pass at least one of {wanted}.")
     check_free(settings.output_dir)
     heads = read_heads(settings.prune_heads) if settings.prune_heads else None
     layers = [_number(text, "layers", settings.layers) for text in settings.layers]
@@ -122,4 +112,4 @@ def _number(text, name, value):
 
 def _refusal(name, value):
     form = {"layers": "0,2,4", "prune_heads": '"0:1,3;2:0", each layer once'}[name]
-    return ValueError(f"--{name} must be numbers as in {form}. Received: {value!r}; layers and heads start from 0.")
+    return ValueError(f"--{name} must be numbers such as {form}; got {value!r}. Layers and heads start from 0.")

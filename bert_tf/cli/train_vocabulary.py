@@ -1,8 +1,9 @@
-"""Learns a WordPiece vocabulary from text and reports how well it fits.
+"""Train a WordPiece vocabulary on text, and report how well it fits.
 
-    bert-tf train_vocabulary --input_file=corpus/ --vocab_size=30522 --output_file=vocab.txt
+    bert-tf train_vocabulary --input_file=corpus/ --vocab_size=30522 \\
+        --output_file=vocab.txt
 
-writes vocab.txt, one token per line, and vocab.txt.report.txt.
+Writes vocab.txt, with one token per line, and vocab.txt.report.txt.
 """
 
 import os
@@ -16,16 +17,26 @@ from bert_tf.utils.settings import Flag
 
 FLAGS = (
     *CORPUS,
-    Flag("output_file", "vocab.txt", "Where the vocabulary goes; a report goes beside it."),
-    Flag("vocab_size", 30522, "Tokens, special ones included.", "integer", low=1),
+    Flag("output_file", "vocab.txt", "Output file of the vocabulary; a report is written next to it."),
+    Flag("vocab_size", 30522, "Number of tokens, including special tokens.", "integer", low=1),
     Flag("do_lower_case", True, "Lowercase the text and strip accents.", "bool"),
-    Flag("unused_pieces", 0, "Rows to keep free, [unused0] and so on; Google's vocabularies have 99 to 994.",
-         "integer", low=0),  # fmt: skip
-    Flag("min_count", 2, "Least number of times that a token must occur.", "integer", low=1),
-    Flag("max_words", 500_000, "Learn from this many distinct words, the most frequent ones; memory and time grow with "
-         "it, some 4 kB and 0.1 ms per word and try.", "integer", low=1),  # fmt: skip
-    Flag("max_characters", 1000, "This many characters become tokens; rarer ones become [UNK]. Chinese needs about "
-         "8000.", "integer", low=1),  # fmt: skip
+    Flag(
+        "unused_pieces", 0,
+        "Number of entries to reserve, [unused0] and so on; Google's vocabularies have 99 to 994.",
+        "integer", low=0,
+    ),
+    Flag("min_count", 2, "Minimum number of times that a token must occur.", "integer", low=1),
+    Flag(
+        "max_words", 500_000,
+        "Maximum number of distinct words to learn from, the most frequent ones; memory and time grow with it, by "
+        "some 4 kB and 0.1 ms per word and iteration.",
+        "integer", low=1,
+    ),
+    Flag(
+        "max_characters", 1000,
+        "Maximum number of characters that become tokens; rarer ones become [UNK]. Chinese needs about 8000.",
+        "integer", low=1,
+    ),
 )
 
 
@@ -57,13 +68,13 @@ def main(settings):
         write_config(folder, "BertTokenizer", {"do_lower_case": do_lower_case})
     write_text(f"{settings.output_file}.report.txt", report)
     print(report, end="")
-    logging.info("Wrote %d tokens to %s, and the report beside it.", len(pieces), settings.output_file)
+    logging.info("Wrote %d tokens to %s, and a report next to it.", len(pieces), settings.output_file)
 
 
 def check_writable(path: str):
     """Raises ValueError or OSError now, and not after minutes, where a file cannot be written."""
     if os.path.isdir(path):
-        raise ValueError(f"--output_file must be a file. Received the directory {path}; name a file in it.")
+        raise ValueError(f"--output_file must be a file, but is the directory {path}. Name a file in it.")
     folder = os.path.dirname(os.path.realpath(path))
     os.makedirs(folder, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
@@ -81,9 +92,9 @@ def _report(pieces, do_lower_case, held_out, counts):
     from bert_tf.tokenization import learning
     from bert_tf.tokenization.wordpiece import Tokenizer
 
-    about = "Measured on text that was not learned from."
+    about = "Measured on held-out text."
     if held_out:
         counts = learning.count_words([held_out], do_lower_case)
     else:
-        about = "Measured on the text that was learned from, too short to hold out a part of it: too optimistic."
+        about = "Measured on the training text, which is too short to hold out a part of it: too optimistic."
     return learning.format_fit(learning.measure_vocabulary(Tokenizer(pieces, do_lower_case), counts), about)

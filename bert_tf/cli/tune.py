@@ -1,11 +1,13 @@
-"""Searches the flags of a fine-tuning program for the best score, in one command that can be stopped and resumed.
+"""Search the hyperparameters of a fine-tuning command.
 
-    bert-tf tune run_classifier --search='learning_rate=2e-5,5e-5,1e-4;train_batch_size=16,32' \\
-        --tuning_metric=eval_accuracy --output_dir=tuned -- \\
-        --train_file=train.tsv --eval_file=dev.tsv --init_checkpoint=uncased_L-12_H-768_A-12
+    bert-tf tune run_classifier --output_dir=tuned --tuning_metric=eval_f1 \\
+        --search='learning_rate=2e-5,5e-5,1e-4;train_batch_size=16,32' -- \\
+        --train_file=train.tsv --eval_file=dev.tsv \\
+        --init_checkpoint=uncased_L-12_H-768_A-12
 
-After `--` come the flags that all trials have alike; each trial is a process of its own. The same command continues
-where it stopped. Scores of all trials: trials.tsv and report.html in --output_dir. See docs/tune.md.
+Flags after `--` are passed to every trial; each trial is a process of its own.
+Writes trials.tsv and report.html to --output_dir. Run the same command again to
+resume.
 """
 
 import importlib
@@ -21,45 +23,38 @@ from bert_tf.utils.subprocesses import LOG_FILE, check_passed_flags, resumable
 
 FLAGS = (
     Flag(
-        "search",
-        None,
-        "What is tried: flags with their values, name=value,value;name=value,value. In place of "
-        "values a number may have a range, low..high.",
+        "search", None,
+        "Flags to vary, with their values: name=value,value;name=value,value. Instead of values, a number may have a "
+        "range, low..high.",
         required=True,
     ),
     Flag(
-        "tuning_metric",
-        None,
-        "The score by which a trial is better, as eval_results.txt names it, with or without "
-        "eval_: accuracy, f1, loss ...",
+        "tuning_metric", None,
+        "Metric by which a trial is better, as eval_results.txt names it, with or without eval_: accuracy, f1, loss, "
+        "...",
         required=True,
     ),
-    Flag("output_dir", None, "Where the trials and the page go.", required=True),
+    Flag("output_dir", None, "Directory for the trials and the report.", required=True),
+    Flag("trials", None, "Number of random trials. Default: every combination of the values, once.", "integer", low=1),
     Flag(
-        "trials",
-        None,
-        "So many trials, drawn at random; default: every combination of the values once.",
-        "integer",
-        low=1,
-    ),
-    Flag("search_seed", 0, "Of the draw of the trials; a trial's own seed is a flag behind `--`.", "integer", low=0),
-    Flag(
-        "stages",
-        1,
-        "Successive halving: all trials are trained for few epochs, and the better half of each stage for "
-        "twice as many in the next; only the last stage has all epochs. 1: every trial has all.",
-        "integer",
-        low=1,
+        "search_seed", 0,
+        "Random seed of the trials' values; a trial's own seed is a flag after `--`.",
+        "integer", low=0,
     ),
     Flag(
-        "keep_models",
-        "best",
-        "Which weights stay on disk: those of the best trial, or those of all.",
+        "stages", 1,
+        "Number of stages of successive halving: all trials are trained for few epochs, and the better half of each "
+        "stage for twice as many in the next; only the last stage has all epochs. 1: every trial has all.",
+        "integer", low=1,
+    ),
+    Flag(
+        "keep_models", "best",
+        "Models to keep on disk. best: that of the best trial; all: those of all trials.",
         choices=("best", "all"),
     ),
 )
 TAKES_TEXTS = True  # the program's name, and its flags after `--`
-WHERE_OTHER_FLAGS_GO = "those of the program that is tuned come after `--`; "
+WHERE_OTHER_FLAGS_GO = "Flags of the tuned command go after `--`. "
 
 _NEEDED = {"do_train", "do_eval", "output_dir", "num_train_epochs"}  # flags of a program that can be tuned
 _NOTE_FILE = "tune.json"
@@ -73,19 +68,20 @@ def main(settings, words):
 
 def _program(words):
     """Returns the program's name, its flags as it has them, and those of the command line."""
-    from bert_tf.cli.main import PROGRAMS
+    from bert_tf.cli import commands
 
     tables = {}
-    for name in PROGRAMS:
+    for name in commands.PROGRAMS:
         flags = importlib.import_module(f"bert_tf.cli.{name}").FLAGS
         if {flag.name for flag in flags} >= _NEEDED:
             tables[name] = flags
-    if not words or words[0] not in tables:
+    found = commands.find(words)
+    if found.name not in tables:
         raise ValueError(
-            f"The first word must be the program that is tuned, one of {', '.join(tables)}. Received "
-            f"{words[0] if words else 'none'}; write `bert-tf tune run_classifier --search=... -- --train_file=...`."
+            f"The first argument must be the command to tune: one of {', '.join(tables)}; got {found.typed or 'none'}. "
+            "Example: `bert-tf tune run_classifier --search=... -- --train_file=...`."
         )
-    return words[0], tables[words[0]], words[1:]
+    return found.name, tables[found.name], found.rest
 
 
 def _search(settings, program, table, others):
@@ -102,7 +98,7 @@ def _search(settings, program, table, others):
         tuner = Tuner(program, others, epochs, trials, folder, settings.keep_models == "all", claim)
         tuner.run()
         tuner.report()
-    logging.info("The page: %s", os.path.join(out, "report.html"))
+    logging.info("Report: %s", os.path.join(out, "report.html"))
     _conclude(tuner)
 
 
@@ -143,16 +139,16 @@ def _conclude(tuner):
     from bert_tf.experiments.tuning.trials import format_trial_numbers
 
     for trial, stage in tuner.failed:
-        logging.warning("Failed: %s; its log: %s", trial, tuner.folder.of(trial, stage) / LOG_FILE)
+        logging.warning("Failed: %s; log: %s", trial, tuner.folder.of(trial, stage) / LOG_FILE)
     best = tuner.best()
     if not best:
         raise ValueError(
-            f"A trial at least must end well, with a score. Received {len(tuner.failed)} that failed; their logs say "
-            "why, and the same command makes them again."
+            f"No trial succeeded; {len(tuner.failed)} failed. See their logs; run the same command again to retry "
+            "them."
         )
     if equal := tuner.as_good():
         tied, metric = format_trial_numbers(result.trial for result in (best, *equal)), tuner.folder.metric
-        logging.warning("Tied for the best: %s. The first is taken; %s is the same.", tied, metric)
-    logging.info("The best: %s, %s = %.5g. Its model lies in %s; its command:", best.trial, tuner.folder.metric,
+        logging.warning("Tied for the best: %s. The first is used; %s is the same.", tied, metric)
+    logging.info("Best trial: %s, %s = %.5g. Its model is in %s. Its command:", best.trial, tuner.folder.metric,
                  best.score, best.folder)  # fmt: skip
     print(tuner.command(best), flush=True)

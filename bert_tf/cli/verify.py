@@ -1,12 +1,14 @@
-"""Verifies that an exported model answers as it did when it was exported: here, or behind any model server.
+"""Verify that an exported model reproduces its recorded outputs.
 
     bert-tf verify models/reviews
     bert-tf verify models/reviews --server=localhost:8500 --model_name=reviews
     bert-tf verify strangers_model --inspect
 
-Replays the golden requests of the newest version, or of one version's folder, and prints for each signature the largest
-difference. A SavedModel is a program and runs with your rights: --inspect tells what one would do, and runs nothing of
-it. Exit status 1 where a signature is missing, an answer differs, or an inspected model does more than compute.
+Replays the golden requests of the newest version, or of the version whose
+directory is given, here or on a server, and prints the largest difference per
+signature. A SavedModel is a program that runs with your rights: --inspect lists
+what its graph would do without running it. Exits with status 1 if a signature
+is missing, an output differs, or an inspected model does more than compute.
 """
 
 import logging
@@ -39,14 +41,14 @@ def main(settings, paths):
     problems = [problem for each in verdicts for problem in each.problems]
     if problems:
         raise ValueError(
-            f"{paths[0]} must answer as it did when it was exported. Received {len(problems)} other answers of "
-            f"{sum(each.requests for each in verdicts)}: {'; '.join(problems)}."
+            f"{paths[0]} does not reproduce its recorded outputs: {len(problems)} of "
+            f"{sum(each.requests for each in verdicts)} outputs differ: {'; '.join(problems)}."
         )
 
 
 def _check_one(paths):
     if len(paths) != 1:
-        raise ValueError(f"There must be one path, of the export. Received {len(paths)}: {' '.join(paths) or 'none'}.")
+        raise ValueError(f"Pass one path, that of the export; got {len(paths)}: {' '.join(paths) or 'none'}.")
 
 
 def _inspect(settings, paths):
@@ -60,16 +62,16 @@ def _inspect(settings, paths):
 
     _check_one(paths)
     if settings.server:
-        raise ValueError("`inspect` must come without `server`: a graph is read, and nobody asked. Leave one out.")
+        raise ValueError("`inspect` and `server` cannot be combined: `inspect` only reads a graph. Remove one.")
     path = find_export(paths[0]) if os.path.isdir(paths[0]) and find_versions(paths[0]) else paths[0]
     faults = []
     for where, found in inspect_model(path).items():
         print(where)
         rows = {"signatures": found.signatures, "layers": found.layers, "files": found.files,
                 "texts that look like paths": found.paths, "size": found.sizes,
-                "not known to compute only": found.faults}  # fmt: skip
+                "may do more than compute": found.faults}  # fmt: skip
         for title, lines in rows.items():
-            if lines or title == "not known to compute only":
+            if lines or title == "may do more than compute":
                 print(f"  {title}: {len(lines) or 'none'}")
             for line in lines:
                 print(f"    {line}")
@@ -78,6 +80,6 @@ def _inspect(settings, paths):
         faults += found.faults
     if faults:
         raise ValueError(
-            f"{paths[0]} must only compute, or come from somebody whom you trust. Received what may do more: "
-            f"{'; '.join(faults[:5])}{'; ...' if faults[5:] else ''}."
+            f"{paths[0]} may do more than compute: {'; '.join(faults[:5])}{'; ...' if faults[5:] else ''}. Use it "
+            "only if you trust its source."
         )

@@ -86,7 +86,7 @@ class RunOptions:
 
 @dataclasses.dataclass(frozen=True)
 class RecurrentOptions(RunOptions):
-    """Of tasks that may have a BiLSTM between encoder and head."""
+    """Options of tasks that may have a BiLSTM between encoder and head."""
 
     lstm_units: int | None = None
     lora_rank: int = 0
@@ -94,68 +94,70 @@ class RecurrentOptions(RunOptions):
 
 @dataclasses.dataclass(frozen=True)
 class AbstentionOptions(RunOptions):
-    """Of tasks whose answers may be none."""
+    """Options of tasks with selective prediction (abstention)."""
 
     fit_abstention: float | None = option(
         None,
-        "With --do_eval: choose on --eval_file the least probability at which this share of the answers is right, such "
-        "as 0.95; keep it with the model, and say of each answer whether it is confident.",
-        low=0,
-        high=1,
+        "With --do_eval: choose, on --eval_file, the lowest confidence threshold at which this share of the accepted "
+        "predictions is correct, such as 0.95 (selective prediction). It is stored with the model, which then "
+        "reports for each prediction whether it is confident.",
+        low=0, high=1,
     )
 
 
 # === Classification ===
 
 
-_EXAMPLES = "Examples as .tsv, .csv, .jsonl or .parquet, the first three also packed (.gz)"
+_TABLE = "a .tsv, .csv, .jsonl or .parquet file; the first three may be gzipped (.gz)."
 
 
 @dataclasses.dataclass(frozen=True)
 class ClassificationOptions(AbstentionOptions, RecurrentOptions):
     """Which texts are classified, what a label is, and how long texts are read."""
 
-    train_file: str | None = option(None, f"{_EXAMPLES}, to train on.")
-    eval_file: str | None = option(None, f"{_EXAMPLES}, to score on.")
-    predict_file: str | None = option(None, f"{_EXAMPLES}, to answer for.")
-    header: bool = option(True, "Whether line 1 of a .tsv or .csv file names its columns.")
+    train_file: str | None = option(None, f"Training examples: {_TABLE}")
+    eval_file: str | None = option(None, f"Evaluation examples: {_TABLE}")
+    predict_file: str | None = option(None, f"Examples to predict for: {_TABLE}")
+    header: bool = option(True, "Read column names from line 1 of a .tsv or .csv file.")
     task_name: str | None = option(
         None,
-        "A task whose official files lie in --data_dir: cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli or ax of "
+        "Task whose official files are in --data_dir: cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli or ax of "
         "GLUE, or xnli.",
     )
     data_dir: str | None = option(
         None,
-        "The folder of --task_name, with train.tsv, dev.tsv and test.tsv, or whatever the task's files are called.",
+        "Directory of --task_name, with train.tsv, dev.tsv and test.tsv, or the task's own names for these files.",
     )
-    xnli_language: str | None = option(None, "The language of xnli, as its files call it; default: en.")
+    xnli_language: str | None = option(None, "Language of xnli, as its files name it. Default: en.")
     text_column: Sequence[str] = option(
-        ["text"], "Column of the text, by name or by number from 0; two, with a comma between them, for pairs."
+        ["text"],
+        "Text column, by name or by number from 0; two, separated by a comma, for text pairs.",
     )
-    label_column: str = option("label", "Column of the label, by name or by number from 0.")
+    label_column: str = option("label", "Label column, by name or by number from 0.")
     problem_type: str = option(
         "single_label",
-        "What a label is, in files of your own: one name; several, with --label_separator between them; or a number.",
+        "Kind of label in your own files. single_label: one name; multi_label: several, with --label_separator "
+        "between them; regression: a number.",
         choices=names.PROBLEMS,
     )
-    label_separator: str = option(",", "What separates the labels of an example with several.")
+    label_separator: str = option(",", "Separator between the labels of an example that has several.")
     fit_temperature: bool = option(
         False,
-        "With --do_eval: fit the temperature by which probabilities are most honest on --eval_file, and keep it with "
-        "the model.",
+        "With --do_eval: fit on --eval_file the temperature that calibrates the probabilities best, and store it "
+        "with the model.",
     )
     long_text: str = option(
         "truncate",
-        "Of texts over --max_seq_length: cut the end off, or read them through overlapping windows and average the "
-        "answers.",
+        "Treatment of texts over --max_seq_length. truncate: cut the end off; window: read the text in overlapping "
+        "windows and average the predictions.",
         choices=("truncate", "window"),
     )
     doc_stride: int | None = option(
         None,
-        "Tokens from the start of one window to that of the next; default: half of --max_seq_length.",
+        "Number of tokens from the start of one window to the start of the next. Default: half of --max_seq_length.",
         low=1,
     )
-    max_windows: int = option(32, "Most windows of a text; the rest is cut.", low=1)
+    max_windows: int = option(32, "Maximum number of windows per text; the rest is cut off.", low=1)
     class_weights: Sequence[str] | None = None
     label_smoothing: float = 0.0
     given_problem_type: str | None = None
@@ -174,60 +176,68 @@ CLASSIFICATION_FLAGS = flags_of(ClassificationOptions)
 LOSSES = ("in_batch_negatives", "cosine", "contrastive", "triplet")
 EVALUATIONS = ("auto", "spearman", "retrieval")
 
-_PAIRS = "Pairs of texts as .tsv, .csv, .jsonl or .parquet, the first three also packed (.gz)"
-
 
 @dataclasses.dataclass(frozen=True)
 class EmbeddingOptions(RunOptions):
     """Which texts belong together, what training aims at, and how a vector is made."""
 
-    train_file: str | None = option(None, f"{_PAIRS}, to train on.")
-    eval_file: str | None = option(None, f"{_PAIRS}, to score on.")
-    predict_file: str | None = option(None, "Texts, or pairs of them, to answer for, in a table likewise.")
-    header: bool = option(True, "Whether line 1 of a .tsv or .csv file names the columns.")
+    train_file: str | None = option(None, f"Training pairs of texts: {_TABLE}")
+    eval_file: str | None = option(None, f"Evaluation pairs of texts: {_TABLE}")
+    predict_file: str | None = option(None, f"Texts, or pairs of them, to predict for: {_TABLE}")
+    header: bool = option(True, "Read column names from line 1 of a .tsv or .csv file.")
     task_name: str | None = option(
-        None, "Instead of files: a task of GLUE whose pairs have scores, sts-b, from --data_dir."
+        None,
+        "GLUE task to use instead of files, whose pairs have scores: sts-b, from --data_dir.",
     )
-    data_dir: str | None = option(None, "The folder of --task_name.")
+    data_dir: str | None = option(None, "Directory of --task_name.")
     text_column: Sequence[str] = option(
         ["text_a", "text_b"],
-        "Columns of the two texts of a pair, by name or by number from 0; a third one of texts that do not belong to "
-        "the first.",
+        "Columns of the two texts of a pair, by name or by number from 0; a third one holds texts that do not belong "
+        "to the first (hard negatives).",
     )
-    label_column: str = option("label", "Column of the pair's score, for losses and evaluations that read one.")
+    label_column: str = option("label", "Column of the pair's score, for losses and evaluations that use one.")
     highest_score: float | None = option(
         None,
-        "The score of two texts that mean the same: scores are divided by it; default: 1, or what --task_name has.",
+        "Score of two texts with the same meaning; scores are divided by it. Default: 1, or that of --task_name.",
         low=1e-6,
     )
     loss: str = option(
         "in_batch_negatives",
-        "What training aims at: that a pair's texts are nearer than those of other pairs of the batch; that the cosine "
-        "is the score; that pairs of score 1 are near and pairs of 0 apart; that the second text is nearer than the "
-        "third.",
+        "Training objective. in_batch_negatives: a pair's texts are closer than those of other pairs in the batch; "
+        "cosine: the cosine equals the score; contrastive: pairs of score 1 are close, pairs of score 0 far apart; "
+        "triplet: the second text is closer than the third.",
         choices=LOSSES,
     )
-    temperature: float = option(0.05, "Of in_batch_negatives: cosines are divided by it.", low=1e-6)
-    margin: float = option(0.5, "Of contrastive and triplet: how far apart, in cosines, is far enough.", low=0, high=2)
+    temperature: float = option(
+        0.05,
+        "With --loss=in_batch_negatives: temperature that divides the cosines.",
+        low=1e-6,
+    )
+    margin: float = option(
+        0.5,
+        "With --loss=contrastive or --loss=triplet: distance, in cosines, that is far enough.",
+        low=0, high=2,
+    )
     eval_by: str = option(
         "auto",
-        "Scores and cosines by rank correlation, or how often a first text finds its second among all; auto: what the "
-        "loss reads.",
+        "Evaluation. spearman: rank correlation of scores and cosines; retrieval: how often a first text finds its "
+        "second among all; auto: the one that fits --loss.",
         choices=EVALUATIONS,
     )
     layers: str | None = option(
         None,
-        "Whose features are pooled, by name; default: what --init_checkpoint says, else last.",
+        "Encoder layers to pool, by name. Default: as --init_checkpoint says, otherwise last.",
         choices=LAYERS,
     )
     pooling: Sequence[str] | None = option(
         None,
-        "What one vector is made of; several with commas between them are concatenated; default: what "
-        "--init_checkpoint says, else mean.",
+        "Pooling of token features into one vector; the vectors of several poolings are concatenated. Default: as "
+        "--init_checkpoint says, otherwise mean.",
         choices=names.POOLINGS,
     )
     normalize: bool | None = option(
-        None, "Divide each vector by its length; default: what --init_checkpoint says, else false."
+        None,
+        "Scale each embedding to unit length. Default: as --init_checkpoint says, otherwise false.",
     )
     freeze_layers: str = "0"
 
@@ -238,16 +248,16 @@ EMBEDDING_FLAGS = flags_of(EmbeddingOptions)
 # === Multiple choice ===
 
 
-_CHOICES = "Questions as SWAG's .csv, or as .jsonl or .parquet with context, choices and label; also packed (.gz)"
+_CHOICES = "SWAG's .csv, or .jsonl or .parquet with context, choices and label; may be gzipped (.gz)"
 
 
 @dataclasses.dataclass(frozen=True)
 class MultipleChoiceOptions(AbstentionOptions, RecurrentOptions):
     """Which questions are answered."""
 
-    train_file: str | None = option(None, f"{_CHOICES}, to train on.")
-    eval_file: str | None = option(None, f"{_CHOICES}, to score on.")
-    predict_file: str | None = option(None, f"{_CHOICES}, to answer; labels are ignored.")
+    train_file: str | None = option(None, f"Training questions: {_CHOICES}.")
+    eval_file: str | None = option(None, f"Evaluation questions: {_CHOICES}.")
+    predict_file: str | None = option(None, f"Questions to predict for: {_CHOICES}. Labels are ignored.")
 
 
 MULTIPLE_CHOICE_FLAGS = flags_of(MultipleChoiceOptions)
@@ -257,26 +267,33 @@ MULTIPLE_CHOICE_FLAGS = flags_of(MultipleChoiceOptions)
 # google-research/bert's, except --eval_file.
 
 
-_QUESTIONS = "Questions in SQuAD's format, 1.1 or 2.0, also packed (.json.gz)"
+_QUESTIONS = "a file in SQuAD format, 1.1 or 2.0; may be gzipped (.json.gz)"
 
 
 @dataclasses.dataclass(frozen=True)
 class SquadOptions(RecurrentOptions):
     """Which questions are answered, and how contexts are read and spans chosen."""
 
-    train_file: str | None = option(None, f"{_QUESTIONS}, to train on.")
-    eval_file: str | None = option(None, f"{_QUESTIONS}, to score on.")
-    predict_file: str | None = option(None, f"{_QUESTIONS}, to answer; scored too where it has the answers.")
+    train_file: str | None = option(None, f"Training questions: {_QUESTIONS}.")
+    eval_file: str | None = option(None, f"Evaluation questions: {_QUESTIONS}.")
+    predict_file: str | None = option(
+        None,
+        f"Questions to predict for: {_QUESTIONS}. Also evaluated if it has the answers.",
+    )
     max_seq_length: int = 384
-    doc_stride: int = option(128, "Tokens from the start of one window of a context to that of the next.", low=1)
-    max_query_length: int = option(64, "Longest question in tokens; the rest is cut.", low=1)
-    n_best_size: int = option(20, "Answers to each question in nbest_predictions.json.", low=1)
-    max_answer_length: int = option(30, "Longest answer in tokens.", low=1)
-    version_2_with_negative: bool = option(False, "Questions may have no answer (SQuAD 2.0).")
+    doc_stride: int = option(
+        128,
+        "Number of tokens from the start of one window of a context to the start of the next.",
+        low=1,
+    )
+    max_query_length: int = option(64, "Maximum question length in tokens; the rest is cut off.", low=1)
+    n_best_size: int = option(20, "Number of answers per question in nbest_predictions.json.", low=1)
+    max_answer_length: int = option(30, "Maximum answer length in tokens.", low=1)
+    version_2_with_negative: bool = option(False, "Allow questions without an answer (SQuAD 2.0).")
     null_score_diff_threshold: float | None = option(
         None,
-        "With --version_2_with_negative: a question has no answer if no answer scores higher than the best one by more "
-        "than this. Default: what --do_eval found to be best, else 0.",
+        "With --version_2_with_negative: margin by which the score of no answer must exceed that of the best answer, "
+        "for no answer to be predicted. Default: the best margin that --do_eval found, otherwise 0.",
     )
     verbose_logging: bool = option(False, "Log every question of --do_predict with its answer and scores.")
 
@@ -287,33 +304,33 @@ SQUAD_FLAGS = flags_of(SquadOptions)
 # === Tagging ===
 
 
-_SENTENCES = "Sentences as columns, a word per line (CoNLL's format), or .jsonl with tokens and tags; also packed (.gz)"
+_SENTENCES = "columns with one word per line (CoNLL format), or .jsonl with tokens and tags; may be gzipped (.gz)"
 
 
 @dataclasses.dataclass(frozen=True)
 class TaggingOptions(RecurrentOptions):
     """Which sentences are tagged, what a tag is, and whether the encoder is trained."""
 
-    train_file: str | None = option(None, f"{_SENTENCES}, to train on.")
-    eval_file: str | None = option(None, f"{_SENTENCES}, to score on.")
-    predict_file: str | None = option(None, f"{_SENTENCES}, to tag; tags are ignored.")
-    text_column: int = option(0, "Column of the word, by number from 0; a negative one counts from the end.")
-    tag_column: int = option(-1, "Column of the tag, likewise.")
+    train_file: str | None = option(None, f"Training sentences: {_SENTENCES}.")
+    eval_file: str | None = option(None, f"Evaluation sentences: {_SENTENCES}.")
+    predict_file: str | None = option(None, f"Sentences to tag: {_SENTENCES}. Tags are ignored.")
+    text_column: int = option(0, "Word column, by number from 0; a negative number counts from the end.")
+    tag_column: int = option(-1, "Tag column, by number from 0; a negative number counts from the end.")
     features: str | None = option(
         None,
-        "Freeze the encoder and tag by these of its layers, with two layers of BiLSTM on them; default: fine-tune the "
-        "encoder.",
+        "Layers of the encoder, which is then frozen, to tag from with a two-layer BiLSTM. Default: the encoder is "
+        "fine-tuned.",
         choices=LAYERS,
     )
     tag_scheme: str = option(
         "auto",
-        "How tags mark where an entity begins and ends; auto: detected from the tags.",
+        "Tagging scheme, which marks where entities begin and end. auto: detected from the tags.",
         choices=("auto", "iob1", "iob2", "bioes"),
     )
     doc_stride: int | None = option(
         None,
-        "In sentences over --max_seq_length, tokens from the start of one window to that of the next; default: "
-        "half of --max_seq_length.",
+        "For sentences over --max_seq_length: number of tokens from the start of one window to the start of the "
+        "next. Default: half of --max_seq_length.",
         low=1,
     )
     class_weights: Sequence[str] | None = None

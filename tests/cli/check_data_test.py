@@ -123,7 +123,7 @@ def test_help_tells_the_default_of_each_task():
     assert help_of["label_separator"].endswith(" Default: ','.")
     assert help_of["vocab_file"].lower().count("default") == help_of["do_lower_case"].lower().count("default") == 1
     assert help_of["max_seq_length"].endswith(" embedding, multiple_choice, tagging; 384 for question_answering.")
-    assert help_of["doc_stride"].endswith("; default: half of --max_seq_length. But 128 for question_answering.")
+    assert help_of["doc_stride"].endswith(" Default: half of --max_seq_length. But 128 for question_answering.")
 
 
 def _kinds(log):
@@ -135,7 +135,7 @@ def test_clean_files_have_no_finding(results):
     result = results["clean"]
     assert result["status"] == 0 and _kinds(result["log"]) == set()
     assert "train.tsv (train): 40 examples\n  2 labels: " in result["log"]
-    assert re.search(r"  lengths: half up to \d+, 95 % up to \d+, all up to 16; --max_seq_length=16\n", result["log"])
+    assert re.search(r"  lengths: median \d+, 95 % up to \d+, maximum 16; --max_seq_length=16\n", result["log"])
     assert result["log"].rstrip().endswith("Warnings: 0. Notes: 0.")
     assert results["clean and strict"]["status"] == 0
 
@@ -154,7 +154,7 @@ def test_strict_data_ends_with_an_error_after_all_was_told(results):
     result = results["strict"]
     assert result["status"] == 1
     assert _kinds(result["log"]) == _kinds(results["bad"]["log"]) - {("cut_texts", False)}
-    assert re.search(r"Error: --strict_data must come with data .* label_spellings in /.*bad\.tsv", result["log"])
+    assert re.search(r"Error: The data check found .* label_spellings in /.*bad\.tsv", result["log"])
     assert "Traceback" not in result["log"]
 
 
@@ -203,9 +203,9 @@ def test_rows_without_a_text_are_found_all_at_once(results):
 
 
 @pytest.mark.parametrize("name, message", [
-    ("no file", "There must be examples to look at. Received no --train_file, --eval_file or --predict_file."),
-    ("a flag of another task", "--tag_column must come with a --task that reads it. Received it with --task=class"),
-    ("a name for a number", "--text_column must be one number here. Received: word."),
+    ("no file", "No files to check: pass at least one of --train_file, --eval_file and --predict_file."),
+    ("a flag of another task", "--tag_column does not apply to --task=classification. Remove it"),
+    ("a name for a number", "--text_column must be a single number for this task; got word."),
     ("columns of tags", "tags.txt:1: a tag must be O, or a prefix"),
 ])  # fmt: skip
 def test_what_cannot_be_read_ends_in_one_message(results, name, message):
@@ -223,7 +223,7 @@ def test_a_run_warns_and_goes_on(long_runs, home):
 
 def test_a_strict_run_writes_nothing(results):
     assert results["refused"]["status"] == 1
-    assert "Error: --strict_data must come with data" in results["refused"]["log"]
+    assert "Error: The data check found " in results["refused"]["log"]
 
 
 def test_a_dry_run_says_what_it_takes_and_writes_nothing(results):
@@ -241,7 +241,7 @@ def test_a_dry_run_says_what_it_takes_and_writes_nothing(results):
 @pytest.mark.slow
 def test_a_dry_run_may_be_strict(long_runs):
     assert long_runs["dry and strict"]["status"] == 1
-    assert "Error: --strict_data must come with data" in long_runs["dry and strict"]["log"]
+    assert "Error: The data check found " in long_runs["dry and strict"]["log"]
 
 
 @pytest.mark.slow

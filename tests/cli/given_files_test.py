@@ -39,7 +39,7 @@ def test_every_program_says_so_before_tensorflow_is_imported():
     assert len(found) > 40, done.stderr
     assert {(status, imported) for _, _, status, imported in found} == {("1", "False")}, found
     for name, read, *_ in found:
-        assert f"--{read} must be " in done.stderr, (name, read)
+        assert f"--{read}" in done.stderr, (name, read)
     assert done.stderr.count("no-such-file") >= len(found)
 
 
@@ -49,7 +49,7 @@ def test_every_program_says_so_before_tensorflow_is_imported():
         ({"train_file": "gone.tsv", "do_train": True}, "`train_file` must be a file. Received gone.tsv, a path where"),
         ({"train_file": "gone.tsv"}, "Received gone.tsv"),  # of a program that has no actions
         ({"train_file": "gone.tsv", "do_train": False, "dry_run": True}, "Received gone.tsv"),
-        ({"input_file": ["*.none"]}, r"`input_file` must be files, .* Received '\*.none', which matches no file"),
+        ({"input_file": ["*.none"]}, r"No file matches `input_file=\*.none`\. Check its spelling"),
         ({"train_file": "gone.tsv", "do_train": False, "do_predict": True}, None),
         ({"input_file": ["gs://bucket/records"]}, None),
         ({"input_file": ["."]}, None),

@@ -54,7 +54,7 @@ def test_flags_that_cannot_be_are_refused(given, message):
 
 
 def test_early_stopping_is_by_a_metric():
-    with pytest.raises(ValueError, match="must come with `keep_best`. Received `early_stopping=2` alone"):
+    with pytest.raises(ValueError, match="`early_stopping=2` requires `keep_best`"):
         check_stopping(Settings({"early_stopping": 2, "keep_best": None}))
     check_stopping(Settings({"early_stopping": 1, "keep_best": "ece"}))
     check_stopping(Settings({"early_stopping": 0, "keep_best": None}))
@@ -71,5 +71,5 @@ def test_without_training_they_are_refused(given):
     mine(["program", "--output_dir=out", "--do_eval"])
     program.check_actions(program.read_settings(mine, names), table)
     mine(["program", f"--{given}"])
-    with pytest.raises(ValueError, match=rf"--{given.split('=')[0]} must come with --do_train\. Received it without\."):
+    with pytest.raises(ValueError, match=rf"--{given.split('=')[0]} requires --do_train\. Add --do_train or remove"):
         program.check_actions(program.read_settings(mine, names), table)

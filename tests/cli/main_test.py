@@ -2,7 +2,6 @@
 
 import ast
 import functools
-import importlib
 import os
 import pathlib
 import re
@@ -76,19 +75,6 @@ def test_other_errors_are_told_although_nobody_reads_the_output(error):
         assert status == 1 and "KeyError" in said and "BrokenPipe" not in said
 
 
-def test_help_says_what_a_list_may_hold():
-    values = flags.FlagValues()
-    program.define(values, [Flag("views", [], "Which.", "list", choices=("heads", "inputs"))])
-    assert values["views"].help == "<heads|inputs>: Which."
-
-
-def test_the_listing_names_every_program_with_a_line(capsys):
-    main.main([])
-    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
-    assert [name for name, _ in lines] == list(main.PROGRAMS)
-    assert all(text.endswith(".") for _, text in lines)
-
-
 def test_every_program_is_listed():
     """A program is a module of the package with flags and a main; the others help them."""
     found = set()
@@ -105,33 +91,12 @@ def test_the_version(capsys):
     assert capsys.readouterr().out == "bert_tf 0.1.0\n"
 
 
-def test_an_unknown_name_is_refused_with_the_nearest():
-    with pytest.raises(SystemExit, match=r"must be one of demo, .*\. Received 'run_clasifier'; did you mean run_class"):
-        main.main(["run_clasifier"])
-    with pytest.raises(SystemExit, match="Received 'zzz'; `bert-tf` alone lists them"):
-        main.main(["zzz"])
-
-
 def test_both_ways_to_start_are_one():
     script = pathlib.Path(sys.executable).with_name("bert-tf")
     assert 'bert-tf = "bert_tf.cli.main:main"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert start("--version").stdout == "bert_tf 0.1.0\n"
     if script.exists():
         assert subprocess.run([script, "--version"], capture_output=True, text=True).stdout == "bert_tf 0.1.0\n"
-
-
-def test_help_shows_the_docstring_and_the_flags_without_tensorflow():
-    shown = start("score_squad", "--help")
-    assert shown.stdout.startswith("Scores answers to SQuAD as the official scripts do")
-    assert "--predictions_file: The answers to score" in shown.stdout and not shown.stderr
-
-
-@pytest.mark.parametrize("name, taken", [("run_classifier", "num_tpu_cores"), ("serve", "skip_initialize_tpu")])
-def test_help_leaves_out_flags_without_effect(name, taken):
-    table = importlib.import_module(f"bert_tf.cli.{name}").FLAGS
-    shown = set(re.findall(r"^  --(?:\[no\])?(\w+):", start(name, "--help").stdout, re.MULTILINE))
-    assert shown == {flag.name for flag in table} - {flag.name for flag in table if flag.help.startswith("No effect")}
-    assert taken in {flag.name for flag in table} - shown
 
 
 def test_flags_without_effect_are_named_once(caplog):
@@ -143,7 +108,10 @@ def test_flags_without_effect_are_named_once(caplog):
 def test_a_mistake_is_one_message_in_flags():
     refused = start("score_squad", "--data_file=none.json", "--predictions_file=none.json", "superfluous")
     assert refused.returncode == 1 and "Traceback" not in refused.stderr
-    assert "Error: Everything must be given as --flag=value. Received: superfluous" in refused.stderr
+    assert refused.stderr == (
+        "Error: Every argument must have the form --flag=value; got 'superfluous'. See `bert-tf score_squad "
+        "--help=all`.\n"
+    )
 
 
 def start_program(statement, environment=None, path=ROOT):
@@ -184,17 +152,25 @@ def read(*words):
     return program.read_settings(values, [flag.name for flag in TABLE])
 
 
-def test_an_unknown_flag_is_told_and_where_others_go():
-    done = start("tune", "run_classifier", "--task_name=mrpc")
-    assert done.returncode == 1 and done.stderr.splitlines() == [
-        "Error: Unknown command line flag 'task_name'; those of the program that is tuned come after `--`; "
-        "`bert-tf tune --help` lists the flags."
-    ]
-    done = start("run_classifier", "--learning_rat=1")
-    assert done.stderr == (
-        "Error: Unknown command line flag 'learning_rat'. Did you mean: learning_rate? "
-        "`bert-tf run_classifier --help` lists the flags.\n"
-    )
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["tune", "run_classifier", "--task_name=mrpc"],
+         "Unknown flag --task_name. Flags of the tuned command go after `--`."),
+        (["run_classifier", "--learning_rat=1"], "Unknown flag --learning_rat. Did you mean --learning_rate?"),
+        (["train", "classifier", "--output_dir=a", "--schedule=cosin"], "--schedule must be one of linear, polynomial, "
+         "cosine, trapezoid; got cosin. Did you mean cosine?"),
+        (["run_squad", "--output_dir"], "--output_dir requires a value: --output_dir=..."),
+        (["run_squad", "--do_train=5"], "--do_train must be true or false; got 5."),
+        (["run_squad", "--do_train", "false"], "Every argument must have the form --flag=value; got 'false'. A boolean "
+         "flag takes its value after an equals sign."),
+    ],
+)  # fmt: skip
+def test_a_wrong_command_line_is_one_line(words, told):
+    done = start(*words)
+    name = "train classifier" if words[0] == "train" else words[0]
+    assert done.returncode == 1 and not done.stdout
+    assert done.stderr == f"Error: {told} See `bert-tf {name} --help=all`.\n"
 
 
 def test_flags_become_settings():
@@ -206,17 +182,41 @@ def test_flags_become_settings():
     assert read().do_lower_case is None and read().names == ["x"] and not read().given
 
 
-@pytest.mark.parametrize("word", ["--size=0", "--rate=1.5", "--kind=c", "--size=x"])
-def test_values_out_of_range_are_refused(word):
-    with pytest.raises(flags.IllegalFlagValueError):
-        read(word)
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("--size=0", "--size must be a positive integer; got 0."),
+        ("--rate=1.5", "--rate must be a number from 0 to 1; got 1.5."),
+        ("--kind=c", "--kind must be one of a, b; got c."),
+        ("--size=x", "--size must be a positive integer; got x."),
+        ("--pets=cat,cow", "--pets must be one or more of cat, dog, separated by commas; got cow."),
+        ("--speed=fast", "--speed must be a non-negative number or auto; got fast."),
+        ("--count=1.5", "--count must be an integer; got 1.5."),
+        ("--wide=-1", "--wide must be a number, 0.5 or more; got -1."),
+        ("superfluous", "Every argument must have the form --flag=value; got 'superfluous'."),
+    ],
+)
+def test_values_that_are_not_allowed_are_refused(word, told):
+    more = (
+        Flag("pets", [], "Which.", "list", choices=("cat", "dog")),
+        Flag("speed", 1.0, "How fast.", "float", low=0, words=("auto",)),
+        Flag("count", 1, "How many.", "integer"),
+        Flag("wide", 1.0, "How wide.", "float", low=0.5),
+    )
+    with pytest.raises(ValueError, match=f"Flags of test: {re.escape(told)} See `bert-tf test --help=all`"):
+        program.parse_flags("test", (*TABLE, *more), [word])
+    assert program.parse_flags("test", more, ["--speed=auto", "--pets=dog"]).to_dict() == {
+        "pets": ["dog"], "speed": "auto", "count": 1, "wide": 1.0,
+    }  # fmt: skip
 
 
-def test_a_required_flag_is_missed():
-    values = flags.FlagValues()
-    program.define(values, with_attributes(TABLE, "kind", default=None, required=True))
-    with pytest.raises(flags.IllegalFlagValueError, match="kind"):
-        values(["program"])
+def test_required_flags_are_named_together():
+    table = with_attributes(TABLE, "kind", default=None, required=True, help="Kind of thing, such as a.")
+    with pytest.raises(ValueError, match=r"^Flags of test: --kind is required: kind of thing\."):
+        program.parse_flags("test", table, [])
+    table = with_attributes(table, "size", default=None, required=True, help="URL of it; default: none.")
+    with pytest.raises(ValueError, match=r": --size \(URL of it\) and --kind \(kind of thing\) are required\."):
+        program.parse_flags("test", table, [])
 
 
 @pytest.mark.parametrize(

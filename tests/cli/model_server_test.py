@@ -116,16 +116,16 @@ def test_a_flag_without_effect_says_so_where_it_asks_for_something(flag, log):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--use_alts_credentials", r"`use_alts_credentials` must be false.*`ssl_config_file`"),
-        ("--thread_pool_factory_config_file=x.txt", r"`thread_pool_factory_config_file` must be empty.*x\.txt"),
+        ("--use_alts_credentials", r"`use_alts_credentials` is not supported.*`ssl_config_file`"),
+        ("--thread_pool_factory_config_file=x.txt", r"`thread_pool_factory_config_file` is not supported.*x\.txt"),
         ("--mixed_precision=float16", r"`mixed_precision` must be bfloat16 or empty\. Received 'float16'"),
         ("--saved_model_tags=serve,", r"`saved_model_tags` must be tags with commas between\. Received 'serve,'"),
         ("--grpc_channel_arguments=grpc.a", r"`grpc_channel_arguments` must be key=value.*'grpc\.a'"),
         ("--tensorflow_session_config_file=none.txt", r"`tensorflow_session_config_file` must be a file.*none\.txt"),
         ("--platform_config_file=none.txt", r"`platform_config_file` must be a file.*PlatformConfigMap.*none\.txt"),
-        ("--batching_parameters_file=b.txt", r"`batching_parameters_file` must come with `enable_batching`"),
+        ("--batching_parameters_file=b.txt", r"`batching_parameters_file=b\.txt` requires `enable_batching`"),
         ("--tensorflow_session_parallelism=4 --tensorflow_intra_op_parallelism=2 --tensorflow_inter_op_parallelism=1",
-         r"`tensorflow_session_parallelism` must come without.*Received 4, 2 and 1"),
+         r"`tensorflow_session_parallelism` cannot be combined with.*got 4, 2 and 1"),
     ],
 )  # fmt: skip
 def test_refused(base_path, words, message):
@@ -152,11 +152,11 @@ def test_threads(words, expected):
         ("--model_config_file=m.config --model_base_path=/models/x --model_name=x",
          "--model_base_path, --model_name has no effect here: --model_config_file lists the models."),
         ("--platform_config_file=p.txt --enable_batching --saved_model_tags=tpu",
-         "--enable_batching, --saved_model_tags has no effect here: --platform_config_file takes its place."),
+         "--enable_batching, --saved_model_tags has no effect here: --platform_config_file replaces it."),
         ("--enable_per_model_batching_parameters",
          "--enable_per_model_batching_parameters has no effect here without --enable_batching."),
         ("--tensorflow_session_parallelism=4 --tensorflow_intra_op_parallelism=2",
-         "--tensorflow_session_parallelism has no effect here: --tensorflow_intra_op_parallelism takes its place."),
+         "--tensorflow_session_parallelism has no effect here: --tensorflow_intra_op_parallelism replaces it."),
     ],
 )  # fmt: skip
 def test_a_flag_whose_place_another_takes_is_named(words, line, log):

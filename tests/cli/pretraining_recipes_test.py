@@ -30,7 +30,7 @@ def test_what_is_given_wins_and_both_are_told(caplog):
     assert settings.phases == "128x90%,512x10%" and settings.given == given.keys()
     first, second = caplog.messages
     assert "--recipe=bert_paper: " in first and "--num_train_steps=1000000" in first and "batch_size" not in first
-    assert second == "Given, and not as in --recipe=bert_paper: --train_batch_size=32"
+    assert second == "Given flags that differ from --recipe=bert_paper: --train_batch_size=32"
 
 
 def test_one_length_is_no_phases():

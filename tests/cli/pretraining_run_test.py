@@ -14,7 +14,7 @@ def _settings(**given):
 
 
 def test_flags_of_another_objective_are_refused():
-    with pytest.raises(ValueError, match=r"`generator_size` must come with `objective=electra`\. Received it with"):
+    with pytest.raises(ValueError, match=r"`generator_size` requires `objective=electra`; got"):
         make_objective(_settings(generator_size=0.5))
     objective = make_objective(_settings(objective="electra", generator_size=0.5))
     assert type(objective) is Electra and objective.generator_size == 0.5
@@ -33,7 +33,7 @@ def _start(embeddings="neighbours", init_checkpoint=None, positions="random"):
 
 def test_a_checkpoint_has_its_own_embeddings():
     check_start(_start("random", "somewhere"))
-    with pytest.raises(ValueError, match="`start_positions=sinusoidal` must come without `init_checkpoint`, whose"):
+    with pytest.raises(ValueError, match="`start_positions=sinusoidal` cannot be combined with `init_checkpoint`"):
         check_start(_start("random", "somewhere", "sinusoidal"))
-    with pytest.raises(ValueError, match="`start_embeddings=neighbours` must come without `init_checkpoint`, whose"):
+    with pytest.raises(ValueError, match="`start_embeddings=neighbours` cannot be combined with `init_checkpoint`"):
         check_start(_start(init_checkpoint="somewhere"))

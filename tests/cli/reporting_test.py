@@ -50,8 +50,8 @@ def test_what_is_there_is_told(told, tmp_path):
     where, words, command = told(
         reporting.log_after_fine_tuning, output_dir=os.fspath(tmp_path), export_dir=None, do_export=False
     )
-    files = "model.ckpt-24 (the model), eval_results.txt (the scores), report.html (the page of the run)"
-    assert where == f"In {tmp_path}: {files}" and words == "To export it for a server"
+    files = "model.ckpt-24 (model), eval_results.txt (metrics), report.html (report)"
+    assert where == f"Files in {tmp_path}: {files}" and words == "To export the model for serving"
     settings = _check(command, "export")
     assert (settings.model, settings.export_dir) == (os.fspath(tmp_path), os.fspath(tmp_path / "export"))
 
@@ -60,7 +60,7 @@ def test_what_is_there_is_told(told, tmp_path):
 def test_an_export_is_served(told, export_dir, served, name):
     _, words, command = told(reporting.log_after_fine_tuning, output_dir="a run", export_dir=export_dir, do_export=True)
     settings = _check(command, "serve")
-    assert words == "To serve it"
+    assert words == "To serve the model"
     assert (settings.model_base_path, settings.model_name) == (os.path.abspath(served), name)
 
 
@@ -72,7 +72,7 @@ def test_what_export_wrote_is_served(monkeypatch, caplog, export_dir, name):
         reporting.log_after_export(Settings({"model": "a run", "export_dir": export_dir}))
     words, _, command = caplog.messages[0].partition(": ")
     settings = _check(shlex.split(command), "serve")
-    assert words == "To serve it"
+    assert words == "To serve the model"
     assert (settings.model_base_path, settings.model_name) == (os.path.abspath(export_dir), name)
 
 
@@ -87,7 +87,7 @@ def test_a_pretrained_model_is_fine_tuned(told):
     _, words, command = told(reporting.log_after_pretraining, output_dir="out/")
     settings = _check(command, "run_classifier")
     assert (settings.init_checkpoint, settings.output_dir, settings.do_train) == ("out/", "out-fine-tuned", True)
-    assert words == "To fine-tune it on a table of your own"
+    assert words == "To fine-tune the model on your own data"
 
 
 def test_of_a_step_of_a_longer_run_nothing_is_told(monkeypatch, caplog):
@@ -111,7 +111,7 @@ def test_what_no_server_takes_is_not_served(told):
     given = {"output_dir": "a", "export_dir": "m", "do_export": True, "export_for": "litert"}
     *_, words, command = told(reporting.log_after_fine_tuning, **given)
     settings = _check(command, "export")
-    assert words == "To export it for a server" and settings.export_dir == os.path.join("a", "export")
+    assert words == "To export the model for serving" and settings.export_dir == os.path.join("a", "export")
 
 
 # === Showing ===
@@ -120,7 +120,7 @@ def test_what_no_server_takes_is_not_served(told):
 def test_a_table_that_is_not_written_cannot_be_sorted():
     check_showing(Settings({"sort_predictions": "file", "do_eval": False}))
     check_showing(Settings({"sort_predictions": "errors", "do_eval": True}, ["sort_predictions"]))
-    with pytest.raises(ValueError, match="`sort_predictions` must come with `do_eval`"):
+    with pytest.raises(ValueError, match="`sort_predictions=errors` requires `do_eval`"):
         check_showing(Settings({"sort_predictions": "errors", "do_eval": False}, ["sort_predictions"]))
 
 
@@ -162,4 +162,4 @@ def test_a_teacher_that_learned_nothing_is_warned_of(tmp_path, caplog):
     assert not caplog.records
     (tmp_path / "eval_predictions.tsv").write_text("id\tlabel\tprediction\n0\tno\tyes\n1\tyes\tyes\n")
     warn_of_teacher(Settings({"teacher": str(tmp_path / "model.ckpt-10")}))
-    assert f"{tmp_path}/model.ckpt-10 answered 'yes' to all examples that it was scored on" in caplog.text
+    assert f"{tmp_path}/model.ckpt-10 predicted 'yes' for all examples of its evaluation" in caplog.text

@@ -6,12 +6,12 @@ from bert_tf.cli import main
 
 SHOWN = """\
              train.csv    eval.csv
-asked for         80 %        20 %
+requested         80 %        20 %
 rows       10 (83.3 %)  2 (16.7 %)
   good      6 (60.0 %)  1 (50.0 %)
   bad       4 (40.0 %)  1 (50.0 %)
-Groups of same texts: 1, of 2 rows; each is in one part.
-Groups by text and user: 6, the largest of 2 rows.
+Groups of identical texts: 1, with 2 rows; each is in one file.
+Groups by text and user: 6, the largest with 2 rows.
 """
 
 
@@ -36,4 +36,4 @@ def test_it_says_what_each_part_has(tmp_path, capsys, caplog, monkeypatch):
 def test_a_label_that_is_never_trained_on_is_told(tmp_path, caplog):
     (tmp_path / "a.tsv").write_text("text\tlabel\none\tx\none\ty\none\tz\ntwo\tx\n")
     assert not _start(f"--input_file={tmp_path}/a.tsv", f"--output_dir={tmp_path}/p", "--eval_share=0.7")
-    assert "No row to train on has the label 'y', 'z'." in caplog.text
+    assert "No training row has the label 'y', 'z'." in caplog.text

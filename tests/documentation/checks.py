@@ -9,14 +9,14 @@ import re
 from absl import flags as absl_flags
 
 from bert_tf.cli import program
-from bert_tf.cli.main import PROGRAMS
+from bert_tf.cli.commands import PROGRAMS, find, starting_with
 from bert_tf.experiments.tuning import trials
 from bert_tf.utils.subprocesses import check_passed_flags
 from tests.conftest import ROOT
 from tests.documentation import commands
 
 FAULTS = (absl_flags.Error, ValueError, AssertionError)  # what the checks raise
-FOREIGN = {"help", "test_filter", "logdir", "name"}  # flags of other programs, of every program, and --name=value
+FOREIGN = {"help", "all", "test_filter", "logdir", "name"}  # flags of others, of every program, and --name=value
 MODEL_GARDEN = {"experiment", "function_keys", "mode", "model_dir", "tpu", "use_v2_feature_names"}
 _FLAG = re.compile(r"--([a-z]\w*)(?:=(.*))?")
 _MAKE_TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
@@ -43,11 +43,10 @@ def read(name, words, is_cut=False):
     values = absl_flags.FlagValues()
     program.define(values, table)
     values.set_gnu_getopt(takes_texts(name))
-    rest = values([name, *words])[1:]
+    rest = program.parse(values, table, words, takes_texts(name))
     settings = program.read_settings(values, [flag.name for flag in table])
     if not is_cut:
         program.check_actions(settings, table)
-    assert takes_texts(name) or not rest, f"{name} takes no words: {rest}"
     return settings, rest
 
 
@@ -69,6 +68,8 @@ def _is_path(word):
 def check_program(command):
     """Fails where our program would not take the command line."""
     name = command.program
+    if starting_with(name) and not command.arguments:
+        return  # it lists the commands of a group
     assert name in PROGRAMS, f"there is no program {name}"
     settings, rest = read(name, command.arguments, command.is_cut)
     if name == "tune":
@@ -78,7 +79,8 @@ def check_program(command):
         read("run_classifier", rest, is_cut=True)
 
 
-def _check_tuned(settings, name, *alike):
+def _check_tuned(settings, *rest):
+    name, _, alike = find(rest)
     check_passed_flags(alike, (), "tune")
     for axis in trials.parse_axes(settings.search, flags_of(name)):
         for value in axis.values or (f"{axis.low:g}", f"{axis.high:g}"):
@@ -135,7 +137,7 @@ def check_mention(page, text):
     command = commands.parse(page, text.replace("=...", "")) if re.match(r"[\w./-]+( |$)", text) else None
     if command and command.program is None and len(command.words) > 1:
         check(command._replace(words=tuple(word for word in command.words if not word.startswith("["))))
-    elif command and command.program not in (None, "NAME"):
+    elif command and command.program not in (None, "NAME", "COMMAND") and not starting_with(command.program):
         assert command.program in PROGRAMS, command.program
         known = {flag.name for flag in flags_of(command.program)}
         for word in command.arguments:

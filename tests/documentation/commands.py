@@ -6,6 +6,7 @@ import shlex
 import textwrap
 from typing import NamedTuple
 
+from bert_tf.cli.commands import find
 from tests.conftest import ROOT
 
 _BLOCK = re.compile(r"^( *)```([^\n`]*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
@@ -33,23 +34,27 @@ class Command(NamedTuple):
 
     @property
     def program(self) -> str | None:
-        """The name of our program, or None."""
-        first, *more = self.words
-        if pathlib.PurePath(first).name == "bert-tf":
-            return more[0] if more and not more[0].startswith("-") else None
-        if is_python(first) and more[:2] == ["-m", "bert_tf"]:
-            return more[2] if len(more) > 2 else None
-        if is_python(first) and more and re.fullmatch(r"run_\w+\.py", more[0]):
-            return more[0].removesuffix(".py")
-        return None
+        """The name of our program, or None: an alias, such as `train classifier`, stands for it."""
+        return self._of_ours()[0]
 
     @property
     def arguments(self) -> list[str]:
         """What our program is given."""
-        words = list(self.words)
-        name = self.program
-        place = words.index(name) if name in words else words.index(f"{name}.py")
-        return [word for word in words[place + 1 :] if word != _CUT]
+        return [word for word in self._of_ours()[1] if word != _CUT]
+
+    def _of_ours(self):
+        """Returns the program, or None, and the words after its name."""
+        first, *more = self.words
+        if is_python(first) and more and re.fullmatch(r"run_\w+\.py", more[0]):
+            return more[0].removesuffix(".py"), more[1:]
+        if is_python(first) and more[:2] == ["-m", "bert_tf"]:
+            more = more[2:]
+        elif pathlib.PurePath(first).name != "bert-tf":
+            return None, []
+        if not more or more[0].startswith("-"):
+            return None, more
+        found = find(more)
+        return found.name or found.typed, found.rest
 
     @property
     def is_cut(self) -> bool:

@@ -50,6 +50,7 @@ def test_measurements_are_started_as_their_files_say():
     "text",
     [
         "bert-tf run_clasifier --do_train --output_dir=out",
+        "bert-tf train clasifier --do_train --output_dir=out",
         "bert-tf embed --model=m --input_file=a.txt --output_file=b.npz --poling=mean",
         "bert-tf convert --from=a --to=b --format=onnx",
         "bert-tf convert --from=a --to=b",
@@ -74,6 +75,36 @@ def test_measurements_are_started_as_their_files_say():
 def test_wrong_commands_are_found(text):
     with pytest.raises(checks.FAULTS):
         checks.check(commands.parse("page", text))
+
+
+@pytest.mark.parametrize(
+    ("text", "program", "arguments"),
+    [
+        ("bert-tf train classifier --do_train", "run_classifier", ["--do_train"]),
+        ("python -m bert_tf data label-errors ...", "find_label_errors", []),
+        (".venv/bin/bert-tf fill-mask --model=m 'A [MASK] .'", "fill_mask", ["--model=m", "A [MASK] ."]),
+        ("python run_squad.py --do_train", "run_squad", ["--do_train"]),
+        ("bert-tf train nothing", "train", ["nothing"]),
+        ("bert-tf --all", None, ["--all"]),
+        ("make test", None, []),
+    ],
+)
+def test_names_of_two_words_stand_for_a_program(text, program, arguments):
+    command = commands.parse("page", text)
+    assert (command.program, command.arguments) == (program, arguments)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "bert-tf train classifier --do_train --output_dir=out",
+        "bert-tf tune train tagger --search=seed=1,2 --tuning_metric=eval_f1 --output_dir=out -- --precision=float32",
+        "bert-tf train",
+    ],
+)
+def test_commands_under_other_names_are_taken(text):
+    checks.check(commands.parse("page", text))
+    checks.check_mention("page", text.partition(" -- ")[0])
 
 
 @pytest.mark.parametrize("text", ["bert-tf serv", "bert-tf serve --uii", "--do_trian", "--pooling=men", "make tset"])

@@ -196,7 +196,7 @@ def test_the_program_prints_one_object_and_nothing_else_there(tmp_path):
     assert json.loads(right.stdout)["exact"] == 100.0 and json.loads(right.stdout)["best_f1_thresh"] == -1.0
     assert bad.returncode == 1 and bad.stdout == "" and "--data_file must be a file. Received none, " in bad.stderr
     alone = run("--null_score_diff_threshold=0")
-    assert alone.returncode == 1 and "must come with --null_odds_file. Received it alone" in alone.stderr
+    assert alone.returncode == 1 and "requires --null_odds_file. Add" in alone.stderr
 
 
 def test_importing_squad_loads_no_heavy_library():

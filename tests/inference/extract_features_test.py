@@ -35,8 +35,8 @@ BAD = {
     "shallow": ([*BASE, OUT, "--layers=concat_last_4"], "--layers=concat_last_4 must come with a model of 4 layers"),
     "both": ([*BASE, OUT, "--layers=-1", "--pooling=mean", "--unit=word"], "--pooling must come without --unit=word"),
     "length": ([*BASE, OUT, "--layers=-1", "--max_seq_length=64"], "--max_seq_length must be from 3 to 32"),
-    "no model": ([*BASE[1:], OUT], "The encoder must be named by --model, or by --init_checkpoint. Received neither."),
-    "two models": ([*BASE, "--init_checkpoint=x", OUT], "Received both."),
+    "no model": ([*BASE[1:], OUT], "Pass either --model or --init_checkpoint; got neither."),
+    "two models": ([*BASE, "--init_checkpoint=x", OUT], "got both."),
     "no checkpoint": (["--model=HOME/none", *BASE[1:], OUT], "HOME/none"),
 }
 

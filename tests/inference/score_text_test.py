@@ -109,11 +109,11 @@ CASES = {
 }
 ARGUMENTS = [*TEXTS[:2], "--pieces", "--header=false"]
 BAD = {
-    "nothing": ([], "from --input_file with the scores going to --output_file. Received: neither; give"),
-    "no output": (["--input_file=HOME/in.txt"], "Received: --input_file=HOME/in.txt; give the one or the two"),
-    "both": (["--input_file=HOME/in.txt", "--output_file=HOME/x.npz", "a text"], "Received: texts as arguments and"),
+    "nothing": ([], "or both --input_file and --output_file; got neither."),
+    "no output": (["--input_file=HOME/in.txt"], "--output_file; got --input_file=HOME/in.txt."),
+    "both": (["--input_file=HOME/in.txt", "--output_file=HOME/x.npz", "a text"], "got texts as arguments and"),
     "two columns": (["--input_file=HOME/in.tsv", "--text_column=n,sentence", "--output_file=HOME/x.npz"],
-                    "--text_column must name one column here. Received: n,sentence"),
+                    "--text_column must name a single column here; got n,sentence"),
     "form": (["--input_file=HOME/in.txt", "--output_file=HOME/x.txt"], "must end in .npz, .jsonl, .parquet or .csv"),
     "an encoder": (["--model=HOME/encoder", "a text"], "must have a masked-LM head"),
 }  # fmt: skip
@@ -128,7 +128,7 @@ def said(pretrained, home):
 def test_every_format_holds_the_scores(scorer, home, said):
     scores = scorer(TEXTS)
     totals, numbers = [score.total for score in scores], [len(score.pieces) for score in scores]
-    corpus = f"Pseudo-perplexity {perplexity(sum(totals), sum(numbers)):.5g}, over 17 tokens of 4 texts."
+    corpus = f"Pseudo-perplexity: {perplexity(sum(totals), sum(numbers)):.5g}, over 17 tokens of 4 texts."
     for case in CASES:
         assert said[case]["status"] == 0 and corpus in said[case]["log"], said[case]["log"]
     lines = [json.loads(line) for line in (home / "out.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -152,7 +152,7 @@ def test_bad_input_gets_one_clear_message(case, home, said):
 def test_scores_of_arguments_are_printed(scorer, said):
     assert said["arguments"]["status"] == 0, said["arguments"]["log"]
     log, (score, _) = said["arguments"]["log"], scorer(TEXTS[:2])
-    assert "--header has no effect beside arguments." in log and ", over 7 tokens of 2 texts." in log
+    assert "--header has no effect with arguments." in log and ", over 7 tokens of 2 texts." in log
     lines = log.splitlines()
     (head,) = (n for n, line in enumerate(lines) if line.endswith(f"  {TEXTS[0]}"))
     numbers = [float(word) for word in lines[head].split()[:3]]

@@ -157,5 +157,5 @@ def test_embed_writes_the_vectors(plain, bert, tmp_path):
 def test_vectors_go_to_a_file_or_to_an_index():
     for given, received in (({}, "neither"), ({"output_file": "a.npz", "index_dir": "b"}, "both")):
         settings = Settings({flag.name: flag.default for flag in embed.FLAGS} | given, given)
-        with pytest.raises(ValueError, match=f"to `output_file` or to `index_dir`. Received {received}"):
+        with pytest.raises(ValueError, match=f"either `output_file` or `index_dir`; got {received}"):
             embed.main(settings)

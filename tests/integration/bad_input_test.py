@@ -144,11 +144,11 @@ BAD = {
     ),
     "a tolerance of int8 without int8": (
         [*TRAIN, "--do_export", "--int8_tolerance=0.02"],
-        r"--int8_tolerance must come with --export_dtype=int8\. Received it without",
+        r"--int8_tolerance requires --export_dtype=int8\. Add",
     ),
     "texts to calibrate what is not calibrated": (
         [*TRAIN, "--do_export", "--calibration_file=texts.txt", "--export_dtype=int8"],
-        r"--calibration_file must come with --export_dtype=int8 and --export_for=cpu.*Received .*portable; leave it",
+        r"--calibration_file requires --export_dtype=int8 and --export_for=cpu; got .*portable\. Set both",
     ),
     "texts to calibrate that are not there": (
         [*TRAIN, "--do_export", "--calibration_file=HOME/none.txt", "--export_dtype=int8", "--export_for=cpu"],
@@ -156,11 +156,11 @@ BAD = {
     ),
     "texts to calibrate what is not exported": (
         [*TRAIN, "--calibration_file=HOME/ask.tsv", "--export_dtype=int8", "--export_for=cpu"],
-        r"--calibration_file must come with --do_export, whose .*Received it without",
+        r"--calibration_file requires --do_export, because .*Add --do_export",
     ),
     "a tolerance of int8 without scores": (
         [*TRAIN, "--do_export", "--int8_tolerance=0.02", "--export_dtype=int8"],
-        r"--int8_tolerance must come with --do_eval\. Received it without",
+        r"--int8_tolerance requires --do_eval\. Add",
     ),
     "a separator of labels that are one": (
         [*TRAIN, "--label_separator=;"], r"--label_separator must come with --problem_type=multi_label",
@@ -176,7 +176,7 @@ BAD = {
     ),
     "nothing to do": (
         [a for a in TRAIN if a != "--do_train"],
-        r"There must be something to do\. Received none of --do_train, .*, --do_export, --dry_run\.",
+        r"Nothing to do: pass at least one of --do_train, .*, --do_export, --dry_run\.",
     ),
     "an unknown metric": (
         _but("--keep_best=bleu", "--eval_file=HOME/train.tsv"),
@@ -184,7 +184,7 @@ BAD = {
     ),
     "keep_best without training": (
         ["--keep_best=f1", "--do_eval", "--eval_file=HOME/train.tsv", "--init_checkpoint=HOME/init"],
-        r"--keep_best must come with --do_train\. Received it without\.",
+        r"--keep_best requires --do_train\. Add --do_train or remove --keep_best\.",
     ),
     "scoring what was never trained": (
         ["--do_eval", "--eval_file=HOME/train.tsv", "--init_checkpoint=HOME/init", "--max_seq_length=16"],
@@ -247,7 +247,7 @@ BAD = {
         [*GLUE, "--xnli_language=de"],
         r"--xnli_language must be left out for a task in English alone\. Received: 'de' with --task_name=mrpc\.",
     ),
-    "an argument that is no flag": ([*DONE, "train.tsv"], r"Everything must be given as --flag=value\. Received: tr"),
+    "an argument that is no flag": ([*DONE, "train.tsv"], r"must have the form --flag=value; got 'train\.tsv'"),
 }  # fmt: skip
 FULL = {  # name -> arguments; run with LIMIT on the size of a file
     "a full disk at the first checkpoint": [*TRAIN, "--output_dir=HOME/full"],
@@ -267,9 +267,9 @@ GOOD = {
     "MRPC": GLUE,
 }
 FLAGS = {
-    "an unknown flag": ([*TRAIN, "--learning_rat=1"], "Unknown command line flag 'learning_rat'. Did you mean: learn"),
-    "a value out of range": (_but("--warmup_proportion=2"), "--warmup_proportion=2: 2.0 is not a number in the range"),
-    "a value of the wrong kind": (_but("--precision=fp16"), "--precision=fp16: value should be one of <float32|mixed"),
+    "an unknown flag": ([*TRAIN, "--learning_rat=1"], "Unknown flag --learning_rat. Did you mean --learning_rate"),
+    "a value out of range": (_but("--warmup_proportion=2"), "--warmup_proportion must be a number from 0 to 1; got 2"),
+    "a value of the wrong kind": (_but("--precision=fp16"), "--precision must be one of float32, mixed_bfloat16, m"),
 }  # fmt: skip
 
 
@@ -315,7 +315,7 @@ def full(home, bad, run):
 def _check(result, message):
     assert result["status"] == 1, result["log"]
     assert "Traceback" not in result["log"], result["log"]
-    assert len(re.findall("Error: |FATAL Flags", result["log"])) == 1, result["log"]
+    assert len(re.findall("Error: ", result["log"])) == 1, result["log"]
     assert re.search(message, result["log"]), result["log"]
 
 

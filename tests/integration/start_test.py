@@ -34,7 +34,7 @@ def test_a_start_imports_next_to_nothing():
     light = {"bert_tf", "bert_tf.utils", "bert_tf.utils.keras_names", "collections.abc"}
     assert set(package) <= light, "`import bert_tf`"
     ours = {name for name in listing if name.startswith("bert_tf")}
-    assert ours <= {f"bert_tf.cli{name}" for name in ("", ".main", ".closed_output")}, "`bert-tf --help`"
+    assert ours <= {f"bert_tf.cli{name}" for name in ("", ".main", ".commands")}, "`bert-tf --help`"
     slow = {"asyncio", "concurrent", "difflib", "email", "http", "importlib.resources", "multiprocessing", "ssl"}
     assert not {name for name in listing if name.split(".")[0] in slow or name in slow}
     others = {name.split(".")[0] for name in (*listing, *programs)} - sys.stdlib_module_names

@@ -94,4 +94,4 @@ def test_the_log_says_where_it_listens(film_path, tmp_path):
     with running(film_path, tmp_path / "log", "--host=::1", "--ui") as server:
         log = server.log()
     assert f"gRPC on [::1]:{server.port}, REST on http://[::1]:{server.rest_port}/v1/models/film" in log
-    assert f"A page to try the models on: http://[::1]:{server.rest_port}/" in log
+    assert f"Page for trying the models: http://[::1]:{server.rest_port}/" in log

@@ -233,8 +233,8 @@ def test_the_program_with_pairs(pairs, arguments, text):
         (["--model_name=no", "x"], "", "Error: Model 'no' must be one that"),
         (["--model_name=film", "--inputs=a,b", "x"], "", "texts for a, b in turn, 2 to an example. Received 1."),
         (["--model_name=film", "--pair"], "a\tb\nx\n", "text_a, text_b, with tabs between. Received 1 in line 2."),
-        (["--pair", "--inputs=a,b"], "", "since it means text_a,text_b. Received also a,b; leave one of them out."),
-        (["--inputs=a,a"], "", "must be different names with commas between. Received 'a,a'"),
+        (["--pair", "--inputs=a,b"], "", "--inputs=text_a,text_b and cannot be combined with --inputs=a,b."),
+        (["--inputs=a,a"], "", "must be different names separated by commas; got 'a,a'"),
         (["--server=127.0.0.1:1", "x"], "", "Error: A model server must answer at 127.0.0.1:1."),
     ],
 )

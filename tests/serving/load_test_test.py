@@ -117,8 +117,8 @@ def test_the_program_over_rest(film, tmp_path):
 @pytest.mark.parametrize(
     "flags, message",
     [
-        (["--rate=1", "--callers=2"], "--callers must come without --rate."),
-        (["--rate=1,x"], "--rate must be numbers above 0. Received: 1,x;"),
+        (["--rate=1", "--callers=2"], "--callers and --rate cannot be combined."),
+        (["--rate=1,x"], "--rate must be positive numbers separated by commas, such as 50,100; got 1,x."),
         (["--server=127.0.0.1:1"], "A model server must answer at 127.0.0.1:1."),
     ],
 )

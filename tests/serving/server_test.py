@@ -86,4 +86,4 @@ def test_parameters_of_batches_come_with_batches(tmp_path):
     flags = [f"--model_base_path={tmp_path}", "--batching_parameters_file=batching_parameters.txt"]
     done = run_program("serve", *flags)
     assert done.returncode == 1
-    assert "Error: --batching_parameters_file must come with --enable_batching" in done.stderr
+    assert " requires --enable_batching" in done.stderr

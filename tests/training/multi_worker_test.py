@@ -195,7 +195,7 @@ def test_when_one_is_killed_the_other_ends_within_a_minute_and_both_go_on(tmp_pa
     log = both[1 - victim].communicate(timeout=60)[1]
     print(f"worker {1 - victim} ended {time.monotonic() - killed:.1f} s after worker {victim} was killed")
     assert both[1 - victim].returncode == 1
-    assert "Error: another worker of this run has ended or cannot be reached; its own log says why." in log
+    assert "Error: another worker of this run has stopped or cannot be reached; see its log." in log
     both[victim].communicate()
     begun = max(CheckpointManager(tmp_path / "out").steps())
     both = start_both()

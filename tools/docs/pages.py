@@ -15,7 +15,7 @@ from tools.docs.navigation import OUTSIDE, ROOT
 _DOCS = ROOT / "docs"
 _LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 _TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
-_NAME = re.compile(r"\[(`[\w.]+`)\]\(\.\./bert_tf/[\w/.]+\)")
+_NAME = re.compile(r"\[(`[\w.]+`)\]\((?:\.\./)+bert_tf/[\w/.]+\)")
 
 
 def on_files(files, config):
@@ -29,7 +29,7 @@ def on_files(files, config):
 
 def on_page_markdown(markdown, page, config, files):
     """Puts docstrings under the tables of the API's page, and makes links stay on the site."""
-    if page.file.src_uri == "api.md":
+    if page.file.src_uri == "reference/python_api.md":
         markdown = with_docstrings(markdown)
     return links_on_site(markdown, pathlib.Path(page.file.abs_src_path), page.file.src_uri)
 

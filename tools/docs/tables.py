@@ -1,9 +1,9 @@
-"""Tables of names in docs/: what each name is for, as the first line of its docstring says.
+"""Tables of names in docs/reference/python_api.md: each with the first line of its docstring.
 
-    .venv/bin/python -m tools.docs.tables      # writes the tables of docs/api.md and docs/programs.md anew
+    .venv/bin/python -m tools.docs.tables      # writes the tables of docs/reference/python_api.md
 
-A row begins with a name between backticks: `bert_tf.load`, or `bert-tf embed`. Its second cell is filled in here.
-Sources are read and not imported.
+A row begins with a name between backticks: `bert_tf.load`. Its second cell is filled in here. Sources are read and not
+imported.
 """
 
 import ast
@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from tools.docs.navigation import ROOT
 
-PAGES = (ROOT / "docs" / "api.md", ROOT / "docs" / "programs.md")
-_ROW = re.compile(r"^\| \[?`(bert_tf\.[\w.]+|bert-tf \w+)`(?:\]\([^)]*\))? \|[^|\n]*\|", re.MULTILINE)
+PAGE = ROOT / "docs" / "reference" / "python_api.md"
+_ROW = re.compile(r"^\| \[?`(bert_tf\.[\w.]+)`(?:\]\([^)]*\))? \|[^|\n]*\|", re.MULTILINE)
 
 
 class Home(NamedTuple):
@@ -128,16 +128,13 @@ def names_in(text: str) -> list[str]:
 
 
 def _row(name):
-    if name.startswith("bert-tf "):
-        return f"| `{name}` | {find(f'bert_tf.cli.{name.split()[1]}').summary} |"
     home = find(name)
-    return f"| [`{name}`](../{home.path}) | {home.summary} |"
+    return f"| [`{name}`](../../{home.path}) | {home.summary} |"
 
 
 def main():
-    """Writes the pages anew."""
-    for page in PAGES:
-        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+    """Writes the page anew."""
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

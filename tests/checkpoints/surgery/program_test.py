@@ -69,9 +69,9 @@ def test_a_run_keeps_its_adapters(place):
 @pytest.mark.parametrize(
     ("case", "message"),
     [
-        (1, "--lora_rank must come with --init_checkpoint. Received --lora_rank=2 alone"),
-        (2, "--lora_alpha must come with --lora_rank. Received it alone; say how large adapters are."),
-        (3, "--lora_rank must not come with --reinit_layers=1, with which adapters are of no use."),
+        (1, "--lora_rank=2 requires --init_checkpoint: without it"),
+        (2, "--lora_alpha requires --lora_rank. Add --lora_rank or remove --lora_alpha."),
+        (3, "--lora_rank cannot be combined with --reinit_layers=1, with which adapters have no use."),
         (4, "--lora_targets must be some of ['query', 'key', 'value', 'output'], each of them once. Received: "),
     ],
 )
@@ -140,9 +140,9 @@ def test_the_mean_of_a_model_with_itself_is_the_model(place, results):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nothing", "There must be something to change. Received none of --average, --adapter, --prune_heads, --lay"),
+        ("nothing", "Nothing to do: pass at least one of --average, --adapter, --prune_heads, --lay"),
         ("unlike", " with intermediate_size 64 and 48; leave one of them out."),
-        ("words", "--prune_heads must be numbers as in \"0:1,3;2:0\", each layer once. Received: '0-1';"),
+        ("words", "--prune_heads must be numbers such as \"0:1,3;2:0\", each layer once; got '0-1'."),
         ("short", "--max_position_embeddings must leave a position for each token of the rows that the model was "
                   "trained for, 20 by task.json in "),
         ("base", "--output_dir must not be there yet, or be an empty directory. Received "),

@@ -50,8 +50,8 @@ def test_pages_ask_no_other_server(site):
 
 
 def test_the_api_has_whole_docstrings(site):
-    html = _html(site, "api")
-    for name in tables.names_in(tables.PAGES[0].read_text(encoding="utf-8")):
+    html = _html(site, "reference/python_api")
+    for name in tables.names_in(tables.PAGE.read_text(encoding="utf-8")):
         if tables.find(name).path.name != "__init__.py":
             assert f'id="{tables.find(name).name}"' in html, name
     assert "What a checkpoint" in html and "float32 [n, D]" in html  # of Bert, and of its method `features`

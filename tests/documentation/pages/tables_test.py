@@ -1,4 +1,4 @@
-"""docs/api.md and docs/programs.md say what the code says, and leave out no name that is public or that a page uses."""
+"""The Python API and the CLI reference say what the code says, and leave out no name that is public or used."""
 
 import ast
 import pathlib
@@ -6,11 +6,12 @@ import re
 
 import pytest
 
-from bert_tf.cli import main
+from bert_tf.cli import commands
+from bert_tf.utils.settings import Flag
 from tests.documentation.pages import markdown
-from tools.docs import tables
+from tools.docs import cli_reference, tables
 
-API, PROGRAMS = tables.PAGES
+API = tables.PAGE
 _FENCED = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _DOTTED = re.compile(r"\bbert_tf(?:\.\w+)+")
 _NO_PAGE_FOR_USERS = ("CONTRIBUTING.md",)  # it names modules, to those who change them
@@ -20,9 +21,8 @@ def _text(page):
     return page.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", tables.PAGES, ids=lambda page: page.name)
-def test_the_tables_are_filled_from_docstrings(page):
-    text = _text(page)
+def test_the_tables_are_filled_from_docstrings():
+    text = _text(API)
     assert text == tables.filled(text), "`python -m tools.docs.tables` writes them anew"
     assert tables.names_in(text) and "| |" not in text
 
@@ -35,8 +35,30 @@ def test_public_names_are_on_the_page(package):
     assert public and set(public) <= set(tables.names_in(_text(API)))
 
 
-def test_every_program_is_on_the_page():
-    assert sorted(tables.names_in(_text(PROGRAMS))) == sorted(f"bert-tf {name}" for name in main.PROGRAMS)
+def test_the_cli_reference_is_up_to_date():
+    pages = cli_reference.pages()
+    there = {cli_reference.INDEX, *(cli_reference.FOLDER / "cli").glob("*.md")}
+    assert there == set(pages), "`python -m tools.docs.cli_reference` writes them anew"
+    for path, text in pages.items():
+        assert _text(path) == text, f"{path.name}: `python -m tools.docs.cli_reference` writes it anew"
+
+
+@pytest.mark.parametrize("name", commands.PROGRAMS)
+def test_the_reference_explains_every_flag(name):
+    text = cli_reference.page(name)
+    for flag in cli_reference.importlib.import_module(f"bert_tf.cli.{name}").FLAGS:
+        row = re.search(rf"^\| `--{flag.name}` \| [^|]+ \| [^|]* \| [^|]+ \|$", text.replace("\\|", ""), re.MULTILINE)
+        assert row or not flag.has_effect and f"`--{flag.name}`" in text, flag.name
+
+
+def test_a_flag_becomes_a_row():
+    flag = Flag("do_it", True, "Do it with --kind=a|b, or --nothing. See `bert-tf x --y`.", "bool")
+    assert cli_reference._cell(flag.help) == "Do it with `--kind=a\\|b`, or `--nothing`. See `bert-tf x --y`."
+    assert (cli_reference._values(flag), cli_reference._default(flag)) == ("boolean", "`true`")
+    flag = Flag("sizes", [], "Sizes.", "list", choices=("s", "m"))
+    assert (cli_reference._values(flag), cli_reference._default(flag)) == ("list of `s`, `m`", "")
+    flag = Flag("size", None, "Size.", "integer", low=1, required=True)
+    assert (cli_reference._values(flag), cli_reference._default(flag)) == ("positive integer", "required")
 
 
 def _imported(code):

@@ -140,15 +140,15 @@ def test_the_program_on_a_frozen_encoder(tmp_path, capsys, caplog, monkeypatch):
     model = tiny.checkpoint(tmp_path / "model", dropout=0.0)
     flags = [f"--init_checkpoint={model}", "--max_seq_length=16", "--folds=3"]
     assert _run(tmp_path, *flags) == 0
-    assert "the page: " in capsys.readouterr().out
+    assert "report: " in capsys.readouterr().out
     lines = [row.split("\t")[1] for row in pathlib.Path(tmp_path, "out", "label_errors.tsv").read_text().splitlines()]
     assert {"2", "3"} <= set(lines[1:]) and len(lines) < 7
     assert _run(tmp_path, *flags, "--learning_rate=1e-3") == 1
-    assert "--learning_rate must come with --fine_tune" in caplog.text
+    assert "--learning_rate requires --fine_tune" in caplog.text
     assert _run(tmp_path, *flags, "--features=last", "--fine_tune") == 1
-    assert "--features must come without --fine_tune" in caplog.text
+    assert "--features and --fine_tune cannot be combined" in caplog.text
     assert _run(tmp_path) == 1
-    assert "--init_checkpoint must name the weights" in caplog.text
+    assert "--init_checkpoint is required: the model" in caplog.text
 
 
 def test_the_program_has_run_classifier_train_on_each_fold(tmp_path, caplog, monkeypatch):

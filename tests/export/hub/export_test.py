@@ -206,10 +206,10 @@ def test_twenty_steps_of_fine_tuning_are_those_of_our_own_encoder(preprocessor, 
     [
         (["--hub", "--default_seq_length=33"], "--default_seq_length must be from 3, the special tokens of a pair, to"),
         (["--hub", "--export_dir=USED"], "--export_dir must not be there yet"),
-        (["--hub", "--export_dtype=bfloat16"], "--export_dtype must be left out with --hub"),
-        (["--hub", "--export_explanations=attention"], "--export_explanations must be left out with --hub"),
-        (["--hub", "--export_for=cpu"], "--export_for must be left out with --hub"),
-        (["--default_seq_length=8"], "--default_seq_length must come with --hub"),
+        (["--hub", "--export_dtype=bfloat16"], "--export_dtype cannot be combined with --hub"),
+        (["--hub", "--export_explanations=attention"], "--export_explanations cannot be combined with --hub"),
+        (["--hub", "--export_for=cpu"], "--export_for cannot be combined with --hub"),
+        (["--default_seq_length=8"], "--default_seq_length requires --hub"),
     ],
 )
 def test_the_program_refuses_what_it_cannot_do(pretrained, tmp_path, words, message):

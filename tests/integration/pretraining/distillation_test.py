@@ -56,7 +56,7 @@ BAD = {
     ),
     "a temperature for nothing": (
         ["--teacher=HOME/bare", "--distillation_temperature=3"],
-        r"--distillation_temperature must come with soft_targets among --distillation_losses\. Received",
+        r"--distillation_temperature requires soft_targets among --distillation_losses; got ",
     ),
     "a layer too high": (["--teacher=HOME/bare", "--teacher_layer=2"], r"--teacher_layer must be one of .* 1 to 1\."),
 }  # fmt: skip

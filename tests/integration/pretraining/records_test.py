@@ -73,7 +73,7 @@ def said(home):
 
 def test_the_vocabulary_and_its_letter_case_come_from_the_records(home, said):
     log = said["trained"]["log"]
-    assert f"The vocabulary is that of the records: {home}/both/" in log and "do_lower_case=false" in log
+    assert f"Using the vocabulary of the records: {home}/both/" in log and "do_lower_case=false" in log
     assert (home / "out" / "vocab.txt").read_text().split("\n") == [*tiny.VOCAB, ""]
     assert not json.loads((home / "out" / "tokenizer_config.json").read_text())["do_lower_case"]
     assert "do not say how they were made" not in log

@@ -246,9 +246,9 @@ def test_see_writes_a_page_or_says_what_is_wrong(tmp_path):
     wrong = {
         "--views=attribution": r"--model must have a head for labels, tags or answers, .* which has none; name a model",
         "--layers=0,1": r"--layers must be numbers of layers, from 0 to 0. Received: 1; choose among them",
-        "--layers=first": r"--layers must be numbers with commas between them. Received: first",
+        "--layers=first": r"--layers must be numbers separated by commas; got first",
         "film " * 31 + "film": r"at most 32 tokens each, .* Received 37 in text 1 of 1; shorten it",
-        "--top_k=3 --views=heads": r"--top_k must come with the view masked_words",
+        "--top_k=3 --views=heads": r"--top_k requires the view masked_words",
     }
     cases = [[*start, *(word.split() if word[0] == "-" else [word]), *end] for word in wrong]
     *refused, three, done = (
@@ -258,7 +258,7 @@ def test_see_writes_a_page_or_says_what_is_wrong(tmp_path):
     for each, message in zip(refused, wrong.values(), strict=True):
         assert each["status"] == 1 and re.search(message, each["log"]), each["log"]
         assert each["log"].count("Error:") == 1
-    assert done["status"] == 0 and "open it in a browser" in done["log"], done["log"]
+    assert done["status"] == 0 and "Open it in a browser" in done["log"], done["log"]
     assert "<title>Inside model</title>" in page.read_text(encoding="utf-8")
 
 

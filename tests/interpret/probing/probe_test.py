@@ -135,9 +135,9 @@ def test_probe_writes_results_and_pages(tmp_path):
     for name, message in {
         "one label": "there must be two labels to tell apart. Received ['X']; choose another column",
         "other column": "there must be a column 3 (--tag_column). Received 3 columns",
-        "other unit": "--label_column must come with --unit=text",
-        "a name": "--text_column must be one number for words. Received: word",
-        "heads of labels": "--eval_file must come without --heads. Received it with; leave one of them out",
+        "other unit": "--label_column requires --unit=text",
+        "a name": "--text_column must be a single number for words; got word",
+        "heads of labels": "--eval_file and --heads cannot be combined. Remove one",
     }.items():
         assert done[name]["status"] == 1 and message in done[name]["log"], (name, done[name]["log"][-600:])
 

@@ -66,7 +66,7 @@ BAD = {
     "masking flags that contradict each other": (
         {"a": GOOD},
         ("--do_whole_word_mask", "--masking=span"),
-        "--do_whole_word_mask must not contradict --masking",
+        "--do_whole_word_mask cannot be combined with --masking",
     ),
     "shares that are more than all": (
         {"a": GOOD},
@@ -97,7 +97,7 @@ def test_one_message_and_nothing_half_made(program, folder, name):
 def test_a_vocabulary_without_mask_is_refused(program, folder):
     _write(folder, a=GOOD)
     (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\nwak\n")
-    assert "must hold [MASK]. Received" in _run(program, folder)
+    assert "lacks [MASK]. Append it" in _run(program, folder)
 
 
 def test_an_unreadable_file_among_a_thousand_is_named(program, folder):
@@ -165,7 +165,7 @@ def test_ctrl_c_ends_all_workers_in_one_line(folder):
     os.killpg(process.pid, signal.SIGINT)
     said = process.communicate(timeout=40)[1]  # the workers have minutes of work in hand, for which nobody waits
     assert process.returncode == 130 and "Traceback" not in said
-    assert "Interrupted. The same command starts over; what was half-made is removed." in said
+    assert "Interrupted. Run the same command again to start over; unfinished output was removed." in said
     assert not os.listdir(folder / "out")
 
 

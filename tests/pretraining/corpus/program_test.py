@@ -14,11 +14,11 @@ def test_flags_without_effect_are_told(program, corpus, tmp_path):
     told = [line.split(" ", 1)[1] for line in done["log"].splitlines() if "has no effect" in line]
     assert told == [
         "--max_sentences_per_seq has no effect without --packing.",
-        "--masking has no effect with --dynamic_masking: training masks.",
-        "--phrase_file has no effect with --dynamic_masking: training masks.",
-        "--mask_token_prob has no effect with --dynamic_masking: training masks.",
+        "--masking has no effect with --dynamic_masking, because training draws the masks.",
+        "--phrase_file has no effect with --dynamic_masking, because training draws the masks.",
+        "--mask_token_prob has no effect with --dynamic_masking, because training draws the masks.",
         "--beam_options has no effect without --runner.",
-        "--document_start has no effect on files that are not prose.",
+        "--document_start has no effect with files that are not prose.",
     ]
     assert f"1 files of another run lie beside them, such as {tmp_path}/a-00001-of-00004.tfrecord." in done["log"]
 
@@ -33,5 +33,5 @@ def test_phrases_that_never_occur_are_told(program, corpus, tmp_path):
     ]  # fmt: skip
     done = program.run(flags)
     assert done["status"] == 0, done["log"]
-    assert "Phrases: 1; 1 more hold tokens that the vocabulary lacks, and are left out." in done["log"]
-    assert f"No phrase of {tmp_path}/phrases stands in any of the 2 examples: whole words were masked." in done["log"]
+    assert "Phrases: 1; skipped 1 more that contain tokens not in the vocabulary." in done["log"]
+    assert f"No phrase of {tmp_path}/phrases occurs in any of the 2 examples, so whole words were" in done["log"]

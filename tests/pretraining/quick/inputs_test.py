@@ -36,9 +36,9 @@ def folder(tmp_path):
         ({"teacher": "mute"}, r"`teacher` must be a model's folder with vocab\.txt"),
         ({"teacher": "nowhere"}, r"`teacher` must be a model's folder with vocab\.txt"),
         ({"teacher": "shallow"}, "`teacher` must have more than the 2 layers of its student. Received .* with 2"),
-        ({"teacher": "teacher", "vocab_file": "maskless.txt"}, "`teacher` must come without `vocab_file`"),
-        ({"teacher": "teacher", "vocab_size": 100}, "`vocab_size` must come without"),
-        ({"vocab_file": "teacher/vocab.txt", "vocab_size": 100}, "`vocab_size` must come without"),
+        ({"teacher": "teacher", "vocab_file": "maskless.txt"}, "`teacher` and `vocab_file` cannot be combined"),
+        ({"teacher": "teacher", "vocab_size": 100}, "`vocab_size` cannot be combined with"),
+        ({"vocab_file": "teacher/vocab.txt", "vocab_size": 100}, "`vocab_size` cannot be combined with"),
     ],
     ids=str,
 )

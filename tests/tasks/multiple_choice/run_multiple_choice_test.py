@@ -161,8 +161,8 @@ def test_the_program_asks(home, results, server):
 @pytest.mark.parametrize("arguments, text, message", [
     (["--choices"], "a\tb\tc\na\tb\n", "The texts of line 2, with tabs between, must be a context and two choices"),
     (["--choices", "a", "b", " "], "", "Arguments must be a context and two choices at least, none of which is empty."),
-    (["--choices", "--pair", "a"], "", "--pair must come without --choices. Received both"),
-    (["--choices", "--inputs=a,b"], "", "--choices must come without --inputs, since it means context,choices."),
+    (["--choices", "--pair", "a"], "", "--pair and --choices cannot be combined"),
+    (["--choices", "--inputs=a,b"], "", "--choices means --inputs=context,choices and cannot be"),
 ])  # fmt: skip
 def test_the_program_says_what_is_wrong(server, monkeypatch, arguments, text, message):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))

@@ -63,7 +63,7 @@ BAD = {  # case -> arguments, what the message says
     "BiLSTM's format": ([*TRAIN, "--lstm_units=8", "--save_format=huggingface", OUT],
                         "The heads of a model must be those of one class"),
     "untrained": (["--init_checkpoint=HOME/whole", *ASK, "--features=last", OUT],
-                  "--features must come with --do_train."),
+                  "--features requires --do_train."),
     "other task": (["--init_checkpoint=HOME/classifier", *ASK, OUT], "The model must be one for tagging for this."),
 }  # fmt: skip
 

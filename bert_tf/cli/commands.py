@@ -1,0 +1,189 @@
+"""The commands of `bert-tf`: their names and aliases, their groups, their guides, and the lists that show them."""
+
+import ast
+import pathlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class CliCommand(NamedTuple):
+    """One command.
+
+    Attributes:
+        name: of its module in this package; always accepted.
+        alias: the same in the words of `GROUPS`, such as "train classifier"; without one, the name with hyphens.
+        guide: the page of docs/ that shows how to use it, without ".md".
+    """
+
+    name: str
+    alias: str
+    guide: str
+
+
+GROUPS = {
+    "Get started": (
+        CliCommand("demo", "demo", "get_started/quickstart_cli"),
+        CliCommand("doctor", "doctor", "get_started/installation"),
+    ),
+    "Data": (
+        CliCommand("split", "data split", "guides/prepare_data"),
+        CliCommand("check_data", "data check", "guides/prepare_data"),
+        CliCommand("find_label_errors", "data label-errors", "guides/prepare_data"),
+    ),
+    "Train": (
+        CliCommand("run_classifier", "train classifier", "guides/text_classification"),
+        CliCommand("run_tagger", "train tagger", "guides/named_entity_recognition"),
+        CliCommand("run_squad", "train qa", "guides/question_answering"),
+        CliCommand("run_multiple_choice", "train choice", "guides/multiple_choice"),
+        CliCommand("run_embedder", "train embedder", "guides/sentence_embeddings"),
+        CliCommand("tune", "tune", "guides/hyperparameter_search"),
+    ),
+    "Evaluate": (
+        CliCommand("compare", "compare", "guides/evaluation"),
+        CliCommand("see", "visualize", "guides/interpretability"),
+        CliCommand("probe", "inspect probe", "guides/interpretability"),
+        CliCommand("run_glue", "benchmark glue", "guides/hyperparameter_search"),
+        CliCommand("score_squad", "benchmark squad-score", "guides/question_answering"),
+    ),
+    "Predict": (
+        CliCommand("predict", "predict", "guides/batch_inference"),
+        CliCommand("embed", "embed", "guides/sentence_embeddings"),
+        CliCommand("search", "search", "guides/sentence_embeddings"),
+        CliCommand("fill_mask", "fill-mask", "guides/fill_mask"),
+        CliCommand("score_text", "score-text", "guides/fill_mask"),
+        CliCommand("extract_features", "inspect features", "guides/feature_extraction"),
+    ),
+    "Export": (
+        CliCommand("export", "export", "guides/export"),
+        CliCommand("verify", "verify", "guides/export"),
+        CliCommand("convert", "convert", "guides/convert_checkpoints"),
+        CliCommand("surgery", "model edit", "guides/model_editing"),
+    ),
+    "Serve": (
+        CliCommand("serve", "serve", "guides/serving"),
+        CliCommand("ask", "client ask", "guides/client"),
+        CliCommand("load_test", "client load-test", "guides/client"),
+    ),
+    "Pretrain": (
+        CliCommand("pretrain_small", "pretrain quick", "guides/quick_pretraining"),
+        CliCommand("create_pretraining_data", "pretrain data", "guides/pretraining_data"),
+        CliCommand("run_pretraining", "pretrain run", "guides/pretraining"),
+        CliCommand("train_vocabulary", "vocab train", "guides/pretraining_data"),
+        CliCommand("extend_vocabulary", "vocab extend", "guides/pretraining_data"),
+    ),
+}
+COMMANDS = {command.name: command for group in GROUPS.values() for command in group}
+PROGRAMS = tuple(COMMANDS)
+
+_SHORT = """\
+Usage: bert-tf COMMAND [--flags]
+
+Get started   demo               train, evaluate and serve a model in minutes
+              doctor             check Python, TensorFlow, CPU and GPU
+Data          data split         split into train/eval/test without leaks
+              data check         find problems in training data
+              data label-errors  find examples that are probably mislabeled
+Train         train classifier   text classification and regression
+              train tagger       named entity recognition
+              train qa           extractive question answering (SQuAD)
+              train choice       multiple choice (SWAG)
+              train embedder     sentence embeddings
+              tune               hyperparameter search
+Evaluate      compare            compare two runs, with significance tests
+              visualize          attention and attributions as an HTML page
+Predict       predict            batch inference over a file
+              embed, search      sentence embeddings; semantic search
+              fill-mask          predict masked tokens
+Export        export, verify     SavedModel or LiteRT; check the export
+              convert            convert between checkpoint formats
+Serve         serve              REST and gRPC server (TensorFlow Serving API)
+              client             query and load-test a server
+Pretrain      pretrain quick     small encoder from your text in N minutes
+              pretrain data|run  full pretraining pipeline
+
+`bert-tf COMMAND --help` shows a command's flags, `bert-tf --all` all commands."""
+
+
+class Found(NamedTuple):
+    """What the words of a command line name.
+
+    Attributes:
+        name: the command, one of `PROGRAMS`; "" if the words name none.
+        typed: the words that name it, as they were typed.
+        rest: the words after them.
+    """
+
+    name: str
+    typed: str
+    rest: list[str]
+
+
+def find(words: Sequence[str]) -> Found:
+    """Returns the command that a command line begins with: a name or an alias, with hyphens or underscores."""
+    for count in (2, 1):
+        if len(words) >= count and (name := _NAMES.get(_plain(" ".join(words[:count])))):
+            return Found(name, " ".join(words[:count]), list(words[count:]))
+    return Found("", " ".join(words[:1]), list(words[1:]))
+
+
+def _plain(text):
+    return text.replace("-", "_")
+
+
+_NAMES = {_plain(text): each.name for each in COMMANDS.values() for text in (each.name, each.alias)}
+
+
+def starting_with(word: str) -> list[CliCommand]:
+    """Returns the commands whose alias has two words, the first of which is `word`: "train" has five."""
+    return [each for each in COMMANDS.values() if each.alias.startswith(f"{word} ")]
+
+
+def short_list() -> str:
+    """Returns what `bert-tf` alone prints: the commands that most people need."""
+    return _SHORT
+
+
+def full_list() -> str:
+    """Returns what `bert-tf --all` prints: every command by group, under both names, with its summary."""
+    lines = ["Usage: bert-tf COMMAND [--flags]   (or: python -m bert_tf COMMAND [--flags])"]
+    for title, group in GROUPS.items():
+        lines += ["", title, *described(group)]
+    return "\n".join([*lines, "", "`bert-tf COMMAND --help` shows a command's flags."])
+
+
+def described(several: Sequence[CliCommand]) -> list[str]:
+    """Returns two lines for each command: its names, and its summary below them."""
+    lines = []
+    for each in several:
+        also = "" if _plain(each.alias) == each.name else f"  (or: {each.name})"
+        lines += [f"  {each.alias}{also}", f"      {summary(each.name)}"]
+    return lines
+
+
+def summary(name: str) -> str:
+    """Returns the first line of a command's docstring; read and not imported, because some bring in TensorFlow."""
+    source = pathlib.Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
+    return ast.get_docstring(ast.parse(source)).splitlines()[0]
+
+
+def unknown(words: Sequence[str]) -> str:
+    """Returns the message about words that name no command."""
+    from difflib import get_close_matches  # here: everything else does without
+
+    if group := starting_with(words[0]):
+        head = f"Error: Unknown command {' '.join(words[:2])!r}. The commands of {words[0]!r}:"
+        return "\n".join([head, "", *described(group)])
+    known = {_plain(text): (each, shown) for each in COMMANDS.values() for text, shown in _spellings(each)}
+    near = {}  # command -> how it is named, the nearest first
+    for text in get_close_matches(_plain(words[0]), known, 9, 0.65):
+        near.setdefault(*known[text])
+    names = [f"`bert-tf {name}`" for name in near.values()][:3]
+    asks = f"Did you mean {' or '.join([*filter(None, [', '.join(names[:-1])]), names[-1]])}? " if names else ""
+    return f"Error: Unknown command {words[0]!r}. {asks}`bert-tf` lists the commands."
+
+
+def _spellings(command):
+    """Yields what people may type for a command, and the name that is suggested then."""
+    yield command.alias.split()[-1], command.alias
+    yield command.alias, command.alias
+    yield command.name, command.name

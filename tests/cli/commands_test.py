@@ -1,0 +1,102 @@
+"""Names and aliases of the commands, and the lists that `bert-tf` prints."""
+
+import importlib
+import re
+
+import pytest
+
+from bert_tf.cli import commands, main
+
+# Every two-word name is a promise, as the names of the modules are.
+ALIASES = {
+    "train classifier": "run_classifier", "train tagger": "run_tagger", "train qa": "run_squad",
+    "train choice": "run_multiple_choice", "train embedder": "run_embedder", "data split": "split",
+    "data check": "check_data", "data label-errors": "find_label_errors", "benchmark glue": "run_glue",
+    "benchmark squad-score": "score_squad", "visualize": "see", "inspect probe": "probe",
+    "inspect features": "extract_features", "fill-mask": "fill_mask", "score-text": "score_text",
+    "pretrain quick": "pretrain_small", "pretrain run": "run_pretraining",
+    "pretrain data": "create_pretraining_data", "vocab train": "train_vocabulary",
+    "vocab extend": "extend_vocabulary", "model edit": "surgery", "client ask": "ask",
+    "client load-test": "load_test",
+}  # fmt: skip
+
+
+def printed(capsys, *words):
+    main.main(list(words))
+    return capsys.readouterr().out.splitlines()
+
+
+def test_commands_have_their_aliases():
+    assert {each.alias: each.name for each in commands.COMMANDS.values() if each.alias != each.name} == ALIASES
+    assert len(commands.PROGRAMS) == 34
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["train", "classifier", "--do_train"], ("run_classifier", "train classifier", ["--do_train"])),
+        (["data", "label_errors"], ("find_label_errors", "data label_errors", [])),
+        (["fill-mask", "a", "b"], ("fill_mask", "fill-mask", ["a", "b"])),
+        (["run-classifier"], ("run_classifier", "run-classifier", [])),
+        (["ask", "train", "classifier"], ("ask", "ask", ["train", "classifier"])),
+        (["train"], ("", "train", [])),
+        (["train", "nothing"], ("", "train", ["nothing"])),
+        ([], ("", "", [])),
+    ],
+)
+def test_a_command_is_found_under_all_its_names(words, found):
+    assert commands.find(words) == found
+    assert all(commands.find(alias.split()).name == name for alias, name in ALIASES.items())
+    assert all(commands.find([name]).name == name for name in commands.PROGRAMS)
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["help"]])
+def test_the_short_list_fits_on_a_screen(capsys, words):
+    lines = printed(capsys, *words)
+    assert len(lines) <= 26 and max(map(len, lines)) <= 80
+    assert [line.split("  ")[0] for line in lines[2:-2] if line[0] != " "] == list(commands.GROUPS)
+    named = [each for line in lines[2:-2] for each in re.split(", ", re.split("  +", line)[1])]
+    for name in named:
+        for word in name.replace("data|run", "data").split("|"):
+            assert commands.find(word.split()).name or commands.starting_with(word), word
+
+
+def test_the_full_list_has_every_command_with_its_summary(capsys):
+    lines = printed(capsys, "--all")
+    assert max(map(len, lines)) <= 80
+    text = " ".join(" ".join(lines).split())
+    for each in commands.COMMANDS.values():
+        assert f"  {each.alias}" in lines or f"  {each.alias}  (or: {each.name})" in lines
+        assert commands.summary(each.name) in text
+
+
+def test_a_group_lists_its_commands(capsys):
+    for words in (["train"], ["train", "--help"]):
+        lines = printed(capsys, *words)
+        assert lines[0] == "Usage: bert-tf train COMMAND [--flags]"
+        assert [line.split("  ")[1] for line in lines if line.startswith("  train")] == [
+            alias for alias in ALIASES if alias.startswith("train ")
+        ]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["run_clasifier"], "Error: Unknown command 'run_clasifier'. Did you mean `bert-tf run_classifier`? `bert-tf` "
+         "lists the commands."),
+        (["qa"], "Error: Unknown command 'qa'. Did you mean `bert-tf train qa`? `bert-tf` lists the commands."),
+        (["zzz"], "Error: Unknown command 'zzz'. `bert-tf` lists the commands."),
+        (["train", "nothing"], "Error: Unknown command 'train nothing'. The commands of 'train':\n\n  train class"),
+    ],
+)  # fmt: skip
+def test_an_unknown_command_is_refused_with_the_nearest(words, told):
+    with pytest.raises(SystemExit) as end:
+        main.main(words)
+    assert end.value.code.startswith(told) and end.value.code.count("`bert-tf ") <= 3
+
+
+@pytest.mark.parametrize("name", commands.PROGRAMS)
+def test_a_summary_is_one_short_sentence(name):
+    summary = commands.summary(name)
+    assert len(summary) <= 72 and re.fullmatch("[A-Z][a-z-]+,? .*[^.]\\.", summary)
+    assert max(map(len, importlib.import_module(f"bert_tf.cli.{name}").__doc__.splitlines())) <= 80

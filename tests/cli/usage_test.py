@@ -1,0 +1,88 @@
+"""The help of commands: what it shows of flags, how wide it is, and that every flag has its group."""
+
+import importlib
+import re
+import types
+
+import pytest
+
+from bert_tf.cli import commands, main, usage
+from bert_tf.utils.settings import Flag
+
+
+def module(name):
+    return importlib.import_module(f"bert_tf.cli.{name}")
+
+
+def shown(page):
+    return re.findall(r"^  --(\w+)", page, re.MULTILINE)
+
+
+def help_of(capsys, *words):
+    with pytest.raises(SystemExit) as end:
+        main.main(list(words))
+    assert end.value.code == 1  # as absl's --help has it
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", commands.PROGRAMS)
+def test_help_shows_what_is_essential_and_all_of_it_when_asked(name):
+    table = [flag for flag in module(name).FLAGS if flag.has_effect]
+    few, every = (usage.help_page(module(name), name, f"bert-tf {name}", each) for each in (False, True))
+    assert sorted(shown(every)) == sorted(flag.name for flag in table)
+    assert set(shown(few)) <= set(shown(every)) and {flag.name for flag in table if flag.required} <= set(shown(few))
+    if len(table) > 25:
+        assert 12 <= len(shown(few)) <= 26
+        assert few.splitlines()[-1] == f"`bert-tf {name} --help=all` lists all {len(table)} flags."
+    else:
+        assert few == every
+    assert max(map(len, every.splitlines())) <= 80
+    assert "[no]" not in every and "No effect" not in every and "helpfull" not in every
+
+
+@pytest.mark.parametrize("name", commands.PROGRAMS)
+def test_every_flag_has_a_group(name):
+    table = [flag for flag in module(name).FLAGS if flag.has_effect]
+    assert usage._OTHER not in usage.by_group(name, table)
+    assert all(flag.help for flag in table)
+
+
+def test_groups_name_flags_that_are_there():
+    there = {each for name in commands.PROGRAMS for flag in module(name).FLAGS
+             for each in (flag.name, f"{name}.{flag.name}")}  # fmt: skip
+    assert set(usage._PLACES) <= there
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [(["run_classifier", "--help"], 30), (["run_classifier", "--do_train", "-h"], 30),
+     (["train", "classifier", "--helpshort"], 30), (["help", "run-classifier"], 30),
+     (["run_classifier", "--help=all"], 200), (["run_classifier", "--helpfull"], 200)],
+)  # fmt: skip
+def test_ways_to_ask_for_help(capsys, words, count):
+    page = help_of(capsys, *words)
+    assert page.startswith(commands.summary("run_classifier"))
+    assert len(shown(page)) < 30 if count == 30 else len(shown(page)) > 80
+
+
+def test_words_after_two_dashes_ask_for_nothing():
+    assert usage.asked_for(["a", "--", "--help"]) == "" and usage.asked_for(["--output_dir=help"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("flag", "text"),
+    [
+        (Flag("do_train", False, "Train.", "bool"), "Train."),
+        (Flag("header", True, "Read it.", "bool"), "Read it. (default: true; --noheader turns it off)"),
+        (Flag("rate", 1e-6, "Rate.", "float", low=0), "Rate. (a non-negative number; default: 1e-6)"),
+        (Flag("kind", None, "Kind.", choices=("a", "b")), "Kind. (one of a, b)"),
+        (Flag("file", None, "File.", required=True), "File. (required)"),
+        (Flag("columns", ["text"], "Columns.", "list"), "Columns. (a comma-separated list; default: text)"),
+        (Flag("a_name_that_is_too_long_by_far", 0, "Seed.", "integer"), "Seed. (default: 0)"),
+        (Flag("folder", "", "Folder.", words=()), "Folder."),
+    ],
+)
+def test_a_flag_is_shown_in_plain_form(flag, text):
+    made = types.SimpleNamespace(__doc__="Does it.", FLAGS=(flag, Flag("old", 1, "No effect here.")))
+    page = usage.help_page(made, "made", "bert-tf made", False)
+    assert " ".join(page.split()) == f"Does it. {usage.flag_group('made', flag)} --{flag.name} {text}"

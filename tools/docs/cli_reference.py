@@ -1,0 +1,131 @@
+"""The reference of the command line, docs/reference/cli.md and docs/reference/cli/*.md, from docstrings and flags.
+
+    .venv/bin/python -m tools.docs.cli_reference      # writes the pages
+    .venv/bin/python -m tools.docs.cli_reference nav  # prints their lines for mkdocs.yml
+"""
+
+import importlib
+import inspect
+import pathlib
+import re
+import sys
+import textwrap
+
+from bert_tf.cli import commands, usage
+from bert_tf.utils.settings import Flag
+from tools.docs.navigation import ROOT
+
+FOLDER = ROOT / "docs" / "reference"
+INDEX = FOLDER / "cli.md"
+_NOTE = "<!-- Generated; do not edit. Source: {}. Write it with `.venv/bin/python -m tools.docs.cli_reference`. -->\n\n"
+_FLAG = re.compile(r"(?<![`\w-])(--[a-z]\w*(?![\w-])(?:=[^\s;,.)]*[^\s;,.):])?)")  # in a sentence
+_INTRODUCTION = """\
+# Command line
+
+`bert-tf` alone lists the most important commands, and `bert-tf --all` lists every command. `bert-tf COMMAND --help`
+shows the essential flags of a command by group, and `bert-tf COMMAND --help=all` shows all of them.
+`python -m bert_tf COMMAND` is the same as `bert-tf COMMAND`. In a checkout, the script is `.venv/bin/bert-tf`.
+
+Most commands have two names: `bert-tf train classifier` and `bert-tf run_classifier` are the same command. Both stay
+valid. In a command's name, a hyphen stands for an underscore: `bert-tf fill-mask` is `bert-tf fill_mask`.
+
+- Write a value after an equals sign: `--max_seq_length=128`.
+- A boolean flag needs no value: `--do_train` turns it on; `--do_train=false` or `--nodo_train` turns it off.
+- Separate the values of a list with commas: `--text_column=question,answer`.
+- Texts and paths without a flag are accepted only by commands whose examples show them. After `--`, nothing is read as
+    a flag of the command itself.
+
+The exit status is 0 if a command succeeded, 1 after an error, 130 after Ctrl-C, and 141 if the reader of its output
+closed the pipe. An error that you can fix is reported in one message, without a traceback.
+
+In a checkout, `run_classifier.py`, `run_squad.py` and `run_pretraining.py` start the commands of these names, and are
+called as the scripts of google-research/bert are.
+"""
+
+
+def pages() -> dict[pathlib.Path, str]:
+    """Returns {path: text} of all pages."""
+    return {INDEX: index(), **{FOLDER / "cli" / f"{name}.md": page(name) for name in commands.PROGRAMS}}
+
+
+def index() -> str:
+    """Returns the page of all commands."""
+    lines = [_NOTE.format("bert_tf/cli/commands.py") + _INTRODUCTION]
+    for title, group in commands.GROUPS.items():
+        lines += [f"## {title}", "", "| Command | Other name | Purpose |", "|---|---|---|"]
+        for each in group:
+            other = f"`bert-tf {each.alias}`" if each.alias != each.name else ""
+            lines.append(f"| [`bert-tf {each.name}`](cli/{each.name}.md) | {other} | {commands.summary(each.name)} |")
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def page(name: str) -> str:
+    """Returns the page of one command."""
+    module, command = importlib.import_module(f"bert_tf.cli.{name}"), commands.COMMANDS[name]
+    summary, *blocks = inspect.cleandoc(module.__doc__).split("\n\n")
+    also = f" Other name: `bert-tf {command.alias}`." if command.alias != name else ""
+    about = f"{summary}{also} See the [guide](../../{command.guide}.md) for examples."
+    lines = [_NOTE.format(f"bert_tf/cli/{name}.py") + f"# bert-tf {name}", "", *_wrapped(about), ""]
+    for block in blocks:
+        code = block.startswith("    ")
+        lines += ["```sh", textwrap.dedent(block), "```", ""] if code else [*_wrapped(_marked(block)), ""]
+    for title, flags in usage.by_group(name, module.FLAGS).items():
+        lines += [f"## {title}", "", "| Flag | Values | Default | Explanation |", "|---|---|---|---|"]
+        lines += [f"| `--{flag.name}` | {_values(flag)} | {_default(flag)} | {_cell(flag.help)} |" for flag in flags]
+        lines.append("")
+    if idle := [f"`--{flag.name}`" for flag in module.FLAGS if not flag.has_effect]:
+        listed = f"Accepted for compatibility, without effect: {', '.join(idle)}."
+        lines += ["## Flags without effect", "", *_wrapped(listed)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _values(flag: Flag) -> str:
+    """Returns the cell of the values that a flag takes."""
+    choices = ", ".join(f"`{choice}`" for choice in flag.choices)
+    if flag.kind == "list":
+        return f"list of {choices}" if choices else "list"
+    if flag.kind == "bool":
+        return "boolean"
+    return choices or re.sub("^an? ", "", usage.allowed_values(flag))
+
+
+def _default(flag):
+    if flag.required:
+        return "required"
+    value = usage.default_of(flag) or ("false" if flag.default is False else "")
+    return f"`{value}`" if value else ""
+
+
+def _cell(text):
+    return _marked(text).replace("|", "\\|")
+
+
+def _marked(text):
+    """Returns a sentence with its flags as code; what is code already stays."""
+    parts = " ".join(text.split()).split("`")
+    return "`".join(part if number % 2 else _FLAG.sub(r"`\1`", part) for number, part in enumerate(parts))
+
+
+def _wrapped(text):
+    return textwrap.wrap(text, 118, break_on_hyphens=False, break_long_words=False)
+
+
+def nav() -> str:
+    """Returns the lines of `nav` in mkdocs.yml."""
+    names = [f"      - {name}: reference/cli/{name}.md" for name in commands.PROGRAMS]
+    return "\n".join(["  - Commands:", "      - All commands: reference/cli.md", *names])
+
+
+def main():
+    """Writes the pages, and removes those of commands that are gone."""
+    made = pages()
+    for old in set((FOLDER / "cli").glob("*.md")) - made.keys():
+        old.unlink()
+    for path, text in made.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    print(nav()) if sys.argv[1:] == ["nav"] else main()
