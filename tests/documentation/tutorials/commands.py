@@ -23,6 +23,7 @@ BY_THE_WEIGHTS, BY_THE_TRAINING = "by the weights", "by the training"
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 _SCORE = re.compile(r"(\w+) = ([\d.]+)")
 _KEY = re.compile(r'\s+("\w+"): ')
+_HIT = re.compile(r"\s+-?\d\.\d{4}\s+\d+  ")  # of a search: cosine, row, text
 _TIME = re.compile(r"^\d\d:\d\d:\d\d ")
 _OF_TENSORFLOW = re.compile(r"[IWEF]\d{4} \d\d:\d\d:")  # lines of its libraries, left out where we start it ourselves
 PORTS = ("8500", "8501")  # what pages ask on; a test puts free ones in their place
@@ -114,9 +115,11 @@ def _form(line):
         return key[1]
     if line.startswith('{"'):
         return " ".join(json.loads(line))
+    if _HIT.match(line):
+        return "hit"
     if "\t" in line:
         return f"{line.count(chr(9))} tabs"
-    return re.sub(r"[-+]?\d+(\.\d+)?", "#", line.split(";")[0])
+    return re.sub(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", "#", line.split(";")[0])
 
 
 def _lines(text):

@@ -198,6 +198,8 @@ def test_what_a_page_shows_is_what_was_printed(shown, printed, is_match):
         ("6\tpayment\t0.5\ttext", "5\tdelivery\t0.9", False),
         ('{"id": "0", "label": "a"}', '{"id": "1", "label": "b"}', True),
         ('{"id": "0", "label": "a"}', '{"id": "1"}', False),
+        ("q\n  0.8399        11  a", "q\n  -0.7642         8  b", True),
+        ("q\n  0.8399        11  a", "q\n  0.7642", False),
         ('{\n  "q1": "9 euros"\n}', '{\n  "q1": ""\n}', True),
         ('{\n  "q1": "9 euros"\n}', '{\n  "q2": "9 euros"\n}', False),
         ("accuracy: +14.81 ...", "accuracy: -9.63 (p = 0.0001); B is better", True),
