@@ -89,7 +89,7 @@ def matches(shown: str, printed: str, tolerance: float = 0.0, mark: str | None =
 
     Args:
         mark: of the shown lines, or None.
-        shown: lines; one of three dots stands for any lines, also none, and three dots after a line's words for its rest.
+        shown: lines; one of three dots stands for any lines, also none, and three dots at a line's end for its rest.
         printed: all that was printed. Spaces at the ends of lines, and the time of day at their starts, are no matter.
         tolerance: how far numbers with a point may be from each other.
     """
@@ -133,4 +133,6 @@ def _alike(one, other, tolerance):
         other = " ".join(other.split()[: len(one.split())])
     ours, theirs = ([float(number) for number in _NUMBER.findall(line)] for line in (one, other))
     words = {" ".join(_NUMBER.sub("#", line).split()) for line in (one, other)}
-    return len(words) == 1 and all(abs(a - b) <= tolerance for a, b in zip(ours, theirs, strict=True))
+    if len(words) > 1 or len(ours) != len(theirs):
+        return False
+    return all(abs(a - b) <= tolerance for a, b in zip(ours, theirs, strict=True))

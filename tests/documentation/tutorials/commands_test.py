@@ -194,6 +194,7 @@ def test_what_a_page_shows_is_what_was_printed(shown, printed, is_match):
         ("eval_f1 = 57.5", "eval_f1 = 30.25", True),
         ("eval_f1 = 57.5", "eval_f1 = 20.25", False),
         ("global_step = 57", "global_step = 58", False),
+        ("...\neval_f1 = 57.5", "12:00:00   eval_f1 = 57.5", False),  # of a log, not of the file
         ("6\tpayment\t0.5\ttext", "5\tdelivery\t0.9\tother", True),
         ("6\tpayment\t0.5\ttext", "5\tdelivery\t0.9", False),
         ('{"id": "0", "label": "a"}', '{"id": "1", "label": "b"}', True),
