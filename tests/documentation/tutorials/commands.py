@@ -1,15 +1,16 @@
-"""The tutorials for the shell: pages of docs/tutorials whose blocks of commands run in order, in one folder.
+"""The shell tutorials: pages of docs/tutorials whose command blocks run in order, in one directory.
 
-A block of ```bash is run as it stands. A block of ```text shows lines that the block of commands before it printed:
-all of them, with a line of three dots where some are left out. A comment before a block, which no reader sees, says
-what a test must know:
+A ```bash block is run as it is. A ```text block shows lines that the command block before it printed: all of them, with
+a line of three dots for lines that are left out. A line that ends with " ..." shows only the beginning of a line. A
+comment before a block, which no reader sees, says what a test must know:
 
     <!-- not run: needs docker -->       why this block cannot be run in a test
     <!-- status 1 -->                    the block ends with this status, and not with 0
     <!-- stays until: gRPC on -->        one command that goes on while the next blocks run; these wait for the words
     <!-- by the weights -->              what is printed depends on the weights: it is compared with MiniLM's alone
     <!-- by the training -->             the same, and on how a processor rounds in the training before it: scores are
-                                         compared within 0.3, of all other lines what does not change with the model
+                                         compared within 0.3 (those in percent within 30), of all other lines what does
+                                         not change with the model
 """
 
 import json
@@ -20,7 +21,9 @@ _FENCE = re.compile(r"^(?:<!-- ([^\n]*) -->\n+)?```(\w*)\n(.*?)^```$", re.MULTIL
 _MARK = re.compile(r"not run: (?P<not_run>.+)|status (?P<status>\d+)|stays until: (?P<sign>.+)")
 BY_THE_WEIGHTS, BY_THE_TRAINING = "by the weights", "by the training"
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
-_SCORE = re.compile(r"\w+ = [\d.]+")
+_SCORE = re.compile(r"(\w+) = ([\d.]+)")
+_KEY = re.compile(r'\s+("\w+"): ')
+_HIT = re.compile(r"\s+-?\d\.\d{4}\s+\d+  ")  # of a search: cosine, row, text
 _TIME = re.compile(r"^\d\d:\d\d:\d\d ")
 _OF_TENSORFLOW = re.compile(r"[IWEF]\d{4} \d\d:\d\d:")  # lines of its libraries, left out where we start it ourselves
 PORTS = ("8500", "8501")  # what pages ask on; a test puts free ones in their place
@@ -86,7 +89,7 @@ def matches(shown: str, printed: str, tolerance: float = 0.0, mark: str | None =
 
     Args:
         mark: of the shown lines, or None.
-        shown: lines; one of three dots stands for any lines, also none.
+        shown: lines; one of three dots stands for any lines, also none, and three dots at a line's end for its rest.
         printed: all that was printed. Spaces at the ends of lines, and the time of day at their starts, are no matter.
         tolerance: how far numbers with a point may be from each other.
     """
@@ -104,13 +107,19 @@ def matches(shown: str, printed: str, tolerance: float = 0.0, mark: str | None =
 
 def _form(line):
     """Returns a score's line, or what of another line does not depend on the model: columns, keys, or its words."""
-    if _SCORE.fullmatch(line) or line == "...":
+    if line == "...":
         return line
-    if line.startswith("{"):
+    if score := _SCORE.fullmatch(line):
+        return f"{score[1]} = {float(score[2]) / 100}" if re.fullmatch(r"[1-9]\d+\.\d+", score[2]) else line
+    if key := _KEY.match(line):
+        return key[1]
+    if line.startswith('{"'):
         return " ".join(json.loads(line))
+    if _HIT.match(line):
+        return "hit"
     if "\t" in line:
         return f"{line.count(chr(9))} tabs"
-    return re.sub(r"[-+]?\d+(\.\d+)?", "#", line.split(";")[0])
+    return re.sub(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", "#", line.split(";")[0])
 
 
 def _lines(text):
@@ -118,7 +127,12 @@ def _lines(text):
 
 
 def _alike(one, other, tolerance):
-    """Says whether two lines are the same but for their numbers with a point, and these near each other."""
+    """Says whether two lines, or the shown beginning of one, differ in decimal numbers alone, and little in these."""
+    if one.endswith(" ..."):
+        one = one.removesuffix(" ...")
+        other = " ".join(other.split()[: len(one.split())])
     ours, theirs = ([float(number) for number in _NUMBER.findall(line)] for line in (one, other))
     words = {" ".join(_NUMBER.sub("#", line).split()) for line in (one, other)}
-    return len(words) == 1 and all(abs(a - b) <= tolerance for a, b in zip(ours, theirs, strict=True))
+    if len(words) > 1 or len(ours) != len(theirs):
+        return False
+    return all(abs(a - b) <= tolerance for a, b in zip(ours, theirs, strict=True))

@@ -28,7 +28,7 @@ def test_first_use_on_a_model_of_distilberts_shape(place, monkeypatch):
     table = tiny.write_tsv(place / "train.tsv", [(text.replace(",", " "), label) for text, label in tiny.texts(80)])
     monkeypatch.setenv("TUTORIAL_SENTENCES", str(table))
     printed, names = pages.run(PAGES["first_use"])
-    assert printed[1].startswith("60 sentences to learn from, 20 to test with\n")  # and not the header
+    assert printed[1].startswith("60 training sentences, 20 test sentences\n")  # and not the header
     assert names["train_vectors"].shape[0] == 60 and (place / "reviews" / "task.json").exists()
     scores = [float(score) for text in printed[4:7] for score in _NUMBER.findall(text)]
     assert len(scores) == 5 and all(0 <= score <= 1 for score in scores)
