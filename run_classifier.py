@@ -2,7 +2,7 @@
 
 The task is `ClassificationTask` in bert_tf/tasks/classification.py.
 bert_tf/cli/run_classifier.py hands it to `run_task`, which trains, scores, answers and exports whatever the
-task is. docs/run_classifier.md says how to use it, and --help what each flag does.
+task is. docs/guides/text_classification.md says how to use it, and --help what each flag does.
 """
 
 from bert_tf.cli.main import start_program

@@ -2,7 +2,7 @@
 
 The task is `QuestionAnsweringTask` in bert_tf/tasks/squad.py.
 bert_tf/cli/run_squad.py hands it to `run_task`, which trains, scores, answers and exports whatever the
-task is. docs/run_squad.md says how to use it, and --help what each flag does.
+task is. docs/guides/question_answering.md says how to use it, and --help what each flag does.
 """
 
 from bert_tf.cli.main import start_program

@@ -31,7 +31,7 @@ class DataFinding:
     """Something in a file of examples that is probably a mistake.
 
     Attributes:
-        kind: a name that stays, such as "duplicates"; docs/check_data.md lists them.
+        kind: a name that stays, such as "duplicates"; docs/guides/prepare_data.md lists them.
         path: the file.
         count: how many examples, labels or lines it is about.
         what: what was found, without the file's name.

@@ -4,7 +4,7 @@
     [seen] = bert_tf.inspect.attention(bert, ["The cat sat on the mat."])
     seen.pieces, seen.weights[11, 3]                # [S] tokens; float32 [S, S]: layer 11, head 3, from to
 
-Layers and heads count from 0, as in `pruned_heads` of a configuration. See docs/inspect.md.
+Layers and heads count from 0, as in `pruned_heads` of a configuration. See docs/guides/interpretability.md.
 """
 
 from bert_tf.interpret.attention import Attention, Neurons, attention, heads_off, neurons

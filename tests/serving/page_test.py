@@ -146,7 +146,7 @@ def browse(url, **query):
     return Dom(done.stdout.decode())
 
 
-# What models of each task take and give, as docs/serving.md has it; the contexts hold characters that JavaScript counts
+# What models of each task take and give, as docs/guides/serving.md has it; the contexts hold characters that JavaScript counts
 # as two.
 SPY = "😀 <b>Emma</b> was written by 𝒥ane Austen."
 MODELS = {

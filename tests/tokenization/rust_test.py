@@ -80,7 +80,7 @@ def folder(tmp_path_factory, shared_data):
     return path
 
 
-# Kind -> how many texts of each sort may have other ids; docs/tokenizers.md says which they are, and why.
+# Kind -> how many texts of each sort may have other ids; docs/concepts/tokenizers.md says which they are, and why.
 LIMITS = {"byte_bpe": (0, 0), "unigram": (100, 20), "wordpiece": (90, 450)}
 
 

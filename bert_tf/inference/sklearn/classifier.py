@@ -289,7 +289,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[self.predict_proba(X).argmax(-1)]
 
     def report(self, X: Sequence[str], y: Sequence) -> str:
-        """Returns a page, one HTML file, that shows what the classifier does on n texts: docs/report.md.
+        """Returns a page, one HTML file, that shows what the classifier does on n texts: docs/guides/evaluation.md.
 
         Args:
             X: texts that it was not fitted on.

@@ -5,7 +5,7 @@
 Style and script are files in the folder `assets`, joined with the arrays of `contents.py` into one file. Each view is
 one file of plain JavaScript; `base.js` stands before them and `start.js` behind them. What a view declares is its own:
 its file stands in a block. A policy in the page lets a browser run nothing but this script and ask for nothing at all.
-See docs/see.md.
+See docs/guides/interpretability.md.
 """
 
 import base64

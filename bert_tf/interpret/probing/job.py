@@ -216,7 +216,7 @@ def run_probing(bert: Any, train: Labelled, test: Labelled, options: ProbeOption
         options: see there.
 
     Returns:
-        what probe.json holds; docs/probe.md says it.
+        what probe.json holds; docs/guides/interpretability.md says it.
 
     Raises:
         ValueError: there are not two labels to tell apart.

@@ -21,7 +21,7 @@ def test_titles_differ():
 def test_the_list_of_pages_is_that_of_the_site():
     text = navigation.INDEX.read_text(encoding="utf-8")
     assert text == navigation.with_listing(text), "`python -m tools.docs.navigation` writes it anew"
-    assert text.count("](guides/question_answering.md)") == 1 and "](../CONTRIBUTING.md)" in text
+    assert "](guides/question_answering.md)" in text and "](../CONTRIBUTING.md)" in text
 
 
 def test_a_line_that_is_no_page_is_refused(tmp_path, monkeypatch):
