@@ -153,7 +153,8 @@ def test_a_model_that_always_gives_one_answer_is_warned_of_in_the_log(tmp_path, 
     show_scored(task, [outcome], {"eval_accuracy": 0.5}, job, settings)
     show_answers(task, outcome, {"accuracy": 0.5}, job)
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert warnings == [judged.warning] * 2 and judged.warning.startswith("All 2 predictions on dev.tsv are the label 'no'")
+    assert warnings == [judged.warning] * 2
+    assert judged.warning.startswith("All 2 predictions on dev.tsv are the label 'no'")
 
 
 def test_a_teacher_that_learned_nothing_is_warned_of(tmp_path, caplog):

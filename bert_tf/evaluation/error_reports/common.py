@@ -200,8 +200,8 @@ def _cell(value):
 # The parts of a run's page that show a model's predictions, whatever the task: fragments for `Page.keep`.
 
 
+_ELSEWHERE = {"ece", "abstention_threshold"}  # metrics in sections of their own: calibration, selective prediction
 _TITLES = {
-    "ece": "expected calibration error (ECE)",
     "exact": "exact match",
     "f1": "F1",
     "matthews": "Matthews correlation",
@@ -221,7 +221,7 @@ def render_headline(reports: Mapping[str, ErrorReport], scores: Mapping[str, flo
     """
     page, first = Page(""), next(iter(reports.values()), None)
     files = ", ".join(os.path.basename(each.examples.path) for each in reports.values())
-    rest = dict(sorted(scores.items()))
+    rest = {name: value for name, value in sorted(scores.items()) if name.removeprefix("eval_") not in _ELSEWHERE}
     with page.card(f"{first.task_name} on {files}" if first else "Evaluation"):
         for each in reports.values():
             if each.warning:

@@ -18,7 +18,8 @@ def test_report_of_several_labels():
     page = Sections(
         MultiLabelReport(examples=shown(["a", "b", "c"]), gold=gold, probabilities=chances, labels=["x", "y"])
     )
-    assert [row[:4] for row in page.tables["Precision, recall and F1 by label"][0][1:]] == [["x", "2", "2", "2"], ["y", "1", "1", "0"]]
+    rates = page.tables["Precision, recall and F1 by label"][0]
+    assert [row[:4] for row in rates[1:]] == [["x", "2", "2", "2"], ["y", "1", "1", "0"]]
     assert page.tables["Most confident errors"][0][1:] == [
         ["4", "x", "", "y 0.950", "c"],
         ["2", "x,y", "y 0.200", "", "a"],
@@ -111,7 +112,8 @@ def test_report_of_tagging():
         ["LOC", "2", "2", "1"], ["ORG", "0", "1", "0"], ["PER", "1", "1", "0"],
     ]  # fmt: skip
     kinds = page.tables["Overview"][0]
-    assert kinds[0] == ["type", "correct", "wrong boundaries", "wrong type", "wrong type and boundaries", "missing", "spurious"]
+    names = ["correct", "wrong boundaries", "wrong type", "wrong type and boundaries", "missing", "spurious"]
+    assert kinds[0] == ["type", *names]
     assert kinds[1:] == [["LOC", *"101001"], ["ORG", *"000000"], ["PER", *"010000"]]
     matrix = page.tables["Confusion matrix of entity types"][0]
     assert matrix[1][1:] == ["LOC", "ORG", "PER", "no entity"]
