@@ -139,7 +139,7 @@ def _add_details(document, starts):
 
 def _summary(starts, train, held_out):
     """Returns rows: the model, the data, how far the run is, and the latest values."""
-    last = max((*starts, *train, *held_out), key=lambda line: line["step"])
+    last = max((*train, *held_out, *starts), key=lambda line: line["step"])
     origin = starts[0]["from"]
     rows = [("Initial weights", os.path.basename(os.path.abspath(origin)) if origin else "random")]
     for name, each in (starts[-1].get("data") or {}).items():
@@ -205,7 +205,8 @@ def _add_figure(document, name, curves, starts):
     """Adds the curves of one name in a plot, with a pale line where the run was resumed."""
     curves = {kind: group[name] for kind, group in curves.items() if name in group}
     points = tuple((kind, tuple(values.items())) for kind, values in curves.items())
-    again = tuple(line["step"] for line in starts if line["step"])
+    end = max(step for values in curves.values() for step in values)
+    again = tuple(line["step"] for line in starts if 0 < line["step"] < end)
     document.figure(None, _Drawing(points, again), height=2.2, label=_HEADINGS.get(name, name))
 
 

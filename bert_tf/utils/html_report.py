@@ -100,7 +100,7 @@ table.matrix {{ margin: .6rem 0 .3rem }}
 .matrix .side {{ vertical-align: middle; min-width: 0; overflow-wrap: normal }}
 .matrix tbody th, .matrix thead th {{ border: 0; vertical-align: middle }}
 .matrix td.shade {{ text-align: center; padding: .55rem .9rem; border: 2px solid var(--card); min-width: 4.2rem }}
-.matrix td small {{ display: block; opacity: .8 }}
+.matrix small {{ display: block; color: color-mix(in srgb, var(--ink) 80%, transparent) }}
 svg {{ display: block; width: 100%; max-width: 36rem; height: auto }}
 svg.wide {{ max-width: 48rem }}
 svg text, svg tspan {{ font-family: inherit !important }}
@@ -190,7 +190,7 @@ class Page:
 
         Args:
             names: of the L rows and of the L columns.
-            cells: L rows of L; of each number its share in percent is shown too.
+            cells: L rows of L counts; each one's share in percent and each row's total are shown too.
             row_title, column_title: what the rows and the columns are.
         """
         self._parts.append(
@@ -316,7 +316,8 @@ def _matrix(names, cells, row_title, column_title):
         side = f'<th class="side" rowspan="{len(names)}">{html.escape(row_title)}</th>' if n == 0 else ""
         shades = "".join(f'<td class="shade" style="--share: {cell.share:.3f}">{cell.shown} '
                          f"<small>{percent(cell.share)}</small></td>" for cell in row)  # fmt: skip
-        lines.append(f'<tr>{side}<th scope="row">{name}</th>{shades}</tr>\n')
+        total = f"<small>{sum(cell.shown for cell in row):,}</small>"
+        lines.append(f'<tr>{side}<th scope="row">{name}{total}</th>{shades}</tr>\n')
     return f'<thead>{top}<tr><th colspan="2"></th>{head}</tr></thead>\n<tbody>\n{"".join(lines)}</tbody>'
 
 

@@ -122,7 +122,8 @@ def test_another_label_and_attention(films):
             await page.until("document.querySelectorAll('.own').length")
             pieces = await page.evaluate(WORDS.replace(".word", "p.words[role=group] .word"))
             await page.point("p.words[role=group] .word:nth-child(3)")
-            told = await page.until("[...document.querySelectorAll('.told')].pop().textContent.startsWith('Attention weights from good')")
+            told = "[...document.querySelectorAll('.told')].pop().textContent"
+            told = await page.until(f"{told}.startsWith('Attention weights from good')")
             await page.evaluate("""(() => {
               const layer = document.querySelector('input[type=number]');
               layer.value = 7;

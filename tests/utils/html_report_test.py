@@ -96,7 +96,7 @@ def test_cards_a_metric_a_warning_and_a_matrix():
     for kind in ("card", "name", "interval", "warning", "a"):
         assert f"{kind} {_NASTY}" in reader.texts
     assert [cell for cell in reader.texts if cell.endswith("%")] == ["75.0 %", "25.0 %", "0.0 %", "100.0 %"]
-    assert "<nav" not in text and text.count('<div class="cards">') == 1
+    assert "<nav" not in text and text.count('<div class="cards">') == 1 and "<small>4</small>" in text
 
 
 def test_sections_open_and_headings_are_listed():

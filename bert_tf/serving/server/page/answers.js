@@ -2,7 +2,7 @@
 
 import { decimal, element, percent, table } from "./elements.js";
 
-// Returns {summary, nodes} of an answer: `rows` of {output: value}, and the `texts` of the first, {input: text or texts}.
+// Returns {summary, nodes, details} of an answer: `rows` of {output: value}, and the `texts` of the first, {input: text or texts}.
 // The outputs decide how it is shown, so that any model that gives them is shown in the same way.
 export function view(rows, texts) {
   const found = VIEWS.find(([outputs]) => outputs.every((output) => output in rows[0]));
@@ -10,7 +10,7 @@ export function view(rows, texts) {
   const whole = element("pre", {}, JSON.stringify(rows.length === 1 ? rows[0] : rows, null, 1));
   const details = element("details", {}, element("summary", {}, "Full response (JSON)"), whole);
   details.open = !found;
-  return { summary, nodes: [...nodes, details] };
+  return { summary, nodes, details };
 }
 
 const VIEWS = [

@@ -64,11 +64,11 @@ function attributions(row, texts) {
     return button;
   }));
   return [
-    element("p", {}, "Attributions for ", element("strong", {}, row.target || "(nothing)"), " by integrated gradients: the " +
-      "number below a word is its contribution to the score. Solid lines: for the prediction; dotted lines: against it. " +
-      "Words without a number were truncated."),
     arrows(element("div", { role: "group", "aria-label": "Words" }, ...paragraphs)),
     told,
+    element("p", { class: "told" }, "Attributions for ", element("strong", {}, row.target || "(nothing)"), " by integrated gradients: the " +
+      "number below a word is its contribution to the score. Solid lines: for the prediction; dotted lines: against it. " +
+      "Words without a number were truncated."),
     table([
       ["Score (logit)", decimal(row.score)],
       ["Baseline score (text without words)", decimal(row.baseline_score)],

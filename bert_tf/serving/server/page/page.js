@@ -202,7 +202,7 @@ async function send(explain = false) {
   const buttons = offers(explanations, rows[0], own, explanation(own), placeFor(latest));
   buttons.attribution?.addEventListener("click", () => history.replaceState(null, "", `#${asked}&explain`));
   const more = element("p", { class: "offers" }, ...Object.values(buttons));
-  answer.replaceChildren(...shown.nodes, ...(more.childNodes.length ? [more] : []));
+  answer.replaceChildren(...shown.nodes, ...(more.childNodes.length ? [more] : []), shown.details);
   if (explain) buttons.attribution?.click();
 }
 
@@ -224,7 +224,7 @@ function placeFor(mine) {
     const heading = element("h2", { tabindex: -1 }, label);
     const section = element("section", { "aria-label": label }, heading);
     const before = [...answer.querySelectorAll("section")].find((each) => each.getAttribute("aria-label") === label);
-    before ? before.replaceWith(section) : answer.append(section);
+    before ? before.replaceWith(section) : answer.lastElementChild.before(section);
     heading.focus();
     const attempt = async (work) => {
       section.setAttribute("aria-busy", "true");

@@ -38,9 +38,9 @@ with urllib.request.urlopen(request) as response:
 }
 
 // The body with a line for each instance. Strings, lists and objects of JSON mean the same in Python.
-function written({ instances, ...rest }) {
-  const lines = instances.map((each) => `\n  ${literal(each)}`);
-  return `${literal(rest).slice(0, -1)}, "instances": [${lines.join(",")}\n]}`;
+function written({ signature_name, instances }) {
+  const lines = instances.map((each) => `\n    ${literal(each)}`);
+  return `{\n  "signature_name": ${literal(signature_name)},\n  "instances": [${lines.join(",")}\n  ]\n}`;
 }
 
 function literal(value) {
