@@ -94,6 +94,7 @@ th + td {{ color: inherit; text-align: right; white-space: nowrap; font-variant-
 .columns .text {{ min-width: 16rem; overflow-wrap: anywhere }}
 .columns .shade {{ background: color-mix(in srgb, var(--fill) calc(var(--share) * 50%), transparent) }}
 .columns .bar {{ background: linear-gradient(var(--pale) 0 0) 0 50% / calc(var(--share) * 100%) 80% no-repeat }}
+.card .columns:not(.matrix) :is(th, td) {{ padding: .2rem .45rem .2rem 0; font-size: .87rem; min-width: 0 }}
 table.matrix {{ margin: .6rem 0 .3rem }}
 .matrix thead th {{ text-align: center }}
 .matrix thead tr:first-child th, .matrix .side {{ color: var(--grey); font-weight: normal; border: 0 }}
