@@ -1,7 +1,7 @@
-"""Selective prediction (abstention): accepts only predictions above a probability threshold; no TensorFlow.
+"""Selective prediction: withholds predictions below a confidence threshold, so that the rest has a given accuracy.
 
-The threshold is chosen so that a target share of the accepted predictions is correct (El-Yaniv and Wiener 2010; Geifman
-and El-Yaniv 2017). A lower threshold accepts more predictions, usually with lower accuracy.
+Predictions are sorted by probability, and those below a threshold are withheld (El-Yaniv and Wiener 2010; Geifman and
+El-Yaniv 2017). A lower threshold accepts more predictions, of which usually fewer are correct. No TensorFlow.
 """
 
 import dataclasses

@@ -128,7 +128,7 @@ def summarize_findings(findings: Findings) -> list[str]:
 
 
 def build_label_errors_page(findings: Findings) -> str:
-    """Returns one HTML file: likely label errors, near-duplicates with several labels, and counts by pair of labels."""
+    """Returns one HTML file: the most likely errors, duplicates with different labels, and the confused labels."""
     document = Page(f"Label errors: {os.path.basename(findings.examples.path)}")
     for sentence in summarize_findings(findings):
         document.text(sentence)
