@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from absl import logging
 
 from bert_tf.checkpoints.loading import directory_of
-from bert_tf.evaluation.error_reports.common import render_scored, write_table
+from bert_tf.evaluation.error_reports.common import render_errors, render_headline, render_overview, write_table
 from bert_tf.evaluation.metrics import only_answer_in
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions
+from bert_tf.training.history import HEADLINE, OVERVIEW
 from bert_tf.training.trainer import Trainer
 from bert_tf.utils.html_report import Page
 from bert_tf.utils.settings import Settings, command_line
@@ -150,9 +151,12 @@ def show_scored(
         name = f"eval_predictions{suffix}{split.removeprefix('dev')}.tsv"
         write_table(os.path.join(settings.output_dir, name), each, settings.get("sort_predictions", "file"))
     salt = f"{suffix[1:]} " if suffix else ""
-    trainer.history.show(f"eval{suffix}", lambda: render_scored(judged, scores, trainer.global_step, salt))
+    history = trainer.history
+    history.show(f"{HEADLINE}{suffix}", lambda: render_headline(judged, scores, trainer.global_step))
+    history.show(f"{OVERVIEW}{suffix}", lambda: render_overview(judged, salt))
+    history.show(f"eval{suffix}", lambda: render_errors(judged, salt))
     _warn(judged)
-    trainer.history.show(f"more{suffix}", lambda: _more(task, outcomes, salt))
+    history.show(f"more{suffix}", lambda: _more(task, outcomes, salt))
 
 
 def _more(task, outcomes, salt):
@@ -165,7 +169,10 @@ def show_answers(task: FineTuningTask, outcome: SplitPredictions, scores: Mappin
     """Shows on the run's page what `do_predict` gave for a file that holds the right answers; arguments likewise."""
     judged = _judged(task, [outcome])
     step = trainer.global_step
-    trainer.history.show(f"predict{outcome.suffix}", lambda: render_scored(judged, scores, step, "predict "))
+    name, history = f"predict{outcome.suffix}", trainer.history
+    history.show(f"{HEADLINE}_{name}", lambda: render_headline(judged, scores, step))
+    history.show(f"{OVERVIEW}_{name}", lambda: render_overview(judged, "predict "))
+    history.show(name, lambda: render_errors(judged, "predict "))
     _warn(judged)
 
 

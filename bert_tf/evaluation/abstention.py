@@ -1,7 +1,7 @@
-"""Selective prediction: the answers below a probability are withheld, so that a given share is right; no TensorFlow.
+"""Selective prediction: withholds predictions below a confidence threshold, so that the rest has a given accuracy.
 
-The answers are sorted by their probability, and those below a threshold are withheld (El-Yaniv and Wiener 2010; Geifman
-and El-Yaniv 2017). A lower threshold gives more answers, of which mostly fewer are right.
+Predictions are sorted by probability, and those below a threshold are withheld (El-Yaniv and Wiener 2010; Geifman and
+El-Yaniv 2017). A lower threshold accepts more predictions, of which usually fewer are correct. No TensorFlow.
 """
 
 import dataclasses
@@ -124,50 +124,48 @@ def interval(share: float, n: int) -> tuple[float, float]:
     return float(max(0, (centre - spread) / (1 + _Z**2 / n))), float(min(1, (centre + spread) / (1 + _Z**2 / n)))
 
 
-# === Abstention ===
+# === Report ===
 # The section of the report: coverage and accuracy by threshold.
 
 
-_MARKS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)  # coverages in the table
+_MARKS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99)  # coverages in the table
 
 
 def add_abstention(page: Page, curve: RiskCoverageCurve, abstention: Abstention | None, share: float):
-    """Adds the curve, and the results at the chosen threshold.
+    """Adds the risk-coverage curve, and the results at the chosen threshold.
 
     Args:
         page: to add to.
-        curve: of the scored examples.
-        abstention: what was chosen; None: no threshold reaches the share.
-        share: of the answers that was to be right.
+        curve: of the evaluated examples.
+        abstention: the chosen threshold; None: no threshold reaches the target.
+        share: the target accuracy of the accepted predictions.
     """
-    page.heading("When it is confident")
+    page.heading("Selective prediction")
     if abstention is None:
-        page.text(f"No threshold makes {100 * share:g} % of the answers right: none is called confident.")
+        page.text(f"No threshold reaches an accuracy of {100 * share:g} %: no prediction is marked as confident.")
     else:
         page.text(
-            f"An answer is called confident from a probability of {abstention.threshold:.4f} on, by which "
-            f"{100 * share:g} % of the answers given were to be right. Where the threshold was chosen on these very "
-            "examples, expect a little less on others."
+            f"Predictions with a probability of at least {abstention.threshold:.4f} are marked as confident. The "
+            f"target accuracy of these is {100 * share:g}\N{NO-BREAK SPACE}%. If the threshold was chosen on these "
+            "examples, expect slightly less on others."
         )
-    page.figure(
-        None, lambda axes: plot_risk(axes, curve, abstention, share), label="Share of right answers by coverage"
-    )
+    page.figure(None, lambda axes: plot_risk(axes, curve, abstention, share), label="Risk-coverage curve")
     indices = [int(np.argmin(np.abs(curve.coverage - mark))) for mark in _MARKS]
     rows = [(percent(curve.coverage[i]), percent(curve.accuracy[i]), f"{curve.confidence[i]:.4f}")
             for i in dict.fromkeys(indices)]  # fmt: skip
-    page.table(None, rows, ("answers given", "right of these", "from a probability of"))
+    page.table(None, rows, ("coverage", "accuracy", "threshold"))
 
 
 def plot_risk(axes, curve: RiskCoverageCurve, abstention: Abstention | None, share: float):
-    """The share of wrong answers (the risk) by the share of answers that are given, from the surest on."""
+    """Draws the risk, the error rate of the accepted predictions, by coverage, the share that is accepted."""
     axes.plot(curve.coverage, 1 - curve.accuracy, color=FILL, linewidth=1)
-    axes.axhline(1 - share, color=INK, linewidth=1, linestyle="--", label=f"asked for: {1 - share:.3g}")
+    axes.axhline(1 - share, color=INK, linewidth=1, linestyle="--", label=f"target risk: {1 - share:.3g}")
     if abstention is not None and (given := curve.confidence >= abstention.threshold).any():
         last = int(np.flatnonzero(given)[-1])
         axes.plot(curve.coverage[last], 1 - curve.accuracy[last], color=ACCENT, marker="o", linestyle="none",
                   markeredgecolor=INK, label=f"threshold {abstention.threshold:.4f}")  # fmt: skip
     axes.set_xlim(0, 1.02)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("coverage: share of the answers that are given")
-    axes.set_ylabel("risk: share of these that is wrong")
+    axes.set_xlabel("coverage (share of predictions accepted)")
+    axes.set_ylabel("risk (error rate of these)")
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderpad=0, columnspacing=1)

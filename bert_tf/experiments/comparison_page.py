@@ -6,7 +6,7 @@ from bert_tf.experiments.comparison import RunComparison
 from bert_tf.utils.html_report import Page
 
 _WIDTH = 100  # characters of a text in a line
-_SURE = 0.05  # a p-value below this speaks against luck
+_SURE = 0.05  # a p-value below this is significant
 
 
 def comparison_lines(compared: Sequence[RunComparison], first: str, second: str, most: int) -> Iterator[str]:
@@ -31,7 +31,7 @@ def comparison_lines(compared: Sequence[RunComparison], first: str, second: str,
         for heading, changes in _directions(each):
             yield f"  {heading}: {len(changes):,}"
             for change in changes[:most]:
-                right = f", right: {change.gold}" if change.gold not in (change.before, change.after) else ""
+                right = f", true: {change.gold}" if change.gold not in (change.before, change.after) else ""
                 answers = (
                     f"{_shorten(change.before) or '(none)'} -> {_shorten(change.after) or '(none)'}{_shorten(right)}"
                 )
@@ -42,26 +42,27 @@ def comparison_lines(compared: Sequence[RunComparison], first: str, second: str,
 
 def build_comparison_page(compared: Sequence[RunComparison], first: str, second: str, most: int) -> str:
     """Returns the same as one HTML file; arguments as of `comparison_lines`."""
-    document = Page("Two runs")
-    document.table("Runs", [("A", first), ("B", second)])
+    document = Page("Comparison of two runs")
+    with document.cards(), document.card("Runs"):
+        document.table(None, [("A", first), ("B", second)])
     for each in compared:
         rows = []
         for name, score in each.scores.items():
             sides = f"{100 * score.b:.2f}", f"{100 * score.a:.2f}", _format_difference(score)
             rows.append((name, *sides, *_format_test(each, score)))
-        columns = ("score", "A", "B", "B less A", "95 % interval", "p", "which means")
+        columns = ("metric", "A", "B", "B \N{MINUS SIGN} A", "95 % interval", "p", "conclusion")
         document.table(f"{each.file}, {each.count:,} examples", rows, columns)
         for sentence in _name_constant_runs(each):
             document.text(sentence)
         document.text(_format_counts(each))
         for heading, changes in _directions(each):
             shown = [(each.id, each.gold, each.before, each.after, each.text) for each in changes[:most]]
-            more = f", the first {most:,}" if len(changes) > most else ""
-            document.table(f"{heading}: {len(changes):,}{more}", shown, ("example", "right", "A", "B", "text"))
+            more = f", first {most:,}" if len(changes) > most else ""
+            document.table(f"{heading}: {len(changes):,}{more}", shown, ("example", "true", "A", "B", "text"))
     document.text(
-        "A difference is in points of 100. Its interval holds the middle 95 % of the differences when the examples "
-        "are drawn again, with replacement; p says how often so large a difference comes from the draw alone, were "
-        "both runs equally good."
+        "Metrics are multiplied by 100. The interval is the 95 % bootstrap confidence interval of the difference, over "
+        "examples drawn with replacement. p is the probability of a difference at least this large if both runs were "
+        "equally good."
     )
     return document.html()
 
@@ -75,7 +76,7 @@ def _name_constant_runs(each):
     for name, answer in zip("AB", each.one_answers, strict=True):
         if answer is not None:
             what = repr(answer) if answer else "nothing"
-            yield f"{name} answers {what} to all {each.count:,} examples: it has learned nothing."
+            yield f"{name} predicts {what} for all {each.count:,} examples: it has learned nothing."
 
 
 def _format_test(each, score):
@@ -95,23 +96,23 @@ def _format_range(score):
 
 def _interpret(score):
     if score.p_value < _SURE:
-        return f"{'B' if score.difference > 0 else 'A'} is better, by more than the luck of these examples"
-    return "this may be the luck of these examples"
+        return f"{'B' if score.difference > 0 else 'A'} is better; the difference is significant (p < {_SURE:g})"
+    return f"not significant (p ≥ {_SURE:g})"
 
 
 def _format_counts(each):
     if each.both_right is None:
-        return f"B answers {len(each.better):,} examples better and {len(each.worse):,} worse."
+        return f"B is better on {len(each.better):,} examples and worse on {len(each.worse):,}."
     return (
-        f"Both are right on {each.both_right:,} examples, both wrong on {each.both_wrong:,}; B alone is right on "
-        f"{len(each.better):,}, A alone on {len(each.worse):,}."
+        f"Both correct: {each.both_right:,} examples. Both wrong: {each.both_wrong:,}. Only B correct: "
+        f"{len(each.better):,}. Only A correct: {len(each.worse):,}."
     )
 
 
 def _directions(each):
     by_degrees = each.both_right is None
-    yield "Better in B" if by_degrees else "Wrong in A, right in B", each.better
-    yield "Worse in B" if by_degrees else "Right in A, wrong in B", each.worse
+    yield "Better in B" if by_degrees else "Wrong in A, correct in B", each.better
+    yield "Worse in B" if by_degrees else "Correct in A, wrong in B", each.worse
 
 
 def _shorten(text):

@@ -22,13 +22,13 @@ from bert_tf.utils.resources import package_versions
 
 
 def add_range_test(page: Page, test: RangeTest):
-    """Adds the curve of a range test to a run's page."""
+    """Adds the loss curve of a learning-rate range test to a run's page."""
 
     def draw(axes):
-        axes.plot(test.rates, test.losses, ".", color=PALE, label="of a step's batch")
+        axes.plot(test.rates, test.losses, ".", color=PALE, label="batch loss")
         axes.plot(test.rates, test.smoothed, color=FILL, linewidth=1.5, label="smoothed")
-        axes.axvline(test.edge, color=INK, linewidth=1, linestyle=":", label=f"the edge, {test.edge:.1e}")
-        axes.axvline(test.learning_rate, color=ACCENT, linewidth=1.5, label=f"the rate, {test.learning_rate:.1e}")
+        axes.axvline(test.edge, color=INK, linewidth=1, linestyle=":", label=f"edge {test.edge:.1e}")
+        axes.axvline(test.learning_rate, color=ACCENT, linewidth=1.5, label=f"chosen {test.learning_rate:.1e}")
         axes.set_xscale("log")
         powers = range(math.floor(math.log10(test.rates[0])), math.ceil(math.log10(test.rates[-1])) + 1)
         axes.set_xticks([10.0**n for n in powers], [f"1e{n}" for n in powers])  # else they are formulas
@@ -36,19 +36,22 @@ def add_range_test(page: Page, test: RangeTest):
         axes.set_xlim(0.8 * test.rates[0], 1.25 * test.rates[-1])
         axes.set_ylim(0, 3 * float(np.min(test.smoothed)) if np.max(test.losses) > 3 * np.min(test.smoothed) else None)
         axes.set_xlabel("learning rate")
+        axes.set_ylabel("loss")
         axes.legend(ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
 
-    page.figure("Range test of the learning rate: the loss", draw, height=2.4)
-    page.text(
-        f"{len(test.losses)} steps from the weights to start from, each at a higher rate than the one before, and "
-        f"then undone. The edge is the last step whose smoothed loss is at most {RangeTest.RISE:g} times the least; "
-        f"the run's rate is 1/{RangeTest.BELOW} of the rate there."
-    )
+    with page.section("Learning-rate range test"):
+        page.figure(None, draw, height=2.4, label="Learning-rate range test")
+        page.text(
+            f"{len(test.losses)} steps from the initial weights, each at a higher learning rate; they were undone "
+            f"afterwards. The edge is the last step whose smoothed loss is at most {RangeTest.RISE:g} times the lowest "
+            f"one. The chosen learning rate is 1/{RangeTest.BELOW} of the one at the edge."
+        )
 
 
 # === Page ===
 
 
+HEADLINE, OVERVIEW = "headline", "overview"  # how names of fragments begin that belong to the first screen
 _ABOUT = {"kind", "step", "time"}  # keys of a line that are no values
 _SKIPPED = "skipped"
 _HEADINGS = {
@@ -56,10 +59,12 @@ _HEADINGS = {
     "examples_per_second": "Examples per second",
     "tokens_per_second": "Tokens per second",
     "learning_rate": "Learning rate",
-    "gradient_norm": "Gradient norm, before clipping",
-    _SKIPPED: "Skipped steps, all together",
+    "gradient_norm": "Gradient norm before clipping",
+    _SKIPPED: "Skipped steps, cumulative",
 }
-_TRAIN, _HELD_OUT, _COMMONEST = "train", "held out", "always the commonest answer"
+_LATEST = {"loss", "examples_per_second"}  # values of training whose last one is on the first screen
+_SPLITS = {"train": "Training data", "dev": "Evaluation data", "test": "Prediction data"}
+_TRAIN, _HELD_OUT, _COMMONEST = "training", "evaluation", "majority baseline"
 _COLOURS = {_TRAIN: FILL, _HELD_OUT: ACCENT, _COMMONEST: INK}
 _LINES = {_TRAIN: "-", _HELD_OUT: "--", _COMMONEST: ":"}  # the curves can be distinguished without colours too
 _OF_COMMONEST = "_of_commonest"  # a score so named belongs to the score whose name comes before
@@ -72,47 +77,87 @@ def build_history_page(lines: Sequence[dict], title: str, shown: Mapping[str, st
     Args:
         lines: of the history, at least one of them a "start", or none; see `history.py`.
         title: of the page.
-        shown: {name: fragment} of what else is to be seen, such as what the model does; it comes first.
+        shown: {name: fragment} of the evaluation. Those whose names begin with HEADLINE or OVERVIEW are on the first
+            screen, next to the loss curve.
     """
     starts, train, held_out = ([line for line in lines if line["kind"] == kind] for kind in ("start", "train", "eval"))
-    document = Page(title)
+    shown, document = dict(shown or {}), Page(title)
+    curves = {_TRAIN: _curves(_counted(train)), **_scores(_curves(held_out))} if starts else {}
+    names = [name for name in _in_order(curves) if max(len(group.get(name, ())) for group in curves.values()) > 1]
+    with document.cards():
+        headlines = _keep(document, shown, HEADLINE)
+        if starts:
+            with document.card("Run"):
+                document.table(None, _summary(starts, train, [] if headlines else held_out))
+        if "loss" in names:
+            with document.card("Loss"):
+                _add_figure(document, "loss", curves, starts)
+                names.remove("loss")
+        _keep(document, shown, OVERVIEW)
+    _keep(document, shown)
+    if names:
+        document.heading("Training curves")
+        with document.cards():
+            for name in names:
+                with document.card(_HEADINGS.get(name, name.replace("_", " ").capitalize())):
+                    _add_figure(document, name, curves, starts)
     if starts:
-        document.table("So far", _summary(starts, train, held_out))
-    for name, fragment in (shown or {}).items():
-        document.keep(name, fragment)
-    if starts:
-        _add_run(document, starts, train, held_out)
+        _add_details(document, starts)
     return document.html()
 
 
-def _add_run(document, starts, train, held_out):
-    """Adds how the run went, and what was asked of it."""
-    curves = {_TRAIN: _curves(_counted(train)), **_scores(_curves(held_out))}
-    for name in _in_order(curves):
-        _add_figure(document, name, {kind: group[name] for kind, group in curves.items() if name in group}, starts)
-    if test := starts[-1].get("range_test"):
+def _keep(document, shown, begin=""):
+    """Moves the fragments whose names begin so from `shown` to the page; returns how many there were."""
+    names = [name for name in shown if name.startswith(begin)]
+    for name in names:
+        document.keep(name, shown.pop(name))
+    return len(names)
+
+
+def _add_details(document, starts):
+    """Adds how the run was started: with which flags, on which data, with which versions."""
+    last = starts[-1]
+    versions = list(last["versions"].items())
+    if git := last.get("git"):
+        versions.append(("git commit", git["commit"], "with uncommitted changes" if git["dirty"] else ""))
+    tables = {
+        "Flags": [(f"--{name}", value) for name, value in last["flags"].items()],
+        "Starts": [(_minute(each["time"]), f"from step {each['step']:,}", each["from"] or "random weights")
+                   for each in starts],
+        "Data files": [(_SPLITS.get(name, name), each["file"]) for name, each in (last.get("data") or {}).items()],
+        "Versions": versions,
+    }  # fmt: skip
+    document.heading("Details")
+    if test := last.get("range_test"):
         add_range_test(document, RangeTest(test["rates"], test["losses"]))
-    origins = [(line["time"], f"after step {line['step']:,}", line["from"] or "random weights") for line in starts]
-    document.table("Starts", origins)
-    if data := starts[-1].get("data"):
-        document.table("Examples", [(name, f"{each['rows']:,}", each["file"]) for name, each in data.items()])
-    flags = starts[-1]["flags"]
-    document.table("Flags that were given", [(f"--{name}", value) for name, value in flags.items()])
-    versions = list(starts[-1]["versions"].items())
-    if git := starts[-1].get("git"):
-        versions.append(("git commit", git["commit"], "with changes" if git["dirty"] else "as it is"))
-    document.table("Versions", versions)
+    with document.cards():
+        for heading, rows in tables.items():
+            if rows:
+                with document.card(heading):
+                    document.table(None, rows)
 
 
 def _summary(starts, train, held_out):
-    """Returns rows: how far the run is, and the latest values."""
-    last = max((*starts, *train, *held_out), key=lambda line: line["step"])
-    rows = [("steps", f"{last['step']:,}", f"at {last['time']}")]
-    rows.append(("skipped steps", f"{sum(line.get(_SKIPPED) or 0 for line in train):,.0f}"))
-    for kind, line in ((_TRAIN, train[-1:]), (_HELD_OUT, held_out[-1:])):
+    """Returns rows: the model, the data, how far the run is, and the latest values."""
+    last = max((*train, *held_out, *starts), key=lambda line: line["step"])
+    origin = starts[0]["from"]
+    rows = [("Initial weights", os.path.basename(os.path.abspath(origin)) if origin else "random")]
+    for name, each in (starts[-1].get("data") or {}).items():
+        rows.append((_SPLITS.get(name, f"{name} data"), f"{each['rows']:,} examples, {os.path.basename(each['file'])}"))
+    rows.append(("Training steps", f"{last['step']:,}, until {_minute(last['time'])}"))
+    if skipped := sum(line.get(_SKIPPED) or 0 for line in train):
+        rows.append(("Skipped steps", f"{skipped:,.0f} (non-finite gradients)"))
+    for kind, line in (("Training", train[-1:]), ("Evaluation", held_out[-1:])):
         for name, value in _values(*line).items() if line else ():
-            rows.append((f"{kind}: {name}", _shown(value), f"at step {line[0]['step']:,}"))
+            if kind == "Evaluation" or name in _LATEST:
+                name = name.replace(_OF_COMMONEST, f" ({_COMMONEST})").replace("_", " ")
+                rows.append((f"{kind} {name}", _shown(value)))
     return rows
+
+
+def _minute(stamp):
+    """Returns a time of the history, in UTC, as people write it."""
+    return f"{stamp[:10]} {stamp[11:16]} UTC"
 
 
 def _values(line):
@@ -120,7 +165,7 @@ def _values(line):
 
 
 def _shown(value):
-    return "not finite" if value is None else f"{value:.5g}"
+    return "not finite" if value is None else f"{value:.4g}"
 
 
 def _counted(train):
@@ -157,12 +202,12 @@ def _in_order(curves):
 
 
 def _add_figure(document, name, curves, starts):
-    """Adds the curves of one name in a plot, with a pale line where the run was taken up again."""
-    if max(map(len, curves.values())) < 2:
-        return  # the summary has the number
+    """Adds the curves of one name in a plot, with a pale line where the run was resumed."""
+    curves = {kind: group[name] for kind, group in curves.items() if name in group}
     points = tuple((kind, tuple(values.items())) for kind, values in curves.items())
-    again = tuple(line["step"] for line in starts if line["step"])
-    document.figure(_HEADINGS.get(name, name), _Drawing(points, again), height=2.2)
+    end = max(step for values in curves.values() for step in values)
+    again = tuple(line["step"] for line in starts if 0 < line["step"] < end)
+    document.figure(None, _Drawing(points, again), height=2.2, label=_HEADINGS.get(name, name))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,7 +216,7 @@ class _Drawing:
 
     Attributes:
         curves: (kind, points) each; a point is a step and its value.
-        again: steps at which the run was taken up again.
+        again: steps at which the run was resumed.
     """
 
     curves: tuple[tuple[str, tuple[tuple[int, float], ...]], ...]
@@ -185,7 +230,7 @@ class _Drawing:
             style = {"color": _COLOURS[kind], "linestyle": _LINES[kind], "linewidth": 1, "marker": marker}
             axes.plot(*zip(*points, strict=True), label=kind, **style)
         axes.set_xlabel("step")
-        if _HELD_OUT in dict(self.curves):
+        if len(self.curves) > 1 or _HELD_OUT in dict(self.curves):
             axes.legend()
 
 
@@ -239,7 +284,7 @@ class History:
             for name, value in flags.items()
         }
         self._data = ({} if data is None else {"data": data}) | ({RANGE_TEST: range_test} if range_test else {})
-        self._title = f"Run {os.path.basename(os.path.abspath(output_dir))}"
+        self._title = f"Training report: {os.path.basename(os.path.abspath(output_dir))}"
         self._path = os.path.join(output_dir, HISTORY_FILE)
         self._page_path = os.path.join(output_dir, REPORT_FILE)
         self._lines, self._due = [], math.inf

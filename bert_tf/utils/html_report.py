@@ -15,15 +15,17 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from bert_tf.utils.names import percent
+
 INK, FILL, ACCENT, PALE = "#222222", "#4c78a8", "#d9822b", "#c9d6e5"  # colours of the page and of what is drawn
 
 _NAMES = {INK: "ink", FILL: "fill", ACCENT: "accent", PALE: "pale"}
 _NIGHT = {"ink": "#e4e6e8", "fill": "#7fabd9", "accent": "#f0a04b", "pale": "#3d4a58", "paper": "#15181b",
-          "grey": "#a5abb1"}  # fmt: skip
+          "grey": "#a5abb1", "card": "#1c2024"}  # fmt: skip
 _WIDTH = 4.4  # of a figure, inches: drawn so that its letters are as large as the page's, and legible on a phone
 _LONG, _SHOWN = 240, 160  # characters of a cell: beyond so many it opens, and so many are seen before
 _PLAIN = re.compile(r"[-+]?[\d,.]+( %)?|nan|")  # a cell of nothing but a number
-_HEADING = re.compile(r"<h2(?: id=\"[^\"]*\")?>(.*?)</h2>")
+_HEADING = re.compile(r"<h2(?: id=\"[^\"]*\")?>(.*?)</h2>")  # not that of a card, which has a class
 _KEPT = re.compile(r"<!-- kept: (.*?) -->\n(.*?)\n<!-- end -->", re.DOTALL)  # text on a page has no such thing
 _TALL = 4  # inches, beyond which a drawing takes the page's whole width
 _FEW = 4  # headings that need no table of contents
@@ -42,40 +44,81 @@ def _recoloured(colour, name):
 
 _STYLE = f"""
 :root {{ color-scheme: light dark; {_variables({name: colour for colour, name in _NAMES.items()})}; --paper: #ffffff;
-  --grey: #5f6468 }}
+  --grey: #5f6468; --card: #f7f8fa }}
 @media (prefers-color-scheme: dark) {{ :root {{ {_variables(_NIGHT)} }} }}
-body {{ margin: 0; font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper) }}
-main {{ max-width: 50rem; margin: 0 auto; padding: 1rem }}
-h1 {{ font-size: 1.5rem }}
-h2 {{ font-size: 1.2rem; margin: 2rem 0 .5rem; border-bottom: 1px solid var(--pale) }}
+* {{ box-sizing: border-box }}
+body {{ margin: 0; font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper) }}
+main {{ max-width: 76rem; margin: 0 auto; padding: .8rem 1.25rem 3rem }}
+h1 {{ font-size: 1.35rem; margin: .3rem 0; overflow-wrap: anywhere }}
+h2 {{ font-size: 1.15rem; margin: 2.2rem 0 .5rem; border-bottom: 1px solid var(--pale); padding-bottom: .2rem }}
 h3 {{ font-size: 1rem; margin: 0; display: inline }}
-p {{ margin: .5rem 0; white-space: pre-wrap; overflow-wrap: break-word }}
-nav {{ columns: 14rem; font-size: .9rem }}
-nav a {{ display: block; color: inherit }}
+h4 {{ margin: 1rem 0 .2rem }}
+p {{ margin: .5rem 0; white-space: pre-wrap; overflow-wrap: break-word; max-width: 52rem }}
+nav {{ display: flex; flex-wrap: wrap; gap: 0 1.2rem; font-size: .87rem; margin-bottom: .6rem }}
+nav a {{ color: inherit }}
 details {{ margin: .5rem 0 }}
-section > details {{ margin: 1rem 0; padding: .3rem .7rem; border-left: 3px solid var(--pale) }}
+section > details {{ margin: 1rem 0; padding: .3rem .8rem; border-left: 3px solid var(--pale) }}
 summary {{ cursor: pointer }}
 :focus-visible {{ outline: 3px solid var(--accent); outline-offset: 2px }}
 div {{ overflow-x: auto; margin: .3rem 0 }}
+div.cards {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: .8rem;
+  overflow: visible; margin: .8rem 0 }}
+section.card {{ background: var(--card); border: 1px solid var(--pale); border-radius: 8px; padding: .6rem 1rem;
+  min-width: 0 }}
+.card h2 {{ font-size: 1rem; margin: 0 0 .3rem; border: 0; padding: 0 }}
+.metric {{ margin: .1rem 0 .5rem; font-size: .9rem; color: var(--grey) }}
+.metric strong {{ font-size: 2rem; line-height: 1.15; font-weight: 650; color: var(--ink); margin-right: .35rem;
+  font-variant-numeric: tabular-nums }}
+.metric b {{ font-size: 1.1rem; color: var(--ink) }}
+.metric span {{ display: block }}
+.card p {{ font-size: .9rem; color: var(--grey) }}
+.warning {{ border-left: 4px solid var(--accent); padding: .3rem .8rem; background: var(--card) }}
 table {{ border-collapse: collapse; font-size: .9rem }}
-th, td {{ padding: .15rem .8rem .15rem 0; text-align: left; vertical-align: baseline; overflow-wrap: break-word }}
+th, td {{ padding: .15rem .9rem .15rem 0; text-align: left; vertical-align: baseline; overflow-wrap: break-word }}
 th {{ font-weight: normal; white-space: pre-wrap }}
 td {{ color: var(--grey) }}
 th + td {{ color: inherit; text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }}
-.columns th, .columns td {{ color: inherit; text-align: left; white-space: pre-wrap; padding: .2rem .5rem;
+.texts th {{ color: var(--grey); white-space: nowrap }}
+.texts th + td {{ text-align: left; white-space: normal; min-width: 6.5rem }}
+.texts td {{ overflow-wrap: anywhere }}
+.texts th + td {{ overflow-wrap: break-word }}
+.columns th, .columns td {{ color: inherit; text-align: left; white-space: pre-wrap; padding: .25rem .6rem;
   border-bottom: 1px solid var(--pale); font-variant-numeric: tabular-nums }}
 .columns tbody th {{ overflow-wrap: anywhere; min-width: 5rem }}
 .columns details {{ margin: 0 }}
 .columns th {{ max-width: 16rem }}
 .columns thead th {{ font-weight: 600; vertical-align: bottom; overflow-wrap: normal }}
+.columns tbody tr:hover {{ background: color-mix(in srgb, var(--pale) 35%, transparent) }}
 .columns .number {{ text-align: right }}
 .columns td.number {{ white-space: nowrap }}
-.columns .text {{ min-width: 8rem; overflow-wrap: anywhere }}
+.columns .text {{ min-width: 16rem; overflow-wrap: anywhere }}
 .columns .shade {{ background: color-mix(in srgb, var(--fill) calc(var(--share) * 50%), transparent) }}
 .columns .bar {{ background: linear-gradient(var(--pale) 0 0) 0 50% / calc(var(--share) * 100%) 80% no-repeat }}
-svg {{ display: block; width: 100%; max-width: 34rem; height: auto }}
-svg.wide {{ max-width: none }}
+.card .columns:not(.matrix) :is(th, td) {{ padding: .2rem .45rem .2rem 0; font-size: .87rem; min-width: 0 }}
+table.matrix {{ margin: .6rem 0 .3rem }}
+.matrix thead th {{ text-align: center }}
+.matrix thead tr:first-child th, .matrix .side {{ color: var(--grey); font-weight: normal; border: 0 }}
+.matrix .side {{ vertical-align: middle; min-width: 0; overflow-wrap: normal }}
+.matrix tbody th, .matrix thead th {{ border: 0; vertical-align: middle }}
+.matrix td.shade {{ text-align: center; padding: .55rem .9rem; border: 2px solid var(--card); min-width: 4.2rem }}
+.matrix small {{ display: block; color: color-mix(in srgb, var(--ink) 80%, transparent) }}
+svg {{ display: block; width: 100%; max-width: 36rem; height: auto }}
+svg.wide {{ max-width: 48rem }}
 svg text, svg tspan {{ font-family: inherit !important }}
+@media (max-width: 30rem) {{
+  main {{ padding: .5rem .7rem 2rem }}
+  section.card {{ padding: .5rem .6rem }}
+  section > details {{ padding-right: 0 }}
+  .columns th, .columns td {{ padding: .2rem .4rem }}
+  .matrix td.shade {{ padding: .4rem .3rem; min-width: 3.2rem }}
+  .matrix .side {{ writing-mode: vertical-rl; transform: rotate(180deg); text-align: center; padding: .2rem 0 }}
+  .texts th {{ white-space: normal }}
+  .long thead {{ display: none }}
+  .long tr {{ display: block; border-bottom: 1px solid var(--pale); padding: .4rem 0 }}
+  .long th, .long td {{ border: 0; display: inline; padding: 0 .8rem 0 0 }}
+  .long .text {{ display: block; padding-top: .2rem }}
+  .long :is(th, td):not(.text)[data-name]::before {{ content: attr(data-name) " "; color: var(--grey) }}
+}}
 {chr(10).join(_recoloured(*pair) for pair in _NAMES.items())}
 """
 # No script, nothing from elsewhere: what it shows are names and texts of files that may be a stranger's.
@@ -134,6 +177,42 @@ class Page:
         """Adds a paragraph."""
         self._parts.append(f"<p>{html.escape(text)}</p>")
 
+    def warning(self, text: str):
+        """Adds a paragraph that stands out."""
+        self._parts.append(f'<p class="warning">{html.escape(text)}</p>')
+
+    def metric(self, name: str, value: str, remark: str = ""):
+        """Adds a number in large type, its name, and a remark such as its confidence interval."""
+        value, name, remark = map(html.escape, (value, name, remark))
+        self._parts.append(f'<p class="metric"><strong>{value}</strong> <b>{name}</b> <span>{remark}</span></p>')
+
+    def matrix(self, names: Sequence[str], cells: Sequence[Sequence["Shade"]], row_title: str, column_title: str):
+        """Adds a square table, such as a confusion matrix.
+
+        Args:
+            names: of the L rows and of the L columns.
+            cells: L rows of L counts; each one's share in percent and each row's total are shown too.
+            row_title, column_title: what the rows and the columns are.
+        """
+        self._parts.append(
+            f'<div tabindex="0" role="region" aria-label="{html.escape(f"{row_title} by {column_title}")}">'
+            f'<table class="columns matrix">\n{_matrix(names, cells, row_title, column_title)}</table></div>'
+        )
+
+    @contextlib.contextmanager
+    def cards(self):
+        """Inside it, cards are laid out side by side if there is room."""
+        self._parts.append('<div class="cards">')
+        yield
+        self._parts.append("</div>")
+
+    @contextlib.contextmanager
+    def card(self, heading: str):
+        """Inside it, additions form a card. Contents do not list its heading."""
+        self._parts.append(f'<section class="card"><h2 class="card">{html.escape(heading)}</h2>')
+        yield
+        self._parts.append("</section>")
+
     def table(self, heading: str | None, rows: Iterable[Sequence], columns: Sequence[str] = ()):
         """Adds a table of rows of any cells: a row's name, its value, remarks if there are any.
 
@@ -145,11 +224,13 @@ class Page:
         """
         rows = [tuple(row) for row in rows]
         if not columns:
-            self._add(heading, f"<div><table>\n{''.join(map(_row, rows))}</table></div>")
+            values = [str(row[1]) for row in rows if len(row) > 1]
+            kind = ' class="texts"' if any(not _PLAIN.fullmatch(value) for value in values) else ""
+            self._add(heading, f"<div><table{kind}>\n{''.join(map(_row, rows))}</table></div>")
             return
         label = html.escape(heading or " ".join(columns).strip())
         scrolls = f'<div tabindex="0" role="region" aria-label="{label}">'  # by the arrow keys, where it is too wide
-        self._add(heading, f'{scrolls}<table class="columns">\n{_columns(columns, rows)}</table></div>')
+        self._add(heading, f'{scrolls}{_columns(columns, rows)}</table></div>')
 
     def figure(self, heading: str | None, draw: Callable, height: float = 2.6, label: str = ""):
         """Adds a plot. The same data make the same bytes.
@@ -226,8 +307,23 @@ def _row(cells):
     return f'<tr><th scope="row">{name}</th>{"".join(f"<td>{cell}</td>" for cell in others)}</tr>\n'
 
 
+def _matrix(names, cells, row_title, column_title):
+    """The inside of a table with the columns' title above and the rows' title at the left."""
+    escaped = [html.escape(name) for name in names]
+    head = "".join(f'<th scope="col">{name}</th>' for name in escaped)
+    top = f'<tr><th colspan="2"></th><th colspan="{len(names)}">{html.escape(column_title)}</th></tr>'
+    lines = []
+    for n, (name, row) in enumerate(zip(escaped, cells, strict=True)):
+        side = f'<th class="side" rowspan="{len(names)}">{html.escape(row_title)}</th>' if n == 0 else ""
+        shades = "".join(f'<td class="shade" style="--share: {cell.share:.3f}">{cell.shown} '
+                         f"<small>{percent(cell.share)}</small></td>" for cell in row)  # fmt: skip
+        total = f"<small>{sum(cell.shown for cell in row):,}</small>"
+        lines.append(f'<tr>{side}<th scope="row">{name}{total}</th>{shades}</tr>\n')
+    return f'<thead>{top}<tr><th colspan="2"></th>{head}</tr></thead>\n<tbody>\n{"".join(lines)}</tbody>'
+
+
 def _columns(columns, rows):
-    """The inside of a table with a header: columns of numbers stand to the right."""
+    """A table with a header, without its end. Numbers are right-aligned; narrow screens stack rows of long texts."""
     cells = list(zip(*rows, strict=True)) or [()] * len(columns)
     kinds = ["number" if all(map(_is_number, column)) else "" for column in cells]
     kinds = [kind or ("text" if any(len(str(cell)) > 40 for cell in column) else "")
@@ -235,21 +331,24 @@ def _columns(columns, rows):
     head = "".join(
         f'<th scope="col"{_class(kind)}>{html.escape(name)}</th>' for name, kind in zip(columns, kinds, strict=True)
     )
-    body = "".join(f"<tr>{''.join(map(_cell, row, kinds, range(len(row))))}</tr>\n" for row in rows)
-    return f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>"
+    is_long = "text" in kinds
+    names = [f' data-name="{html.escape(name)}"' if is_long else "" for name in columns]
+    body = "".join(f"<tr>{''.join(map(_cell, row, kinds, range(len(row)), names))}</tr>\n" for row in rows)
+    opening = f'<table class="columns{" long" if is_long else ""}">'
+    return f"{opening}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>"
 
 
 def _is_number(cell):
     return isinstance(cell, BarCell | Shade) or bool(_PLAIN.fullmatch(str(cell)))
 
 
-def _cell(cell, kind, column):
+def _cell(cell, kind, column, name):
     tag, end = ('th scope="row"', "th") if column == 0 else ("td", "td")
     style = ""
     if isinstance(cell, BarCell | Shade):
         kind = f"{kind} {'bar' if isinstance(cell, BarCell) else 'shade'}".strip()
         style, cell = f' style="--share: {min(max(cell.share, 0), 1):.3f}"', cell.shown
-    return f"<{tag}{_class(kind)}{style}>{_folded(str(cell))}</{end}>"
+    return f"<{tag}{_class(kind)}{style}{name}>{_folded(str(cell))}</{end}>"
 
 
 def _class(kind):

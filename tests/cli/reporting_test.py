@@ -140,9 +140,9 @@ def test_every_file_has_a_table_and_a_place_on_the_page_and_what_a_task_does_not
     assert sorted(path.name for path in tmp_path.iterdir()) == names
     lines = (tmp_path / "eval_predictions_mismatched.tsv").read_text().splitlines()
     assert [line.split("\t")[0] for line in lines] == ["id", "id1", "id0"]
-    assert [*shown] == ["eval", "more"]
+    assert [*shown] == ["headline", "overview", "eval", "more"]
     assert "All " not in caplog.text
-    assert shown["eval"].count("What it does on") == 2 and "step 1,200" in shown["eval"]
+    assert shown["eval"].count("Error analysis: dev.tsv") == 2 and "step 1,200" in shown["headline"]
 
 
 def test_a_model_that_always_gives_one_answer_is_warned_of_in_the_log(tmp_path, caplog):
@@ -153,7 +153,8 @@ def test_a_model_that_always_gives_one_answer_is_warned_of_in_the_log(tmp_path, 
     show_scored(task, [outcome], {"eval_accuracy": 0.5}, job, settings)
     show_answers(task, outcome, {"accuracy": 0.5}, job)
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert warnings == [judged.warning] * 2 and judged.warning.startswith("All 2 answers on dev.tsv are the label 'no'")
+    assert warnings == [judged.warning] * 2
+    assert judged.warning.startswith("All 2 predictions on dev.tsv are the label 'no'")
 
 
 def test_a_teacher_that_learned_nothing_is_warned_of(tmp_path, caplog):

@@ -257,7 +257,7 @@ def test_lines_and_page_show_scores_and_changed_examples(tmp_path):
     assert any(line.startswith("  accuracy: A 25.00, B 100.00: +75.00 (95 % interval +") for line in text)
     assert "    0\tb -> a\ttext 0" in text and "    and 2 more" in text
     html = build_comparison_page(found, one, other, most=10)
-    assert "Wrong in A, right in B: 3" in html and "text 1" in html
+    assert "Wrong in A, correct in B: 3" in html and "text 1" in html
 
 
 def test_a_run_that_learned_nothing_is_named_and_not_tested(tmp_path):
@@ -265,10 +265,10 @@ def test_a_run_that_learned_nothing_is_named_and_not_tested(tmp_path):
     found = compare_runs(one, other, samples=50)
     assert found[0].one_answers == ("b", None)
     text = list(comparison_lines(found, one, other, most=1))
-    assert "  A answers 'b' to all 4 examples: it has learned nothing." in text
+    assert "  A predicts 'b' for all 4 examples: it has learned nothing." in text
     assert "  accuracy: A 50.00, B 100.00: +50.00; not compared" in text and not any("p = " in line for line in text)
     html = build_comparison_page(found, one, other, most=1)
-    assert "A answers &#x27;b&#x27; to all 4 examples" in html and "not compared: a run has learned nothing" in html
+    assert "A predicts &#x27;b&#x27; for all 4 examples" in html and "not compared: a run has learned nothing" in html
     both = compare_runs(one, classified(tmp_path / "third", "aaaa"), samples=50)
     assert both[0].one_answers == ("b", "a")
 
@@ -278,7 +278,7 @@ def test_compare_prints_and_writes_a_page(tmp_path, capsys, monkeypatch):
     one, other = classified(tmp_path / "o<n>e", "bbbb"), classified(tmp_path / "other", "aabb")
     with pytest.raises(SystemExit) as end:
         main.start_program("compare", [one, other, f"--output_file={tmp_path}/page.html", "--samples=100"])
-    assert not end.value.code and "A alone on 0." in capsys.readouterr().out
+    assert not end.value.code and "Only A correct: 0." in capsys.readouterr().out
     assert "o&lt;n&gt;e" in (tmp_path / "page.html").read_text(encoding="utf-8")
     with pytest.raises(SystemExit) as end:
         main.start_program("compare", [one])

@@ -32,7 +32,7 @@ def test_from_the_flag_to_the_served_answer(tmp_path):
 
     results = dict(line.split(" = ") for line in (out / "eval_results.txt").read_text().splitlines())
     assert 0 < float(results["eval_coverage"]) <= 1 and float(results["eval_selective_accuracy"]) >= 0.95
-    assert "When it is confident" in (out / "report.html").read_text(encoding="utf-8")
+    assert "Selective prediction" in (out / "report.html").read_text(encoding="utf-8")
     assert (out / "risk_coverage.tsv").exists()
 
     predictions = [json.loads(line) for line in (out / "predictions.jsonl").read_text().splitlines()]

@@ -85,7 +85,7 @@ def test_words_by_keyboard(films):
     assert not errors and asked == {f"localhost:{films.rest_port}"}
     with Client(f"localhost:{films.port}", "tiny") as client:
         answer = client.predict({"text": [TEXT], "target": [""]}, "attributions")
-    assert seen["offered"] == ["Which words speak for it?", "What looks at what?"]
+    assert seen["offered"] == ["Word attributions", "Attention weights"]
     read = ["😀", "The", "films", ",", "a", "<", "b", ">", "good", "<", "/", "b", ">"]  # the rest was cut
     assert [word for word, _ in seen["words"]] == read
     assert seen["text"].endswith(" story")
@@ -100,7 +100,7 @@ def test_words_by_keyboard(films):
     assert seen["select"][0] == answer["target"][0].decode() and sorted(seen["select"]) == ["bad", "good"]
     assert seen["cells"][0] == f"{answer['score'][0]:.3f}" and seen["cells"][3] == f"{100 * answer['gap'][0]:.1f} %"
     assert seen["first"] == "😀" and seen["focus"] == seen["words"][-2][0]
-    assert seen["told"].startswith(f"“{seen['focus']}” adds") and "Its pieces:" in seen["told"]
+    assert seen["told"].startswith(f"“{seen['focus']}” contributes") and "Its tokens:" in seen["told"]
     assert seen["link"].endswith("&send&explain") and min(seen["light"], seen["dark"]) >= 4.5
 
 
@@ -122,7 +122,8 @@ def test_another_label_and_attention(films):
             await page.until("document.querySelectorAll('.own').length")
             pieces = await page.evaluate(WORDS.replace(".word", "p.words[role=group] .word"))
             await page.point("p.words[role=group] .word:nth-child(3)")
-            told = await page.until("[...document.querySelectorAll('.told')].pop().textContent.startsWith('good')")
+            told = "[...document.querySelectorAll('.told')].pop().textContent"
+            told = await page.until(f"{told}.startsWith('Attention weights from good')")
             await page.evaluate("""(() => {
               const layer = document.querySelector('input[type=number]');
               layer.value = 7;

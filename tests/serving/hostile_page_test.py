@@ -192,7 +192,7 @@ def test_a_report_of_hostile_names_is_text(tmp_path):
     hacked, shown, dangers, links, width = asyncio.run(work())
     assert hacked is None and dangers == 0 and all(each in shown for each in HARM)
     assert links and all(re.fullmatch(r"#part\d+", each) for each in links)
-    assert width == "800px"  # the page's own style still counts
+    assert width == "1216px"  # the page's own style still counts
 
 
 @pytest.fixture

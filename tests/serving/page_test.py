@@ -1,11 +1,14 @@
 """The page to try a model on: its files as the server gives them, and what a browser makes of them."""
 
 import asyncio
+import contextlib
 import functools
 import html.parser
 import http.server
+import io
 import json
 import re
+import shlex
 import subprocess
 import threading
 import types
@@ -20,7 +23,7 @@ from bert_tf.serving.server.versions import State
 from tests.serving import browser
 from tests.serving.models import serve_quickly
 
-SCRIPTS = ("page", "answers", "elements", "explanations")
+SCRIPTS = ("page", "answers", "elements", "examples", "explanations", "requests")
 PATHS = ("/", "/ui/page.css", *(f"/ui/{name}.js" for name in SCRIPTS))
 needs_browser = pytest.mark.skipif(not browser.PATH, reason="there is no Chromium on this machine")
 
@@ -99,12 +102,13 @@ class Dom(html.parser.HTMLParser):
         rows: cells of each row of the tables.
         fields: names of the fields to type in, in order.
         tags: all tags.
+        code: texts of the code boxes.
     """
 
     def __init__(self, text):
         super().__init__()
         self.ids, self.marks, self.rows, self.fields, self.tags = {}, [], [], [], []
-        self._open = []
+        self._open, self.code = [], []
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
@@ -118,6 +122,8 @@ class Dom(html.parser.HTMLParser):
             self.ids[attrs["id"]] = ""
         if tag == "mark":
             self.marks.append("")
+        if tag == "pre" and "aria-label" in attrs:
+            self.code.append("")
         if tag == "tr":
             self.rows.append([])
         if tag in ("th", "td"):
@@ -133,6 +139,8 @@ class Dom(html.parser.HTMLParser):
                 self.ids[name] += data
             if tag == "mark":
                 self.marks[-1] += data
+            if tag == "pre" and self.code:  # those of the answer come before the code boxes
+                self.code[-1] += data
             if tag in ("th", "td"):
                 self.rows[-1][-1] += data
 
@@ -248,12 +256,43 @@ def test_labels_have_bars_and_nothing_becomes_markup(ask, stub):
 
 @needs_browser
 @pytest.mark.slow
+def test_the_request_is_shown_as_code_that_sends_the_same(ask, stub):
+    text = "It's \"good\" $HOME `x` \\ ü 😀"
+    dom = ask(model="films", text=text)
+    sent = stub.asked[-1]
+    curl, python = dom.code
+    command = shlex.split(curl)
+    assert command[0] == "curl" and json.loads(command[command.index("-d") + 1]) == sent
+    assert command[3] == f"http://localhost:{stub.server_port}/v1/models/films:predict"
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(python, {})
+    assert stub.asked[-1] == sent and "<i>good</i>" in printed.getvalue() and len(stub.asked) > 1
+
+
+@needs_browser
+@pytest.mark.slow
+def test_an_example_is_predicted_with_a_click(stub):
+    async def work():
+        async with browser.Browser() as page_:
+            await page_.command("Page.navigate", url=f"http://localhost:{stub.server_port}/#model=films")
+            await page_.point("#examples button:nth-of-type(2)", click=True)
+            shown = await page_.until("document.getElementById('summary').textContent")
+            return shown, await page_.evaluate("document.querySelector('.code pre').textContent"), page_.errors
+
+    shown, code, errors = asyncio.run(work())
+    text = "A dull and lifeless film with a plot that makes no sense at all."
+    assert shown == "<i>good</i>, 98.0 %" and not errors
+    assert stub.asked[-1]["instances"] == [{"text": text}] and text in code
+
+
+@needs_browser
+@pytest.mark.slow
 def test_an_answer_is_marked_in_its_context_by_characters(ask):
     dom = ask(model="squad", question="Who wrote it?", context=SPY)
     assert dom.fields == ["question", "context"]
     assert dom.ids["summary"] == "𝒥ane Austen" and dom.marks == ["𝒥ane Austen"]
     assert SPY in dom.ids["answer"]
-    assert dom.rows == [["Score", "11.250"], ["Score of no answer", "-7.500"]]
+    assert dom.rows == [["Score", "11.250"], ["Score of “no answer”", "-7.500"]]
 
 
 @needs_browser
@@ -282,7 +321,7 @@ def test_choices_have_a_field_and_a_bar_each(ask, stub):
 def test_texts_are_compared_by_their_vectors(ask, stub):
     dom = ask(model="vectors", text="One.\n\nTwo.\nThree.")
     assert stub.asked[-1]["instances"] == ["One.", "Two.", "Three."]
-    assert dom.ids["summary"] == "Nearest: Three. (cosine 0.800)"
+    assert dom.ids["summary"] == "Most similar: Three. (cosine 0.800)"
     assert dom.rows[:2] == [["Three.", "", "0.800"], ["Two.", "", "0.000"]]
     assert dom.rows[4] == ["2. Two.", "0.000", "1.000", "0.600"]
 
@@ -291,7 +330,7 @@ def test_texts_are_compared_by_their_vectors(ask, stub):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "summary"),
-    [("stars", "Score 3.500"), ("blanks", "cat, 50.0 %"), ("odd", "The model answered.")],
+    [("stars", "Score 3.500"), ("blanks", "cat, 50.0 %"), ("odd", "The model responded.")],
 )
 def test_other_answers(ask, model, summary):
     dom = ask(model=model, text="A [MASK].")
@@ -304,7 +343,7 @@ def test_other_answers(ask, model, summary):
 @pytest.mark.slow
 def test_the_page_shows_the_error_of_a_refused_request(ask):
     assert ask(model="films", text="").ids["error"] == "The field text is empty."
-    assert ask(model="gone", text="A text.").ids["error"].startswith("No version of gone can be asked")
+    assert ask(model="gone", text="A text.").ids["error"].startswith("No version of gone is available")
     assert ask(model="full", text="A text.").ids["error"] == "The <b>queue</b> is full."
 
 

@@ -87,7 +87,7 @@ def test_the_curve_is_written_and_drawn(tmp_path):
     assert (tmp_path / "risk_coverage.tsv").read_text().splitlines()[-1].endswith("1.000000\t0.600000")
     page = Page("")
     task.extra_report_sections(page, [_outcome(task)])
-    assert "<svg" in page.fragment() and "When it is confident" in page.fragment()
+    assert "<svg" in page.fragment() and "Selective prediction" in page.fragment()
     page, none = Page(""), _task()
     none.extra_report_sections(page, [_outcome(none)])
     assert page.fragment() == ""

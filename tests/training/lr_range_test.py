@@ -54,7 +54,7 @@ def test_the_run_is_to_the_bit_the_one_with_the_rate_given(tmp_path):
     for step in (2, 4):
         assert _tensors(tmp_path / "tested", step) == _tensors(tmp_path / "given", step)
     (line,) = history.read_history(tmp_path / "tested" / "history.jsonl")[:1]
-    assert line["range_test"] == kept and "Range test" in (tmp_path / "tested" / "report.html").read_text()
+    assert line["range_test"] == kept and "range test" in (tmp_path / "tested" / "report.html").read_text()
 
 
 @pytest.fixture

@@ -6,14 +6,16 @@ import re
 import pytest
 
 from bert_tf.training.history import build_history_page
+from bert_tf.utils.html_report import kept
 
 START = {"kind": "start", "step": 0, "time": "2025-01-31T09:00:00+00:00", "from": "init/bert_model.ckpt"}
 START |= {"flags": {"learning_rate": "0.0001", "input_file": "<a>&b"}, "versions": {"tensorflow": "2.21.0"}}
 AGAIN = {**START, "step": 30, "time": "2025-01-31T10:00:00+00:00", "from": "out/model.ckpt-30"}
 RATES = {"examples_per_second": 80.0, "tokens_per_second": 9000.0, "learning_rate": 1e-4, "gradient_norm": 1.5}
-COLOURS = {"train": "#4c78a8", "held out": "#d9822b"}
-PALE = "#c9d6e5"  # where the run was taken up again
-SCORED = {"Loss", "masked_lm_accuracy", "next_sentence_accuracy"}
+COLOURS = {"training": "#4c78a8", "evaluation": "#d9822b"}
+PALE = "#c9d6e5"  # where the run was resumed
+SCORED = {"Loss", "Masked lm accuracy", "Next sentence accuracy"}
+DETAILS = ["Details", "Flags", "Starts", "Versions"]
 SCORES = {"masked_lm_accuracy": 0.25, "next_sentence_accuracy": 0.75, "loss": 4.5}
 COMMONEST = {"masked_lm_accuracy_of_commonest": 0.05}
 
@@ -57,7 +59,7 @@ def _lines(steps=60):
 
 def _curves(text, heading):
     """Returns how many lines of data the plot under a heading holds, by their colour."""
-    svg = text.split(f'aria-label="{heading}"')[1].split("</svg>")[0]
+    svg = text.split(f">{heading}</h2>")[1].split("</svg>")[0]
     paths = re.findall(r'<path d="M [^"]*L [^"]*" clip-path[^>]*stroke: (#\w+)', svg)
     return {colour: paths.count(colour) for colour in set(paths)}
 
@@ -65,56 +67,69 @@ def _curves(text, heading):
 def test_every_curve_is_there():
     text = build_history_page(_lines(), "Run")
     parts = _Headings(text).parts
-    headings = ["", "So far", "Loss", "masked_lm_accuracy", "next_sentence_accuracy", "Examples per second"]
-    headings += ["Tokens per second", "Learning rate", "Gradient norm, before clipping", "Skipped steps, all together"]
-    assert list(parts) == [*headings, "Starts", "Flags that were given", "Versions"]
-    assert {"train", "held out", "step"} <= set(parts["Loss"])
-    for heading in headings[2:]:
-        kinds = (*(["train"] if "_" not in heading else []), *(["held out"] if heading in SCORED else []))
+    headings = ["Masked lm accuracy", "Next sentence accuracy", "Examples per second"]
+    headings += ["Tokens per second", "Learning rate", "Gradient norm before clipping", "Skipped steps, cumulative"]
+    assert list(parts) == ["", "Run", "Loss", "Training curves", *headings, *DETAILS]
+    assert {"training", "evaluation", "step"} <= set(parts["Loss"])
+    for heading in ["Loss", *headings]:
+        kinds = (*(["training"] if "accuracy" not in heading else []), *(["evaluation"] if heading in SCORED else []))
         assert _curves(text, heading) == {PALE: 1, **{COLOURS[kind]: 1 for kind in kinds}}, heading
-        assert ("held out" in parts[heading]) == ("held out" in kinds)
+        assert ("evaluation" in parts[heading]) == ("evaluation" in kinds)
 
 
-def test_what_the_commonest_answer_gets_lies_beside_the_accuracy():
+def test_what_was_evaluated_is_on_the_first_screen_and_its_numbers_are_there_once():
+    shown = {"eval": "<h2>Errors</h2>", "headline": "<b>0.75</b>", "overview": "<h2>Matrix</h2>", "more": "<i></i>"}
+    page = build_history_page(_lines(), "Run", shown)
+    marks = ("<b>0.75</b>", ">Run</h2>", ">Loss<", ">Matrix<", ">Errors<", "<i></i>", ">Training curves<", ">Flags<")
+    places = [page.index(mark) for mark in marks]
+    assert places == sorted(places)
+    assert "Evaluation loss" not in page and "Evaluation loss" in build_history_page(_lines(), "Run")
+    assert list(kept(page)) == ["headline", "overview", "eval", "more"]
+
+
+def test_the_majority_baseline_is_in_the_plot_of_the_metric():
     text = build_history_page([{**line, **(COMMONEST if line["kind"] == "eval" else {})} for line in _lines()], "Run")
     parts = _Headings(text).parts
-    assert _curves(text, "masked_lm_accuracy") == {PALE: 1, "#d9822b": 1, "#222222": 1}
-    assert "always the commonest answer" in parts["masked_lm_accuracy"] and not parts.keys() & COMMONEST.keys()
-    assert "always the commonest answer" not in parts["next_sentence_accuracy"]
-    assert "held out: masked_lm_accuracy_of_commonest" in parts["So far"]
+    assert _curves(text, "Masked lm accuracy") == {PALE: 1, "#d9822b": 1, "#222222": 1}
+    assert "majority baseline" in parts["Masked lm accuracy"] and not parts.keys() & COMMONEST.keys()
+    assert "majority baseline" not in parts["Next sentence accuracy"]
+    assert "Evaluation masked lm accuracy (majority baseline)" in parts["Run"]
 
 
 def test_flags_starts_and_versions():
     parts = _Headings(build_history_page(_lines(), "Run")).parts
-    assert parts["Flags that were given"] == ["--learning_rate", "0.0001", "--input_file", "<a>&b"]
-    first = ["2025-01-31T09:00:00+00:00", "after step 0", "init/bert_model.ckpt"]
-    assert parts["Starts"] == [*first, "2025-01-31T10:00:00+00:00", "after step 30", "out/model.ckpt-30"]
+    assert parts["Flags"] == ["--learning_rate", "0.0001", "--input_file", "<a>&b"]
+    first = ["2025-01-31 09:00 UTC", "from step 0", "init/bert_model.ckpt"]
+    assert parts["Starts"] == [*first, "2025-01-31 10:00 UTC", "from step 30", "out/model.ckpt-30"]
     assert parts["Versions"] == ["tensorflow", "2.21.0"]
     lines = [*_lines(), {**START, "git": {"commit": "0123abc", "dirty": True}}]
     shown = _Headings(build_history_page(lines, "Run")).parts["Versions"]
-    assert shown == ["tensorflow", "2.21.0", "git commit", "0123abc", "with changes"]
+    assert shown == ["tensorflow", "2.21.0", "git commit", "0123abc", "with uncommitted changes"]
 
 
-def test_the_summary_tells_the_latest_values():
-    so_far = _Headings(build_history_page(_lines(), "Run")).parts["So far"]
-    rows = {name: so_far[i + 1 : i + 3] for i, name in enumerate(so_far)}
-    assert rows["steps"] == ["60", "at 2025-01-31T11:00:00+00:00"]
-    assert so_far[so_far.index("skipped steps") + 1] == "1"
-    assert rows["train: loss"] == ["3", "at step 60"]
-    assert rows["held out: masked_lm_accuracy"] == ["0.25", "at step 60"]
+def test_the_summary_shows_model_data_and_latest_values():
+    data = {"train": {"file": "/a/train.tsv", "rows": 1200}, "dev": {"file": "/a/dev.tsv", "rows": 34}}
+    lines = _lines()
+    cells = _Headings(build_history_page([*lines, {**AGAIN, "data": data}], "Run")).parts["Run"]
+    rows = dict(zip(cells[::2], cells[1::2], strict=True))
+    assert rows["Initial weights"] == "bert_model.ckpt" and rows["Evaluation data"] == "34 examples, dev.tsv"
+    assert rows["Training data"] == "1,200 examples, train.tsv"
+    assert rows["Training steps"] == "60, until 2025-01-31 11:00 UTC"
+    assert rows["Skipped steps"] == "1 (non-finite gradients)" and rows["Training loss"] == "3"
+    assert rows["Evaluation masked lm accuracy"] == "0.25"
 
 
 @pytest.mark.parametrize("lines", [[START], [START, _line("train", 10, loss=None, skipped=0.0, **RATES)]])
 def test_a_run_that_has_just_begun_has_no_curves(lines):
     text = build_history_page(lines, "Run")
     parts = _Headings(text).parts
-    assert list(parts) == ["", "So far", "Starts", "Flags that were given", "Versions"] and "<svg" not in text
-    assert ("not finite" in parts["So far"]) == (len(lines) > 1)
+    assert list(parts) == ["", "Run", *DETAILS] and "<svg" not in text
+    assert ("not finite" in parts["Run"]) == (len(lines) > 1)
 
 
 def test_no_skipped_steps_no_curve_of_them():
     lines = [{**line, "skipped": 0.0} if line["kind"] == "train" else line for line in _lines()]
-    assert "Skipped steps, all together" not in _Headings(build_history_page(lines, "Run")).parts
+    assert "Skipped steps, cumulative" not in _Headings(build_history_page(lines, "Run")).parts
 
 
 def test_a_loss_that_was_not_finite_is_a_gap():

@@ -74,14 +74,29 @@ def test_text_is_shown_as_it_is():
 
 def test_a_table_with_columns_has_header_cells_and_a_long_text_opens():
     page = _page()
-    table = page[page.index('<table class="columns">') :]
+    table = page[page.index('<table class="columns long">') :]
     assert table.count('<th scope="col"') == 3 and table.count('<th scope="row"') == 2
-    assert '<td class="number bar" style="--share: 0.500">3</td>' in table
-    assert '<td class="number shade" style="--share: 1.000">4</td>' in table
-    folded = re.search(r'<td class="text"><details><summary>(.*?) …</summary>…(.*?)</details></td>', table)
+    assert '<td class="number bar" style="--share: 0.500" data-name="bar">3</td>' in table
+    assert '<td class="number shade" style="--share: 1.000" data-name="bar">4</td>' in table
+    folded = re.search(r'data-name="text"><details><summary>(.*?) …</summary>…(.*?)</details></td>', table)
     assert len(folded[1]) < 240 and folded[1].startswith("word word")
     assert folded[2].endswith(f"end {html.escape(_NASTY)}")
     assert 'tabindex="0" role="region"' in page  # a wide one scrolls by keyboard
+
+
+def test_cards_a_metric_a_warning_and_a_matrix():
+    page = Page("t")
+    with page.cards(), page.card(f"card {_NASTY}"):
+        page.metric(f"name {_NASTY}", "0.5", f"interval {_NASTY}")
+        page.warning(f"warning {_NASTY}")
+        cells = [[Shade(3, 0.75), Shade(1, 0.25)], [Shade(0, 0.0), Shade(2, 1.0)]]
+        page.matrix([f"a {_NASTY}", "b"], cells, "true", "predicted")
+    text = page.html()
+    reader = _Reader(text)
+    for kind in ("card", "name", "interval", "warning", "a"):
+        assert f"{kind} {_NASTY}" in reader.texts
+    assert [cell for cell in reader.texts if cell.endswith("%")] == ["75.0 %", "25.0 %", "0.0 %", "100.0 %"]
+    assert "<nav" not in text and text.count('<div class="cards">') == 1 and "<small>4</small>" in text
 
 
 def test_sections_open_and_headings_are_listed():

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bert_tf.evaluation.error_reports import common
-from bert_tf.evaluation.error_reports.common import ErrorReport
+from bert_tf.evaluation.error_reports import sections
+from bert_tf.evaluation.error_reports.common import ErrorReport, ratio_interval
 from bert_tf.utils.html_report import Page
 
 _WORDS = re.compile(r"\b(how many|how much|how|who|whom|whose|what|which|when|where|why)\b", re.IGNORECASE)
@@ -20,11 +20,11 @@ class QuestionReport(ErrorReport):
     """n questions.
 
     Attributes:
-        gold: of each its right answers; none where the text has none.
-        given: the answers; "" for none.
+        gold: the true answers of each; none if the text has no answer.
+        given: the predicted answers; "" for none.
         confidence: float [n], their probabilities.
         exact, f1: float [n], the official scores of each, 0 to 1.
-        threshold: none is given where its score is over the best answer's by more; None: there is always an answer.
+        threshold: no answer is predicted if its score exceeds the best answer's by more; None: there is always one.
     """
 
     gold: Sequence[Sequence[str]]
@@ -33,6 +33,9 @@ class QuestionReport(ErrorReport):
     exact: np.ndarray
     f1: np.ndarray
     threshold: float | None = None
+    task_name = "Extractive question answering"
+    main_metrics = ("f1", "exact")
+    overview_name = "Exact match and F1 by question word"
 
     @property
     def warning(self):
@@ -53,59 +56,66 @@ class QuestionReport(ErrorReport):
         names = ("answer", "prediction", "probability", "exact", "f1")
         return dict(zip(names, (answers, self.given, *numbers), strict=True))
 
-    def show(self, page: Page):
-        has, scores = np.array([bool(texts) for texts in self.gold]), {"exact": self.exact, "F1": self.f1}
-        if not has.all():
-            self._show_answerable(page, has, scores)
+    def interval(self, metric):
+        found = ratio_interval(self.f1 if metric == "f1" else self.exact)
+        return found and (100 * found[0], 100 * found[1])
+
+    def show_overview(self, page: Page):
         words, kind = question_words(self.examples.texts["question"])
         groups = {name: np.array([word == name for word in words]) for name, _ in Counter(words).most_common()}
-        with page.section("By question word"):
-            common.add_group_means(page, kind, groups, scores, counted="questions")
-            page.text("exact: the share answered word for word as people did. F1: the mean over the questions of how "
-                      "far the words agree with the answer of people that suits best.")  # fmt: skip
+        scores = {"exact match": self.exact, "F1": self.f1}
+        sections.add_group_means(page, kind, groups, scores, counted="questions")
+
+    def show(self, page: Page):
+        has, scores = np.array([bool(texts) for texts in self.gold]), {"exact match": self.exact, "F1": self.f1}
+        self._list_errors(page)
+        if not has.all():
+            self._show_answerable(page, has, scores)
+        among = " A probability is relative to the best candidate answers of the question."
+        sections.add_calibration(page, self.confidence, self.exact == 1, "answers", among)
         if has.any():
             shortest = np.array([min((len(text.split()) for text in texts), default=0) for texts in self.gold])
-            groups = {name: _spread(has, chosen) for name, chosen in common.length_groups(shortest[has]).items()}
-            with page.section("By length of the right answer"):
-                common.add_group_means(page, "words", groups, scores, counted="questions")
-        common.add_means_by_length(page, self.examples, scores)
-        among = " A probability is that among the best answers of the question."
-        common.add_calibration(page, self.confidence, self.exact == 1, "answers", among)
-        self._list_errors(page)
+            groups = {name: _spread(has, chosen) for name, chosen in sections.length_groups(shortest[has]).items()}
+            with page.section("Results by length of the true answer"):
+                sections.add_group_means(page, "words", groups, scores, counted="questions")
+        sections.add_means_by_length(page, self.examples, scores)
+        page.text("Exact match is the share of questions whose predicted answer equals a true one. F1 is the mean "
+                  "overlap in words with the closest true answer.")  # fmt: skip
 
     def _show_answerable(self, page, has, scores):
-        groups = {"has an answer": has, "has none": ~has}
+        groups = {"answerable": has, "unanswerable": ~has}
         none = np.array([not text for text in self.given], float)
-        with page.section("Answerable or not"):
+        with page.section("Answerable and unanswerable questions"):
             groups = {name: chosen for name, chosen in groups.items() if chosen.any()}
-            common.add_group_means(
-                page, "the question", groups, {**scores, "answered with none": none}, counted="questions"
+            sections.add_group_means(
+                page, "question", groups, {**scores, "no answer predicted": none}, counted="questions"
             )
             if self.threshold is not None:
                 page.text(
-                    f"None is given where its score is over the best answer's by more than {self.threshold:.4g}, which "
-                    "is kept with the model. The official scores above may be of another threshold."
+                    "No answer is predicted if its score exceeds the best answer's by more than "
+                    f"{self.threshold:.4g}, a threshold that is stored with the model. The official metrics may be for "
+                    "another threshold."
                 )
 
     def _list_errors(self, page):
         wrong = self.exact < 1
         columns = {
             "question": self.examples.texts["question"],
-            "right": [" / ".join(dict.fromkeys(texts)) or "(none)" for texts in self.gold],
-            "given": [text or "(none)" for text in self.given],
-            "its probability": [f"{value:.3f}" for value in self.confidence],
+            "true answer": [" / ".join(dict.fromkeys(texts)) or "(none)" for texts in self.gold],
+            "predicted answer": [text or "(none)" for text in self.given],
+            "probability": [f"{value:.3f}" for value in self.confidence],
             "F1": [f"{value:.2f}" for value in self.f1],
         }
-        note = f"{int(wrong.sum()):,} of {len(wrong):,} answers are not exact; first those that share least with a "
-        note += "right one and of which the model was surest."
-        common.add_examples(page, "Worst answers", self, self.worst(wrong, common.MOST), columns, note)
+        note = f"{int(wrong.sum()):,} of {len(wrong):,} answers are not an exact match. Confident answers with little "
+        note += "overlap with a true one come first."
+        sections.add_examples(page, "Most confident errors", self, self.worst(wrong, sections.MOST), columns, note)
 
 
 def question_words(questions: Sequence[str]) -> tuple[list[str], str]:
-    """Returns what each question begins to ask with, and what that is called.
+    """Returns each question's group, and what the groups are called.
 
-    That is the first question word of English; where most questions have none, as in other languages, their first word
-    if it is one of the commonest.
+    A group is the first English question word. If most questions have none, as in other languages, it is their first
+    word, if that is one of the most frequent.
     """
     found = [match[1].lower() if (match := _WORDS.search(question)) else _OTHER for question in questions]
     if found.count(_OTHER) <= len(found) / 2:

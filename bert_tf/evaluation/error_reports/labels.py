@@ -6,16 +6,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from bert_tf.evaluation.error_reports import common
-from bert_tf.evaluation.error_reports.common import Counts, ErrorReport
+from bert_tf.evaluation.abstention import interval
+from bert_tf.evaluation.error_reports import sections
+from bert_tf.evaluation.error_reports.common import Counts, ErrorReport, ratio_interval
 from bert_tf.utils.html_report import Page
 
-# === Options ===
-# One answer out of several to each example: classes, or the choices that a question has.
+# === Single label ===
+# One label for each example: a class, or one of the choices of a question.
 
 
 _LABELS = 500  # of a confusion matrix: of a hundred thousand labels it would not fit into memory
-_MICRO = "of all answers together; since each example has one, it is the share of right answers, the accuracy."
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class SingleLabelReport(ErrorReport):
     """n examples of one label each.
 
     Attributes:
-        gold: int [n], the right ones.
+        gold: int [n], the true labels.
         probabilities: float [n, L].
         labels: the names of the L.
         meanings: of each example what its own labels mean, where that differs from one to the next; None: they
@@ -36,10 +36,13 @@ class SingleLabelReport(ErrorReport):
     labels: Sequence[str]
     meanings: Sequence[Sequence[str]] | None = None
     label_noun: ClassVar[str] = "label"
+    task_name = "Text classification"
+    main_metrics = ("accuracy",)
+    overview_name = "Confusion matrix"
 
     @property
     def given(self) -> np.ndarray:
-        """int [n], the answers."""
+        """int [n], the predicted labels."""
         return self.probabilities.argmax(-1)
 
     @property
@@ -53,7 +56,7 @@ class SingleLabelReport(ErrorReport):
         if len(given) != 1 or len(np.unique(self.gold)) < 2:
             return ""
         return self.learned_nothing(
-            f"the {self.label_noun} '{self.labels[given[0]]}', and always answering so has an accuracy of "
+            f"the {self.label_noun} '{self.labels[given[0]]}', and always predicting it has an accuracy of "
             f"{np.mean(self.gold == given):.3f}"
         )
 
@@ -65,30 +68,38 @@ class SingleLabelReport(ErrorReport):
         names = [[self.labels[i] for i in ids] for ids in (self.gold, self.given)]
         return dict(zip(("label", "prediction", "probability"), (*names, _rounded(self.confidence)), strict=True))
 
+    def interval(self, metric):
+        return interval(float(np.mean(self.given == self.gold)), len(self.gold))
+
+    def show_overview(self, page: Page):
+        kept, matrix = _matrix(self.gold, self.given, len(self.labels))
+        few = len(kept) < len(self.labels)
+        remark = f" Of {len(self.labels):,} labels, the {len(kept)} that are confused most often." if few else ""
+        sections.add_confusion_matrix(page, self.label_noun, [self.labels[i] for i in kept], matrix, remark)
+
     def show(self, page: Page):
-        right, count = self.given == self.gold, len(self.labels)
-        counts = Counts.of_pairs(self.gold, self.given, count)
-        common.add_label_rates(page, self.label_noun, self.labels, counts, _MICRO)
-        kept, matrix = _matrix(self.gold, self.given, count)
-        remark = "" if len(kept) == count else f"Of {count:,} labels the {len(kept)} that are mixed up most."
-        common.add_confusions(page, self.label_noun, [self.labels[i] for i in kept], matrix, remark)
-        common.add_calibration(page, self.confidence, right, "answers")
+        right = self.given == self.gold
         self._list_errors(page, right)
+        counts = Counts.of_pairs(self.gold, self.given, len(self.labels))
+        sections.add_label_rates(page, self.label_noun, self.labels, counts, "")
+        kept, matrix = _matrix(self.gold, self.given, len(self.labels))
+        sections.add_confused_pairs(page, self.label_noun, [self.labels[i] for i in kept], matrix)
+        sections.add_calibration(page, self.confidence, right, "predictions")
         if self.meanings:
             numbers = np.array([len(each) for each in self.meanings])
-            with page.section("By number of choices"):
-                common.add_group_means(page, "choices", common.length_groups(numbers), {"right": right})
-        common.add_means_by_length(page, self.examples, {"right": right, "mean probability": self.confidence})
+            with page.section("Results by number of choices"):
+                sections.add_group_means(page, "choices", sections.length_groups(numbers), {"accuracy": right})
+        sections.add_means_by_length(page, self.examples, {"accuracy": right, "mean probability": self.confidence})
 
     def _list_errors(self, page, right):
-        chosen = self.worst(~right, common.MOST)
+        chosen = self.worst(~right, sections.MOST)
         columns = {
-            f"right {self.label_noun}": self._shown(self.gold),
-            f"given {self.label_noun}": self._shown(self.given),
-            "its probability": [f"{each:.3f}" for each in self.confidence],
+            f"true {self.label_noun}": self._shown(self.gold),
+            f"predicted {self.label_noun}": self._shown(self.given),
+            "probability": [f"{each:.3f}" for each in self.confidence],
         }
-        note = f"{int((~right).sum()):,} of {len(right):,} answers are wrong; first those that the model was surest of."
-        common.add_examples(page, "Most confident errors", self, chosen, columns, note)
+        note = f"{int((~right).sum()):,} of {len(right):,} predictions are wrong. The most confident come first."
+        sections.add_examples(page, "Most confident errors", self, chosen, columns, note)
 
     def _shown(self, ids):
         if not self.meanings:
@@ -100,10 +111,11 @@ class MultipleChoiceReport(SingleLabelReport):
     """Examples that have choices of their own, which `labels` only number."""
 
     label_noun = "choice"
+    task_name = "Multiple choice"
 
 
 def _matrix(gold, given, count):
-    """Returns the labels that are mixed up most, int [k], all where they are few, and who is taken for whom, [k, k]."""
+    """Returns the labels that are confused most often, int [k], all if they are few, and their confusion matrix."""
     wrong = gold != given
     mixed = sum(np.bincount(side[wrong], minlength=count) for side in (gold, given))
     kept = np.sort(np.argsort(-mixed, kind="stable")[:_LABELS])
@@ -118,11 +130,8 @@ def _rounded(values):
     return [f"{value:.6g}" for value in values]
 
 
-# === Marks ===
-# Any number of labels to each example, each a yes or no of its own.
-
-
-_MARKS_MICRO = "of all yeses together, whatever their label: f1, precision and recall among the scores."
+# === Several labels ===
+# Any number of labels for each example; each label is a decision of its own.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -131,7 +140,7 @@ class MultiLabelReport(ErrorReport):
 
     Attributes:
         gold: bool [n, L].
-        probabilities: float [n, L], of yes; an answer is yes over 0.5.
+        probabilities: float [n, L]; labels with over 0.5 are predicted.
         labels: the names of the L.
         separator: between the labels of an example in a table.
     """
@@ -140,10 +149,13 @@ class MultiLabelReport(ErrorReport):
     probabilities: np.ndarray
     labels: Sequence[str]
     separator: str = ","
+    task_name = "Multi-label text classification"
+    main_metrics = ("f1", "accuracy")
+    overview_name = "F1 by label"
 
     @property
     def given(self) -> np.ndarray:
-        """bool [n, L], the answers."""
+        """bool [n, L], the predicted labels."""
         return self.probabilities > 0.5
 
     @property
@@ -155,12 +167,12 @@ class MultiLabelReport(ErrorReport):
 
     @property
     def confidence(self) -> np.ndarray:
-        """float [n, L], how probable each answer is."""
+        """float [n, L], the probability of each decision."""
         return np.maximum(self.probabilities, 1 - self.probabilities)
 
     @property
     def severity(self):
-        """The surest wrong answer's probability; without one, less than 0: the least sure answer's."""
+        """The highest probability among wrong decisions; if all are correct, minus the lowest one."""
         wrong = self.given != self.gold
         surest = np.where(wrong, self.confidence, 0).max(-1)
         return np.where(wrong.any(-1), surest, -self.confidence.min(-1))
@@ -170,18 +182,27 @@ class MultiLabelReport(ErrorReport):
         least = [f"{value:.6g}" for value in self.confidence.min(-1)]  # of all the example's answers
         return dict(zip(("label", "prediction", "probability"), (*names, least), strict=True))
 
+    def interval(self, metric):
+        if metric == "accuracy":
+            return ratio_interval((self.given == self.gold).mean(-1))
+        return ratio_interval(2 * (self.gold & self.given).sum(-1), self.gold.sum(-1) + self.given.sum(-1))
+
+    def show_overview(self, page: Page):
+        f1 = Counts.of_marks(self.gold, self.given).rates().f1
+        sections.add_bars(page, "label", self.labels, f1, self.gold.sum(0), "F1")
+
     def show(self, page: Page):
         right = self.given == self.gold
         whole = right.all(-1)
-        common.add_label_rates(page, "label", self.labels, Counts.of_marks(self.gold, self.given), _MARKS_MICRO)
-        remark = f" An answer is a yes or no to one of the {len(self.labels)} labels of one example."
-        common.add_calibration(page, self.confidence.ravel(), right.ravel(), "answers", remark)
         self._list_errors(page, whole)
+        sections.add_label_rates(page, "label", self.labels, Counts.of_marks(self.gold, self.given), "")
+        remark = f" Each example has {len(self.labels)} decisions, one for each label."
+        sections.add_calibration(page, self.confidence.ravel(), right.ravel(), "decisions", remark)
         numbers = self.gold.sum(-1)
-        shares = {"all labels right": whole.astype(float), "labels right": right.mean(-1)}
-        with page.section("By number of labels"):
-            common.add_group_means(page, "right labels", {f"{n}": numbers == n for n in np.unique(numbers)}, shares)
-        common.add_means_by_length(page, self.examples, shares)
+        shares = {"all labels correct": whole.astype(float), "labels correct": right.mean(-1)}
+        with page.section("Results by number of labels"):
+            sections.add_group_means(page, "true labels", {f"{n}": numbers == n for n in np.unique(numbers)}, shares)
+        sections.add_means_by_length(page, self.examples, shares)
 
     def _list_errors(self, page, whole):
         missed, wrong = (
@@ -189,10 +210,10 @@ class MultiLabelReport(ErrorReport):
             for marks in (self.gold & ~self.given, self.given & ~self.gold)
         )
         gold = [self.separator.join(self._names(row)) for row in self.gold]
-        note = f"{int((~whole).sum()):,} of {len(whole):,} examples have a label too many or too few; first those of "
-        note += "which the model was surest. After a label comes its probability."
-        columns = {"right labels": gold, "missed": missed, "wrongly given": wrong}
-        common.add_examples(page, "Most confident errors", self, self.worst(~whole, common.MOST), columns, note)
+        note = f"{int((~whole).sum()):,} of {len(whole):,} examples have a missing or an extra label. The most "
+        note += "confident errors come first, each label with its probability."
+        columns = {"true labels": gold, "missing (false negatives)": missed, "extra (false positives)": wrong}
+        sections.add_examples(page, "Most confident errors", self, self.worst(~whole, sections.MOST), columns, note)
 
     def _names(self, row):
         return [self.labels[i] for i in np.flatnonzero(row)]

@@ -1,19 +1,19 @@
-"""The error report of tagging: entities that are found, taken for others, missed and invented."""
+"""The error report of tagging: entities that are correct, of a wrong type or extent, missing or spurious."""
 
 import dataclasses
+import functools
 from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
 from bert_tf.evaluation.entities import EntitySpan, parse_entities
-from bert_tf.evaluation.error_reports import common
-from bert_tf.evaluation.error_reports.common import Counts, ErrorReport
+from bert_tf.evaluation.error_reports import sections
+from bert_tf.evaluation.error_reports.common import Counts, ErrorReport, ratio_interval
 from bert_tf.utils.html_report import Page
 
-NONE = "no entity"
-_KINDS = ("right", "wrong ends", "wrong type", "wrong type and ends", "missed", "invented")
-_MICRO = "of all entities together, whatever their type: f1, precision and recall among the scores, as in conlleval."
+NONE, _NO_TYPE = "no entity", "(no type)"
+_KINDS = ("correct", "wrong boundaries", "wrong type", "wrong type and boundaries", "missing", "spurious")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -23,13 +23,16 @@ class TaggingReport(ErrorReport):
     Attributes:
         words: of each.
         gold, given: of each as many tags, in any scheme.
-        chances: of each as many probabilities of the tags given.
+        chances: of each as many probabilities of the predicted tags.
     """
 
     words: Sequence[Sequence[str]]
     gold: Sequence[Sequence[str]]
     given: Sequence[Sequence[str]]
     chances: Sequence[Sequence[float]]
+    task_name = "Named entity recognition"
+    main_metrics = ("f1", "accuracy")
+    overview_name = "Errors by entity type"
 
     @property
     def warning(self):
@@ -38,7 +41,7 @@ class TaggingReport(ErrorReport):
 
     @property
     def severity(self):
-        """The surest wrong tag's probability; without one, less than 0: the least sure tag's."""
+        """The highest probability among wrong tags; if all are correct, minus the lowest one."""
         return np.array([
             max((p for a, b, p in zip(*each, strict=True) if a != b), default=-min(each[2]))
             for each in zip(self.gold, self.given, self.chances, strict=True)
@@ -49,65 +52,88 @@ class TaggingReport(ErrorReport):
         least = [f"{min(each):.6g}" for each in self.chances]  # of all the sentence's tags
         return dict(zip(("tags", "predicted_tags", "probability"), (*tags, least), strict=True))
 
-    def show(self, page: Page):
+    @functools.cached_property
+    def _entities(self):
+        """[(true, predicted)] of each sentence, each a list of entities."""
         sides = [[parse_entities(tags) for tags in side] for side in (self.gold, self.given)]
-        types = sorted({entity.type for side in sides for each in side for entity in each})
-        both = list(zip(*sides, strict=True))
-        pairs = [pair for golds, givens in both for pair in match_entities(golds, givens)]
-        if types:
-            self._show_types(page, types, sides, pairs)
-        self._show_words(page)
-        self._list_errors(page, both)
-        whole = np.array([golds == givens for golds, givens in both], float)
-        hits = np.array([len(set(golds) & set(givens)) for golds, givens in both])
-        all_of_them = np.array([len(golds) + len(givens) for golds, givens in both])
-        shares = {"all entities right": whole, "F1": common.Ratio(2 * hits, all_of_them)}
-        common.add_means_by_length(page, self.examples, shares)
+        return list(zip(*sides, strict=True))
 
-    def _show_types(self, page, types, sides, pairs):
-        names, index = [name or "(no type)" for name in types], {name: i for i, name in enumerate(types)}
+    @functools.cached_property
+    def _types(self):
+        return sorted({entity.type for both in self._entities for side in both for entity in side})
+
+    def _pairs(self):
+        return [pair for golds, givens in self._entities for pair in match_entities(golds, givens)]
+
+    def _hits(self):
+        """float [n] twice: of each sentence, twice the correct entities, and all true and predicted ones."""
+        hits = np.array([2 * len(set(golds) & set(givens)) for golds, givens in self._entities])
+        return hits, np.array([len(golds) + len(givens) for golds, givens in self._entities])
+
+    def interval(self, metric):
+        if metric == "f1":
+            return ratio_interval(*self._hits())
+        right = [sum(a == b for a, b in zip(*each, strict=True)) for each in zip(self.gold, self.given, strict=True)]
+        return ratio_interval(np.array(right), np.array([len(each) for each in self.words]))
+
+    def show_overview(self, page: Page):
+        found = Counter((kind_of_error(*pair), (pair[0] or pair[1]).type) for pair in self._pairs())
+        rows = [(type_ or _NO_TYPE, *(found[kind, type_] for kind in _KINDS)) for type_ in self._types]
+        page.table(None, rows, ("type", *_KINDS))
+        page.text("Each entity is counted once, under its true type; spurious ones under the predicted type. An entity "
+                  "is correct if its type, first and last word are.")  # fmt: skip
+
+    def show(self, page: Page):
+        self._list_errors(page, self._entities)
+        if self._types:
+            self._show_types(page, self._types, self._pairs())
+        self._show_words(page)
+        whole = np.array([golds == givens for golds, givens in self._entities], float)
+        shares = {"all entities correct": whole, "F1": sections.Ratio(*self._hits())}
+        sections.add_means_by_length(page, self.examples, shares)
+
+    def _show_types(self, page, types, pairs):
+        names, index = [name or _NO_TYPE for name in types], {name: i for i, name in enumerate(types)}
         hits = [gold for gold, given in pairs if gold == given]
-        golds, givens = ([entity for each in side for entity in each] for side in sides)
+        golds, givens = ([entity for both in self._entities for entity in both[side]] for side in (0, 1))
         counts = [_count(each, index) for each in (golds, givens, hits)]
-        common.add_label_rates(page, "type", names, Counts(*counts), _MICRO, "entities")
-        found = Counter((kind_of_error(*pair), (pair[0] or pair[1]).type) for pair in pairs)
-        with page.section("Kinds of errors"):
-            page.text("Each entity once, by its right type; invented ones by the type given. An entity is right if its "
-                      "type, first and last word are.")  # fmt: skip
-            rows = [(name, *(found[kind, type_] for kind in _KINDS)) for name, type_ in zip(names, types, strict=True)]
-            page.table(None, rows, ("type", *_KINDS))
+        sections.add_label_rates(page, "type", names, Counts(*counts), "", "entities")
         matrix = np.zeros([len(types) + 1] * 2, int)
         for gold, given in pairs:
             matrix[tuple(len(types) if each is None else index[each.type] for each in (gold, given))] += 1
-        remark = "Entities that overlap are held against each other, also where their ends differ. "
-        common.add_confusions(page, "type", [*names, NONE], matrix,
-                        remark + f"Given as {NONE!r}: missed. Rightly {NONE!r}: invented.")  # fmt: skip
+        remark = " Entities that overlap are compared, even if their boundaries differ. "
+        remark += f"Predicted as {NONE!r}: missing. True {NONE!r}: spurious."
+        with page.section("Confusion matrix of entity types"):
+            sections.add_confusion_matrix(page, "type", [*names, NONE], matrix, remark)
+        sections.add_confused_pairs(page, "type", [*names, NONE], matrix)
 
     def _show_words(self, page):
         chances = np.array([p for each in self.chances for p in each])
         tags = zip(self.gold, self.given, strict=True)
         right = np.array([a == b for golds, givens in tags for a, b in zip(golds, givens, strict=True)])
-        common.add_calibration(page, chances, right, "tags of words", " Most words are outside of entities, and easy.")
+        remark = " Most words are outside of entities and easy to tag."
+        sections.add_calibration(page, chances, right, "tags", remark)
 
     def _list_errors(self, page, both):
         wrong = np.array([golds != givens for golds, givens in both])
         sentences = list(zip(self.words, both, strict=True))
         lost = [_named(words, set(golds) - set(givens)) for words, (golds, givens) in sentences]
         added = [_named(words, set(givens) - set(golds)) for words, (golds, givens) in sentences]
-        columns = {"right, not found": lost, "found, not right": added}
-        columns |= {"surest wrong tag": [f"{max(value, 0):.3f}" for value in self.severity]}
-        note = f"{int(wrong.sum()):,} of {len(wrong):,} sentences have an entity that is not right; first those with "
-        note += "the wrong tag that the model was surest of, whose probability is given."
-        common.add_examples(page, "Most confident errors", self, self.worst(wrong, common.MOST), columns, note)
+        columns = {"missing (false negatives)": lost, "spurious (false positives)": added}
+        columns |= {"probability": [f"{max(value, 0):.3f}" for value in self.severity]}
+        note = f"{int(wrong.sum()):,} of {len(wrong):,} sentences have a wrong entity. The most confident errors come "
+        note += "first; the probability is that of the most confident wrong tag."
+        sections.add_examples(page, "Most confident errors", self, self.worst(wrong, sections.MOST), columns, note)
 
 
 def match_entities(
     golds: Sequence[EntitySpan], givens: Sequence[EntitySpan]
 ) -> list[tuple[EntitySpan | None, EntitySpan | None]]:
-    """Pairs the right entities of a sentence with those given: of equal words first, then of the greatest overlap.
+    """Pairs the true entities of a sentence with the predicted ones: equal words first, then the greatest overlap.
 
     Returns:
-        (right, given) for each; None for the right one of an invented entity, and for the given one of a missed one.
+        (true, predicted) for each; None for the true one of a spurious entity, and for the predicted one of a missing
+        one.
     """
     near = [(_nearness(a, b), i, k) for i, a in enumerate(golds) for k, b in enumerate(givens) if _overlap(a, b) > 0]
     pairs, left, right = [], set(range(len(golds))), set(range(len(givens)))
@@ -122,11 +148,11 @@ def match_entities(
 def kind_of_error(gold: EntitySpan | None, given: EntitySpan | None) -> str:
     """Returns which kind of error, or none, a pair of `match` is."""
     if gold is None or given is None:
-        return "invented" if gold is None else "missed"
+        return "spurious" if gold is None else "missing"
     same_ends = gold[1:] == given[1:]
     if gold.type == given.type:
-        return "right" if same_ends else "wrong ends"
-    return "wrong type" if same_ends else "wrong type and ends"
+        return "correct" if same_ends else "wrong boundaries"
+    return "wrong type" if same_ends else "wrong type and boundaries"
 
 
 def _nearness(a, b):

@@ -4,14 +4,14 @@ import dataclasses
 
 import numpy as np
 
-from bert_tf.evaluation.error_reports import common
-from bert_tf.evaluation.error_reports.common import ErrorReport
-from bert_tf.evaluation.metrics import share_below
+from bert_tf.evaluation.error_reports import sections
+from bert_tf.evaluation.error_reports.common import ErrorReport, ratio_interval
+from bert_tf.evaluation.metrics import pearson, share_below, spearman
 from bert_tf.utils.html_report import BarCell, Page
 from bert_tf.utils.names import percent
 
-# === Values ===
-# A number to each example.
+# === Regression ===
+# One number for each example.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -19,20 +19,22 @@ class RegressionReport(ErrorReport):
     """n examples.
 
     Attributes:
-        gold: float [n], the right numbers.
-        given: float [n], the answers.
-        given_name: what an answer is called.
-        is_same_scale: both measure the same; otherwise only their order is compared.
+        gold: float [n], the true values.
+        given: float [n], the predictions.
+        given_name: what a prediction is called.
+        is_same_scale: both have the same scale; otherwise only their ranks are compared.
     """
 
     gold: np.ndarray
     given: np.ndarray
-    given_name: str = "given"
+    given_name: str = "predicted"
     is_same_scale: bool = True
+    main_metrics = ("pearson", "spearman")
+    overview_name = "Predicted and true values"
 
     @property
     def errors(self) -> np.ndarray:
-        """float [n], given less right; where only the order counts, of the shares of examples that lie below."""
+        """float [n], predicted minus true; if only ranks are compared, the difference of the quantiles."""
         if self.is_same_scale:
             return self.given - self.gold
         return share_below(self.given) - share_below(self.gold)
@@ -50,42 +52,57 @@ class RegressionReport(ErrorReport):
         answers = [float(str(value)) for value in self.given]  # of a float32 as many digits as it has
         return {"label": [float(str(value)) for value in self.gold], "prediction": answers}
 
+    @property
+    def task_name(self):
+        return "Text regression" if self.is_same_scale else "Semantic similarity"
+
+    def interval(self, metric):
+        """By Fisher's transformation, with Bonett and Wright's (2000) variance for Spearman's correlation."""
+        n = len(self.gold)
+        if n < 4 or not np.isfinite(self.given).all():
+            return None
+        value = (pearson if metric == "pearson" else spearman)(self.gold, self.given)
+        if not abs(value) < 1:
+            return None
+        half = 1.959964 * np.sqrt((1 if metric == "pearson" else 1 + value**2 / 2) / (n - 3))
+        return float(np.tanh(np.arctanh(value) - half)), float(np.tanh(np.arctanh(value) + half))
+
+    def show_overview(self, page: Page):
+        if not np.isfinite(self.errors).all():
+            page.warning("Some predictions are not finite numbers: training diverged.")
+            return
+        drawn = (self.gold, self.given, "true", self.given_name, self.is_same_scale)
+        page.figure(None, lambda axes: sections.draw_scatter(axes, *drawn), 2.6, label="Predicted and true values")
+
     def show(self, page: Page):
         errors, off = self.errors, np.abs(self.errors)
         if not np.isfinite(errors).all():
-            page.text("Some answers are no numbers; the training has gone astray.")
             return
-        with page.section("Given and right"):
-            if self.is_same_scale:
-                mean, square = self.gold.mean(), np.sqrt((errors**2).mean())
-                page.table(None, [("mean absolute error", f"{off.mean():.4g}", "by how much an answer is off"),
-                                  ("root of the mean square", f"{square:.4g}", "great errors count more"),
-                                  ("mean error", f"{errors.mean():+.4g}", "over 0: answers are too high"),
-                                  ("always the mean", f"{np.abs(self.gold - mean).mean():.4g}",
-                                   "the mean absolute error of that answer")])  # fmt: skip
-            drawn = (self.gold, self.given, "right", self.given_name, self.is_same_scale)
-            page.figure(None, lambda axes: common.draw_scatter(axes, *drawn), 3.2, label="Given against right numbers")
-        if self.is_same_scale:
-            common.add_means_by_length(page, self.examples, {}, {"absolute error": off, "mean error": errors})
-            self._draw_by_length(page, errors)
-        else:
-            common.add_means_by_length(page, self.examples, {"places off": off})
-        note = "" if self.is_same_scale else "Places are the shares of all examples that lie below, in percent."
-        columns = {"right": [f"{each:.4g}" for each in self.gold], self.given_name: [f"{v:.4g}" for v in self.given]}
-        columns |= {"off by" if self.is_same_scale else "places off": list(map(self._off, errors))}
-        common.add_examples(page, "Greatest errors", self, self.in_order("errors")[: common.MOST], columns, note)
-
-    def _draw_by_length(self, page, errors):
+        note = "" if self.is_same_scale else "Ranks are in percent: the share of all examples with a lower value."
+        columns = {"true": [f"{each:.4g}" for each in self.gold], self.given_name: [f"{v:.4g}" for v in self.given]}
+        columns |= {"error" if self.is_same_scale else "rank difference": list(map(self._off, errors))}
+        sections.add_examples(page, "Largest errors", self, self.in_order("errors")[: sections.MOST], columns, note)
+        if not self.is_same_scale:
+            sections.add_means_by_length(page, self.examples, {"rank difference": off})
+            return
+        with page.section("Error measures"):
+            mean, square = self.gold.mean(), np.sqrt((errors**2).mean())
+            page.table(None, [("mean absolute error (MAE)", f"{off.mean():.4g}"),
+                              ("root mean squared error (RMSE)", f"{square:.4g}"),
+                              ("mean error", f"{errors.mean():+.4g}", "positive: predictions are too high"),
+                              ("MAE of the baseline", f"{np.abs(self.gold - mean).mean():.4g}",
+                               "a model that always predicts the mean")])  # fmt: skip
+        sections.add_means_by_length(page, self.examples, {}, {"mean absolute error": off, "mean error": errors})
         lengths, unit = self.examples.lengths, self.examples.unit
-        with page.section("Errors by length"):
-            page.figure(None, lambda axes: common.draw_residuals(axes, lengths, errors, unit), label="Errors by length")
+        with page.section("Residuals by length"):
+            page.figure(None, lambda axes: sections.draw_residuals(axes, lengths, errors, unit), label="Residuals")
 
     def _off(self, error):
         return f"{error:+.4g}" if self.is_same_scale else f"{100 * error:+.0f}"
 
 
-# === Places ===
-# Retrieval: at which rank each text finds the one that belongs to it.
+# === Retrieval ===
+# The rank at which each text finds its match.
 
 
 _LIMITS = (1, 3, 10, 100)
@@ -93,9 +110,12 @@ _LIMITS = (1, 3, 10, 100)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RetrievalReport(ErrorReport):
-    """n texts; `ranks`, int [n] from 1, says where what each looks for is among all candidates by nearness."""
+    """n texts; `ranks`, int [n] from 1, are those of their matches among all candidates, by similarity."""
 
     ranks: np.ndarray
+    task_name = "Sentence embeddings: retrieval"
+    main_metrics = ("mrr",)
+    overview_name = "Rank of the matching text"
 
     @property
     def severity(self):
@@ -104,15 +124,19 @@ class RetrievalReport(ErrorReport):
     def columns(self):
         return {"place": self.ranks.tolist()}
 
+    def interval(self, metric):
+        return ratio_interval(1 / self.ranks)
+
+    def show_overview(self, page: Page):
+        shares = [(limit, (self.ranks <= limit).mean()) for limit in _LIMITS]
+        rows = [(f"top {limit}", BarCell(percent(share), share)) for limit, share in shares]
+        page.table(None, rows, ("rank of the match", "texts"))
+        page.text(f"The median rank is {np.median(self.ranks):,.0f}.")
+
     def show(self, page: Page):
-        shares = [(f"among the first {limit}", (self.ranks <= limit).mean()) for limit in _LIMITS]
-        with page.section("Places"):
-            page.text(f"At which place a text finds what belongs to it; the median is {np.median(self.ranks):,.0f}.")
-            rows = [(name, BarCell(percent(share), share)) for name, share in shares]
-            page.table(None, rows, ("what belongs to a text is", "of the texts"))
-        first, mean = {"found at the first place": self.ranks == 1}, {"mean place": self.ranks}
-        common.add_means_by_length(page, self.examples, first, mean)
         wrong = self.ranks > 1
-        chosen, columns = self.worst(wrong, common.MOST), {"place": [f"{place:,}" for place in self.ranks]}
-        note = f"{int(wrong.sum()):,} of {len(wrong):,} texts find another one first."
-        common.add_examples(page, "Furthest from what belongs to them", self, chosen, columns, note)
+        chosen, columns = self.worst(wrong, sections.MOST), {"rank": [f"{rank:,}" for rank in self.ranks]}
+        note = f"For {int(wrong.sum()):,} of {len(wrong):,} texts another one is more similar than the match."
+        sections.add_examples(page, "Lowest-ranked matches", self, chosen, columns, note)
+        first, mean = {"match ranked first": self.ranks == 1}, {"mean rank": self.ranks}
+        sections.add_means_by_length(page, self.examples, first, mean)

@@ -278,38 +278,42 @@ def build_glue_page(results, missing, made_with, compared, title) -> str:
     """Returns the page as one HTML file. The same results make the same bytes."""
     document, rows = Page(title), summarize_results(results)
     document.text(
-        "Scores on dev, times 100. A task's score is the mean of its metrics and files; ± is the standard deviation "
-        "over seeds. What was chosen on dev is better there than elsewhere. A run that gives one answer to all "
-        "examples has learned nothing: it counts in the means, and is left out of comparisons."
+        "Scores on the development set, times 100. A task's score is the mean of its metrics and files; ± is the "
+        "standard deviation over seeds. The best setting was selected on this set, so its score is optimistic. A run "
+        "that predicts the same for all examples has learned nothing: it counts in the means, but not in comparisons."
     )
-    document.table("So far", _list_overview(results, missing, rows))
-    if compared:
-        document.table("Against the other", [each.row() for each in compared])
+    with document.cards():
+        with document.card("Results"):
+            document.table(None, _list_overview(results, missing, rows))
+        if compared:
+            with document.card("Comparison"):
+                document.table(None, [each.row() for each in compared])
     chosen = best(results)
     for task, group in rows.items():
         document.table(task, [_describe_setting(row, best_setting(group)) for row in group])
         document.text(f"Best run: {_name_run(chosen[task])}.")
         if none := [result for result in results if result.run.task == task and result.one_answer is not None]:
             shown = "; ".join(f"{_name_run(result)} (always {result.one_answer!r})" for result in none)
-            document.text(f"Learned nothing, by giving one answer to all dev examples: {shown}.")
+            document.text(f"Learned nothing (one prediction for all examples): {shown}.")
         if len(group) > 1 or len(group[0].values) > 1:
-            document.figure(f"{task}: a dot for each seed", _make_strips(group), height=1 + 0.25 * len(group))
+            heading = f"{task}: score by setting, one dot per seed"
+            document.figure(heading, _make_strips(group), height=1 + 0.25 * len(group))
     if missing:
-        document.table("Not finished", [(run, why) for run, why in missing.items()])
-    document.table("What all runs have alike", made_with.items())
+        document.table("Unfinished runs", [(run, why) for run, why in missing.items()])
+    document.table("Common settings", made_with.items())
     return document.html()
 
 
 def _list_overview(results, missing, rows):
     seconds = sum(result.seconds for result in results)
-    lines = [("runs", f"{len(results)} of {len(results) + len(missing)}", f"{clock(seconds)} of computing")]
+    lines = [("runs", f"{len(results)} of {len(results) + len(missing)}", f"{clock(seconds)} of compute")]
     for task, group in rows.items():
         row = best_setting(group)
         lines.append((task, str(row.score), f"{row.settings}; {_count_seeds(row)}"))
     if average := glue_average(rows):
         mean, here, missing_tasks = average
         without = f", without {', '.join(missing_tasks)}" if missing_tasks else ""
-        remark = f"of GLUE's tasks, at their best means{without}{_count_constant_runs(rows, here)}"
+        remark = f"GLUE tasks, each at its best setting{without}{_count_constant_runs(rows, here)}"
         lines.append((f"average of {len(here)}", f"{100 * mean:.2f}", remark))
     return lines
 
@@ -318,7 +322,7 @@ def _count_constant_runs(rows, tasks):
     """Returns of which of these tasks the best setting has runs that learned nothing, "" for none."""
     counts = {task: best_setting(rows[task]).one_answers for task in tasks}
     shown = ", ".join(f"{count} of {task}" for task, count in counts.items() if count)
-    return f"; with runs that learned nothing: {shown}" if shown else ""
+    return f"; includes runs that learned nothing: {shown}" if shown else ""
 
 
 def _describe_setting(row, chosen):
@@ -326,13 +330,13 @@ def _describe_setting(row, chosen):
     if len(row.metrics) > 1:
         remarks += [f"{name.removeprefix('eval_')} {spread}" for name, spread in row.metrics.items()]
     if row is chosen:
-        remarks.append("the best mean")
+        remarks.append("best mean")
     return row.settings, row.score, "; ".join(remarks)
 
 
 def _count_seeds(row):
     """Returns how many seeds there are, and how many of them learned nothing."""
-    nothing = f", {row.one_answers} of which learned nothing (one answer to all)" if row.one_answers else ""
+    nothing = f", {row.one_answers} of which learned nothing (one prediction for all)" if row.one_answers else ""
     return number_of(row.score.seeds, "seed") + nothing
 
 
@@ -350,6 +354,6 @@ def _make_strips(group):
             axes.plot([100 * row.score.mean], [height], "|", color=ACCENT, markersize=14, markeredgewidth=2)
         axes.set_yticks(list(heights), [str(row.settings) for row in group])
         axes.set_ylim(len(group) - 0.5, -0.5)
-        axes.set_xlabel("score on dev")
+        axes.set_xlabel("score on the development set")
 
     return draw

@@ -117,36 +117,36 @@ def summarize_findings(findings: Findings) -> list[str]:
     agree = float((findings.probabilities.argmax(1) == findings.given).mean())
     both = sum(map(findings.has_several_labels, duplicates))
     return [
-        f"{findings.examples.path}: models that had not seen an example gave it its label for {percent(agree)} of "
-        f"{n:,}.",
-        f"Of {len(findings.suspects):,} another label is more probable than theirs, and no less so than it usually is "
-        f"of the examples that have it. By that count {suspicion.estimate:,.0f} labels are wrong; the weaker the "
-        "models, the more of these errors are their own.",
-        f"{sum(map(len, duplicates)):,} examples are near-duplicates of others, in {len(duplicates):,} groups, of "
-        f"which {both:,} have more than one label.",
+        f"{findings.examples.path}: out-of-fold predictions agree with the label for {percent(agree)} of {n:,} "
+        "examples.",
+        f"{len(findings.suspects):,} examples are likely label errors: another label is more probable than theirs, and "
+        f"at least as probable as it usually is for examples that have it. The estimated number of label errors is "
+        f"{suspicion.estimate:,.0f}; the weaker the models, the more of these are errors of the models.",
+        f"{sum(map(len, duplicates)):,} examples are near-duplicates of others, in {len(duplicates):,} groups. "
+        f"{both:,} of these groups have more than one label.",
     ]
 
 
 def build_label_errors_page(findings: Findings) -> str:
-    """Returns one HTML file: the likeliest errors, duplicates with several labels, and who is taken for whom."""
-    document = Page(f"Labels of {os.path.basename(findings.examples.path)}")
+    """Returns one HTML file: the most likely errors, duplicates with different labels, and the confused labels."""
+    document = Page(f"Label errors: {os.path.basename(findings.examples.path)}")
     for sentence in summarize_findings(findings):
         document.text(sentence)
     document.text(
-        "A model may be wrong where the label is right: look at each before you change it. The tables next to this "
-        "page have all of them."
+        "The label may be correct and the models wrong: review each example before you change it. The TSV files next "
+        "to this page list all of them."
     )
     suspects = findings.suspects
     rows = [_page_row(findings, i) for i in suspects[:_ON_PAGE]]
-    columns = ("line", "label", "its probability", "likely", "its probability", "text")
-    document.table(f"Likeliest errors: the first {len(rows):,} of {len(suspects):,}", rows, columns)
+    columns = ("line", "label", "probability", "likely label", "probability", "text")
+    document.table(f"Most likely label errors: first {len(rows):,} of {len(suspects):,}", rows, columns)
     two = [each for each in findings.duplicates() if findings.has_several_labels(each)]
     rows = [(findings.examples.lines[i], number, findings.labels[findings.given[i]], findings.text(i))
             for number, each in enumerate(two[:_ON_PAGE], 1) for i in each]  # fmt: skip
     columns = ("line", "group", "label", "text")
     document.table(f"Near-duplicates with several labels: {len(two):,} groups", rows, columns)
-    columns = ("label", "likely", "examples", "of those with the label that count as one of the labels")
-    document.table("Labelled so, and likely another", _count_pairs(findings), columns)
+    columns = ("label", "likely label", "examples", "counted examples with the label")
+    document.table("Counts by label and likely label", _count_pairs(findings), columns)
     return document.html()
 
 

@@ -64,18 +64,19 @@ def format_trials(results: Sequence[TrialResult]) -> str:
 def build_tuning_page(folder, trials, results, failed, best, command) -> str:
     """Returns the page as one HTML file; it takes what `write_tuning_report` takes. The same results make the same
     bytes."""
-    document, stages = Page(f"Search: {folder.path.name}"), folder.stages
+    document, stages = Page(f"Hyperparameter search: {folder.path.name}"), folder.stages
     document.text(
-        f"Trials are judged by {folder.metric}, of which {'more' if folder.higher else 'less'} is better. What was "
-        "chosen by it looks better there than elsewhere: quote a score on a file that chose nothing."
+        f"Trials are ranked by {folder.metric}; {'higher' if folder.higher else 'lower'} is better. The score of the "
+        "selected trial is optimistic: report a metric on data that was not used for the selection."
     )
     equal = folder.as_good(results)
-    document.table("So far", _list_overview(folder, trials, results, failed, best))
+    with document.cards(), document.card("Results"):
+        document.table(None, _list_overview(folder, trials, results, failed, best))
     if equal:
         tied = format_trial_numbers(result.trial for result in (best, *equal))
         document.text(f"Tied for the best: {tied}. The first is taken; {folder.metric} is the same.")
     if best:
-        document.text("The best trial's command. Asked to predict or to export as well, it does so by its model:")
+        document.text("The command of the best trial. Add flags to predict or to export with its model:")
         document.text(command)
     for stage in range(1, stages.count + 1):
         here = folder.ranked(result for result in results if result.stage == stage)
@@ -86,26 +87,27 @@ def build_tuning_page(folder, trials, results, failed, best, command) -> str:
         name = f"Stage {stage}, {share} of the epochs" if stages.count > 1 else "Trials"
         finite = [result for result in here if not math.isnan(result.score)]
         if len(finite) > 1:
-            document.figure(f"{name}: scores by flag", _make_parallel_plot(finite, folder.metric), height=3.0)
+            document.figure(f"{name}: metric by flag", _make_parallel_plot(finite, folder.metric), height=3.0)
         document.table(name, [_describe_result(result, best, equal) for result in here])
-    document.table("By flag", _average_by_flag(folder, results))
+    document.table("Mean by flag value", _average_by_flag(folder, results))
     if failed:
-        document.table("Failed", [(f"trial {t.number}", t.shown(), str(folder.of(t, stage))) for t, stage in failed])
+        rows = [(f"trial {t.number}", t.shown(), str(folder.of(t, stage))) for t, stage in failed]
+        document.table("Failed trials", rows)
     return document.html()
 
 
 def _list_overview(folder, trials, results, failed, best):
     seconds = sum(result.seconds for result in results)
     first = [result for result in results if result.stage == 1]
-    lines = [("trials", f"{len(first)} of {len(trials)}", f"{clock(seconds)} of computing")]
+    lines = [("trials", f"{len(first)} of {len(trials)}", f"{clock(seconds)} of compute")]
     if folder.stages.count > 1:
         count = folder.stages.count
         last = [result for result in results if result.stage == count]
         lines.append(("in the last stage", str(len(last)), f"of {folder.stages.trials(len(trials), count)}"))
     if failed:
-        lines.append(("failed", str(len(failed)), "the same command makes them again"))
+        lines.append(("failed", str(len(failed)), "rerun the same command to repeat them"))
     if nothing := sum(result.one_answer is not None for result in results):
-        lines.append(("learned nothing", str(nothing), "one answer to all examples; left out of the mean scores below"))
+        lines.append(("learned nothing", str(nothing), "one prediction for all; excluded from the means below"))
     if best:
         alone = "" if best.is_of_use else ", which has learned nothing, and no other has"
         lines.append(("best", f"{best.score:.5g}", f"{best.trial}{alone}"))
@@ -116,7 +118,7 @@ def _describe_result(result, best, equal):
     rank = "; the best" if result == best else "; as good as the best" if result in equal else ""
     remarks = clock(result.seconds) + rank
     if result.one_answer is not None:
-        remarks += f"; learned nothing: it answers {result.one_answer!r} to all examples"
+        remarks += f"; learned nothing: it predicts {result.one_answer!r} for all examples"
     return f"trial {result.trial.number}", f"{result.score:.5g}", result.trial.shown(), remarks
 
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.checkpoints.loading import load_description, save_description
-from bert_tf.evaluation.error_reports.common import Shown, render_scored
+from bert_tf.evaluation.error_reports.common import Shown, render_errors, render_headline, render_overview
 from bert_tf.evaluation.error_reports.labels import SingleLabelReport
 from bert_tf.inference.sklearn.embedder import (
     as_examples,
@@ -307,7 +307,10 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
         examples = Shown("X", list(map(str, numbers)), numbers, {"text": texts}, lengths, "characters")
         judged = SingleLabelReport(examples=examples, gold=gold, probabilities=self.predict_proba(texts), labels=names)
         page = Page(type(self).__name__)
-        page.keep("eval", render_scored({"dev": judged}, {"accuracy": float(np.mean(judged.given == gold))}))
+        with page.cards():
+            page.keep("headline", render_headline({"dev": judged}, {"accuracy": float(np.mean(judged.given == gold))}))
+            page.keep("overview", render_overview({"dev": judged}))
+        page.keep("eval", render_errors({"dev": judged}))
         return page.html()
 
     def save(self, output_dir: str | os.PathLike):

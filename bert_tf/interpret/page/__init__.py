@@ -1,10 +1,10 @@
-"""The inside of a model as one HTML file: what `bert_tf.inspect` gives, drawn in a browser that asks for nothing else.
+"""Attention, hidden states and attributions as one HTML file: the arrays of `bert_tf.inspect`, drawn in a browser.
 
     see(bert, "The cat sat on the mat.")        # in a notebook; `.page` is the file
 
 Style and script are files in the folder `assets`, joined with the arrays of `contents.py` into one file. Each view is
-one file of plain JavaScript; `base.js` stands before them and `start.js` behind them. What a view declares is its own:
-its file stands in a block. A policy in the page lets a browser run nothing but this script and ask for nothing at all.
+one file of plain JavaScript; `base.js` comes before them and `start.js` after them. A view's declarations are its own:
+its file is in a block. A policy in the page lets a browser run only this script and fetch nothing at all.
 See docs/guides/interpretability.md.
 """
 
@@ -72,14 +72,14 @@ def _read_asset(name):
 
 
 # === Widget ===
-# The page from Python: to be kept as a file, or shown in a notebook where it stands.
+# The page from Python: to be saved as a file, or shown in a notebook.
 
 
 _HEIGHT = 760  # of a notebook's cell, in the browser's pixels
 
 
 class Seen:
-    """The inside of a model and a text as a page; a notebook shows it as the value of a cell.
+    """A visualization as one HTML page; a notebook displays it as the value of a cell.
 
     Args:
         page: HTML, the whole file.
@@ -89,9 +89,9 @@ class Seen:
         self.page = page
 
     def _repr_html_(self) -> str:
-        """Returns the page in a frame, where it reaches nothing of the notebook, for IPython."""
+        """Returns the page in a frame that has no access to the notebook, for IPython."""
         return (
-            f'<iframe title="The inside of a model" sandbox="allow-scripts" width="100%" height="{_HEIGHT}" '
+            f'<iframe title="Attention and attributions" sandbox="allow-scripts" width="100%" height="{_HEIGHT}" '
             f'style="border: 0" srcdoc="{html.escape(self.page)}"></iframe>'
         )
 
@@ -104,7 +104,7 @@ def see(
     target: Any = None,
     top_k: int = 5,
 ) -> Seen:
-    """Returns the inside of a model and a text, or a pair, as a page: heads, neurons, inputs, layers, attributions.
+    """Visualizes a model on a text or text pair: attention heads, neurons, inputs, layers, attributions.
 
         from bert_tf.interpret.page import see
         see(bert_tf.load("uncased_L-12_H-768_A-12"), "The cat sat on the mat.")

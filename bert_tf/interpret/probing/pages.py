@@ -11,10 +11,10 @@ from bert_tf.utils.names import percent
 _TOP = 3  # heads that the log names of each measure
 _IN_PIECES = ("entropy", "distance")
 _ABOUT = (
-    "Each layer's vectors were frozen, and a linear map learned to tell the label from them. The control is the same "
-    "with labels that mean nothing: each word has one of its own, drawn at random. What a probe learns there it "
-    "learned by heart, so that the gap between both (selectivity) is what the vectors themselves know. Layer 0 is what "
-    "the first layer reads; the mix is a sum of all layers whose weights were learned."
+    "A linear probe was trained to predict the label from each layer's frozen hidden states. The control task has "
+    "random labels, one for each word type: its accuracy measures how much a probe memorizes. Selectivity is the "
+    "difference between the two. Layer 0 is the input of the first layer; the mix is a learned weighted sum of all "
+    "layers."
 )
 
 
@@ -38,25 +38,25 @@ def probe_lines(results: Mapping) -> Iterator[str]:
 
 def probe_page(results: Mapping) -> str:
     """Returns the results of `job.run_probing` as one HTML file."""
-    page = Page("What the layers know")
+    page = Page("Linear probes by layer")
     page.text(_ABOUT)
     counts, base = results["examples"], results["baselines"]
-    page.table("Read", [
+    page.table("Data", [
         ("model", results["model"]),
-        ("learned from", f"{counts['train']:,}", results["files"]["train"]),
-        ("measured on", f"{counts['eval']:,}", results["files"]["eval"]),
+        ("training examples", f"{counts['train']:,}", results["files"]["train"]),
+        ("evaluation examples", f"{counts['eval']:,}", results["files"]["eval"]),
         ("labels", f"{len(results['labels']):,}", " ".join(results["labels"][:60])),
-        ("right by the commonest label", percent(base["majority"], 2)),
-        ("right by each word's commonest label", percent(base["word"], 2)),
-        ("words that training has seen", percent(base["seen"], 2)),
+        ("majority baseline", percent(base["majority"], 2)),
+        ("most frequent label of each word", percent(base["word"], 2)),
+        ("words that occur in training", percent(base["seen"], 2)),
     ])  # fmt: skip
-    page.figure("Right, by layer", lambda axes: _draw_curves(axes, results), 2.9,
+    page.figure("Accuracy by layer", lambda axes: _draw_curves(axes, results), 2.9,
                 "Accuracy of the probe and of its control for each layer, and for the mix")  # fmt: skip
     error = max(each["standard_error"] for each in results["layers"])
-    page.text(f"The standard error of an accuracy is {100 * error:.2f} points at most.")
+    page.text(f"The standard error of each accuracy is at most {100 * error:.2f} percentage points.")
     rows = [(name, *(BarCell(percent(each, 2), each) for each in shares)) for name, *shares in table(results)]
-    page.table("Right, as numbers", rows, ("", "probe", "control", "selectivity"))
-    page.figure("What the mix is made of", lambda axes: _draw_weights(axes, results["mix"]["weights"]), 1.8,
+    page.table("Accuracy", rows, ("layer", "probe", "control", "selectivity"))
+    page.figure("Weights of the mix", lambda axes: _draw_weights(axes, results["mix"]["weights"]), 1.8,
                 "The weight of each layer in the learned mix")  # fmt: skip
     return page.html()
 
@@ -67,10 +67,10 @@ def _draw_curves(axes, results):
     for key, colour, name, mark in (("accuracy", FILL, "probe", "o"), ("control", ACCENT, "control", "s")):
         axes.plot(numbers, [100 * each[key] for each in layers], color=colour, marker=mark, markersize=4, label=name)
         axes.axhline(100 * mix[key], color=colour, linestyle=":", linewidth=1.2, label=f"{name}, mix")
-    axes.axhline(100 * base["word"], color=INK, linestyle="--", linewidth=0.8, label="word's commonest label")
+    axes.axhline(100 * base["word"], color=INK, linestyle="--", linewidth=0.8, label="most frequent label of the word")
     axes.set_xticks(numbers)
     axes.set_xlabel("layer")
-    axes.set_ylabel("right, %")
+    axes.set_ylabel("accuracy, %")
     axes.legend(fontsize=7, ncols=2)
 
 
@@ -101,12 +101,12 @@ def heads_lines(measures: Mapping[str, np.ndarray]) -> Iterator[str]:
 
 def heads_page(measures: Mapping[str, np.ndarray], read: Sequence[tuple]) -> str:
     """Returns the measures of `measure_heads` as one HTML file; `read`: rows of a table that say of what."""
-    page = Page("What the heads look at")
+    page = Page("Attention heads")
     page.text(
-        "Means over all tokens of words. Layers and heads count from 0. Shares do not sum to 100 %: the rest is on "
-        "words farther away."
+        "Means over all tokens of words. Layers and heads are numbered from 0. Shares do not sum to 100 %: the rest is "
+        "attention to more distant words."
     )
-    page.table("Read", read)
+    page.table("Data", read)
     for name, values in measures.items():
         most = max(float(np.nanmax(values)), 1e-12)
         rows = [

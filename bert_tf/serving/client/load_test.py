@@ -327,7 +327,7 @@ def load_test_json(settings: dict[str, Any], runs: dict[str, Sequence[RequestTim
 def to_page(settings: dict[str, Any], runs: dict[str, Sequence[RequestTiming]], rows: int) -> str:
     """Returns the same as a page with plots, HTML."""
     page = Page("Load test")
-    page.table("What was asked", settings.items())
+    page.table("Settings", settings.items())
     for name, samples in runs.items():
         found = summarize(samples, rows)
         page.table(name, [
@@ -337,7 +337,7 @@ def to_page(settings: dict[str, Any], runs: dict[str, Sequence[RequestTiming]], 
             *((code, count) for code, count in found["codes"].items()),
         ])  # fmt: skip
     page.figure("Latency by percentile", lambda axes: _draw_curves(axes, runs), 3.0)
-    page.figure("Median and 99th percentile of each second", lambda axes: _draw_seconds(axes, runs), 3.0)
+    page.figure("Median and 99th percentile per second", lambda axes: _draw_seconds(axes, runs), 3.0)
     return page.html()
 
 
@@ -346,7 +346,7 @@ def _draw_curves(axes, runs):
         if answered := [sample.seconds for sample in samples if sample.code == OK]:
             axes.plot(100 / (100 - _CURVE), np.percentile(answered, _CURVE) * 1e3, label=name)
             axes.legend()
-    axes.set(xscale="log", xlabel="one request in ... takes longer")
+    axes.set(xscale="log", xlabel="one request in N takes longer")
     _label(axes.xaxis, (1,))
     axes.set(yscale="log", ylabel="ms")
     _label(axes.yaxis, (1, 2, 5))

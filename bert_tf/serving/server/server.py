@@ -40,7 +40,9 @@ _PAGE_FILES = {
     "/ui/page.js": ("page.js", "text/javascript"),
     "/ui/answers.js": ("answers.js", "text/javascript"),
     "/ui/elements.js": ("elements.js", "text/javascript"),
+    "/ui/examples.js": ("examples.js", "text/javascript"),
     "/ui/explanations.js": ("explanations.js", "text/javascript"),
+    "/ui/requests.js": ("requests.js", "text/javascript"),
 }
 _MODELS_PATH = "/ui/models.json"
 

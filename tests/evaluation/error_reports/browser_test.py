@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from bert_tf.evaluation.error_reports.common import render_scored
+from bert_tf.evaluation.error_reports.common import render_errors, render_headline, render_overview
 from bert_tf.utils.html_report import Page
 from tests.evaluation.error_reports.support import NASTY, choices
 from tests.serving.browser import CONTRAST, PATH, Browser
@@ -26,9 +26,11 @@ def page(tmp_path_factory):
     chances = rng.dirichlet(np.full(len(names), 0.1), 200)
     texts = [f"{NASTY} " * (1 + i % 20) for i in range(200)]
     whole = Page("Run")
-    whole.keep(
-        "eval", render_scored({"dev": choices(rng.integers(0, 42, 200), chances, names, texts)}, {"eval_f1": 0.5}, 7)
-    )
+    judged = {"dev": choices(rng.integers(0, 42, 200), chances, names, texts)}
+    with whole.cards():
+        whole.keep("headline", render_headline(judged, {"eval_accuracy": 0.5, "eval_f1": 0.25}, 7))
+        whole.keep("overview", render_overview(judged))
+    whole.keep("eval", render_errors(judged))
     for i in range(4):
         whole.table(f"table {i}", [("a", 1, "remark")])
     path = tmp_path_factory.mktemp("page") / "report.html"
@@ -83,7 +85,7 @@ def test_its_contents_lead_to_the_headings(page):
             await _open(browser, page, "light")
             await browser.press("Tab", 9)
             assert await browser.evaluate("document.activeElement.tagName") == "A"
-            await browser.evaluate("document.querySelectorAll('nav a')[3].click()")
+            await browser.evaluate("document.querySelectorAll('nav a')[2].click()")
             return await browser.evaluate("document.querySelector(':target').textContent")
 
     assert asyncio.run(follow()) == "table 1"

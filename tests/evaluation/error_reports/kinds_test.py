@@ -18,12 +18,13 @@ def test_report_of_several_labels():
     page = Sections(
         MultiLabelReport(examples=shown(["a", "b", "c"]), gold=gold, probabilities=chances, labels=["x", "y"])
     )
-    assert [row[:4] for row in page.tables["Each label"][0][1:]] == [["x", "2", "2", "2"], ["y", "1", "1", "0"]]
+    rates = page.tables["Precision, recall and F1 by label"][0]
+    assert [row[:4] for row in rates[1:]] == [["x", "2", "2", "2"], ["y", "1", "1", "0"]]
     assert page.tables["Most confident errors"][0][1:] == [
         ["4", "x", "", "y 0.950", "c"],
         ["2", "x,y", "y 0.200", "", "a"],
     ]
-    assert page.tables["By number of labels"][0][1:] == [
+    assert page.tables["Results by number of labels"][0][1:] == [
         ["0", "1", "100.0 %", "100.0 %"],
         ["1", "1", "0.0 %", "50.0 %"],
         ["2", "1", "0.0 %", "50.0 %"],
@@ -33,18 +34,19 @@ def test_report_of_several_labels():
 def test_report_of_regression():
     gold, given = np.array([1.0, 2.0, 4.0]), np.array([1.5, 2.0, 2.0])
     page = Sections(RegressionReport(examples=shown(["a", "b", "c"]), gold=gold, given=given))
-    rows = {row[0]: row[1] for row in page.tables["Given and right"][0]}
-    assert rows["mean absolute error"] == "0.8333" and rows["mean error"] == "-0.5"
-    assert page.tables["Greatest errors"][0][1] == ["4", "4", "2", "-2", "c"]
-    assert {"Errors by length", "By length"} <= page.tables.keys()
+    rows = {row[0]: row[1] for row in page.tables["Error measures"][0]}
+    assert rows["mean absolute error (MAE)"] == "0.8333" and rows["mean error"] == "-0.5"
+    assert page.tables["Largest errors"][0][1] == ["4", "4", "2", "-2", "c"]
+    assert {"Residuals by length", "Results by length"} <= page.tables.keys()
+    assert 'aria-label="Predicted and true values"' in page.html
 
 
 def test_numbers_that_are_none_are_no_error():
     page = Sections(RegressionReport(examples=shown(["a"]), gold=np.ones(1), given=np.array([np.nan])))
-    assert "no numbers" in page.html
+    assert "not finite numbers" in page.html
 
 
-_NOTHING = ": the model has learned nothing; train longer, or try another learning rate."
+_NOTHING = ": the model has learned nothing. Train longer, or try another learning rate."
 
 
 def test_models_that_give_one_answer_to_all_are_warned_of():
@@ -60,7 +62,7 @@ def test_models_that_give_one_answer_to_all_are_warned_of():
         (QuestionReport(examples=one, given=["", ""], **asked), "that there is none"),
         (QuestionReport(examples=one, given=["a", "a"], **asked), "'a'"),
     ):
-        assert judged.warning == f"All 2 answers on {one.path.split('/')[-1]} are {answers}{_NOTHING}"
+        assert judged.warning == f"All 2 predictions on {one.path.split('/')[-1]} are {answers}{_NOTHING}"
     for judged in (
         RegressionReport(examples=one, gold=numbers, given=numbers[::-1]),
         RegressionReport(examples=one, gold=np.ones(2), given=np.ones(2)),
@@ -74,8 +76,8 @@ def test_models_that_give_one_answer_to_all_are_warned_of():
 
 def test_report_of_retrieval():
     page = Sections(RetrievalReport(examples=shown(["a", "b"]), ranks=np.array([1, 7])))
-    assert page.tables["Places"][0][1] == ["among the first 1", "50.0 %"]
-    assert page.tables["Furthest from what belongs to them"][0][1:] == [["3", "7", "b"]]
+    assert page.tables["Overview"][0][1] == ["top 1", "50.0 %"]
+    assert page.tables["Lowest-ranked matches"][0][1:] == [["3", "7", "b"]]
 
 
 A, B = EntitySpan("PER", 0, 1), EntitySpan("LOC", 3, 3)
@@ -84,17 +86,17 @@ A, B = EntitySpan("PER", 0, 1), EntitySpan("LOC", 3, 3)
 @pytest.mark.parametrize(
     ("gold", "given", "kinds"),
     [
-        ([A, B], [A, B], ["right", "right"]),
-        ([A], [EntitySpan("PER", 0, 0)], ["wrong ends"]),
+        ([A, B], [A, B], ["correct", "correct"]),
+        ([A], [EntitySpan("PER", 0, 0)], ["wrong boundaries"]),
         ([A], [EntitySpan("ORG", 0, 1)], ["wrong type"]),
-        ([A], [EntitySpan("ORG", 1, 2)], ["wrong type and ends"]),
-        ([A], [B], ["missed", "invented"]),
-        ([A], [EntitySpan("PER", 0, 0), EntitySpan("PER", 1, 1)], ["wrong ends", "invented"]),
-        ([EntitySpan("PER", 0, 0), EntitySpan("PER", 1, 1)], [A], ["wrong ends", "missed"]),
-        ([A], [EntitySpan("ORG", 0, 0), EntitySpan("ORG", 0, 1)], ["wrong type", "invented"]),  # equal words come first
+        ([A], [EntitySpan("ORG", 1, 2)], ["wrong type and boundaries"]),
+        ([A], [B], ["missing", "spurious"]),
+        ([A], [EntitySpan("PER", 0, 0), EntitySpan("PER", 1, 1)], ["wrong boundaries", "spurious"]),
+        ([EntitySpan("PER", 0, 0), EntitySpan("PER", 1, 1)], [A], ["wrong boundaries", "missing"]),
+        ([A], [EntitySpan("ORG", 0, 0), EntitySpan("ORG", 0, 1)], ["wrong type", "spurious"]),  # equal words come first
     ],
 )
-def test_every_entity_is_held_against_one_at_most(gold, given, kinds):
+def test_every_entity_is_compared_with_one_at_most(gold, given, kinds):
     assert [kind_of_error(*pair) for pair in match_entities(gold, given)] == kinds
 
 
@@ -106,15 +108,17 @@ def test_report_of_tagging():
     examples = shown([" ".join(each) for each in words], unit="words")
     judged = TaggingReport(examples=examples, words=words, gold=gold, given=given, chances=chances)
     page = Sections(judged)
-    assert [row[:4] for row in page.tables["Each type"][0][1:]] == [
+    assert [row[:4] for row in page.tables["Precision, recall and F1 by type"][0][1:]] == [
         ["LOC", "2", "2", "1"], ["ORG", "0", "1", "0"], ["PER", "1", "1", "0"],
     ]  # fmt: skip
-    kinds = page.tables["Kinds of errors"][0]
-    assert kinds[0] == ["type", "right", "wrong ends", "wrong type", "wrong type and ends", "missed", "invented"]
+    kinds = page.tables["Overview"][0]
+    names = ["correct", "wrong boundaries", "wrong type", "wrong type and boundaries", "missing", "spurious"]
+    assert kinds[0] == ["type", *names]
     assert kinds[1:] == [["LOC", *"101001"], ["ORG", *"000000"], ["PER", *"010000"]]
-    confusions = page.tables["Confusions"][0]
-    assert confusions[0][1:] == ["LOC", "ORG", "PER", "no entity"]
-    assert [row[1:] for row in confusions[1:]] == [list("1100"), list("0000"), list("0010"), list("1000")]
+    matrix = page.tables["Confusion matrix of entity types"][0]
+    assert matrix[1][1:] == ["LOC", "ORG", "PER", "no entity"]
+    rows = [[cell.split()[0] for cell in row[-4:]] for row in matrix[2:]]
+    assert rows == [list("1100"), list("0000"), list("0010"), list("1000")]
     assert page.tables["Most confident errors"][0][1:] == [
         ["3", "", "LOC name", "0.800", "no name"],
         ["2", "PER Joan Baez; LOC Rome", "PER Joan; ORG Rome", "0.700", "Joan Baez in Rome"],
@@ -122,7 +126,7 @@ def test_report_of_tagging():
     assert judged.columns() == {"tags": ["B-PER I-PER O B-LOC", "O O", "B-LOC O"],
                                 "predicted_tags": ["B-PER O O B-ORG", "O B-LOC", "B-LOC O"],
                                 "probability": ["0.6", "0.8", "0.99"]}  # fmt: skip
-    by_length = page.tables["By length"][0]
+    by_length = page.tables["Results by length"][0]
     assert by_length[1:] == [["2", "2", "50.0 %", "66.7 %"], ["4", "1", "0.0 %", "0.0 %"]]
 
 
@@ -130,7 +134,7 @@ def test_sentences_without_any_entity():
     examples = shown(["a b"], unit="words")
     page = Sections(TaggingReport(examples=examples, words=[["a", "b"]], gold=[["O", "O"]], given=[["O", "O"]],
                              chances=[[0.9, 0.9]]))  # fmt: skip
-    assert "Each type" not in page.tables and "None." in page.text["Most confident errors"]
+    assert "Precision, recall and F1 by type" not in page.tables and "None." in page.text["Most confident errors"]
 
 
 def _questions(asked, gold, given, confidence, exact, f1):
@@ -147,18 +151,18 @@ def test_report_of_questions():
     gold = [["Joan Baez", "Baez"], ["1959"], [], ["a man of the people"]]
     judged = _questions(asked, gold, ["Baez", "in 1960", "", ""], [0.9, 0.8, 0.7, 0.6], [1, 0, 1, 0], [1, 0, 1, 0.5])
     page = Sections(judged)
-    assert page.tables["Answerable or not"][0] == [
-        ["the question", "questions", "exact", "F1", "answered with none"],
-        ["has an answer", "3", "33.3 %", "50.0 %", "33.3 %"],
-        ["has none", "1", "100.0 %", "100.0 %", "100.0 %"],
+    assert page.tables["Answerable and unanswerable questions"][0] == [
+        ["question", "questions", "exact match", "F1", "no answer predicted"],
+        ["answerable", "3", "33.3 %", "50.0 %", "33.3 %"],
+        ["unanswerable", "1", "100.0 %", "100.0 %", "100.0 %"],
     ]
-    assert "more than -1.5" in page.text["Answerable or not"]
-    assert [row[:3] for row in page.tables["By question word"][0][1:]] == [
+    assert "more than -1.5" in page.text["Answerable and unanswerable questions"]
+    assert [row[:3] for row in page.tables["Overview"][0][1:]] == [
         ["who", "2", "50.0 %"], ["which", "1", "0.0 %"], ["how many", "1", "100.0 %"],
     ]  # fmt: skip
-    assert [row[:2] for row in page.tables["By length of the right answer"][0][1:]] == [["1", "2"], ["5", "1"]]
-    worst = page.tables["Worst answers"][0]
-    assert worst[0] == ["id", "question", "right", "given", "its probability", "F1", "context"]
+    assert [row[:2] for row in page.tables["Results by length of the true answer"][0][1:]] == [["1", "2"], ["5", "1"]]
+    worst = page.tables["Most confident errors"][0]
+    assert worst[0] == ["id", "question", "true answer", "predicted answer", "probability", "F1", "context"]
     assert [row[:6] for row in worst[1:]] == [
         ["q1", "In which year ?", "1959", "in 1960", "0.800", "0.00"],
         ["q3", "who was <b>he</b> ?", "a man of the people", "(none)", "0.600", "0.50"],

@@ -30,6 +30,8 @@ class Sections(html.parser.HTMLParser):
     def __init__(self, judged):
         super().__init__()
         page = Page("p")
+        with page.section("Overview"):
+            judged.show_overview(page)
         judged.show(page)
         self.text, self.tables, self.tags, self._name, self._open = {}, {}, set(), "", []
         self.html = page.html()

@@ -32,7 +32,7 @@ def test_best_against_best(grid, tmp_path):
         assert found.comparison.a == pytest.approx(1) and 0 < found.comparison.difference < 1
     assert str(found).startswith("cola, matthews: 100.00 here, ")
     glue_report.write_glue_report(grid, glue_runs.all_finished(grid), compared=[found])
-    assert "Against the other" in (grid / "report.html").read_text()
+    assert ">Comparison</h2>" in (grid / "report.html").read_text()
     assert json.loads((grid / "results.json").read_text())["compared"][0]["difference"] == found.comparison.difference
 
 

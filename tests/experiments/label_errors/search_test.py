@@ -123,7 +123,7 @@ def test_likely_errors_and_near_duplicates_are_written_as_tables_and_a_page(tmp_
     assert len((tmp_path / "held_out.tsv").read_text().splitlines()) == 43
     page = (tmp_path / "label_errors.html").read_text(encoding="utf-8")
     assert "&lt;b&gt;warm" in page and "<b>" not in page
-    assert "of which 1 have more than one label" in search.summarize_findings(findings)[2]
+    assert "1 of these groups have more than one label" in search.summarize_findings(findings)[2]
 
 
 def _run(folder, *flags):

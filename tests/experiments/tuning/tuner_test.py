@@ -182,8 +182,8 @@ def test_trials_that_learned_nothing_are_marked_and_come_last(tmp_path, monkeypa
     monkeypatch.setattr(tuner_module, "write_tuning_report", write)
     tuner.report()
     page = (tmp_path / "out" / "report.html").read_text()
-    assert page.count("; learned nothing: it answers &#x27;yes&#x27; to all examples") == 2
-    assert "one answer to all examples; left out of the mean scores below" in page
+    assert page.count("; learned nothing: it predicts &#x27;yes&#x27; for all examples") == 2
+    assert "one prediction for all; excluded from the means below" in page
     assert "mean of 1; best 0.66" in page and "best 0.68" not in page
     table = [line.split("\t") for line in (tmp_path / "out" / "trials.tsv").read_text().splitlines()]
     assert [line[-2] for line in table] == ["one_answer", "yes", "", "", "yes", "", ""]
@@ -245,8 +245,8 @@ def test_all_trials_are_written_as_a_table_and_a_page(tmp_path, monkeypatch):
     assert [line[:5] for line in table[1:3]] == [["1", "1", "1e-5", "8", "0.5"], ["2", "1", "1e-5", "16", "0.7"]]
     page = (tmp_path / "out" / "report.html").read_text()
     command = html.escape(tuner.command(tuner.best()))
-    texts = ("Trials: scores by flag", "learning_rate 1e-5", "mean of 2; best 0.7", "3 of 4", "nan", command,
-             "the same command makes them again")  # fmt: skip
+    texts = ("Trials: metric by flag", "learning_rate 1e-5", "mean of 2; best 0.7", "3 of 4", "nan", command,
+             "rerun the same command to repeat them")  # fmt: skip
     for text in texts:
         assert text in page, text
     tuner.report()

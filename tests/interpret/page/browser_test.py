@@ -113,13 +113,13 @@ async def _look_at_heads(browser, bert):
     numbers = np.array([float(text or 0) for text in await _texts(browser, ".to .number")])
     np.testing.assert_allclose(numbers, weights[place], atol=0.006)
     said = await _text(browser, ".readout")
-    assert said.startswith(f"Layer 0, head 0: “film” looks at {row.pieces[int(weights[place].argmax())]} 0.")
+    assert said.startswith(f"Layer 0, head 0: “film” attends to {row.pieces[int(weights[place].argmax())]} 0.")
     assert await browser.evaluate(drawn) != before
     await browser.point(f".to [data-row='{place}']")
-    assert "“film” is looked at by" in await _text(browser, ".readout")
+    assert "“film” is attended to by" in await _text(browser, ".readout")
     await browser.point("h1")
     assert set(await _texts(browser, ".number")) == {""} and await browser.evaluate(drawn) == before
-    await _choose(browser, "Pieces", 2)  # from the first text to the second
+    await _choose(browser, "Token pairs", 2)  # from the first text to the second
     among = weights[np.ix_(row.of_text == 0, row.of_text == 1)]
     count = int((among >= 0.1 * among.max()).sum())
     assert abs(int((await _text(browser, ".readout")).split()[5]) - count) <= 2  # as coarse as bins
@@ -150,7 +150,7 @@ async def _look_at_neurons(browser, bert):
     np.testing.assert_allclose(scores, row.scores(1, 3)[place], atol=0.03)
     np.testing.assert_allclose(cells[:, 4].astype(float), row.weights[1, 3, place], atol=0.006)
     await browser.point(".neurons [data-row='2']", click=True)
-    assert (await _text(browser, "h3")).startswith("“story” looks at “film”")
+    assert (await _text(browser, "h3")).startswith("“story” attends to “film”")
     products = [float(text.replace("−", "-")) for text in await _texts(browser, "h3 ~ .wide .bar")]
     expected = row.products(1, 3, place)[2]
     np.testing.assert_allclose(products, expected[np.argsort(-np.abs(expected))], atol=0.01)
@@ -169,13 +169,13 @@ async def _look_at_the_others(browser, bert):
     listed = await _texts(browser, ".detail tbody th")
     assert listed == said.top_pieces[2, place].tolist() and "“[MASK]”" in await _text(browser, ".detail p")
     await _open(browser, "layers")
-    await browser.point("[aria-label='Held against'] [data-column='0']", click=True)
+    await browser.point("[aria-label='Compared with'] [data-column='0']", click=True)
     assert len(await _texts(browser, ".chart ~ .wide tbody")) == 2
     assert await browser.evaluate("document.querySelectorAll('.chart polyline').length") == 4
     await _open(browser, "attribution")
     assert [text for text in await _texts(browser, ".word span")] == [word.text for word in said.words]
     await browser.point(".word[data-column='1']")
-    assert (await _text(browser, ".readout")).startswith("“films” adds ")
+    assert (await _text(browser, ".readout")).startswith("“films” contributes ")
     assert "film " in await _text(browser, ".readout") and "##s " in await _text(browser, ".readout")
 
 
@@ -191,7 +191,7 @@ async def _move_by_keys_alone(browser):
     await _arrow(browser, "ArrowDown")
     await _arrow(browser, "ArrowRight")
     active = "document.activeElement.getAttribute('aria-label')"
-    assert await browser.evaluate(active) == "to the" and "“the” is looked at by" in await _text(browser, ".readout")
+    assert await browser.evaluate(active) == "to the" and "“the” is attended to by" in await _text(browser, ".readout")
     assert await browser.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     await browser.press("Escape", 27)
     assert "strongest" in await _text(browser, ".readout")

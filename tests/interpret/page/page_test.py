@@ -202,7 +202,7 @@ def test_a_notebook_shows_the_page_in_a_frame(bert):
     seen = see(bert, *PAIR, views=["heads"])
     [(tag, attributes)] = _Tags(seen._repr_html_()).tags
     assert tag == "iframe" and attributes["srcdoc"] == seen.page and attributes["sandbox"] == "allow-scripts"
-    assert "<title>Inside a model</title>" in seen.page
+    assert "<title>a model: attention and attributions</title>" in seen.page
     with pytest.raises(ValueError, match="There must be a text, or two for a pair. Received 3"):
         see(bert, "a", "b", "c")
 
@@ -259,7 +259,7 @@ def test_see_writes_a_page_or_says_what_is_wrong(tmp_path):
         assert each["status"] == 1 and re.search(message, each["log"]), each["log"]
         assert each["log"].count("Error:") == 1
     assert done["status"] == 0 and "Open it in a browser" in done["log"], done["log"]
-    assert "<title>Inside model</title>" in page.read_text(encoding="utf-8")
+    assert "<title>model: attention and attributions</title>" in page.read_text(encoding="utf-8")
 
 
 def test_the_flag_names_all_views():

@@ -29,7 +29,7 @@ CASES = {
     "later": ["--init_checkpoint=HOME/whole", *ASK, "--output_dir=HOME/later"],
 }
 LATER = {"later": ("predictions.jsonl", "test_results.tsv", "eval_predictions.tsv")}
-PAGE = ("What it does on dev.csv", "By number of choices", "Most confident errors")
+PAGE = ("Multiple choice on dev.csv", "Results by number of choices", "Most confident errors")
 COLUMNS = ["id", "label", "prediction", "probability", "context"]
 MORE = {
     "options": [*TRAIN, *ASK, "--keep_best=accuracy", "--early_stopping=3", "--layerwise_lr_decay=0.9",

@@ -28,7 +28,7 @@ CASES = {
     "another file": ["--do_eval", "--eval_file=HOME/other2.json", "--output_dir=HOME/whole"],
 }
 LATER = {"later": ("predictions.json", "nbest_predictions.json", "null_odds.json")}
-PAGE = ("By length of the right answer", "Worst answers", "Answerable or not")
+PAGE = ("Results by length of the true answer", "Most confident errors", "Answerable and unanswerable questions")
 COLUMNS = ["id", "answer", "prediction", "probability", "exact", "f1", "question", "context"]
 MORE = {  # for the slow tests
     "always": [*AGAIN, "--version_2_with_negative=false", "--output_dir=HOME/always"],
@@ -234,7 +234,7 @@ def test_another_file_leaves_the_scores_of_the_first_and_the_threshold_that_it_g
     assert len(rows) == 23
     assert sum(float(row[5]) for row in rows) == pytest.approx(23 * others["eval_f1"] / 100, 1e-3)
     page = (home / "whole" / "report.html").read_text(encoding="utf-8")
-    assert "What it does on dev2.json" in page and "What it does on other2.json" in page
+    assert "Error analysis: dev2.json" in page and "Error analysis: other2.json" in page
 
 
 @pytest.mark.slow

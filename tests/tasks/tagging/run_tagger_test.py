@@ -27,7 +27,7 @@ CASES = {
     "later": ["--init_checkpoint=HOME/whole", *ASK, "--output_dir=HOME/later"],  # it remembers how it was trained
 }
 LATER = {"later": ("predictions.jsonl", "predictions.txt", "eval_predictions.txt")}
-PAGE = ("What it does on dev.jsonl", "Kinds of errors", "no entity", "QUAL")
+PAGE = ("Error analysis: dev.jsonl", "Errors by entity type", "no entity", "QUAL")
 COLUMNS = ["id", "tags", "predicted_tags", "probability", "text"]
 DEEP = [*TRAIN, "--init_checkpoint=HOME/deep"]  # of two layers, for the slow tests
 MORE = {

@@ -1,16 +1,16 @@
-// Attribution: what each word adds to the score of an answer, in the text's own characters.
+// Attribution: the contribution of each word to the score of a prediction, in the text's own characters.
 
 const why = facts.attribution; // none where the model has no head
 const most = largest(why?.word_values ?? []);
 const DIGITS = most ? Math.min(6, Math.max(2, 1 - Math.floor(Math.log10(most)))) : 2;
 
-view("attribution", "Attribution", "Integrated gradients: what each word adds to the answer's score, compared with the " +
-  "same text without words ([PAD] in place of each piece). A full line below a word: it speaks for the answer; a " +
-  "dotted one: against it. The number is what it adds.", show);
+view("attribution", "Attribution", "Integrated gradients: the contribution of each word to the score of the prediction, " +
+  "compared with the same text without words ([PAD] in place of each token). A solid line below a word: it supports " +
+  "the prediction; a dotted one: it counts against it.", show);
 
 function show(box) {
   const detail = readout();
-  detail.textContent = "Point at a word, or go to it with Tab and the arrow keys, for its pieces.";
+  detail.textContent = "Hover over a word, or focus it with Tab and the arrow keys, to see its tokens.";
   const texts = facts.texts.map((text, n) => element("p", { class: "words" }, marked(text, n)));
   const spoken = element("div", { role: "group", "aria-label": "Words" }, texts);
   const tell = ({ target }) => {
@@ -19,14 +19,16 @@ function show(box) {
   };
   spoken.addEventListener("mouseover", tell);
   spoken.addEventListener("focusin", tell);
-  box.append(answer(), arrows(spoken), detail, scores(), element("h3", {}, "Words, the weightiest first"),
-    words(), ...(why.logits.length ? [element("h3", {}, "What it could have been"), logits()] : []));
+  box.append(answer(), arrows(spoken), detail, element("div", { class: "split" },
+    element("div", {}, element("h3", {}, "Words by absolute contribution"), words()),
+    element("div", {}, ...(why.logits.length ? [element("h3", {}, "Labels"), logits()] : []),
+      element("h3", {}, "Score and baseline"), scores())));
 }
 
 function answer() {
   const place = why.places && why.places[0] === why.places[1] ? ` at ${quoted(why.places[0])}` : "";
-  const title = why.several ? "The likeliest label: " : "The model's answer: ";
-  return element("p", { class: "answer" }, why.chosen ? "Chosen answer: " : title,
+  const title = why.several ? "Most likely label: " : "Prediction: ";
+  return element("p", { class: "answer" }, why.chosen ? "Target: " : title,
     element("strong", {}, why.target || "(nothing)"), place);
 }
 
@@ -43,7 +45,7 @@ function marked(text, n) {
     const classes = ["word", ...(value < 0 ? ["below"] : []), ...(own ? ["own"] : [])].join(" ");
     const share = most ? Math.abs(value) / most : 0;
     parts.push(element("button", { type: "button", class: classes, share, "data-row": 0,
-      "data-column": place, tabindex: -1, "aria-label": `${word.text} ${signed(value)}${own ? ", of the answer" : ""}` },
+      "data-column": place, tabindex: -1, "aria-label": `${word.text} ${signed(value)}${own ? ", part of the prediction" : ""}` },
     element("span", {}, word.text), element("small", {}, signed(value))));
   });
   return [...parts, characters.slice(end).join("")];
@@ -57,30 +59,30 @@ function signed(value) {
 function piecesOf(word) {
   const own = facts.pieces.map((_, n) => n).filter((n) => facts.word_of_piece[n] === word);
   const list = own.map((n) => `${facts.pieces[n]} ${signed(why.values[n])}`).join(", ");
-  return `\u201c${facts.words[word].text}\u201d adds ${signed(why.word_values[word])}. Its pieces: ${list}`;
+  return `\u201c${facts.words[word].text}\u201d contributes ${signed(why.word_values[word])}. Its tokens: ${list}`;
 }
 
 function scores() {
   const difference = why.score - why.baseline_score;
   const gap = why.gap === null ? "the scores are the same" : `${plain(100 * why.gap, 3)} % of the difference`;
   return table([], [
-    ["score (logit) of the answer", plain(why.score, 3)],
-    ["score of the text without words", plain(why.baseline_score, 3)],
-    ["difference, which the words make up", plain(difference, 3)],
-    ["completeness gap: what the sum of all words misses", gap],
-    ["steps of the integral", String(why.steps)],
+    ["score (logit)", plain(why.score, 3)],
+    ["baseline score (text without words)", plain(why.baseline_score, 3)],
+    ["difference, the sum of contributions", plain(difference, 3)],
+    ["completeness gap", gap],
+    ["integration steps", String(why.steps)],
   ], "Scores");
 }
 
 function words() {
   const order = why.word_values.map((_, n) => n).sort((a, b) => Math.abs(why.word_values[b]) - Math.abs(why.word_values[a]));
-  const made = table(["word", "place", "adds"], order.map((n) => [facts.words[n].text, String(n),
+  const made = table(["word", "position", "contribution"], order.map((n) => [facts.words[n].text, String(n),
     bar(signed(why.word_values[n]), most && Math.abs(why.word_values[n]) / most, Math.sign(why.word_values[n]))]), "Words");
   made.classList.add("tall");
   return made;
 }
 
-// What a server answers with, where the model's task is known; else the softmax.
+// The probabilities of a server, if the model's task is known; otherwise the softmax.
 function logits() {
   const top = Math.max(...why.logits);
   const powers = why.logits.map((value) => Math.exp(value - top));

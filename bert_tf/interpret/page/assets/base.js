@@ -16,6 +16,7 @@ function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") made.addEventListener(name, value);
+    else if (name === "heads") made.style.setProperty("--heads", value);
     else if (name === "share") made.style.setProperty("--share", Math.min(1, Math.max(0, value)));
     else if (name.startsWith("aria-")) made.setAttribute(name, value);
     else if (value !== false && value !== null) made.setAttribute(name, value === true ? "" : value);

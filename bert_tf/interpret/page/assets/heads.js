@@ -6,8 +6,9 @@ const FILTERS = { all: () => true, "a \u2192 a": [0, 0], "a \u2192 b": [0, 1], "
 const FROM = 0, TO = 1; // the sides
 const S = facts.pieces.length;
 
-view("heads", "Heads", "What each piece (left) looks at (right), in one layer: the wider and darker a line, the more. " +
-  "Point at a piece, or go to it with Tab and the arrow keys, to see its lines alone, with numbers; Escape shows all.",
+view("heads", "Heads", "Attention from each token (left) to each token (right) in one layer: wider and darker lines are " +
+  "larger weights. Hover over a token, or focus it with Tab and the arrow keys, to see only its lines, with numbers; " +
+  "Escape shows all lines.",
 show);
 
 async function show(box) {
@@ -57,18 +58,18 @@ async function show(box) {
   };
   const every = Array.from({ length: facts.heads }, (_, head) => head);
   const least = element("input", {
-    type: "range", min: 0, max: 100, value: 10, "aria-label": "Least weight, in percent of the greatest",
+    type: "range", min: 0, max: 100, value: 10, "aria-label": "Minimum weight, in percent of the largest",
     input: () => {
       look.least = Number(least.value) / 100;
       choose();
     },
   });
   box.append(
-    element("div", { class: "controls" }, pickLayer(load), facts.texts.length > 1 ? choice("Pieces",
+    element("div", { class: "controls" }, pickLayer(load), facts.texts.length > 1 ? choice("Token pairs",
       Object.keys(FILTERS), 0, (n) => {
         look.filter = Object.keys(FILTERS)[n];
         choose();
-      }) : [], element("label", {}, "Least weight ", least)),
+      }) : [], element("label", {}, "Minimum weight ", least)),
     element("div", { class: "controls", role: "group", "aria-label": "Heads" }, "Heads", buttons,
       element("button", { type: "button", click: several(...every) }, "All"),
       element("button", { type: "button", click: several() }, "None")),
@@ -102,7 +103,7 @@ function pieces(side, look, changed) {
       "aria-label": label }, element("span", {}, piece), element("span", { class: "number" }));
   });
   const list = element("div", { class: side === FROM ? "side from" : "side to", role: "group",
-    "aria-label": side === FROM ? "What looks" : "What is looked at", mouseover: set("hovered"),
+    "aria-label": side === FROM ? "Attending tokens" : "Attended tokens", mouseover: set("hovered"),
     mouseleave: unset("hovered"), focusin: set("focused"), focusout: unset("focused"),
     keydown: (event) => event.key === "Escape" && event.target.blur() }, items);
   function mark(active, found) {
@@ -192,14 +193,14 @@ function where(chosen) {
 }
 
 function sentence({ side, piece }, found, chosen) {
-  if (!chosen.size) return "No head is chosen.";
+  if (!chosen.size) return "No head is selected.";
   const order = [...found.keys()].sort((a, b) => found[b] - found[a]).slice(0, 5);
   const list = order.map((n) => `${facts.pieces[n]} ${weightText(found[n])}`).join(", ");
-  return `${where(chosen)}: ${quoted(piece)} ${side === FROM ? "looks at" : "is looked at by"} ${list}`;
+  return `${where(chosen)}: ${quoted(piece)} ${side === FROM ? "attends to" : "is attended to by"} ${list}`;
 }
 
 function overview(look, chosen) {
-  if (!chosen.size) return "No head is chosen.";
+  if (!chosen.size) return "No head is selected.";
   if (!look.lines.length) return `${where(chosen)}: no lines`;
   const count = look.lines.length.toLocaleString("en");
   return `${where(chosen)}: ${count === "1" ? "1 line" : `the ${count} strongest lines`}`;

@@ -1,4 +1,4 @@
-// Inputs: the embeddings of each piece, and their sum.
+// Inputs: the embeddings of each token, and their sum.
 
 const S = facts.pieces.length;
 const NAMES = { token: "token", segment: "+ segment", position: "+ position", task: "+ task", total: "= sum",
@@ -7,10 +7,9 @@ const E = facts.arrays.input_token.shape[1];
 
 const ALL = [...facts.inputs, "total", "output"];
 
-view("inputs", "Inputs", `What a piece is before the first layer: the embeddings of its token, its segment and its ` +
-  `position, ${E} numbers each, and their sum, which a LayerNorm then normalizes. Bars stand up where a number is ` +
-  "above 0, and hang down where it is below; each row has a scale of its own, and one bar in fifty is longer than it is " +
-  "high. Beside it stands its length (norm).",
+view("inputs", "Inputs", `The input of the first layer: the token, segment and position embeddings, ${E} dimensions each, ` +
+  "and their sum, before and after LayerNorm. Bars point up for positive values and down for negative ones; each row has " +
+  "its own scale, and the largest 2 % are clipped. The number on the right is the norm.",
 show);
 
 async function show(box) {
@@ -25,22 +24,22 @@ async function show(box) {
     const rows = ALL.map((name, n) => element("div", { class: "embedding" },
       element("span", { class: "what" }, NAMES[name]), canvases[n],
       element("span", { class: "number" }, plain(norm(values[n])))));
-    found.replaceChildren(element("h3", {}, heading()), ...rows, folded("As numbers", () => asNumbers(values)));
+    found.replaceChildren(element("h3", {}, heading()), ...rows, folded("All values", () => asNumbers(values)));
     const width = Math.max(120, canvases[0].parentNode.clientWidth - 160);
     canvases.forEach((canvas, n) => drawBars(canvas, values[n], usual(values[n]), width, 38));
   };
-  box.append(pieceChips("Whose embeddings", update), found, element("h3", {}, "Lengths of all pieces' embeddings"),
-    lengths(cut));
+  box.append(pieceChips("Token", update), element("div", { class: "split" }, found,
+    element("div", {}, element("h3", {}, "Norms of all tokens"), lengths(cut))));
   requestAnimationFrame(update);
 }
 
 function heading() {
-  return `${quoted(state.piece)}, place ${state.piece}, segment ${facts.segments[state.piece]}`;
+  return `${quoted(state.piece)}, position ${state.piece}, segment ${facts.segments[state.piece]}`;
 }
 
 function asNumbers(values) {
   const rows = Array.from({ length: E }, (_, d) => [String(d), ...values.map((each) => plain(each[d], 3))]);
-  const made = table(["number", ...ALL.map((name) => NAMES[name])], rows, "Embeddings as numbers");
+  const made = table(["dimension", ...ALL.map((name) => NAMES[name])], rows, "Values of the embeddings");
   made.classList.add("tall");
   return made;
 }
@@ -49,7 +48,7 @@ function lengths(cut) {
   const norms = ALL.map((name) => facts.pieces.map((_, n) => norm(cut(name, n))));
   const most = norms.map(largest);
   const rows = facts.pieces.map((piece, n) => [piece, ...norms.map((each, k) => bar(plain(each[n]), each[n] / most[k]))]);
-  const made = table(["piece", ...ALL.map((name) => NAMES[name])], rows, "Lengths of embeddings");
+  const made = table(["token", ...ALL.map((name) => NAMES[name])], rows, "Norms of embeddings");
   made.classList.add("tall");
   return made;
 }

@@ -1,12 +1,12 @@
-// Layers: how near a piece's vector stays to itself from layer to layer, and how near it is to others.
+// Layers: how similar a token's hidden states are from layer to layer, and to those of others.
 
 const S = facts.pieces.length;
 const L = facts.all_layers + 1;
 const DASHES = ["7 4", "2 3", "10 3 2 3", "1 4", "14 4"];
 const TALL = 220;
 
-view("layers", "Layers", "Cosines of a piece's vectors: 1 is the same direction, 0 none in common. Layer 0 is what the " +
-  "first layer reads. Choose a piece, and others to hold it against.", show);
+view("layers", "Layers", "Cosine similarity of a token's hidden states, between layers and with other tokens. Layer 0 " +
+  "is the input of the first layer. Select a token, and others to compare it with.", show);
 
 async function show(box) {
   const itself = await numbers("itself");
@@ -16,12 +16,12 @@ async function show(box) {
     const own = (a, b) => itself[(a * L + b) * S + state.piece];
     const steps = Array.from({ length: L }, (_, layer) => layer);
     const lines = [[`${quoted(state.piece)} of layer 0`, steps.map((layer) => own(0, layer))],
-      ...state.others.map((n) => [`${quoted(n)}, place ${n}`, steps.map((layer) => among[layer][state.piece * S + n])])];
+      ...state.others.map((n) => [`${quoted(n)}, position ${n}`, steps.map((layer) => among[layer][state.piece * S + n])])];
     found.replaceChildren(
-      element("h3", {}, `${quoted(state.piece)} and others, in the same layer`), chart(lines),
+      element("h3", {}, `${quoted(state.piece)} and other tokens, in the same layer`), chart(lines),
       table(["cosine with", ...steps.map((layer) => `layer ${layer}`)],
         lines.map(([name, values], n) => [element("span", {}, sample(n), name), ...values.map(cosine)]), "Cosines with others"),
-      element("h3", {}, `${quoted(state.piece)} with itself, layer by layer`),
+      element("h3", {}, `${quoted(state.piece)} with itself, between layers`),
       table(["", ...steps.map((layer) => `layer ${layer}`)],
         steps.map((a) => [`layer ${a}`, ...steps.map((b) => cosine(own(a, b)))]), "Cosines with itself"));
   };
@@ -30,8 +30,8 @@ async function show(box) {
     update();
   };
   if (!state.others.length) state.others = nearest(among[L - 1]);
-  box.append(pieceChips("Whose vectors", update),
-    chips("Held against", (n) => state.others.includes(n), toggle), found);
+  box.append(pieceChips("Token", update),
+    chips("Compared with", (n) => state.others.includes(n), toggle), found);
   update();
 }
 
@@ -64,7 +64,7 @@ function sample(n) {
 }
 
 function chart(lines) {
-  const wide = Math.min(560, panel.clientWidth);
+  const wide = Math.max(300, Math.min(960, panel.clientWidth));
   const low = Math.min(0, ...lines.flatMap(([, values]) => values));
   const x = (layer) => 34 + (layer * (wide - 50)) / Math.max(1, L - 1);
   const y = (value) => 10 + ((1 - value) * (TALL - 40)) / (1 - low);

@@ -1,8 +1,8 @@
-// Masked words: what the head would put at each place, by each layer.
+// Masked words: the predictions of the masked-LM head at each position, from each layer.
 
-view("masked_words", "Masked words", "What the model's masked-LM head would put at each place, if the layer were the " +
-  "last: the likeliest piece and its share. Layer 0 is what the first layer reads, the last one what the model " +
-  "answers. Point at a cell, or go to it with Tab and the arrow keys, to see more.", show);
+view("masked_words", "Masked words", "Predictions of the masked-LM head at each position if the layer were the last: " +
+  "the most likely token and its probability. Layer 0 is the input of the first layer; the last one is the model's " +
+  "prediction. Hover over a cell, or focus it with Tab and the arrow keys, for more.", show);
 
 async function show(box) {
   const { pieces, which, shape: [L, S, K] } = facts.masked;
@@ -18,8 +18,8 @@ async function show(box) {
     const names = Array.from({ length: K }, (_, k) => pieces[which[start + k]]).filter(Boolean);
     const rows = names.map((name, k) => [name, bar(percent(shares[start + k]), shares[start + k])]);
     detail.replaceChildren(element("p", {}, names.length
-      ? `Behind layer ${layer}, in place of ${quoted(place)}, which itself has ${percent(own[layer * S + place])}:`
-      : `At ${quoted(place)} a left-to-right model says nothing.`), table([], rows, "Likeliest pieces"));
+      ? `After layer ${layer}, at ${quoted(place)}, whose own probability is ${percent(own[layer * S + place])}:`
+      : `A causal (left-to-right) model predicts nothing at ${quoted(place)}.`), table([], rows, "Most likely tokens"));
   }
   const rows = facts.pieces.map((_, place) => element("tr", { "data-place": place }));
   const fill = (row) => {
@@ -34,11 +34,11 @@ async function show(box) {
   };
   const names = Array.from({ length: L }, (_, layer) => element("th", { scope: "col" }, `layer ${layer}`));
   const grid = element("table", { class: "words", mouseover: tell, focusin: tell },
-    element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "piece"), names)), element("tbody", {}, rows));
-  const scroller = scrolling("Layers and places", arrows(grid));
+    element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "token"), names)), element("tbody", {}, rows));
+  const scroller = scrolling("Layers and positions", arrows(grid));
   scroller.classList.add("tall");
   fill(rows[0]);
-  box.append(detail, scroller, element("p", { class: "note" }, "Underlined: the piece that stands there."));
+  box.append(detail, scroller, element("p", { class: "note" }, "Underlined: equal to the token at this position."));
   describe(state.piece, L - 1);
   whenSeen(rows.slice(1), fill, scroller);
 }

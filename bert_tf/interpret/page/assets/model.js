@@ -1,9 +1,10 @@
 // Model: all layers and heads at a glance.
 
-const SIDE = 52; // of a picture
+const SIDE = 96; // of a picture, at most
 
-view("model", "Model", "Each picture is a head: from which piece (downward) to which (to the right), the darker the " +
-  "more. Below it: how much of all attention goes to the piece that gets most. A click, or Enter, opens a head.", show);
+view("model", "Model", "One picture per head: attention from each token (rows) to each token (columns), darker for larger " +
+  "weights. Below it: the share of all attention that goes to the most attended token. Click, or press Enter, to open a " +
+  "head.", show);
 
 async function show(box) {
   const said = readout();
@@ -14,9 +15,9 @@ async function show(box) {
   const rows = facts.layers.map((layer, row) => element("tr", {}, element("th", { scope: "row" }, `layer ${layer}`),
     Array.from({ length: facts.heads }, (_, head) => element("td", {}, picture(row, head)))));
   const heads = Array.from({ length: facts.heads }, (_, head) => element("th", { scope: "col" }, `head ${head}`));
-  const grid = element("table", { class: "pictures", mouseover: tell, focusin: tell },
+  const grid = element("table", { class: "pictures", heads: facts.heads, mouseover: tell, focusin: tell },
     element("thead", {}, element("tr", {}, element("td"), heads)), element("tbody", {}, rows));
-  said.textContent = "Point at a picture, or go to it with Tab and the arrow keys, for its name.";
+  said.textContent = "Hover over a picture, or focus it with Tab and the arrow keys, for details.";
   box.append(said, scrolling("All heads", arrows(grid)));
   const values = await numbers("thumbnails");
   const ink = colour("plus");
@@ -28,8 +29,8 @@ async function show(box) {
 
 function describe(layer, head) {
   if (!facts.kept[layer][head]) return `Layer ${facts.layers[layer]}, head ${head} was pruned.`;
-  const most = `${quoted(facts.most[layer][head])} gets ${percent(facts.most_share[layer][head])} of all attention`;
-  return `Layer ${facts.layers[layer]}, head ${head}: ${most}, more than any other piece.`;
+  const most = `${quoted(facts.most[layer][head])} receives ${percent(facts.most_share[layer][head])} of all attention`;
+  return `Layer ${facts.layers[layer]}, head ${head}: ${most}, more than any other token.`;
 }
 
 function picture(layer, head) {

@@ -1,12 +1,12 @@
-// Neurons: how a query and the keys make the weights of one piece.
+// Neurons: how a query and the keys make the attention weights of one token.
 
 const S = facts.pieces.length;
 const [, , D] = facts.arrays.query.shape;
 const WIDTH = Math.min(256, Math.max(96, 3 * D));
 
-view("neurons", "Neurons", `A piece's query, ${D} numbers, is multiplied number by number with the key of each piece. ` +
-  `The sum of the products over \u221a${D} is the score, and the softmax of all scores the weights. Bars stand up ` +
-  "where a number is above 0, and hang down where it is below; one in fifty is longer than its row is high.", show);
+view("neurons", "Neurons", `The query of a token, ${D} dimensions, is multiplied elementwise with the key of each token. The ` +
+  `sum of the products divided by \u221a${D} is the score, and the softmax of the scores gives the weights. Bars point ` +
+  "up for positive values and down for negative ones; the largest 2 % are clipped.", show);
 
 async function show(box) {
   const found = element("div");
@@ -17,7 +17,7 @@ async function show(box) {
     fill(found, cut(query, state.piece), facts.pieces.map((_, n) => cut(key, n)), weights.subarray(start, start + S));
   };
   box.append(element("div", { class: "controls" }, pickLayer(update), pickHead(update)),
-    pieceChips("Whose query", update), found);
+    pieceChips("Query of token", update), found);
   await update();
 }
 
@@ -67,8 +67,8 @@ function pairOf(n, query, key, product, dot, weight) {
   const order = [...product.keys()].sort((a, b) => Math.abs(product[b]) - Math.abs(product[a]));
   const rows = order.map((d) => [String(d), plain(query[d], 3), plain(key[d], 3),
     bar(plain(product[d], 3), most && Math.abs(product[d]) / most, Math.sign(product[d]))]);
-  const heading = `${quoted(state.piece)} looks at ${quoted(n)}: sum ${plain(dot)}, weight ${weightText(weight)}`;
-  const numbersOf = table(["number", "query", "key", "product"], rows, heading);
+  const heading = `${quoted(state.piece)} attends to ${quoted(n)}: sum ${plain(dot)}, weight ${weightText(weight)}`;
+  const numbersOf = table(["dimension", "query", "key", "product"], rows, heading);
   numbersOf.classList.add("tall");
-  return [element("h3", {}, heading), element("p", {}, "All numbers, those with the greatest products first:"), numbersOf];
+  return [element("h3", {}, heading), element("p", {}, "All dimensions, by absolute product:"), numbersOf];
 }

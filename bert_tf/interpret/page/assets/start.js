@@ -14,7 +14,7 @@ function openView(name) {
   panel.setAttribute("aria-labelledby", `tab-${name}`);
   panel.replaceChildren(element("h2", {}, title), element("p", { class: "about" }, about), box);
   if (missing) {
-    box.append(element("p", { class: "missing" }, "This model cannot show that. ", missing));
+    box.append(element("p", { class: "missing" }, "Not available for this model. ", missing));
     return;
   }
   box.setAttribute("aria-busy", "true");

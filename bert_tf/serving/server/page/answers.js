@@ -1,16 +1,16 @@
-// What a model said of a request, as nodes of the page.
+// The predictions for a request, as nodes of the page.
 
 import { decimal, element, percent, table } from "./elements.js";
 
-// Returns {summary, nodes} of an answer: `rows` of {output: value}, and the `texts` of the first, {input: text or texts}.
+// Returns {summary, nodes, details} of an answer: `rows` of {output: value}, and the `texts` of the first, {input: text or texts}.
 // The outputs decide how it is shown, so that any model that gives them is shown in the same way.
 export function view(rows, texts) {
   const found = VIEWS.find(([outputs]) => outputs.every((output) => output in rows[0]));
-  const { summary, nodes } = found ? found[1](rows[0], texts, rows) : { summary: "The model answered.", nodes: [] };
+  const { summary, nodes } = found ? found[1](rows[0], texts, rows) : { summary: "The model responded.", nodes: [] };
   const whole = element("pre", {}, JSON.stringify(rows.length === 1 ? rows[0] : rows, null, 1));
-  const details = element("details", {}, element("summary", {}, "The whole answer"), whole);
+  const details = element("details", {}, element("summary", {}, "Full response (JSON)"), whole);
   details.open = !found;
-  return { summary, nodes: [...nodes, details] };
+  return { summary, nodes, details };
 }
 
 const VIEWS = [
@@ -39,16 +39,16 @@ function doubt(confident) {
 function choice({ choice, probabilities, confident }, { choices }) {
   const rows = choices.map((text, i) => [text, probabilities[i]]);
   const chosen = choices[choice];
-  const summary = chosen === undefined ? "There is nothing to choose from." : chosen + doubt(confident);
+  const summary = chosen === undefined ? "There are no choices." : chosen + doubt(confident);
   return { summary, nodes: [bars(rows, chosen, "Probability of each choice")] };
 }
 
 function answer({ answer, start, end, score, null_score }, { context }) {
   const points = Array.from(context); // offsets count code points, JavaScript's strings UTF-16 units
   const nodes = answer ? [marked(points, [{ start, end }])] : [];
-  const scores = [["Score", score], ["Score of no answer", null_score]].filter(([, value]) => value !== undefined);
+  const scores = [["Score", score], ["Score of \u201cno answer\u201d", null_score]].filter(([, value]) => value !== undefined);
   if (scores.length) nodes.push(table(scores.map(([name, value]) => [name, decimal(value)])));
-  return { summary: answer || "The text does not say.", nodes };
+  return { summary: answer || "The text does not contain an answer.", nodes };
 }
 
 function entities(row, texts) {
@@ -56,7 +56,7 @@ function entities(row, texts) {
   for (let i = 0; i < row.entity_count; i++) {
     found.push({ start: row.start[i], end: row.end[i], type: row.type[i], name: row.entity[i], score: row.score?.[i] });
   }
-  if (!found.length) return { summary: "No entity was found.", nodes: [] };
+  if (!found.length) return { summary: "No entities were found.", nodes: [] };
   const types = [...new Set(found.map(({ type }) => type))].sort();
   for (const each of found) each.number = types.indexOf(each.type) % 6;
   const rows = found.map(({ name, type, score }) => [name, type, ...(score === undefined ? [] : [percent(score)])]);
@@ -66,7 +66,7 @@ function entities(row, texts) {
 
 function blank({ token, probability }) {
   const rows = token.map((name, i) => [name, probability[i]]).filter(([name]) => name !== "");
-  if (!rows.length) return { summary: "The text has no mask to fill in.", nodes: [] };
+  if (!rows.length) return { summary: "The text contains no mask token.", nodes: [] };
   return { summary: `${rows[0][0]}, ${percent(rows[0][1])}`, nodes: [bars(rows, rows[0][0], "Probability of each token")] };
 }
 
@@ -76,12 +76,12 @@ function neighbours({ embedding }, texts, rows) {
   const cosines = rows.map((one) => rows.map((other) => cosine(one.embedding, other.embedding)));
   const near = all.slice(1).map((text, i) => [text, cosines[0][i + 1]]).sort((a, b) => b[1] - a[1]);
   if (!near.length) {
-    return { summary: `A vector of ${embedding.length} numbers; write more lines to compare texts.`, nodes: [] };
+    return { summary: `An embedding of ${embedding.length} dimensions. Add lines to compare texts.`, nodes: [] };
   }
-  const heading = element("h2", {}, `Nearest to “${all[0]}”`);
-  const nodes = [heading, bars(near, near[0][0], "Cosine with the first text", decimal)];
-  if (all.length > 2) nodes.push(element("h2", {}, "Each with each"), matrix(all, cosines));
-  return { summary: `Nearest: ${near[0][0]} (cosine ${decimal(near[0][1])})`, nodes };
+  const heading = element("h2", {}, `Similarity to “${all[0]}”`);
+  const nodes = [heading, bars(near, near[0][0], "Cosine similarity to the first text", decimal)];
+  if (all.length > 2) nodes.push(element("h2", {}, "Pairwise cosine similarity"), matrix(all, cosines));
+  return { summary: `Most similar: ${near[0][0]} (cosine ${decimal(near[0][1])})`, nodes };
 }
 
 function number({ score }) {

@@ -14,9 +14,9 @@ export function table(rows) {
 }
 
 export function percent(share) {
-  return Number.isFinite(share) ? `${(100 * share).toFixed(1)} %` : "no number";
+  return Number.isFinite(share) ? `${(100 * share).toFixed(1)} %` : "not a number";
 }
 
 export function decimal(value) {
-  return Number.isFinite(value) ? value.toFixed(3) : "no number";
+  return Number.isFinite(value) ? value.toFixed(3) : "not a number";
 }

@@ -1,10 +1,10 @@
-// Why a model said what it said: by the signatures that an export may have for that. They are told by their outputs, and
-// take the same texts as the answer did.
+// Explanations of a prediction, with the signatures that an export may have for that. They are recognized by their
+// outputs, and take the same texts as the prediction.
 
 import { decimal, element, percent, table } from "./elements.js";
 
 const MORE = { attribution: "target", attention: "layers" }; // output that tells a signature -> its input besides texts
-const SHOWN = { attribution: ["Which words speak for it?", words], attention: ["What looks at what?", looks] };
+const SHOWN = { attribution: ["Word attributions", words], attention: ["Attention weights", looks] };
 // A Chinese character is a word by itself; some marks between letters part no words: "don't", "e-mail".
 const LETTER = "(?:(?!\\p{Script=Han})[\\p{L}\\p{M}\\p{N}])";
 const WORD = new RegExp(`${LETTER}+(?:['\u2019._\u00ad-]${LETTER}+)*|\\S`, "gu");
@@ -44,7 +44,7 @@ async function words(box, attempt, ask, row, texts) {
   await show(targets[0]?.[0] ?? "");
 }
 
-// What each word adds, and how far that may be trusted.
+// The contribution of each word, and how complete these are.
 function attributions(row, texts) {
   const found = texts.map((text, n) => wordsOf(text, n, row));
   const most = Math.max(...found.flat().map(({ value }) => Math.abs(value)), 0);
@@ -53,10 +53,10 @@ function attributions(row, texts) {
     const number = Number(value.toFixed(digits));
     return `${number > 0 ? "+" : ""}${number ? value.toFixed(digits) : (0).toFixed(digits)}`;
   };
-  const told = element("p", { class: "told" }, "Point at a word, or go to it with Tab and the arrow keys, for its pieces.");
+  const told = element("p", { class: "told" }, "Hover over a word, or focus it with Tab and the arrow keys, to see its tokens.");
   const tell = ({ text, value, pieces }) => {
     const list = pieces.map((n) => `${row.piece[n]} ${signed(row.attribution[n])}`).join(", ");
-    told.textContent = `\u201c${text}\u201d adds ${signed(value)}. Its pieces: ${list}`;
+    told.textContent = `\u201c${text}\u201d contributes ${signed(value)}. Its tokens: ${list}`;
   };
   const paragraphs = texts.map((text, n) => marked(text, found[n], (word) => {
     const button = chip(word.text, () => tell(word));
@@ -64,16 +64,17 @@ function attributions(row, texts) {
     return button;
   }));
   return [
-    element("p", {}, "Explained: ", element("strong", {}, row.target || "(nothing)"), ". The number below a word is what it adds " +
-      "to the score. A full line: it speaks for it; a dotted one: against it. What has no number was not read."),
     arrows(element("div", { role: "group", "aria-label": "Words" }, ...paragraphs)),
     told,
+    element("p", { class: "told" }, "Attributions for ", element("strong", {}, row.target || "(nothing)"), " by integrated gradients: the " +
+      "number below a word is its contribution to the score. Solid lines: for the prediction; dotted lines: against it. " +
+      "Words without a number were truncated."),
     table([
       ["Score (logit)", decimal(row.score)],
-      ["Score of the text without words", decimal(row.baseline_score)],
-      ["Difference, which the words make up", decimal(row.score - row.baseline_score)],
-      ["Completeness gap: what the sum of all words misses of it", Number.isFinite(row.gap) ? percent(row.gap) : "no difference"],
-      ["Steps of the integral", `${row.steps}`],
+      ["Baseline score (text without words)", decimal(row.baseline_score)],
+      ["Difference, the sum of contributions", decimal(row.score - row.baseline_score)],
+      ["Completeness gap: share of the difference not attributed", Number.isFinite(row.gap) ? percent(row.gap) : "no difference"],
+      ["Integration steps", `${row.steps}`],
     ]),
   ];
 }
@@ -116,7 +117,7 @@ async function looks(box, attempt, ask) {
   const draw = () => shown.replaceChildren(...weights(found, Number(head.value)));
   const show = () => attempt(async () => {
     found = await ask([Math.trunc(Number(layer.value))]);
-    const names = ["all, their mean", ...found.attention[0].map((_, n) => `${n}`)];
+    const names = ["mean of all", ...found.attention[0].map((_, n) => `${n}`)];
     const chosen = head.value || "-1";
     head.replaceChildren(...names.map((name, n) => element("option", { value: n - 1 }, name)));
     head.value = chosen;
@@ -124,12 +125,12 @@ async function looks(box, attempt, ask) {
   });
   layer.addEventListener("change", show);
   head.addEventListener("change", draw);
-  const fields = [element("label", {}, "Layer, from 0; -1 is the last ", layer), element("label", {}, "Head ", head)];
+  const fields = [element("label", {}, "Layer (from 0; -1: last) ", layer), element("label", {}, "Head ", head)];
   box.append(element("div", { class: "choices" }, ...fields), shown);
   await show();
 }
 
-// What a piece looks at, shares of 100 below all pieces; another is chosen by pointing at it, or by keyboard.
+// The attention weights from one token, in percent below all tokens; another is chosen with the mouse or keyboard.
 function weights({ piece, attention: [heads] }, head) {
   const there = piece.map((_, n) => n).filter((n) => piece[n] !== "");
   const of = (from, to) => (head < 0 ? heads.reduce((sum, each) => sum + each[from][to], 0) / heads.length : heads[head][from][to]);
@@ -138,11 +139,11 @@ function weights({ piece, attention: [heads] }, head) {
     const shares = there.map((to) => of(from, to));
     const most = Math.max(...shares);
     chips.forEach((each, n) => mark(each, most && shares[n] / most, (100 * shares[n]).toFixed(0), there[n] === from));
-    told.textContent = `${piece[from]} looks at these, in percent`;
+    told.textContent = `Attention weights from ${piece[from]}, in percent`;
   };
   const chips = there.map((n) => chip(piece[n], () => look(n)));
   look(there[0]);
-  return [arrows(element("p", { class: "words", role: "group", "aria-label": "Pieces" }, ...chips)), told];
+  return [arrows(element("p", { class: "words", role: "group", "aria-label": "Tokens" }, ...chips)), told];
 }
 
 function chip(text, chosen) {

@@ -1,22 +1,25 @@
-// Asks the server that this page came from, as its other clients do: which models there are, what a model takes, and
-// what it makes of the texts in the fields. A link may hold a question: #model=films&text=A fine film.&send, and with
-// &explain why it is answered so.
+// Queries the server that this page came from, as its other clients do: which models there are, their inputs, and
+// predictions for the texts in the fields. A link may hold a request: #model=films&text=A fine film.&send, and with
+// &explain its explanation.
 
 import { view } from "./answers.js";
 import { element } from "./elements.js";
+import { examplesFor } from "./examples.js";
 import { explains, offers } from "./explanations.js";
+import { codeBoxes } from "./requests.js";
 
 const ORDER = ["text", "text_a", "text_b", "question", "context", "choices"]; // of fields; others follow by name
-const LINES = "Texts, one on each line: the first is compared with the others";
+const LINES = "Texts, one per line: the first is compared with the others";
 
-const [form, model, version, signature, fields, error, summary, answer] = [
-  "form", "model", "version", "signature", "fields", "error", "summary", "answer",
+const [form, model, version, signature, examples, fields, error, summary, answer, request] = [
+  "form", "model", "version", "signature", "examples", "fields", "error", "summary", "answer", "request",
 ].map((id) => document.getElementById(id));
 
 let models = []; // of models.json: {name, versions}
 let signatures = {}; // of the chosen version that take nothing but strings: name -> SignatureDef
 let explanations = {}; // those that say why, likewise
 const typed = Object.create(null); // input -> texts, kept while models are changed
+const [boxes, showCode] = codeBoxes();
 let latest = new AbortController(); // of what was asked last: an answer that comes after that is of no interest
 
 async function ask(path, body) {
@@ -26,11 +29,11 @@ async function ask(path, body) {
     body: JSON.stringify(body),
   };
   const response = await fetch(path, { ...post, signal: latest.signal }).catch(() => {
-    throw new Error("The server does not answer.");
+    throw new Error("The server did not respond.");
   });
   const value = parsed(await response.text());
   if (response.ok && value) return value;
-  throw new Error(value?.error || `The server answered with status ${response.status}.`);
+  throw new Error(value?.error || `The server responded with status ${response.status}.`);
 }
 
 // TensorFlow Serving writes NaN and Infinity, which JSON has not: they become null.
@@ -75,7 +78,8 @@ function chooseModel(wishes) {
   if (versions.length) return chooseVersion(wishes);
   signatures = {};
   fields.replaceChildren();
-  throw new Error(`No version of ${model.value} can be asked: the server's log says why.`);
+  examples.hidden = request.hidden = true;
+  throw new Error(`No version of ${model.value} is available. See the server's log.`);
 }
 
 async function chooseVersion(wishes) {
@@ -85,7 +89,7 @@ async function chooseVersion(wishes) {
   explanations = Object.fromEntries(offered.filter(([, each]) => explains(each)));
   const rank = (name) => (name === "serving_default" ? 0 : 1); // the others by name: the server has no order
   const names = Object.keys(signatures).sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
-  if (!names.length) throw new Error(`${model.value} takes no texts: ask it by a program.`);
+  if (!names.length) throw new Error(`${model.value} does not take texts. Use the REST or gRPC API instead.`);
   fill(signature, names, wishes.get("signature"));
   document.getElementById("signature-label").hidden = names.length < 2;
   drawFields();
@@ -109,6 +113,25 @@ function drawFields() {
   const chosen = signatures[signature.value];
   fields.replaceChildren(...inputsOf(chosen).map((name) => (isList(chosen, name) ? listField(name) : textField(name))));
   if (isForLines(chosen)) fields.querySelector("textarea").rows = 4;
+  const buttons = examplesFor(chosen).map(([name, texts]) => {
+    const button = element("button", { type: "button" }, name);
+    button.addEventListener("click", () => {
+      Object.assign(typed, texts);
+      drawFields();
+      attempt(() => send());
+    });
+    return button;
+  });
+  examples.replaceChildren("Examples", ...buttons);
+  examples.hidden = !buttons.length;
+  showRequest();
+}
+
+// The request as it is now, as code.
+function showRequest() {
+  const chosen = signatures[signature.value];
+  request.hidden = !chosen;
+  if (chosen) showCode(`${path()}:predict`, bodyOf(signature.value, instancesOf(chosen, texts(chosen))));
 }
 
 function textField(name) {
@@ -116,13 +139,13 @@ function textField(name) {
   const words = isForLines(chosen) ? LINES : `${name[0].toUpperCase()}${name.slice(1).replaceAll("_", " ")}`;
   const field = element("textarea", { name, rows: name === "context" ? 6 : 2 });
   field.value = typed[name]?.[0] ?? "";
-  const hint = "token" in chosen.outputs ? " with [MASK], or what the model has for it, where a word is missing" : "";
+  const hint = "token" in chosen.outputs ? " with [MASK], or the model's own mask token, in place of a word" : "";
   return element("label", {}, `${words}${hint}`, field);
 }
 
 function listField(name) {
   const set = element("fieldset", {}, element("legend", {}, `${name[0].toUpperCase()}${name.slice(1)}`));
-  const more = element("button", { type: "button" }, "One more");
+  const more = element("button", { type: "button" }, "Add a text");
   const add = (text) => {
     const field = element("input", { name, "aria-label": `${name} ${set.querySelectorAll("input").length + 1}` });
     field.value = text;
@@ -130,7 +153,10 @@ function listField(name) {
     return field;
   };
   set.append(more);
-  more.addEventListener("click", () => add("").focus());
+  more.addEventListener("click", () => {
+    add("").focus();
+    showRequest();
+  });
   for (const text of typed[name] ?? ["", ""]) add(text);
   return set;
 }
@@ -144,37 +170,44 @@ function read() {
 }
 
 // The texts as the fields have them, {input: text, or list of texts}.
-function gathered() {
-  const chosen = signatures[signature.value];
-  const texts = Object.create(null);
+function texts(chosen) {
+  const found = Object.create(null);
   for (const name of read()) {
-    texts[name] = isList(chosen, name) ? typed[name].filter((text) => text.trim()) : typed[name][0];
-    if (isForLines(chosen)) texts[name] = texts[name].split("\n").filter((line) => line.trim());
-    if (!texts[name].length) throw new Error(`The field ${name} is empty.`);
+    found[name] = isList(chosen, name) ? typed[name].filter((text) => text.trim()) : typed[name][0];
+    if (isForLines(chosen)) found[name] = found[name].split("\n").filter((line) => line.trim());
   }
-  return texts;
+  return found;
+}
+
+function instancesOf(chosen, found) {
+  return isForLines(chosen) ? Object.values(found)[0] : [found];
+}
+
+function bodyOf(name, instances) {
+  return { signature_name: name, instances };
 }
 
 async function send(explain = false) {
   const chosen = signatures[signature.value];
-  if (!chosen) throw new Error("There is no model to ask.");
-  const texts = gathered();
-  const instances = isForLines(chosen) ? Object.values(texts)[0] : [texts];
+  if (!chosen) throw new Error("No model is selected.");
+  const given = texts(chosen);
+  for (const [name, value] of Object.entries(given)) if (!value.length) throw new Error(`The field ${name} is empty.`);
   const asked = link();
   history.replaceState(null, "", `#${asked}`);
-  const rows = await predictions(signature.value, chosen, instances);
-  const shown = view(rows, texts);
+  showRequest();
+  const rows = await predictions(signature.value, chosen, instancesOf(chosen, given));
+  const shown = view(rows, given);
   summary.textContent = shown.summary;
-  const own = isForLines(chosen) ? Object.fromEntries(Object.entries(texts).map(([name, [first]]) => [name, first])) : texts;
+  const own = isForLines(chosen) ? Object.fromEntries(Object.entries(given).map(([name, [first]]) => [name, first])) : given;
   const buttons = offers(explanations, rows[0], own, explanation(own), placeFor(latest));
   buttons.attribution?.addEventListener("click", () => history.replaceState(null, "", `#${asked}&explain`));
   const more = element("p", { class: "offers" }, ...Object.values(buttons));
-  answer.replaceChildren(...shown.nodes, ...(more.childNodes.length ? [more] : []));
+  answer.replaceChildren(...shown.nodes, ...(more.childNodes.length ? [more] : []), shown.details);
   if (explain) buttons.attribution?.click();
 }
 
 async function predictions(name, { outputs }, instances) {
-  const { predictions: rows } = await ask(`${path()}:predict`, { signature_name: name, instances });
+  const { predictions: rows } = await ask(`${path()}:predict`, bodyOf(name, instances));
   const names = Object.keys(outputs);
   // Where there is one output, the reply leaves its name out.
   return names.length > 1 ? rows : rows.map((value) => ({ [names[0]]: value }));
@@ -191,7 +224,7 @@ function placeFor(mine) {
     const heading = element("h2", { tabindex: -1 }, label);
     const section = element("section", { "aria-label": label }, heading);
     const before = [...answer.querySelectorAll("section")].find((each) => each.getAttribute("aria-label") === label);
-    before ? before.replaceWith(section) : answer.append(section);
+    before ? before.replaceWith(section) : answer.lastElementChild.before(section);
     heading.focus();
     const attempt = async (work) => {
       section.setAttribute("aria-busy", "true");
@@ -227,9 +260,11 @@ const nothing = new URLSearchParams();
 model.addEventListener("change", () => attempt(() => chooseModel(nothing)));
 version.addEventListener("change", () => attempt(() => chooseVersion(nothing)));
 signature.addEventListener("change", () => attempt(async () => drawFields()));
+form.addEventListener("input", showRequest);
 form.addEventListener("submit", (event) => (event.preventDefault(), attempt(() => send())));
 form.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
 });
 addEventListener("hashchange", () => attempt(begin));
+request.append(...boxes);
 attempt(begin);
