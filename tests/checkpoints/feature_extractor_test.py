@@ -101,7 +101,7 @@ def test_unknown_choices(bert, options, message):
 
 def test_too_few_layers(tmp_path):
     bert = bert_tf.load(tiny.checkpoint(tmp_path))
-    with pytest.raises(ValueError, match="a model of 4 layers at least. Received a model of 1"):
+    with pytest.raises(ValueError, match="a model with at least 4 layers, but this one has 1"):
         bert.features(["film"], layers="concat_last_4")
 
 

@@ -319,14 +319,14 @@ CASES = {
     "a list of labels": (CONFIG, _config('"id2label": ["a", "b"]'), "every number from 0 up a name"),
     # Vocabularies and what lies beside them.
     "a piece of 258 bytes": (VOCAB, _vocab("好" * 86), "at most 256 bytes.* in line 29 of .*, one of 258"),
-    "an empty vocabulary": (VOCAB, _bytes(b""), "0 lines, none of them"),
-    "a vocabulary that is a directory": (VOCAB, os.mkdir, "The vocabulary must be a file"),
+    "an empty vocabulary": (VOCAB, _bytes(b""), "0 lines, but lacks"),
+    "a vocabulary that is a directory": (VOCAB, os.mkdir, "Vocabulary file not found"),
     "a vocabulary of two million lines": (VOCAB, _bytes(b"a\n" * 2_000_000 + b"b"), "at most 1,000,000 tokens"),
     "a vocabulary of 40 MB": (VOCAB, _bytes(b"a" * 40_000_000), "at most 33,554,432 bytes"),
     "pieces that have nothing in common": (
         VOCAB,
         lambda path: _vocab(*(format(pow(3, i, 2**521 - 1), "0100x")[:100] for i in range(60_000)))(path),
-        "must share their beginnings, as words do: 4,000,000 different",
+        "different prefixes, more than the 4,000,000 supported",
     ),
     "settings nested deeply": (SETTINGS, _bytes(b'{"a": ' * 100_000), "maximum recursion"),
     "settings that are a list": (SETTINGS, _bytes(b"[]"), "a list in place of an object"),

@@ -209,7 +209,7 @@ def test_a_vocabulary_smaller_than_the_table_warns(hugging_face, caplog):
 @pytest.mark.parametrize(
     ("file", "message"),
     [
-        ("config.json", r"must hold one of \('bert_config.json', 'config.json'\). Received a directory with: \["),
+        ("config.json", r"expected one of \('bert_config.json', 'config.json'\). It contains \["),
         ("vocab.txt", "The vocabulary must be a file, .*, or tokenizer.json. There is none at .*/vocab.txt"),
         ("model.safetensors", "must hold weights: one of .* Received: a directory with"),
     ],

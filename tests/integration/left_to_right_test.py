@@ -183,7 +183,7 @@ def test_a_foreign_classifier_reads_another_piece_than_there_and_the_log_says_so
 
 
 def test_what_the_first_piece_cannot_say_is_refused(home, left):
-    message = r"`pooling` must not be cls for a left-to-right model .* choose last_token, which has seen all of it"
+    message = r"`pooling=cls` cannot be used with a causal .left-to-right. model .* Use last_token, which sees all of it"
     for ask in (
         lambda: left.features(TEXTS, pooling="cls"),
         lambda: SentenceEncoder(home / "left", pooling=["mean", "cls"]),

@@ -99,7 +99,7 @@ def test_what_is_written_is_read(poolings, tmp_path):
          "modules.json must be Transformer, Pooling, Dense or Normalize .*Received: 'LSTM'"),
         ({"modules": [{"type": "mine.Pooling", "path": ""}]}, "Received: 'mine.Pooling'"),
         ({"modules": [{"type": f"{OLD}Pooling", "path": "../x"}]}, "lie next to it. Received the path '../x'"),
-        ({"1_Pooling__config": {"pooling_mode": "median"}}, "must ask for poolings that are known: .*"
+        ({"1_Pooling__config": {"pooling_mode": "median"}}, "must use supported poolings: .*"
          r"Received pooling_mode=\['median'\]"),
         ({"sentence_bert_config": {"max_seq_length": "long"}}, "max_seq_length in .* must be of type int. Received: "),
         ({"sentence_bert_config": {"transformer_task": "fill-mask"}}, "must describe an encoder"),

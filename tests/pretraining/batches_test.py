@@ -63,10 +63,10 @@ def test_a_pattern_that_matches_nothing(tmp_path):
 
 
 def test_records_made_for_another_length(files):
-    message = "must hold input_ids as 8 int64. Received 3 int64; make the records again with `max_seq_length=8`, or"
-    with pytest.raises(ValueError, match=f"{files.paths[0]} {message} give `max_seq_length=3` here"):
+    message = "must hold input_ids as 8 int64. Received 3 int64; create the records again with `max_seq_length=8`, or"
+    with pytest.raises(ValueError, match=f"{files.paths[0]} {message} set `max_seq_length=3` here"):
         Records.of(files.paths, 8, 2)
-    with pytest.raises(ValueError, match="masked_lm_positions as 20 int64. .* give `max_predictions_per_seq=2` here"):
+    with pytest.raises(ValueError, match="masked_lm_positions as 20 int64. .* set `max_predictions_per_seq=2` here"):
         Records.of(files.paths, 3, 20)
 
 
@@ -92,7 +92,7 @@ def test_records_of_one_length_are_selected_among_all(two_lengths):
 
 
 def test_records_of_two_lengths_do_not_go_together(two_lengths):
-    with pytest.raises(ValueError, match="short-0 must hold what .*long holds. Received input_ids as 3 int64 in the "):
+    with pytest.raises(ValueError, match="short-0 does not match .*long: input_ids is 3 int64 in the "):
         Records.of([f"{two_lengths}/*"])
 
 
@@ -260,7 +260,7 @@ def test_a_file_that_went_away(path):
     held = _records(path)
     batches = held.batches(B, 0)
     path.unlink()
-    with pytest.raises(ValueError, match=f"{path} must be a file that can be read. Received: No such file"):
+    with pytest.raises(ValueError, match=f"{path} cannot be read: No such file"):
         _exhaust(batches)
 
 
@@ -301,5 +301,5 @@ def test_records_of_another_kind(tmp_path):
 
 def test_an_empty_file_and_one_of_no_records(path):
     path.write_bytes(b"")
-    with pytest.raises(ValueError, match=f"{path} must be a TFRecord file .* Received a file without a record"):
+    with pytest.raises(ValueError, match=f"{path} must be a TFRecord file .* It is a file without records"):
         _records(path)

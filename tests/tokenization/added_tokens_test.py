@@ -240,8 +240,8 @@ def test_text_between_added_tokens():
         (AddedToken("covid", -1), r"with the id -1, where 41 was expected"),
         (AddedToken("co", 41), r"Received 'co' with the id 41, where 6 was expected"),
         (AddedToken("", 41), "must have a text"),
-        (AddedToken("\ud800", 41), "must have a text that UTF-8 can hold"),
-        (AddedToken("\u0301", 41, normalized=True), "normalizer leaves nothing"),
+        (AddedToken("\ud800", 41), "must be valid UTF-8"),
+        (AddedToken("\u0301", 41, normalized=True), "normalizer removes entirely"),
     ],
 )
 def test_a_token_that_does_not_go_with_the_vocabulary_is_refused(token, message):

@@ -96,7 +96,7 @@ def test_shared_layers_are_refused():
     shared = tiny.config(num_hidden_layers=4, num_hidden_groups=1)
     with pytest.raises(ValueError, match="`layers` must be of .* Received one whose 4 layers share 1: .* smaller num_"):
         surgery.keep_layers({}, shared, [0, 1])
-    with pytest.raises(ValueError, match="must be of layers that have weights of their own. Received: .* 4 layers"):
+    with pytest.raises(ValueError, match="requires layers with their own weights. Received: .* 4 layers"):
         surgery.prune_heads({}, shared, {0: [1]})
 
 
@@ -123,7 +123,7 @@ def test_pruned_heads_are_masked_heads(teacher):
 
 @pytest.mark.parametrize("heads", [{3: [0]}, {0: [4]}, {0: [0, 1, 2, 3]}])
 def test_heads_that_are_not_there(teacher, heads):
-    with pytest.raises(ValueError, match="`prune_heads`: pruned_heads must name layers from 0 to 2, and of each some"):
+    with pytest.raises(ValueError, match="`prune_heads`: pruned_heads must map layers from 0 to 2 to heads from"):
         surgery.prune_heads(teacher[1], CONFIG, heads)
 
 

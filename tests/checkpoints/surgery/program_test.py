@@ -72,7 +72,7 @@ def test_a_run_keeps_its_adapters(place):
         (1, "--lora_rank must come with --init_checkpoint. Received --lora_rank=2 alone"),
         (2, "--lora_alpha must come with --lora_rank. Received it alone; say how large adapters are."),
         (3, "--lora_rank must not come with --reinit_layers=1, with which adapters are of no use."),
-        (4, "--lora_targets must be some of ['query', 'key', 'value', 'output'], each of them once. Received: "),
+        (4, "--lora_targets must be distinct names from ['query', 'key', 'value', 'output']. Received: "),
     ],
 )
 def test_flags_that_contradict_each_other(place, case, message):

@@ -87,7 +87,7 @@ def test_the_file_of_a_preset_is_damaged(tmp_path):
     [
         ('{"registered_name": "keras_hub>T5Backbone", "class_name": "T5Backbone", "config": {}}', "'T5Backbone'"),
         ('{"registered_name": "x", "class_name": "BertBackbone", "config": 5}', "'BertBackbone'"),
-        ('{"registered_name": "x", "class_name": "BertBackbone", "config": {}}', "must give vocab_size"),
+        ('{"registered_name": "x", "class_name": "BertBackbone", "config": {}}', "lacks vocab_size"),
         ('{"registered_name": "x"}', "Received: None"),
     ],
 )

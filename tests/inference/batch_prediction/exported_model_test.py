@@ -188,7 +188,7 @@ def test_bad_models_signatures_and_columns_are_refused(home, predict):
         ("texts.txt", {"model": film, "signature": "numbers"}, "whose input 'scale' is int32 [-1]; name another one"),
         ("texts.txt", {"model": film, "signature": "pair"}, "--input_file must be a .tsv, .csv, .jsonl or .parquet"),
         ("texts.txt", {"model": other, "signature": "together"}, "for 4 texts the output 'all' of shape [1]"),
-        ("choices.jsonl", {"model": film}, "choices.jsonl:1: there must be a column 'text' (--text_column)"),
+        ("choices.jsonl", {"model": film}, "choices.jsonl:1: missing column 'text' (--text_column)"),
         ("choices.jsonl", {"model": other, "text_column": "context"}, "the model's inputs: context, choices"),
         ("choices.jsonl", {"model": other, "text_column": "context,name"}, "jsonl:1: the texts must be a list"),
         ("broken.jsonl", {"model": other}, "for 1 rows from '1' on: "),

@@ -24,8 +24,8 @@ BAD = {
     "an empty glob of held-out files": (["--eval_file=HOME/nothing-*"], r"Received '?HOME/nothing-\*'?, which matche"),
     "records for another length": (
         ["--max_seq_length=16"],
-        rf"train\.tfrecord must hold input_ids as 16 int64\. Received {LENGTH} int64; make the records again with "
-        rf"--max_seq_length=16, or give --max_seq_length={LENGTH} here",
+        rf"train\.tfrecord must hold input_ids as 16 int64\. Received {LENGTH} int64; create the records again with "
+        rf"--max_seq_length=16, or set --max_seq_length={LENGTH} here",
     ),
     "records with fewer predictions": (
         ["--max_predictions_per_seq=9"],
@@ -115,7 +115,7 @@ BAD = {
     "an empty name": (["--output_dir="], r"--output_dir must name a directory\. Received an empty name"),
     "a file that holds no records": (
         ["--input_file=HOME/vocab.txt"],
-        r"vocab\.txt must be a TFRecord file of .* Received something else; make records with",
+        r"vocab\.txt must be a TFRecord file of .* It is another format; create records with",
     ),
     "a configuration that contradicts the checkpoint": (
         ["--init_checkpoint=HOME/init", "--bert_config_file=HOME/wide.json"],

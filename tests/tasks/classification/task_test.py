@@ -355,7 +355,7 @@ def test_windows():
 
 
 def test_windows_with_gaps_are_refused():
-    with pytest.raises(ValueError, match=r"`doc_stride` is at most 30, .*\. Received: 31; lower `doc_stride`"):
+    with pytest.raises(ValueError, match=r"`doc_stride` must be at most 30, .*\. Received: 31; lower `doc_stride`"):
         classification.windows_of(_options(long_text="window", max_seq_length=32, doc_stride=31))
 
 

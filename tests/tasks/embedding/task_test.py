@@ -146,7 +146,7 @@ def test_what_is_refused(given, message, path):
 
 def test_an_empty_file(tmp_path):
     (tmp_path / "none.tsv").write_text("text_a\ttext_b\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="none.tsv must hold at least one example"):
+    with pytest.raises(ValueError, match="none.tsv contains no examples"):
         read(["train"], train_file=str(tmp_path / "none.tsv"))
 
 

@@ -146,9 +146,9 @@ BAD = {
     "ragged": ("train.txt", "a b O\n\nc O\n", {}, r"train\.txt:3: a word's line must have 3 columns, as line 1 has, .*"
                r"Received 2: \['c', 'O'\]; correct this line"),
     "ragged after a document": ("a", "-DOCSTART- O O O\n\na O\nb x O\n", {}, r"a:4: .* 2 columns, as line 3 .* 3: "),
-    "no such text": ("a", "\na O\n", {"text_column": 2}, r"a:2: there must be a column 2 \(`text_column`\)\. "
+    "no such text": ("a", "\na O\n", {"text_column": 2}, r"a:2: missing column 2 \(`text_column`\)\. "
                      r"Received 2 columns, \['a', 'O'\]; choose one of 0 to 1"),
-    "no such tag": ("a", "a O\n", {"tag_column": -3}, r"a:1: there must be a column -3 \(`tag_column`\)"),
+    "no such tag": ("a", "a O\n", {"tag_column": -3}, r"a:1: missing column -3 \(`tag_column`\)"),
     "one column": ("a", "a\nb\n", {}, r"a:1: words and tags must be in different columns\. Received \['a'\], of "
                    r"which column 0 is both; .* `text_column` and `tag_column`, or read only words"),
     "same column": ("a", "a O\n", {"text_column": 1}, r"a:1: words and tags must be in different columns"),
@@ -167,8 +167,8 @@ BAD = {
              r"let `tag_scheme` be auto"),
     "iob1": ("a", "a B-P\n\nb I-P\nc E-P\n", {"tag_scheme": "iob1"}, r"a:4: .* iob1 .*'E-P', a prefix that it"),
     "bioes": ("a", "a B-P\nb O\n", {"tag_scheme": "bioes"}, r"a:1: .*'B-P', which I-P or E-P must follow in bioes"),
-    "no tokens": (JSONL, '{"words": ["a"]}\n', NO_TAGS, r"a\.jsonl:1: there must be a column 'tokens' \(the words of "
-                  r"a sentence\)\. Received the columns \['words'\]; write them there as a list of texts"),
+    "no tokens": (JSONL, '{"words": ["a"]}\n', NO_TAGS, r"a\.jsonl:1: missing column 'tokens' \(the words of "
+                  r"a sentence\)\. Found the columns \['words'\]; write them there as a list of texts"),
     "no tags": (JSONL, '{"tokens": ["a"], "tags": ["O"]}\n{"tokens": ["a"]}\n', {}, r"a\.jsonl:2: there must be a "
                 r"column 'tags' \(a tag for each word\)\. .*or read only words \(no `tag_column`\)"),
     "text": (JSONL, '{"tokens": "a b"}\n', NO_TAGS, r"a\.jsonl:1: 'tokens' must be a list of texts, one at least\. "
@@ -184,7 +184,7 @@ BAD = {
             {"tag_scheme": "iob2"}, r"a\.jsonl:2: the tags must keep to iob2"),
     "blank line": (JSONL, '{"tokens": ["a"]}\n\n{"tokens": ["a"]}\n', NO_TAGS, r"a\.jsonl:2: every line must be one"),
     "one id twice": (JSONL, '{"tokens": ["a"], "id": 1}\n{"tokens": ["a"], "id": "1"}\n', NO_TAGS,
-                     r"a\.jsonl:2: the ids of a file must differ\. Received '1', which .*a\.jsonl:1 has too"),
+                     r"a\.jsonl:2: the ids of a file must be unique\. Received '1', which .* in .*a\.jsonl:1"),
     "null id": (JSONL, '{"tokens": ["a"], "id": null}\n', NO_TAGS, r"a\.jsonl:1: a label or id .*'id': None; correct"),
     "not packed": ("a.txt", gzip.compress(b"a O"), {}, r"a\.txt must be text\. Received a gzip file"),
 }  # fmt: skip

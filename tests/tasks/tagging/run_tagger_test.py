@@ -57,7 +57,7 @@ BAD = {  # case -> arguments, what the message says
              "--features must come without --lora_rank, which is about training the encoder. Received --features=last "
              "and --lora_rank=2"),
     "shallow": ([*TRAIN, "--features=concat_last_4", OUT],
-                "--features=concat_last_4 must come with a model of 4 layers at least. Received a model of 1"),
+                "--features=concat_last_4 requires a model with at least 4 layers, but this one has 1"),
     "adapters": ([*TRAIN, "--lstm_units=8", "--lora_rank=2", OUT],
                  "--lstm_units must come without --lora_rank, for adapters are kept in a form that has no BiLSTM."),
     "BiLSTM's format": ([*TRAIN, "--lstm_units=8", "--save_format=huggingface", OUT],
