@@ -80,7 +80,7 @@ def merge_adapters(model: ModelDirectory, directory: str) -> ModelDirectory:
     arrays = model.arrays | others
     for kernel, pair in pairs.items():
         arrays[kernel] = merged(arrays[kernel], *(pair[name] for name in NAMES), scale)
-    logging.info("Merged %d adapters from %s; took %d other weights from there.", len(pairs), path, len(others))
+    logging.info("Merged %d adapters from %s; loaded %d other weights from it.", len(pairs), path, len(others))
     model = dataclasses.replace(model, arrays=arrays)
     return model if all(name.startswith("bert/") for name in others) else _with_head(model, directory)
 
@@ -120,10 +120,10 @@ def _settings(lora: Lora, named: Mapping[str, np.ndarray], base) -> dict[str, An
 
 
 def _read_settings(path):
-    values = read_object(path, "the configuration of an adapter in JSON", "take what PEFT or a run with adapters wrote")
+    values = read_object(path, "the configuration of an adapter in JSON", "use a file written by PEFT or bert_tf")
     if values.get("peft_type") != "LORA":
         kind = brief(values.get("peft_type"))
-        raise ValueError(f"{path} must be of a LoRA adapter, peft_type LORA. Received: {kind}.")
+        raise ValueError(f"{path} must describe a LoRA adapter, peft_type LORA. Received: {kind}.")
     for name in _REFUSED:
         if values.get(name):
             raise ValueError(f"{path} must not set {name}, which changes what an adapter computes. Received: "
@@ -148,7 +148,7 @@ def _sorted(file, path, name_map):
         raise ValueError(f"{path}: {error}") from error
     if groups.unknown or not file.shapes or not all(name.startswith(_PREFIX) for name in file.shapes):
         raise ValueError(
-            f"{path} must hold adapters and heads that the family of the model knows. Received also: "
+            f"{path} must hold adapters and heads that the model family supports. It also holds "
             f"{(groups.unknown or list(file.shapes))[:5]}."
         )
     pairs, others = {}, {}
@@ -176,9 +176,9 @@ def _check_shapes(shapes, model, path):
     for name, shape in shapes.items():
         if there.get(name) != shape:
             raise ValueError(
-                f"Adapters must be whole, and of the model that they are merged into. Received {path} with "
-                f"{shape or 'a broken one'} for {name}, where the model has {there.get(name, 'nothing')}; name the "
-                "checkpoint that they were trained on as `model`."
+                f"The adapter does not match the model: {path} has {shape or 'an incomplete one'} for {name}, but the "
+                f"model has {there.get(name, 'nothing')}. Pass the checkpoint that the adapter was trained on as "
+                "`model`."
             )
 
 

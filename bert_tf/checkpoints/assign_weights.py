@@ -58,17 +58,17 @@ def check_shapes(checkpoint: Checkpoint, config: EncoderConfig, new_layers: int 
         elif shape is None and size and not axis and path.startswith("bert/embeddings/"):
             wrong.append(f"{field} {size}, but no {path} among the weights")
     if wrong:
-        unknown = f"; names that mean nothing here: {brief(checkpoint.unknown)}" if checkpoint.unknown else ""
+        unknown = f"; unknown names: {brief(checkpoint.unknown)}" if checkpoint.unknown else ""
         raise ValueError(
-            f"The configuration must describe the weights in {checkpoint.path}. Received: {'; '.join(wrong)}{unknown}; "
-            "give the configuration and the weights of one model."
+            f"The configuration does not match the weights in {checkpoint.path}: {'; '.join(wrong)}{unknown}. Use the "
+            "configuration and the weights of one model."
         )
 
 
 def _numbers(layers):
     """Returns "0 to 11", or the numbers one by one where some are missing."""
     if not layers:
-        return "of no number"
+        return "without numbers"
     whole = layers == set(range(len(layers)))
     return f"0 to {max(layers)}" if whole and max(layers) else brief(sorted(layers))
 
@@ -101,14 +101,14 @@ class LoadReport:
     def __str__(self):
         text = f"Loaded {len(self.loaded)} variables from {self.path}"
         for words, names in (
-            ("not in the checkpoint, left as initialized", self.excused_missing),
+            ("not in the checkpoint, randomly initialized", self.excused_missing),
             ("in the checkpoint, not used", self.excused_left_over),
         ):
             if names:
                 text += f"; {len(names)} {words}: {_few(names)}"
         if self.left_out:
-            one = "1 entry of the file is no weight of its own (a buffer, a counter or a second name)"
-            several = "entries of the file are no weights of their own (an optimizer's state, counters, second names)"
+            one = "1 entry of the file skipped, not a weight of its own (a buffer, a counter or a second name)"
+            several = "entries of the file skipped, not weights of their own (optimizer state, counters, second names)"
             text += f"; {one if len(self.left_out) == 1 else f'{len(self.left_out)} {several}'}: {_few(self.left_out)}"
         return text if text.endswith("...") else f"{text}."
 
@@ -140,7 +140,7 @@ def assign_weights(
     here = {variable.path: variable for variable in variables}
     merge = not any(map(is_adapter, here))
     checkpoint = path if isinstance(path, Checkpoint) else open_checkpoint(path, family, merge)
-    assert len(here) == len(variables), "two variables have one path"
+    assert len(here) == len(variables), "two variables have the same path"
     report = _compare(checkpoint, here, list(excuse))
     _check_shapes(checkpoint, {name: here[name] for name in report.loaded})
     checkpoint.check_twins(report.loaded)
@@ -156,8 +156,8 @@ def _warn_of_first_token(checkpoint, loaded):
     foreign = checkpoint.format not in ("tf1", "keras_hub", "keras_hub_object") and set(loaded) >= _HEAD_OF_TEXTS
     if foreign and is_decoder_in(os.path.dirname(checkpoint.path) or "."):
         logging.warning(
-            "%s is a left-to-right model (is_decoder) with a head for whole texts: here that reads the last token, "
-            "which has seen the text; in Transformers it reads the first, which has seen none of it.",
+            "%s is a causal (left-to-right) model (is_decoder) with a head for whole texts: here the head uses the "
+            "last token, which has seen the text; in Transformers it uses the first, which has not.",
             checkpoint.path,
         )
 
@@ -184,10 +184,10 @@ def _difference(checkpoint, here, missing, left_over, excused):
 
     both = len(here) - len(missing)
     return (
-        f"The model and the checkpoint {checkpoint.path} ({checkpoint.format}) must have the same weights, except "
-        f"heads that may start fresh or stay unused. Received: {both} in both, and\n"
+        f"The weights of the model and the checkpoint {checkpoint.path} ({checkpoint.format}) do not match, apart from "
+        f"heads that may be new or unused: {both} are in both, and\n"
         f"  {len(missing)} in the model but missing in the checkpoint:{lines(missing)}\n"
-        f"  {len(left_over)} in the checkpoint but left over:{lines(left_over)}"
+        f"  {len(left_over)} in the checkpoint but not in the model:{lines(left_over)}"
         f"{_remedy([name for name in left_over if not excused(name)], missing)}"
     )
 
@@ -195,12 +195,12 @@ def _difference(checkpoint, here, missing, left_over, excused):
 def _remedy(left_over, missing):
     """Returns what a user can do: what is left over can be left out of a copy, what is missing cannot be made up."""
     if not left_over:
-        return "\nGive the configuration that belongs to these weights, or weights that are whole."
+        return "\nUse the configuration that belongs to these weights, or complete weights."
     pattern = re.escape(left_over[0])
-    of_missing = " if what is missing may be missing" if missing else ""
+    of_missing = " if the missing weights are optional" if missing else ""
     return (
-        f"\nbert-tf convert with `leave_out={pattern}` and so on, a pattern for each weight that is left over, makes a "
-        f"copy without them{of_missing}."
+        f"\nUse bert-tf convert with `leave_out={pattern}` and so on, one pattern per left-over weight, to make a copy "
+        f"without them{of_missing}."
     )
 
 
@@ -212,8 +212,8 @@ def _check_shapes(checkpoint, here):
     ]
     if wrong:
         raise ValueError(
-            f"A variable must have the shape that it has in the checkpoint {checkpoint.path}. "
-            f"Received: {len(wrong)} of {len(here)} with another:{''.join(wrong[:_MOST_LINES])}"
+            f"Some shapes differ between the model and the checkpoint {checkpoint.path}: "
+            f"{len(wrong)} of {len(here)} variables:{''.join(wrong[:_MOST_LINES])}"
         )
 
 
@@ -223,7 +223,7 @@ def _shape(variable):
 
 def _hint(name):
     if name.endswith("/word_embeddings"):
-        return " (rows = entries of the vocabulary: are vocab.txt and vocab_size those of this checkpoint?)"
+        return " (rows = vocabulary size: do vocab.txt and vocab_size belong to this checkpoint?)"
     if name.endswith("/position_embeddings"):
         return " (rows = max_position_embeddings of the configuration)"
     return ""

@@ -120,7 +120,7 @@ class CheckpointManager:
             except ValueError as error:
                 if strict:
                     raise
-                _log.warning("Not used, because it is not whole: %s", error)
+                _log.warning("Skipped an incomplete checkpoint: %s", error)
         return None
 
     def delete_after(self, step: int):
@@ -164,7 +164,7 @@ class CheckpointManager:
                 return Best(**json.load(file))
         except (ValueError, TypeError) as error:
             raise ValueError(
-                f"{path} must hold step, metric and value as JSON. Received: {error}; delete it to go on without."
+                f"{path} must hold step, metric and value as JSON. Received: {error}; delete it to continue without it."
             ) from error
 
     def _entries(self):
@@ -200,7 +200,7 @@ class CheckpointManager:
         try:
             write_text(path, text)
         except OSError as error:
-            raise ValueError(f"{path} must be written. Received: {error}; the old one is unchanged.") from error
+            raise ValueError(f"{path} cannot be written: {error}. The old one is unchanged.") from error
 
     def _delete(self, step):
         prefix = self.prefix(step)

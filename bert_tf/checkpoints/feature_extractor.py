@@ -72,7 +72,7 @@ class Extractor:
         if not tokenizer.template.special(1) < self.max_seq_length <= config.max_length:
             raise ValueError(
                 f"`max_seq_length` must be from {tokenizer.template.special(1) + 1} to {config.max_length}, the "
-                f"model's longest row. Received: {max_seq_length}."
+                f"model's maximum sequence length. Received: {max_seq_length}."
             )
         self.tokenizer = tokenizer
         self._encoder, self._layers, self._pooling, self._normalize = encoder, layers, pooling, normalize

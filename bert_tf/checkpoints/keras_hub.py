@@ -74,8 +74,8 @@ class Hdf5File:
 
     def _refusal(self, why):
         return ValueError(
-            f"{self._path} must be a whole HDF5 file, as Keras writes weights. Received: {str(why):.500}; copy it "
-            "again, or save the preset again."
+            f"{self._path} is not a complete HDF5 file as written by Keras: {str(why):.500}. Copy it again, or save "
+            "the preset again."
         )
 
 
@@ -242,7 +242,7 @@ TOKENIZER_FILE = "tokenizer.json"
 ASSETS = os.path.join("assets", "tokenizer")
 # Of WordPiece, byte-level BPE (with merges.txt next to it) and SentencePiece.
 VOCABULARIES = ("vocabulary.txt", "vocabulary.json", "vocabulary.spm")
-_DESCRIPTION, _REMEDY = "what KerasHub or bert_tf wrote in JSON", "copy it again, or save the preset again"
+_DESCRIPTION, _REMEDY = "JSON written by KerasHub or bert_tf", "copy it again, or save the preset again"
 
 
 class Preset:
@@ -289,14 +289,14 @@ def tokenizer_of(directory: str) -> tuple[str, bool | None] | None:
     if path != paths[0] and isinstance(config, dict):
         if config.get("add_prefix_space"):
             raise ValueError(
-                f"{file} must not say add_prefix_space for a tokenizer that is read here. Received: "
+                f"{file} must not set add_prefix_space for this tokenizer. Received: "
                 f"{brief(config['add_prefix_space'])}; save the preset without it."
             )
         return path, None
     lower = config.get("lowercase") if isinstance(config, dict) else None
     if not isinstance(lower, bool):
         raise ValueError(
-            f"{file} must describe a WordPiece tokenizer of KerasHub's, with lowercase true or false. Received: "
+            f"{file} must describe a WordPiece tokenizer of KerasHub with lowercase true or false. Received: "
             f"{brief(lower)}; save the preset again."
         )
     return path, lower

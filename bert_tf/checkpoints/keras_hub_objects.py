@@ -94,8 +94,8 @@ def backbone_of(model):
         return model.backbone
     if not isinstance(model, keras_hub.models.Backbone):
         raise ValueError(
-            "`path` must be the path of a checkpoint, or a backbone or task of KerasHub. Received an object of the "
-            f"class {type(model).__name__}; give the directory in which its weights lie."
+            "`path` must be the path of a checkpoint, or a KerasHub backbone or task. Received an object of class "
+            f"{type(model).__name__}; pass the directory of its weights."
         )
     return model
 
@@ -110,11 +110,11 @@ def name_map_of(model) -> name_maps.NameMap:
     row = families.family(fields["model_type"]).keras_hub
     activation = getattr(getattr(model, "activation", None), "__name__", "linear")
     if activation != "linear":
-        logging.warning("The head gives scores before the %s of %s.", activation, type(model).__name__)
+        logging.warning("The head returns logits, before the %s of %s.", activation, type(model).__name__)
     computed = {name: fields[name] for name in row.masked_lm or ()}
     if hasattr(model, "masked_lm_head") and computed != row.masked_lm:
         logging.warning(
-            "The masked-LM head of %s computes with %s, and here with %s: its scores differ slightly.",
+            "The masked-LM head of %s uses %s, but here it uses %s: its logits differ slightly.",
             *(type(model).__name__, dict(row.masked_lm), computed),
         )
     is_projected = fields.get("embedding_size", 0) != fields.get("hidden_size")
@@ -168,10 +168,10 @@ def fold_unsupported(model: ModelArrays) -> ModelArrays:
     if isinstance(positions, np.ndarray):  # and no variable, of which only the name and the shape count
         if segment is not None and np.any(segment):
             positions = positions.astype(np.float32) + segment.astype(np.float32)
-            remarks.append("The row of the only segment is added to those of the positions.")
+            remarks.append("The only segment embedding is added to the position embeddings.")
         if np.any(positions[:first]):
             positions = np.concatenate([np.zeros_like(positions[:first]), positions[first:]])
-            remarks.append(f"The first {first} rows of the positions, which no token reads, are zeros.")
+            remarks.append(f"The first {first} position embeddings, which no token uses, are zeros.")
         arrays[_POSITIONS] = positions
     return dataclasses.replace(model, config=config, arrays=arrays, remarks=(*model.remarks, *remarks))
 
@@ -203,8 +203,8 @@ def check_fits_keras_hub(model: ModelArrays) -> str | None:
     if lacks:
         must = {name: theirs[name] for name in {**row.implied, **other}}
         raise ValueError(
-            f"A model for KerasHub's {row.classes}Backbone must have {must}, which it computes with. Received "
-            f"{', '.join(lacks)}; take another format, or give a setting up with `leave_out`."
+            f"KerasHub's {row.classes}Backbone requires {must}. This model has {', '.join(lacks)}; use another format, "
+            "or drop a setting with `leave_out`."
         )
     _check_tokenizer(model)
     for path in model.arrays:
@@ -221,9 +221,9 @@ def _checked_task(model, row):
         return task
     numbers = f" (its {row.classes}MaskedLM has {dict(row.masked_lm)})" if task == "masked_lm" and row.masked_lm else ""
     raise ValueError(
-        f"A KerasHub preset must be an encoder or a classifier of texts. Received a model for "
-        f"{ending.removeprefix('For')}, of which KerasHub has no class that computes the same{numbers}; say that the "
-        "head shall stay behind with `leave_out`, or take another format."
+        "A KerasHub preset must be an encoder or a text classifier. Received a model for "
+        f"{ending.removeprefix('For')}, for which KerasHub has no equivalent class{numbers}; drop the head with "
+        "`leave_out`, or use another format."
     )
 
 
@@ -239,16 +239,15 @@ def _check_tokenizer(model):
         return
     if added := tokenizer.added_tokens:
         raise ValueError(
-            "A model for KerasHub must have a vocabulary without added tokens, for its presets have no place for them "
-            f"and its tokenizer would split them. Received {len(added)}, the first {added[0].content!r}; take another "
-            "format."
+            "KerasHub does not support added tokens: its presets cannot store them and its tokenizer would split them. "
+            f"The vocabulary has {len(added)}, the first {added[0].content!r}; use another format."
         )
     kind = families.family(model.config.model_type).tokenizer
     if kind != tokenizer.KIND or getattr(tokenizer, "add_prefix_space", False):
         found = tokenizer.KIND if kind != tokenizer.KIND else "add_prefix_space=True"
         raise ValueError(
-            f"A model for KerasHub must have its family's tokenizer, {kind}, with its usual settings. Received "
-            f"{found}; take another format."
+            f"A model for KerasHub must have its family's tokenizer, {kind}, with the default settings. Received "
+            f"{found}; use another format."
         )
 
 
@@ -282,12 +281,12 @@ def build_keras_hub(model: ModelArrays, task: str | None = None, dtype: str | No
 
     if (found := check_fits_keras_hub(model)) != task:
         raise ValueError(
-            f"`task` must be the one of the model's head, {found!r}. Received: {task!r}; give a model with such a head."
+            f"`task` must match the model's head, {found!r}. Received: {task!r}; use a model with such a head."
         )
     model = fold_unsupported(model)
     config, row = model.config, families.family(model.config.model_type).keras_hub
     if config.attention_probs_dropout_prob != config.hidden_dropout_prob:
-        logging.warning("KerasHub has one dropout everywhere: %s.", config.hidden_dropout_prob)
+        logging.warning("KerasHub has a single dropout rate: %s.", config.hidden_dropout_prob)
     made = getattr(keras_hub.models, f"{row.classes}Backbone")(**_backbone_values(config)["config"], dtype=dtype)
     if task:
         name, own = f"{row.classes}{TASKS[task]}", {}
@@ -311,8 +310,8 @@ def _fill(made, model):
     names = name_map.sort(live.shapes)
     if differing := sorted({*names.unknown, *(names.known.keys() ^ model.arrays.keys())}):
         raise ValueError(
-            f"A model for KerasHub must have the weights of its {type(made).__name__} and no others. Received: "
-            f"{', '.join(differing[:5])} on one side only; take another task."
+            f"The weights do not match those of KerasHub's {type(made).__name__}: "
+            f"{', '.join(differing[:5])} are on one side only. Use another task."
         )
     for path, array in model.arrays.items():
         theirs = name_map.transform(path).to_theirs(np.asarray(array), config.num_attention_heads)
@@ -344,7 +343,7 @@ def _remarks_on(tokenizer):
     done = [f"{name}={value}" for name, value in changes.items() if getattr(tokenizer, name, None) is value]
     if tokenizer.KIND != "unigram" or not done:
         return ()
-    return (f"KerasHub's tokenizer has no place for {', '.join(done)}: give it texts to which that was done.",)
+    return (f"KerasHub's tokenizer does not support {', '.join(done)}: preprocess its texts this way.",)
 
 
 def write_keras_hub(directory: str, model: ModelArrays) -> Written:

@@ -76,8 +76,8 @@ class Bert:
         """
         if self.tokenizer is None:
             raise ValueError(
-                "A model must have a tokenizer to take texts. Received one without, which came from a KerasHub "
-                "backbone; load it with a `vocab_file`."
+                "The model has no tokenizer, so it cannot take texts: it came from a KerasHub backbone. Load it with a "
+                "`vocab_file`."
             )
         of_tokens = pooling is None
         layers = layers if isinstance(layers, str) else tuple(layers)
@@ -160,7 +160,7 @@ def load(
     report = assign_weights(checkpoint, variables, excuse=_EXCUSED)
     logging.info("%s", report)
     if report.excused_missing:  # never where the configuration has none
-        logging.warning("%s has no pooler: pooled_output comes from random weights.", report.path)
+        logging.warning("%s has no pooler: pooled_output uses random weights.", report.path)
     labels = _labels_of(head, description.labels, report.path)
     others = {path: checkpoint.get(path) for path in report.excused_left_over if path in checkpoint.names}
     return Bert(config, description.tokenizer, encoder, head, labels, others, os.fspath(path) if is_path else None)
@@ -186,8 +186,8 @@ def _labels_of(head, labels, path):
         return None
     if len(labels) != head.num_labels:
         raise ValueError(
-            f"{LABELS_FILE} or id2label must name every output of the head in {path}. Received: {len(labels)} labels "
-            f"for {head.num_labels} outputs."
+            f"{LABELS_FILE} or id2label must name every output of the head in {path}. It has {len(labels)} labels for "
+            f"{head.num_labels} outputs."
         )
     return labels
 
@@ -227,8 +227,8 @@ class Description:
         if max_seq_length > self.config.max_length:
             less = " - first_position" if self.config.first_position else ""
             raise ValueError(
-                f"`max_seq_length` must be at most max_position_embeddings{less} of the checkpoint, "
-                f"{self.config.max_length}. Received: {max_seq_length}."
+                f"`max_seq_length` must be at most {self.config.max_length}, max_position_embeddings{less} of the "
+                f"checkpoint. Received: {max_seq_length}."
             )
 
 
@@ -249,13 +249,13 @@ def load_description(
     """
     for path in filter(None, paths):
         if not (os.path.exists(path) or os.path.exists(f"{path}.index")):
-            none = f"A checkpoint must be there. Received {path}: no such directory, file or TF1 prefix."
+            none = f"Checkpoint not found: there is no directory, file or TF1 prefix {path}."
             raise ValueError(f"{none}{releases.advice(path)}")
     directories = [directory_of(path) for path in paths if path]
     if not directories and not (config_file and vocab_file):
         raise ValueError(
-            "There must be a model to start from. Received no `init_checkpoint`, no `output_dir` that is there, and no "
-            "`bert_config_file` with `vocab_file`."
+            "No model to start from: pass `init_checkpoint`, an existing `output_dir`, or `bert_config_file` with "
+            "`vocab_file`."
         )
     here = next((d for d in directories if any(os.path.exists(os.path.join(d, f)) for f in CONFIG_FILES)), None)
     here = here or next(iter(directories), os.path.dirname(vocab_file or ""))
@@ -279,10 +279,10 @@ def _left_to_right_as_trained(config, config_file, directory):
         return config
     if "is_decoder" in config.extra:
         raise ValueError(
-            "`bert_config_file` must say of is_decoder what the model's own configuration says. Received "
-            f"{config_file}, which says false, for the left-to-right model in {directory}; take the key out of it."
+            f"`bert_config_file` contradicts the model's own configuration: is_decoder is false in {config_file}, but "
+            f"the model in {directory} is causal (left-to-right). Remove the key from the file."
         )
-    logging.warning("%s does not say is_decoder: it is true, as in %s.", config_file, directory)
+    logging.warning("%s does not set is_decoder: using true, as in %s.", config_file, directory)
     return dataclasses.replace(config, is_decoder=True)
 
 
@@ -290,15 +290,15 @@ def check_vocabulary(tokenizer: BaseTokenizer, config: EncoderConfig):
     """Raises ValueError where the vocabulary has ids for which the embedding table has no row."""
     if tokenizer.vocab_size > config.vocab_size:
         added = [token.content for token in tokenizer.added_tokens if token.id >= config.vocab_size]
-        behind = f", among them the added tokens {', '.join(map(brief, added[:5]))}" if added else ""
+        behind = f", including the added tokens {', '.join(map(brief, added[:5]))}" if added else ""
         raise ValueError(
-            f"The vocabulary must fit the embedding table of {config.vocab_size} rows. Received {tokenizer.vocab_size} "
-            f"tokens in {tokenizer.vocab_file}{behind}; give the `vocab_file` and the `bert_config_file` of one "
+            f"The vocabulary does not match the embedding table of {config.vocab_size} rows: {tokenizer.vocab_file} "
+            f"has {tokenizer.vocab_size} tokens{behind}. Use the `vocab_file` and the `bert_config_file` of one "
             "checkpoint."
         )
     if tokenizer.vocab_size < config.vocab_size:
         logging.warning(
-            "%s has %d tokens and the embedding table %d rows: the last rows are never used.",
+            "%s has %d tokens, but the embedding table has %d rows: the last rows are never used.",
             *(tokenizer.vocab_file, tokenizer.vocab_size, config.vocab_size),
         )
 
@@ -341,8 +341,8 @@ def _labels_in(names, directory):
     wrong = [label for label in labels if not isinstance(label, str) or "\n" in label]
     if wrong:
         raise ValueError(
-            f'id2label of the configuration in {directory} must give every number from 0 up a name: {{"0": "no", "1": '
-            f'"yes"}}. Received: {brief(names)}; correct it, or write the names into {LABELS_FILE}, one a line.'
+            f'id2label of the configuration in {directory} must name every number from 0 up: {{"0": "no", "1": '
+            f'"yes"}}. Received: {brief(names)}; correct it, or write the names to {LABELS_FILE}, one per line.'
         )
     return labels
 

@@ -45,13 +45,13 @@ def locate(path: str | os.PathLike) -> tuple[str, str]:
     if any(prefix == base for prefix, _ in tf1_files(folder)):
         return "tf1", path
     if advice := releases.advice(path):
-        raise ValueError(f"A checkpoint must be a path. Received: {path}, and nothing is there.{advice}")
+        raise ValueError(f"Checkpoint not found: {path}.{advice}")
     there = (
-        f"in {folder} there is {list_directory(folder)}" if os.path.isdir(folder) else f"{folder} is not a directory"
+        f"{folder} contains {list_directory(folder)}" if os.path.isdir(folder) else f"{folder} is not a directory"
     )
     raise ValueError(
-        f"A checkpoint must be a directory, a .safetensors or .bin file, or the prefix of a TF1 checkpoint "
-        f"(without .index). Received: {path}; {there}."
+        f"Checkpoint not found: {path}; {there}. Pass a directory, a .safetensors or .bin file, or the prefix of a TF1 "
+        "checkpoint (without .index)."
     )
 
 
@@ -59,7 +59,7 @@ def _by_ending(path):
     for ending in sorted(_ENDINGS, key=len, reverse=True):
         if path.endswith(ending):
             return _ENDINGS[ending], path
-    raise ValueError(f"A file of weights must end in one of {sorted(_ENDINGS)}, or be a TF1 prefix. Received: {path}.")
+    raise ValueError(f"A weights file must end in one of {sorted(_ENDINGS)}, or be a TF1 prefix. Received: {path}.")
 
 
 def _in_directory(path):
@@ -70,9 +70,9 @@ def _in_directory(path):
     if prefix:
         return "tf1", os.path.join(path, prefix)
     looked_for = [*_FILES, f"{RELEASE}.index", "model.ckpt-<step>.index with .data"]
-    unread = "; .onnx is not read" if any(name.endswith(".onnx") for name in os.listdir(path)) else ""
+    unread = "; .onnx is not supported" if any(name.endswith(".onnx") for name in os.listdir(path)) else ""
     raise ValueError(
-        f"{path} must hold weights: one of {looked_for}. Received: a directory with {list_directory(path)}{unread}."
+        f"No weights in {path}: expected one of {looked_for}. It contains {list_directory(path)}{unread}."
     )
 
 
@@ -83,15 +83,15 @@ def _latest_named(path):
     named = _state(os.path.join(path, "checkpoint"))
     if not named:
         raise ValueError(
-            f"{path}/checkpoint must name the latest checkpoint (model_checkpoint_path). Received: a file that does "
-            "not; give the checkpoint's prefix instead of the directory."
+            f"{path}/checkpoint does not name the latest checkpoint (model_checkpoint_path). Pass the prefix of a "
+            "checkpoint instead of the directory."
         )
     # Only the last part counts: a directory may be moved, and the file may hold the absolute path of old.
     prefix = os.path.basename(named)
     if not os.path.isfile(os.path.join(path, f"{prefix}.index")):
         raise ValueError(
-            f"{path}/checkpoint names {prefix}, so that {prefix}.index must be there. Received: a directory with "
-            f"{list_directory(path)}; give the prefix of another checkpoint instead of the directory."
+            f"{path}/checkpoint names {prefix}, but {prefix}.index does not exist. The directory contains "
+            f"{list_directory(path)}; pass the prefix of another checkpoint instead of the directory."
         )
     return prefix
 

@@ -243,7 +243,7 @@ class NameMap:
         row, n = self._row_of(path, among)
         if row is None:
             raise ValueError(
-                f"A variable must have a row in the table of names, checkpoints/name_maps.py. Received: {path!r}."
+                f"A variable must have an entry in the name tables, checkpoints/name_maps.py. Received: {path!r}."
             )
         return row.theirs.replace("{n}", n)
 
@@ -286,7 +286,7 @@ class NameMap:
             path = self.to_ours(whole)
             if path in result.known:
                 both = f"{result.known[path]!r} and {name!r}"
-                raise ValueError(f"Only one name of a checkpoint may mean {path!r}. Received: {both}.")
+                raise ValueError(f"Several names of the checkpoint map to {path!r}: {both}.")
             if path is not None:
                 result.known[path] = name
             elif any(regex.fullmatch(whole) for regex in self._left_out):

@@ -404,8 +404,8 @@ def of_keras_hub(model_type: str, projected: bool = True) -> NameMap:
     if families.family(model_type).keras_hub is None:
         there = sorted(name for name, row in families.FAMILIES.items() if row.keras_hub)
         raise ValueError(
-            f"A KerasHub preset must be of a family that KerasHub computes as its own code does: one of {there}. "
-            f"Received: {model_type!r}; take another format."
+            f"A KerasHub preset must be of a family that KerasHub implements equivalently: one of {there}. "
+            f"Received: {model_type!r}; use another format."
         )
     name_map = KERAS_HUB_MAPS[families.family(model_type).name_map]
     always = families.family(model_type).fixed.get("maps_embeddings", False)

@@ -42,9 +42,9 @@ def check_finite(array: np.ndarray, name: str, path: str):
         return
     index = np.unravel_index(int(np.argmin(finite)), finite.shape)
     raise ValueError(
-        f"The weights in {path} must be finite numbers. Received {array[index]} in {name} at "
-        f"{[int(i) for i in index]}, one of {np.count_nonzero(~finite):,} in its {array.size:,} numbers that are not: "
-        "the training that wrote it diverged, or the file is damaged; take an earlier checkpoint, or download it again."
+        f"The weights in {path} are not finite: {array[index]} in {name} at {[int(i) for i in index]}, one of "
+        f"{np.count_nonzero(~finite):,} in its {array.size:,} numbers. The training that wrote it diverged, or the "
+        "file is damaged; use an earlier checkpoint, or download it again."
     )
 
 
@@ -69,13 +69,13 @@ class SafetensorsFile:
         try:
             dtype = self._file.get_slice(name).get_dtype()
             if dtype not in _DTYPES:
-                raise ValueError(f"numbers of type {dtype}, which this reader does not know")
+                raise ValueError(f"numbers of type {dtype}, which are not supported")
             return self._file.get_tensor(name)
         except (SafetensorError, OSError, ValueError) as error:
             raise self._refusal(f"{name:.200}: {error}") from error
 
     def _refusal(self, why):
-        return ValueError(f"{self._path} must be a whole safetensors file. Received: {str(why):.1000}; {_REMEDY}.")
+        return ValueError(f"{self._path} is not a complete safetensors file: {str(why):.1000}; {_REMEDY}.")
 
 
 def _check_header(path):
@@ -118,7 +118,7 @@ class Shards:
         missing = [name for name, file in self._files.items() if name not in self._shards[file].shapes]
         if missing:
             raise ValueError(
-                f"The files listed in {path} must hold all its weights. Received: none of {brief(missing)}; {_REMEDY}."
+                f"The files listed in {path} do not hold all of its weights: {brief(missing)} are missing; {_REMEDY}."
             )
         self.shapes = {name: self._shards[file].shapes[name] for name, file in self._files.items()}
 
@@ -126,7 +126,7 @@ class Shards:
         folder = os.path.dirname(self._path)
         if os.path.basename(name) != name or not os.path.isfile(os.path.join(folder, name)):
             raise ValueError(
-                f"Every file that {self._path} lists must be next to it. Received: no {brief(name)}; {_REMEDY}."
+                f"A file listed in {self._path} is missing next to it: {brief(name)}; {_REMEDY}."
             )
         return os.path.join(folder, name)
 
@@ -200,7 +200,7 @@ class Checkpoint:
         if array.dtype != np.float32:
             raise ValueError(
                 f"The weights in {self.path} must be floating-point numbers. Received: {self.names[path]} of "
-                f"{array.dtype}; take the checkpoint as it was before it was quantized."
+                f"{array.dtype}; use the checkpoint before quantization."
             )
         return array
 
@@ -218,8 +218,8 @@ class Checkpoint:
         shapes = [self._file.shapes.get(self._adapters.get(part)) for part in pair]
         if shapes != [(array.shape[0], self._lora.rank), (self._lora.rank, array.shape[1])]:
             raise ValueError(
-                f"{self.path} must hold whole adapters of the rank in the configuration next to it, {self._lora.rank}. "
-                f"Received for {path}, {array.shape}: {shapes}."
+                f"{self.path} must hold complete adapters of the rank in the configuration next to it, "
+                f"{self._lora.rank}. Received for {path}, {array.shape}: {shapes}."
             )
         a, b = (_widened(self._file.read(self._adapters[part])) for part in pair)
         for part, adapter in zip(pair, (a, b), strict=True):
@@ -239,8 +239,8 @@ class Checkpoint:
         for name, twin in self.twins.items():
             if twin.needed_by in loaded and not np.array_equal(_widened(self._file.read(name)), self.get(twin.of)):
                 raise ValueError(
-                    f"{name} in {self.path} must be equal to {self.names[twin.of]}, to which the model ties it. "
-                    "Received: other values; a model with an output layer of its own says so in config.json: "
+                    f"{name} in {self.path} must be equal to {self.names[twin.of]}, because the model ties them, but "
+                    "differs. If the model has its own output layer, set this in config.json: "
                     '"tie_word_embeddings": false.'
                 )
 
@@ -256,7 +256,7 @@ def _check_names(path, names):
     if len(names) > _MOST_NAMES or longest > _LONGEST_NAME:
         raise ValueError(
             f"A checkpoint must hold at most {_MOST_NAMES:,} weights with names of at most {_LONGEST_NAME:,} "
-            f"characters. Received {path} with {len(names):,} and a name of {longest:,}: is it one of a BERT?"
+            f"characters. Received {path} with {len(names):,} and a name of {longest:,}: is it a BERT checkpoint?"
         )
 
 
@@ -296,13 +296,13 @@ def read_arrays(path: str | os.PathLike) -> dict[str, np.ndarray]:
     checkpoint = open_checkpoint(path)
     if checkpoint.unknown or _EMBEDDINGS not in checkpoint.names:
         raise ValueError(
-            f"{checkpoint.path} must hold the weights of an encoder and of heads that are known. Received "
-            f"{checkpoint.unknown[:5] or 'none of the word embeddings'}; `bert-tf convert` with its leave_out leaves "
-            "behind what is not wanted."
+            f"{checkpoint.path} must hold the weights of an encoder and of known heads. It holds "
+            f"{checkpoint.unknown[:5] or 'no word embeddings'}; use `bert-tf convert` with its leave_out to drop "
+            "unwanted weights."
         )
     checkpoint.check_twins(list(checkpoint.names))
     if checkpoint.left_out:
-        logging.info("Not taken over, because it is no weight: %s.", ", ".join(checkpoint.left_out[:4]))
+        logging.info("Skipped entries that are not weights: %s.", ", ".join(checkpoint.left_out[:4]))
     return {path: checkpoint.get(path) for path in checkpoint.names}
 
 

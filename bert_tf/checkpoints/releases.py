@@ -169,20 +169,20 @@ def advice(path: str) -> str:
     if release is None:
         if not re.fullmatch(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?", path):
             return ""
-        return f" If {path!r} is a model on huggingface.co, download {_FILES} into a folder, and pass the folder."
+        return f" If {path!r} is a model on huggingface.co, download {_FILES} into a directory, and pass the directory."
     row = families.family(families.size(release.size)["model_type"])
     is_said = release.do_lower_case or row.tokenizer != families.family(families.DEFAULT).tokenizer
     case = "" if is_said else " with `do_lower_case=false`"
     tf1 = f" or {release.archive} (TF1)" if release.archive else ""
     return (
         f" {path!r} is the name of a published checkpoint, {_describe(release)}: download {_FILES} from "
-        f"https://huggingface.co/{release.repository}{tf1} into a folder, and pass the folder{case}."
+        f"https://huggingface.co/{release.repository}{tf1} into a directory, and pass the directory{case}."
     )
 
 
 def _describe(release):
     fields = families.size(release.size)
-    case = "lower case" if release.do_lower_case else "cased"
+    case = "lowercase" if release.do_lower_case else "cased"
     return (
         f"{fields['num_hidden_layers']} layers of {fields['hidden_size']}, {release.vocab_size} tokens, {case}"
         f"{f' ({release.scores}; {release.source})' if release.scores else ''}"

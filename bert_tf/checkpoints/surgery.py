@@ -40,9 +40,9 @@ def average(models: Sequence[Arrays]) -> dict[str, np.ndarray]:
         if differing := sorted(p for p in first.keys() | other.keys() if _shape(first, p) != _shape(other, p)):
             path = differing[0]
             raise ValueError(
-                "The models of a mean must have the same weights. Received ones that differ in "
+                "The models to average must have the same weights. They differ in "
                 f"{len(differing)}, first in {path}: {_shape(first, path)} and {_shape(other, path)}; average models "
-                "of one shape and one task."
+                "with the same shape and task."
             )
     return {path: _mean([arrays[path] for arrays in models]) for path in first}
 
@@ -60,8 +60,8 @@ def resize_positions(arrays: Arrays, config: EncoderConfig, rows: int) -> Result
     first, table = config.first_position, arrays[_POSITIONS]
     if rows <= first:
         raise ValueError(
-            f"`max_position_embeddings` must be above first_position, {first}. Received: {rows}; the table needs a "
-            "row for each token."
+            f"`max_position_embeddings` must be above first_position, {first}. Received: {rows}; the table needs one "
+            "row per token."
         )
     tokens = np.resize(table[first:], (rows - first, table.shape[1]))  # numpy repeats the rows as often as it takes
     arrays = {**arrays, _POSITIONS: np.concatenate([table[:first], tokens])}
@@ -82,12 +82,12 @@ def keep_layers(arrays: Arrays, config: EncoderConfig, layers: Sequence[int]) ->
     L = config.num_hidden_layers
     if not layers or list(layers) != sorted(set(layers)) or not 0 <= layers[0] <= layers[-1] < L:
         raise ValueError(
-            f"`layers` must be numbers from 0 to {L - 1}, rising. Received: {list(layers)}; the lowest layer is 0."
+            f"`layers` must be ascending numbers from 0 to {L - 1}. Received: {list(layers)}; the lowest layer is 0."
         )
     if config.num_blocks < L:
         raise ValueError(
-            f"`layers` must be of a model whose layers have weights of their own. Received one whose {L} layers share "
-            f"{config.num_blocks}: there, a smaller num_hidden_layers in its configuration is all that is needed."
+            f"`layers` requires a model whose layers have their own weights. Its {L} layers share "
+            f"{config.num_blocks}: set a smaller num_hidden_layers in its configuration instead."
         )
     new_number, kept = {old: new for new, old in enumerate(layers)}, {}
     for path, array in arrays.items():
@@ -196,7 +196,7 @@ def read_model_directory(path: str, do_lower_case: bool | None = None) -> ModelD
     description, directory = load_description([path], do_lower_case=do_lower_case), directory_of(path)
     others = [name for name in sorted(os.listdir(directory)) if name not in _CARRIED and not _is_weights(name)]
     if others:
-        logging.info("Not taken over from %s: %s.", directory, ", ".join(others))
+        logging.info("Not copied from %s: %s.", directory, ", ".join(others))
     return ModelDirectory(
         path, arrays, description.config, description.tokenizer, description.labels, task_in(directory)
     )
@@ -224,9 +224,9 @@ def check_alike(one: ModelDirectory, other: ModelDirectory):
         if field.name != "extra" and ours != theirs:
             raise _unlike(one, other, f"{field.name} {ours!r} and {theirs!r}")
     if one.tokenizer.vocab != other.tokenizer.vocab:
-        raise _unlike(one, other, "two vocabularies")
+        raise _unlike(one, other, "different vocabularies")
     if list(one.tokenizer.added_tokens) != list(other.tokenizer.added_tokens):
-        raise _unlike(one, other, "added tokens with other flags")
+        raise _unlike(one, other, "added tokens with different flags")
     if one.tokenizer.do_lower_case != other.tokenizer.do_lower_case:
         raise _unlike(one, other, "one tokenizer that lowercases and one that does not")
     if one.labels != other.labels:
@@ -240,7 +240,7 @@ def describe_changes(before: ModelDirectory, after: ModelDirectory) -> str:
     lines = [f"  {name}: {old} -> {new}" for name, (old, new) in pairs.items() if old != new]
     count = [sum(array.size for array in model.arrays.values()) for model in (before, after)]
     same = sum(np.array_equal(array, before.arrays.get(path)) for path, array in after.arrays.items())
-    lines.append(f"  parameters: {count[0]:,} -> {count[1]:,}; {same} of {len(after.arrays)} weights are as they were")
+    lines.append(f"  parameters: {count[0]:,} -> {count[1]:,}; {same} of {len(after.arrays)} weights are unchanged")
     groups: dict[str, list] = {}
     for path in sorted(before.arrays.keys() | after.arrays.keys(), key=_in_order):
         old, new = (list(m.arrays[path].shape) if path in m.arrays else "none" for m in (before, after))
@@ -260,15 +260,15 @@ def _check_length(model):
     length = model.task and model.task.get("max_seq_length")
     if isinstance(length, int) and length > model.config.max_length:
         raise ValueError(
-            f"`max_position_embeddings` must leave a position for each token of the rows that the model was trained "
-            f"for, {length} by {TASK_FILE} in {model.path}. Received: {model.config.max_position_embeddings}."
+            f"`max_position_embeddings` must cover the sequence length that the model was trained with, {length} "
+            f"according to {TASK_FILE} in {model.path}. Received: {model.config.max_position_embeddings}."
         )
 
 
 def _unlike(one, other, what):
     return ValueError(
-        f"Models that are averaged must be of one shape and one vocabulary. Received {one.path} and {other.path} with "
-        f"{what}; leave one of them out."
+        f"Models to average must have the same shape and vocabulary. {one.path} and {other.path} have "
+        f"{what}; remove one of them."
     )
 
 

@@ -63,7 +63,7 @@ def check_index(index: str, shards: list[str]):
         if entry.dtype == _STRING:
             _check_texts(name, entry, shards[entry.shard_id])
     if header.num_shards != len(shards) or header.endianness != header.LITTLE:
-        raise ValueError(f"an index of {header.num_shards} files of data, where there are {len(shards)}")
+        raise ValueError(f"an index of {header.num_shards} data files, but there are {len(shards)}")
 
 
 def num_shards(index: str) -> int:
@@ -116,7 +116,7 @@ def _check_texts(name, entry, shard):
 def _rows(data) -> Iterator[tuple[bytes, bytes]]:
     """Yields name and value of every entry of a table."""
     if len(data) < _FOOTER or int.from_bytes(data[-8:], "little") != _MAGIC:
-        raise ValueError("an index that is cut short")
+        raise ValueError("a truncated index")
     at = len(data) - _FOOTER
     for _ in range(2):  # the offset of the table's notes, which are not needed, and that of the list of its blocks
         start, at = _number(data, at)
@@ -210,8 +210,8 @@ class Tf1File:
             raise self._refusal(error) from error
         if _OBJECT_GRAPH in self.shapes:
             raise ValueError(
-                f"{prefix} must be a checkpoint with plain names, as TF1's Saver writes. Received: an object-based TF2 "
-                "checkpoint; load it with the program that wrote it and save it as TF1, safetensors or .bin."
+                f"{prefix} must be a name-based checkpoint, as written by TF1's Saver, but it is an object-based TF2 "
+                "checkpoint. Load it with the program that wrote it and save it as TF1, safetensors or .bin."
             )
 
     def read(self, name: str) -> np.ndarray:
@@ -234,8 +234,8 @@ class Tf1File:
 
     def _refusal(self, why):
         return ValueError(
-            f"{self._prefix} must be a whole TF1 checkpoint, .index and .data. Received: {str(why):.1000}. "
-            "Copy it again, or name an older checkpoint."
+            f"{self._prefix} is not a complete TF1 checkpoint (.index and .data): {str(why):.1000}. "
+            "Copy it again, or use an older checkpoint."
         )
 
 
@@ -277,8 +277,8 @@ def write_tensors(prefix: str, tensors: Mapping[str, Any]):
         remove_replaced(prefix)
     except (tf.errors.OpError, OSError) as error:
         raise ValueError(
-            f"The checkpoint {prefix} must be written whole. Received: {_without_op(error)}; nothing of it was kept "
-            "and older checkpoints are as they were. Is the disk full, or the directory write-protected?"
+            f"The checkpoint {prefix} could not be written: {_without_op(error)}. Nothing of it was kept, and older "
+            "checkpoints are unchanged. Is the disk full, or the directory write-protected?"
         ) from error
     finally:
         if aside is not None:

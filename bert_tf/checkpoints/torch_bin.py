@@ -90,7 +90,7 @@ def load_pickle(data: bytes, start: int = 0) -> Loaded:
         if code == b".":
             return Loaded(machine.pop(), machine.storages, machine.at)
         if code not in _INSTRUCTIONS:
-            raise ValueError(f"the instruction {code!r}, which no file of tensors needs")
+            raise ValueError(f"the instruction {code!r}, which is not needed for tensors")
         _INSTRUCTIONS[code](machine)
     raise ValueError(f"a pickle of more than {_MOST_INSTRUCTIONS:,} instructions")
 
@@ -153,7 +153,7 @@ class _Machine:
 
     def name(self, module, name):
         if (module, name) not in _CALLS and (module not in ("torch", "torch.storage") or name not in _DTYPES):
-            raise ValueError(f"a file that wants to run {module:.80}.{name:.80}, which this reader does not allow")
+            raise ValueError(f"a file that tries to run {module:.80}.{name:.80}, which is not allowed")
         self.push(_Name(module, name))
 
     def named_on_stack(self):
@@ -182,7 +182,7 @@ class _Machine:
     def call(self):
         args, name = self.pop(tuple), self.pop(_Name)
         if name not in _CALLS:
-            raise ValueError(f"a file that wants to call {name.name}")
+            raise ValueError(f"a file that tries to call {name.name}")
         if len(args) > _MOST_ARGUMENTS:
             raise ValueError(f"a call of {name.name} with {len(args)} arguments")
         self.given += sum(len(each) for each in args if isinstance(each, (list, tuple)))
@@ -311,7 +311,7 @@ _VERSION = 1001
 _DIRECTORY = 4 * 2**20  # bytes of a zip archive's directory; that of BERT-large has 40,000
 _LOCAL_HEADER = 30  # bytes before the name and the extra field of a member
 _MOST_SHARED = 16  # how often the tensors may use each byte of the file: some share a storage
-_REMEDY = "Download it again, or take model.safetensors if its author offers that."
+_REMEDY = "Download it again, or use model.safetensors if available."
 
 
 class _Place(NamedTuple):
@@ -385,8 +385,7 @@ class TorchBin:
     def _refusal(self, why):
         kind = f"{type(why).__name__}: " if isinstance(why, Exception) and type(why) is not ValueError else ""
         return ValueError(
-            f"{self.path} must be a whole torch file that holds tensors and nothing else. "
-            f"Received: {kind}{str(why):.1000}. {_REMEDY}"
+            f"{self.path} is not a complete torch file that holds only tensors: {kind}{str(why):.1000}. {_REMEDY}"
         )
 
     def _check_sizes(self):
@@ -469,10 +468,10 @@ def _named_tensors(content) -> dict[str, Tensor]:
         raise ValueError(f"a {type(content).__name__} in place of a dict of tensors")
     strange = [str(name)[:80] for name, value in content.items() if not isinstance(value, Tensor)]
     if strange:
-        raise ValueError(f"things that are no tensors, under the names {strange[:10]}")
+        raise ValueError(f"entries that are not tensors, under the names {strange[:10]}")
     return {str(name): value for name, value in content.items()}
 
 
 def _check_order(little):
     if not little:
-        raise ValueError("numbers in big-endian order, which this reader does not turn round")
+        raise ValueError("numbers in big-endian order, which is not supported")

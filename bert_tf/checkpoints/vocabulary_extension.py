@@ -45,8 +45,8 @@ class Extension:
         """Raises ValueError where there is nothing to add, or a line for an added token would change other words."""
         if not words:
             raise ValueError(
-                "There must be a word to add. Received none that is not a token already; "
-                "look at `words_file`, or lower `min_count`."
+                "No words to add: all candidates are tokens already. "
+                "Check `words_file`, or lower `min_count`."
             )
         _check_added_tokens(old)
         return cls(old, list(words), tokenize_words(old, words))
@@ -75,8 +75,8 @@ def check_is_wordpiece(tokenizer):
     """Raises ValueError where the tokenizer is not WordPiece's, to whose vocabulary alone words can be added."""
     if not isinstance(tokenizer, Tokenizer):
         raise ValueError(
-            f"Words can be added to a WordPiece vocabulary only, such as vocab.txt. Received {tokenizer.vocab_file}, "
-            f"read by {type(tokenizer).__name__}; take a model with such a vocabulary."
+            f"Words can only be added to a WordPiece vocabulary, such as vocab.txt. Received {tokenizer.vocab_file}, "
+            f"read by {type(tokenizer).__name__}; use a model with such a vocabulary."
         )
 
 
@@ -93,9 +93,9 @@ def _check_added_tokens(tokenizer):
     for word, row in zip(words, rows, strict=True):
         if numbers[row] == 1 and word == found[row].content:
             raise ValueError(
-                "New words stand behind the added tokens, which then have lines in vocab.txt and must be no words "
-                f"there. Received the added token {word!r}, which is not matched everywhere, and would become a token "
-                "of other words; give the new words to the model before such tokens are added."
+                "New words are appended after the added tokens, which then get lines in vocab.txt and must not match "
+                f"as words there. The added token {word!r} is not matched everywhere, so it would become a token of "
+                "other words; add the new words to the model before such tokens are added."
             )
 
 
@@ -116,14 +116,13 @@ def read_new_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str
             parts = " ".join(f"[{word}]" for word, of in zip(words, rows, strict=True) if of == row) or "none"
             raise ValueError(
                 f"{path}, line {number}: a line must hold one word. Received {line.strip()!r}, which the tokenizer "
-                f"splits at blanks and punctuation before it looks for tokens: {parts}; give the parts that are new, "
-                "each on a line of its own."
+                f"splits at white space and punctuation first: {parts}; list the new parts, each on its own line."
             )
         if len(words[row]) > tokenizer.max_input_chars_per_word:
             raise ValueError(
                 f"{path}, line {lines[row][0]}: a word must have at most "
-                f"{tokenizer.max_input_chars_per_word} characters. Received {len(words[row])}: the tokenizer takes a "
-                "longer one for [UNK]; leave it out."
+                f"{tokenizer.max_input_chars_per_word} characters. Received {len(words[row])}: the tokenizer would "
+                "treat it as [UNK]; remove it."
             )
     words = list(dict.fromkeys(words))
     whole = _whole(tokenizer, tokenize_words(tokenizer, words))
@@ -165,15 +164,15 @@ def effect(extension: Extension, counts: Counter) -> str:
     own = sum(counts[word] for word in extension.words)
     mean = [float((numbers * ids.row_lengths().numpy()).sum() / numbers.sum()) for ids in (before, after)]
     lines = [
-        f"Of the text's {numbers.sum():,} words, {own:,} are the added ones; tokens per word go from {mean[0]:.3f} to "
-        f"{mean[1]:.3f}.",
-        f"Other words that begin with an added one and have other tokens now: {len(touched):,} "
+        f"Added words make up {own:,} of the text's {numbers.sum():,} words; tokens per word change from "
+        f"{mean[0]:.3f} to {mean[1]:.3f}.",
+        f"Other words that begin with an added one and are now tokenized differently: {len(touched):,} "
         f"({numbers[touched].sum():,} occurrences).",
         *_changes(touched[:10], ranked, extension, before, after, new),
     ]
     if lost:
         lines += [
-            f"Those of them that become [UNK], because the vocabulary lacks a token for what follows: {len(lost):,}.",
+            f"Of these, words that become [UNK], because the vocabulary lacks a token for the rest: {len(lost):,}.",
             *_changes(lost[:10], ranked, extension, before, after, new),
         ]
     return "\n".join(lines)

@@ -69,8 +69,8 @@ def write_google(directory: str, model: ModelArrays) -> Written:
     write_labels(directory, model.labels)
     if added := model.tokenizer.added_tokens:
         remarks += (
-            f"google-research/bert's own code reads vocab.txt alone, which has no place for the {len(added)} added "
-            f"tokens such as {added[0].content!r}: it splits them. bert_tf and Transformers read them from "
+            f"google-research/bert's own code only reads vocab.txt, which cannot store the {len(added)} added tokens "
+            f"such as {added[0].content!r}: it splits them. bert_tf and Transformers read them from "
             "tokenizer_config.json.",
         )
     return Written(tuple(f"{CHECKPOINT}.{end}" for end in ("data-00000-of-00001", "index")), (), remarks)
@@ -94,7 +94,7 @@ def bert_config(config: EncoderConfig) -> tuple[dict, tuple[str, ...]]:
     if config.hidden_act not in ("gelu", "gelu_tanh") and config.layer_norm_eps == _EPSILON:
         return {**extra, **values}, ()
     remark = (
-        f"google-research/bert's own code computes gelu by tanh and LayerNorm with {_EPSILON}; this model has "
+        f"google-research/bert's own code uses the tanh form of gelu and LayerNorm with {_EPSILON}; this model has "
         f"{config.hidden_act} and {config.layer_norm_eps}, which Transformers and bert_tf read from bert_config.json."
     )
     return {**extra, **values, "layer_norm_eps": config.layer_norm_eps}, (remark,)
@@ -110,8 +110,8 @@ def check_google(model: ModelArrays):
     other += [] if model.config.type_vocab_size else ["type_vocab_size=0"]
     if other or strange:
         raise ValueError(
-            "A checkpoint of google-research/bert must be one of a BERT as its modeling.py has it. Received: "
-            f"{', '.join(other + strange[:5])}; take the format bert_tf."
+            "The google-research/bert format requires a BERT as in its modeling.py. This model has "
+            f"{', '.join(other + strange[:5])}; use the format bert_tf."
         )
 
 
@@ -150,11 +150,11 @@ def write_as(directory: str, model: ModelArrays, architecture: Architecture) -> 
     write_tokenizer(directory, model)
     has_pooler = any(path.startswith(POOLER) for path in held)
     wants_pooler = name_map.knows(f"{POOLER}kernel") and architecture.holds(POOLER, model.arrays)
-    remarks = ("There is no pooler: Transformers starts one from random weights.",) if wants_pooler > has_pooler else ()
+    remarks = ("There is no pooler: Transformers initializes one randomly.",) if wants_pooler > has_pooler else ()
     if has_pooler and model.config.is_decoder:
-        remarks += ("Transformers makes pooler_output of the first token, which has seen none but itself.",)
+        remarks += ("Transformers computes pooler_output from the first token, which only sees itself.",)
     elif model.config.classifier_pooling != "cls":
-        remarks += ("Transformers makes pooler_output of the first token, and not of the mean of all.",)
+        remarks += ("Transformers computes pooler_output from the first token, not from the mean of all.",)
     return Written((WEIGHTS,), tuple(path for path in model.arrays if path not in held), remarks)
 
 
@@ -172,8 +172,8 @@ def check_hugging_face(model: ModelArrays):
         _check_decoder(model.config, architecture)
     if model.config.classifier_pooling != "cls" and architecture.heads and architecture.reads_pooler:
         raise ValueError(
-            "A model for Transformers must read a whole text off its first token. Received classifier_pooling="
-            f"{model.config.classifier_pooling!r} with {' and '.join(architecture.heads)}; take the format bert_tf."
+            "Transformers represents a whole text by its first token. This model has classifier_pooling="
+            f"{model.config.classifier_pooling!r} with {' and '.join(architecture.heads)}; use the format bert_tf."
         )
     _check_layers(model.config)
     for path in model.arrays:
@@ -182,8 +182,8 @@ def check_hugging_face(model: ModelArrays):
     act = families.family(model.config.model_type).masked_lm_act or model.config.hidden_act
     if "cls/predictions" in architecture.heads and act != model.config.hidden_act:
         raise ValueError(
-            f"The masked-LM head of this model_type must compute with {act} in Transformers. Received hidden_act="
-            f"{model.config.hidden_act!r}; take another format."
+            f"In Transformers, the masked-LM head of this model_type uses {act}. This model has hidden_act="
+            f"{model.config.hidden_act!r}; use another format."
         )
     _check_positions(model.config, model.tokenizer)
 
@@ -194,15 +194,15 @@ def _check_layers(config):
     norm_first = fixed.get("norm_first", False)
     if config.norm_first != norm_first:
         raise ValueError(
-            "A model for Transformers must have its norms where the class of its model_type has them. Received "
-            f"norm_first={config.norm_first} with model_type={config.model_type!r}; take the format bert_tf."
+            "Transformers does not support this position of LayerNorm for this model_type. This model has "
+            f"norm_first={config.norm_first} with model_type={config.model_type!r}; use the format bert_tf."
         )
     has_map = config.embedding_width != config.hidden_size or fixed.get("maps_embeddings", False)
     if config.has_embedding_map != has_map:
         raise ValueError(
-            "A model for Transformers must have a map behind its embeddings where the class of its model_type has one. "
-            f"Received maps_embeddings={config.maps_embeddings} with model_type={config.model_type!r} and embeddings "
-            f"as wide as the layers, {config.hidden_size}; take the format bert_tf."
+            "Transformers does not support this use of a map after the embeddings for this model_type. This model has "
+            f"maps_embeddings={config.maps_embeddings} with model_type={config.model_type!r} and embeddings "
+            f"as wide as the layers, {config.hidden_size}; use the format bert_tf."
         )
 
 
@@ -215,13 +215,13 @@ def _check_positions(config, tokenizer):
     if families.family(config.model_type).pad_before_positions is None:
         if first:
             raise ValueError(
-                "A model for Transformers must have positions that start at 0 in this model_type. Received "
-                f"first_position={first} with model_type={config.model_type!r}; take the format bert_tf."
+                "In Transformers, positions start at 0 for this model_type. This model has "
+                f"first_position={first} with model_type={config.model_type!r}; use the format bert_tf."
             )
     elif pad != first - 1:
         raise ValueError(
-            f"The padding's id must be {first - 1} in a model whose positions start at {first}. Received a tokenizer "
-            f"that pads with {pad}; take the model's own."
+            f"The padding id must be {first - 1} for a model whose positions start at {first}. Received a tokenizer "
+            f"that pads with {pad}; use the model's own."
         )
 
 
@@ -229,14 +229,14 @@ def _check_decoder(config, architecture):
     """Raises ValueError where Transformers would attend both ways, or look at a token that has seen nothing."""
     if families.family(config.model_type).causal_lm is None:
         raise ValueError(
-            "A left-to-right model must be of a family that Transformers computes so. Received is_decoder with "
-            f"model_type={config.model_type!r}, whose encoder there attends both ways; take the format bert_tf."
+            "Transformers does not support causal (left-to-right) models of this family. This model has is_decoder "
+            f"with model_type={config.model_type!r}, whose encoder is bidirectional there; use the format bert_tf."
         )
     if architecture.heads and architecture.reads_pooler:
         raise ValueError(
-            "A left-to-right model must have no head for a whole text in Transformers, which gives it the first token, "
-            f"that has seen none but itself. Received {' and '.join(architecture.heads)}; take the format bert_tf, or "
-            f"leave the head behind: `leave_out={','.join(f'{head}/.*' for head in architecture.heads)}`."
+            "In Transformers, a causal (left-to-right) model cannot have a head for whole texts, because the head gets "
+            f"the first token, which only sees itself. Received {' and '.join(architecture.heads)}; use the format "
+            f"bert_tf, or drop the head: `leave_out={','.join(f'{head}/.*' for head in architecture.heads)}`."
         )
 
 
@@ -311,12 +311,12 @@ def check_sentence_transformers(model: ModelArrays):
     architecture = architecture_of(model.arrays)
     if architecture.heads:
         raise ValueError(
-            f"A sentence encoder must have no head. Received {' and '.join(architecture.heads)}; say that it shall "
-            f"stay behind: `leave_out={','.join(f'{head}/.*' for head in architecture.heads)}`."
+            f"A sentence encoder must not have a head. Received {' and '.join(architecture.heads)}; drop it: "
+            f"`leave_out={','.join(f'{head}/.*' for head in architecture.heads)}`."
         )
     if model.recipe and model.recipe.layers != PoolingConfig().layers:
         raise ValueError(
-            f"A sentence encoder of this format must pool its last layer. Received layers={model.recipe.layers}; take "
+            f"A sentence encoder in this format must pool its last layer. Received layers={model.recipe.layers}; use "
             "another format, or train with `layers=last`."
         )
     check_hugging_face(model)
@@ -435,7 +435,7 @@ def write_model(directory: str, form: str, model: ModelArrays) -> Written:
         raise ValueError(f"`format` must be one of {', '.join(FORMATS)}. Received: {form!r}.")
     if model.optimizer and form not in WITH_OPTIMIZER:
         raise ValueError(
-            f"`with_optimizer` must come with a format that has a place for it, {' or '.join(WITH_OPTIMIZER)}. "
+            f"`with_optimizer` requires a format that can store the optimizer: {' or '.join(WITH_OPTIMIZER)}. "
             f"Received: {form}."
         )
     return FORMATS[form](directory, model)

@@ -33,8 +33,8 @@ class Abstention:
     def __post_init__(self):
         if not (0 < self.share <= 1 and 0 <= self.threshold <= 1):
             raise ValueError(
-                "An abstention must have a share over 0 and a threshold from 0, both at most 1. Received "
-                f"{self.share} and {self.threshold}; fit it again, with `fit_abstention`."
+                "An abstention must have a share above 0 and a threshold of 0 or more, both at most 1. Received "
+                f"{self.share} and {self.threshold}; fit it again with `fit_abstention`."
             )
 
 
@@ -66,11 +66,11 @@ class RiskCoverageCurve:
         confidence, right = np.asarray(confidence, np.float64), np.asarray(right, bool)
         if confidence.ndim != 1 or confidence.shape != right.shape or not len(right):
             raise ValueError(
-                "Confidence and right must be arrays of shape [n] with n > 0. Received the shapes "
+                "Confidence and correctness must be arrays of shape [n] with n > 0. Received the shapes "
                 f"{list(confidence.shape)} and {list(right.shape)}."
             )
         if not np.isfinite(confidence).all():
-            raise ValueError("Probabilities must be numbers. Received others; the training has gone astray.")
+            raise ValueError("The probabilities are not finite: training diverged.")
         order = np.argsort(-confidence, kind="stable")
         ordered, given = confidence[order], np.arange(1, len(right) + 1)
         last = np.append(ordered[1:] != ordered[:-1], True)  # of the answers of one probability

@@ -85,12 +85,12 @@ def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
     """
     logits, labels = _as_choices(logits, labels, np.zeros_like)
     if not np.isfinite(logits).all():
-        raise ValueError("Logits must be finite numbers. Received others; the training has gone astray, train again.")
+        raise ValueError("The logits are not finite: training diverged. Lower `learning_rate` and train again.")
     logits = logits - logits[np.arange(len(labels)), labels][:, np.newaxis]  # the true label's is 0 from here on
     if (logits <= 0).all():
         logging.warning(
-            "No temperature: the model is right on all %d examples of the file, which cannot say how sure it may be. "
-            "It stays 1; take more examples, or harder ones.", len(labels),
+            "No temperature was fitted: the model is correct on all %d examples of the file, which therefore do not "
+            "show how confident it should be. It stays 1; use more or harder examples.", len(labels),
         )  # fmt: skip
         return 1.0
 

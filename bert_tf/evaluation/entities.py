@@ -46,8 +46,8 @@ def split_tag(tag: str) -> tuple[str, str]:
     match = _TAG.fullmatch(tag)
     if not match and tag != "O":
         raise ValueError(
-            "A tag must be O, or a prefix, a hyphen and a type without spaces, where the prefixes are B and I (iob1, "
-            f"iob2) or B, I, E and S (bioes). Received the unknown tag {tag!r}; rename it to one of these."
+            "A tag must be O, or a prefix, a hyphen and a type without spaces, with the prefixes B and I (iob1, iob2) "
+            f"or B, I, E and S (bioes). Received the unknown tag {tag!r}; rename it."
         )
     return (match[1], match[2] or "") if match else _OUTSIDE
 
@@ -193,7 +193,7 @@ def _find_reason(pairs, before, after, scheme):
     follows = f"follows {before!r}" if before else "begins the sentence"
     joins = _continues(pairs[0], ("I", kind))
     if prefix != "O" and prefix not in SCHEMES[scheme]:
-        return f"a prefix that {scheme} does not have"
+        return f"a prefix that {scheme} does not define"
     if scheme == "iob1" and prefix == "B" and not joins:
         return f"which must follow {begin} or {inner} in {scheme}, where {inner} begins other entities, but {follows}"
     if scheme != "iob1" and prefix in ("I", "E") and not joins:
@@ -219,18 +219,18 @@ def _ratio(part, whole):
 
 def _check_scheme(scheme):
     if scheme not in SCHEMES:
-        raise ValueError(f"`scheme` must be one of {', '.join(SCHEMES)}. Received: {scheme!r}; name one of these.")
+        raise ValueError(f"`scheme` must be one of {', '.join(SCHEMES)}. Received: {scheme!r}.")
 
 
 def _check_lengths(golds, predictions):
     if len(golds) != len(predictions):
         raise ValueError(
-            "`predictions` must have a sentence for each of `golds`. "
-            f"Received {len(predictions)} for {len(golds)}; pass what belongs together."
+            "`predictions` must have one sentence for each of `golds`. "
+            f"Received {len(predictions)} for {len(golds)}; pass matching lists."
         )
     for i, (gold, prediction) in enumerate(zip(golds, predictions, strict=True)):
         if len(gold) != len(prediction):
             raise ValueError(
-                f"Sentence {i} of `predictions` must have a tag for each of its words. "
-                f"Received {len(prediction)} for {len(gold)} words; fill up what was cut off with O."
+                f"Sentence {i} of `predictions` must have one tag per word. "
+                f"Received {len(prediction)} for {len(gold)} words; pad truncated sentences with O."
             )

@@ -25,8 +25,8 @@ def read_results(directory: str | os.PathLike, suffix: str = "") -> dict[str, fl
             scores[name] = float(value)
         except ValueError as error:
             raise ValueError(
-                f"{path}, line {number} must be a name, ` = ` and a number. Received: {line[:60]!r}; score the model "
-                "again."
+                f"{path}, line {number} must be a name, ` = ` and a number. Received: {line[:60]!r}; evaluate the "
+                "model again."
             ) from error
     return scores
 

@@ -81,7 +81,7 @@ def paired_bootstrap_of_sums(score: Callable, a, b, samples: int = 10_000, seed:
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if a.shape != b.shape or a.ndim != 2 or not len(a):
         raise ValueError(
-            "What both systems' examples add must be two arrays of shape [n, k] with n > 0. Received the shapes "
+            "The per-example values of both systems must be two arrays of shape [n, k] with n > 0. Received the shapes "
             f"{list(a.shape)} and {list(b.shape)}."
         )
     rows, counts = np.unique(np.concatenate([a, b], 1), axis=0, return_counts=True)
@@ -116,7 +116,7 @@ def _by_name(name, labels, a, b, num_classes):
     if name in CORRELATIONS:
         return CORRELATIONS[name]
     if name not in CLASS_SCORES:
-        raise ValueError(f"A metric of the bootstrap must be one of {sorted(METRICS)}. Received: {name!r}.")
+        raise ValueError(f"The bootstrap metric must be one of {sorted(METRICS)}. Received: {name!r}.")
     classes = np.arange(max(2, num_classes or int(max(labels.max(), a.max(), b.max())) + 1))
 
     def score(weights, labels, predictions):

@@ -108,13 +108,13 @@ def iterate_questions(path: str | os.PathLike) -> Iterator[Question]:
                 name = str(question["id"]) if is_number else field(question, "id", str, _at(path, *index))
                 if name in indices:
                     raise ValueError(
-                        f"{question_position(path, index, name)}: every question must have an id of its own. Received "
-                        f"the id of {_at('', *indices[name])} again; change one of them, or take it out."
+                        f"{question_position(path, index, name)}: every question must have a unique id. The id is "
+                        f"that of {_at('', *indices[name])}; change one of them, or remove it."
                     )
                 indices[name] = index
                 yield Question(path, name, index, paragraph, question)
     if not indices:
-        raise ValueError(f"{path} must hold questions. Received a file with none; name another.")
+        raise ValueError(f"{path} contains no questions. Use another file.")
 
 
 def question_position(path: str, index: tuple[int, int, int], name: str) -> str:
@@ -136,8 +136,8 @@ def field(value: Any, key: str, kind: type, at: str) -> Any:
     else:
         received = f"{key!r}: {brief(item)}" if key in value else f"the keys {brief(sorted(value))}"
     raise ValueError(
-        f"{at}: there must be an object in SQuAD's format, in which {key!r} is {_KINDS[kind]}. Received {received}; "
-        "correct the file, or name another."
+        f"{at}: SQuAD's format requires an object in which {key!r} is {_KINDS[kind]}. Received {received}; "
+        "correct the file, or use another."
     )
 
 
@@ -198,13 +198,13 @@ def _read_values(path, is_right, kind):
     values = read_json(path)
     if not isinstance(values, dict):
         raise ValueError(
-            f"{path} must be one JSON object by question id. Received {type(values).__name__}; name another file."
+            f"{path} must be one JSON object, keyed by question id. Received {type(values).__name__}; use another."
         )
     for name, value in values.items():
         if not is_right(value):
             raise ValueError(
                 f"{path}: every value must be {kind}. Received {repr(value)[:80]} for {name!r}; correct it, or "
-                "name the right file, such as predictions.json."
+                "use the right file, such as predictions.json."
             )
     return values
 
@@ -331,18 +331,18 @@ def _check(golds, predictions, null_odds):
     strange = [name for name in predictions if name not in golds.texts]
     if len(strange) == len(predictions):
         raise ValueError(
-            f"The predictions must be to questions of {golds.path}. Received {len(predictions)} predictions, none of "
-            f"them to one of its {len(golds.texts)} questions{_some(strange)}; name the files that belong together."
+            f"The predictions do not belong to {golds.path}: none of {len(predictions)} predictions is for "
+            f"one of its {len(golds.texts)} questions{_some(strange)}. Use matching files."
         )
     without = [n for n in predictions if null_odds is not None and n in golds.texts and n not in null_odds]
     if without:
         raise ValueError(
-            "The null odds must have every question that has a prediction. Received none for "
-            f"{len(without)}{_some(without)}; name the files of one run."
+            "The null odds must include every question that has a prediction. They lack "
+            f"{len(without)}{_some(without)}; use the files of one run."
         )
     missing = [name for name in golds.texts if name not in predictions]
     if strange:
-        logging.warning("%d predictions are to no question of %s%s.", len(strange), golds.path, _some(strange))
+        logging.warning("%d predictions match no question of %s%s.", len(strange), golds.path, _some(strange))
     if missing:
         logging.warning("%d questions have no prediction and count as wrong%s.", len(missing), _some(missing))
     return len(missing)

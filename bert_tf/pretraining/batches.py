@@ -22,17 +22,17 @@ from bert_tf.utils.files import brief
 
 
 _AT_ONCE = (1024, 32, 1)  # records looked at together in search of a bad one: ever fewer, from the last good one on
-_AGAIN = "make the records again"
+_AGAIN = "create the records again"
 _VOCABULARY = (
     "the size of the model's vocabulary",
-    "the records were made with another vocabulary: make them again with the model's, or give the model theirs",
+    "the records were made with another vocabulary: create them again with the model's, or use theirs for the model",
 )
 _REASONS = {  # feature -> what its values must be below, and what to do where they are not
     "input_ids": _VOCABULARY,
     "masked_lm_ids": _VOCABULARY,
-    "segment_ids": ("the model's type_vocab_size", f"{_AGAIN}, or give the model as many segments"),
-    "masked_lm_positions": ("the length of a row", _AGAIN),
-    "next_sentence_positions": ("the length of a row", _AGAIN),
+    "segment_ids": ("the model's type_vocab_size", f"{_AGAIN}, or configure the model with as many segments"),
+    "masked_lm_positions": ("the sequence length", _AGAIN),
+    "next_sentence_positions": ("the sequence length", _AGAIN),
     "next_sentence_labels": ("the number of labels", _AGAIN),
 }
 
@@ -114,8 +114,8 @@ def _check_stamps_of(path, number, said):
     for place, stamp in enumerate(said):
         if stamp not in (b"", first):
             raise ValueError(
-                f"Record {number + place} of {path} must be made as the first one was, for of that a file speaks but "
-                f"once. Received {_difference(path, stamp, first)}: the file was put together of several; keep them "
+                f"Record {number + place} of {path} must be made like the first one, because a file stores this only "
+                f"once. It is {_difference(path, stamp, first)}: the file was concatenated from several; keep them "
                 "apart, or make all of them alike."
             )
 
@@ -123,13 +123,13 @@ def _check_stamps_of(path, number, said):
 def _difference(path, stamp, first):
     """Returns in words what was made otherwise."""
     if not first:
-        return "one that says how it was made, and a first one that does not"
+        return "one that states how it was made, but the first does not"
     here, there = (dataclasses.asdict(RecordMetadata.of_stamp(path, data)) for data in (stamp, first))
     names = [name for name in here if here[name] != there[name]]
     if not names:  # a later version says more
-        return f"one that says {brief(stamp)}, and a first one that says {brief(first)}"
+        return f"one with {brief(stamp)}, but the first has {brief(first)}"
     one, other = (", ".join(f"{name} {str(said[name])[:16]}" for name in names) for said in (here, there))
-    return f"one that was made with {one}, and a first one with {other}"
+    return f"one made with {one}, but the first was made with {other}"
 
 
 def _look(path, number, batch, limits):
@@ -140,7 +140,7 @@ def _look(path, number, batch, limits):
         if len(bad):
             meaning, remedy = _REASONS[name]
             raise ValueError(
-                f"Record {number + bad[0][0]} of {path} must hold {name} from 0 to {limit - 1}, for {limit} is "
+                f"Record {number + bad[0][0]} of {path} must have {name} from 0 to {limit - 1}, because {limit} is "
                 f"{meaning}. Received {values[tuple(bad[0])]}; {remedy}."
             )
 
@@ -148,12 +148,12 @@ def _look(path, number, batch, limits):
 def _in_words(path, number, error):
     if isinstance(error, tf.errors.InvalidArgumentError):
         return (
-            f"Record {number} of {path} must hold what the first one holds. Received other features, or some of "
-            "another length; make the file again, from parts that were made with the same flags."
+            f"Record {number} of {path} must have the same features as the first one, but it has other features or "
+            "lengths. Create the file again, from files that were made with the same flags."
         )
     return (
-        f"{path} must be a whole record file. Received one that cannot be read from record {number} on, for it is cut "
-        "off or damaged there; copy it or make it again, or leave it out."
+        f"{path} is not a complete record file: it cannot be read from record {number} on, because it is truncated or "
+        "damaged there. Copy or create it again, or omit it."
     )
 
 
@@ -198,14 +198,14 @@ class Batches:
             for batch in self.dataset:
                 yield batch
         except tf.errors.OpError as error:
-            logging.info("Reading records stopped with %s: looking through the files.", type(error).__name__)
+            logging.info("Reading records failed with %s; scanning the files for the cause.", type(error).__name__)
             fault = self._find_fault()
             if fault is None:
                 raise
             raise fault from error
         if batch is None:
             raise ValueError(
-                "Record files must hold one batch at least. Received none; take a smaller batch, more steps or more "
+                "The record files do not contain a full batch. Use a smaller batch, more steps or more "
                 "records."
             )
 
@@ -273,8 +273,8 @@ class Records:
             held = " and ".join(map(str, sorted(set(lengths.values()))))
             more = " and others" if len(patterns) > 3 else ""
             raise ValueError(
-                f"There must be records with rows of {max_seq_length} tokens. Received {', '.join(patterns[:3])}{more},"
-                f" where all rows are of {held}; make some with create_pretraining_data and "
+                f"No records with sequences of {max_seq_length} tokens: in {', '.join(patterns[:3])}{more}, all have "
+                f"{held}. Create some with create_pretraining_data and "
                 f"`max_seq_length={max_seq_length}`."
             )
         return cls._holding(paths, max_seq_length)
@@ -388,8 +388,9 @@ class Records:
         """Makes batches of serialized records, of which the first is number `start`."""
         if masks and self.masked:
             raise ValueError(
-                "Records must have no masks where masks are to be drawn again in each epoch. Received records that are "
-                f"masked already, such as {self.paths[0]}; make them by create_pretraining_data with `dynamic_masking`."
+                "Dynamic masking requires records without masks, but some are "
+                f"masked already, such as {self.paths[0]}. Create them by create_pretraining_data with "
+                "`dynamic_masking`."
             )
         parse, limits = tfrecords.build_parser(self.paths, tuple(self.lengths), stamps=True), self._limits()
         stamps = sorted({read_stamp(path) or b"" for path in self.paths} | {b""})
@@ -423,6 +424,6 @@ def _check_kind(path, held):
     others = [] if "masked_lm_ids" in held else sorted(held.keys() - set(_WANTED))
     if "input_ids" not in held or others:
         raise ValueError(
-            f"{path} must hold records for pretraining. Received records with {', '.join(held)}; make some with "
+            f"{path} does not hold pretraining records, but records with {', '.join(held)}. Create some with "
             "python -m bert_tf create_pretraining_data."
         )

@@ -31,16 +31,14 @@ def read_phrases(path: str | os.PathLike) -> list[str]:
         phrase = line.strip()
         if len(phrase) > _LONGEST or "\t" in phrase or "\0" in phrase:
             raise ValueError(
-                f"{path}:{number} must be one phrase, of at most {_LONGEST} characters and without tabs, as each line "
-                f"of a `phrase_file` is. Received {brief(phrase[:60])}, which {_describe_fault(phrase)}; give a plain "
-                "list."
+                f"{path}:{number}: each line of a `phrase_file` must be one phrase of at most {_LONGEST} characters "
+                f"without tabs. Received {brief(phrase[:60])}, which {_describe_fault(phrase)}; use a plain list."
             )
         if phrase:
             phrases[phrase] = None
     if not phrases:
         raise ValueError(
-            f"{path} must hold one phrase at least. Received a `phrase_file` without any; write one a line, or choose "
-            "another masking."
+            f"The `phrase_file` {path} contains no phrases. Write one per line, or choose another masking."
         )
     return list(phrases)
 
@@ -91,8 +89,8 @@ class Phrases:
         known = [row for row in ids.rows() if len(row) and not special[row].any()]
         if not known:
             raise ValueError(
-                f"{os.fspath(path)} must hold a phrase whose tokens the vocabulary has. Received a `phrase_file` with "
-                f"none among {len(texts):,}, such as {brief(texts[0])}; take a list in the language of the vocabulary."
+                f"None of the {len(texts):,} phrases of the `phrase_file` {os.fspath(path)} consists of tokens of the "
+                f"vocabulary, such as {brief(texts[0])}. Use a list in the language of the vocabulary."
             )
         return cls.of(known, len(special), len(texts) - len(known))
 
@@ -257,8 +255,8 @@ class MaskingVocabulary:
         lacking = [name for name in (CLS, SEP, PAD) if name not in ids]
         if lacking:
             raise ValueError(
-                f"Examples for pretraining must be made and masked with a WordPiece vocabulary, with {lacking[0]}. "
-                f"Received one of {len(names)} tokens without it; other vocabularies need records masked elsewhere."
+                f"Pretraining examples require a WordPiece vocabulary with {lacking[0]}, but this one of {len(names)} "
+                "tokens lacks it. Records for other vocabularies must be masked elsewhere."
             )
         return cls(
             ids[CLS],

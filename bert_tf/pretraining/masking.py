@@ -43,16 +43,16 @@ class Masking:
 
     def __post_init__(self):
         if self.kind not in MASKINGS:
-            raise ValueError(f"The kind of masking must be one of {', '.join(MASKINGS)}. Received {self.kind!r}.")
+            raise ValueError(f"The masking must be one of {', '.join(MASKINGS)}. Received {self.kind!r}.")
         if self.max_predictions < 1:
             raise ValueError(f"max_predictions must be 1 or more. Received {self.max_predictions}.")
         if not 0 <= self.prob <= 1:
-            raise ValueError(f"The share of masked tokens, prob, must lie between 0 and 1. Received {self.prob}.")
+            raise ValueError(f"The share of masked tokens, prob, must be from 0 to 1. Received {self.prob}.")
         shares = self.mask_token_prob, self.random_token_prob
         if min(shares) < 0 or sum(shares) > 1 + _ROUNDING:
             raise ValueError(
-                "`mask_token_prob` and `random_token_prob` must not be negative, nor be more than 1 together. "
-                f"Received {shares[0]} and {shares[1]}; what they leave of 1 is the share of tokens that stay visible."
+                "`mask_token_prob` and `random_token_prob` must not be negative, and their sum must be at most 1. "
+                f"Received {shares[0]} and {shares[1]}; the remainder is the share of tokens that stay visible."
             )
 
 
@@ -86,8 +86,8 @@ def mask(input_ids, masking: Masking, vocabulary: MaskingVocabulary, rng, counts
     """
     if vocabulary.mask_id is None:
         raise ValueError(
-            "Masking must have a vocabulary with the token [MASK]. "
-            f"Received one of {len(vocabulary.special)} tokens without it; add a line [MASK] to the vocabulary file."
+            "Masking requires a vocabulary with the token [MASK], but it is missing from the "
+            f"{len(vocabulary.special)} tokens. Add a line [MASK] to the vocabulary file."
         )
     if masking.kind == "phrase":
         check_phrases(masking.kind, vocabulary.phrases)
@@ -110,10 +110,10 @@ def check_phrases(masking: str, phrases):
         phrases: None: there are none.
     """
     if (masking == "phrase") != (phrases is not None):
-        received, remedy = ("none", "give a") if phrases is None else ("some", "leave out the")
+        received, remedy = ("no list", "add a") if phrases is None else ("a list", "remove the")
         raise ValueError(
-            "`phrase_file` must come with `masking=phrase`, and that with a list of phrases. "
-            f"Received {received}, and `masking={masking}`; {remedy} `phrase_file`, or choose another masking."
+            "`phrase_file` and `masking=phrase` require each other. "
+            f"Received {received} and `masking={masking}`; {remedy} `phrase_file`, or choose another masking."
         )
 
 
@@ -227,11 +227,11 @@ def _look_for_phrases(records, vocabulary, phrase_file):
     rows, counts = np.concatenate([batch["input_ids"] for batch in records.in_order(1, _SAMPLE)]), Counter()
     mask(rows, Masking("phrase"), vocabulary, np.random.default_rng(0), counts)
     logging.info(
-        "Phrases: %d; %d more hold tokens that the vocabulary lacks. The first %d rows hold %d.",
+        "Phrases: %d; %d more contain tokens that the vocabulary lacks. The first %d sequences contain %d.",
         *(vocabulary.phrases.number, vocabulary.phrases.unknown, len(rows), counts["found"]),
     )
     if not counts["found"]:
         logging.warning(
-            "No phrase of %s stands in the first %d rows of %s. Are list and text of one language?",
+            "No phrase of %s occurs in the first %d sequences of %s. Are the list and the text in the same language?",
             *(phrase_file, len(rows), records.paths[0]),
         )

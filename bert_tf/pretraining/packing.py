@@ -116,10 +116,10 @@ def _assign(lengths, predictions, width, max_predictions, max_sentences):
 
 def _check(predictions, max_predictions, max_sentences):
     if max_sentences < 1:
-        raise ValueError(f"A packed row must have room for 1 example at least. Received max_sentences {max_sentences}.")
+        raise ValueError(f"A packed sequence must hold at least 1 example. Received max_sentences {max_sentences}.")
     if predictions.max(initial=0) > max_predictions:
         raise ValueError(
-            f"A packed row must have room for all predictions of an example. Received one with {predictions.max()} and "
+            f"A packed sequence must have room for all predictions of an example. Received {predictions.max()} and "
             f"max_predictions {max_predictions}; raise `max_predictions_per_seq`."
         )
 

@@ -33,8 +33,8 @@ class Phase:
         for name in ("batch_size", "num_steps"):
             if getattr(self, name) < 1:
                 raise ValueError(
-                    f"The {name} of every phase must be at least 1. Received: {getattr(self, name)}; leave a phase of "
-                    "no steps out."
+                    f"The {name} of every phase must be at least 1. Received: {getattr(self, name)}; remove phases "
+                    "without steps."
                 )
 
 
@@ -122,7 +122,7 @@ def find_training_files(input_file: list[str], eval_file: list[str] | None) -> l
     paths = record_metadata.find_record_files(input_file, without=held_out)
     if both := set(map(os.path.realpath, paths)) & set(map(os.path.realpath, held_out)):
         logging.warning(
-            "%s of `eval_file`, such as %s, %s named in `input_file` too: what is trained on is scored on.",
+            "%s of `eval_file`, such as %s, %s also in `input_file`: the evaluation includes training data.",
             *(number_of(len(both), "file"), min(both), word_for(len(both), "is", "are")),
         )
     return paths
@@ -137,9 +137,9 @@ def check_same_kind(option: str, kinds: list, several: list[Records]):
     """Raises ValueError where records were made with more than one kind of an option."""
     if len(set(kinds)) > 1:
         files = ", ".join(records.paths[0] for records in several)
-        whose = "training, those of all phases," if option == "packing" else "one run, those to score on too,"
+        whose = "training, in all phases," if option == "packing" else "one run, including `eval_file`,"
         raise ValueError(
-            f"The records of {whose} must be made with the same `{option}`. Received others in {files}; make them "
+            f"The records of {whose} must be made with the same `{option}`. It differs in {files}; make them "
             "alike."
         )
 
@@ -180,14 +180,14 @@ def _steps(texts, phases, num_train_steps):
         steps = [int(text) for text in texts]
         if num_train_steps not in (None, sum(steps)):
             raise ValueError(
-                f"The steps of `phases` must add up to `num_train_steps`. Received {phases}, which are {sum(steps)}, "
-                f"and {num_train_steps}; leave `num_train_steps` out or make them equal."
+                f"The steps of `phases` must add up to `num_train_steps`. Received {phases}, which add up to "
+                f"{sum(steps)}, and {num_train_steps}; omit `num_train_steps` or make them equal."
             )
         return steps
     shares = [float(text[:-1]) for text in texts if text.endswith("%")]
     if len(shares) < len(texts) or abs(sum(shares) - 100) > 1e-6 or num_train_steps is None:
         raise ValueError(
-            "The percentages of `phases` must be of `num_train_steps`, stand in every phase and add up to 100. "
+            "Percentages in `phases` require `num_train_steps`, must be in every phase and must add up to 100. "
             f"Received {phases}, and `num_train_steps={num_train_steps}`."
         )
     ends = [round(num_train_steps * sum(shares[: i + 1]) / 100) for i in range(len(shares))]

@@ -82,22 +82,22 @@ class Abstaining(FineTuningTask):
 def check_abstention(options: AbstentionOptions):
     """Raises ValueError where what `fit_abstention` asks for contradicts the other options."""
     if options.fit_abstention == 0:
-        raise ValueError("`fit_abstention` must be over 0 and at most 1. Received: 0; 0.95 asks for 19 of 20.")
+        raise ValueError("`fit_abstention` must be above 0 and at most 1. Received: 0; 0.95 means 19 out of 20.")
     check_fitted("fit_abstention", options.fit_abstention, options.do_eval)
 
 
 def check_fitted(name: str, value: float | None, do_eval: bool):
     """Raises ValueError where the option `name` fits something on scored examples and none are scored."""
     if value and not do_eval:
-        raise ValueError(f"`{name}` must come with `do_eval`. Received it alone; add `do_eval`.")
+        raise ValueError(f"`{name}` requires `do_eval`. Add `do_eval`, or remove `{name}`.")
 
 
 def check_kept(name: str, value: float | None, output_dir: str):
     """Raises ValueError where what the option `name` fits to a trained model cannot be kept with it."""
     if value and not os.path.exists(os.path.join(output_dir, TASK_FILE)):
         raise ValueError(
-            f"`{name}` must find the trained model in `output_dir`, with which it is kept. Received {output_dir}, "
-            "which holds none; name the folder that it was trained into."
+            f"`{name}` is stored with the trained model, but there is none in `output_dir`, {output_dir}. Pass the "
+            "directory that the model was trained in."
         )
 
 
@@ -108,9 +108,9 @@ def _fit(share, path, confidence, right) -> Abstention | None:
     if threshold is None:
         best = int(np.argmax(curve.accuracy))
         logging.warning(
-            "`fit_abstention=%g` must be a share that some threshold reaches on %s. Received one that none does: the "
-            "most is %.1f %%, of the %s surest answers. No threshold is kept, and no answer says if it is confident; "
-            "ask for a smaller share, or train a better model.",
+            "No threshold reaches `fit_abstention=%g` on %s: the highest accuracy is %.1f %%, on the %s most confident "
+            "predictions. No threshold is stored, and predictions are not marked as confident. Use a smaller share, or "
+            "train a better model.",
             *(share, path, 100 * curve.accuracy[best], f"{curve.coverage[best] * len(right):,.0f}"),
         )  # fmt: skip
         return None
@@ -118,11 +118,11 @@ def _fit(share, path, confidence, right) -> Abstention | None:
     n, rate = int(given.sum()), float(np.mean(right[given]))
     low, high = abstention.interval(rate, n)
     logging.info(
-        "Of %s, %s of %s answers (%.1f %%) have a probability of %.4f or more; %.1f %% of them are right (95 %% "
-        "interval %.1f to %.1f %%, and %.1f %% of all).",
+            "%s: %s of %s predictions (%.1f %%) have a probability of %.4f or more; %.1f %% of them are correct (95 %% "
+            "interval %.1f to %.1f %%; %.1f %% without a threshold).",
         *(path, f"{n:,}", f"{len(right):,}", 100 * n / len(right), threshold, 100 * rate, 100 * low, 100 * high),
         100 * np.mean(right),
     )  # fmt: skip
     if n < _FEW:
-        logging.warning("Only %d answers are given, too few to say how many of the next will be right.", n)
+        logging.warning("Only %d predictions pass the threshold, too few to estimate the accuracy on new data.", n)
     return Abstention(share, threshold)

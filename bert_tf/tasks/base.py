@@ -121,7 +121,7 @@ class ServableTask(BaseTask, Protocol):
     def card_limitations(self, max_seq_length: int) -> list[str]:
         """Returns the limitations of the served model for its model card, one sentence each."""
         return [
-            f"What lies beyond {max_seq_length} tokens of an example, special ones included, is cut off and not read."
+            f"Only the first {max_seq_length} tokens of an example, including special tokens, are read."
         ]
 
     @abc.abstractmethod
@@ -365,7 +365,7 @@ class FineTuningTask(TrainableTask, ServableTask):
             batch: as in `loss`.
             temperature: over 0, that softens both; the result is multiplied by its square.
         """
-        raise AssertionError(f"{self.name} learns from no teacher")
+        raise AssertionError(f"{self.name} does not support distillation")
 
     def reduce_outputs(self, outputs, batch):
         return outputs
@@ -434,8 +434,9 @@ def read_lstm_units(options: RecurrentOptions) -> int | None:
     """
     if options.lstm_units and options.lora_rank:
         raise ValueError(
-            "`lstm_units` must come without `lora_rank`, for adapters are kept in a form that has no BiLSTM. Received "
-            f"`lstm_units={options.lstm_units}` and `lora_rank={options.lora_rank}`; leave one of the two out."
+            "`lstm_units` and `lora_rank` cannot be combined, because the format of adapters does not include a "
+            f"BiLSTM. Received `lstm_units={options.lstm_units}` and `lora_rank={options.lora_rank}`; remove one of "
+            "them."
         )
     return options.lstm_units
 

@@ -112,7 +112,7 @@ class ClassificationData(TaskData):
 def _source(options, trained):
     problem, was = options.given_problem_type, trained and trained.task.problem_name
     if was and problem not in (None, was):
-        raise ValueError(f"`problem_type` must be the trained model's, {was}. Received: {problem}; leave it out.")
+        raise ValueError(f"`problem_type` must match the trained model's, {was}. Received: {problem}; omit it.")
     source = make_source(
         options.task_name,
         options.data_dir,
@@ -127,9 +127,9 @@ def _source(options, trained):
     )
     if trained and (source.problem, source.text_inputs) != (was, trained.text_inputs):
         raise ValueError(
-            f"The trained model must be one for {source.problem} with {' and '.join(source.text_inputs)}. Received one "
-            f"for {was} with {' and '.join(trained.text_inputs)}; name another model, or check `task_name` and "
-            "`text_column`."
+            f"The trained model does not match the data: it is for {was} with {' and '.join(trained.text_inputs)}, but "
+            f"the data is for {source.problem} with {' and '.join(source.text_inputs)}. Use another model, or check "
+            "`task_name` and `text_column`."
         )
     return source
 
@@ -145,7 +145,7 @@ def _check_labels(options, source):
         "fit_abstention": options.fit_abstention,
     }
     if given := [name for name, value in about_labels.items() if value]:
-        raise ValueError(f"Targets must be labels for `{given[0]}`. Received numbers; leave it out.")
+        raise ValueError(f"`{given[0]}` requires labels, but the targets are numbers. Remove it.")
 
 
 def windows_of(options: ClassificationOptions) -> Windowing | None:
@@ -158,8 +158,7 @@ def windows_of(options: ClassificationOptions) -> Windowing | None:
         of_windows = {"doc_stride": options.given_doc_stride, "max_windows": options.given_max_windows}
         if given := [f"`{name}`" for name, value in of_windows.items() if value is not None]:
             raise ValueError(
-                f"`doc_stride` and `max_windows` must come with `long_text=window`. Received {' and '.join(given)} "
-                "alone; add it, or leave them out."
+                f"{' and '.join(given)} requires `long_text=window`. Add it, or remove {' and '.join(given)}."
             )
         return None
     windows = Windowing(options.doc_stride or max(1, options.max_seq_length // 2), options.max_windows)
@@ -171,8 +170,8 @@ def check_trained(options: ClassificationOptions, windows: Windowing | None):
     """Raises ValueError where options ask a trained model, which reads through `windows`, for what it cannot do."""
     if options.given_long_text and (asked := windows_of(options)) != windows:
         raise ValueError(
-            f"`long_text`, `doc_stride` and `max_windows` must be what the model was trained with, {_text(windows)}. "
-            f"Received: {_text(asked)}; leave them out."
+            "`long_text`, `doc_stride` and `max_windows` must match the trained model's, "
+            f"{_text(windows)}. Received: {_text(asked)}; omit them."
         )
     check_kept("fit_temperature", options.fit_temperature, options.output_dir)
     check_kept("fit_abstention", options.fit_abstention, options.output_dir)
@@ -267,7 +266,7 @@ class ClassificationTask(Abstaining):
         said, given = said_problem(model.config), options.given_problem_type
         if said and given not in (None, said):
             raise ValueError(
-                f"`problem_type` must be the trained model's, {said}. Received: {given}; leave it out, or train the "
+                f"`problem_type` must match the trained model's, {said}. Received: {given}; omit it, or train the "
                 "model again with `do_train`."
             )
         problem = problem_of(model.config, model.labels)
@@ -281,8 +280,8 @@ class ClassificationTask(Abstaining):
         check_abstention(options)
         if options.given_label_separator is not None and not source.has_several_labels:
             raise ValueError(
-                "`label_separator` must come with `problem_type=multi_label`. Received it for "
-                f"{source.problem}; leave it out."
+                "`label_separator` requires `problem_type=multi_label`, but the problem is "
+                f"{source.problem}. Remove it."
             )
         return ClassificationData(source.read(kinds), source.text_inputs, source=source)
 
@@ -400,7 +399,7 @@ class ClassificationTask(Abstaining):
         if self.windows is None:
             return super().card_limitations(max_seq_length)
         most = self.windows.max_windows
-        return [f"A text is read through {most} windows of {max_seq_length} tokens at most; the rest is cut off."]
+        return [f"A text is read in at most {most} windows of {max_seq_length} tokens; the rest is ignored."]
 
     @property
     def reads_whole_texts(self):
@@ -450,7 +449,7 @@ class ClassificationTask(Abstaining):
         if self.options.fit_temperature:
             first = outcomes[0]
             temperature = self.fit_temperature(first.outputs, first.encoded.targets)
-            logging.info("The temperature that fits %s best: %.4f", first.examples.path, temperature)
+            logging.info("Temperature fitted on %s: %.4f", first.examples.path, temperature)
         return super().evaluate(outcomes)
 
     def share_to_fit(self):
@@ -482,6 +481,6 @@ def _check_problem(model, source):
     problem = problem_of(model.config, model.labels)
     if source.task and problem not in (None, source.problem):
         raise ValueError(
-            f"The trained model must be one for {source.problem}, as `task_name={source.task.name}` is. Received one "
-            f"for {problem}, as its configuration says; name another model."
+            f"The trained model does not match `task_name={source.task.name}`, which is for {source.problem}: "
+            f"according to its configuration, the model is for {problem}. Use another model."
         )

@@ -83,8 +83,8 @@ class Source:
         action = ACTIONS[kind]
         if not self.files.get(kind):
             raise ValueError(
-                f"{'`do_eval` and `keep_best`' if kind == 'dev' else f'`do_{action}`'} must have examples. "
-                f"Received no `{action}_file`, and no `task_name` with `data_dir`."
+                f"{'`do_eval` and `keep_best` require' if kind == 'dev' else f'`do_{action}` requires'} examples. "
+                f"Pass `{action}_file`, or `task_name` with `data_dir`."
             )
         label = columns.several(self.separator) if self.has_several_labels else None
         label = label or (columns.NAME if self.has_labels else columns.number())
@@ -109,15 +109,15 @@ class Source:
             return None
         if "train" not in texts and trained is not None and self.task and trained != list(self.task.labels):
             raise ValueError(
-                f"`task_name={self.task.name}` must have a model with the labels {list(self.task.labels)}. "
-                f"Received one with {trained}; name the output of a task with the same labels."
+                f"`task_name={self.task.name}` requires a model with the labels {list(self.task.labels)}. The model "
+                f"has {trained}; use the output of a task with the same labels."
             )
         if self.task:
             return list(self.task.labels)
         if "train" not in texts and trained is None:
             raise ValueError(
-                "`do_eval` and `do_predict` must have a trained model. Received one without labels.txt; "
-                "train it first, with `do_train`."
+                "`do_eval` and `do_predict` require a trained model, but this one has no labels.txt. "
+                "Train it first, with `do_train`."
             )
         return _labels_of(texts["train"], self.has_several_labels) if "train" in texts else trained
 
@@ -144,20 +144,20 @@ def make_source(
     """
     if not task_name:
         if data_dir:
-            raise ValueError(f"`data_dir` must come with `task_name`. Received `data_dir={data_dir}` alone.")
+            raise ValueError(f"`data_dir` requires `task_name`. Received `data_dir={data_dir}` alone.")
         if language:
-            raise ValueError(f"`xnli_language` must come with `task_name`. Received `xnli_language={language}` alone.")
+            raise ValueError(f"`xnli_language` requires `task_name`. Received `xnli_language={language}` alone.")
         return Source(files=files, problem=problem or "single_label", **columns)
     if given := [path for path in files.values() if path]:
         raise ValueError(
-            f"Examples must come from `task_name` or from files. Received `task_name={task_name}` and {given}."
+            f"`task_name` and files cannot be combined. Received `task_name={task_name}` and {given}; remove one."
         )
     if not data_dir:
-        raise ValueError(f"`task_name` must come with `data_dir`. Received `task_name={task_name}` alone.")
+        raise ValueError(f"`task_name` requires `data_dir`. Received `task_name={task_name}` alone.")
     task = glue.find_glue_task(task_name)
     if problem not in (None, task.problem):
         raise ValueError(
-            f"`problem_type` must be {task.problem} for `task_name={task.name}`. Received: {problem}; leave it out."
+            f"`problem_type` must be {task.problem} for `task_name={task.name}`. Received: {problem}; omit it."
         )
     return Source(task, data_dir, glue.check_language(task, language), problem=task.problem)
 
@@ -171,8 +171,8 @@ def _labels_of(examples, several):
     logging.info("%s: %d labels: %s%s", examples.path, len(labels), shown, ", ..." if len(labels) > 20 else "")
     if len(labels) == 1 and not several:
         raise ValueError(
-            f"{examples.path}: there must be two labels to tell apart. Received {labels[0]!r} in all {len(examples)} "
-            "examples; check `label_column`, or say `problem_type`."
+            f"{examples.path}: at least two labels are needed for classification. Received {labels[0]!r} in all "
+            f"{len(examples)} examples; check `label_column`, or set `problem_type`."
         )
     return labels
 
@@ -251,7 +251,7 @@ def tokenize_examples(
     sequences, needed = pack_sequences(tokenizer, tokens, max_seq_length)
     cut = count_truncated(needed, max_seq_length)
     logging.info(
-        "%s: %d examples, %.1f tokens each; %d do not fit max_seq_length=%d and were cut.",
+        "%s: %d examples, %.1f tokens each; %d exceed max_seq_length=%d and were truncated.",
         *(examples.path, len(examples), sequences.lengths.mean(), len(cut.examples), max_seq_length),
     )
     return dataclasses.replace(sequences, targets=found, truncation=cut)

@@ -249,19 +249,19 @@ def check_options(problem, num_labels, class_weights, label_smoothing, temperatu
     given = class_weights is not None or label_smoothing or temperature != 1
     if given and not PROBLEMS[problem].has_labels:
         raise ValueError(
-            f"Class weights, label smoothing and a temperature must come with labels. Received them for {problem}; "
-            "leave them out."
+            f"Class weights, label smoothing and a temperature require labels, but the problem is {problem}. "
+            "Remove them."
         )
     weights = (1.0,) * num_labels if class_weights is None else class_weights
     if len(weights) != num_labels or not all(0 < weight < np.inf for weight in weights):
         raise ValueError(
-            f"Class weights must be {num_labels} numbers over 0, one for each label. Received {list(weights)}; remove "
-            "the examples of a label that is not to count."
+            f"Class weights must be {num_labels} numbers above 0, one per label. Received {list(weights)}; to exclude "
+            "a label, remove its examples."
         )
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"Label smoothing must be from 0 to 1. Received {label_smoothing}; 0.1 is usual.")
+        raise ValueError(f"Label smoothing must be from 0 to 1. Received {label_smoothing}; 0.1 is a common choice.")
     if not 0 < temperature < np.inf:
-        raise ValueError(f"A temperature must be over 0. Received {temperature}; 1 changes no probability.")
+        raise ValueError(f"The temperature must be above 0. Received {temperature}; 1 leaves probabilities unchanged.")
 
 
 # === Foreign classifiers ===
@@ -310,7 +310,7 @@ def problem_of(config: EncoderConfig, labels: Sequence[str] | None) -> str | Non
     problem = said_problem(config) or ("regression" if number == 1 else "single_label")
     if labels and len(labels) > 1 and not PROBLEMS[problem].has_labels:
         raise ValueError(
-            f"A model with problem_type {problem} must have one output. Received {len(labels)}: {brief(labels)}; take "
+            f"A model with problem_type {problem} must have one output, but it has {len(labels)}: {brief(labels)}. Use "
             "another model."
         )
     return problem

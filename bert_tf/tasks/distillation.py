@@ -144,12 +144,13 @@ def open_teacher(path: str, student: Description, longest: int) -> tuple[Checkpo
     _check_vocabulary(path, teacher.tokenizer, student.tokenizer)
     if longest > teacher.config.max_length:
         raise ValueError(
-            f"`teacher` must read sequences as long as the student's, {longest} tokens. Received {path}, which reads "
-            f"{teacher.config.max_length}; lower `max_seq_length`, or name another teacher."
+            f"`teacher` must support sequences as long as the student's, {longest} tokens. {path} only supports "
+            f"{teacher.config.max_length}; lower `max_seq_length`, or use another teacher."
         )
     if teacher.config.type_vocab_size > 1 and not student.tokenizer.template.second_segment:
-        logging.warning("Pairs of texts: the student's sequences have one segment, and %s learned with two.", path)
-    logging.info("Taught by %s: %d layers of %d.", path, teacher.config.num_hidden_layers, teacher.config.hidden_size)
+        logging.warning("Text pairs: the student's sequences have one segment, but %s was trained with two.", path)
+    shape = teacher.config.num_hidden_layers, teacher.config.hidden_size
+    logging.info("Teacher: %s (%d layers, hidden size %d).", path, *shape)
     return checkpoint, teacher
 
 
@@ -160,9 +161,9 @@ def _check_vocabulary(path, teacher, student):
     if differing:
         n = differing[0]
         raise ValueError(
-            f"`teacher` must have the student's vocabulary. Received {path} with {len(theirs)} tokens, and a student "
-            f"with {len(own)}; {len(differing)} differ, the first with id {n}: {brief(theirs.get(n))} and "
-            f"{brief(own.get(n))}. Take the teacher's vocabulary for the student, or another teacher."
+            f"`teacher` must have the student's vocabulary. {path} has {len(theirs)} tokens, the student has "
+            f"{len(own)}; {len(differing)} differ, the first with id {n}: {brief(theirs.get(n))} and "
+            f"{brief(own.get(n))}. Use the teacher's vocabulary for the student, or another teacher."
         )
     for what, one, other in (
         ("read texts", teacher.settings, student.settings),
@@ -170,8 +171,8 @@ def _check_vocabulary(path, teacher, student):
     ):
         if one != other:
             raise ValueError(
-                f"`teacher` must {what} as the student does. Received {os.fspath(path)} with {brief(one)}, and a "
-                f"student with {brief(other)}; take another teacher, or correct tokenizer_config.json."
+                f"`teacher` must {what} like the student. {os.fspath(path)} has {brief(one)}, but the student has "
+                f"{brief(other)}; use another teacher, or correct tokenizer_config.json."
             )
 
 
@@ -183,7 +184,7 @@ def _special(tokenizer):
 def check_temperature(temperature: float):
     """Raises ValueError where the option `distillation_temperature` is 0."""
     if not temperature:
-        raise ValueError("`distillation_temperature` must be over 0. Received: 0; 2 is usual.")
+        raise ValueError("`distillation_temperature` must be above 0. Received: 0; 2 is a common choice.")
 
 
 # === Fine tuning ===
@@ -211,12 +212,12 @@ def check_teacher(options: TeacherOptions):
             ("distillation_weight", options.given_distillation_weight),
         ):
             if given is not None:
-                raise ValueError(f"`{name}` must come with `teacher`. Received it alone; name the model that teaches.")
+                raise ValueError(f"`{name}` requires `teacher`. Add `teacher=DIR`, or remove `{name}`.")
         return
     if not options.do_train:
         raise ValueError(
-            "`teacher` must come with `do_train`, for a trained model answers without it. Received it without; leave "
-            "it out."
+            "`teacher` requires `do_train`, because a trained model predicts without it. Remove `teacher`, or add "
+            "`do_train`."
         )
     check_temperature(options.distillation_temperature)
 
@@ -238,8 +239,8 @@ def with_teacher(task: FineTuningTask, student: Description, options: TeacherOpt
         return task, {}
     if not task.has_temperature and options.given_distillation_temperature is not None:
         raise ValueError(
-            "`distillation_temperature` must come with labels. Received it for values, which are compared as they "
-            "are; leave it out."
+            "`distillation_temperature` requires labels: for regression, values are compared directly. "
+            "Remove it."
         )
     temperature, weight = options.distillation_temperature, options.distillation_weight
     teacher = _teacher(options.teacher, task, student, options.max_seq_length)
@@ -252,14 +253,14 @@ def _teacher(path, task, student, max_seq_length):
     other = task_of(directory_of(path), described).task
     if type(other) is not type(task):
         raise ValueError(
-            f"`teacher` must be a model for the student's task, {task.name}. Received {path}, which is one for "
-            f"{other.name}; name another."
+            f"`teacher` must be a model for the student's task, {task.name}. {path} is for {other.name}; use another "
+            "one."
         )
     if other.has_windows != task.has_windows:
         raise ValueError(
-            "`teacher` must read long texts as the student does. Received "
-            f"{path}, which {'reads' if other.has_windows else 'does not read'} them through windows; train both with "
-            "the same `long_text`."
+            "`teacher` must read long texts like the student. "
+            f"{path} {'uses' if other.has_windows else 'does not use'} windows; train both with the same "
+            "`long_text`."
         )
     order = _order(path, other, task)
     other.every_window = task.every_window
@@ -272,11 +273,11 @@ def _order(path, teacher, student):
     theirs, own = teacher.labels, student.labels
     if (theirs is None) != (own is None) or theirs is not None and sorted(theirs) != sorted(own):
         raise ValueError(
-            f"`teacher` must know the student's labels, {_names(own)}. Received {path} with {_names(theirs)}; name a "
-            "model that was trained on the same labels."
+            f"`teacher` must have the student's labels, {_names(own)}. {path} has {_names(theirs)}; use a model that "
+            "was trained on the same labels."
         )
     return None if own is None else [theirs.index(label) for label in own]
 
 
 def _names(labels):
-    return "none but a value" if labels is None else ", ".join(labels)
+    return "a number instead of labels" if labels is None else ", ".join(labels)

@@ -125,11 +125,12 @@ def _check(options, kinds):
     files = [path for path in options.files.values() if path]
     if options.task_name and files:
         raise ValueError(
-            f"Texts must come from `task_name` or from files. Received `task_name={options.task_name}` and {files}."
+            f"`task_name` and files cannot be combined. Received `task_name={options.task_name}` and {files}; remove "
+            "one."
         )
     if bool(options.task_name) != bool(options.data_dir):
         given = "task_name" if options.task_name else "data_dir"
-        raise ValueError(f"`task_name` and `data_dir` must come together. Received `{given}` alone; give both.")
+        raise ValueError(f"`task_name` and `data_dir` must be used together. Received `{given}` alone.")
     columns = options.text_column
     for kind, numbers, what in (
         ("train", LOSS_FUNCTIONS[options.loss].texts, f"`loss={options.loss}`"),
@@ -146,7 +147,7 @@ def _check(options, kinds):
 def _read_glue(options, kind, with_scores):
     task = glue.find_glue_task(options.task_name)
     if task.scale is None:
-        raise ValueError(f"`task_name` must be a task of GLUE whose pairs have scores. Received: {task.name}.")
+        raise ValueError(f"`task_name` must be a GLUE task with pair scores. Received: {task.name}.")
     table = glue.read_split(options.data_dir, task.name, kind)
     return _with_scores(table, options.highest_score or task.scale[1], with_scores)
 
@@ -155,7 +156,7 @@ def _read_file(options, kind, with_scores):
     action, path, columns = ACTIONS[kind], options.files[kind], options.text_column
     if not path:
         raise ValueError(
-            f"`do_{action}` must have texts. Received no `{action}_file`, and no `task_name` with `data_dir`."
+            f"`do_{action}` requires texts. Pass `{action}_file`, or `task_name` with `data_dir`."
         )
     more = {"header": options.header, "skip_bad_rows": options.skip_bad_rows}
     highest, labels = options.highest_score or 1.0, {}
@@ -190,7 +191,7 @@ def _check_binary(examples, loss):
     if wrong is not None:
         raise ValueError(
             f"{examples.where(wrong)}: the score must be 0 or `highest_score` for `loss={loss}`. Received: "
-            f"{examples.labels[wrong]:g} of it; correct this line, or take another `loss`."
+            f"{examples.labels[wrong]:g} of it; correct this line, or use another `loss`."
         )
 
 
@@ -243,7 +244,7 @@ def encode_text_groups(
     sequences, needed = pack_sequences(tokenizer, tokens, max_seq_length)
     cut = count_truncated(needed, max_seq_length, np.arange(len(ordered)) // len(texts), len(texts[0]))
     logging.info(
-        "%s: %d examples of %d texts, %.1f tokens a text; %d do not fit max_seq_length=%d and were cut.",
+        "%s: %d examples of %d texts, %.1f tokens per text; %d exceed max_seq_length=%d and were truncated.",
         *(path, len(texts[0]), len(texts), sequences.lengths.mean(), len(cut.examples), max_seq_length),
     )
     return Windowed(sequences, np.arange(0, len(ordered) + 1, len(texts)), dict(targets), truncation=cut)
@@ -254,7 +255,7 @@ def encode_text_groups(
 
 
 _TARGET = "label_values"
-_TOGETHER = "tokens, all texts together"
+_TOGETHER = "tokens of all texts"
 
 
 class EmbeddingTask(FineTuningTask):
@@ -323,7 +324,7 @@ class EmbeddingTask(FineTuningTask):
         ):
             if given not in (None, value):
                 raise ValueError(
-                    f"`{name}` must be what the model was trained with, {value}. Received: {given}; leave it out."
+                    f"`{name}` must match the trained model's, {value}. Received: {given}; omit it."
                 )
         return kept
 
@@ -469,8 +470,7 @@ def _check_freezing(options):
     """Raises ValueError where nothing would be trained."""
     if options.do_train and options.freeze_layers == "all":
         raise ValueError(
-            "`freeze_layers=all` must come with a head to train. Received it for vectors, which have none; freeze "
-            "fewer layers."
+            "`freeze_layers=all` requires a head to train, but sentence embeddings have none. Freeze fewer layers."
         )
 
 
@@ -499,13 +499,13 @@ def _recipe_in(path, tokenizer) -> PoolingConfig:
 def _check_recipe(name, directory, recipe, tokenizer):
     """Raises ValueError where a vector is more than a pooling of the encoder's layers; `name`: of the parameter."""
     if recipe.steps or recipe.lower and not tokenizer.do_lower_case:
-        what = "maps its vectors by Dense modules" if recipe.steps else "lowercases before its tokenizer"
+        what = "maps its embeddings with Dense modules" if recipe.steps else "lowercases before its tokenizer"
         raise ValueError(
-            f"`{name}` must be a model of an encoder, its tokenizer and a pooling. Received {directory}, which {what}; "
-            "name another, or its folder of the encoder alone."
+            f"`{name}` must be a model of an encoder, its tokenizer and a pooling. {directory} {what}; use another "
+            "model, or its encoder directory."
         )
     if recipe.default_prompt:
-        logging.warning("%s has a default prompt, which is not put before the texts here.", directory)
+        logging.warning("%s has a default prompt, which is not prepended to the texts here.", directory)
 
 
 def _unused(encoder, layers):

@@ -65,7 +65,7 @@ class FillMaskTask(ServableTask):
         return {"token": token, "probability": tf.where(there, probability, 0.0)}
 
     def card_limitations(self, max_seq_length):
-        return [*super().card_limitations(max_seq_length), "Of several blanks in a text only the first is filled in."]
+        return [*super().card_limitations(max_seq_length), "If a text has several masks, only the first is predicted."]
 
     def read(self, tokenizer, texts, max_seq_length):
         return encode_served_texts(tokenizer, texts, max_seq_length), None

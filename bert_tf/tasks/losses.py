@@ -65,8 +65,8 @@ def _balanced(labels, label_ids, all_occur):
     counts = label_ids.sum(0) if label_ids.ndim == 2 else np.bincount(label_ids, minlength=len(labels))
     if all_occur and (missing := [label for label, count in zip(labels, counts, strict=True) if not count]):
         raise ValueError(
-            f"`class_weights=balanced` must have training examples of every label. Received none of {missing}; give "
-            "the weights as label:weight pairs."
+            f"`class_weights=balanced` requires training examples of every label. There are none of {missing}; pass "
+            "label:weight pairs instead."
         )
     weights = len(label_ids) / (np.count_nonzero(counts) * np.maximum(counts, 1))
     return tuple(np.where(counts > 0, weights, 1.0).tolist())
@@ -99,8 +99,8 @@ def _pair(text, labels):
 
 def _not_pairs(received, labels):
     return ValueError(
-        "`class_weights` must be `balanced` or label:weight pairs with commas between them, each label once, each "
-        f"weight over 0. Received {received!r}; the labels are {', '.join(map(repr, labels))}."
+        "`class_weights` must be `balanced` or comma-separated label:weight pairs, with each label once and each "
+        f"weight above 0. Received {received!r}; the labels are {', '.join(map(repr, labels))}."
     )
 
 

@@ -38,7 +38,7 @@ from bert_tf.utils.json_files import json_text
 
 _LISTS = (".jsonl", ".parquet")  # the formats in which a value can be a list
 _OWN = (
-    'a line is {"context": ..., "choices": [..., ...], "label": ...}: text, texts, and the right one\'s number from 0'
+    'a line is {"context": ..., "choices": [..., ...], "label": ...}: text, texts, and the index of the correct choice'
 )
 _SWAG = (
     "SWAG's columns are sent1, sent2, ending0, ending1, ... and label; write other questions as .jsonl with context, "
@@ -94,11 +94,11 @@ def read_choice_file(path: str | os.PathLike, with_labels: bool) -> ChoiceExampl
     names = names_in(path)
     wanted, take = _of_lists(names) if in_lists else _of_swag(names)
     has_id, texts = in_lists and "id" in names, list(wanted)
-    wanted += [_column("label", "the number of the right choice, from 0", wanted)] if with_labels else []
-    wanted += [_column("id", "a name for each question", wanted)] if has_id else []
+    wanted += [_column("label", "the index of the correct choice, from 0", wanted)] if with_labels else []
+    wanted += [_column("id", "the name of each question", wanted)] if has_id else []
     rows = read_rows(path, wanted, header=True)
     if not rows:
-        raise ValueError(f"{path} must hold at least one question. Received a file with none; check the path.")
+        raise ValueError(f"{path} contains no questions. Check the path.")
     refuse_missing(path, rows, texts)
     examples = ChoiceExamples([], [], [], [] if with_labels else None, path, [line for line, _ in rows])
     for i, (line, values) in enumerate(rows):
@@ -123,7 +123,7 @@ def _of_swag(names):
     count = 2
     while f"ending{count}" in names:
         count += 1
-    meanings = {"sent1": "the context", "sent2": "what every choice begins with"}
+    meanings = {"sent1": "the context", "sent2": "the beginning of every choice"}
     meanings |= {f"ending{i}": f"choice {i}" for i in range(count)}
 
     def take(at, values):
@@ -131,9 +131,9 @@ def _of_swag(names):
         for i, ending in enumerate(endings):
             if not ending.strip():
                 raise ValueError(
-                    f"{at}: every choice must have text, and all questions of a table as many choices, {count}. "
+                    f"{at}: every choice must have text, and all questions of a table must have {count} choices. "
                     f"Received {ending!r} in column 'ending{i}'; fill it in, or write the questions as .jsonl, where "
-                    "their choices may differ in number."
+                    "the number of choices may vary."
                 )
         return context, [f"{begin} {ending}" if begin.strip() else ending for ending in endings]
 
@@ -142,21 +142,21 @@ def _of_swag(names):
 
 def _of_lists(names):
     """As `_of_swag`, for files whose values are lists."""
-    meanings = {"context": "what the choice is about", "choices": "a list of texts"}
+    meanings = {"context": "the context of the choices", "choices": "a list of texts"}
     return [Column(name, remedy=_OWN, meaning=meaning) for name, meaning in meanings.items()], _take_lists
 
 
 def _take_lists(at, values):
     context, choices = values
     if TEXT.read(context) is None:
-        raise ValueError(f"{at}: 'context' must be a text. Received: {excerpt(context)}; {_OWN}.")
+        raise ValueError(f"{at}: 'context' must be a string. Received: {excerpt(context)}; {_OWN}.")
     if not isinstance(choices, list) or len(choices) < 2:
-        raise ValueError(f"{at}: 'choices' must be a list of two texts at least. Received: {excerpt(choices)}; {_OWN}.")
+        raise ValueError(f"{at}: 'choices' must be a list of at least two texts. Received: {excerpt(choices)}; {_OWN}.")
     for i, choice in enumerate(choices):
         if not isinstance(choice, str) or not choice.strip():
             raise ValueError(
                 f"{at}: every choice must have text. Received {excerpt(choice)} as choice {i} of {excerpt(choices)}; "
-                "write it there, or take it out of the list."
+                "fill it in, or remove it from the list."
             )
     return context, list(map(without_surrogates, choices))
 
@@ -166,7 +166,7 @@ def _label(at, value, count):
     if text.isascii() and text.isdecimal() and int(text) < count:
         return int(text)
     raise ValueError(
-        f"{at}: the label must be the number of the right one of {count} choices, from 0 to {count - 1}. Received: "
+        f"{at}: the label must be the index of the correct choice, from 0 to {count - 1}. Received: "
         f"{excerpt(value)}; correct this line."
     )
 
@@ -211,7 +211,7 @@ def encode_choices(tokenizer, examples: ChoiceExamples, max_seq_length: int) -> 
     of = np.repeat(np.arange(len(counts)), counts)
     cut = count_truncated(needed, max_seq_length, of, len(counts))
     logging.info(
-        "%s: %d questions of %.1f choices, %.1f tokens in a sequence; %d do not fit max_seq_length=%d and were cut.",
+        "%s: %d questions of %.1f choices, %.1f tokens per sequence; %d exceed max_seq_length=%d and were truncated.",
         *(examples.path, len(examples), counts.mean(), sequences.lengths.mean(), len(cut.examples), max_seq_length),
     )
     targets = {} if examples.labels is None else {"label_ids": np.array(examples.labels, np.int32)}
@@ -400,7 +400,7 @@ class MultipleChoiceTask(Abstaining):
         examples, labels = outcome.examples, [str(i) for i in range(outcome.outputs.shape[1])]
         shown = Shown(
             examples.path, examples.ids, examples.lines, {"context": examples.contexts}, outcome.encoded.lengths,
-            "tokens, all choices together",
+            "tokens of all choices",
         )  # fmt: skip
         return MultipleChoiceReport(
             examples=shown,
@@ -421,8 +421,8 @@ class MultipleChoiceTask(Abstaining):
 
     def card_limitations(self, max_seq_length):
         return [
-            f"A context and a choice together are cut to {max_seq_length} tokens, special ones included.",
-            "It chooses the best of the choices, also where none is right.",
+            f"A context and a choice together are truncated to {max_seq_length} tokens, including special tokens.",
+            "It always picks one of the choices, even if none is correct.",
         ]
 
     def read(self, tokenizer, texts: Sequence[tf.Tensor], max_seq_length: int):

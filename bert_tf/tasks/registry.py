@@ -50,8 +50,8 @@ def read_task(directory: str, config: EncoderConfig, kinds: Iterable[type[FineTu
     values = task_in(directory)
     if values is None:
         raise ValueError(
-            f"A trained model must have {TASK_FILE}, which `do_train` of the fine-tuning programs writes. Received "
-            f"{directory}, which has none."
+            f"A trained model must have {TASK_FILE}, which the fine-tuning commands write with `do_train`. "
+            f"{directory} has none."
         )
     try:
         name, inputs, length = (values.pop(key) for key in ("task", "text_inputs", "max_seq_length"))
@@ -95,7 +95,7 @@ def find_task(paths: Iterable[str], config: EncoderConfig, kind: type[FineTuning
     trained = read_task(here, config, dict.fromkeys((*TASKS, kind)))
     if not isinstance(trained.task, kind):
         raise ValueError(
-            f"The model must be one for {kind.name} for this. Received {here}, which holds one for "
-            f"{trained.task.name}; name another one."
+            f"This requires a model for {kind.name}. {here} holds one for "
+            f"{trained.task.name}; use another one."
         )
     return trained

@@ -140,17 +140,16 @@ class QuestionAnsweringTask(FineTuningTask):
     def read_data(cls, options, kinds, trained):
         if options.null_score_diff_threshold is not None and not options.version_2_with_negative:
             raise ValueError(
-                "`null_score_diff_threshold` must come with `version_2_with_negative`. Received it alone; add that "
-                "flag, or leave it out."
+                "`null_score_diff_threshold` requires `version_2_with_negative`. Add it, or remove "
+                "`null_score_diff_threshold`."
             )
         examples = {}
         for kind in kinds:
             examples[kind] = read_squad(options.file_of(kind, "questions"), with_answers=kind != "test")
             if True in examples[kind].is_impossible and not options.version_2_with_negative:
                 raise ValueError(
-                    f"{examples[kind].where(examples[kind].is_impossible.index(True))}: every question must have an "
-                    "answer, unless `version_2_with_negative` is given. Received one that is_impossible; give it, or "
-                    "name a file of SQuAD 1.1."
+                    f"{examples[kind].where(examples[kind].is_impossible.index(True))}: the question has no answer "
+                    "(is_impossible), which requires `version_2_with_negative`. Set it, or use a SQuAD 1.1 file."
                 )
         return TaskData(examples, ("question", "context"))
 
@@ -176,8 +175,8 @@ class QuestionAnsweringTask(FineTuningTask):
         units = read_lstm_units(options)
         if threshold is not None and model.config.is_decoder and not units:
             logging.warning(
-                "The score of no answer is that of [CLS], which in a left-to-right model sees nothing of question and "
-                "context: it is the same for all. With `lstm_units` it sees them."
+                "The no-answer score is that of [CLS], which in a causal (left-to-right) model sees neither question "
+                "nor context, so it is always the same. With `lstm_units`, it sees them."
             )
         return cls(
             model.config,
@@ -257,11 +256,11 @@ class QuestionAnsweringTask(FineTuningTask):
 
     def card_limitations(self, max_seq_length):
         limits = [
-            f"A question is cut off after {self.max_query_length} tokens; a context may have any length.",
-            f"An answer is one span of the context, of {self.max_answer_length} tokens at most.",
+            f"Questions are truncated to {self.max_query_length} tokens; contexts may have any length.",
+            f"An answer is a single span of the context of at most {self.max_answer_length} tokens.",
         ]
         if self.null_score_diff_threshold is None:
-            limits.append("It never says that a context holds no answer, unless the context has no word.")
+            limits.append("It always returns an answer, unless the context is empty.")
         return limits
 
     def read(self, tokenizer, texts, max_seq_length):

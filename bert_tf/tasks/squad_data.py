@@ -99,8 +99,8 @@ def _answers(question, context, is_impossible):
     if is_impossible == bool(answers):
         there = f"{len(answers)} answers and is_impossible: {str(is_impossible).lower()}"
         raise ValueError(
-            f"{at}: a question must have an answer, or be marked with is_impossible: true and have none. "
-            f"Received {there}; correct the question, or take it out."
+            f"{at}: a question must either have an answer, or be marked with is_impossible: true. "
+            f"Received {there}; correct the question, or remove it."
         )
     return [_answer(answer, context, f"{at}, answers[{i}]") for i, answer in enumerate(answers)]
 
@@ -108,12 +108,12 @@ def _answers(question, context, is_impossible):
 def _answer(answer, context, at):
     text, start = field(answer, "text", str, at), field(answer, "answer_start", int, at)
     if not text.strip():
-        raise ValueError(f"{at}: text must be of the context. Received {text!r}; correct it, or take the question out.")
+        raise ValueError(f"{at}: the answer text must not be blank. Received {text!r}; correct it or the question.")
     if start < 0 or not context.startswith(text, start):
         there = f"the context has {excerpt(context[start:][: len(text)])}" if start >= 0 else "no context is"
         raise ValueError(
-            f"{at}: the context must hold the answer at answer_start, counted in characters (code points) from 0. "
-            f"Received answer_start {start} of {excerpt(text)}, where {there}; {_remedy(text, context)}."
+            f"{at}: the context must contain the answer at answer_start, counted in characters (code points) from 0. "
+            f"Received answer_start {start} for {excerpt(text)}, but there {there}; {_remedy(text, context)}."
         )
     return text, start
 
@@ -123,7 +123,7 @@ def _remedy(text, context):
     spots = [match.start() for match in re.finditer(re.escape(text), context)]
     if spots:
         return f"it occurs at {', '.join(map(str, spots[:5]))}{', ...' if len(spots) > 5 else ''}: correct answer_start"
-    return "it occurs nowhere in the context: correct the text, or take the question out"
+    return "it does not occur in the context: correct the text, or remove the question"
 
 
 # === Encoding ===
@@ -247,7 +247,7 @@ def _log(examples, contexts, encoded):
         held = np.bincount(encoded.origin.example, encoded.targets["start_positions"] > 0, len(examples)) > 0
         lost = int(sum(bool(answers) for answers in examples.answers) - held.sum())
         if lost:
-            logging.warning("%s: %d answers are in no window whole: they train as none.", examples.path, lost)
+            logging.warning("%s: %d answers fit into no window: they are trained as no answer.", examples.path, lost)
 
 
 # === Answers ===
@@ -430,7 +430,7 @@ def score_answers(examples: SquadExamples, answers: list[QuestionAnswers], thres
     """
     golds = examples.golds
     if golds is None:
-        logging.info("Not scored: not every question of %s comes with answers.", examples.path)
+        logging.info("Not evaluated: some questions of %s have no answers.", examples.path)
         return {}
     if not any(golds.texts.values()):
         return {}

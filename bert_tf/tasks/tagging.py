@@ -81,8 +81,8 @@ def check_frozen(options: TaggingOptions):
     given = f"`features={options.features}`"
     if not options.init_checkpoint:
         raise ValueError(
-            f"`features` must come with `init_checkpoint`. Received {given} alone, where the frozen weights would be "
-            "random."
+            f"`features` requires `init_checkpoint`, because the frozen weights would otherwise be random. "
+            f"Received {given} alone."
         )
     of_encoder = {  # option -> its value, and that where nothing was asked for
         "lora_rank": (options.lora_rank, 0),
@@ -95,8 +95,8 @@ def check_frozen(options: TaggingOptions):
     for name, (value, unasked) in of_encoder.items():
         if value != unasked:
             raise ValueError(
-                f"`features` must come without `{name}`, which is about training the encoder. Received {given} and "
-                f"`{name}={value}`; leave one of the two out."
+                f"`features` and `{name}`, which is for training the encoder, cannot be combined. Received {given} and "
+                f"`{name}={value}`; remove one of them."
             )
 
 
@@ -233,8 +233,8 @@ class TaggingTask(FineTuningTask):
         tags = tags_of_others(model.config, model.labels)
         if tags is None:
             raise ValueError(
-                "`do_eval` and `do_predict` must have a trained model. Received one that was not trained to tag: it "
-                "has no task.json, and its configuration names no class ForTokenClassification; train it first, with "
+                "`do_eval` and `do_predict` require a trained model, but this one was not trained for tagging: it has "
+                "no task.json, and its configuration names no class ForTokenClassification. Train it first, with "
                 "`do_train`."
             )
         return cls(model.config, *tags, stride, rematerialize=rematerialize)
@@ -333,7 +333,7 @@ class TaggingTask(FineTuningTask):
         write_entities(os.path.join(directory, ENTITIES_FILE), outcome.examples, mentions)
 
     def card_limitations(self, max_seq_length):
-        return ["Entities of other types than those of its labels are not found, nor one inside another."]
+        return ["It only finds entities of its label types, and no nested entities."]
 
     def read(self, tokenizer, texts, max_seq_length):
         packed, words = encode_words(tokenizer, texts[0], max_seq_length, self.doc_stride)
@@ -401,7 +401,7 @@ def tags_of_others(config: EncoderConfig, labels: Sequence[str] | None) -> tuple
     try:
         tags = [entities.split_tag(label) for label in labels]
     except ValueError as error:
-        raise ValueError(f"id2label of the model must give its outputs the names of tags. {error}") from error
+        raise ValueError(f"id2label of the model must map its outputs to tags. {error}") from error
     if {"E", "S"} & {prefix for prefix, _ in tags}:
         return list(labels), "bioes"
     inside, begun = ({kind for prefix, kind in tags if prefix == wanted} for wanted in "IB")

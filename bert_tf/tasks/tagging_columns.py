@@ -75,14 +75,14 @@ def read_columns(
         ValueError: the file cannot be read as said; the message names file, line, what must hold and what to do.
     """
     if tag_scheme not in (None, "auto", *SCHEMES):
-        raise ValueError(f"`tag_scheme` must be one of auto, {', '.join(SCHEMES)}. Received: {tag_scheme!r}; name one.")
+        raise ValueError(f"`tag_scheme` must be one of auto, {', '.join(SCHEMES)}. Received: {tag_scheme!r}.")
     path = os.fspath(path)
     if _is_jsonl(path):
         examples = _read_jsonl(path, tag_column is not None)
     else:
         examples = _read_column_file(path, text_column, tag_column)
     if not examples.words:
-        raise ValueError(f"{path} must hold at least one sentence. Received a file with no words; check the path.")
+        raise ValueError(f"{path} contains no sentences. Check the path.")
     _check_words(examples)
     if examples.tags is not None and tag_scheme is not None:
         _check_tags(examples, tag_scheme)
@@ -119,7 +119,7 @@ def write_columns(path: str | os.PathLike, sentences: Iterable[Sequence[Sequence
     with files.atomic_open(path) as file:
         for i, lines in enumerate(sentences):
             if not lines:
-                raise ValueError(f"{path}: a sentence must have lines. Received none in sentence {i}; leave it out.")
+                raise ValueError(f"{path}: sentence {i} has no lines. Remove it.")
             file.write("\n" if i else "")
             for cells in lines:
                 width = width or len(cells)
@@ -148,8 +148,8 @@ def _read_column_file(path, text_column, tag_column):
             indexes = _column_indexes(line_position(path, number), cells, text_column, tag_column)
         if len(cells) != first[1]:
             raise ValueError(
-                f"{line_position(path, number)}: a word's line must have {first[1]} columns, as line {first[0]} has, "
-                f"with spaces or tabs between them. Received {len(cells)}: {excerpt(cells)}; correct this line."
+                f"{line_position(path, number)}: a word's line must have {first[1]} columns, like line {first[0]}, "
+                f"separated by spaces or tabs. Received {len(cells)}: {excerpt(cells)}; correct this line."
             )
         if not inside:
             _append(examples, number)
@@ -175,24 +175,24 @@ def _column_indexes(at, cells, text_column, tag_column):
     for name, index in asked.items():
         if not -len(cells) <= index < len(cells):
             raise ValueError(
-                f"{at}: there must be a column {index} (`{name}`). Received {len(cells)} columns, {excerpt(cells)}; "
+                f"{at}: missing column {index} (`{name}`). Found {len(cells)} columns, {excerpt(cells)}; "
                 f"choose one of 0 to {len(cells) - 1}."
             )
     indexes = [index % len(cells) for index in asked.values()]
     if len(set(indexes)) < len(indexes):
         raise ValueError(
-            f"{at}: words and tags must be in different columns. Received {excerpt(cells)}, of which column "
-            f"{indexes[0]} is both; choose others with `text_column` and `tag_column`, or read only words (no "
+            f"{at}: words and tags must be in different columns. Received {excerpt(cells)}, where both are in column "
+            f"{indexes[0]}; set `text_column` and `tag_column` to different columns, or read only words (no "
             "`tag_column`)."
         )
     return indexes
 
 
 def _read_jsonl(path, with_tags):
-    columns = [Column("tokens", meaning="the words of a sentence", remedy="write them there as a list of texts")]
+    columns = [Column("tokens", meaning="the words of a sentence", remedy="write them as a list of texts")]
     if with_tags:
-        remedy = "write them there, or read only words (no `tag_column`)"
-        columns.append(Column("tags", meaning="a tag for each word", remedy=remedy))
+        remedy = "add them, or read only words (no `tag_column`)"
+        columns.append(Column("tags", meaning="one tag per word", remedy=remedy))
     rows = read_rows(path, columns, header=False)
     refuse_missing(path, rows, columns[:1])
     ids, lines = _read_ids(path, len(rows)), [line for line, _ in rows]
@@ -204,7 +204,7 @@ def _read_jsonl(path, with_tags):
             tags = _texts(line_position(path, line), "tags", value)
             if len(tags) != len(words):
                 raise ValueError(
-                    f"{line_position(path, line)}: 'tags' must have a tag for each of the 'tokens'. "
+                    f"{line_position(path, line)}: 'tags' must have one tag for each of the 'tokens'. "
                     f"Received {len(tags)} tags for {len(words)} tokens; correct this line."
                 )
             examples.tags.append(tags)
@@ -226,8 +226,8 @@ def _read_ids(path, count):
             )
         if name in first:
             raise ValueError(
-                f"{line_position(path, line)}: the ids of a file must differ. Received {name!r}, which "
-                f"{line_position(path, first[name])} has too; give one of them another id, or take it out."
+                f"{line_position(path, line)}: the ids of a file must be unique. Received {name!r}, which also occurs "
+                f"in {line_position(path, first[name])}; give one of them another id, or remove it."
             )
         first[name] = line
     return list(first)
@@ -236,8 +236,8 @@ def _read_ids(path, count):
 def _texts(at, key, value):
     if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
         raise ValueError(
-            f"{at}: {key!r} must be a list of texts, one at least. Received: {excerpt(value)}; correct this line, or "
-            "take it out."
+            f"{at}: {key!r} must be a non-empty list of texts. Received: {excerpt(value)}; correct this line, or "
+            "remove it."
         )
     return [_SURROGATES.sub("\ufffd", text) for text in value]
 
@@ -247,8 +247,8 @@ def _check_words(examples):
         for k, word in enumerate(words):
             if not word.strip():
                 raise ValueError(
-                    f"{examples.where(i, k)}: a word must have a character that is no space. Received {word!r} as word "
-                    f"{k} of the sentence; correct it, or take it out with its tag."
+                    f"{examples.where(i, k)}: a word must not be blank. Received {word!r} as word "
+                    f"{k} of the sentence; correct it, or remove it with its tag."
                 )
 
 
@@ -264,7 +264,7 @@ def _check_tags(examples, tag_scheme):
                     f"{examples.where(i, k)}: {message[0].lower()}{message[1:].rstrip('.')}, or check `tag_column`."
                 ) from error
             if prefix not in ("O", *SCHEMES.get(tag_scheme, prefix)):
-                raise _contradiction(examples.where(i, k), tag_scheme, f"{tag!r}, a prefix that it does not have")
+                raise _contradiction(examples.where(i, k), tag_scheme, f"{tag!r}, a prefix that it does not define")
 
 
 def _unify(examples, tag_scheme):
@@ -277,26 +277,26 @@ def _unify(examples, tag_scheme):
         # An extra B- leaves no doubt what is meant in IOB1, and the training file of CoNLL-2003 has two
         if tag_scheme in ("iob2", "bioes"):
             raise _contradiction(at, scheme, problem)
-        logging.warning("%s: sentences whose tags do not keep to %s: %d, first %s.", at, scheme, len(faults), problem)
+        logging.warning("%s: sentences whose tags do not follow %s: %d, first %s.", at, scheme, len(faults), problem)
     examples.scheme = scheme
     examples.tags = [tags_of(parse_entities(tags), len(tags), "iob2") for tags in examples.tags]
 
 
 def _contradiction(at, scheme, problem):
     return ValueError(
-        f"{at}: the tags must keep to {scheme} (`tag_scheme`). Received {problem}; correct this line, or let "
-        "`tag_scheme` be auto."
+        f"{at}: the tags must follow {scheme} (`tag_scheme`). Received {problem}; correct this line, or set "
+        "`tag_scheme` to auto."
     )
 
 
 def _check_cells(path, sentence, cells, width):
     if len(cells) != width:
         raise ValueError(
-            f"{path}: all lines must have as many cells as the first, {width}. "
+            f"{path}: all lines must have {width} cells, like the first. "
             f"Received {len(cells)} in sentence {sentence}: {excerpt(cells)}; fill it up."
         )
     if not (cells and all(map(str.strip, cells))) or any(map(_BREAK.search, cells)) or cells[0] == _DOCUMENT:
         raise ValueError(
-            f"{path}: a cell must not be empty, hold a space, a tab or a line's end, or begin a line with {_DOCUMENT}. "
+            f"{path}: a cell must not be empty, contain a space, tab or line break, or begin a line with {_DOCUMENT}. "
             f"Received {excerpt(cells)} in sentence {sentence}; replace it, or write JSON lines instead."
         )

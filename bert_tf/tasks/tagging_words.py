@@ -74,8 +74,8 @@ def encode_words(tokenizer, texts, max_seq_length: int, stride: int) -> tuple[di
     room = room_for(1, max_seq_length, tokenizer.template)
     if not 1 <= stride <= room:
         raise ValueError(
-            f"`doc_stride` must be from 1 to what a sequence of `max_seq_length` has room for, {room} tokens here. "
-            f"Received: {stride}; with a greater one, tokens would fall between two windows."
+            f"`doc_stride` must be from 1 to {room}, the number of tokens that fit into a sequence of "
+            f"`max_seq_length`. Received: {stride}; with a larger one, tokens would fall between two windows."
         )
     texts = tf.strings.unicode_transcode(tf.convert_to_tensor(texts, tf.string), "UTF-8", "UTF-8", errors="ignore")
     ids, starts, limits = tokenizer.tokenize_with_offsets(texts)
@@ -302,8 +302,8 @@ def _label_ids(examples, labels):
         for k, tag in enumerate(tags):
             if tag not in known:
                 raise ValueError(
-                    f"{examples.where(i, k)}: the tag must be one that training saw: {', '.join(labels)}. Received: "
-                    f"{tag!r}; correct this line, check `tag_column`, or train on examples of this tag too."
+                    f"{examples.where(i, k)}: the tag must be one of those in the training data: {', '.join(labels)}. "
+                    f"Received: {tag!r}; correct this line, check `tag_column`, or train on examples of this tag too."
                 )
     return [np.array([known[tag] for tag in tags], np.int32) for tags in examples.tags]
 
@@ -320,6 +320,6 @@ def _tokens(words, spans):
 def _log(examples, splits):
     lengths = np.diff(splits)
     logging.info(
-        "%s: %d sentences of %d words, in %d sequences of %.1f tokens each.",
+        "%s: %d sentences of %d words, in %d sequences of %.1f tokens on average.",
         *(examples.path, len(examples), sum(map(len, examples.words)), len(lengths), lengths.mean()),
     )

@@ -73,8 +73,8 @@ def order_added_tokens(
         source = (sources or {}).get(token.content, "`added_tokens`")
         if not _is_text(token.content):
             raise ValueError(
-                f"{source}: an added token must be valid UTF-8. Received {token.content!r} with the id {token.id}; "
-                "remove it."
+                f"{source}: an added token must be a text in valid UTF-8. Received {token.content!r} with the id "
+                f"{token.id}; remove it."
             )
         if token.content in seen:
             raise ValueError(

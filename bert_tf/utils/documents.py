@@ -197,8 +197,8 @@ class _Lines:
         end = data.rfind(b"\n", 0, limit) + 1 or data.find(b"\n", limit) + 1 or self._ended * len(data)
         if (end or len(data)) > MAX_LINE_BYTES:
             raise ValueError(
-                f"{self._path}:{line} must be a line of at most {MAX_LINE_BYTES >> 20} MiB. Received a longer one; "
-                "break it into lines, or leave the file out if it is not text."
+                f"{self._path}:{line}: a line must have at most {MAX_LINE_BYTES >> 20} MiB, but this one is longer. "
+                "Break it into lines, or omit the file if it is not text."
             )
         return end
 
@@ -349,18 +349,18 @@ def _field(content, where, column):
         row = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{where} must be a JSON object, whole and alone on its line. Received {content[:40]!r}: "
+            f"{where} must be one complete JSON object per line. Received {content[:40]!r}: "
             f"{getattr(error, 'msg', error)}."
         ) from error
     if not isinstance(row, dict):
         raise ValueError(f"{where} must be a JSON object. Received {type(row).__name__} {content[:40]!r}.")
     if column not in row:
         raise ValueError(
-            f"{where} must have the field {column!r}. Received the fields {', '.join(map(repr, row)) or '(none)'}; "
-            "name the one that holds the text with `text_column`."
+            f"{where} lacks the field {column!r}. It has {', '.join(map(repr, row)) or '(none)'}; set `text_column` to "
+            "the field that holds the text."
         )
     if not isinstance(row[column], str):
-        raise ValueError(f"{where} must have text in the field {column!r}. Received {type(row[column]).__name__}.")
+        raise ValueError(f"{where} must have a string in the field {column!r}. Received {type(row[column]).__name__}.")
     return row[column].encode("utf-8", "ignore").decode("utf-8")  # JSON can write half of a surrogate pair
 
 

@@ -209,8 +209,7 @@ def check_free(path: str | os.PathLike, replace: bool = False, parameter: str = 
     path = os.fspath(path)
     if os.path.lexists(path) and not (os.path.isdir(path) and (replace or not os.listdir(path))):
         raise ValueError(
-            f"`{parameter}` must not be there yet, or be an empty directory. Received {path}, which is in use; name "
-            "another one."
+            f"`{parameter}` must not exist yet, or be an empty directory. {path} is in use; choose another one."
         )
 
 
@@ -252,10 +251,9 @@ def sha256(path: str | os.PathLike, only_ends: bool = False) -> str:
 
 
 def check_exists(path: str, parameter: str | None = None):
-    """Raises ValueError where nothing is at the path of a file; the message says which `parameter` named it."""
+    """Raises ValueError if a file does not exist; the message includes the `parameter` that named it."""
     if not os.path.exists(path):
-        which = f"`{parameter}` must be a file. Received {path}," if parameter else f"{path} must be a file. Received"
-        raise ValueError(f"{which} a path where nothing is; check its spelling.")
+        raise ValueError(f"File not found: {path}{f' (`{parameter}`)' if parameter else ''}. Check its spelling.")
 
 
 @contextlib.contextmanager
@@ -354,18 +352,18 @@ def _permissions(path):
 def _opened(path):
     """Opens a file to be read as bytes, unpacked; every failure, also in the block, is the user's ValueError."""
     if os.path.isdir(path):
-        raise ValueError(f"{path} must be a file. Received a directory; name one file inside it.")
+        raise ValueError(f"{path} is a directory, not a file. Name one file inside it.")
     check_exists(path)
     try:
         with gzip.open(path) if _is_packed(path) else open(path, "rb") as file:
             yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(
-            f"{path} must be a whole gzip file, as its name says. Received: {error}; "
-            "pack it again, or take .gz off the name if it is not packed."
+            f"{path} is not a complete gzip file: {error}. Compress it again, or remove .gz from its name if it is not "
+            "compressed."
         ) from error
     except OSError as error:
-        raise ValueError(f"{path} must be a file that can be read. Received: {error.strerror}.") from error
+        raise ValueError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _is_packed(path):
@@ -379,18 +377,18 @@ def _without_mark(path, data):
         ValueError: they are not those of UTF-8 text.
     """
     if not _is_packed(path) and data.startswith(_GZIP_MAGIC):
-        raise ValueError(f"{path} must be text. Received a gzip file; add .gz to its name.")
+        raise ValueError(f"{path} is a gzip file, not text. Append .gz to its name.")
     data = data.removeprefix(codecs.BOM_UTF8)
     if data.startswith(_UTF16_MARKS):
         raise ValueError(
-            f"{path} must be UTF-8 text. Received a file that begins with the byte-order mark of UTF-16; "
-            "convert it with: iconv -f UTF-16 -t UTF-8."
+            f"{path} must be UTF-8 text, but it begins with the byte-order mark of UTF-16. "
+            "Convert it with: iconv -f UTF-16 -t UTF-8."
         )
     for first, name in enumerate(("UTF-16BE", "UTF-16LE")):
         if len(data) >= _TELLING and not any(data[first:_TELLING:2]):
             raise ValueError(
-                f"{path} must be UTF-8 text. Received a file in which every second byte is NUL, as in UTF-16; convert "
-                f"it with: iconv -f {name} -t UTF-8."
+                f"{path} must be UTF-8 text, but every second byte is NUL, as in UTF-16. Convert it with: "
+                f"iconv -f {name} -t UTF-8."
             )
     return data
 

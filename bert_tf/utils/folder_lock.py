@@ -47,12 +47,12 @@ def _lock(descriptor, folder, parameter, wait):
     except BlockingIOError as error:
         if not wait:
             raise ValueError(
-                f"`{parameter}` must be written by one run at a time. Received {folder}, in which another run is at "
-                "work; wait for its end, or name another."
+                f"Another run is already writing to {folder} (`{parameter}`). Wait until it ends, or choose another "
+                "directory."
             ) from error
-        logging.warning("Something of an earlier command still works in %s: waiting for its end.", folder)
+        logging.warning("A process of an earlier command is still working in %s: waiting for it to end.", folder)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     except OSError as error:
         if error.errno not in _NOT_THERE:
             raise
-        logging.warning("%s cannot be locked (%s): see to it that no other run writes there.", folder, error.strerror)
+        logging.warning("%s cannot be locked (%s): make sure that no other run writes there.", folder, error.strerror)

@@ -46,7 +46,7 @@ def read_json(path: str | os.PathLike, kind: str = "JSON"):
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{os.fspath(path)} must be {kind}. Received {text[:60]!r}, which does not parse ({error}); name another "
+            f"{os.fspath(path)} must be {kind}. Received {text[:60]!r}, which cannot be parsed ({error}); use another "
             "file."
         ) from error
 

@@ -14,7 +14,7 @@ def interpreter_class() -> Callable:
     try:
         from ai_edge_litert.interpreter import Interpreter
     except ImportError:
-        # It warns of its age each time; it computes the same.
+        # It warns each time that it is deprecated; the results are the same.
         warnings.filterwarnings("ignore", r"\s*Warning: tf\.lite\.Interpreter is deprecated")
         return tf.lite.Interpreter
     return Interpreter
@@ -42,8 +42,8 @@ class LitertRunner:
         signatures = self._interpreter.get_signature_list()
         if "input_ids" not in signatures.get(WHOLE, {"inputs": ()})["inputs"]:
             raise ValueError(
-                "A .tflite file must be one that was exported by bert_tf with `export_for` litert, with a signature "
-                f"{WHOLE} of `input_ids`. Received one with the signatures {sorted(signatures)}."
+                "The .tflite file must have been exported by bert_tf with `export_for` litert, with a signature "
+                f"{WHOLE} of `input_ids`. It has the signatures {sorted(signatures)}."
             )
         names = [name for name in signatures if name == WHOLE or name.startswith(f"{WHOLE}_")]
         runners = [self._interpreter.get_signature_runner(name) for name in names]
@@ -88,7 +88,7 @@ def length_for(lengths: Sequence[int], width: int) -> int:
     for length in lengths:
         if length >= width:
             return length
-    raise ValueError(f"A sequence may have at most {lengths[-1]} tokens. Received one of {width}; shorten it.")
+    raise ValueError(f"A sequence must have at most {lengths[-1]} tokens. Received {width}; shorten it.")
 
 
 def _specs(details):

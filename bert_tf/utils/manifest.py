@@ -14,9 +14,9 @@ from bert_tf.utils.json_files import read_object
 _LONG = 600  # characters of a value in a message: a command line fits
 
 
-def read_manifest(path: str | os.PathLike, remedy: str = "name another `output_dir`") -> dict[str, Any]:
+def read_manifest(path: str | os.PathLike, remedy: str = "choose another `output_dir`") -> dict[str, Any]:
     """Returns a manifest's JSON values by name, or {} if there is no file; raises ValueError if it is not an object."""
-    return read_object(path, "a note of what decides the result", remedy) if os.path.exists(path) else {}
+    return read_object(path, "a record of the run's settings", remedy) if os.path.exists(path) else {}
 
 
 def check_manifest(path: str | os.PathLike, now: Mapping[str, Any], remedy: str):
@@ -39,7 +39,7 @@ def check_same(
     """
     if differences := list_differences(then, json.loads(json.dumps(now))):
         raise ValueError(
-            f"A run continues only with the {what} that it began with ({os.fspath(path)}). Received "
+            f"A run can only resume with the {what} that it began with ({os.fspath(path)}). Changed: "
             f"{'; '.join(differences)}. {remedy}"
         )
 
@@ -57,7 +57,7 @@ def list_differences(then: Mapping[str, Any], now: Mapping[str, Any], within: st
         if isinstance(before, dict) and isinstance(after, dict):
             differences += list_differences(before, after, f"{within}{name} ")
         elif before != after:
-            differences.append(f"{within}{name}: {before!r:.{_LONG}} then, {after!r:.{_LONG}} now")
+            differences.append(f"{within}{name}: {before!r:.{_LONG}} before, {after!r:.{_LONG}} now")
     return differences
 
 

@@ -92,7 +92,7 @@ class StopRequest:
         if self._over.is_set():
             return
         if not self._ready.is_set():
-            logging.warning("%s: stopped before anything was served.", self._first.name)
+            logging.warning("%s: stopped before serving started.", self._first.name)
             logging.flush()
             os._exit(0)
         self._came.set()

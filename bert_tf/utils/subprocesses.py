@@ -60,7 +60,7 @@ def execute_command(command: Sequence[str], limit: float | None = None, inherite
     with ends_with_us(process):
         status = process.wait(limit)
     if status:
-        raise ValueError(f"The command above must end with status 0. Received: {status}; what it said stands above.")
+        raise ValueError(f"The command above failed with status {status}; its output is shown above.")
     print(f"({time.monotonic() - start:.0f} s)", flush=True)
 
 
@@ -87,7 +87,7 @@ def resumable() -> Iterator[None]:
         with orderly_end():
             yield
     except (KeyboardInterrupt, SystemExit) as end:
-        logging.error("Stopped. The same command goes on where it was.")
+        logging.error("Stopped. Run the same command again to resume.")
         sys.exit(end.code if isinstance(end, SystemExit) else 128 + signal.SIGINT)
 
 
@@ -102,7 +102,7 @@ LOG_FILE = "log.txt"
 # A killed run loses a minute or so, and leaves one checkpoint: of hundreds of runs five each would fill the disk.
 UNLESS_GIVEN = {"save_checkpoints_steps": "200", "keep_checkpoints": "1"}
 _SAYS = 60  # seconds between two lines of a run's progress
-_ERROR = re.compile(r"\d\d:\d\d:\d\d Error: ")  # how `cli.program` begins what a user can mend
+_ERROR = re.compile(r"\d\d:\d\d:\d\d Error: ")  # how `cli.program` begins errors that a user can fix
 _TAIL = 15  # lines of a failed run's log that are shown
 
 
@@ -125,11 +125,11 @@ def check_passed_flags(others: Sequence[str], ours: Iterable[str], program: str)
     ours = set(ours)
     for flag in others:
         if not flag.startswith("--") or len(flag) < 3:
-            raise ValueError(f"Behind `--` every flag must be one word, --name=value. Received: {flag!r}.")
+            raise ValueError(f"After `--`, every flag must be one word, --name=value. Received: {flag!r}.")
         if name_of_flag(flag) in ours or name_of_flag(flag).removeprefix("no") in ours:
             raise ValueError(
-                f"Flags behind `--` must be those that all runs have alike. Received: {flag}, which {program} decides; "
-                "its own flags stand before the `--`, and --help lists them."
+                f"Flags after `--` must be those shared by all runs. Received: {flag}, which {program} sets itself; "
+                "its own flags come before the `--`, and --help lists them."
             )
 
 
@@ -194,7 +194,7 @@ def _wait(process, path):
 
 def _show_failure(status, path, start):
     how = f"status {status}" if status > 0 else signal.Signals(-status).name
-    logging.error("This run ended with %s. The end of its log, %s:", how, path)
+    logging.error("This run failed with %s. The end of its log, %s:", how, path)
     for line in _tail(path, _TAIL, start):
         logging.error("    %s", line)
 

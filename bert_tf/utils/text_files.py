@@ -26,7 +26,7 @@ from bert_tf.utils.names import number_of
 
 _QUOTES = "\"'`“”„‟‘’‚‛«»‹›「」『』《》"
 _OPENING = frozenset(_QUOTES + "([{")
-# A speech that ends like a sentence although the sentence goes on: "Why?" he asked.
+# Direct speech that ends like a sentence although the sentence continues: "Why?" he asked.
 _SPEECH = re.compile(rf"[.!?…][{_QUOTES}]+(?= [a-zß-öø-ÿ])")
 # The same marks inside a word are apostrophes; "don’t" cut in two would end in "t.", which passes for an abbreviation.
 _NOT_APOSTROPHES = re.compile(r"['’](?:(?!\w)|(?<!\w.))")
@@ -140,8 +140,8 @@ def naming(path: str):
         yield
     except _UNREADABLE as error:
         raise ValueError(
-            f"{path} must be a file that can be read to its end. Received: {_reason(error)}; "
-            "make it readable, or copy or pack it again."
+            f"{path} cannot be read to its end: {_reason(error)}. "
+            "Make it readable, or copy or compress it again."
         ) from error
 
 
@@ -175,7 +175,7 @@ def formats_of(paths: list[str], given: str | None, language: str = "en") -> lis
         return [given] * len(paths)
     formats = [guess_format(path, language) for path in paths]
     guessed = [f"{name}: {number_of(number, 'file')}" for name, number in collections.Counter(formats).items()]
-    logging.info("Input format, as guessed: %s. `input_format` settles it.", ", ".join(guessed))
+    logging.info("Detected input format: %s. Set `input_format` to override it.", ", ".join(guessed))
     return formats
 
 
@@ -193,8 +193,8 @@ def _matches(pattern):
     paths = {path for match in matches for path in (files_below(match) if os.path.isdir(match) else [match])}
     if not paths:
         empty = os.path.isdir(pattern)
-        why = "a folder that holds no file; put text there" if empty else "which matches no file; check its spelling"
-        raise ValueError(f"Input must be files, folders or patterns that match some. Received {pattern!r}, {why}.")
+        why = "a directory without files; put text there" if empty else "which matches no file; check its spelling"
+        raise ValueError(f"Input must be files, directories or glob patterns. Received {pattern!r}, {why}.")
     return sorted(paths)
 
 
@@ -203,15 +203,15 @@ def _check(paths):
     if broken:
         more = f" and {len(broken) - 3} more" if len(broken) > 3 else ""
         raise ValueError(
-            f"Input files must be readable UTF-8 text. Received {len(broken)} of {len(paths)} that are not: "
-            f"{', '.join(broken[:3])}{more}; repair them or leave them out."
+            f"Input files must be readable UTF-8 text. {len(broken)} of {len(paths)} are not: "
+            f"{', '.join(broken[:3])}{more}. Repair or omit them."
         )
 
 
 def _fault(path):
     """Returns what is wrong with the beginning of the file `path`; None where nothing is."""
     if os.path.exists(path) and not os.path.isfile(path):
-        return "no regular file: it is read more than once"
+        return "not a regular file: it is read more than once"
     try:
         with open_lines(path) as file:
             head = file.read(_HEAD_BYTES)
@@ -219,11 +219,11 @@ def _fault(path):
         return _reason(error)
     for magic, ending in _PACKED.items():
         if head.startswith(magic):
-            return f"packed: add {ending} to its name"
+            return f"compressed: append {ending} to its name"
     if head.startswith(_UTF16_MARKS):
         return "UTF-16: convert it with iconv -f UTF-16 -t UTF-8"
     if b"\0" in head:
-        return "binary: it has NUL bytes"
+        return "binary: it contains NUL bytes"
     wrong = len(head) - len(head.decode("utf-8", "ignore").encode())
     if 10 * wrong > len(head):
         return f"binary or another encoding: {100 * wrong // len(head)} % of it is not UTF-8; see iconv --list"

@@ -69,8 +69,8 @@ class Workers:
                 yield waiting.popleft().result()
         except BrokenProcessPool as error:
             raise ValueError(
-                "All worker processes must live to the end. Received the end of one of them, most often because memory "
-                f"ran out; try fewer than `num_workers={self._number}`."
+                "A worker process died, most likely because memory ran out. Try fewer than "
+                f"`num_workers={self._number}`."
             ) from error
 
 

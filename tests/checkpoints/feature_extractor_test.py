@@ -138,11 +138,11 @@ def test_pairs_are_one_row(bert):
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ("film", "`texts` must be texts, such as a list. Received one text, 'film'"),
+        ("film", "`texts` must be several texts, such as a list. Received one text, 'film'"),
         (DataFrame({"text": TEXTS, "label": TEXTS}), "Received a DataFrame of text, label; choose one of them"),
-        (["film", None], "with none missing. Received None in position 1; leave them out"),
-        (["film", ("a", "b")], "all texts, or all pairs of two texts. Received tuple in position 1"),
-        ([("a", "b"), ("a", "b", "c")], "Received tuple in position 1"),
+        (["film", None], "must not have missing texts. Received None at position 1; remove them"),
+        (["film", ("a", "b")], "all strings, or all pairs of strings. Received tuple at position 1"),
+        ([("a", "b"), ("a", "b", "c")], "Received tuple at position 1"),
     ],
 )
 def test_what_is_no_list_of_texts(bert, texts, message):

@@ -116,7 +116,7 @@ def test_a_piece_occurs_min_count_times(caplog):
     counts = Counter({"aaa": 5, "bbb": 4, "ccc": 1})
     pieces = learning.learn_vocabulary(counts, 100, min_count=4)
     assert pieces[11:] == ["aaa", "bbb"]
-    assert "gives only 13 tokens that occur 4 times or more, fewer than the 100 asked for" in caplog.text
+    assert "yields only 13 tokens that occur 4 times or more, fewer than the requested 100" in caplog.text
 
 
 def test_rare_characters_are_left_out(caplog):

@@ -193,7 +193,7 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
     "empty jsonl": ("a.jsonl", "", {}, r"a\.jsonl .*no examples"),
     "extension": ("a.txt", "x", {}, r"a\.txt must end in \.tsv, \.csv, .* Received the name 'a\.txt'; rename"),
     "packed parquet": ("a.parquet.gz", "x", {}, r"Received the name 'a\.parquet\.gz'; rename"),
-    "not packed": ("a.tsv", gzip.compress(b"x"), {}, r"a\.tsv must be text\. Received a gzip file"),
+    "not packed": ("a.tsv", gzip.compress(b"x"), {}, r"a\.tsv is a gzip file, not text"),
     "three columns": ("a.tsv", "x", {"text_columns": [0, 1, 2]}, r"`text_column` must name one or two columns"),
     "open quote": ("a.csv", 'text\nx\n"y\nz\n', {}, r"a\.csv:3: .* is not valid CSV.*unexpected end"),
     "after quote": ("a.csv", 'text\n"x" y\n', {}, r"a\.csv:2: .*'\"'.*double quotes"),
@@ -258,7 +258,7 @@ def test_missing_file_and_directory(tmp_path, name):
     with pytest.raises(ValueError, match=f"File not found: .*{name}"):
         read_table(tmp_path / name)
     (tmp_path / name).mkdir()
-    with pytest.raises(ValueError, match="must be a file. Received a directory"):
+    with pytest.raises(ValueError, match="is a directory, not a file"):
         read_table(tmp_path / name)
 
 
@@ -300,7 +300,7 @@ def test_labels_sort_as_strings_and_unknown_ones_name_their_line(tmp_path):
         ValueError, match=r"a\.tsv:3: the label must be one of those in the training data: \['10'\]. Received: '9'; "
     ):
         check_labels(examples, ["10"])
-    with pytest.raises(ValueError, match="must have labels .*`label_column`"):
+    with pytest.raises(ValueError, match="was read without a label column. Set `label_column`"):
         list_labels(read_table(path))
 
 

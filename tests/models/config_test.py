@@ -130,8 +130,8 @@ def test_it_is_frozen():
         ({"initializer_range": "0.02"}, "initializer_range must be a positive number. Received: '0.02'."),
         (
             {"position_embedding_type": "relative_key"},
-            'position_embedding_type must be "absolute" or absent, for here the position of a token is a row of a '
-            "table. Received: 'relative_key'; take another model.",
+            'position_embedding_type must be "absolute" or absent, because positions are learned embeddings '
+            "here. Received: 'relative_key'; use another model.",
         ),
     ],
 )
@@ -147,7 +147,7 @@ def test_wrong_values_are_refused_by_name(tmp_path, change, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"hidden_size": 4}', "{path}: A BERT configuration lacks vocab_size. Received the keys: "),
+        ('{"hidden_size": 4}', "{path}: A BERT configuration lacks vocab_size. It has the keys "),
         ("{", "{path} must be a BERT configuration in JSON, such as bert_config.json. Received: Expecting"),
         ("[1, 2]", "bert_config.json. Received: a list in place of an object; correct the file, or `bert_con"),
         ("null", "bert_config.json. Received: a NoneType in place of an object; correct the file"),
@@ -164,7 +164,7 @@ def test_no_file(tmp_path):
     with pytest.raises(ValueError, match="not found: .*/bert_config.json. Pass a file"):
         EncoderConfig.load(tmp_path / "bert_config.json")
     (tmp_path / "vocab.txt").touch()
-    message = r"must hold one of \('bert_config.json', 'config.json'\). Received a directory with: \['vocab.txt'\]\.$"
+    message = r"expected one of \('bert_config.json', 'config.json'\). It contains \['vocab.txt'\]\.$"
     with pytest.raises(ValueError, match=message):
         EncoderConfig.load(tmp_path)
 

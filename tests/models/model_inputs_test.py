@@ -47,9 +47,9 @@ def test_all_other_names_are_listed_at_once(encoder):
     with pytest.raises(ValueError) as raised:
         encoder(given)
     assert str(raised.value) == (
-        "`inputs` must be among `input_ids`, `input_mask`, `segment_ids`, `sentence_ids`. Received `token_ids`, which "
+        "`inputs` must only have `input_ids`, `input_mask`, `segment_ids`, `sentence_ids`. Received `token_ids`, which "
         "is called `input_ids` here; `padding_mask`, which is called `input_mask` here; `label_ids`, which this model "
-        "does not read: leave it out."
+        "does not use: omit it."
     )
 
 
@@ -85,7 +85,7 @@ def test_a_functional_model_with_a_mask_of_bools(encoder, padded):
         (None, "Received: NoneType"),
         ({"input_mask": MASK}, "lacks `input_ids`. Received: `input_mask`; add them"),
         ({"input_ids": IDS[0]}, r"a batch of sequences, \[B, S\]. Received shape \(5,\); put one sequence in a list"),
-        ({"input_ids": [[2, 3], [2, 5, 3]]}, "`input_ids` must have sequences of equal length. Received lists of several"),
+        ({"input_ids": [[2, 3], [2, 5, 3]]}, "`input_ids` must have sequences of equal length. Received lists"),
         ({"input_ids": [["a text"]]}, "`input_ids` must be integers. Received: str"),
         ({"input_ids": np.array(IDS, np.float32)}, "`input_ids` must be integers. Received: float32; convert it"),
         ({"input_ids": tf.ragged.constant([[2, 3], [3]])}, "a dense tensor .* Received a ragged one"),

@@ -256,7 +256,7 @@ BERTS = r"\[CLS\] \$A \[SEP\] and \[CLS\] \$A \[SEP\] \$B:1 \[SEP\]:1. Received:
         ("5/bert", {"post_processor": {"type": "BertProcessing", "cls": ["[CLS]", 3], "sep": ["[SEP]", 3]}},
          r"post_processor.cls must be a token of the vocabulary and its id. Received: \['\[CLS\]', 3\]"),
         ("5/bert", {"added_tokens__0__id": 3}, r"added_tokens\[0\].id must be 0, as in model.vocab. Received: 3"),
-        ("5/bert", {"model__vocab__more": 7}, r"the id 7 must be that of one token. Received: \['ship', 'more'\]"),
+        ("5/bert", {"model__vocab__more": 7}, r"the id 7 must be an id of one token. Received: \['ship', 'more'\]"),
         ("5/bert", {"model__vocab__more": -1}, "each token to an id of 0 or more"),
         ("5/roberta", {"model__ignore_merges": True}, "model.ignore_merges must be false. Received: True"),
         ("5/roberta", {"model__dropout": 0.1}, "model.dropout must be null or 0 or 0.0. Received: 0.1"),

@@ -61,7 +61,7 @@ class CorpusOptions:
     def __post_init__(self):
         if self.max_seq_length < 5:
             raise ValueError(
-                "`max_seq_length` must have room for two tokens besides [CLS] and two [SEP], so be 5 at least. "
+                "`max_seq_length` must be at least 5, to hold [CLS], two [SEP] and two more tokens. "
                 f"Received {self.max_seq_length}."
             )
         if not self.dynamic_masking:

@@ -297,8 +297,8 @@ def tokenize_corpus(job: CorpusJob, workers: Workers) -> Counter:
     check_text(counts, job.options)
     if job.options.text.document_start and counts["documents"] <= len(job.paths):
         logging.warning(
-            "`document_start=%r` was found in no line but perhaps the first ones: there are %d documents in %d files. "
-            "It is sought in lines without the blanks around them.",
+            "`document_start=%r` matched no line except possibly the first ones: there are %d documents in %d files. "
+            "It is matched against lines without surrounding white space.",
             *(job.options.text.document_start, counts["documents"], len(job.paths)),
         )
     return counts
@@ -308,13 +308,13 @@ def check_text(counts: Counter, options: CorpusOptions):
     """Raises ValueError where the text that was read is too little to make examples of."""
     if not counts["tokens"]:
         raise ValueError(
-            f"The text must hold a sentence at least. Received {number_of(counts['files'], 'file')} without one; "
-            "look at `input_file` and `input_format`."
+            f"No sentences found in {number_of(counts['files'], 'file')}. "
+            "Check `input_file` and `input_format`."
         )
     if options.sentence_objective == "nsp" and counts["documents"] < 2:
         raise ValueError(
-            "Next sentence prediction must have two documents at least, for a random sentence comes from another one. "
-            "Received one document; part documents with blank lines (`input_format=sentences`), give more files or "
+            "Next sentence prediction requires at least two documents, because a random sentence comes from another "
+            "one. There is only one; separate documents with blank lines (`input_format=sentences`), use more files or "
             "`document_start` (prose), or use `sentence_objective=sop` or none."
         )
 
@@ -323,8 +323,8 @@ def check_made(size: int, counts: Counter, options: CorpusOptions):
     """Raises ValueError where no record was made; `size` is how many there are, or of how many bytes."""
     if not size:
         raise ValueError(
-            f"The text must be enough for an example. Received {counts['tokens']} tokens, of which none could be made "
-            f"with `sentence_objective={options.sentence_objective}`; give more text."
+            f"The text is too short: no example could be made of its {counts['tokens']} tokens "
+            f"with `sentence_objective={options.sentence_objective}`. Use more text."
         )
 
 
@@ -367,8 +367,8 @@ def check_written(path: str, number: int, of: int):
     """Raises ValueError where one of several files would hold no record."""
     if not number:
         raise ValueError(
-            f"Each output file must have a record. Received {of} files for so little text that {path} has none; "
-            "write fewer files."
+            f"Too many output files: the text is so short that {path}, one of {of} files, has no record. "
+            "Write fewer files."
         )
 
 

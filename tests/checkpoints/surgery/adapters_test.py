@@ -141,7 +141,7 @@ QUERY = "base_model.model.bert.encoder.layer.0.attention.self.query"
 @pytest.mark.parametrize(
     ("settings", "weights", "message"),
     [
-        ({"peft_type": "LOHA"}, None, "must be of a LoRA adapter, peft_type LORA. Received: "),
+        ({"peft_type": "LOHA"}, None, "must describe a LoRA adapter, peft_type LORA. Received: "),
         ({"use_dora": True}, None, "must not set use_dora, which changes what an adapter computes. Received: True;"),
         ({"rank_pattern": {"query": 4}}, None, "must not set rank_pattern"),
         ({"r": "2"}, None, "must be a whole number above 0"),

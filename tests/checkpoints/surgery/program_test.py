@@ -131,7 +131,7 @@ def test_several_operations_at_once(place, results):
 def test_the_mean_of_a_model_with_itself_is_the_model(place, results):
     folder, _ = place
     assert results["mean"]["status"] == 0, results["mean"]["log"]
-    assert f"Not taken over from {folder}/run: adapter, export, history.jsonl, " in results["mean"]["log"]
+    assert f"Not copied from {folder}/run: adapter, export, history.jsonl, " in results["mean"]["log"]
     mean, run = read_arrays(folder / "mean"), read_arrays(folder / "run")
     for name in run:
         np.testing.assert_array_equal(mean[name], run[name], err_msg=name)
@@ -145,7 +145,7 @@ def test_the_mean_of_a_model_with_itself_is_the_model(place, results):
         ("words", "--prune_heads must be numbers as in \"0:1,3;2:0\", each layer once. Received: '0-1';"),
         ("short", "--max_position_embeddings must leave a position for each token of the rows that the model was "
                   "trained for, 20 by task.json in "),
-        ("base", "--output_dir must not be there yet, or be an empty directory. Received "),
+        ("base", "--output_dir must not exist yet, or be an empty directory. "),
     ],
 )  # fmt: skip
 def test_what_cannot_be_done_is_refused_and_leaves_nothing(place, results, name, message):

@@ -119,7 +119,7 @@ BAD = {
     ),
     "a configuration that contradicts the checkpoint": (
         ["--init_checkpoint=HOME/init", "--bert_config_file=HOME/wide.json"],
-        r"must describe the weights in HOME/init.*Received: hidden_size 64, but bert/embeddings/word_embeddings of",
+        r"does not match the weights in HOME/init.*:  hidden_size 64, but bert/embeddings/word_embeddings of",
     ),
     "a model that no memory holds": (
         ["--bert_config_file=HOME/deep.json"],
@@ -156,7 +156,7 @@ BAD = {
     "no configuration": (["--bert_config_file=HOME/none.json"], r"--bert_config_file must be a file\. .*HOME/none\."),
     "a damaged checkpoint": (
         ["--init_checkpoint=HOME/cut"],
-        r"cut/bert_model\.ckpt must be a whole TF1 checkpoint, .*Copy it again, or name an older checkpoint",
+        r"cut/bert_model\.ckpt is not a complete TF1 checkpoint .*Copy it again, or use an older checkpoint",
     ),
     "a micro-batch that does not divide": (
         ["--gradient_accumulation_steps=3"],

@@ -57,11 +57,11 @@ BAD = {
         "must have two documents at least",
         "--sentence_objective=sop or none",
     ),
-    "a binary file": ({"a": GOOD, "b": bytes(range(256)) * 10}, (), "corpus/b.txt (binary: it has NUL bytes)"),
+    "a binary file": ({"a": GOOD, "b": bytes(range(256)) * 10}, (), "corpus/b.txt (binary: it contains NUL bytes)"),
     "a line of 10 MB": (
         {"a": GOOD, "b": "wak .\n" + "wal " * 2_500_000},
         ("--input_format=sentences",),
-        "corpus/b.txt:2 must be a line of at most 8 MiB",
+        "corpus/b.txt:2: a line must have at most 8 MiB",
     ),
     "masking flags that contradict each other": (
         {"a": GOOD},
@@ -76,12 +76,12 @@ BAD = {
     "several files and shards": (
         {"a": GOOD},
         ("--output_file=HOME/out/a.tfrecord,HOME/out/b.tfrecord", "--num_shards=2"),
-        "--num_shards must come with one --output_file. Received 2",
+        "--num_shards requires a single --output_file.  Received 2",
     ),
     "a folder as output": (
         {"a": GOOD},
         ("--output_file=HOME/out",),
-        "--output_file must be a file. Received the folder",
+        "--output_file must be a file. Received the directory",
     ),
 }
 
@@ -110,7 +110,7 @@ def test_an_unreadable_file_among_a_thousand_is_named(program, folder):
 def test_a_file_that_breaks_off_is_named(program, folder):
     packed = gzip.compress(os.urandom(300_000).hex().encode())
     (folder / "corpus" / "a.txt.gz").write_bytes(packed[: len(packed) // 2])
-    assert "a.txt.gz must be a file that can be read to its end" in _run(program, folder, "--input_format=sentences")
+    assert "a.txt.gz cannot be read to its end" in _run(program, folder, "--input_format=sentences")
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ def folder(tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"input_file": "nothing"}, "nothing', a folder that holds no file; put text there"),
+        ({"input_file": "nothing"}, "nothing', a directory without files; put text there"),
         ({"input_file": "nowhere"}, "matches no file"),
         ({"input_file": "empty.txt"}, "Text must be there. Received 1 file"),
         ({"eval_file": "nowhere"}, "matches no file"),

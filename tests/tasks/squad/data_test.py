@@ -134,7 +134,7 @@ def test_a_wrong_question_is_named_with_its_place_and_the_remedy(tmp_path, quest
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("id\ttext\n", r"squad\.json must be JSON in SQuAD's format\. Received 'id\\ttext\\n', which does not parse"),
+        ("id\ttext\n", r"squad\.json must be JSON in SQuAD's format\. Received 'id\\ttext\\n', which cannot be parsed"),
         ("[1]", r"squad\.json: there must be an object .*'data' is a list\. Received \[1\]; correct"),
         ('{"data": [{}]}', r"squad\.json: data\[0\]: .*'paragraphs' is a list\. Received the keys \[\]"),
         ('{"data": [{"paragraphs": [{"qas": [{"id": "q"}]}]}]}', r"data\[0\]\.paragraphs\[0\]: .*'context' is a text"),

@@ -64,14 +64,14 @@ _BAD = {
     ),
     "no JSON": (
         _train("text"),
-        r"text\.json must be JSON in SQuAD's format\. Received 'the film', which does not parse",
+        r"text\.json must be JSON in SQuAD's format\. Received 'the film', which cannot be parsed",
     ),
     "a missing key": (
         _train("keyless"),
         r"keyless\.json: data\[0\]\.paragraphs\[0\]\.qas\[0\] \(id 'q0'\): .* in which 'answers' is a list\. Received",
     ),
     "no question": (_train("empty"), r"empty\.json must hold questions\. Received a file with none"),
-    "a file that is not there": (_train("nowhere"), r"--train_file must be a file\. Received .*nowhere\.json, a path"),
+    "a file that is not there": (_train("nowhere"), r"File not found: .*nowhere\.json .--train_file."),
     "no file": ([a for a in GOOD if "_file" not in a], r"--do_train must have questions\. Received no --train_file;"),
     "SQuAD 2.0 without its flag": (
         _train("train2"),

@@ -186,7 +186,7 @@ BAD = {
     "one id twice": (JSONL, '{"tokens": ["a"], "id": 1}\n{"tokens": ["a"], "id": "1"}\n', NO_TAGS,
                      r"a\.jsonl:2: the ids of a file must be unique\. Received '1', which .* in .*a\.jsonl:1"),
     "null id": (JSONL, '{"tokens": ["a"], "id": null}\n', NO_TAGS, r"a\.jsonl:1: a label or id .*'id': None; correct"),
-    "not packed": ("a.txt", gzip.compress(b"a O"), {}, r"a\.txt must be text\. Received a gzip file"),
+    "not packed": ("a.txt", gzip.compress(b"a O"), {}, r"a\.txt is a gzip file, not text"),
 }  # fmt: skip
 
 
