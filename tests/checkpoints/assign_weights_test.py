@@ -124,7 +124,7 @@ BROKEN = {
     "positions": (_text('embeddings": 32', 'embeddings": 1000000000'), "max_position_embeddings 1000000000, but"),
     "one tensor of another shape": (
         _weights(lambda t: t.update({_FIRST + "output.dense.bias": np.zeros(5, np.float32)})),
-        r"1 of 39 with another:\n    bert/encoder/layer_0/output/dense/bias: \(32,\) in the model, \(5,\)",
+        r"1 of 39 variables:\n    bert/encoder/layer_0/output/dense/bias: \(32,\) in the model, \(5,\)",
     ),
     "a table of another width": (
         _weights(lambda t: t.update({"bert.embeddings.word_embeddings.weight": np.zeros((28, 16), np.float32)})),
@@ -144,7 +144,7 @@ BROKEN = {
     ),
     "no word embeddings": (
         _weights(lambda t: t.pop("bert.embeddings.word_embeddings.weight")),
-        "Received: vocab_size 28, but no bert/embeddings/word_embeddings among the weights; give",
+        "vocab_size 28, but no bert/embeddings/word_embeddings among the weights. Use",
     ),
     "integers": (
         _weights(lambda t: t.update({_FIRST + "output.dense.bias": np.zeros(32, np.int8)})),
@@ -160,7 +160,7 @@ def test_weights_and_configurations_that_contradict_each_other(good, tmp_path, c
     change(folder)
     with pytest.raises(ValueError, match=message) as error:
         bert_tf.load(folder)
-    assert re.search(r"\.( |\n)?.*Received", str(error.value)) and str(folder) in str(error.value)
+    assert str(folder) in str(error.value)
 
 
 def test_the_folder_that_was_broken_is_good(good):
@@ -297,7 +297,7 @@ def test_an_untied_output_layer(tmp_path, weights):
     (folder / "config.json").write_text('{"tie_word_embeddings": false}', encoding="utf-8")
     own = fakes.FakeVariable("cls/predictions/output_weights", (11, 4))
     assert own.path in assign_weights(folder, [*variables, own]).loaded
-    with pytest.raises(ValueError, match="left over:\n    cls/predictions/output_weights"):
+    with pytest.raises(ValueError, match="not in the model:\n    cls/predictions/output_weights"):
         assign_weights(folder, variables)
 
 
@@ -309,5 +309,5 @@ def test_a_head_of_another_size_stays_fresh_where_it_may(tmp_path):
     report = assign_weights(prefix, variables, excuse=["classifier/.*"])
     assert report.loaded == []
     assert sorted(report.excused_missing) == sorted(report.excused_left_over) == sorted(head)
-    with pytest.raises(ValueError, match="must have the shape"):
+    with pytest.raises(ValueError, match="Some shapes differ"):
         assign_weights(prefix, variables)

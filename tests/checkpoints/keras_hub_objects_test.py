@@ -226,7 +226,7 @@ def test_what_keras_hub_computes_otherwise_is_said(caplog):
     assert "returns logits, before the softmax of DistilBertTextClassifier" in _said(caplog, bert_tf.load, classifier)
     ours = bert_tf.load(_theirs("bert", "masked_lm"))
     assert "cls/predictions/output_bias" in ours.others
-    assert "BertMaskedLM computes with {'hidden_act': 'gelu', 'layer_norm_eps': 1e-05}" in caplog.text
+    assert "BertMaskedLM uses {'hidden_act': 'gelu', 'layer_norm_eps': 1e-05}" in caplog.text
     albert = bert_tf.load(_theirs("albert", "text_classifier"))
     said = _said(caplog, albert.to_keras_hub, "text_classifier")
     assert "does not support do_lower_case=True, keep_accents=False, straight_quotes=True" in said
@@ -242,15 +242,15 @@ def _said(caplog, call, *given):
     "case, kind, task, fields, message",
     [
         ("bert", "masked_lm", "masked_lm", {}, r"no equivalent class \(its BertMaskedLM has .*'gelu'"),
-        ("electra", "text", "text_classifier", {"hidden_act": "gelu_tanh"}, "for SequenceClassification, of which"),
+        ("electra", "text", "text_classifier", {"hidden_act": "gelu_tanh"}, "for SequenceClassification, for which"),
         ("bert-odd", "encoder", None, {}, "BertBackbone requires .*This model has hidden_act='gelu'; use"),
-        ("bert", "encoder", None, {"layer_norm_eps": 1e-5}, "must have .*1e-12.* Received layer_norm_eps=1e-05; take"),
-        ("electra", "encoder", None, {"hidden_act": "gelu_tanh"}, "Received no pooler"),
-        ("albert-odd", "encoder", None, {"hidden_act": "gelu_tanh"}, "Received num_hidden_groups=2, which does"),
+        ("bert", "encoder", None, {"layer_norm_eps": 1e-5}, "requires .*1e-12.* has layer_norm_eps=1e-05; use"),
+        ("electra", "encoder", None, {"hidden_act": "gelu_tanh"}, "This model has no pooler"),
+        ("albert-odd", "encoder", None, {"hidden_act": "gelu_tanh"}, "This model has num_hidden_groups=2, which does"),
         ("ernie", "encoder", None, {}, r"one of \['albert', .*\]. Received: 'ernie'"),
-        ("bert", "encoder", "text_classifier", {}, "must be the one of the model's head, None. Received: 'text_classi"),
+        ("bert", "encoder", "text_classifier", {}, "must match the model's head, None. Received: 'text_classi"),
         ("bert", "encoder", "tagger", {}, "`task` must be None, 'text_classifier' or 'masked_lm'. Received: 'tagger'"),
-        ("roberta", "encoder", None, {"type_vocab_size": 2}, "Received type_vocab_size=2"),
+        ("roberta", "encoder", None, {"type_vocab_size": 2}, "This model has type_vocab_size=2"),
     ],
 )
 def test_what_keras_hub_cannot_hold_is_refused(case, kind, task, fields, message, tmp_path):

@@ -133,7 +133,7 @@ def test_hugging_face_with_a_head(hugging_face):
     np.testing.assert_array_equal(bert.head.output_weights, kernel)
     assert bert.head(np.ones((1, 32), np.float32)).numpy().tolist() == [[kernel[0].sum() + 1, kernel[1].sum() + 2]]
     (hugging_face / "labels.txt").write_text("a\nb\nc\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="must name every output of the head in .* Received: 3 labels for 2 outputs."):
+    with pytest.raises(ValueError, match="must name every output of the head in .* It has 3 labels for 2 outputs."):
         bert_tf.load(hugging_face)
 
 
@@ -194,7 +194,7 @@ def test_without_a_pooler_it_warns(hugging_face, caplog):
 def test_a_vocabulary_larger_than_the_table(hugging_face):
     with open(hugging_face / "vocab.txt", "a", encoding="utf-8") as file:
         file.write("more\n")
-    message = "must fit the embedding table of 200 rows. Received 201 tokens in .*vocab.txt; give the `vocab_file`"
+    message = "does not match the embedding table of 200 rows: .*vocab.txt has 201 tokens. Use the `vocab_file`"
     with pytest.raises(ValueError, match=message):
         bert_tf.load(hugging_face)
 
@@ -210,7 +210,7 @@ def test_a_vocabulary_smaller_than_the_table_warns(hugging_face, caplog):
     ("file", "message"),
     [
         ("config.json", r"expected one of \('bert_config.json', 'config.json'\). It contains \["),
-        ("vocab.txt", "The vocabulary must be a file, .*, or tokenizer.json. There is none at .*/vocab.txt"),
+        ("vocab.txt", "Vocabulary file not found: .*/vocab.txt. It must be a file .*, or tokenizer.json"),
         ("model.safetensors", "No weights in .*: expected one of .* It contains"),
     ],
 )
@@ -221,7 +221,7 @@ def test_a_missing_file(hugging_face, file, message):
 
 
 def test_no_such_directory(tmp_path):
-    with pytest.raises(ValueError, match="must be a directory, .* Received: .*/nowhere; in .* there is"):
+    with pytest.raises(ValueError, match="Checkpoint not found: .*/nowhere; .* contains"):
         bert_tf.load(tmp_path / "nowhere")
 
 

@@ -207,7 +207,7 @@ def test_an_output_layer_of_its_own(family):
 
 def test_a_variable_without_a_row():
     for name_map in (TF1, BERT, DISTILBERT):
-        with pytest.raises(ValueError, match="must have a row .* 'bert/rotary/kernel'"):
+        with pytest.raises(ValueError, match="must have an entry .* 'bert/rotary/kernel'"):
             name_map.from_ours("bert/rotary/kernel")
     with pytest.raises(ValueError, match="must have a row"):
         DISTILBERT.from_ours("bert/pooler/dense/kernel")

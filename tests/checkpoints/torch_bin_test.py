@@ -73,21 +73,21 @@ def test_code_is_refused_and_not_run(tmp_path, pack):
     pickle.loads(content)
     assert proof.exists()  # the pickle does what it says, if it may
     proof.unlink()
-    with pytest.raises(ValueError, match=r"model.bin must be .* nothing else. Received: .* wants to run posix.system"):
+    with pytest.raises(ValueError, match=r"model.bin is not a complete .* tries to run posix.system"):
         TorchBin(pack(tmp_path / "model.bin", content))
     assert not proof.exists()
 
 
 def test_a_plain_pickle_is_refused_before_it_runs(tmp_path):
     (tmp_path / "model.bin").write_bytes(pickle.dumps(Runs(tmp_path / "it_ran"), 4))
-    with pytest.raises(ValueError, match="wants to run posix.system"):
+    with pytest.raises(ValueError, match="tries to run posix.system"):
         TorchBin(tmp_path / "model.bin")
     assert not (tmp_path / "it_ran").exists()
 
 
 @pytest.mark.parametrize("name", ["eval", "getattr", "__import__", "print"])
 def test_builtins_are_refused(tmp_path, name):
-    with pytest.raises(ValueError, match=f"wants to run builtins.{name}"):
+    with pytest.raises(ValueError, match=f"tries to run builtins.{name}"):
         TorchBin(_zip_of(tmp_path / "model.bin", f"cbuiltins\n{name}\n(tR.".encode()))
 
 

@@ -196,7 +196,7 @@ def test_a_map_behind_embeddings_as_wide_as_the_layers(tmp_path):
         assert config.hidden_size == 12 and config.has_embedding_map is has_map
         model = models.model(model_type, "encoder")
         model = dataclasses.replace(model, config=config, arrays=models.arrays(config, "encoder"))
-        with pytest.raises(ValueError, match=f"This model has maps_embeddings={has_map} with model_type='{model_type}'"):
+        with pytest.raises(ValueError, match=f"has maps_embeddings={has_map} with model_type='{model_type}'"):
             writers.write_model(tmp_path, "huggingface", model)
 
 

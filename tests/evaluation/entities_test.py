@@ -158,8 +158,8 @@ def test_entities_without_a_type_have_no_line_of_their_own():
 @pytest.mark.parametrize(
     "golds, predictions, message",
     [
-        ([["O"]], [], r"`predictions` must have a sentence for each of `golds`\. Received 0 for 1"),
-        ([["O"], ["O", "O"]], [["O"], ["O"]], r"Sentence 1 of `predictions` must .*\. Received 1 for 2 words; fill up"),
+        ([["O"]], [], r"`predictions` must have one sentence for each of `golds`\. Received 0 for 1"),
+        ([["O"], ["O", "O"]], [["O"], ["O"]], r"Sentence 1 of `predictions` must .*\. Received 1 for 2 words; pad"),
         ([["L-PER"]], [["O"]], r"A tag must be O, .*\. Received the unknown tag 'L-PER'; rename"),
     ],
 )

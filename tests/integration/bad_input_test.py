@@ -96,7 +96,7 @@ BAD = {
         _but("--train_file=HOME/nowhere.tsv"),
         r"File not found: .*nowhere\.tsv .--train_file.\. Check its spelling",
     ),
-    "no file at all": (TRAIN[1:], r"--do_train must have examples\. Received no --train_file, and no --task_name"),
+    "no file at all": (TRAIN[1:], r"--do_train requires examples\. Pass --train_file, or --task_name"),
     "too few examples": (_but("--train_batch_size=100"), r"Training must have a step at least\. Received 32 examples"),
     "a half-written checkpoint": (
         _but("--init_checkpoint=HOME/cut"),
@@ -104,14 +104,14 @@ BAD = {
     ),
     "a checkpoint made to do harm": (
         _but("--init_checkpoint=HOME/hostile"),
-        r"hostile/pytorch_model\.bin is not a complete torch file .*more numbers than the 4 of its storage\. Download it",
+        r"hostile/pytorch_model\.bin is not a complete torch file .*more numbers than the 4 of its storage\. Download",
     ),
     "a configuration nested deeply": (
         _but("--init_checkpoint=HOME/nested"), r"nested/config\.json must be a BERT configuration .*maximum recursion"
     ),
     "a configuration that is not that of the weights": (
         _but("--init_checkpoint=HOME/init", "--bert_config_file=HOME/layers.json"),
-        r"does not match the weights in HOME/init.*:  num_hidden_layers 9999, but layers \[0\] in the weights;",
+        r"does not match the weights in HOME/init.*: num_hidden_layers 9999, but layers \[0\] in the weights;",
     ),
     "no checkpoint where it should be": (_but("--init_checkpoint=HOME/no/bert_model.ckpt"), r"HOME/no"),
     "no checkpoint and no shape": (
@@ -188,7 +188,7 @@ BAD = {
     ),
     "scoring what was never trained": (
         ["--do_eval", "--eval_file=HOME/train.tsv", "--init_checkpoint=HOME/init", "--max_seq_length=16"],
-        r"--do_eval and --do_predict must have a trained model\. Received one without labels\.txt; train it first",
+        r"--do_eval and --do_predict require a trained model, but this one has no labels\.txt\. Train it first",
     ),
     "scoring nothing": (["--do_eval", "--eval_file=HOME/train.tsv"], r"There must be a model to start from"),
     "scoring a task that was never trained": (
@@ -222,12 +222,12 @@ BAD = {
     ),
     "weights of labels that are numbers": (
         _but("--problem_type=regression", "--class_weights=balanced"),
-        r"Targets must be labels for --class_weights\. Received numbers; leave it out\.",
+        r"--class_weights requires labels, but the targets are numbers\. Remove it\.",
     ),
     "another problem than the model's": (
         ["--do_predict", "--predict_file=HOME/train.tsv", "--problem_type=multi_label", "--output_dir=HOME/done",
          "--max_seq_length=16"],
-        r"--problem_type must be the trained model's, single_label\. Received: multi_label; leave it out\.",
+        r"--problem_type must match the trained model's, single_label\. Received: multi_label; omit it",
     ),
     "pairs for a model of single texts": (
         ["--do_predict", "--task_name=qnli", "--data_dir=HOME/qnli", "--output_dir=HOME/done", "--max_seq_length=16"],
@@ -241,7 +241,7 @@ BAD = {
     "a temperature for a model elsewhere": (
         ["--do_eval", "--fit_temperature", "--eval_file=HOME/train.tsv", "--init_checkpoint=HOME/done",
          "--max_seq_length=16"],
-        r"--fit_temperature must find the trained model in --output_dir, with which it is kept\. Received .*/out, wh",
+        r"--fit_temperature is stored with the trained model, but there is none in --output_dir, .*/out\.",
     ),
     "a language of a task in English alone": (
         [*GLUE, "--xnli_language=de"],

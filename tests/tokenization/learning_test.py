@@ -57,7 +57,7 @@ def test_as_text(tokenizer):
     assert [re.split(" {2,}", line) for line in lines[2:9]] == [
         ["tokens in the vocabulary", "9"],
         ["words", "4"],
-        ["different words", "2"],
+        ["distinct words", "2"],
         ["words that are a single token", "75.00%"],
         ["tokens per word", "1.250"],
         ["words that are [UNK]", "0.000%"],

@@ -77,10 +77,10 @@ def test_tokenizer_json_alone_is_enough_for_byte_bpe(tmp_path, bpe):
 @pytest.mark.parametrize(
     "name, text, words",
     [("merges.txt", "#version: 0.2\nt h\nt\n", r"merges.txt, line 3: a merge must be two tokens .* Received: 't'"),
-     ("merges.txt", "t h\nq q\n", r"merges.txt, line 2: the tokens of a merge, .* Received 'q q' without 'qq' there"),
+     ("merges.txt", "t h\nq q\n", r"merges.txt, line 2: the two tokens .* Received 'q q', but 'qq' is missing"),
      ("vocab.json", "{", r"vocab.json must be a vocabulary in JSON. Received: Expecting property name"),
      ("vocab.json", "[1]", r"vocab.json must be .* Received: a list in place of an object"),
-     ("vocab.json", '{"<s>": 0, "a": 2}', r"merges.txt, line 2: the tokens of a merge"),
+     ("vocab.json", '{"<s>": 0, "a": 2}', r"merges.txt, line 2: the two tokens of a merge"),
      ("tokenizer_config.json", '{"add_prefix_space": 1}', r"add_prefix_space must be true or false. Received: 1"),
      ("tokenizer_config.json", '{"do_lower_case": true}', r"`do_lower_case` must be false for .* byte-level BPE")],
 )  # fmt: skip
@@ -93,7 +93,7 @@ def test_files_of_byte_bpe_that_are_refused(bpe, name, text, words):
 def test_refuses_byte_vocabularies_with_gaps_or_without_merges(bpe):
     vocab = json.loads((bpe / "vocab.json").read_text(encoding="utf-8"))
     (bpe / "vocab.json").write_text(json.dumps(vocab | {"more": 9_999}))
-    with pytest.raises(ValueError, match=r"vocab.json: ids must be 0, 1, 2 .*Received 9999 for 'more', where 601"):
+    with pytest.raises(ValueError, match=r"vocab.json: ids must be 0, 1, 2 .*Received 9999 for 'more' instead of 601"):
         ByteBpeTokenizer.from_directory(bpe)
     (bpe / "merges.txt").unlink()
     with pytest.raises(ValueError, match=r"Merges file not found: .*merges.txt. .* required next to .*vocab.json"):
@@ -160,5 +160,5 @@ def test_lowercase_with_accents(tmp_path):
 
 def test_pretraining_data_need_wordpiece(bpe):
     tokenizer = ByteBpeTokenizer.from_directory(bpe)
-    with pytest.raises(ValueError, match=r"with a WordPiece vocabulary, with \[CLS\]. Received one of 601 tokens"):
+    with pytest.raises(ValueError, match=r"a WordPiece vocabulary with \[CLS\], but this one of 601 tokens"):
         MaskingVocabulary.of(tokenizer.vocab)

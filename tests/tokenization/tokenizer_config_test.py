@@ -64,7 +64,7 @@ def test_what_transformers_writes_by_default_is_read(tmp_path):
         ("tokenize_chinese_chars", False, "must be true or absent"),
         ("pad_token", "<pad>", r"must be \[PAD\] for a WordPiece model"),
         ("mask_token", "<mask>", r"must be \[MASK\] for a WordPiece model"),
-        ("cls_token", 7, "must be a text"),
+        ("cls_token", 7, "must be a string"),
     ],
 )
 def test_a_setting_that_makes_other_ids_is_refused_by_name(tmp_path, key, value, must):

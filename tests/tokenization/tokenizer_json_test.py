@@ -143,7 +143,7 @@ LOWERED = ["the", "sea", "caf", "##e"]
 @pytest.mark.parametrize(
     "config, lowercase, tokens, words",
     [
-        ({"do_lower_case": False}, True, CASED, "izer.json says {\"do_lower_case\": true}, but .*r_config.json has"),
+        ({"do_lower_case": False}, True, CASED, "izer.json has {\"do_lower_case\": true}, but .*r_config.json has"),
         ({"do_lower_case": True}, False, LOWERED, "has {\"do_lower_case\": false}, .*_config.json has .* The latter"),
         (NO_LOWER, False, LOWERED, r"tokenizer_config.json \(by default\) has"),
         (None, False, LOWERED, r"tokenizer_config.json \(by default\) has"),
@@ -250,7 +250,7 @@ BERTS = r"\[CLS\] \$A \[SEP\] and \[CLS\] \$A \[SEP\] \$B:1 \[SEP\]:1. Received:
         ("5/bert", {"truncation": {"direction": "Left"}}, "truncation.direction must be 'Right'. Received: .*'Left'"),
         ("5/bert", {"padding": {"direction": "Left"}}, "padding.direction must be 'Right'"),
         ("5/bert", {"post_processor__single": []}, TEMPLATE + BERTS + r" and \[CLS\] \$A \[SEP\] \$B:1"),
-        ("5/bert", {"post_processor__pair__3__Sequence__type_id": 0}, TEMPLATE + BERTS + r".* \$B \[SEP\]:1; take"),
+        ("5/bert", {"post_processor__pair__3__Sequence__type_id": 0}, TEMPLATE + BERTS + r".* \$B \[SEP\]:1; use"),
         ("5/bert", {"post_processor": {"type": "RobertaProcessing", "cls": ["[CLS]", 2], "sep": ["[SEP]", 3]}},
          TEMPLATE + BERTS + r".*\$A \[SEP\] \[SEP\] \$B"),
         ("5/bert", {"post_processor": {"type": "BertProcessing", "cls": ["[CLS]", 3], "sep": ["[SEP]", 3]}},

@@ -112,7 +112,7 @@ def test_another_vocabulary_and_broken_files(tmp_path):
     path = directory(tmp_path)
     (tmp_path / "other.txt").write_text("\n".join([*TOKENS, "z"]), encoding="utf-8")
     assert Tokenizer.from_directory(path, vocab_file=tmp_path / "other.txt").vocab_size == 8
-    with pytest.raises(ValueError, match=r"There is none at .*gone.txt; put it there, or correct `vocab_file`"):
+    with pytest.raises(ValueError, match=r"not found: .*gone.txt. .*; put it there, or correct `vocab_file`"):
         Tokenizer.from_directory(path, vocab_file=tmp_path / "gone.txt")
     (path / "tokenizer_config.json").write_text('{\n"do_lower_case": tru\n}')
     with pytest.raises(ValueError, match=r"tokenizer_config.json must be the settings of .*line 2"):
@@ -122,7 +122,7 @@ def test_another_vocabulary_and_broken_files(tmp_path):
 @pytest.mark.parametrize("lines, missing", [(TOKENS[:2], r"\[CLS\], \[SEP\]"), ([], r"\[PAD\]"), (["<s>"], r"\[UNK\]")])
 def test_a_vocabulary_of_another_kind(tmp_path, lines, missing):
     path = directory(tmp_path, vocab="\n".join(lines))
-    with pytest.raises(ValueError, match=rf"must hold \[PAD\].*vocab.txt has {len(lines)} lines, .*{missing}"):
+    with pytest.raises(ValueError, match=rf"must contain \[PAD\].*vocab.txt has {len(lines)} lines, .*{missing}"):
         Tokenizer.from_directory(path)
 
 

@@ -42,7 +42,7 @@ def test_gzip_is_unpacked_by_name(tmp_path):
     [
         ("a.tsv.gz", b"plain text", "not a complete gzip file.*Not a gzipped file.*remove .gz"),
         ("a.tsv.gz", gzip.compress(b"cut short" * 99)[:-9], "not a complete gzip file.*Compress it again"),
-        ("a.tsv.gz", gzip.compress(bytes(range(256)))[:12] + b"\xff" * 40, "not a complete gzip file.*Compress it again"),
+        ("a.tsv.gz", gzip.compress(bytes(range(256)))[:12] + b"\xff" * 40, "not a complete gzip.*Compress it again"),
         ("a.tsv", gzip.compress(b"packed"), "is a gzip file, not text. Append .gz"),
         ("a.tsv", "text".encode("utf-16"), "must be UTF-8.*UTF-16.*iconv"),
     ],

@@ -46,11 +46,11 @@ BAD = {
     ),
     "held-out records without sentences": (
         ["--eval_file=HOME/alone.tfrecord"],
-        r"with the same `sentence_objective`\. Received others in HOME/train\.tfrecord, HOME/alone\.tfrecord; make t",
+        r"with the same `sentence_objective`\. It differs in HOME/train\.tfrecord, HOME/alone\.tfrecord; make t",
     ),
     "records packed and not": (
         ["--input_file=HOME/train.tfrecord,HOME/packed.tfrecord"],
-        r"packed\.tfrecord must hold what HOME/train\.tfrecord",
+        r"packed\.tfrecord does not match HOME/train\.tfrecord",
     ),
     "another vocabulary of the same size": (
         ["--vocab_file=HOME/other.txt"],
@@ -74,11 +74,11 @@ BAD = {
         r"HOME/cut_short/train\.tfrecord must have [\d,]+ bytes, as HOME/cut_short/train_records\.json says\. Received",
     ),
     "a folder that holds no records": (
-        ["--input_file=HOME/empty"], r"Record files must be there\. Received 'HOME/empty', which holds none; make some",
+        ["--input_file=HOME/empty"], r"No record files found: 'HOME/empty' contains none\. Create some",
     ),
     "phases without records": (
         ["--phases=64x3", "-max_seq_length"],
-        r"There must be records with rows of 64 tokens\. Received HOME/train\.tfrecord, where all rows are of 32",
+        r"No records with sequences of 64 tokens: in HOME/train\.tfrecord, all have 32",
     ),
     "phases that cannot be read": (["--phases=32", "-max_seq_length"], r"--phases must list LENGTHxSTEPS"),
     "masks for records that have some": (["--masking=span"], r"must come with records without masks\. Received"),
@@ -88,28 +88,28 @@ BAD = {
     ),
     "shares that are more than all": (
         ["--input_file=HOME/unmasked.tfrecord", "--mask_token_prob=0.9", "--random_token_prob=0.2"],
-        r"--mask_token_prob and --random_token_prob must .*nor be more than 1 together\. Received 0\.9 and 0\.2",
+        r"--mask_token_prob and --random_token_prob must .* at most 1\. Received 0\.9 and 0\.2",
     ),
     "ALBERT without sentences": (
         ["--input_file=HOME/unmasked_alone.tfrecord", "--objective=albert"],
-        r"Records for --objective=albert must have labels for sentences\. Received records "
-        r"without, such as HOME/unmasked_alone\.tfrecord; make them by",
+        r"Records for --objective=albert must have sentence labels\. Received records "
+        r"without, such as HOME/unmasked_alone\.tfrecord; create them by",
     ),
     "RoBERTa with sentences": (
         ["--input_file=HOME/unmasked.tfrecord", "--objective=roberta"],
-        r"--objective=roberta must have no labels for sentences\. Received records with some, such as HOME/unmasked\.t",
+        r"--objective=roberta must not have sentence labels\. Received records with some, such as HOME/unmasked\.t",
     ),
     "RoBERTa with masks": (
         ["--input_file=HOME/alone.tfrecord", "--objective=roberta"],
-        r"--objective=roberta must have no masks, .*Received records that are masked already, such as HOME/alone\.tfr",
+        r"--objective=roberta must not have masks, .*Received records that are masked already, such as HOME/alone\.tfr",
     ),
     "ERNIE without a list": (
         ["--input_file=HOME/unmasked.tfrecord", "--objective=ernie"],
-        r"--phrase_file must come with --masking=phrase, and that with a list of phrases\. Received none, and --mask",
+        r"--phrase_file and --masking=phrase require each other\. Received no list and --mask",
     ),
     "a list in the wrong form": (
         ["--input_file=HOME/unmasked.tfrecord", "--objective=ernie", "--phrase_file=HOME/columns.tsv"],
-        r"HOME/columns\.tsv:1 must be one phrase, .*Received 'the\\tfilm', which has a tab; give a plain list",
+        r"HOME/columns\.tsv:1: .* must be one phrase .*Received 'the\\tfilm', which has a tab; use a plain list",
     ),
     "training on nothing": (["-input_file"], r"--do_train must come with --input_file.*Received none"),
     "an empty name": (["--output_dir="], r"--output_dir must name a directory\. Received an empty name"),
@@ -119,7 +119,7 @@ BAD = {
     ),
     "a configuration that contradicts the checkpoint": (
         ["--init_checkpoint=HOME/init", "--bert_config_file=HOME/wide.json"],
-        r"does not match the weights in HOME/init.*:  hidden_size 64, but bert/embeddings/word_embeddings of",
+        r"does not match the weights in HOME/init.*: hidden_size 64, but bert/embeddings/word_embeddings of",
     ),
     "a model that no memory holds": (
         ["--bert_config_file=HOME/deep.json"],
@@ -182,7 +182,7 @@ BAD = {
     ),
     "a file cut in the middle": (
         ["--input_file=HOME/train.tfrecord,HOME/half.tfrecord"],
-        r"HOME/half\.tfrecord must be a whole record file\. Received one that cannot be read from record \d+ on.*; cop",
+        r"HOME/half\.tfrecord is not a complete record file: it cannot be read from record \d+ on.* Cop",
     ),
 }  # fmt: skip
 

@@ -50,11 +50,11 @@ GOOD = "wak wal .\nwam .\n\nwal .\nwak .\n"
 # Name -> (files of the corpus, further flags, parts of the message); HOME is the folder with all files.
 BAD = {
     "an empty corpus": ({}, (), "must be files, folders or patterns that match some"),
-    "empty files": ({"a": "", "b": "\n\n"}, (), "must hold a sentence at least. Received 2 files without one"),
+    "empty files": ({"a": "", "b": "\n\n"}, (), "No sentences found in 2 files"),
     "one document": (
         {"a": "wak wal .\nwam .\n"},
         (),
-        "must have two documents at least",
+        "requires at least two documents",
         "--sentence_objective=sop or none",
     ),
     "a binary file": ({"a": GOOD, "b": bytes(range(256)) * 10}, (), "corpus/b.txt (binary: it contains NUL bytes)"),
@@ -71,7 +71,7 @@ BAD = {
     "shares that are more than all": (
         {"a": GOOD},
         ("--mask_token_prob=0.8", "--random_token_prob=0.3"),
-        "--mask_token_prob and --random_token_prob must not be negative, nor be more than 1 together",
+        "--mask_token_prob and --random_token_prob must not be negative, and their sum must be at most 1",
     ),
     "several files and shards": (
         {"a": GOOD},
@@ -97,7 +97,7 @@ def test_one_message_and_nothing_half_made(program, folder, name):
 def test_a_vocabulary_without_mask_is_refused(program, folder):
     _write(folder, a=GOOD)
     (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\nwak\n")
-    assert "must hold [MASK]. Received" in _run(program, folder)
+    assert "require a WordPiece vocabulary with [MASK], but" in _run(program, folder)
 
 
 def test_an_unreadable_file_among_a_thousand_is_named(program, folder):
@@ -122,11 +122,11 @@ def test_a_full_disk_is_told_with_the_file(program, folder, workers):
 
 
 PHRASES = {
-    "no list": ("--masking=phrase", None, "--phrase_file must come with --masking=phrase, and that with a list of"),
-    "a list for another masking": ("--masking=ngram", "wak wal\n", "Received some, and --masking=ngram; leave out the"),
-    "an empty list": ("--masking=phrase", "\n", "must hold one phrase at least. Received a --phrase_file without"),
+    "no list": ("--masking=phrase", None, "--phrase_file and --masking=phrase require each other"),
+    "a list for another masking": ("--masking=ngram", "wak wal\n", "Received a list and --masking=ngram; remove the"),
+    "an empty list": ("--masking=phrase", "\n", "contains no phrases"),
     "columns": ("--masking=phrase", "wak\twal\n", "phrases.list:1 must be one phrase, of at most 256 characters"),
-    "other words": ("--masking=phrase", "new york\n", "must hold a phrase whose tokens the vocabulary has. Received a"),
+    "other words": ("--masking=phrase", "new york\n", "consists of tokens of the vocabulary"),
 }  # fmt: skip
 
 

@@ -22,14 +22,14 @@ def _labelled(*labels):
 @pytest.mark.parametrize(
     "task, folder, files, more, message",
     [
-        (None, "glue", {}, {}, "`data_dir` must come with `task_name`. Received `data_dir=glue` alone."),
-        ("mrpc", None, {}, {}, "`task_name` must come with `data_dir`. Received `task_name=mrpc` alone."),
-        ("mrpc", "glue", {"train": "t.tsv"}, {}, "Examples must come from `task_name` or from files."),
+        (None, "glue", {}, {}, "`data_dir` requires `task_name`. Received `data_dir=glue` alone."),
+        ("mrpc", None, {}, {}, "`task_name` requires `data_dir`. Received `task_name=mrpc` alone."),
+        ("mrpc", "glue", {"train": "t.tsv"}, {}, "`task_name` and files cannot be combined."),
         ("nope", "glue", {}, {}, f"`task_name` must be one of {NAMES}. Received: 'nope'"),
         ("sts-b", "glue", {}, {"problem": "single_label"}, "`problem_type` must be regression for `task_name=sts-b`."),
         ("mnli", "glue", {}, {"language": "de"}, "`xnli_language` must be omitted for a task that is English only."),
         ("xnli", "glue", {}, {"language": "xx"}, "`xnli_language` must be one of ar, bg, de, el, en, es, fr, hi, ru, "),
-        (None, None, {}, {"language": "de"}, "`xnli_language` must come with `task_name`. Received `xnli_language=de`"),
+        (None, None, {}, {"language": "de"}, "`xnli_language` requires `task_name`. Received `xnli_language=de`"),
     ],
 )
 def test_sources_that_contradict_themselves(task, folder, files, more, message):
@@ -39,7 +39,7 @@ def test_sources_that_contradict_themselves(task, folder, files, more, message):
 
 
 def test_a_source_without_the_file_that_is_asked_for():
-    with pytest.raises(ValueError, match=r"`do_predict` must have examples\. Received no `predict_file`, and no"):
+    with pytest.raises(ValueError, match=r"`do_predict` requires examples\. Pass `predict_file`, or "):
         classification_data.make_source(None, None, {"train": "t.tsv"}).read(["test"])
 
 
@@ -49,10 +49,10 @@ def test_labels_are_the_task_s_or_those_of_training_or_those_of_the_trained_mode
     assert files.labels({"train": train}, ["a"]) == ["10", "9"]  # sorted as strings
     assert files.labels({}, ["a", "b"]) == ["a", "b"]
     assert glue.labels({}) == ["0", "1"]
-    with pytest.raises(ValueError, match=r"must have a trained model\. Received one without labels\.txt; train it"):
+    with pytest.raises(ValueError, match=r"require a trained model, but this one has no labels\.txt\. Train it"):
         files.labels({})
     with pytest.raises(
-        ValueError, match=r"^`task_name=mrpc` must have a model with the labels \['0', '1'\]\. Received"
+        ValueError, match=r"^`task_name=mrpc` requires a model with the labels \['0', '1'\]\. The model"
     ):
         glue.labels({}, ["bad", "good"])
 
