@@ -1,6 +1,6 @@
-"""The manifest of work that may be interrupted: a JSON file of what decides the result.
+"""Manifests of interruptible work: JSON files of the settings that determine the result.
 
-It is written first. The same command then resumes where it stopped; one that would give another result is refused.
+A manifest is written first. The same command then resumes; one that would give another result is rejected.
 """
 
 import json
@@ -20,7 +20,7 @@ def read_manifest(path: str | os.PathLike, remedy: str = "choose another `output
 
 
 def check_manifest(path: str | os.PathLike, now: Mapping[str, Any], remedy: str):
-    """Writes a manifest, or compares the one that is there as `check_same` does. New names are added to it."""
+    """Writes a manifest, or compares an existing one with `check_same`. New names are added to it."""
     then = read_manifest(path)
     check_same(path, then, {name: now.get(name, value) for name, value in then.items()}, remedy)
     if now.keys() - then.keys():
@@ -30,12 +30,12 @@ def check_manifest(path: str | os.PathLike, now: Mapping[str, Any], remedy: str)
 def check_same(
     path: str | os.PathLike, then: Mapping[str, Any], now: Mapping[str, Any], remedy: str, what: str = "settings"
 ):
-    """Raises ValueError, naming every difference, if work would continue with other values than it began with.
+    """Raises ValueError, listing all differences, if work would resume with other values than it began with.
 
     Args:
-        path: where that is written.
-        then, now: values by name, JSON values or what becomes such.
-        remedy: a sentence for the message; `what`, what the values are.
+        path: path of the manifest.
+        then, now: values by name, JSON values or values that can be converted to JSON.
+        remedy: advice for the message; `what`: a noun for the values.
     """
     if differences := list_differences(then, json.loads(json.dumps(now))):
         raise ValueError(
@@ -45,11 +45,11 @@ def check_same(
 
 
 def list_differences(then: Mapping[str, Any], now: Mapping[str, Any], within: str = "") -> list[str]:
-    """Returns "seed: 0 then, 1 now" for each value that differs, by name; one that is missing counts as None.
+    """Returns "seed: 0 before, 1 now" for each value that differs; missing ones count as None.
 
     Args:
-        then, now: JSON values by name. Objects are compared name by name: "input_file rows: 3 then, 4 now".
-        within: what stands before each name.
+        then, now: JSON values by name. Objects are compared name by name: "input_file rows: 3 before, 4 now".
+        within: prefix of each name.
     """
     differences = []
     for name in sorted({**then, **now}):
@@ -62,6 +62,6 @@ def list_differences(then: Mapping[str, Any], now: Mapping[str, Any], within: st
 
 
 def contents(paths: Iterable[str | os.PathLike]) -> dict[str, str]:
-    """Returns {path: what distinguishes its content from another's} of files, and of all files in folders."""
+    """Returns {path: description of its content} for files, and for all files in directories."""
     found = {path for given in paths for path in ([given] if os.path.isfile(given) else files_below(given))}
     return {os.path.realpath(path): content_of(path) for path in sorted(map(os.fspath, found))}

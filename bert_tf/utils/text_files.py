@@ -1,4 +1,4 @@
-"""Text files to sentences; packed ones too."""
+"""Reads text files, including compressed ones, and splits text into sentences."""
 
 import codecs
 import collections
@@ -21,7 +21,7 @@ from bert_tf.utils.files import files_below
 from bert_tf.utils.names import number_of
 
 # === Sentences ===
-# Running text to sentences, by the library sentencex (Wikimedia).
+# Splits running text into sentences with the library sentencex (Wikimedia).
 
 
 _QUOTES = "\"'`“”„‟‘’‚‛«»‹›「」『』《》"
@@ -87,7 +87,7 @@ def _before_opening(paragraph, end):
 
 
 # === Files ===
-# The files of a corpus: found, seen to be readable text before any work begins, opened, their format guessed.
+# The files of a corpus: finds them, checks that they are readable text, opens them and detects their format.
 
 
 MAX_LINE_BYTES = 8 << 20
@@ -101,10 +101,10 @@ _SENTENCE_END = re.compile(r"""[.!?…:;。！？।؟۔](?:\s?["'”’»›)\]
 
 
 def find_text_files(patterns: list[str]) -> list[str]:
-    """Returns the files that `patterns` name, each once, in the order of the patterns, sorted within each.
+    """Returns the files that match `patterns`, each once, in the order of the patterns, sorted within each.
 
-    A pattern is a file, a glob (`**` is any depth) or a folder: all files below it but hidden ones. Every file is
-    opened, so that the unreadable one among a thousand is found now and not after hours.
+    A pattern is a file, a glob (`**` is any depth) or a directory: all files below it except hidden ones. Every file is
+    opened, so that an unreadable one among a thousand is found now rather than after hours.
 
     Raises:
         ValueError: a pattern matches nothing; or files cannot be read, or are not UTF-8 text: the first three by name.
@@ -119,9 +119,9 @@ def find_text_files(patterns: list[str]) -> list[str]:
 
 
 def open_lines(path: str) -> BinaryIO:
-    """Opens `path` for reading bytes, unpacked where its name ends in .gz or .zst, without a byte-order mark.
+    """Opens `path` for reading bytes, decompressed if its name ends in .gz or .zst, without a byte-order mark.
 
-    A packed file may consist of several, one after the other. The caller wraps opening and reading in `naming`.
+    A compressed file may consist of several concatenated ones. The caller wraps opening and reading in `naming`.
     """
     file = _open_unpacked(path)
     try:
@@ -146,10 +146,10 @@ def naming(path: str):
 
 
 def guess_format(path: str, language: str = "en") -> str:
-    """Returns which of TEXT_FORMATS the first 64 KiB of `path` look like.
+    """Guesses which of TEXT_FORMATS a file has, from its first 64 KiB.
 
-    "jsonl" where the name says so or the first line is a JSON object; "sentences" where at least 70 % of the lines
-    are one sentence (by the rules of `language`) and end like one; else "prose".
+    "jsonl" by extension or if the first line is a JSON object; "sentences" where at least 70 % of the lines
+    are one sentence (by the rules of `language`) and end like one; otherwise "prose".
 
     Raises:
         ValueError: the file cannot be read.
@@ -166,7 +166,7 @@ def guess_format(path: str, language: str = "en") -> str:
 
 
 def formats_of(paths: list[str], given: str | None, language: str = "en") -> list[str]:
-    """Returns the format of each file: the one that is `given`, or what `guess_format` says, which the log then tells.
+    """Returns the format of each file: `given`, or that of `guess_format`, which is logged.
 
     Raises:
         ValueError: a file cannot be read.
@@ -209,7 +209,7 @@ def _check(paths):
 
 
 def _fault(path):
-    """Returns what is wrong with the beginning of the file `path`; None where nothing is."""
+    """Returns the problem with the beginning of a file, or None."""
     if os.path.exists(path) and not os.path.isfile(path):
         return "not a regular file: it is read more than once"
     try:

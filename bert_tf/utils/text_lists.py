@@ -1,7 +1,7 @@
 """Converts texts passed by a caller to a list: lists, Series, arrays and generators; everything else is rejected.
 
 It only imports the standard library: objects of pandas, polars, Arrow, numpy and TensorFlow are recognized by their
-    methods.
+methods.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,16 +15,16 @@ _SHOWN = 5  # positions that a message names
 def text_list(texts: Iterable[Any], parameter: str = "texts", pairs: bool = False) -> list:
     """Returns n texts as a list of str, or n text pairs as a list of tuples, in order.
 
-    A Series gives its values in their order, whatever its index says; a generator is read once, to its end; bytes are
-    decoded as UTF-8, and those that are none dropped.
+    A Series yields its values in order, whatever its index; a generator is consumed; bytes are decoded as UTF-8, and
+    invalid ones are dropped.
 
     Args:
         texts: a list, tuple, generator, one-dimensional array, tensor or Series of str or bytes.
-        parameter: the name that a message calls it by.
-        pairs: whether pairs of texts may stand in place of texts; an array [n, 2] holds such, too.
+        parameter: the parameter name for messages.
+        pairs: whether pairs of texts are accepted in place of texts, including an array [n, 2].
 
     Raises:
-        ValueError: it is one text, a dict, a table or a set; or something in it is no text, such as None or NaN; or
+        ValueError: it is a single text, a dict, a table or a set; or an item is not a text, such as None or NaN; or
             texts and pairs are mixed.
     """
     given, shape = _listed(texts, parameter), getattr(texts, "shape", ())

@@ -1,4 +1,4 @@
-"""One method over many tasks in several processes: results in the order of the tasks, memory bounded."""
+"""Runs a method over many tasks in several processes, with results in task order and bounded memory."""
 
 import collections
 import contextlib
@@ -13,15 +13,15 @@ from multiprocessing import connection
 
 
 class Workers:
-    """A pool of processes, each with its own `make(*arguments)`; with one worker, this very process.
+    """A pool of processes, each with its own `make(*arguments)`; with one worker, the current process.
 
     with Workers(4, Stages, (context,)) as workers:
         for counts in workers.map("tokenize", [(0, blocks), (1, more_blocks)]): ...
 
     Args:
-        number: of processes.
-        make, arguments: see there.
-        threads: of TensorFlow in each process, where there are several.
+        number: number of processes.
+        make, arguments: see above.
+        threads: number of TensorFlow threads in each process, if there are several.
     """
 
     def __init__(self, number: int, make, arguments: tuple, threads: int = 1):
