@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import re
 import shutil
 
 import numpy as np

@@ -88,9 +88,9 @@ def test_long_texts_are_cut(bert):
     ("options", "message"),
     [
         ({"layers": "top"}, "`layers` must be one of embeddings, .*Received: 'top'"),
-        ({"layers": [-1, 4]}, "from -4 to 3. Received: 4"),
+        ({"layers": [-1, 4]}, "from -4 to 3: there are 4 layers. Received: 4"),
         ({"layers": []}, "Received: none"),
-        ({"pooling": "median"}, "`pooling` must be one of cls, mean, .*Received: 'median'"),
+        ({"pooling": "median"}, "`pooling` must be one or several of cls, mean, .*Received: 'median'"),
         ({"max_seq_length": 33}, "from 3 to 32, .*Received: 33"),
     ],
 )

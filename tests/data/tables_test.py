@@ -237,7 +237,7 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
                    r"a\.tsv:2: the labels must "
                    r"be names separated by ',', .*Received: 'a,,b'"),
     "null labels": ("a.jsonl", '{"text": "x", "label": null}\n', LABELLED | {"label": columns.several(",")},
-                    r"a\.jsonl:1: the "
+                    r"a\.jsonl:1: "
                     r"labels must be names .*Received: None"),
     "broken parquet": ("a.parquet", "PAR1 no", {}, r"a\.parquet is not a complete Parquet file: .*Write"),
 }  # fmt: skip

@@ -175,10 +175,10 @@ def test_refuses_files_that_hold_no_predictions(tmp_path, read, content, message
 
 def test_files_that_do_not_belong_together():
     golds = Golds({"a": ["x"]}, False, "dev.json")
-    with pytest.raises(ValueError, match=r"questions of dev\.json\. Received 1 predictions, none of them to one of its "
-                       r"1 questions: 'b'; name the files that belong together\."):  # fmt: skip
+    with pytest.raises(ValueError, match=r"do not belong to dev\.json: none of 1 predictions is for one of its "
+                       r"1 questions: 'b'\. Use matching files\."):  # fmt: skip
         squad.score_squad(golds, {"b": "x"})
-    with pytest.raises(ValueError, match=r"Received none for 1: 'a'; name the files of one run"):
+    with pytest.raises(ValueError, match=r"They lack 1: 'a'; use the files of one run"):
         squad.score_squad(golds, {"a": "x"}, {})
 
 

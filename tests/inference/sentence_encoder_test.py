@@ -139,7 +139,7 @@ def test_activations_that_we_do_not_have(plain, tmp_path):
 
 
 def test_unknown_poolings_and_layers_are_refused(plain):
-    with pytest.raises(ValueError, match="`pooling` must be one of .*Received: 'median'"):
+    with pytest.raises(ValueError, match="`pooling` must be one or several of .*Received: 'median'"):
         SentenceEncoder(plain, pooling="median")
     with pytest.raises(ValueError, match="`layers` must be one of .*Received: 'top'"):
         SentenceEncoder(plain, layers="top")

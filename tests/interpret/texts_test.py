@@ -192,7 +192,7 @@ def test_a_left_to_right_model_does_not_look_ahead():
         (lambda b: inspect.attention(b.encoder, {"input_ids": [[2, 3]], "attention_mask": [[1, 0]]}),
          "`attention_mask`, which is called `input_mask` here"),
         (lambda b: inspect.attention(b.encoder, {"input_ids": [[2, 3]], "sentence_ids": [[1, 1]]}),
-         "`sentence_ids`, which this model does not read"),
+         "`sentence_ids`, which this model does not use"),
         (lambda b: inspect.attention(b.encoder, ["a"]), "a dict with `input_ids` for an encoder alone"),
         (lambda b: inspect.attention("model", ["a"]), "`model` must be what `bert_tf.load` gives"),
         (lambda b: inspect.heads_off(b, {2: [0]}), "`layer` must be from 0 to 0, and `head` from 0 to 1. Received: 2"),

@@ -142,8 +142,8 @@ def test_distilbert_s_file_both_ways(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model_type": "t5"}, f"model_type must be one of {sorted(families.FAMILIES)}. Received: 't5'; take a model"),
-        ({"model_type": None}, f"model_type must be one of {sorted(families.FAMILIES)}. Received: None; take a model"),
+        ({"model_type": "t5"}, f"model_type must be one of {sorted(families.FAMILIES)}. Received: 't5'; use a model"),
+        ({"model_type": None}, f"model_type must be one of {sorted(families.FAMILIES)}. Received: None; use a model"),
         ({"type_vocab_size": 2}, "type_vocab_size must be 0 or absent for this model_type. Received: 2."),
         ({"sinusoidal_pos_embds": True}, "sinusoidal_pos_embds must be False or absent for this model_type."),
         ({"hidden_size": 7}, "hidden_size has two different values, 768 and 7"),
@@ -161,7 +161,7 @@ def test_a_row_is_looked_up_when_it_is_needed(monkeypatch, tmp_path):
     path.write_text(json.dumps({"model_type": "mine", "words": 9, "pieces": 4}), encoding="utf-8")
     assert model_type_in(tmp_path / "nowhere") is None
     for read in (EncoderConfig.load, model_type_in):
-        with pytest.raises(ValueError, match="config.json: model_type must be one of .* Received: 'mine'; take a"):
+        with pytest.raises(ValueError, match="config.json: model_type must be one of .* Received: 'mine'; use a"):
             read(tmp_path)
     row = Family("bert", keys={"words": "vocab_size"}, fixed={"first_position": 2}, sizes={"mine-base": {"words": 5}})
     monkeypatch.setitem(families.FAMILIES, "mine", row)

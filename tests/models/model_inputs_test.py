@@ -91,7 +91,7 @@ def test_a_functional_model_with_a_mask_of_bools(encoder, padded):
         ({"input_ids": tf.ragged.constant([[2, 3], [3]])}, "a dense tensor .* Received a ragged one"),
         ({"input_ids": IDS, "input_mask": MASK[0]}, r"the shape of `input_ids`, \(2, 5\). Received: \(5,\)"),
         ({"input_ids": IDS, "segment_ids": [[0]]}, r"`segment_ids` must have the shape.* Received: \(1, 1\)"),
-        ({"input_ids": IDS, "input_mask": IDS}, "1 for a token and 0 for padding. Received values from 0 to 9"),
+        ({"input_ids": IDS, "input_mask": IDS}, "1 for tokens and 0 for padding. Received values from 0 to 9"),
         ({"input_ids": IDS, "position_ids": IDS}, "`position_ids`, which the model computes itself"),
     ],
 )

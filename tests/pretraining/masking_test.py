@@ -399,7 +399,7 @@ def test_records_with_masks_are_refused(tmp_path):
 
 def test_a_vocabulary_without_a_mask_is_refused_at_once():
     pieces = MaskingVocabulary.of([name for name in support.VOCAB if name != "[MASK]"])
-    with pytest.raises(ValueError, match="must have a vocabulary with the token .MASK."):
+    with pytest.raises(ValueError, match="requires a vocabulary with the token .MASK."):
         masker(Masking(), pieces, 1)
 
 
@@ -426,7 +426,7 @@ def test_settings_of_masks_reach_the_masks_and_phrases_that_never_occur_are_told
         phrases = Masking("phrase", max_predictions=M, mask_token_prob=0.0, random_token_prob=1.0)
         draw = masks_for(phrases, str(path), tokenizer, [unmasked])(unmasked, 0)
         assert len(told) == number  # of the first one there is a phrase in the rows
-    assert f"No phrase of {tmp_path}/1 stands in the first " in told[0] and unmasked.paths[0] in told[0]
+    assert f"No phrase of {tmp_path}/1 occurs in the first " in told[0] and unmasked.paths[0] in told[0]
     for batch in _take(unmasked.batches(B, 3, masks=draw), 3):
         assert batch["masked_lm_weights"].sum() > 20 and not (batch["input_ids"] == VOCABULARY.mask_id).any()
     with pytest.raises(ValueError, match="`phrase_file` and `masking=phrase` require each other.* Received a list and"):

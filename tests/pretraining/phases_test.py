@@ -77,7 +77,7 @@ def test_phases_of_other_kinds_are_refused():
 @pytest.mark.parametrize("plan, steps, message", [
     ("128x", None, r"`phases` must list LENGTHxSTEPS, separated by commas, such as .*\. Received: '128x'\."),
     ("128x900,", None, r"must list LENGTHxSTEPS.*Received: '128x900,'\."),
-    ("128x900,512x100", 999, r"add up to `num_train_steps`\. Received 128x900,512x100, which are 1000, and 999;"),
+    ("128x900,512x100", 999, r"add up to `num_train_steps`\. Received 128x900,512x100, which add up to 1000, and 999;"),
     ("128x90%,512x20%", 100, r"add up to 100\. Received 128x90%,512x20%, and `num_train_steps=100`\."),
     ("128x90%,512x10", 100, r"must be in every phase.*Received 128x90%,512x10, "),
     ("128x90%,512x10%", None, r"Received 128x90%,512x10%, and `num_train_steps=None`\."),

@@ -125,7 +125,7 @@ def test_a_file_cut_off_between_two_records(folder):
     path = folder / "train-00001-of-00002.tfrecord"
     whole = path.stat().st_size
     path.write_bytes(b"".join(_records_of(path)[:-3]))
-    message = rf"{path} must have {whole:,} bytes, as {folder}/train_records.json says. Received [\d,]+: it was cut"
+    message = rf"{path} must have {whole:,} bytes according to {folder}/train_records.json, but it has [\d,]+: it was"
     with pytest.raises(ValueError, match=message):
         Records.of([str(folder)])
     os.remove(folder / "train_records.json")
@@ -232,7 +232,7 @@ def test_added_tokens_are_part_of_the_records_and_of_what_lies_beside(corpus, tm
     ids = next(iter(records.in_order(1)))["input_ids"].numpy()
     assert len(support.VOCAB) in ids
     record_compatibility.check_compatibility([records], tokenizer, ("nsp",))
-    with pytest.raises(ValueError, match="must be made with the vocabulary of the model"):
+    with pytest.raises(ValueError, match="must be made with the model's vocabulary"):
         record_compatibility.check_compatibility([records], Tokenizer(support.VOCAB), ("nsp",))
     (path, metadata), *_ = records.metadata.items()
     assert record_metadata.find_vocabulary(path, metadata) == str(tmp_path / "train_vocabulary" / "vocab.txt")

@@ -98,12 +98,12 @@ def test_refuses_byte_vocabularies_with_gaps_or_without_merges(bpe):
     (bpe / "merges.txt").unlink()
     with pytest.raises(ValueError, match=r"Merges file not found: .*merges.txt. .* required next to .*vocab.json"):
         ByteBpeTokenizer.from_directory(bpe)
-    with pytest.raises(ValueError, match=r"There is none at .*gone.json; correct `vocab_file`"):
+    with pytest.raises(ValueError, match=r"Vocabulary file not found: .*gone.json.* correct `vocab_file`"):
         ByteBpeTokenizer.from_directory(bpe, vocab_file=bpe / "gone.json")
     strange = dataclasses.replace(ROBERTA, template=InputTemplate())
     shutil.copy(GOLDENS / "byte_bpe" / "merges.txt", bpe)
     shutil.copy(GOLDENS / "byte_bpe" / "vocab.json", bpe)
-    with pytest.raises(ValueError, match=r"special tokens of its model, \[CLS\].* without \[CLS\]"):
+    with pytest.raises(ValueError, match=r"lacks the special token \[CLS\]. The model needs \[CLS\]"):
         ByteBpeTokenizer.from_directory(bpe, family=strange)
 
 

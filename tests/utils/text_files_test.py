@@ -84,7 +84,7 @@ BROKEN = {
     "latin.txt": ("é".encode("latin-1") * 30 + b"a" * 70, "30 % of it is not UTF-8"),
     "utf16.txt": (codecs.BOM_UTF16_LE + "text".encode("utf-16-le"), "iconv -f UTF-16"),
     "packed.txt": (gzip.compress(b"text"), "compressed: append .gz to its name"),
-    "squeezed.txt": (zstd(b"text"), "packed: add .zst to its name"),
+    "squeezed.txt": (zstd(b"text"), "compressed: append .zst to its name"),
     "plain.txt.gz": (b"text", "Not a gzipped file"),
     "plain.txt.zst": (b"text, not packed", "ZSTD decompress failed"),
     "cut.txt.gz": (gzip.compress(b"text")[:15], "end-of-stream marker"),

@@ -83,7 +83,7 @@ def test_what_are_no_texts(given, told):
         (["a", 3], "must be strings. Received int at position 1: '3'; correct it"),
         ([("a", "b")], "Received tuple at position 0"),
         (np.array([1.5, 2]), "Received float at position 0: '1.5'"),
-        (np.array([["a"], ["b"]]), r"one dimension. Received an array of shape \(2, 1\); choose one column"),
+        (np.array([["a"], ["b"]]), r"one-dimensional. Received an array of shape \(2, 1\); choose one column"),
     ],
 )
 def test_what_is_no_text_is_named_with_its_position(given, told):

@@ -141,10 +141,10 @@ def test_the_mean_of_a_model_with_itself_is_the_model(place, results):
     ("name", "message"),
     [
         ("nothing", "There must be something to change. Received none of --average, --adapter, --prune_heads, --lay"),
-        ("unlike", " with intermediate_size 64 and 48; leave one of them out."),
+        ("unlike", " have intermediate_size 64 and 48; remove one of them."),
         ("words", "--prune_heads must be numbers as in \"0:1,3;2:0\", each layer once. Received: '0-1';"),
-        ("short", "--max_position_embeddings must leave a position for each token of the rows that the model was "
-                  "trained for, 20 by task.json in "),
+        ("short", "--max_position_embeddings must cover the sequence length that the model was "
+                  "trained with, 20 according to task.json in "),
         ("base", "--output_dir must not exist yet, or be an empty directory. "),
     ],
 )  # fmt: skip

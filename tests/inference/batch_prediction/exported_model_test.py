@@ -131,7 +131,7 @@ def test_columns_of_the_table_are_kept(home, predict):
     assert [list(row)[:4] for row in rows] == [["id", "customer", "2", "text"]] * 2
     assert [[row[name] for name in ("customer", "2", "text")] for row in rows] == [["007", "", "fine"],
                                                                                   ["12", "May", "good"]]  # fmt: skip
-    for name, words in (("label", "--keep_columns must name other columns"), ("none", "must be a column 'none'")):
+    for name, words in (("label", "--keep_columns must name other columns"), ("none", "missing column 'none'")):
         rows, log = predict("kept.tsv", model=home / "film", keep_columns=name, overwrite="true")
         assert not rows and words in log, log
     rows, _ = predict("kept.tsv", model=home / "film", keep_columns="3", overwrite="true")

@@ -54,12 +54,12 @@ BAD = {
     ),
     "another vocabulary of the same size": (
         ["--vocab_file=HOME/other.txt"],
-        rf"with the vocabulary of the model, HOME/other\.txt, of {len(tiny.VOCAB)} tokens with the SHA-256 \w+\. "
-        r"Received HOME/train\.tfrecord, made with another one.* pass --vocab_file=HOME/train_vocabulary/vocab\.txt ",
+        rf"with the model's vocabulary, HOME/other\.txt, of {len(tiny.VOCAB)} tokens with the SHA-256 \w+\. "
+        r"HOME/train\.tfrecord was made with another one.* pass --vocab_file=HOME/train_vocabulary/vocab\.txt ",
     ),
     "another letter case": (
         ["--do_lower_case=false"],
-        r"do_lower_case, false\. Received HOME/train\.tfrecord, made with do_lower_case true; .* true in --do_lower_c",
+        r"do_lower_case, false\. HOME/train\.tfrecord was made with do_lower_case true; .* true in --do_lower_c",
     ),
     "records of another program, and of another vocabulary": (
         ["--input_file=HOME/foreign.tfrecord", "--vocab_file=HOME/moved.txt"],
@@ -135,11 +135,11 @@ BAD = {
     ),
     "a vocabulary that contradicts the configuration": (
         ["--bert_config_file=HOME/few.json"],
-        rf"must fit the embedding table of {FEW} rows\. Received {len(tiny.VOCAB)} tokens in HOME/vocab\.txt; give the",
+        rf"does not match the embedding table of {FEW} rows: HOME/vocab\.txt has {len(tiny.VOCAB)} tokens\. Use the",
     ),
     "rows beyond the positions": (
         ["--bert_config_file=HOME/positions.json"],
-        rf"--max_seq_length must be at most max_position_embeddings of the checkpoint, 16\. Received: {LENGTH}\.",
+        rf"--max_seq_length must be at most 16, max_position_embeddings of the checkpoint\. Received: {LENGTH}\.",
     ),
     "masked LM for a left-to-right model": (
         ["--bert_config_file=HOME/left.json"],

@@ -122,7 +122,7 @@ AT = r"^.*squad\.json: data\[0\]\.paragraphs\[0\]\.qas\[0\] \(id 'q'\)"
          r"; change one"),
         ([{"id": "q", "question": "Who?"}], AT + r".*'answers' is a list\. Received the keys \['id', 'question'\]"),
         ([{"id": 7.5, "question": "Who?"}], r"qas\[0\]: .*'id' is a text\. Received 'id': 7\.5; correct"),
-        ([["q"]], r"qas\[0\]: there must be an object .*Received 'q'; correct the file"),
+        ([["q"]], r"qas\[0\]: SQuAD's format requires an object .*Received 'q'; correct"),
         ([[]], r"squad\.json contains no questions"),
     ],
 )  # fmt: skip
@@ -135,7 +135,7 @@ def test_a_wrong_question_is_named_with_its_place_and_the_remedy(tmp_path, quest
     "text, message",
     [
         ("id\ttext\n", r"squad\.json must be JSON in SQuAD's format\. Received 'id\\ttext\\n', which cannot be parsed"),
-        ("[1]", r"squad\.json: there must be an object .*'data' is a list\. Received \[1\]; correct"),
+        ("[1]", r"squad\.json: SQuAD's format requires an object .*'data' is a list\. Received \[1\]; correct"),
         ('{"data": [{}]}', r"squad\.json: data\[0\]: .*'paragraphs' is a list\. Received the keys \[\]"),
         ('{"data": [{"paragraphs": [{"qas": [{"id": "q"}]}]}]}', r"data\[0\]\.paragraphs\[0\]: .*'context' is a text"),
     ],

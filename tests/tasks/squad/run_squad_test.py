@@ -75,24 +75,24 @@ _BAD = {
     "no file": ([a for a in GOOD if "_file" not in a], r"--do_train must have questions\. Received no --train_file;"),
     "SQuAD 2.0 without its flag": (
         _train("train2"),
-        r"train2\.json: data\[\d+\].* \(id 'q\d+'\): every question must have an answer, unless --version_2_with_n",
+        r"train2\.json: data\[\d+\].* \(id 'q\d+'\): the question has no answer .*, which requires --version_2_with_n",
     ),
     "a threshold without SQuAD 2.0": (
         _but("--null_score_diff_threshold=1"),
-        r"--null_score_diff_threshold must come with --version_2_with_negative\. Received it alone",
+        r"--null_score_diff_threshold requires --version_2_with_negative\. Add it",
     ),
     "questions that fill the row": (
         _but("--max_query_length=21"),
         r"--max_seq_length must be greater than --max_query_length \+ 3, .* Received 24 and 21; raise the first",
     ),
-    "a stride over the room": (_but("--doc_stride=17"), r"--doc_stride must be from 1 to .*: 16 here\. Received: 17;"),
+    "a stride over the room": (_but("--doc_stride=17"), r"--doc_stride must be from 1 to .* = 16, .* Received: 17;"),
     "more than the model's positions": (
         _but("--max_seq_length=33"),
-        r"--max_seq_length must be at most max_position_em",
+        r"--max_seq_length must be at most 32, max_position_em",
     ),
     "a classifier's folder": (
         _but("--output_dir=HOME/other"),
-        r"must be one for question_answering for this\. Received .*other, which holds one for classification",
+        r"requires a model for question_answering\. .*other holds one for classification",
     ),
     "layers that the model does not have": (_but("--freeze_layers=3"), r"--freeze_layers must be `all` or a number fr"),
 }

@@ -61,10 +61,10 @@ BAD = {  # case -> arguments, what the message says
     "adapters": ([*TRAIN, "--lstm_units=8", "--lora_rank=2", OUT],
                  "--lstm_units and --lora_rank cannot be combined, because the format of adapters does not"),
     "BiLSTM's format": ([*TRAIN, "--lstm_units=8", "--save_format=huggingface", OUT],
-                        "The heads of a model must be those of one class"),
+                        "The heads of a model must belong to one class"),
     "untrained": (["--init_checkpoint=HOME/whole", *ASK, "--features=last", OUT],
                   "--features must come with --do_train."),
-    "other task": (["--init_checkpoint=HOME/classifier", *ASK, OUT], "The model must be one for tagging for this."),
+    "other task": (["--init_checkpoint=HOME/classifier", *ASK, OUT], "This requires a model for tagging."),
 }  # fmt: skip
 
 
