@@ -1,7 +1,7 @@
-"""Adapters alone, in the form of Hugging Face's PEFT: a directory with adapter_config.json and its few weights.
+"""Reads and writes LoRA adapters in the format of Hugging Face's PEFT: adapter_config.json and adapter weights.
 
-What is trained with the adapters, the head and the pooler, lies there too, as PEFT's `modules_to_save`; labels.txt
-and task.json, which PEFT passes over, are for us.
+The directory also holds what is trained with the adapters, the head and the pooler, as PEFT's `modules_to_save`, and
+labels.txt and task.json, which PEFT ignores.
 """
 
 import dataclasses
@@ -29,20 +29,20 @@ CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _FROZEN = "bert/(embeddings|encoder)/"  # what is never trained with adapters
 _PREFIX = "base_model.model."
 _LORA_ENDS = tuple(f".{name}.weight" for name in NAMES)
-# Settings of PEFT with which an adapter would act otherwise than `readers.merged` computes it.
+# PEFT settings with which an adapter would behave differently from `readers.merged`.
 _REFUSED = ("use_rslora", "use_dora", "fan_in_fan_out", "rank_pattern", "alpha_pattern", "layer_replication",
             "megatron_config", "lora_bias", "arrow_config")  # fmt: skip
 
 
 def write_adapters(directory: str, variables: Iterable, task: Any, base: str | None, also: Callable[[str], None]):
-    """Writes what a run with adapters trained, in place of what an earlier run left at `directory`.
+    """Writes the adapters and heads trained by a run, replacing those of an earlier run in `directory`.
 
     Args:
-        directory: becomes PEFT's.
-        variables: all of the task's model, Keras or TensorFlow.
+        directory: output directory in PEFT's format.
+        variables: all variables of the task's model, Keras or TensorFlow.
         task: see `tasks/base.py`; its configuration has `lora`.
-        base: the checkpoint that the adapters are for, or None.
-        also: is called with the directory, before it is in its place, to put more files there.
+        base: the checkpoint that the adapters belong to, or None.
+        also: called with the temporary directory, to write more files to it.
 
     Raises:
         ValueError: a variable has no name in the family's files.
@@ -62,14 +62,14 @@ def write_adapters(directory: str, variables: Iterable, task: Any, base: str | N
 
 
 def merge_adapters(model: ModelDirectory, directory: str) -> ModelDirectory:
-    """Returns the model with the adapters of a directory in its kernels, and the head that lies with them.
+    """Merges the adapters of a directory into a model's kernels, and takes over their head.
 
     Args:
-        model: what the adapters were trained on.
-        directory: of PEFT's form, ours or another's.
+        model: the model that the adapters were trained on.
+        directory: PEFT directory, written by bert_tf or another library.
 
     Raises:
-        ValueError: files are missing or damaged, the adapters are of another kind, or are not of this model.
+        ValueError: files are missing or damaged, the adapters are of another kind, or do not match the model.
     """
     settings = _read_settings(os.path.join(directory, CONFIG))
     path, scale = os.path.join(directory, WEIGHTS), settings["lora_alpha"] / settings["r"]
@@ -90,7 +90,7 @@ def _name_map(config):
 
 
 def _peft(name_map, path, array):
-    """Returns (PEFT's name, array in torch's orientation) of one of our weights."""
+    """Returns (PEFT's name, array in torch's orientation) for one of our weights."""
     folder, _, name = path.rpartition("/")
     if name in NAMES:
         module = name_map.from_ours(f"{folder}/kernel").removesuffix(".weight")
@@ -164,7 +164,7 @@ def _sorted(file, path, name_map):
 
 
 def _shape_of(name, pair, rank):
-    """Returns the shape of the kernel that an adapter is for; None: it is not whole, or for something else."""
+    """Returns the kernel shape that an adapter is for; None if it is incomplete or for something else."""
     if set(pair) != set(NAMES) or not name.endswith("/kernel"):
         return None
     a, b = (pair[name] for name in NAMES)
@@ -183,9 +183,9 @@ def _check_shapes(shapes, model, path):
 
 
 def _with_head(model, directory):
-    """Takes labels and task from the adapters, whose head replaces the model's.
+    """Takes labels and task from the adapter directory, whose head replaces the model's.
 
-    PEFT writes no labels: the model's own are kept if the head has an output for each; otherwise they have no names.
+    PEFT writes no labels: the model's are kept if they match the head's outputs; otherwise there are none.
     """
     bias, labels = model.arrays.get("classifier/output_bias"), model.labels
     if os.path.exists(os.path.join(directory, LABELS_FILE)):

@@ -14,10 +14,10 @@ from bert_tf.models.lora import is_adapter
 from bert_tf.utils.files import brief
 
 # === Shapes ===
-# Holds a configuration against the shapes in a checkpoint before a model is built of it.
+# Compares a configuration with the shapes in a checkpoint before the model is built.
 #
-# Building takes the memory that the configuration asks for. The comparison takes none, and it can say which field is
-# wrong; `assign_weights` then compares every variable that was built.
+# Building takes the memory that the configuration asks for. The comparison takes none, and can report which field is
+# wrong; `assign_weights` then compares every variable.
 
 
 _LAYER = re.compile(r"bert/encoder/layer_(\d+)/.*")
@@ -34,15 +34,15 @@ _SIZES = (
 
 
 def check_shapes(checkpoint: Checkpoint, config: EncoderConfig, new_layers: int = 0):
-    """Compares the number of layers, the rows of the tables and the widths.
+    """Checks the number of layers, table rows and widths of a configuration against a checkpoint.
 
     Args:
-        checkpoint: open, of an encoder and perhaps heads.
-        config: of the model that shall be built.
-        new_layers: how many of the top layers need not be there, because they start from random weights.
+        checkpoint: open checkpoint of an encoder, optionally with heads.
+        config: configuration of the model to build.
+        new_layers: number of top layers that may be missing, because they are randomly initialized.
 
     Raises:
-        ValueError: they differ; the message names each field, what it says and what the weights have.
+        ValueError: they differ; the message lists each field with its value and that of the weights.
     """
     layers = {int(match[1]) for name in checkpoint.names if (match := _LAYER.fullmatch(name))}
     wrong = []
@@ -66,7 +66,7 @@ def check_shapes(checkpoint: Checkpoint, config: EncoderConfig, new_layers: int 
 
 
 def _numbers(layers):
-    """Returns "0 to 11", or the numbers one by one where some are missing."""
+    """Returns "0 to 11", or the list of numbers if some are missing."""
     if not layers:
         return "without numbers"
     whole = layers == set(range(len(layers)))
@@ -82,14 +82,14 @@ _MOST_LINES = 400  # of a message: all weights of BERT-large
 
 @dataclasses.dataclass(frozen=True)
 class LoadReport:
-    """What `assign_weights` did.
+    """The result of `assign_weights`: which weights were loaded, missing, unused or skipped.
 
     Attributes:
         path: the file, index file or TF1 prefix that was read.
         loaded: paths of the variables that were assigned.
         excused_missing: paths of variables that the checkpoint lacks; they keep their values.
-        excused_left_over: our paths, or the file's names where we know none, of weights that no variable took.
-        left_out: names in the file that are no weights of their own: buffers, an optimizer's state, second names.
+        excused_left_over: our paths, or the file's names if unknown, of weights without a variable.
+        left_out: names of entries that are not weights of their own: buffers, optimizer state, second names.
     """
 
     path: str
@@ -120,21 +120,20 @@ def _few(names):
 def assign_weights(
     path: str | os.PathLike | Checkpoint, variables: Iterable, excuse: Iterable[str] = (), family: str | None = None
 ) -> LoadReport:
-    """Assigns every variable from a checkpoint; all is read and checked before the first is assigned.
+    """Assigns all variables from a checkpoint, after reading and checking everything.
 
-    Adapters that the checkpoint has go into adapters where there are such variables, else into the kernels.
+    Adapters in the checkpoint are assigned to adapter variables if there are any, otherwise merged into the kernels.
 
     Args:
-        path: whatever `readers.open_checkpoint` takes, or a Checkpoint already open.
-        variables: Keras or TensorFlow variables: `path` (one that `names.TF1` knows), `shape`, `assign`.
-        excuse: regular expressions; each is matched against the whole (re.fullmatch) of our path, such as
-            "classifier/.*" for a head that may start fresh, also where the checkpoint has one of another shape, or
-            "cls/.*" for heads that are not wanted; for a name that the table does not know, against the file's own.
-            `heads.py` makes those of a task.
+        path: anything that `readers.open_checkpoint` accepts, or an open Checkpoint.
+        variables: Keras or TensorFlow variables: `path` (one of `names.TF1`), `shape`, `assign`.
+        excuse: regular expressions, each matched against our whole path (re.fullmatch), such as "classifier/.*" for a
+            head that may be new, even if the checkpoint has one of another shape, or "cls/.*" for heads that are not
+            needed; for unknown names, against the file's own. `heads.py` provides those of a task.
         family: as in `readers.open_checkpoint`.
 
     Raises:
-        ValueError: the sides differ in a name that no expression excuses, or in a shape; or the file is damaged.
+        ValueError: names differ that no expression excuses, or shapes differ; or the file is damaged.
     """
     variables = list(variables)
     here = {variable.path: variable for variable in variables}
@@ -152,7 +151,7 @@ def assign_weights(
 
 
 def _warn_of_first_token(checkpoint, loaded):
-    """Says so where a head is to read another token than the one for which Transformers trained it."""
+    """Warns if a head uses another token than in Transformers."""
     foreign = checkpoint.format not in ("tf1", "keras_hub", "keras_hub_object") and set(loaded) >= _HEAD_OF_TEXTS
     if foreign and is_decoder_in(os.path.dirname(checkpoint.path) or "."):
         logging.warning(
@@ -166,7 +165,7 @@ def _compare(checkpoint, here, excuse):
     def excused(name):
         return any(re.fullmatch(pattern, name) for pattern in excuse)
 
-    # A fresh head may find one of another size in the checkpoint, of another task: that one is left over.
+    # The checkpoint may have a head of another size, of another task: it is left over.
     other = {n for n, v in here.items() if n in checkpoint.names and excused(n) and _shape(v) != checkpoint.shape(n)}
     missing = [name for name in here if name not in checkpoint.names or name in other]
     left_over = [name for name in checkpoint.names if name not in here or name in other] + checkpoint.unknown
@@ -193,7 +192,7 @@ def _difference(checkpoint, here, missing, left_over, excused):
 
 
 def _remedy(left_over, missing):
-    """Returns what a user can do: what is left over can be left out of a copy, what is missing cannot be made up."""
+    """Returns advice for the user: left-over weights can be dropped from a copy, missing ones cannot be added."""
     if not left_over:
         return "\nUse the configuration that belongs to these weights, or complete weights."
     pattern = re.escape(left_over[0])

@@ -1,4 +1,4 @@
-"""KerasHub's backbones and tasks: a live one as weights under our names, and a model of ours as one of them.
+"""Converts live KerasHub backbones and tasks to our weights, and our models to KerasHub objects.
 
 KerasHub is imported by the functions that need it.
 """
@@ -22,14 +22,14 @@ from bert_tf.models import config_files, families
 from bert_tf.models.config import EncoderConfig
 
 # === Weights ===
-# The variables of a live object, under the names that they have in the files of a preset.
+# The variables of a live object, under their names in the files of a preset.
 
 
 class LiveWeights:
     """The weights of a backbone or task: `shapes` name -> shape, `read(name)`, `assign(name, array)`.
 
     Args:
-        model: of KerasHub. The names of a task's own weights begin with name_maps.TASK.
+        model: KerasHub model. The names of a task's own weights begin with name_maps.TASK.
     """
 
     def __init__(self, model):
@@ -83,7 +83,7 @@ class _Entry:
 
 
 def backbone_of(model):
-    """Returns the backbone of a task, or the backbone itself.
+    """Returns the backbone of a KerasHub task, or the backbone itself.
 
     Raises:
         ValueError: `model` is neither.
@@ -101,10 +101,10 @@ def backbone_of(model):
 
 
 def name_map_of(model) -> name_maps.NameMap:
-    """Returns the names of a live object's weights; warns where its outputs are not what ours will be.
+    """Returns the name map of a live object's weights; warns if its outputs differ from ours.
 
     Raises:
-        ValueError: it is of no family that we have.
+        ValueError: its family is not supported.
     """
     fields = config_files.from_keras_hub(_description(model))
     row = families.family(fields["model_type"]).keras_hub
@@ -128,7 +128,7 @@ def _description(model):
 
 
 def describe(model, directory: str) -> bool:
-    """Writes the configuration of a live object as a preset has it, and its tokenizer; says whether it has one."""
+    """Writes configuration and tokenizer of a live object as in a preset; returns whether it has a tokenizer."""
     values = _description(model)
     config = {name: value for name, value in values["config"].items() if isinstance(value, (int, float, str))}
     write_json(os.path.join(directory, "config.json"), values | {"config": config})
@@ -153,10 +153,10 @@ _POOLER = "bert/pooler/dense/kernel"
 
 
 def fold_unsupported(model: ModelArrays) -> ModelArrays:
-    """Returns the same model in the tables that KerasHub has for its family; most have all of ours.
+    """Returns an equivalent model with only the tables that KerasHub has for its family.
 
-    Its RoBERTa has no segments, so the row of the only one is added to the positions', and no rows of positions that no
-    token reads.
+    KerasHub's RoBERTa has no segments, so the only segment embedding is added to the position embeddings; and it has no
+    position embeddings that no token uses.
     """
     row, config = families.family(model.config.model_type), model.config
     if row.keras_hub is None or row.keras_hub.has_segments or row.pad_before_positions is None:
@@ -177,14 +177,14 @@ def fold_unsupported(model: ModelArrays) -> ModelArrays:
 
 
 def check_fits_keras_hub(model: ModelArrays) -> str | None:
-    """Returns which of TASKS a model's head is for; None: it has no head.
+    """Checks that KerasHub supports a model; returns which of TASKS its head is for, or None without a head.
 
     Args:
-        model: of whose arrays only the names are looked at. Its configuration is held against what a backbone made of
-            it would say: each field that differs is one for which KerasHub has no place.
+        model: only the names of its arrays are used. Its configuration is compared with that of a backbone made of it:
+            each field that differs is not supported by KerasHub.
 
     Raises:
-        ValueError: KerasHub has no such model.
+        ValueError: KerasHub does not support the model.
     """
     model = fold_unsupported(model)
     config = model.config
@@ -252,7 +252,7 @@ def _check_tokenizer(model):
 
 
 def _backbone_values(config):
-    """Returns what describes the backbone: its class and what its constructor is given."""
+    """Returns the description of the backbone: its class and constructor arguments."""
     row = families.family(config.model_type)
     ours = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
     ours |= {"embedding_size": config.embedding_width, "num_hidden_groups": config.num_blocks, "inner_group_num": 1}
@@ -263,19 +263,19 @@ def _backbone_values(config):
 
 
 def build_keras_hub(model: ModelArrays, task: str | None = None, dtype: str | None = None, compile: bool = True):
-    """Returns a model as one of KerasHub's.
+    """Builds a KerasHub object from a model.
 
     Args:
-        model: whose head, if any, is that of the task.
-        task: one of TASKS; None: a backbone.
-        dtype: None: Keras's own policy, as for every layer.
-        compile: whether a task is ready for `fit`, as KerasHub's are.
+        model: the model; its head, if any, must match the task.
+        task: one of TASKS. If None, a backbone.
+        dtype: dtype of the object. If None, Keras's global policy.
+        compile: whether to compile a task for `fit`, as in KerasHub.
 
     Returns:
-        a `keras_hub.models.Backbone`, or a `Task` with its preprocessor where the model has a tokenizer.
+        A `keras_hub.models.Backbone`, or a `Task` with its preprocessor if the model has a tokenizer.
 
     Raises:
-        ValueError: KerasHub has no such model.
+        ValueError: KerasHub does not support the model.
     """
     import keras_hub
 
@@ -319,7 +319,7 @@ def _fill(made, model):
 
 
 def build_tokenizer(model: ModelArrays) -> Any:
-    """Returns the tokenizer as one of KerasHub's."""
+    """Builds the KerasHub tokenizer of a model."""
     import keras_hub
 
     tokenizer, row = model.tokenizer, families.family(model.config.model_type).keras_hub
@@ -338,7 +338,7 @@ def build_tokenizer(model: ModelArrays) -> Any:
 
 
 def _remarks_on(tokenizer):
-    """Returns what KerasHub's tokenizer does not do to a text, of what ours does."""
+    """Returns remarks on tokenizer settings that KerasHub's tokenizer does not support."""
     changes = {"do_lower_case": True, "keep_accents": False, "straight_quotes": True}
     done = [f"{name}={value}" for name, value in changes.items() if getattr(tokenizer, name, None) is value]
     if tokenizer.KIND != "unigram" or not done:
@@ -347,10 +347,10 @@ def _remarks_on(tokenizer):
 
 
 def write_keras_hub(directory: str, model: ModelArrays) -> Written:
-    """Writes a preset into a directory that is there, as KerasHub does.
+    """Writes a KerasHub preset to an existing directory.
 
     Raises:
-        ValueError: KerasHub has no such model.
+        ValueError: KerasHub does not support the model.
         OSError: a file cannot be written.
     """
     task = check_fits_keras_hub(model)

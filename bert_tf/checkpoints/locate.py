@@ -1,4 +1,4 @@
-"""Finds the weights that a path means: a file, a directory, or the prefix of a TF1 checkpoint."""
+"""Locates the weights for a path: a file, a directory, or the prefix of a TF1 checkpoint."""
 
 import os
 import re
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bert_tf.checkpoints import releases
 
-# In the order of preference where a directory holds several; safetensors first, since it cannot carry code.
+# In order of preference if a directory holds several; safetensors first, because it cannot contain code.
 _FILES = {
     "model.safetensors": "safetensors",
     "model.safetensors.index.json": "sharded safetensors",
@@ -22,16 +22,16 @@ _ENDINGS = {
     ".weights.h5": "keras_hub",
 }
 _TF1_FILE = re.compile(r"(.+)\.(?:index|data-\d{5}-of-\d{5})")
-RELEASE = "bert_model.ckpt"  # what Google's releases are called, so that every program finds it in a directory
+RELEASE = "bert_model.ckpt"  # name of Google's releases, so that all programs find it in a directory
 _LONGEST_STATE = 2**20  # bytes
 _STEP = re.compile(r"model\.ckpt-(\d+)")
 
 
 def locate(path: str | os.PathLike) -> tuple[str, str]:
-    """Returns (format, file or TF1 prefix); the format is a key of formats.OPENERS.
+    """Returns (format, file or TF1 prefix) for a path; the format is a key of formats.OPENERS.
 
     Raises:
-        ValueError: there are no weights at `path`, or what is there is not whole.
+        ValueError: there are no weights at `path`, or they are incomplete.
     """
     path = os.fspath(path)
     if os.path.isdir(path):
@@ -77,7 +77,7 @@ def _in_directory(path):
 
 
 def _latest_named(path):
-    """Returns what the file `checkpoint` names, if there is one."""
+    """Returns the checkpoint named in the file `checkpoint`, if there is one."""
     if not os.path.isfile(os.path.join(path, "checkpoint")):
         return None
     named = _state(os.path.join(path, "checkpoint"))
@@ -97,7 +97,7 @@ def _latest_named(path):
 
 
 def _state(path):
-    """Returns what TensorFlow's file `checkpoint` names, or None."""
+    """Returns the checkpoint named in TensorFlow's file `checkpoint`, or None."""
     import tensorflow as tf
 
     if os.path.getsize(path) > _LONGEST_STATE:
@@ -118,7 +118,7 @@ def _by_convention(path):
 
 
 def tf1_files(path: str) -> Iterator[tuple[str, set[str]]]:
-    """Yields (prefix, kinds of files there: "index", "data") for every TF1 checkpoint in a directory, whole or not."""
+    """Yields (prefix, existing files of "index", "data") for all TF1 checkpoints in a directory, complete or not."""
     kinds = {}
     for name in sorted(os.listdir(path)) if os.path.isdir(path) else []:
         if match := _TF1_FILE.fullmatch(name):

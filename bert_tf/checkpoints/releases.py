@@ -1,7 +1,7 @@
-"""Published checkpoints by name: size, vocabulary, letter case, published scores, and where each is to be had.
+"""Published checkpoints by name: size, vocabulary, letter case, published metrics, and download locations.
 
-A name is no path: nothing is fetched here. A message says to whoever passes one what to download and what to pass.
-Vocabulary and sizes are those of the published configurations; `source` is where the scores stand.
+Names are not paths: nothing is downloaded here. If a name is passed as a path, the message explains what to download.
+Vocabulary and sizes are those of the published configurations; `source` is the source of the metrics.
 """
 
 import dataclasses
@@ -19,16 +19,16 @@ _FILES = "its configuration, weights and tokenizer files"
 
 @dataclasses.dataclass(frozen=True)
 class Release:
-    """One published checkpoint.
+    """A published checkpoint.
 
     Attributes:
         size: one of `families.published_sizes()`.
-        vocab_size: tokens of its vocabulary.
-        do_lower_case: what its texts go through, as the flag says it.
-        repository: on huggingface.co.
-        scores: published figures, in percent, with the data that they are of; empty: none are published.
-        source: of the scores.
-        archive: address of a TF1 checkpoint; empty: none is published.
+        vocab_size: number of tokens of its vocabulary.
+        do_lower_case: whether its texts are lowercased, as in the flag.
+        repository: repository on huggingface.co.
+        scores: published metrics, in percent, with their data sets; empty if there are none.
+        source: source of the metrics.
+        archive: URL of a TF1 checkpoint; empty if there is none.
     """
 
     size: str
@@ -151,7 +151,7 @@ RELEASES: dict[str, Release] = {
 
 
 def find_release(name: str) -> Release | None:
-    """Returns the checkpoint that a name means, by whomever: ours, one on huggingface.co, a folder of Google's."""
+    """Returns the release for a name: ours, that on huggingface.co, or that of Google's directory."""
     wanted = name.strip("/").lower()
     for known, release in RELEASES.items():
         folder = re.sub(r"\.(zip|tar\.gz)$", "", release.archive.rsplit("/", 1)[-1])
@@ -161,9 +161,9 @@ def find_release(name: str) -> Release | None:
 
 
 def advice(path: str) -> str:
-    """Returns a sentence for whoever passed a name, or what looks like one, as a path; empty for any other path.
+    """Returns advice if a checkpoint name was passed as a path; empty for any other path.
 
-    The caller has found nothing at `path`; the sentence begins with a space.
+    The caller has found nothing at `path`; the advice begins with a space.
     """
     release = find_release(path)
     if release is None:

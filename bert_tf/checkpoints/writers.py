@@ -1,4 +1,4 @@
-"""Writes a model in the form that another program reads: `write_model(directory, form, model)`, see FORMATS."""
+"""Writes a model in the format of another library: `write_model(directory, form, model)`, see FORMATS."""
 
 import dataclasses
 import os
@@ -40,7 +40,7 @@ from bert_tf.utils.json_files import read_json
 
 
 CHECKPOINT = "bert_model.ckpt"
-# The keys of its bert_config.json; what else an encoder of ours may be, its code does not know.
+# The keys of its bert_config.json; its code does not support other settings of our encoder.
 _KEYS = (
     "attention_probs_dropout_prob", "hidden_act", "hidden_dropout_prob", "hidden_size", "initializer_range",
     "intermediate_size", "max_position_embeddings", "num_attention_heads", "num_hidden_layers", "type_vocab_size",
@@ -54,10 +54,10 @@ _NOT_GOOGLES = (
 
 
 def write_google(directory: str, model: ModelArrays) -> Written:
-    """Writes the files into a directory that is there.
+    """Writes a google-research/bert directory into an existing directory.
 
     Raises:
-        ValueError: google-research/bert has no such model; or the disk is full.
+        ValueError: google-research/bert does not support the model; or the disk is full.
         OSError: a file cannot be written.
     """
     check_google(model)
@@ -77,15 +77,15 @@ def write_google(directory: str, model: ModelArrays) -> Written:
 
 
 def float32_by_name(model: ModelArrays) -> dict:
-    """Returns the name in a TF1 checkpoint -> float32 array, which is what all programs that read them expect."""
+    """Returns {TF1 name: float32 array}, the dtype that all readers of TF1 checkpoints expect."""
     return {name_maps.TF1.from_ours(path): array.astype("float32", copy=False) for path, array in model.arrays.items()}
 
 
 def bert_config(config: EncoderConfig) -> tuple[dict, tuple[str, ...]]:
-    """Returns what bert_config.json says, and remarks on what its reader must know.
+    """Returns the contents of bert_config.json, and remarks for its reader.
 
-    The word "gelu" is the tanh form in Google's files. So a model of the exact form keeps a key that Google's files
-    lack, by which `EncoderConfig` and Transformers know that it means that; Google's own code would compute the other.
+    In Google's files, "gelu" means the tanh form. A model with the exact form therefore keeps a key that Google's files
+    lack, from which `EncoderConfig` and Transformers recognize it; Google's own code would compute the other form.
     """
     extra = {name: value for name, value in config.extra.items() if name not in _OTHER_DIALECT}
     values = {name: getattr(config, name) for name in _KEYS}
@@ -101,7 +101,7 @@ def bert_config(config: EncoderConfig) -> tuple[dict, tuple[str, ...]]:
 
 
 def check_google(model: ModelArrays):
-    """Raises ValueError where google-research/bert has no such model."""
+    """Raises ValueError if google-research/bert does not support the model."""
     plain = EncoderConfig(**{name: getattr(model.config, name) for name in _KEYS})
     fields = [f.name for f in dataclasses.fields(plain) if f.name not in (*_KEYS, "extra", "layer_norm_eps")]
     other = [f"{name}={getattr(model.config, name)!r}" for name in fields
@@ -124,7 +124,7 @@ _CLASSIFIER = "classifier/output_bias"
 
 
 def write_hugging_face(directory: str, model: ModelArrays) -> Written:
-    """Writes the files into a directory that is there.
+    """Writes a Transformers model into an existing directory.
 
     Raises:
         ValueError: the family has no name for a weight, or no class has the model's heads.
@@ -134,7 +134,7 @@ def write_hugging_face(directory: str, model: ModelArrays) -> Written:
 
 
 def write_as(directory: str, model: ModelArrays, architecture: Architecture) -> Written:
-    """Writes as `write_hugging_face` does, for one class."""
+    """Writes the files like `write_hugging_face`, for one class."""
     check_hugging_face(model)
     held = [path for path in model.arrays if architecture.holds(path, model.arrays)]
     name_map = name_maps.hugging_face(model.config.model_type, model.config.tie_word_embeddings)
@@ -159,13 +159,13 @@ def write_as(directory: str, model: ModelArrays, architecture: Architecture) -> 
 
 
 def _architecture(model):
-    """Returns the class that has the model's heads: of a left-to-right model that which computes so."""
+    """Returns the class with the model's heads; for a causal model, the one that is causal too."""
     causal = families.family(model.config.model_type).causal_lm if model.config.is_decoder else None
     return architecture_of(model.arrays, (*filter(None, [causal]), *model.architectures))
 
 
 def check_hugging_face(model: ModelArrays):
-    """Raises ValueError where Transformers has no name for a weight, no class for the heads, or computes otherwise."""
+    """Raises ValueError if Transformers has no name for a weight, no class for the heads, or computes differently."""
     name_map = name_maps.hugging_face(model.config.model_type)
     architecture = _architecture(model)
     if model.config.is_decoder:
@@ -189,7 +189,7 @@ def check_hugging_face(model: ModelArrays):
 
 
 def _check_layers(config):
-    """Raises ValueError where the class of the family has other layers: norms elsewhere, a map more or less."""
+    """Raises ValueError if the class of the family differs in its layers: other norms, or an extra or missing map."""
     fixed = families.family(config.model_type).fixed
     norm_first = fixed.get("norm_first", False)
     if config.norm_first != norm_first:
@@ -207,9 +207,9 @@ def _check_layers(config):
 
 
 def _check_positions(config, tokenizer):
-    """Raises ValueError where Transformers would begin to count positions elsewhere.
+    """Raises ValueError if Transformers would number positions differently.
 
-    Some families count them from the padding's id on, which `config.json` says, and leave that id out; others from 0.
+    Some families number them from after the padding id, which `config.json` states; others from 0.
     """
     first, pad = config.first_position, tokenizer.pad_id
     if families.family(config.model_type).pad_before_positions is None:
@@ -226,7 +226,7 @@ def _check_positions(config, tokenizer):
 
 
 def _check_decoder(config, architecture):
-    """Raises ValueError where Transformers would attend both ways, or look at a token that has seen nothing."""
+    """Raises ValueError if Transformers' encoder would be bidirectional, or its head use a token without context."""
     if families.family(config.model_type).causal_lm is None:
         raise ValueError(
             "Transformers does not support causal (left-to-right) models of this family. This model has is_decoder "
@@ -241,7 +241,7 @@ def _check_decoder(config, architecture):
 
 
 def hugging_face_config(model: ModelArrays, architecture: Architecture) -> dict:
-    """Returns what config.json says: the family's own names, the class, the labels; unknown keys stay."""
+    """Returns the contents of config.json: the family's names, the class, the labels; unknown keys are kept."""
     config, row = model.config, families.family(model.config.model_type)
     values = config.to_dict()
     if "embedding_size" in row.defaults:
@@ -265,7 +265,7 @@ _ACTIVATIONS = {"gelu_tanh": "gelu_new"}
 
 
 def _labels(model):
-    """Returns the names of the outputs, or their number where they have none."""
+    """Returns the names of the outputs, or their number without names."""
     if model.labels is None:
         return {"num_labels": len(model.arrays[_CLASSIFIER])}
     check_label_names(model.labels)
@@ -273,7 +273,7 @@ def _labels(model):
 
 
 def write_tokenizer(directory: str, model: ModelArrays):
-    """Writes the vocabulary and what AutoTokenizer asks for: the class, the longest text, the special tokens."""
+    """Writes the vocabulary and the settings that AutoTokenizer needs: class, maximum length, special tokens."""
     tokenizer = model.tokenizer
     tokenizer.save(directory)
     path = os.path.join(directory, "tokenizer_config.json")
@@ -286,15 +286,15 @@ def write_tokenizer(directory: str, model: ModelArrays):
 
 
 # === sentence-transformers ===
-# The directory of a sentence encoder: Hugging Face's files, and what is made of a text's tokens.
+# The directory of a sentence encoder: Hugging Face's files and the pooling settings.
 
 
 def write_sentence_transformers(directory: str, model: ModelArrays) -> Written:
-    """Writes the files into a directory that is there: the source's own modules, else what it was trained for or
-    the mean of the tokens.
+    """Writes a sentence-transformers model into an existing directory: with the source's modules, the settings it was
+    trained with, or mean pooling.
 
     Raises:
-        ValueError: the model has a head, which a sentence encoder does not, or pools what the format cannot say.
+        ValueError: the model has a head, or a pooling that the format does not support.
         OSError: a file cannot be written.
     """
     check_sentence_transformers(model)
@@ -307,7 +307,7 @@ def write_sentence_transformers(directory: str, model: ModelArrays) -> Written:
 
 
 def check_sentence_transformers(model: ModelArrays):
-    """Raises ValueError where the model has a head, pools other layers than the last, or has a nameless weight."""
+    """Raises ValueError if the model has a head, pools layers other than the last, or has an unknown weight."""
     architecture = architecture_of(model.arrays)
     if architecture.heads:
         raise ValueError(
@@ -323,7 +323,7 @@ def check_sentence_transformers(model: ModelArrays):
 
 
 def _write_recipe(directory, recipe, config):
-    """Writes the modules of a recipe that `check` has let pass."""
+    """Writes the modules of a recipe that passed `check`."""
     modules = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")][: 2 + recipe.normalize]
     described = [
         {"idx": n, "name": str(n), "path": path, "type": f"sentence_transformers.models.{kind}"}
@@ -350,7 +350,7 @@ def _copy_modules(source, directory):
 
 
 # === Own ===
-# Our own directory, as the programs that train leave it: model.ckpt-<step>, bert_config.json, vocab.txt, task.json.
+# A bert_tf directory, as written by the training commands: model.ckpt-<step>, bert_config.json, vocab.txt, task.json.
 
 
 _STEP = "global_step"
@@ -359,13 +359,13 @@ _SERVED = ("classifier/", "cls/squad/", "recurrent/", "tagger/")  # the heads th
 
 
 def check_own(model: ModelArrays):
-    """Raises ValueError where a weight has no name."""
+    """Raises ValueError if a weight has no name."""
     for path in model.arrays:
         name_maps.TF1.from_ours(path)
 
 
 def write_own(directory: str, model: ModelArrays) -> Written:
-    """Writes the files into a directory that is there.
+    """Writes a bert_tf directory into an existing directory.
 
     Raises:
         ValueError: the disk is full.
@@ -404,31 +404,31 @@ CHECKS: dict[str, Callable[[ModelArrays], Any]] = {
     "keras_hub": keras_hub_objects.check_fits_keras_hub,
     "bert_tf": check_own,
 }  # of the same formats: raise ValueError where one cannot hold a model, of whose arrays only shapes are looked at
-WITH_OPTIMIZER = ("tf1", "bert_tf")  # the formats that have a place for an optimizer's state
-WITH_TASK = ("bert_tf",)  # those that have one for all that a run of ours knows: task.json, its state
+WITH_OPTIMIZER = ("tf1", "bert_tf")  # the formats that can store an optimizer's state
+WITH_TASK = ("bert_tf",)  # those that can store the whole state of a run: task.json, its state
 
 
 def implied(form: str, config: EncoderConfig) -> dict[str, Any]:
-    """Returns field -> value of the settings that readers of a format take for given; {}: it says all of them."""
+    """Returns {field: value} of the settings that readers of a format assume; {} if it stores all of them."""
     row = families.family(config.model_type).keras_hub
     return dict(row.implied) if row and form == "keras_hub" else {}
 
 
 def adapted(form: str, model: ModelArrays) -> ModelArrays:
-    """Returns the same model in the tables that a format has; `remarks` say what became of the others."""
+    """Returns an equivalent model with only the tables of a format; `remarks` describe what happened to the others."""
     return keras_hub_objects.fold_unsupported(model) if form == "keras_hub" else model
 
 
 def write_model(directory: str, form: str, model: ModelArrays) -> Written:
-    """Writes all files of a model into a directory that is there and empty; see `files.whole_directory`.
+    """Writes all files of a model into an existing empty directory; see `files.whole_directory`.
 
     Args:
-        directory: where.
+        directory: output directory.
         form: a key of FORMATS.
-        model: what.
+        model: the model.
 
     Raises:
-        ValueError: the format cannot hold the model, or does not exist.
+        ValueError: the format cannot store the model, or does not exist.
         OSError: a file cannot be written.
     """
     if form not in FORMATS:
