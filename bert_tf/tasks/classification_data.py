@@ -1,4 +1,4 @@
-"""Data of classification: GLUE folders or tables, to tokenized examples."""
+"""Classification data: from GLUE directories or tables to tokenized examples."""
 
 import collections
 import dataclasses
@@ -15,21 +15,21 @@ from bert_tf.tasks.options import ACTIONS
 from bert_tf.tasks.sequences import pack_sequences
 
 # === Sources ===
-# Where a run's labelled texts are: the folder of a GLUE task, or files of one's own.
+# The source of a run's labeled texts: the directory of a GLUE task, or custom files.
 
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Texts, and what their labels are.
+    """The source of the texts, and the type of their labels.
 
     Attributes:
-        task: of GLUE; None for files.
-        data_dir: the task's folder.
-        language: of a task in several.
+        task: GLUE task; None for files.
+        data_dir: directory of the task.
+        language: language, for a task with several.
         files: "train", "dev" and "test" -> path or None.
         problem: "single_label", "multi_label" or "regression".
-        separator: between the labels of an example with several.
-        header, text_columns, label_column: of the files, as `tables.read_table` takes them.
+        separator: separator of several labels of an example.
+        header, text_columns, label_column: settings of the files, as for `tables.read_table`.
         skip_bad_rows: likewise.
     """
 
@@ -51,7 +51,7 @@ class Source:
 
     @property
     def has_labels(self) -> bool:
-        """Whether the targets are labels, and no numbers."""
+        """Whether the targets are labels rather than numbers."""
         return PROBLEMS[self.problem].has_labels
 
     @property
@@ -61,7 +61,7 @@ class Source:
 
     @property
     def text_inputs(self) -> tuple[str, ...]:
-        """The names of an example's texts where the model is asked: one is `text`, two are `text_a` and `text_b`."""
+        """The names of an example's texts in prediction requests: `text`, or `text_a` and `text_b`."""
         columns = next(iter(self.task.splits.values())).text_columns if self.task else self.text_columns
         return ("text",) if len(columns) == 1 else ("text_a", "text_b")
 
@@ -72,7 +72,7 @@ class Source:
             {split: examples}; a task with several dev or test files has "dev", "dev_mismatched" and so on.
 
         Raises:
-            ValueError: there is no file for a kind, or a file is not as described.
+            ValueError: there is no file for a kind, or a file is invalid.
         """
         if self.task:
             splits = [split for kind in kinds for split in self.task.like(kind) or (kind,)]
@@ -98,12 +98,12 @@ class Source:
         )
 
     def labels(self, texts: dict[str, LabeledTexts], trained: list[str] | None = None) -> list[str] | None:
-        """Returns the label names in the order of their ids; None where labels are numbers.
+        """Returns the label names in the order of their ids, or None for regression.
 
-        They are the task's, those of the training examples, or `trained`: those of a model that was trained before.
+        They are those of the task, of the training examples, or `trained`, those of an existing model.
 
         Raises:
-            ValueError: there is none of these, or `trained` is not what the task has.
+            ValueError: there are none, or `trained` does not match the task.
         """
         if not self.has_labels:
             return None
@@ -130,14 +130,14 @@ def make_source(
     language: str | None = None,
     **columns,
 ) -> Source:
-    """Returns the source that the flags describe.
+    """Creates the source described by the flags.
 
     Args:
-        task_name, data_dir: a GLUE task and its folder, or None.
+        task_name, data_dir: a GLUE task and its directory, or None.
         files: "train", "dev" and "test" -> path or None.
-        problem: None: the task's, or "single_label".
-        language: None: English.
-        columns: `separator`, `header`, `text_columns`, `label_column` and `skip_bad_rows` of `Source`, of files.
+        problem: type of the labels. If None, that of the task, or "single_label".
+        language: language of the task. If None, English.
+        columns: `separator`, `header`, `text_columns`, `label_column` and `skip_bad_rows` of `Source`, for files.
 
     Raises:
         ValueError: an unknown task, or flags that contradict each other.
@@ -163,7 +163,7 @@ def make_source(
 
 
 def _labels_of(examples, several):
-    """Returns the labels of the training examples, and logs how many examples each has."""
+    """Returns the labels of the training examples, and logs the number of examples per label."""
     labels = tables.list_labels(examples)
     each = [(label,) if isinstance(label, str) else label for label in examples.labels]
     counts = collections.Counter(name for names in each for name in names)
@@ -178,10 +178,10 @@ def _labels_of(examples, several):
 
 
 def leaderboard(task_name: str | None, split: str) -> tuple[str, tuple[float, float] | None] | None:
-    """Returns what GLUE's server calls the answers for a test split, and their scale; None: it wants none.
+    """Returns GLUE's file name and score scale for the predictions of a test split; None if there is none.
 
     Args:
-        task_name: of GLUE, or None.
+        task_name: GLUE task, or None.
         split: such as "test_mismatched".
     """
     task = glue.find_glue_task(task_name) if task_name else None
@@ -190,17 +190,17 @@ def leaderboard(task_name: str | None, split: str) -> tuple[str, tuple[float, fl
 
 
 # === Examples ===
-# Labelled texts to tokenized examples.
+# Labeled texts to tokenized examples.
 
 
 _CHUNK = 10_000  # examples tokenized at a time: few enough to keep memory small
 
 
 def targets(examples: LabeledTexts, labels: list[str] | None, problem: str = "single_label") -> dict[str, np.ndarray]:
-    """Returns the targets of a model, {} where the examples have no labels.
+    """Returns the targets of examples for training, or {} if they have no labels.
 
     Args:
-        examples: n of them.
+        examples: n examples.
         labels: all L label names in the order of their ids; None for "regression".
         problem: "single_label": `label_ids` int32 [n]; "multi_label": `label_ids` int32 [n, L] of 0 and 1;
             "regression": `label_values` float32 [n].
@@ -230,19 +230,19 @@ def tokenize_examples(
     problem: str = "single_label",
     windows: windowed.Windowing | None = None,
 ) -> Tokenized | windowed.Windowed:
-    """Turns texts into sequences `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, cut as google-research/bert cuts them.
+    """Tokenizes texts into `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, truncated as in google-research/bert.
 
     Args:
         tokenizer: a `Tokenizer`.
-        examples: the texts, and their labels where they have some.
-        max_seq_length: of the longest sequence.
+        examples: the texts, and their labels if they have any.
+        max_seq_length: maximum sequence length.
         labels, problem: as in `targets`.
-        windows: how to read what is longer, with several sequences for an example; None: its end is cut.
+        windows: how to split longer texts into several sequences. If None, they are truncated.
 
     Raises:
         ValueError: an example's label is not among `labels`.
     """
-    found = targets(examples, labels, problem)  # first: it is where a file can be wrong
+    found = targets(examples, labels, problem)  # first, because this is where a file may be invalid
     texts = [*examples.texts.values()]
     if windows is not None:
         return windowed.tokenize_windows(tokenizer, texts, max_seq_length, windows, found, examples.path)

@@ -1,4 +1,4 @@
-"""Knowledge distillation in fine-tuning (Hinton et al. 2015): a task learned from labels and a teacher at once."""
+"""Knowledge distillation in fine-tuning (Hinton et al. 2015): training on labels and a teacher's outputs."""
 
 import dataclasses
 import hashlib
@@ -21,19 +21,19 @@ from bert_tf.tasks.registry import task_of
 from bert_tf.utils.files import brief
 
 # === Distilled task ===
-# A task that is learned from its labels and from a teacher at once (Hinton et al. 2015, section 2).
+# Training on labels and a teacher's outputs at once (Hinton et al. 2015, section 2).
 
 
 class DistilledTask(TrainableTask):
-    """A task with another loss: (1 - w) times its own and w times the distance to a teacher.
+    """A task with a distillation loss: (1 - w) times its own loss plus w times the distance to a teacher.
 
-    Scores, and the `loss` among them, are the task's own.
+    Metrics, including `loss`, are those of the task.
 
     Args:
-        task: any that has `distillation_losses`.
-        teacher: from a batch to the outputs of another model for the same task and labels. Its variables are not the
-            model's: they are neither trained nor saved.
-        temperature: of the teacher's and of the model's outputs in their distance.
+        task: any task with `distillation_losses`.
+        teacher: maps a batch to the outputs of another model for the same task and labels. Its variables do not belong
+            to the model: they are neither trained nor saved.
+        temperature: temperature of both models' outputs in their distance.
         weight: w, from 0 to 1.
     """
 
@@ -53,7 +53,7 @@ class DistilledTask(TrainableTask):
         return self._task.loss_normalizers(batch)
 
     def loss_parts(self, outputs, batch, normalizers):
-        """The task's own loss, and the mean over its examples, by their weights, of their distance to the teacher."""
+        """Computes the task's loss and the weighted mean of the examples' distance to the teacher."""
         far = self._task.distillation_losses(outputs, self._teacher(batch), batch, self.temperature)
         far = tf.reduce_sum(far * batch["is_real_example"])
         return {
@@ -72,25 +72,26 @@ class DistilledTask(TrainableTask):
 
 
 # === Teacher ===
-# A model that teaches another one: loaded, compared with its student, frozen, and called in the student's step.
+# The teacher model: loaded, compared with its student, frozen, and called in the student's training step.
 
 
 class Teacher:
-    """A frozen model; called with a batch it returns its outputs, as in inference. To be made in a strategy's scope.
+    """A frozen teacher; called with a batch, it returns its outputs in inference mode. Create it in a strategy's scope.
 
     Attributes:
-        config: of its encoder.
-        layer: the one whose queries, keys and values it shows, 1 being the lowest; None: it shows none.
-        digest: what tells its weights apart from others, short enough for a message.
-        parameters: how many numbers it has.
+        config: configuration of its encoder.
+        layer: the layer whose queries, keys and values it outputs, 1 being the lowest. If None, none.
+        digest: a short digest of its weights.
+        parameters: its number of parameters.
 
     Args:
         checkpoint: its weights.
         config, layer: as above.
-        model: to be filled with them.
-        excuse: which of them it need not have, or not use, as `assign_weights` takes it.
-        features: names of its inputs, those that a batch need not have included.
-        order: for each of the student's outputs the index of the same among its own; None: they are in one order.
+        model: the model to fill with them.
+        excuse: weights that may be missing or unused, as for `assign_weights`.
+        features: names of its inputs, including optional ones.
+        order: for each of the student's outputs, the index of the same output of the teacher. If None, they are in the
+            same order.
     """
 
     def __init__(
@@ -128,15 +129,15 @@ def _digest(variables):
 
 
 def open_teacher(path: str, student: Description, longest: int) -> tuple[Checkpoint, Description]:
-    """Opens a teacher and finds out whether it reads what the student reads.
+    """Opens a teacher and checks that it accepts the student's inputs.
 
     Args:
         path: a checkpoint of any format.
-        student: without weights.
-        longest: tokens of the longest sequence.
+        student: description of the student, without weights.
+        longest: maximum sequence length.
 
     Raises:
-        ValueError: there is no such model, or it has another vocabulary, or reads only shorter sequences.
+        ValueError: the model does not exist, has another vocabulary, or only supports shorter sequences.
     """
     checkpoint = open_checkpoint(path)
     teacher = load_description([directory_of(path)])
@@ -155,7 +156,7 @@ def open_teacher(path: str, student: Description, longest: int) -> tuple[Checkpo
 
 
 def _check_vocabulary(path, teacher, student):
-    """Raises ValueError where one text would be other ids to the teacher than to the student."""
+    """Raises ValueError if the teacher would encode texts differently from the student."""
     theirs, own = (dict(enumerate(each.vocab)) for each in (teacher, student))
     differing = [n for n in range(max(len(theirs), len(own))) if theirs.get(n) != own.get(n)]
     if differing:
@@ -182,18 +183,18 @@ def _special(tokenizer):
 
 
 def check_temperature(temperature: float):
-    """Raises ValueError where the option `distillation_temperature` is 0."""
+    """Raises ValueError if the option `distillation_temperature` is 0."""
     if not temperature:
         raise ValueError("`distillation_temperature` must be above 0. Received: 0; 2 is a common choice.")
 
 
 # === Fine tuning ===
-# The teacher of a task: a model that was fine-tuned for the same task, on the same labels.
+# The teacher of a fine-tuning task: a model fine-tuned for the same task and labels.
 
 
 @dataclasses.dataclass(frozen=True)
 class TeacherOptions:
-    """Which model teaches, and what is learned from it; of runs whose program has no such flags, the defaults."""
+    """The teacher and the distillation settings; defaults for commands without these flags."""
 
     teacher: str | None = None
     distillation_temperature: float = 2.0
@@ -205,7 +206,7 @@ class TeacherOptions:
 
 
 def check_teacher(options: TeacherOptions):
-    """Raises ValueError where options of a teacher contradict each other."""
+    """Raises ValueError if teacher options contradict each other."""
     if options.teacher is None:
         for name, given in (
             ("distillation_temperature", options.given_distillation_temperature),
@@ -223,17 +224,17 @@ def check_teacher(options: TeacherOptions):
 
 
 def with_teacher(task: FineTuningTask, student: Description, options: TeacherOptions) -> tuple[TrainableTask, dict]:
-    """Returns what is trained, and what of the teacher decides the result; without `teacher` the task itself.
+    """Returns the task to train and the teacher's identity; without `teacher`, the task itself.
 
-    To be called in the scope of the strategy.
+    Call it in the scope of the strategy.
 
     Args:
-        task: of the run.
-        student: what it starts from.
-        options: of the run.
+        task: task of the run.
+        student: description of the initial model.
+        options: options of the run.
 
     Raises:
-        ValueError: the options do not fit the task, or the teacher cannot teach it.
+        ValueError: the options or the teacher do not match the task.
     """
     if options.teacher is None:
         return task, {}
@@ -269,7 +270,7 @@ def _teacher(path, task, student, max_seq_length):
 
 
 def _order(path, teacher, student):
-    """Returns the index of each of the student's labels among the teacher's; None where they have no names."""
+    """Returns the index of each of the student's labels among the teacher's, or None without names."""
     theirs, own = teacher.labels, student.labels
     if (theirs is None) != (own is None) or theirs is not None and sorted(theirs) != sorted(own):
         raise ValueError(

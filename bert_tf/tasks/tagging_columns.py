@@ -1,4 +1,4 @@
-"""Sentences of words and their tags, from column files as CoNLL's and from .jsonl; and writing such column files."""
+"""Reads sentences of tagged words from CoNLL column files and .jsonl, and writes column files."""
 
 import dataclasses
 import os
@@ -24,12 +24,12 @@ class TaggedExamples:
     """n sentences in the order of the file, as parallel lists.
 
     Attributes:
-        ids: name of each sentence; "0", "1", ... where the file gives none.
-        words: of each sentence; one at least.
-        tags: of each sentence as many, in IOB2 whatever the file has, or as they are where they mark no entities; None
-            where none were asked for.
-        scheme: by which the file marks entities, so that predictions can be written in it: "iob1", "iob2" or "bioes";
-            None without tags, or where these mark none.
+        ids: name of each sentence; "0", "1", ... if the file has none.
+        words: words of each sentence; at least one.
+        tags: tags of each sentence, in IOB2 whatever the file has, or unchanged if they do not mark entities. If None,
+            they were not requested.
+        scheme: the file's scheme, so that predictions can be written in it: "iob1", "iob2" or "bioes". None without
+            tags, or if these do not mark entities.
         path: the file.
         lines: 1-based line of each sentence's first word; in .jsonl of the sentence.
     """
@@ -45,7 +45,7 @@ class TaggedExamples:
         return len(self.words)
 
     def where(self, index: int, word: int = 0) -> str:
-        """Returns "file:line" of word `word` of sentence `index`, as error messages begin with it."""
+        """Returns "file:line" of word `word` of sentence `index`, the beginning of error messages."""
         below = 0 if _is_jsonl(self.path) else word  # there is nothing between the words of a sentence
         return line_position(self.path, self.lines[index] + below)
 
@@ -53,7 +53,7 @@ class TaggedExamples:
 def read_columns(
     path: str | os.PathLike, text_column: int = 0, tag_column: int | None = -1, tag_scheme: str | None = "auto"
 ) -> TaggedExamples:
-    """Reads sentences of words and tags; the extension decides the format; .gz files are unpacked.
+    """Reads sentences of words and tags; the extension decides the format; .gz files are decompressed.
 
     .jsonl: one object per line for each sentence, with "tokens" and "tags", lists of texts of equal length; its ids are
     the values of "id" if every line has one. Columns have names there, so their indexes do not matter.
@@ -66,13 +66,13 @@ def read_columns(
         path: the file.
         text_column: index of the words' column; a negative one counts from the end.
         tag_column: likewise of the tags'; None reads only words and ignores tags.
-        tag_scheme: "iob1", "iob2" or "bioes", which the tags must follow. "auto" finds it as `find_scheme` of
-            `bert_tf.evaluation.entities` does. Where tags do not follow what it finds, or a B- of "iob1" should be an
-            I-, the entities are those that conlleval sees, and the log names the first such line. None: tags mark no
-            entities, and stay as they are; parts of speech do so.
+        tag_scheme: "iob1", "iob2" or "bioes", which the tags must follow. "auto" detects it like `find_scheme` of
+            `bert_tf.evaluation.entities`. If tags do not follow the detected scheme, or a B- of "iob1" should be an I-,
+            the entities are those that conlleval finds, and the log names the first such line. If None, tags do not
+            mark entities and are unchanged, such as parts of speech.
 
     Raises:
-        ValueError: the file cannot be read as said; the message names file, line, what must hold and what to do.
+        ValueError: the file cannot be read this way; the message names the file, the line, the problem and a fix.
     """
     if tag_scheme not in (None, "auto", *SCHEMES):
         raise ValueError(f"`tag_scheme` must be one of auto, {', '.join(SCHEMES)}. Received: {tag_scheme!r}.")
@@ -91,7 +91,7 @@ def read_columns(
 
 
 def text_of(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
-    """Returns a sentence's text, its words with one space between them, and where each word lies in it.
+    """Joins words with spaces; returns the text and the span of each word.
 
     Returns:
         The text, and (start, end) of each word: half-open, in code points of the text.
@@ -104,15 +104,16 @@ def text_of(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
 
 
 def write_columns(path: str | os.PathLike, sentences: Iterable[Sequence[Sequence[str]]]):
-    """Writes a column file, as conlleval and `read_columns` read it: all of it, or nothing.
+    """Writes a column file for conlleval and `read_columns`, atomically.
 
     Args:
         path: the file to write.
-        sentences: of each sentence a line for every word: the word and its tag, or several, as (word, gold, predicted).
+        sentences: for each sentence, one line per word: the word and its tag, or several, such as (word, gold,
+            predicted).
 
     Raises:
-        ValueError: a sentence without lines, lines of unlike lengths, or a cell that is empty or holds a space, a tab
-            or a line break, with which the file could not be read again. Nothing is written then.
+        ValueError: a sentence without lines, lines of unequal length, or a cell that is empty or contains a space, a
+            tab or a line break, with which the file could not be read again. Nothing is written then.
         OSError: the file cannot be written.
     """
     path, width = os.fspath(path), None
@@ -253,7 +254,7 @@ def _check_words(examples):
 
 
 def _check_tags(examples, tag_scheme):
-    """Raises where a tag is unknown, or has a prefix that the scheme never has."""
+    """Raises ValueError if a tag is unknown, or has a prefix that the scheme does not define."""
     for i, tags in enumerate(examples.tags):
         for k, tag in enumerate(tags):
             try:

@@ -139,7 +139,7 @@ def test_nothing_there(tmp_path):
     (tmp_path / "model.onnx").unlink()
     with pytest.raises(ValueError, match=r"nix; .* contains \['readme.txt'\]"):
         open_checkpoint(tmp_path / "nix")
-    with pytest.raises(ValueError, match=r"Received: .*/no/nix; .*/no is not a directory"):
+    with pytest.raises(ValueError, match=r"not found: .*/no/nix; .*/no is not a directory"):
         open_checkpoint(tmp_path / "no" / "nix")
     with pytest.raises(ValueError, match=r"must end in one of .*readme.txt"):
         open_checkpoint(tmp_path / "readme.txt")

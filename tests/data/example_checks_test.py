@@ -169,7 +169,7 @@ def test_labels_that_training_does_not_have(tmp_path):
     (found,) = kinds(train, dev).values()
     assert (found.kind, found.count, found.places) == ("unknown_labels", 2, ("line 12", "line 13"))
     alike = "ignoring spaces and letter case, 'Card ' is 'card' in training ("
-    assert f"'Card ' 1, 'other' 1, {alike}" in str(found)
+    assert f"'Card ' 1, 'other' 1; {alike}" in str(found)
 
 
 @pytest.mark.parametrize("name, separator, called", [
@@ -221,7 +221,7 @@ def test_a_bad_byte_in_a_file_that_is_utf8_otherwise(tmp_path):
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_two_bytes_a_letter_are_refused(tmp_path, encoding):
-    with pytest.raises(ValueError, match=rf"must be UTF-8 text\. .*iconv -f {encoding.upper().replace('-', '-?')}"):
+    with pytest.raises(ValueError, match=rf"must be UTF-8 text, .*iconv -f {encoding.upper().replace('-', '-?')}"):
         sample(write(tmp_path / "a.tsv", [HEADER, *ROWS], encoding=encoding))
 
 

@@ -213,8 +213,8 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
     "null label": ("a.jsonl", '{"text": "x", "label": null}\n', LABELLED, r"a\.jsonl:1: every example must "
                    r"have a label, but the label here is empty\. Received: None in column 'label'.*`label_column`"),
     "nan label": ("a.jsonl", '{"text": "x", "label": NaN}\n', LABELLED, r"a\.jsonl:1: .* is empty\. Received: nan"),
-    "empty label": ("a.tsv", "text\tlabel\nx\t1\ny\t\n", LABELLED, r"a\.tsv:3: .* label is empty\. Received: ''"),
-    "empty labels": ("a.tsv", "text\tlabel\nx\t1\ny\t\nz\t \nu\t0\nv\t\n", LABELLED, r"a\.tsv:3: .* label is empty\. "
+    "empty label": ("a.tsv", "text\tlabel\nx\t1\ny\t\n", LABELLED, r"a\.tsv:3: .* label here is empty\. Received: ''"),
+    "empty labels": ("a.tsv", "text\tlabel\nx\t1\ny\t\nz\t \nu\t0\nv\t\n", LABELLED, r"a\.tsv:3: .* here is empty\. "
                      r"Received: '' in column 'label', and 2 more such lines: 4, 6; correct these lines, or check `l"),
     "label of two lines": ("a.csv", 'text,label\nx,"1\n2"\n', LABELLED, r"a\.csv:2: a label .*Received: '1\\n2'"),
     "list label": ("a.jsonl", '{"text": "x", "label": [1]}\n', LABELLED, r"a\.jsonl:1: a label .*Received: \[1\]"),
@@ -234,7 +234,7 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
                      r"a\.jsonl:1: the "
                      r"score must be a number from 0 to 5\. Received: 6"),
     "empty name": ("a.tsv", "text\tlabel\nx\ta,,b\n", LABELLED | {"label": columns.several(",")},
-                   r"a\.tsv:2: the labels must "
+                   r"a\.tsv:2: labels must "
                    r"be names separated by ',', .*Received: 'a,,b'"),
     "null labels": ("a.jsonl", '{"text": "x", "label": null}\n', LABELLED | {"label": columns.several(",")},
                     r"a\.jsonl:1: "

@@ -147,7 +147,7 @@ def test_wrong_values_are_refused_by_name(tmp_path, change, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"hidden_size": 4}', "{path}: A BERT configuration lacks vocab_size. It has the keys "),
+        ('{"hidden_size": 4}', "{path}: The BERT configuration lacks vocab_size. It has the keys "),
         ("{", "{path} must be a BERT configuration in JSON, such as bert_config.json. Received: Expecting"),
         ("[1, 2]", "bert_config.json. Received: a list in place of an object; correct the file, or `bert_con"),
         ("null", "bert_config.json. Received: a NoneType in place of an object; correct the file"),
