@@ -1,7 +1,7 @@
-"""Adapters alone, in the form of Hugging Face's PEFT: a directory with adapter_config.json and its few weights.
+"""Reads and writes LoRA adapters in the format of Hugging Face's PEFT: adapter_config.json and adapter weights.
 
-What is trained with the adapters, the head and the pooler, lies there too, as PEFT's `modules_to_save`; labels.txt
-and task.json, which PEFT passes over, are for us.
+The directory also holds what is trained with the adapters, the head and the pooler, as PEFT's `modules_to_save`, and
+labels.txt and task.json, which PEFT ignores.
 """
 
 import dataclasses
@@ -29,20 +29,20 @@ CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _FROZEN = "bert/(embeddings|encoder)/"  # what is never trained with adapters
 _PREFIX = "base_model.model."
 _LORA_ENDS = tuple(f".{name}.weight" for name in NAMES)
-# Settings of PEFT with which an adapter would act otherwise than `readers.merged` computes it.
+# PEFT settings with which an adapter would behave differently from `readers.merged`.
 _REFUSED = ("use_rslora", "use_dora", "fan_in_fan_out", "rank_pattern", "alpha_pattern", "layer_replication",
             "megatron_config", "lora_bias", "arrow_config")  # fmt: skip
 
 
 def write_adapters(directory: str, variables: Iterable, task: Any, base: str | None, also: Callable[[str], None]):
-    """Writes what a run with adapters trained, in place of what an earlier run left at `directory`.
+    """Writes the adapters and heads trained by a run, replacing those of an earlier run in `directory`.
 
     Args:
-        directory: becomes PEFT's.
-        variables: all of the task's model, Keras or TensorFlow.
+        directory: output directory in PEFT's format.
+        variables: all variables of the task's model, Keras or TensorFlow.
         task: see `tasks/base.py`; its configuration has `lora`.
-        base: the checkpoint that the adapters are for, or None.
-        also: is called with the directory, before it is in its place, to put more files there.
+        base: the checkpoint that the adapters belong to, or None.
+        also: called with the temporary directory, to write more files to it.
 
     Raises:
         ValueError: a variable has no name in the family's files.
@@ -62,14 +62,14 @@ def write_adapters(directory: str, variables: Iterable, task: Any, base: str | N
 
 
 def merge_adapters(model: ModelDirectory, directory: str) -> ModelDirectory:
-    """Returns the model with the adapters of a directory in its kernels, and the head that lies with them.
+    """Merges the adapters of a directory into a model's kernels, and takes over their head.
 
     Args:
-        model: what the adapters were trained on.
-        directory: of PEFT's form, ours or another's.
+        model: the model that the adapters were trained on.
+        directory: PEFT directory, written by bert_tf or another library.
 
     Raises:
-        ValueError: files are missing or damaged, the adapters are of another kind, or are not of this model.
+        ValueError: files are missing or damaged, the adapters are of another kind, or do not match the model.
     """
     settings = _read_settings(os.path.join(directory, CONFIG))
     path, scale = os.path.join(directory, WEIGHTS), settings["lora_alpha"] / settings["r"]
@@ -80,7 +80,7 @@ def merge_adapters(model: ModelDirectory, directory: str) -> ModelDirectory:
     arrays = model.arrays | others
     for kernel, pair in pairs.items():
         arrays[kernel] = merged(arrays[kernel], *(pair[name] for name in NAMES), scale)
-    logging.info("Merged %d adapters from %s; took %d other weights from there.", len(pairs), path, len(others))
+    logging.info("Merged %d adapters from %s; loaded %d other weights from it.", len(pairs), path, len(others))
     model = dataclasses.replace(model, arrays=arrays)
     return model if all(name.startswith("bert/") for name in others) else _with_head(model, directory)
 
@@ -90,7 +90,7 @@ def _name_map(config):
 
 
 def _peft(name_map, path, array):
-    """Returns (PEFT's name, array in torch's orientation) of one of our weights."""
+    """Returns (PEFT's name, array in torch's orientation) for one of our weights."""
     folder, _, name = path.rpartition("/")
     if name in NAMES:
         module = name_map.from_ours(f"{folder}/kernel").removesuffix(".weight")
@@ -120,10 +120,10 @@ def _settings(lora: Lora, named: Mapping[str, np.ndarray], base) -> dict[str, An
 
 
 def _read_settings(path):
-    values = read_object(path, "the configuration of an adapter in JSON", "take what PEFT or a run with adapters wrote")
+    values = read_object(path, "the configuration of an adapter in JSON", "use a file written by PEFT or bert_tf")
     if values.get("peft_type") != "LORA":
         kind = brief(values.get("peft_type"))
-        raise ValueError(f"{path} must be of a LoRA adapter, peft_type LORA. Received: {kind}.")
+        raise ValueError(f"{path} must describe a LoRA adapter, peft_type LORA. Received: {kind}.")
     for name in _REFUSED:
         if values.get(name):
             raise ValueError(f"{path} must not set {name}, which changes what an adapter computes. Received: "
@@ -148,7 +148,7 @@ def _sorted(file, path, name_map):
         raise ValueError(f"{path}: {error}") from error
     if groups.unknown or not file.shapes or not all(name.startswith(_PREFIX) for name in file.shapes):
         raise ValueError(
-            f"{path} must hold adapters and heads that the family of the model knows. Received also: "
+            f"{path} must hold adapters and heads that the model family supports. It also holds "
             f"{(groups.unknown or list(file.shapes))[:5]}."
         )
     pairs, others = {}, {}
@@ -164,7 +164,7 @@ def _sorted(file, path, name_map):
 
 
 def _shape_of(name, pair, rank):
-    """Returns the shape of the kernel that an adapter is for; None: it is not whole, or for something else."""
+    """Returns the kernel shape that an adapter is for; None if it is incomplete or for something else."""
     if set(pair) != set(NAMES) or not name.endswith("/kernel"):
         return None
     a, b = (pair[name] for name in NAMES)
@@ -176,16 +176,16 @@ def _check_shapes(shapes, model, path):
     for name, shape in shapes.items():
         if there.get(name) != shape:
             raise ValueError(
-                f"Adapters must be whole, and of the model that they are merged into. Received {path} with "
-                f"{shape or 'a broken one'} for {name}, where the model has {there.get(name, 'nothing')}; name the "
-                "checkpoint that they were trained on as `model`."
+                f"The adapter does not match the model: {path} has {shape or 'an incomplete one'} for {name}, but the "
+                f"model has {there.get(name, 'nothing')}. Pass the checkpoint that the adapter was trained on as "
+                "`model`."
             )
 
 
 def _with_head(model, directory):
-    """Takes labels and task from the adapters, whose head replaces the model's.
+    """Takes labels and task from the adapter directory, whose head replaces the model's.
 
-    PEFT writes no labels: the model's own are kept if the head has an output for each; otherwise they have no names.
+    PEFT writes no labels: the model's are kept if they match the head's outputs; otherwise there are none.
     """
     bias, labels = model.arrays.get("classifier/output_bias"), model.labels
     if os.path.exists(os.path.join(directory, LABELS_FILE)):

@@ -14,10 +14,10 @@ from bert_tf.models.lora import is_adapter
 from bert_tf.utils.files import brief
 
 # === Shapes ===
-# Holds a configuration against the shapes in a checkpoint before a model is built of it.
+# Compares a configuration with the shapes in a checkpoint before the model is built.
 #
-# Building takes the memory that the configuration asks for. The comparison takes none, and it can say which field is
-# wrong; `assign_weights` then compares every variable that was built.
+# Building takes the memory that the configuration asks for. The comparison takes none, and can report which field is
+# wrong; `assign_weights` then compares every variable.
 
 
 _LAYER = re.compile(r"bert/encoder/layer_(\d+)/.*")
@@ -34,15 +34,15 @@ _SIZES = (
 
 
 def check_shapes(checkpoint: Checkpoint, config: EncoderConfig, new_layers: int = 0):
-    """Compares the number of layers, the rows of the tables and the widths.
+    """Checks the number of layers, table rows and widths of a configuration against a checkpoint.
 
     Args:
-        checkpoint: open, of an encoder and perhaps heads.
-        config: of the model that shall be built.
-        new_layers: how many of the top layers need not be there, because they start from random weights.
+        checkpoint: open checkpoint of an encoder, optionally with heads.
+        config: configuration of the model to build.
+        new_layers: number of top layers that may be missing, because they are randomly initialized.
 
     Raises:
-        ValueError: they differ; the message names each field, what it says and what the weights have.
+        ValueError: they differ; the message lists each field with its value and that of the weights.
     """
     layers = {int(match[1]) for name in checkpoint.names if (match := _LAYER.fullmatch(name))}
     wrong = []
@@ -58,17 +58,17 @@ def check_shapes(checkpoint: Checkpoint, config: EncoderConfig, new_layers: int 
         elif shape is None and size and not axis and path.startswith("bert/embeddings/"):
             wrong.append(f"{field} {size}, but no {path} among the weights")
     if wrong:
-        unknown = f"; names that mean nothing here: {brief(checkpoint.unknown)}" if checkpoint.unknown else ""
+        unknown = f"; unknown names: {brief(checkpoint.unknown)}" if checkpoint.unknown else ""
         raise ValueError(
-            f"The configuration must describe the weights in {checkpoint.path}. Received: {'; '.join(wrong)}{unknown}; "
-            "give the configuration and the weights of one model."
+            f"The configuration does not match the weights in {checkpoint.path}: {'; '.join(wrong)}{unknown}. Use the "
+            "configuration and the weights of one model."
         )
 
 
 def _numbers(layers):
-    """Returns "0 to 11", or the numbers one by one where some are missing."""
+    """Returns "0 to 11", or the list of numbers if some are missing."""
     if not layers:
-        return "of no number"
+        return "without numbers"
     whole = layers == set(range(len(layers)))
     return f"0 to {max(layers)}" if whole and max(layers) else brief(sorted(layers))
 
@@ -82,14 +82,14 @@ _MOST_LINES = 400  # of a message: all weights of BERT-large
 
 @dataclasses.dataclass(frozen=True)
 class LoadReport:
-    """What `assign_weights` did.
+    """The result of `assign_weights`: which weights were loaded, missing, unused or skipped.
 
     Attributes:
         path: the file, index file or TF1 prefix that was read.
         loaded: paths of the variables that were assigned.
         excused_missing: paths of variables that the checkpoint lacks; they keep their values.
-        excused_left_over: our paths, or the file's names where we know none, of weights that no variable took.
-        left_out: names in the file that are no weights of their own: buffers, an optimizer's state, second names.
+        excused_left_over: our paths, or the file's names if unknown, of weights without a variable.
+        left_out: names of entries that are not weights of their own: buffers, optimizer state, second names.
     """
 
     path: str
@@ -101,14 +101,14 @@ class LoadReport:
     def __str__(self):
         text = f"Loaded {len(self.loaded)} variables from {self.path}"
         for words, names in (
-            ("not in the checkpoint, left as initialized", self.excused_missing),
+            ("not in the checkpoint, randomly initialized", self.excused_missing),
             ("in the checkpoint, not used", self.excused_left_over),
         ):
             if names:
                 text += f"; {len(names)} {words}: {_few(names)}"
         if self.left_out:
-            one = "1 entry of the file is no weight of its own (a buffer, a counter or a second name)"
-            several = "entries of the file are no weights of their own (an optimizer's state, counters, second names)"
+            one = "1 entry of the file skipped, not a weight of its own (a buffer, a counter or a second name)"
+            several = "entries of the file skipped, not weights of their own (optimizer state, counters, second names)"
             text += f"; {one if len(self.left_out) == 1 else f'{len(self.left_out)} {several}'}: {_few(self.left_out)}"
         return text if text.endswith("...") else f"{text}."
 
@@ -120,27 +120,26 @@ def _few(names):
 def assign_weights(
     path: str | os.PathLike | Checkpoint, variables: Iterable, excuse: Iterable[str] = (), family: str | None = None
 ) -> LoadReport:
-    """Assigns every variable from a checkpoint; all is read and checked before the first is assigned.
+    """Assigns all variables from a checkpoint, after reading and checking everything.
 
-    Adapters that the checkpoint has go into adapters where there are such variables, else into the kernels.
+    Adapters in the checkpoint are assigned to adapter variables if there are any, otherwise merged into the kernels.
 
     Args:
-        path: whatever `readers.open_checkpoint` takes, or a Checkpoint already open.
-        variables: Keras or TensorFlow variables: `path` (one that `names.TF1` knows), `shape`, `assign`.
-        excuse: regular expressions; each is matched against the whole (re.fullmatch) of our path, such as
-            "classifier/.*" for a head that may start fresh, also where the checkpoint has one of another shape, or
-            "cls/.*" for heads that are not wanted; for a name that the table does not know, against the file's own.
-            `heads.py` makes those of a task.
+        path: anything that `readers.open_checkpoint` accepts, or an open Checkpoint.
+        variables: Keras or TensorFlow variables: `path` (one of `names.TF1`), `shape`, `assign`.
+        excuse: regular expressions, each matched against our whole path (re.fullmatch), such as "classifier/.*" for a
+            head that may be new, even if the checkpoint has one of another shape, or "cls/.*" for heads that are not
+            needed; for unknown names, against the file's own. `heads.py` provides those of a task.
         family: as in `readers.open_checkpoint`.
 
     Raises:
-        ValueError: the sides differ in a name that no expression excuses, or in a shape; or the file is damaged.
+        ValueError: names differ that no expression excuses, or shapes differ; or the file is damaged.
     """
     variables = list(variables)
     here = {variable.path: variable for variable in variables}
     merge = not any(map(is_adapter, here))
     checkpoint = path if isinstance(path, Checkpoint) else open_checkpoint(path, family, merge)
-    assert len(here) == len(variables), "two variables have one path"
+    assert len(here) == len(variables), "two variables have the same path"
     report = _compare(checkpoint, here, list(excuse))
     _check_shapes(checkpoint, {name: here[name] for name in report.loaded})
     checkpoint.check_twins(report.loaded)
@@ -152,12 +151,12 @@ def assign_weights(
 
 
 def _warn_of_first_token(checkpoint, loaded):
-    """Says so where a head is to read another token than the one for which Transformers trained it."""
+    """Warns if a head uses another token than in Transformers."""
     foreign = checkpoint.format not in ("tf1", "keras_hub", "keras_hub_object") and set(loaded) >= _HEAD_OF_TEXTS
     if foreign and is_decoder_in(os.path.dirname(checkpoint.path) or "."):
         logging.warning(
-            "%s is a left-to-right model (is_decoder) with a head for whole texts: here that reads the last token, "
-            "which has seen the text; in Transformers it reads the first, which has seen none of it.",
+            "%s is a causal (left-to-right) model (is_decoder) with a head for whole texts: here the head uses the "
+            "last token, which has seen the text; in Transformers it uses the first, which has not.",
             checkpoint.path,
         )
 
@@ -166,7 +165,7 @@ def _compare(checkpoint, here, excuse):
     def excused(name):
         return any(re.fullmatch(pattern, name) for pattern in excuse)
 
-    # A fresh head may find one of another size in the checkpoint, of another task: that one is left over.
+    # The checkpoint may have a head of another size, of another task: it is left over.
     other = {n for n, v in here.items() if n in checkpoint.names and excused(n) and _shape(v) != checkpoint.shape(n)}
     missing = [name for name in here if name not in checkpoint.names or name in other]
     left_over = [name for name in checkpoint.names if name not in here or name in other] + checkpoint.unknown
@@ -184,23 +183,23 @@ def _difference(checkpoint, here, missing, left_over, excused):
 
     both = len(here) - len(missing)
     return (
-        f"The model and the checkpoint {checkpoint.path} ({checkpoint.format}) must have the same weights, except "
-        f"heads that may start fresh or stay unused. Received: {both} in both, and\n"
+        f"The weights of the model and the checkpoint {checkpoint.path} ({checkpoint.format}) do not match, apart from "
+        f"heads that may be new or unused: {both} are in both, and\n"
         f"  {len(missing)} in the model but missing in the checkpoint:{lines(missing)}\n"
-        f"  {len(left_over)} in the checkpoint but left over:{lines(left_over)}"
+        f"  {len(left_over)} in the checkpoint but not in the model:{lines(left_over)}"
         f"{_remedy([name for name in left_over if not excused(name)], missing)}"
     )
 
 
 def _remedy(left_over, missing):
-    """Returns what a user can do: what is left over can be left out of a copy, what is missing cannot be made up."""
+    """Returns advice for the user: left-over weights can be dropped from a copy, missing ones cannot be added."""
     if not left_over:
-        return "\nGive the configuration that belongs to these weights, or weights that are whole."
+        return "\nUse the configuration that belongs to these weights, or complete weights."
     pattern = re.escape(left_over[0])
-    of_missing = " if what is missing may be missing" if missing else ""
+    of_missing = " if the missing weights are optional" if missing else ""
     return (
-        f"\nbert-tf convert with `leave_out={pattern}` and so on, a pattern for each weight that is left over, makes a "
-        f"copy without them{of_missing}."
+        f"\nUse bert-tf convert with `leave_out={pattern}` and so on, one pattern per left-over weight, to make a copy "
+        f"without them{of_missing}."
     )
 
 
@@ -212,8 +211,8 @@ def _check_shapes(checkpoint, here):
     ]
     if wrong:
         raise ValueError(
-            f"A variable must have the shape that it has in the checkpoint {checkpoint.path}. "
-            f"Received: {len(wrong)} of {len(here)} with another:{''.join(wrong[:_MOST_LINES])}"
+            f"Some shapes differ between the model and the checkpoint {checkpoint.path}: "
+            f"{len(wrong)} of {len(here)} variables:{''.join(wrong[:_MOST_LINES])}"
         )
 
 
@@ -223,7 +222,7 @@ def _shape(variable):
 
 def _hint(name):
     if name.endswith("/word_embeddings"):
-        return " (rows = entries of the vocabulary: are vocab.txt and vocab_size those of this checkpoint?)"
+        return " (rows = vocabulary size: do vocab.txt and vocab_size belong to this checkpoint?)"
     if name.endswith("/position_embeddings"):
         return " (rows = max_position_embeddings of the configuration)"
     return ""

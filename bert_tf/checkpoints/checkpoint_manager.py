@@ -1,4 +1,4 @@
-"""A run's own checkpoints in its output directory: the last few, the best one, and which of them are whole."""
+"""Manages a run's checkpoints in its output directory: the latest ones, the best one, and their integrity."""
 
 import glob
 import json
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class Best(NamedTuple):
-    """The checkpoint that scored best: `value` of `metric` at `step`."""
+    """The best checkpoint: `value` of `metric` at `step`."""
 
     step: int
     metric: str
@@ -31,12 +31,12 @@ class Best(NamedTuple):
 
 
 class CheckpointManager:
-    """Checkpoints `model.ckpt-<step>` in one directory, which one process writes and any number may read.
+    """Manages checkpoints `model.ckpt-<step>` in a directory, with one writing process and any number of readers.
 
     Args:
-        directory: the first `save` makes it if it is not there.
-        keep: how many of the last checkpoints stay; at least 1.
-        protect: steps whose checkpoints are never deleted, with the best one.
+        directory: created by the first `save` if it does not exist.
+        keep: number of latest checkpoints to keep; at least 1.
+        protect: steps whose checkpoints are never deleted, in addition to the best one.
     """
 
     def __init__(self, directory: str | os.PathLike, keep: int = 5, protect: Iterable[int] = ()):
@@ -45,7 +45,7 @@ class CheckpointManager:
         self.directory, self.keep, self.protect = os.fspath(directory), keep, set(protect)
 
     def prefix(self, step: int) -> str:
-        """Returns the path, without extension, of the checkpoint of `step`, whether it is there or not."""
+        """Returns the path, without extension, of the checkpoint of `step`, whether it exists or not."""
         return os.path.join(self.directory, f"model.ckpt-{step}")
 
     def steps(self) -> list[int]:
@@ -53,17 +53,17 @@ class CheckpointManager:
         return sorted(step for step, kinds in self._entries() if kinds >= {"index", "data"})
 
     def save(self, step: int, tensors: Mapping[str, Any]) -> str:
-        """Writes a checkpoint, names it in the file `checkpoint`, deletes those that are no longer kept.
+        """Writes a checkpoint, records it in the file `checkpoint`, and deletes those that are no longer kept.
 
         Args:
-            step: of training; a checkpoint of that step is replaced.
+            step: training step; a checkpoint of that step is replaced.
             tensors: name -> array, tensor or variable.
 
         Returns:
-            its prefix.
+            The checkpoint's prefix.
 
         Raises:
-            ValueError: the disk is full; the older checkpoints are as they were and nothing half-made stays.
+            ValueError: the disk is full; older checkpoints are unchanged and nothing unfinished remains.
         """
         os.makedirs(self.directory, exist_ok=True)
         self._clean()
@@ -75,15 +75,15 @@ class CheckpointManager:
         return self.prefix(step)
 
     def shrink(self, step: int, is_needed: Callable[[str], bool], more: Mapping[str, Any]):
-        """Writes a checkpoint again without some of its tensors; however it ends, the old or the new one is whole.
+        """Rewrites a checkpoint without some of its tensors, atomically.
 
         Args:
-            step: of a whole checkpoint; where it has nothing that is not needed it stays as it is.
-            is_needed: takes a name.
-            more: name -> array or tensor, to be added.
+            step: step of a complete checkpoint; if all of its tensors are needed, it is unchanged.
+            is_needed: takes a tensor name.
+            more: name -> array or tensor to add.
 
         Raises:
-            ValueError: it is not whole, or the disk is full.
+            ValueError: the checkpoint is incomplete, or the disk is full.
         """
         file = tf1.Tf1File(self.prefix(step))
         if not all(map(is_needed, file.shapes)):
@@ -92,22 +92,23 @@ class CheckpointManager:
         tf1.remove_replaced(self.prefix(step))  # of a run that was killed before it came to do so
 
     def point_to(self, step: int):
-        """Names `step`, the best one say, in the file `checkpoint` as the one that the directory stands for.
+        """Records `step`, such as the best one, in the file `checkpoint` as the directory's checkpoint.
 
-        `latest` does not ask that file: a run continues from its newest checkpoint in any case.
+        `latest` ignores that file: a run always resumes from its newest checkpoint.
         """
         self._write_state(step, self.steps())
 
     def latest(self, strict: bool = False, up_to: int | None = None) -> tuple[int, str] | None:
-        """Returns (step, prefix) of the newest whole checkpoint, or None if there is none.
+        """Returns (step, prefix) of the newest complete checkpoint, or None if there is none.
 
-        Whole means: every tensor can be read and has its checksum. Nothing cheaper proves it, since TensorFlow does not
-        tell where in the data a tensor ends; it takes a quarter of a second per gigabyte beyond the reading of the
-        disk, once per start, and leaves in the system's cache what `restore` reads next.
+        A checkpoint is complete if every tensor can be read and has its checksum. Nothing cheaper verifies this,
+        because
+        TensorFlow does not expose where a tensor ends in the data; it takes a quarter of a second per gigabyte in
+        addition to reading the disk, once per start, and leaves the data in the system's cache for `restore`.
 
         Args:
-            strict: raise ValueError at a half one, instead of warning and taking the one before it.
-            up_to: the highest step that is asked for; None: any.
+            strict: whether to raise ValueError for an incomplete one, instead of warning and using the previous one.
+            up_to: the highest step to consider. If None, any.
         """
         for step, _ in sorted(self._entries(), reverse=True):
             if up_to is not None and step > up_to:
@@ -120,11 +121,11 @@ class CheckpointManager:
             except ValueError as error:
                 if strict:
                     raise
-                _log.warning("Not used, because it is not whole: %s", error)
+                _log.warning("Skipped an incomplete checkpoint: %s", error)
         return None
 
     def delete_after(self, step: int):
-        """Deletes the checkpoints of later steps, and the note of the best one if it is of them."""
+        """Deletes the checkpoints of later steps, and the record of the best one if it is among them."""
         for later in [s for s, _ in self._entries() if s > step]:
             self._delete(later)
         best = self.best()
@@ -135,12 +136,12 @@ class CheckpointManager:
         """Returns every tensor of a checkpoint by name.
 
         Raises:
-            ValueError: it is not whole.
+            ValueError: the checkpoint is incomplete.
         """
         return tf1.read_tensors(prefix)
 
     def mark_best(self, step: int, metric: str, value: float):
-        """Notes that the checkpoint of `step` is the best so far, and keeps it from deletion while it is.
+        """Records the checkpoint of `step` as the best so far, which protects it from deletion.
 
         Raises:
             ValueError: there is no such checkpoint, or the disk is full.
@@ -151,10 +152,10 @@ class CheckpointManager:
         self._publish(BEST_FILE, json.dumps(record) + "\n")
 
     def best(self) -> Best | None:
-        """Returns what `mark_best` noted last, or None.
+        """Returns what `mark_best` recorded last, or None.
 
         Raises:
-            ValueError: the file does not hold that.
+            ValueError: the file is malformed.
         """
         path = os.path.join(self.directory, BEST_FILE)
         if not os.path.exists(path):
@@ -164,19 +165,19 @@ class CheckpointManager:
                 return Best(**json.load(file))
         except (ValueError, TypeError) as error:
             raise ValueError(
-                f"{path} must hold step, metric and value as JSON. Received: {error}; delete it to go on without."
+                f"{path} must hold step, metric and value as JSON. Received: {error}; delete it to continue without it."
             ) from error
 
     def _entries(self):
-        """Yields (step, kinds of files there) for every checkpoint, whole or not."""
+        """Yields (step, kinds of existing files) for every checkpoint, complete or not."""
         for prefix, kinds in tf1_files(self.directory):
             if match := _PREFIX.fullmatch(prefix):
                 yield int(match[1]), kinds
 
     def _survivors(self, step):
-        """Returns the steps that stay once `step` is written.
+        """Returns the steps to keep once `step` is written.
 
-        Later ones stay too: they are of a run that was set back by hand, or are broken and will be written again.
+        Later ones are kept too: they belong to a run that was reset by hand, or are broken and will be written again.
         """
         best = self.best()
         protected = self.protect | ({best.step} if best else set())
@@ -200,7 +201,7 @@ class CheckpointManager:
         try:
             write_text(path, text)
         except OSError as error:
-            raise ValueError(f"{path} must be written. Received: {error}; the old one is unchanged.") from error
+            raise ValueError(f"{path} cannot be written: {error}. The old one is unchanged.") from error
 
     def _delete(self, step):
         prefix = self.prefix(step)
@@ -208,7 +209,7 @@ class CheckpointManager:
             os.remove(path)
 
     def _clean(self):
-        """Removes what a killed save left behind: it cannot be our own, since one process writes."""
+        """Removes leftovers of a killed save, which cannot be our own, because only one process writes."""
         for path in glob.glob(os.path.join(glob.escape(self.directory), f"{tf1.TEMPORARY}*")):
             shutil.rmtree(path, ignore_errors=True)
         for step, kinds in list(self._entries()):

@@ -1,4 +1,4 @@
-"""Texts to vectors: a frozen encoder's features, for each token or pooled for each text."""
+"""Extracts features of a frozen encoder, per token or pooled per text."""
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
@@ -14,19 +14,20 @@ from bert_tf.utils.text_lists import text_list
 Texts = Sequence[str] | Sequence[tuple[str, str]]
 
 _CHUNK = 10_000  # texts tokenized at a time
-_TOKENS_CHUNK = 512  # the same, where the features of all tokens are kept
+_TOKENS_CHUNK = 512  # the same, if the features of all tokens are kept
 _TOKENS = 4096  # of a batch, padding included
 _WIDTHS = 8  # widths are multiples of this
 
 
 class TokenFeatures(NamedTuple):
-    """The P tokens of one text, or of a pair, special ones included, and their features.
+    """The P tokens of a text or text pair, including special tokens, and their features.
 
     Attributes:
-        pieces: as the vocabulary writes them.
+        pieces: the tokens, as spelled in the vocabulary.
         values: float32 [P, D].
-        starts, limits: int32 [P], where each token lies in its text, half-open, in code points; 0, 0 for special ones.
-        of_text: int32 [P], which text each token is of: 0, or 1 for the second of a pair; -1 for special ones.
+        starts, limits: int32 [P], the span of each token in its text, half-open, in code points; 0, 0 for special
+            tokens.
+        of_text: int32 [P], the text of each token: 0, or 1 for the second of a pair; -1 for special tokens.
     """
 
     pieces: list[str]
@@ -37,21 +38,22 @@ class TokenFeatures(NamedTuple):
 
 
 class Extractor:
-    """A frozen encoder that turns texts into vectors; `bert.features` is the short way to it.
+    """Encodes texts into feature vectors with a frozen encoder; see also `bert.features`.
 
     Args:
         encoder: an `Encoder` with weights.
         tokenizer: its `BaseTokenizer`.
-        layers: one of `names.LAYERS`, or indices of blocks (-1: the last), whose outputs are put side by side.
-        pooling: one of `names.POOLINGS`, or several, whose vectors are put side by side.
-        normalize: divide each pooled vector by its length.
-        max_seq_length: longest row, special tokens included; what is longer is cut. None: what the model can take.
-        unpooled: so many tokens at the start of each row are not pooled: those of a prompt.
-        finish: what is made of the pooled vectors, float32 [n, D], before they are normalized; in the graph.
+        layers: one of `names.LAYERS`, or indices of blocks (-1: the last), whose outputs are concatenated.
+        pooling: one of `names.POOLINGS`, or several, whose vectors are concatenated.
+        normalize: whether to divide each pooled vector by its length.
+        max_seq_length: maximum sequence length, including special tokens; longer texts are truncated. If None, the
+            model's maximum.
+        unpooled: number of tokens at the start of each sequence that are not pooled, such as those of a prompt.
+        finish: applied to the pooled vectors, float32 [n, D], before normalization, in the graph.
 
     Raises:
-        ValueError: the model has no such layers, there is no such pooling or the model's says nothing, or its rows are
-            shorter.
+        ValueError: the model has no such layers or a smaller maximum length, or the pooling is unknown or not supported
+            by the model.
     """
 
     def __init__(
@@ -72,17 +74,17 @@ class Extractor:
         if not tokenizer.template.special(1) < self.max_seq_length <= config.max_length:
             raise ValueError(
                 f"`max_seq_length` must be from {tokenizer.template.special(1) + 1} to {config.max_length}, the "
-                f"model's longest row. Received: {max_seq_length}."
+                f"model's maximum sequence length. Received: {max_seq_length}."
             )
         self.tokenizer = tokenizer
         self._encoder, self._layers, self._pooling, self._normalize = encoder, layers, pooling, normalize
         self._unpooled, self._finish = unpooled, finish or tf.identity
 
     def __call__(self, texts: Texts) -> np.ndarray:
-        """Returns a vector for each text, or for each pair of texts, float32 [n, D].
+        """Encodes texts or text pairs; returns one vector each, float32 [n, D].
 
         Raises:
-            ValueError: what is given is no texts or pairs; see `text_lists.text_list`.
+            ValueError: the inputs are not texts or pairs; see `text_lists.text_list`.
         """
         texts = text_list(texts, pairs=True)
         parts = [self._vectors(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK)]
@@ -90,11 +92,11 @@ class Extractor:
 
     @property
     def width(self) -> int:
-        """D, the length of the vectors."""
+        """D, the dimension of the vectors."""
         return self._of_texts.structured_outputs.shape[-1]
 
     def pieces(self, texts: Texts) -> Iterator[TokenFeatures]:
-        """Yields the features of the tokens of each text, or of each pair of texts, in order; raises as `__call__`."""
+        """Yields token features of each text or text pair, in order; raises as `__call__`."""
         texts = text_list(texts, pairs=True)
         for start in range(0, len(texts), _TOKENS_CHUNK):
             yield from self._pieces(texts[start : start + _TOKENS_CHUNK])
@@ -144,13 +146,13 @@ class Extractor:
         return self.tokenizer.pack(*ids, max_seq_length=self.max_seq_length)
 
     def _pack_numbers(self, *numbers, special=0):
-        """Returns int32 [all tokens]: numbers of texts' tokens, laid out and cut as `_rows` does with their ids."""
+        """Returns per-token numbers, int32 [all tokens], packed and truncated like the ids in `_rows`."""
         both = numbers if len(numbers) == 2 else (*numbers, None)
         packed = pack_texts(*both, self.max_seq_length, self.tokenizer.template, lambda token: special)
         return packed["input_ids"].flat_values.numpy()
 
     def _batches(self, rows):
-        """Yields (indices of rows, their features), rows of like lengths together, the longest first."""
+        """Yields (sequence indices, features), grouped by similar length, the longest first."""
         lengths = rows["input_ids"].row_lengths().numpy()
         order, start = np.argsort(-lengths, kind="stable"), 0
         while start < len(order):
@@ -161,11 +163,11 @@ class Extractor:
 
 
 def _columns(texts):
-    """Returns the texts in one list, or the first and the second ones of pairs in two."""
+    """Returns the texts as one list, or the first and second texts of pairs as two."""
     return [texts] if isinstance(texts[0], str) else [list(each) for each in zip(*texts, strict=True)]
 
 
 def _traced(function):
-    """Returns a function of a batch's features as one graph for rows of all widths."""
+    """Returns a function of a batch's features, traced once for all sequence lengths."""
     specs = {name: tf.TensorSpec([None, None], tf.int32) for name in ("input_ids", "input_mask", "segment_ids")}
     return tf.function(function, autograph=False).get_concrete_function(specs)

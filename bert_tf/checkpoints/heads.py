@@ -1,9 +1,9 @@
-"""Which weights a checkpoint may lack, or have left over: the heads of all tasks, in one list.
+"""Lists which weights may be missing from a checkpoint or unused: the heads of all tasks.
 
-A task names its own head only (`Model.head`). All others are what a checkpoint of another task may have on top.
+A task only names its own head (`Model.head`). Checkpoints of other tasks may have any of the others.
 """
 
-# By our paths, and by the file's own names where no map of names knows them. A new head has its line here.
+# By our paths, and by the file's names for unknown weights. A new head needs a line here.
 HEADS = (
     r"cls[/.].*",  # pretraining's, and that of question answering
     r"classifier[/.].*",
@@ -16,30 +16,29 @@ POOLER = "bert/pooler/dense/.*"
 
 
 def others(own: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns patterns of the heads' weights but those of a task's own head.
+    """Returns patterns of the weights of all heads except a task's own.
 
     Args:
         own: patterns of our variable paths.
 
     Returns:
-        regular expressions, as `assign_weights` takes them.
+        Regular expressions for `assign_weights`.
     """
     but = f"(?!(?:{'|'.join(own)})$)" if own else ""
     return tuple(f"{but}{pattern}" for pattern in HEADS)
 
 
 def fresh(task) -> tuple[str, ...]:
-    """Returns patterns of the variables that need not be in the checkpoint which training starts from.
+    """Returns patterns of the variables that may be missing from the checkpoint that training starts from.
 
-    They are the task's head, which is new, and the pooler, without which a sentence encoder or another task's model may
-    come.
+    These are the task's head, which is new, and the pooler, which a sentence encoder or another task's model may lack.
     """
     return (*task.head, POOLER)
 
 
 def unused(task) -> tuple[str, ...]:
-    """Returns patterns of weights for which the task has no use, in a checkpoint or in its own model.
+    """Returns patterns of weights that the task does not use, in a checkpoint or in its own model.
 
-    They are the other tasks' heads, and the pooler below a head that does not read it.
+    These are the heads of other tasks, and the pooler if the task's head does not use it.
     """
     return (*others(task.head), *(() if task.uses_pooler else (POOLER,)))

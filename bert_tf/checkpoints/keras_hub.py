@@ -1,4 +1,4 @@
-"""KerasHub's presets: the weights in their HDF5 files, and where the tokenizer's files lie."""
+"""Reads KerasHub presets: the weights in their HDF5 files, and the tokenizer's files."""
 
 import math
 import os
@@ -14,10 +14,10 @@ from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_object
 
 # === Hdf5 ===
-# HDF5 files as Keras writes weights: hard links, and arrays as a whole; read without libhdf5.
+# Reads HDF5 files as written by Keras (hard links, contiguous arrays) without libhdf5.
 #
-# libhdf5 trusts what it reads: 312 of 10,000 damaged files of weights ended the process that read them (1.14.6;
-# SIGABRT, SIGSEGV). So this part of the format is read here (HDF5 File Format Specification 3.0): superblocks 0 to 3,
+# libhdf5 trusts its input: 312 of 10,000 damaged weight files crashed the process that read them (1.14.6;
+# SIGABRT, SIGSEGV). So this subset of the format is read here (HDF5 File Format Specification 3.0): superblocks 0 to 3,
 # object headers 1 and 2, groups in symbol tables or with their links in the header. Nothing else is followed, above all
 # no link to another file.
 
@@ -35,7 +35,7 @@ _FLOATS = {(5, 10): np.float16, (8, 7): ml_dtypes.bfloat16, (8, 23): np.float32,
 
 
 class _Array(NamedTuple):
-    """Where an array lies: its `type` is HDF5's description."""
+    """The location of an array; `type` is HDF5's description."""
 
     shape: tuple[int, ...]
     type: bytes
@@ -47,7 +47,7 @@ class Hdf5File:
     """The arrays of one file: `shapes` name -> shape, `read(name)`.
 
     Raises:
-        ValueError: the file is cut short or damaged, or has what Keras does not write.
+        ValueError: the file is truncated or damaged, or has features that Keras does not write.
     """
 
     def __init__(self, path: str):
@@ -74,13 +74,13 @@ class Hdf5File:
 
     def _refusal(self, why):
         return ValueError(
-            f"{self._path} must be a whole HDF5 file, as Keras writes weights. Received: {str(why):.500}; copy it "
-            "again, or save the preset again."
+            f"{self._path} is not a complete HDF5 file as written by Keras: {str(why):.500}. Copy it again, or save "
+            "the preset again."
         )
 
 
 class _Bytes:
-    """A file of which no more is read than a description of arrays can need."""
+    """A file reader that limits how much is read for array descriptions."""
 
     def __init__(self, file):
         self._file, self._left, self.size = file, _MOST_BYTES, os.fstat(file.fileno()).st_size
@@ -203,7 +203,7 @@ def _link(content):
 
 
 def _array(data, messages):
-    """Returns where the array of a header lies, if it is whole."""
+    """Returns the location of the array of a header, after checking that it is complete."""
     said = dict(reversed(messages))  # of two alike the first counts
     if not {_SPACE, _TYPE} <= said.keys() or _EXTERNAL in said:
         raise ValueError("an array without shape or type, or in another file")
@@ -242,17 +242,17 @@ TOKENIZER_FILE = "tokenizer.json"
 ASSETS = os.path.join("assets", "tokenizer")
 # Of WordPiece, byte-level BPE (with merges.txt next to it) and SentencePiece.
 VOCABULARIES = ("vocabulary.txt", "vocabulary.json", "vocabulary.spm")
-_DESCRIPTION, _REMEDY = "what KerasHub or bert_tf wrote in JSON", "copy it again, or save the preset again"
+_DESCRIPTION, _REMEDY = "JSON written by KerasHub or bert_tf", "copy it again, or save the preset again"
 
 
 class Preset:
     """The weights of one preset: `shapes` name -> shape, `read(name)`.
 
     Args:
-        path: of model.weights.h5; task.weights.h5 is read too if it is in the same folder.
+        path: path of model.weights.h5; task.weights.h5 is read too if it is in the same directory.
 
     Raises:
-        ValueError: a file is cut short or no HDF5 file.
+        ValueError: a file is truncated or not an HDF5 file.
     """
 
     def __init__(self, path: str):
@@ -273,12 +273,12 @@ class Preset:
 
 
 def tokenizer_of(directory: str) -> tuple[str, bool | None] | None:
-    """Returns (the vocabulary's file, whether text is lowercased) of a preset; None: the directory is none.
+    """Returns (vocabulary file, whether text is lowercased) of a preset; None if the directory is not a preset.
 
-    Only of WordPiece a preset says whether text is lowercased; None: as is usual in the family.
+    Only WordPiece presets state whether text is lowercased; None means the family's default.
 
     Raises:
-        ValueError: tokenizer.json is not KerasHub's, or asks for what our tokenizers do not do.
+        ValueError: tokenizer.json is not KerasHub's, or has unsupported settings.
     """
     paths = [os.path.join(directory, ASSETS, name) for name in VOCABULARIES]
     path = next(filter(os.path.exists, paths), None)
@@ -289,14 +289,14 @@ def tokenizer_of(directory: str) -> tuple[str, bool | None] | None:
     if path != paths[0] and isinstance(config, dict):
         if config.get("add_prefix_space"):
             raise ValueError(
-                f"{file} must not say add_prefix_space for a tokenizer that is read here. Received: "
+                f"{file} must not set add_prefix_space for this tokenizer. Received: "
                 f"{brief(config['add_prefix_space'])}; save the preset without it."
             )
         return path, None
     lower = config.get("lowercase") if isinstance(config, dict) else None
     if not isinstance(lower, bool):
         raise ValueError(
-            f"{file} must describe a WordPiece tokenizer of KerasHub's, with lowercase true or false. Received: "
+            f"{file} must describe a WordPiece tokenizer of KerasHub with lowercase true or false. Received: "
             f"{brief(lower)}; save the preset again."
         )
     return path, lower

@@ -1,4 +1,4 @@
-"""KerasHub's backbones and tasks: a live one as weights under our names, and a model of ours as one of them.
+"""Converts live KerasHub backbones and tasks to our weights, and our models to KerasHub objects.
 
 KerasHub is imported by the functions that need it.
 """
@@ -22,14 +22,14 @@ from bert_tf.models import config_files, families
 from bert_tf.models.config import EncoderConfig
 
 # === Weights ===
-# The variables of a live object, under the names that they have in the files of a preset.
+# The variables of a live object, under their names in the files of a preset.
 
 
 class LiveWeights:
     """The weights of a backbone or task: `shapes` name -> shape, `read(name)`, `assign(name, array)`.
 
     Args:
-        model: of KerasHub. The names of a task's own weights begin with name_maps.TASK.
+        model: KerasHub model. The names of a task's own weights begin with name_maps.TASK.
     """
 
     def __init__(self, model):
@@ -83,7 +83,7 @@ class _Entry:
 
 
 def backbone_of(model):
-    """Returns the backbone of a task, or the backbone itself.
+    """Returns the backbone of a KerasHub task, or the backbone itself.
 
     Raises:
         ValueError: `model` is neither.
@@ -94,27 +94,27 @@ def backbone_of(model):
         return model.backbone
     if not isinstance(model, keras_hub.models.Backbone):
         raise ValueError(
-            "`path` must be the path of a checkpoint, or a backbone or task of KerasHub. Received an object of the "
-            f"class {type(model).__name__}; give the directory in which its weights lie."
+            "`path` must be the path of a checkpoint, or a KerasHub backbone or task. Received an object of class "
+            f"{type(model).__name__}; pass the directory of its weights."
         )
     return model
 
 
 def name_map_of(model) -> name_maps.NameMap:
-    """Returns the names of a live object's weights; warns where its outputs are not what ours will be.
+    """Returns the name map of a live object's weights; warns if its outputs differ from ours.
 
     Raises:
-        ValueError: it is of no family that we have.
+        ValueError: its family is not supported.
     """
     fields = config_files.from_keras_hub(_description(model))
     row = families.family(fields["model_type"]).keras_hub
     activation = getattr(getattr(model, "activation", None), "__name__", "linear")
     if activation != "linear":
-        logging.warning("The head gives scores before the %s of %s.", activation, type(model).__name__)
+        logging.warning("The head returns logits, before the %s of %s.", activation, type(model).__name__)
     computed = {name: fields[name] for name in row.masked_lm or ()}
     if hasattr(model, "masked_lm_head") and computed != row.masked_lm:
         logging.warning(
-            "The masked-LM head of %s computes with %s, and here with %s: its scores differ slightly.",
+            "The masked-LM head of %s uses %s, but here it uses %s: its logits differ slightly.",
             *(type(model).__name__, dict(row.masked_lm), computed),
         )
     is_projected = fields.get("embedding_size", 0) != fields.get("hidden_size")
@@ -128,7 +128,7 @@ def _description(model):
 
 
 def describe(model, directory: str) -> bool:
-    """Writes the configuration of a live object as a preset has it, and its tokenizer; says whether it has one."""
+    """Writes configuration and tokenizer of a live object as in a preset; returns whether it has a tokenizer."""
     values = _description(model)
     config = {name: value for name, value in values["config"].items() if isinstance(value, (int, float, str))}
     write_json(os.path.join(directory, "config.json"), values | {"config": config})
@@ -153,10 +153,10 @@ _POOLER = "bert/pooler/dense/kernel"
 
 
 def fold_unsupported(model: ModelArrays) -> ModelArrays:
-    """Returns the same model in the tables that KerasHub has for its family; most have all of ours.
+    """Returns an equivalent model with only the tables that KerasHub has for its family.
 
-    Its RoBERTa has no segments, so the row of the only one is added to the positions', and no rows of positions that no
-    token reads.
+    KerasHub's RoBERTa has no segments, so the only segment embedding is added to the position embeddings; and it has no
+    position embeddings that no token uses.
     """
     row, config = families.family(model.config.model_type), model.config
     if row.keras_hub is None or row.keras_hub.has_segments or row.pad_before_positions is None:
@@ -168,23 +168,23 @@ def fold_unsupported(model: ModelArrays) -> ModelArrays:
     if isinstance(positions, np.ndarray):  # and no variable, of which only the name and the shape count
         if segment is not None and np.any(segment):
             positions = positions.astype(np.float32) + segment.astype(np.float32)
-            remarks.append("The row of the only segment is added to those of the positions.")
+            remarks.append("The only segment embedding is added to the position embeddings.")
         if np.any(positions[:first]):
             positions = np.concatenate([np.zeros_like(positions[:first]), positions[first:]])
-            remarks.append(f"The first {first} rows of the positions, which no token reads, are zeros.")
+            remarks.append(f"The first {first} position embeddings, which no token uses, are zeros.")
         arrays[_POSITIONS] = positions
     return dataclasses.replace(model, config=config, arrays=arrays, remarks=(*model.remarks, *remarks))
 
 
 def check_fits_keras_hub(model: ModelArrays) -> str | None:
-    """Returns which of TASKS a model's head is for; None: it has no head.
+    """Checks that KerasHub supports a model; returns which of TASKS its head is for, or None without a head.
 
     Args:
-        model: of whose arrays only the names are looked at. Its configuration is held against what a backbone made of
-            it would say: each field that differs is one for which KerasHub has no place.
+        model: only the names of its arrays are used. Its configuration is compared with that of a backbone made of it:
+            each field that differs is not supported by KerasHub.
 
     Raises:
-        ValueError: KerasHub has no such model.
+        ValueError: KerasHub does not support the model.
     """
     model = fold_unsupported(model)
     config = model.config
@@ -203,8 +203,8 @@ def check_fits_keras_hub(model: ModelArrays) -> str | None:
     if lacks:
         must = {name: theirs[name] for name in {**row.implied, **other}}
         raise ValueError(
-            f"A model for KerasHub's {row.classes}Backbone must have {must}, which it computes with. Received "
-            f"{', '.join(lacks)}; take another format, or give a setting up with `leave_out`."
+            f"KerasHub's {row.classes}Backbone requires {must}. This model has {', '.join(lacks)}; use another format, "
+            "or drop a setting with `leave_out`."
         )
     _check_tokenizer(model)
     for path in model.arrays:
@@ -221,9 +221,9 @@ def _checked_task(model, row):
         return task
     numbers = f" (its {row.classes}MaskedLM has {dict(row.masked_lm)})" if task == "masked_lm" and row.masked_lm else ""
     raise ValueError(
-        f"A KerasHub preset must be an encoder or a classifier of texts. Received a model for "
-        f"{ending.removeprefix('For')}, of which KerasHub has no class that computes the same{numbers}; say that the "
-        "head shall stay behind with `leave_out`, or take another format."
+        "A KerasHub preset must be an encoder or a text classifier. Received a model for "
+        f"{ending.removeprefix('For')}, for which KerasHub has no equivalent class{numbers}; drop the head with "
+        "`leave_out`, or use another format."
     )
 
 
@@ -239,21 +239,20 @@ def _check_tokenizer(model):
         return
     if added := tokenizer.added_tokens:
         raise ValueError(
-            "A model for KerasHub must have a vocabulary without added tokens, for its presets have no place for them "
-            f"and its tokenizer would split them. Received {len(added)}, the first {added[0].content!r}; take another "
-            "format."
+            "KerasHub does not support added tokens: its presets cannot store them and its tokenizer would split them. "
+            f"The vocabulary has {len(added)}, the first {added[0].content!r}; use another format."
         )
     kind = families.family(model.config.model_type).tokenizer
     if kind != tokenizer.KIND or getattr(tokenizer, "add_prefix_space", False):
         found = tokenizer.KIND if kind != tokenizer.KIND else "add_prefix_space=True"
         raise ValueError(
-            f"A model for KerasHub must have its family's tokenizer, {kind}, with its usual settings. Received "
-            f"{found}; take another format."
+            f"A model for KerasHub must have its family's tokenizer, {kind}, with the default settings. Received "
+            f"{found}; use another format."
         )
 
 
 def _backbone_values(config):
-    """Returns what describes the backbone: its class and what its constructor is given."""
+    """Returns the description of the backbone: its class and constructor arguments."""
     row = families.family(config.model_type)
     ours = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
     ours |= {"embedding_size": config.embedding_width, "num_hidden_groups": config.num_blocks, "inner_group_num": 1}
@@ -264,30 +263,30 @@ def _backbone_values(config):
 
 
 def build_keras_hub(model: ModelArrays, task: str | None = None, dtype: str | None = None, compile: bool = True):
-    """Returns a model as one of KerasHub's.
+    """Builds a KerasHub object from a model.
 
     Args:
-        model: whose head, if any, is that of the task.
-        task: one of TASKS; None: a backbone.
-        dtype: None: Keras's own policy, as for every layer.
-        compile: whether a task is ready for `fit`, as KerasHub's are.
+        model: the model; its head, if any, must match the task.
+        task: one of TASKS. If None, a backbone.
+        dtype: dtype of the object. If None, Keras's global policy.
+        compile: whether to compile a task for `fit`, as in KerasHub.
 
     Returns:
-        a `keras_hub.models.Backbone`, or a `Task` with its preprocessor where the model has a tokenizer.
+        A `keras_hub.models.Backbone`, or a `Task` with its preprocessor if the model has a tokenizer.
 
     Raises:
-        ValueError: KerasHub has no such model.
+        ValueError: KerasHub does not support the model.
     """
     import keras_hub
 
     if (found := check_fits_keras_hub(model)) != task:
         raise ValueError(
-            f"`task` must be the one of the model's head, {found!r}. Received: {task!r}; give a model with such a head."
+            f"`task` must match the model's head, {found!r}. Received: {task!r}; use a model with such a head."
         )
     model = fold_unsupported(model)
     config, row = model.config, families.family(model.config.model_type).keras_hub
     if config.attention_probs_dropout_prob != config.hidden_dropout_prob:
-        logging.warning("KerasHub has one dropout everywhere: %s.", config.hidden_dropout_prob)
+        logging.warning("KerasHub has a single dropout rate: %s.", config.hidden_dropout_prob)
     made = getattr(keras_hub.models, f"{row.classes}Backbone")(**_backbone_values(config)["config"], dtype=dtype)
     if task:
         name, own = f"{row.classes}{TASKS[task]}", {}
@@ -311,8 +310,8 @@ def _fill(made, model):
     names = name_map.sort(live.shapes)
     if differing := sorted({*names.unknown, *(names.known.keys() ^ model.arrays.keys())}):
         raise ValueError(
-            f"A model for KerasHub must have the weights of its {type(made).__name__} and no others. Received: "
-            f"{', '.join(differing[:5])} on one side only; take another task."
+            f"The weights do not match those of KerasHub's {type(made).__name__}: "
+            f"{', '.join(differing[:5])} are on one side only. Use another task."
         )
     for path, array in model.arrays.items():
         theirs = name_map.transform(path).to_theirs(np.asarray(array), config.num_attention_heads)
@@ -320,7 +319,7 @@ def _fill(made, model):
 
 
 def build_tokenizer(model: ModelArrays) -> Any:
-    """Returns the tokenizer as one of KerasHub's."""
+    """Builds the KerasHub tokenizer of a model."""
     import keras_hub
 
     tokenizer, row = model.tokenizer, families.family(model.config.model_type).keras_hub
@@ -339,19 +338,19 @@ def build_tokenizer(model: ModelArrays) -> Any:
 
 
 def _remarks_on(tokenizer):
-    """Returns what KerasHub's tokenizer does not do to a text, of what ours does."""
+    """Returns remarks on tokenizer settings that KerasHub's tokenizer does not support."""
     changes = {"do_lower_case": True, "keep_accents": False, "straight_quotes": True}
     done = [f"{name}={value}" for name, value in changes.items() if getattr(tokenizer, name, None) is value]
     if tokenizer.KIND != "unigram" or not done:
         return ()
-    return (f"KerasHub's tokenizer has no place for {', '.join(done)}: give it texts to which that was done.",)
+    return (f"KerasHub's tokenizer does not support {', '.join(done)}: preprocess its texts this way.",)
 
 
 def write_keras_hub(directory: str, model: ModelArrays) -> Written:
-    """Writes a preset into a directory that is there, as KerasHub does.
+    """Writes a KerasHub preset to an existing directory.
 
     Raises:
-        ValueError: KerasHub has no such model.
+        ValueError: KerasHub does not support the model.
         OSError: a file cannot be written.
     """
     task = check_fits_keras_hub(model)

@@ -1,4 +1,4 @@
-"""The files of a model: `load` reads a checkpoint of any format as config, tokenizer, encoder and head."""
+"""Loads checkpoints of any format: `load` returns configuration, tokenizer, encoder and head."""
 
 import dataclasses
 import hashlib
@@ -25,26 +25,26 @@ from bert_tf.tokenization.registry import read_tokenizer, tokenizer_in
 from bert_tf.utils.files import brief, files_below, read_text
 
 _HEAD = "classifier/output_weights"
-_TRANSFORM = "classifier/dense/kernel"  # a head without it is one for every token
+_TRANSFORM = "classifier/dense/kernel"  # a head without it classifies every token
 _LABEL_KEYS = ("id2label", "label2id")  # of Hugging Face's configurations
-_WITH_LABELS = ("ForSequenceClassification", "ForTokenClassification")  # how the names of Transformers' classes end
+_WITH_LABELS = ("ForSequenceClassification", "ForTokenClassification")  # suffixes of Transformers' class names
 _MOST_LABELS = 1_000_000
 _EXCUSED = (*heads.others(("classifier/.*",)), heads.POOLER)
 
 
 @dataclasses.dataclass
 class Bert:
-    """What a checkpoint's directory holds.
+    """A loaded model: configuration, tokenizer, encoder and optional classification head.
 
     Attributes:
-        config: `EncoderConfig`.
-        tokenizer: a `BaseTokenizer`; None: it came from a KerasHub backbone, which has none.
+        config: the `EncoderConfig`.
+        tokenizer: a `BaseTokenizer`, or None for a KerasHub backbone, which has none.
         encoder: `Encoder` with the checkpoint's weights.
         head: `ClassificationHead` with its weights, or None.
         labels: the head's label names in the order of its outputs, or None.
-        others: our path -> array, the weights of heads that are no `head`: pretraining's, question answering's. So
-            `bert_tf.save` loses none.
-        path: where it was loaded from, or None.
+        others: our path -> array, the weights of heads other than `head`, such as those of pretraining or question
+            answering, so that `bert_tf.save` keeps them.
+        path: the path it was loaded from, or None.
     """
 
     config: EncoderConfig
@@ -57,27 +57,28 @@ class Bert:
     _extractors: dict = dataclasses.field(default_factory=dict, repr=False, compare=False)
 
     def features(self, texts: Texts, layers="last", pooling: str | None = "mean", max_seq_length=None):
-        """Returns what the encoder makes of texts.
+        """Encodes texts into feature vectors.
 
             bert.features(["A warm film."], layers="concat_last_4", pooling="mean")       float32 [1, 4 H]
 
         Args:
-            texts: n of them; or n pairs (a, b), each a row.
-            layers: `embeddings`, `second_to_last`, `last`, `weighted_sum_last_4` or `weighted_sum_all` (the mean here:
-                nothing is learned), `concat_last_4`; or indices of layers from -1, the last, down, put side by side.
-            pooling: `cls`, `mean`, `max`, `mean_max` ...: one vector for each text. None: one for each of its tokens.
-            max_seq_length: longest row in tokens; what is longer is cut. None: as many as the model can take.
+            texts: n texts, or n pairs (a, b), each encoded as one sequence.
+            layers: `embeddings`, `second_to_last`, `last`, `weighted_sum_last_4` or `weighted_sum_all` (here the mean,
+                because nothing is learned), `concat_last_4`; or layer indices, negative from -1, the last, whose
+                outputs are concatenated.
+            pooling: `cls`, `mean`, `max`, `mean_max` ...: one vector per text. If None, one per token.
+            max_seq_length: maximum sequence length in tokens; longer texts are truncated. If None, the model's maximum.
 
         Returns:
-            float32 [n, D]; or without pooling a list of n `checkpoints.extractor.TokenFeatures`.
+            float32 [n, D], or without pooling a list of n `checkpoints.extractor.TokenFeatures`.
 
         Raises:
-            ValueError: there is no such layer or pooling, or no tokenizer.
+            ValueError: the layer or pooling does not exist, or the model has no tokenizer.
         """
         if self.tokenizer is None:
             raise ValueError(
-                "A model must have a tokenizer to take texts. Received one without, which came from a KerasHub "
-                "backbone; load it with a `vocab_file`."
+                "The model has no tokenizer, so it cannot take texts: it came from a KerasHub backbone. Load it with a "
+                "`vocab_file`."
             )
         of_tokens = pooling is None
         layers = layers if isinstance(layers, str) else tuple(layers)
@@ -89,25 +90,25 @@ class Bert:
         return list(extractor.pieces(texts)) if of_tokens else extractor(texts)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Returns our path -> array of all weights as they are now: encoder, head, `others`."""
+        """Returns the current weights as {our path: array}: encoder, head and `others`."""
         variables = [*self.encoder.variables, *(self.head.variables if self.head else [])]
         return {variable.path: np.asarray(variable) for variable in variables} | dict(self.others)
 
     def to_keras_hub(self, task: str | None = None):
-        """Returns the model as one of KerasHub's, with the weights as they are now.
+        """Converts the model, with its current weights, to a KerasHub object.
 
             classifier = bert_tf.load("reviews").to_keras_hub("text_classifier")
             classifier.fit(["A warm film."], [1])
 
         Args:
-            task: None: a backbone; "text_classifier" or "masked_lm": with that head, which the model must have, and
-                the preprocessor with its tokenizer. Heads for anything else stay behind.
+            task: "text_classifier" or "masked_lm" for that head, which the model must have, with a preprocessor that
+                contains its tokenizer. If None, a backbone. Other heads are dropped.
 
         Returns:
-            such as a `keras_hub.models.BertBackbone`, `BertTextClassifier` or `RobertaMaskedLM`.
+            For example a `keras_hub.models.BertBackbone`, `BertTextClassifier` or `RobertaMaskedLM`.
 
         Raises:
-            ValueError: KerasHub has no such class, or its class does not compute the same.
+            ValueError: KerasHub has no equivalent class.
         """
         heads_of_task = {None: (), "text_classifier": ("classifier/",), "masked_lm": ("cls/predictions/",)}
         if task not in heads_of_task:
@@ -133,11 +134,12 @@ def load(
     Args:
         path: its directory, or a file or TF1 prefix in it; or a `keras_hub.models.Backbone` or `Task`, whose weights
             are copied.
-        do_lower_case: None: what the checkpoint says.
-        config_file, vocab_file: None: `bert_config.json` or `config.json` and the vocabulary that lie next to it.
+        do_lower_case: whether to lowercase text. If None, as stated by the checkpoint.
+        config_file, vocab_file: other files to use. If None, `bert_config.json` or `config.json` and the vocabulary
+            next to the checkpoint.
 
     Raises:
-        ValueError: something is missing, left over, damaged, or does not fit together.
+        ValueError: something is missing, left over, damaged, or does not match.
     """
     is_path = isinstance(path, (str, os.PathLike))
     if is_path:
@@ -160,14 +162,14 @@ def load(
     report = assign_weights(checkpoint, variables, excuse=_EXCUSED)
     logging.info("%s", report)
     if report.excused_missing:  # never where the configuration has none
-        logging.warning("%s has no pooler: pooled_output comes from random weights.", report.path)
+        logging.warning("%s has no pooler: pooled_output uses random weights.", report.path)
     labels = _labels_of(head, description.labels, report.path)
     others = {path: checkpoint.get(path) for path in report.excused_left_over if path in checkpoint.names}
     return Bert(config, description.tokenizer, encoder, head, labels, others, os.fspath(path) if is_path else None)
 
 
 def _description_of(model, config_file, vocab_file, do_lower_case):
-    """Returns the `Description` of a live KerasHub model, by the files that it would have in a preset."""
+    """Returns the `Description` of a live KerasHub model, via the files of its preset."""
     with tempfile.TemporaryDirectory() as folder:
         if keras_hub_objects.describe(model, folder) or vocab_file:
             return load_description([folder], config_file, vocab_file, do_lower_case)
@@ -175,45 +177,45 @@ def _description_of(model, config_file, vocab_file, do_lower_case):
 
 
 def _with_pooler(config, checkpoint):
-    """Returns the configuration of what lies there: of families that can do without a pooler some files have one."""
+    """Returns the configuration with `has_pooler` as in the checkpoint; some families may lack a pooler."""
     there = any(re.fullmatch(heads.POOLER, name) for name in checkpoint.names)
     return dataclasses.replace(config, has_pooler=True) if there else config
 
 
 def _labels_of(head, labels, path):
-    """Returns the labels of the head; some configurations name labels although there is no head."""
+    """Returns the labels of the head; some configurations list labels without a head."""
     if head is None or labels is None:
         return None
     if len(labels) != head.num_labels:
         raise ValueError(
-            f"{LABELS_FILE} or id2label must name every output of the head in {path}. Received: {len(labels)} labels "
-            f"for {head.num_labels} outputs."
+            f"{LABELS_FILE} or id2label must name every output of the head in {path}. It has {len(labels)} labels for "
+            f"{head.num_labels} outputs."
         )
     return labels
 
 
 def directory_of(path: str | os.PathLike) -> str:
-    """Returns the directory in which the files that belong to a checkpoint lie."""
+    """Returns the directory of the files that belong to a checkpoint."""
     path = os.fspath(path)
     return path if os.path.isdir(path) else os.path.dirname(path) or "."
 
 
 def has_vocabulary(path: str | os.PathLike) -> bool:
-    """Says whether a vocabulary lies next to a checkpoint, or in its directory."""
+    """Returns whether there is a vocabulary next to a checkpoint, or in its directory."""
     directory = directory_of(path)
     return keras_hub.tokenizer_of(directory) is not None or tokenizer_in(directory) is not None
 
 
 @dataclasses.dataclass
 class Description:
-    """A model without its weights: what `save_description` wrote, or the same files in another format."""
+    """A model without its weights: the files of `save_description`, or the same in another format."""
 
     config: EncoderConfig
     tokenizer: BaseTokenizer | None
     labels: list[str] | None
 
     def digest(self) -> str:
-        """Returns a SHA-256 of the configuration and of all that the tokenizer is made of."""
+        """Returns a SHA-256 of the configuration and of the tokenizer."""
         digest = hashlib.sha256()
         with tempfile.TemporaryDirectory() as folder:
             save_description(folder, self.config, self.tokenizer)
@@ -223,12 +225,12 @@ class Description:
         return digest.hexdigest()
 
     def check_length(self, max_seq_length: int):
-        """Raises ValueError where the position table is shorter than the longest input."""
+        """Raises ValueError if the position table is shorter than `max_seq_length`."""
         if max_seq_length > self.config.max_length:
             less = " - first_position" if self.config.first_position else ""
             raise ValueError(
-                f"`max_seq_length` must be at most max_position_embeddings{less} of the checkpoint, "
-                f"{self.config.max_length}. Received: {max_seq_length}."
+                f"`max_seq_length` must be at most {self.config.max_length}, max_position_embeddings{less} of the "
+                f"checkpoint. Received: {max_seq_length}."
             )
 
 
@@ -237,25 +239,25 @@ def load_description(
 ) -> Description:
     """Reads configuration, vocabulary and labels from the first of `paths` that has a configuration.
 
-    The configuration is of the model as `checkpoints` reads it: with adapters, if any, in its kernels (`lora` is None).
+    The configuration describes the model with adapters, if any, merged into its kernels (`lora` is None).
 
     Args:
-        paths: checkpoints, or directories of them; None is skipped.
-        config_file, vocab_file: read instead of the ones found there.
-        do_lower_case: None: what the checkpoint says; where there is none, what lies next to the vocabulary.
+        paths: checkpoints, or their directories; None is skipped.
+        config_file, vocab_file: files to use instead of those found there.
+        do_lower_case: whether to lowercase text. If None, as stated by the checkpoint, or next to the vocabulary.
 
     Raises:
-        ValueError: nothing is found, or what is found does not fit together.
+        ValueError: nothing is found, or the files do not match.
     """
     for path in filter(None, paths):
         if not (os.path.exists(path) or os.path.exists(f"{path}.index")):
-            none = f"A checkpoint must be there. Received {path}: no such directory, file or TF1 prefix."
+            none = f"Checkpoint not found: there is no directory, file or TF1 prefix {path}."
             raise ValueError(f"{none}{releases.advice(path)}")
     directories = [directory_of(path) for path in paths if path]
     if not directories and not (config_file and vocab_file):
         raise ValueError(
-            "There must be a model to start from. Received no `init_checkpoint`, no `output_dir` that is there, and no "
-            "`bert_config_file` with `vocab_file`."
+            "No model to start from: pass `init_checkpoint`, an existing `output_dir`, or `bert_config_file` with "
+            "`vocab_file`."
         )
     here = next((d for d in directories if any(os.path.exists(os.path.join(d, f)) for f in CONFIG_FILES)), None)
     here = here or next(iter(directories), os.path.dirname(vocab_file or ""))
@@ -271,46 +273,46 @@ def load_description(
 
 
 def _left_to_right_as_trained(config, config_file, directory):
-    """Returns the configuration with `is_decoder` where the checkpoint's own has it: it learned to see the left only.
+    """Returns the configuration with `is_decoder` if the checkpoint's own has it, which makes the model causal.
 
-    The file that a model was pretrained by is google-research/bert's, which knows no such key.
+    The file used for pretraining has google-research/bert's format, which lacks this key.
     """
     if not is_decoder_in(directory):
         return config
     if "is_decoder" in config.extra:
         raise ValueError(
-            "`bert_config_file` must say of is_decoder what the model's own configuration says. Received "
-            f"{config_file}, which says false, for the left-to-right model in {directory}; take the key out of it."
+            f"`bert_config_file` contradicts the model's own configuration: is_decoder is false in {config_file}, but "
+            f"the model in {directory} is causal (left-to-right). Remove the key from the file."
         )
-    logging.warning("%s does not say is_decoder: it is true, as in %s.", config_file, directory)
+    logging.warning("%s does not set is_decoder: using true, as in %s.", config_file, directory)
     return dataclasses.replace(config, is_decoder=True)
 
 
 def check_vocabulary(tokenizer: BaseTokenizer, config: EncoderConfig):
-    """Raises ValueError where the vocabulary has ids for which the embedding table has no row."""
+    """Raises ValueError if the vocabulary has ids beyond the embedding table."""
     if tokenizer.vocab_size > config.vocab_size:
         added = [token.content for token in tokenizer.added_tokens if token.id >= config.vocab_size]
-        behind = f", among them the added tokens {', '.join(map(brief, added[:5]))}" if added else ""
+        behind = f", including the added tokens {', '.join(map(brief, added[:5]))}" if added else ""
         raise ValueError(
-            f"The vocabulary must fit the embedding table of {config.vocab_size} rows. Received {tokenizer.vocab_size} "
-            f"tokens in {tokenizer.vocab_file}{behind}; give the `vocab_file` and the `bert_config_file` of one "
+            f"The vocabulary does not match the embedding table of {config.vocab_size} rows: {tokenizer.vocab_file} "
+            f"has {tokenizer.vocab_size} tokens{behind}. Use the `vocab_file` and the `bert_config_file` of one "
             "checkpoint."
         )
     if tokenizer.vocab_size < config.vocab_size:
         logging.warning(
-            "%s has %d tokens and the embedding table %d rows: the last rows are never used.",
+            "%s has %d tokens, but the embedding table has %d rows: the last rows are never used.",
             *(tokenizer.vocab_file, tokenizer.vocab_size, config.vocab_size),
         )
 
 
 def read_labels(directory: str, config: EncoderConfig) -> list[str] | None:
-    """Returns a fine-tuned model's label names: from labels.txt, or as Transformers has them; None: there are none.
+    """Returns the label names of a fine-tuned model, from labels.txt or as in Transformers; None if there are none.
 
-    Transformers' are `id2label`; without it `num_labels` of them, 2 where a classifier's file does not say how many,
-    are called LABEL_0, LABEL_1 and so on.
+    In Transformers these are `id2label`; without it, `num_labels` labels (by default 2 for a classifier) are called
+    LABEL_0, LABEL_1 and so on.
 
     Raises:
-        ValueError: `id2label` or `num_labels` is not as it must be.
+        ValueError: `id2label` or `num_labels` is invalid.
     """
     path = os.path.join(directory, LABELS_FILE)
     if os.path.exists(path):
@@ -331,26 +333,26 @@ def read_labels(directory: str, config: EncoderConfig) -> list[str] | None:
 
 
 def default_labels(number: int) -> list[str]:
-    """Returns what Transformers calls so many labels that have no names."""
+    """Returns Transformers' default names for unnamed labels."""
     return [f"LABEL_{n}" for n in range(number)]
 
 
 def _labels_in(names, directory):
-    """Returns the labels that `id2label` gives to the numbers from 0 up."""
+    """Returns the labels of `id2label`, for the numbers from 0 up."""
     labels = [names.get(str(i)) for i in range(len(names))] if isinstance(names, dict) else [None]
     wrong = [label for label in labels if not isinstance(label, str) or "\n" in label]
     if wrong:
         raise ValueError(
-            f'id2label of the configuration in {directory} must give every number from 0 up a name: {{"0": "no", "1": '
-            f'"yes"}}. Received: {brief(names)}; correct it, or write the names into {LABELS_FILE}, one a line.'
+            f'id2label of the configuration in {directory} must name every number from 0 up: {{"0": "no", "1": '
+            f'"yes"}}. Received: {brief(names)}; correct it, or write the names to {LABELS_FILE}, one per line.'
         )
     return labels
 
 
 def save_description(directory: str, config: EncoderConfig, tokenizer: BaseTokenizer, labels: list[str] | None = None):
-    """Writes what `load` reads except the weights: bert_config.json, labels.txt, the tokenizer's files.
+    """Writes what `load` reads, except the weights: bert_config.json, labels.txt, the tokenizer files.
 
-    Without labels none are left in the configuration, which may be that of a model with another head.
+    Without labels, those in the configuration, which may be of another head, are removed.
     """
     os.makedirs(directory, exist_ok=True)
     if labels is None:

@@ -1,4 +1,4 @@
-"""Finds the weights that a path means: a file, a directory, or the prefix of a TF1 checkpoint."""
+"""Locates the weights for a path: a file, a directory, or the prefix of a TF1 checkpoint."""
 
 import os
 import re
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bert_tf.checkpoints import releases
 
-# In the order of preference where a directory holds several; safetensors first, since it cannot carry code.
+# In order of preference if a directory holds several; safetensors first, because it cannot contain code.
 _FILES = {
     "model.safetensors": "safetensors",
     "model.safetensors.index.json": "sharded safetensors",
@@ -22,16 +22,16 @@ _ENDINGS = {
     ".weights.h5": "keras_hub",
 }
 _TF1_FILE = re.compile(r"(.+)\.(?:index|data-\d{5}-of-\d{5})")
-RELEASE = "bert_model.ckpt"  # what Google's releases are called, so that every program finds it in a directory
+RELEASE = "bert_model.ckpt"  # name of Google's releases, so that all programs find it in a directory
 _LONGEST_STATE = 2**20  # bytes
 _STEP = re.compile(r"model\.ckpt-(\d+)")
 
 
 def locate(path: str | os.PathLike) -> tuple[str, str]:
-    """Returns (format, file or TF1 prefix); the format is a key of formats.OPENERS.
+    """Returns (format, file or TF1 prefix) for a path; the format is a key of formats.OPENERS.
 
     Raises:
-        ValueError: there are no weights at `path`, or what is there is not whole.
+        ValueError: there are no weights at `path`, or they are incomplete.
     """
     path = os.fspath(path)
     if os.path.isdir(path):
@@ -45,13 +45,13 @@ def locate(path: str | os.PathLike) -> tuple[str, str]:
     if any(prefix == base for prefix, _ in tf1_files(folder)):
         return "tf1", path
     if advice := releases.advice(path):
-        raise ValueError(f"A checkpoint must be a path. Received: {path}, and nothing is there.{advice}")
+        raise ValueError(f"Checkpoint not found: {path}.{advice}")
     there = (
-        f"in {folder} there is {list_directory(folder)}" if os.path.isdir(folder) else f"{folder} is not a directory"
+        f"{folder} contains {list_directory(folder)}" if os.path.isdir(folder) else f"{folder} is not a directory"
     )
     raise ValueError(
-        f"A checkpoint must be a directory, a .safetensors or .bin file, or the prefix of a TF1 checkpoint "
-        f"(without .index). Received: {path}; {there}."
+        f"Checkpoint not found: {path}; {there}. Pass a directory, a .safetensors or .bin file, or the prefix of a TF1 "
+        "checkpoint (without .index)."
     )
 
 
@@ -59,7 +59,7 @@ def _by_ending(path):
     for ending in sorted(_ENDINGS, key=len, reverse=True):
         if path.endswith(ending):
             return _ENDINGS[ending], path
-    raise ValueError(f"A file of weights must end in one of {sorted(_ENDINGS)}, or be a TF1 prefix. Received: {path}.")
+    raise ValueError(f"A weights file must end in one of {sorted(_ENDINGS)}, or be a TF1 prefix. Received: {path}.")
 
 
 def _in_directory(path):
@@ -70,34 +70,34 @@ def _in_directory(path):
     if prefix:
         return "tf1", os.path.join(path, prefix)
     looked_for = [*_FILES, f"{RELEASE}.index", "model.ckpt-<step>.index with .data"]
-    unread = "; .onnx is not read" if any(name.endswith(".onnx") for name in os.listdir(path)) else ""
+    unread = "; .onnx is not supported" if any(name.endswith(".onnx") for name in os.listdir(path)) else ""
     raise ValueError(
-        f"{path} must hold weights: one of {looked_for}. Received: a directory with {list_directory(path)}{unread}."
+        f"No weights in {path}: expected one of {looked_for}. It contains {list_directory(path)}{unread}."
     )
 
 
 def _latest_named(path):
-    """Returns what the file `checkpoint` names, if there is one."""
+    """Returns the checkpoint named in the file `checkpoint`, if there is one."""
     if not os.path.isfile(os.path.join(path, "checkpoint")):
         return None
     named = _state(os.path.join(path, "checkpoint"))
     if not named:
         raise ValueError(
-            f"{path}/checkpoint must name the latest checkpoint (model_checkpoint_path). Received: a file that does "
-            "not; give the checkpoint's prefix instead of the directory."
+            f"{path}/checkpoint does not name the latest checkpoint (model_checkpoint_path). Pass the prefix of a "
+            "checkpoint instead of the directory."
         )
     # Only the last part counts: a directory may be moved, and the file may hold the absolute path of old.
     prefix = os.path.basename(named)
     if not os.path.isfile(os.path.join(path, f"{prefix}.index")):
         raise ValueError(
-            f"{path}/checkpoint names {prefix}, so that {prefix}.index must be there. Received: a directory with "
-            f"{list_directory(path)}; give the prefix of another checkpoint instead of the directory."
+            f"{path}/checkpoint names {prefix}, but {prefix}.index does not exist. The directory contains "
+            f"{list_directory(path)}; pass the prefix of another checkpoint instead of the directory."
         )
     return prefix
 
 
 def _state(path):
-    """Returns what TensorFlow's file `checkpoint` names, or None."""
+    """Returns the checkpoint named in TensorFlow's file `checkpoint`, or None."""
     import tensorflow as tf
 
     if os.path.getsize(path) > _LONGEST_STATE:
@@ -118,7 +118,7 @@ def _by_convention(path):
 
 
 def tf1_files(path: str) -> Iterator[tuple[str, set[str]]]:
-    """Yields (prefix, kinds of files there: "index", "data") for every TF1 checkpoint in a directory, whole or not."""
+    """Yields (prefix, existing files of "index", "data") for all TF1 checkpoints in a directory, complete or not."""
     kinds = {}
     for name in sorted(os.listdir(path)) if os.path.isdir(path) else []:
         if match := _TF1_FILE.fullmatch(name):

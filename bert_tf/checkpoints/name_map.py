@@ -1,4 +1,4 @@
-"""Tables that map the weight names and array layouts of a file to ours, and back; no number changes on the way."""
+"""Maps the weight names and array layouts of a file to ours and back, without changing any number."""
 
 import dataclasses
 import functools
@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Iterable
 
 @dataclasses.dataclass(frozen=True)
 class Transform:
-    """One way of laying an array out.
+    """A transformation between array layouts.
 
     Attributes:
         to_ours: their array -> ours.
@@ -50,11 +50,11 @@ BEHIND_PADDING = Transform(_behind_two_rows, lambda array, heads: array[2:], lam
 
 
 # === Name maps ===
-# What each weight is called in a format: one table of rows, read in both directions.
+# The name of each weight in a format: one table, used in both directions.
 #
 # Our variable paths are the names of google-research/bert's TF1 checkpoints (modeling.py, run_*.py), whatever the
-# family, except that the classifier's head, which has no scope there, lies under `classifier/` here. A name that a file
-# may hold and that we drop on purpose is in the table too: whatever it does not know is reported, never passed over.
+# family, except that the classifier's head, which has no scope there, is under `classifier/` here. Names that are
+# dropped on purpose are in the table too: unknown names are reported, never ignored.
 
 
 WORDS = "bert/embeddings/word_embeddings"  # the one weight that every encoder has, and has once
@@ -64,13 +64,13 @@ _HOLES = {r"\{n\}": r"(?P<n>0|[1-9][0-9]*)", r"\{any\}": ".*"}
 
 @dataclasses.dataclass(frozen=True)
 class WeightName:
-    """One weight.
+    """The names of one weight.
 
     Attributes:
-        ours, theirs: our path and the format's name; `{n}` stands for the layer's number.
-        transform: what leads from their array to ours and back.
-        requires: our path of a weight that a model must have for this row to apply; without it, another row for our
-            path applies. "": the row always applies.
+        ours, theirs: our path and the format's name; `{n}` stands for the layer's index.
+        transform: transformation from their array to ours and back.
+        requires: our path of a weight that a model must have for this row to apply; otherwise another row for our path
+            applies. "" if the row always applies.
     """
 
     ours: str
@@ -80,23 +80,23 @@ class WeightName:
 
 
 def dense(ours: str, theirs: str) -> list[WeightName]:
-    """Returns the rows of a linear map of torch's."""
+    """Returns the rows of a torch linear layer."""
     return [WeightName(f"{ours}/kernel", f"{theirs}.weight", TRANSPOSE), WeightName(f"{ours}/bias", f"{theirs}.bias")]
 
 
 def norm(ours: str, theirs: str) -> list[WeightName]:
-    """Returns the rows of a LayerNorm of torch's."""
+    """Returns the rows of a torch LayerNorm."""
     return [WeightName(f"{ours}/gamma", f"{theirs}.weight"), WeightName(f"{ours}/beta", f"{theirs}.bias")]
 
 
 def head(ours: str, theirs: str, requires: str = "") -> list[WeightName]:
-    """Returns the rows of a head [classes, H], which is no kernel: Google wrote them for matmul(transpose_b=True)."""
+    """Returns the rows of a head [classes, H], stored for matmul(transpose_b=True) as in Google's code."""
     ends = (("output_weights", "weight"), ("output_bias", "bias"))
     return [WeightName(f"{ours}/{our}", f"{theirs}.{their}", requires=requires) for our, their in ends]
 
 
 def classifier_of_two_layers(theirs: str) -> list[WeightName]:
-    """Returns the rows of a text classifier with a layer before the last one, and of a tokens' classifier without."""
+    """Returns the rows of a text classifier with an extra layer, and of a token classifier without one."""
     dense_, last = f"{theirs}.dense", f"{theirs}.out_proj"
     return [
         *dense("classifier/dense", dense_),
@@ -106,11 +106,11 @@ def classifier_of_two_layers(theirs: str) -> list[WeightName]:
 
 
 def embedding_rows(theirs: str, segments: bool = True) -> list[WeightName]:
-    """Returns the rows of the embeddings, which are called alike in all of Hugging Face's encoders.
+    """Returns the rows of the embeddings, which have the same names in all of Hugging Face's encoders.
 
     Args:
         theirs: the embeddings' own name.
-        segments: whether there is a table of segments.
+        segments: whether there is a segment table.
     """
     ours = "bert/embeddings"
     tables = ("word", "position", *(("token_type",) if segments else ()))
@@ -121,7 +121,7 @@ def embedding_rows(theirs: str, segments: bool = True) -> list[WeightName]:
 
 
 def masked_lm_rows(theirs_dense: str, theirs_norm: str, theirs_bias: str) -> list[WeightName]:
-    """Returns the rows of a masked-LM head, but for its output layer: see `output_layer`."""
+    """Returns the rows of a masked-LM head, except for its output layer; see `output_layer`."""
     return [
         *dense("cls/predictions/transform/dense", theirs_dense),
         *norm("cls/predictions/transform/LayerNorm", theirs_norm),
@@ -130,11 +130,11 @@ def masked_lm_rows(theirs_dense: str, theirs_norm: str, theirs_bias: str) -> lis
 
 
 def block_rows(theirs: str, norms: tuple[str, ...] = ("attention/output", "output")) -> list[WeightName]:
-    """Returns the rows of a block whose parts are called as in Hugging Face's BERT.
+    """Returns the rows of a block whose sublayers are named as in Hugging Face's BERT.
 
     Args:
         theirs: the block's own name.
-        norms: the parts that hold a LayerNorm.
+        norms: the sublayers with a LayerNorm.
     """
     ours = "bert/encoder/layer_{n}"
     return [
@@ -154,10 +154,10 @@ def block_rows(theirs: str, norms: tuple[str, ...] = ("attention/output", "outpu
 
 @dataclasses.dataclass(frozen=True)
 class Twin:
-    """A second name of a tied weight. It stands in for `of` where that is not in the file; else it must be equal.
+    """A second name of a tied weight. It replaces `of` if that is not in the file; otherwise it must be equal.
 
-    Equality matters, and is checked, only where the variable `needed_by` is loaded. In a model in which this weight is
-    not tied it is a variable of its own, at our path `untied`.
+    Equality is only checked if the variable `needed_by` is loaded. In a model in which this weight is not tied, it is a
+    variable of its own, at our path `untied`.
     """
 
     theirs: str
@@ -167,12 +167,12 @@ class Twin:
 
 
 def output_layer(theirs: str) -> Twin:
-    """Returns what a masked-LM head's output layer is: the word embeddings again, or a weight of its own."""
+    """Returns the twin of a masked-LM head's output layer: the word embeddings, or a weight of its own."""
     return Twin(theirs, WORDS, "cls/predictions/output_bias", untied="cls/predictions/output_weights")
 
 
 def decoder(theirs: str) -> tuple[Twin, Twin]:
-    """Returns the output layer of a masked-LM head that is a whole layer: its bias is the head's `output_bias`."""
+    """Returns the twins of a masked-LM output layer with a bias, which is the head's `output_bias`."""
     bias = "cls/predictions/output_bias"
     return output_layer(f"{theirs}.weight"), Twin(f"{theirs}.bias", bias, bias)
 
@@ -189,16 +189,16 @@ class Sorted:
 
 @dataclasses.dataclass(frozen=True)
 class NameMap:
-    """All names of one format.
+    """All weight names of one format.
 
     Attributes:
         rows: the weights.
-        left_out: names that are mapped to nothing, on purpose; `{any}` stands for any text.
+        left_out: names that are dropped on purpose; `{any}` stands for any text.
         twins: second names.
-        prefix: of the encoder's names; some files leave it out, or have another, which is peeled off: see `sort`.
-        without_prefix: how such names begin then.
-        old_spellings: (old, new): parts of names as old files, or some classes, have them.
-        separator: what stands between the parts of a name; "": no file has the encoder as a part of another model.
+        prefix: prefix of the encoder's names; some files lack it, or have another one, which is stripped: see `sort`.
+        without_prefix: beginnings of such names.
+        old_spellings: (old, new): name components in old files or some classes.
+        separator: separator of name components; "" if no file has the encoder inside another model.
     """
 
     rows: tuple[WeightName, ...]
@@ -210,7 +210,7 @@ class NameMap:
     separator: str = "."
 
     def renamed(self, old: str, new: str) -> "NameMap":
-        """Returns the map of a family that differs in the encoder's name alone: prefix `new` in place of `old`."""
+        """Returns the map of a family that only differs in the encoder's prefix, `new` instead of `old`."""
 
         def change(name):
             return new + name.removeprefix(old) if name.startswith(old) else name
@@ -220,44 +220,44 @@ class NameMap:
         return dataclasses.replace(self, rows=rows, left_out=left_out, prefix=change(self.prefix))
 
     def without_ties(self) -> "NameMap":
-        """Returns the map of models whose output layer is their own."""
+        """Returns the map of models with an untied output layer."""
         rows = tuple(WeightName(twin.untied, twin.theirs) for twin in self.twins if twin.untied)
         twins = tuple(twin for twin in self.twins if not twin.untied)
         return dataclasses.replace(self, rows=self.rows + rows, twins=twins)
 
     def to_ours(self, name: str) -> str | None:
-        """Returns our path for a full name, or None if no row knows it."""
+        """Returns our path for a full name, or None if it is unknown."""
         row, n = _find(self._by_name, name)
         return row and row.ours.replace("{n}", n)
 
     def from_ours(self, path: str, among: Container[str] | None = None) -> str:
-        """Returns the name that our `path` bears.
+        """Returns the format's name for our `path`.
 
         Args:
-            path: one of ours.
-            among: the paths of the whole model, which decides where several names stand for one path; None: the first.
+            path: one of our paths.
+            among: the paths of the whole model, which decide between several names for one path. If None, the first.
 
         Raises:
-            ValueError: no row knows the path.
+            ValueError: the path is unknown.
         """
         row, n = self._row_of(path, among)
         if row is None:
             raise ValueError(
-                f"A variable must have a row in the table of names, checkpoints/name_maps.py. Received: {path!r}."
+                f"A variable must have an entry in the name tables, checkpoints/name_maps.py. Received: {path!r}."
             )
         return row.theirs.replace("{n}", n)
 
     def knows(self, path: str) -> bool:
-        """Says whether our `path` has a name here."""
+        """Returns whether our `path` has a name in this format."""
         return self._row_of(path, None)[0] is not None
 
     def transform(self, path: str) -> Transform:
-        """Returns what leads to the array under our `path` from the one in the file; KEEP for a path without a row."""
+        """Returns the transformation from the file's array to ours at `path`; KEEP for an unknown path."""
         row, _ = self._row_of(path, None)
         return row.transform if row else KEEP
 
     def transposed(self, path: str) -> bool:
-        """Says whether the array under our `path` lies transposed in the file."""
+        """Returns whether the array at our `path` is transposed in the file."""
         return self.transform(path) is TRANSPOSE
 
     def _row_of(self, path, among):
@@ -265,17 +265,17 @@ class NameMap:
         return _find(rows, path)
 
     def sort(self, names: Iterable[str], foreign: Iterable[str] = ()) -> Sorted:
-        """Sorts a file's names by what the table says about them.
+        """Classifies a file's names as known, dropped, second or unknown names.
 
-        A model that holds the encoder as one of its parts puts a prefix such as "backbone.", "module.bert." or TF1's
-        "module/" before the encoder's names. The name of the word embeddings tells it, if the file has one encoder.
+        A model that contains the encoder as a submodule adds a prefix such as "backbone.", "module.bert." or TF1's
+        "module/" to the encoder's names. It is derived from the name of the word embeddings, if there is one encoder.
 
         Args:
-            names: of all weights in the file.
-            foreign: prefixes of other families' encoders, which are no such parts.
+            names: names of all weights in the file.
+            foreign: prefixes of other families' encoders, which are not such prefixes.
 
         Raises:
-            ValueError: two names of the file mean the same variable.
+            ValueError: two names of the file map to the same variable.
         """
         names = sorted(names)
         outer, own = self._outer(names, tuple(foreign))
@@ -286,7 +286,7 @@ class NameMap:
             path = self.to_ours(whole)
             if path in result.known:
                 both = f"{result.known[path]!r} and {name!r}"
-                raise ValueError(f"Only one name of a checkpoint may mean {path!r}. Received: {both}.")
+                raise ValueError(f"Several names of the checkpoint map to {path!r}: {both}.")
             if path is not None:
                 result.known[path] = name
             elif any(regex.fullmatch(whole) for regex in self._left_out):
@@ -302,13 +302,13 @@ class NameMap:
         return result
 
     def _full(self, name):
-        """Returns a name in its present spelling, with the prefix that some files leave out."""
+        """Returns a name in its current spelling, with the prefix that some files omit."""
         for old, new in self.old_spellings:
             name = name.replace(old, new)
         return f"{self.prefix}{name}" if name.startswith(self.without_prefix) else name
 
     def _outer(self, names, foreign):
-        """Returns what to take off the names' front, and what to put there."""
+        """Returns the prefix to strip from the names, and its replacement."""
         if not self.separator:
             return "", ""
         bare, dot = self.from_ours(WORDS).removeprefix(self.prefix), self.separator

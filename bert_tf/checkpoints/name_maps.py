@@ -1,4 +1,4 @@
-"""The names of weights of each family and format, as tables: Hugging Face, KerasHub, TF1; both ways."""
+"""Tables of the weight names of each family and format: Hugging Face, KerasHub, TF1."""
 
 import dataclasses
 
@@ -117,7 +117,7 @@ DISTILBERT_NAMES = NameMap(
 # ALBERT's names in Hugging Face's files.
 #
 # google-research/albert's own TF1 checkpoints are not read: the names of their layers, such as
-# bert/encoder/transformer/group_0/inner_group_0/ffn_1/intermediate/dense/kernel, are in no table, and `load` refuses
+# bert/encoder/transformer/group_0/inner_group_0/ffn_1/intermediate/dense/kernel, are in no table, so `load` rejects
 # them by name. Hugging Face has the same models.
 
 
@@ -187,9 +187,9 @@ ERNIE_NAMES = dataclasses.replace(
 
 
 # === KerasHub ===
-# KerasHub's names, as they stand in the HDF5 files of its presets: Keras counts the layers of one class.
+# KerasHub's names in the HDF5 files of its presets: Keras numbers the layers of each class.
 #
-# `task/` stands before the names of the file with a task's head; the backbone's have nothing before them.
+# `task/` is the prefix of the names in the file of a task's head; the backbone's have no prefix.
 
 
 TASK = "task/"
@@ -279,7 +279,7 @@ KERAS_HUB_PROJECTED = _keras_hub_map(
 # The names in TF1 checkpoints, google-research/bert's and ours: our variable paths, of every family.
 
 
-# What stands before the names of a generator that was trained with the discriminator, whose embeddings it shares.
+# Prefix of a generator that was trained with the discriminator, whose embeddings it shares.
 GENERATOR = "generator/"
 
 
@@ -373,14 +373,14 @@ KERAS_HUB_MAPS: dict[str, NameMap] = {
 
 
 def hugging_face(model_type: str = families.DEFAULT, tied: bool = True) -> NameMap:
-    """Returns the map of a family, a key of `families.FAMILIES`.
+    """Returns the Hugging Face name map of a family, a key of `families.FAMILIES`.
 
     Args:
         model_type: the family.
         tied: `EncoderConfig.tie_word_embeddings`.
 
     Raises:
-        ValueError: there is no such family.
+        ValueError: the family is not supported.
     """
     name_map = NAME_MAPS[families.family(model_type).name_map]
     return name_map if tied else name_map.without_ties()
@@ -392,20 +392,20 @@ def prefixes(but: NameMap) -> set[str]:
 
 
 def of_keras_hub(model_type: str, projected: bool = True) -> NameMap:
-    """Returns the map of a family's names in KerasHub.
+    """Returns the KerasHub name map of a family.
 
     Args:
         model_type: the family.
         projected: whether a linear map follows the embeddings, in the families that can have one.
 
     Raises:
-        ValueError: there is no such family, or none of its models can be a preset.
+        ValueError: the family is not supported here or in KerasHub.
     """
     if families.family(model_type).keras_hub is None:
         there = sorted(name for name, row in families.FAMILIES.items() if row.keras_hub)
         raise ValueError(
-            f"A KerasHub preset must be of a family that KerasHub computes as its own code does: one of {there}. "
-            f"Received: {model_type!r}; take another format."
+            f"A KerasHub preset must be of a family that KerasHub implements equivalently: one of {there}. "
+            f"Received: {model_type!r}; use another format."
         )
     name_map = KERAS_HUB_MAPS[families.family(model_type).name_map]
     always = families.family(model_type).fixed.get("maps_embeddings", False)

@@ -1,4 +1,4 @@
-"""Opens a checkpoint of any format and reads its weights by our variable names: `open_checkpoint(path)`."""
+"""Opens checkpoints of any format and reads their weights under our variable names: `open_checkpoint(path)`."""
 
 import os
 
@@ -16,9 +16,9 @@ from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_object
 
 # === Formats ===
-# The file formats that weights come in, each as `shapes` (name in the file -> shape) and `read(name)`.
+# The file formats of weights, each with `shapes` (name in the file -> shape) and `read(name)`.
 #
-# Opening reads names and shapes only; an array is read when it is asked for, in the dtype and orientation of the file.
+# Opening reads names and shapes only; an array is read on demand, in the dtype and orientation of the file.
 
 
 _REMEDY = "download or copy it again"
@@ -28,12 +28,12 @@ _DTYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U64", "U32",
 
 
 def check_finite(array: np.ndarray, name: str, path: str):
-    """Checks a weight that has been read: one that is NaN or infinite makes every answer of its model NaN.
+    """Checks that a weight is finite, because NaN or infinity would make all outputs of the model NaN.
 
     Args:
-        array: of any type; what is no floating-point number passes.
-        name: of the weight, in the file.
-        path: the file.
+        array: of any type; non-floating-point arrays pass.
+        name: name of the weight in the file.
+        path: path of the file.
 
     Raises:
         ValueError: a number of it is not finite.
@@ -42,17 +42,17 @@ def check_finite(array: np.ndarray, name: str, path: str):
         return
     index = np.unravel_index(int(np.argmin(finite)), finite.shape)
     raise ValueError(
-        f"The weights in {path} must be finite numbers. Received {array[index]} in {name} at "
-        f"{[int(i) for i in index]}, one of {np.count_nonzero(~finite):,} in its {array.size:,} numbers that are not: "
-        "the training that wrote it diverged, or the file is damaged; take an earlier checkpoint, or download it again."
+        f"The weights in {path} are not finite: {array[index]} in {name} at {[int(i) for i in index]}, one of "
+        f"{np.count_nonzero(~finite):,} in its {array.size:,} numbers. The training that wrote it diverged, or the "
+        "file is damaged; use an earlier checkpoint, or download it again."
     )
 
 
 class SafetensorsFile:
-    """One .safetensors file.
+    """A .safetensors file.
 
     Raises:
-        ValueError: the file is cut short or no safetensors file.
+        ValueError: the file is truncated or not a safetensors file.
     """
 
     def __init__(self, path: str):
@@ -69,17 +69,17 @@ class SafetensorsFile:
         try:
             dtype = self._file.get_slice(name).get_dtype()
             if dtype not in _DTYPES:
-                raise ValueError(f"numbers of type {dtype}, which this reader does not know")
+                raise ValueError(f"numbers of type {dtype}, which are not supported")
             return self._file.get_tensor(name)
         except (SafetensorError, OSError, ValueError) as error:
             raise self._refusal(f"{name:.200}: {error}") from error
 
     def _refusal(self, why):
-        return ValueError(f"{self._path} must be a whole safetensors file. Received: {str(why):.1000}; {_REMEDY}.")
+        return ValueError(f"{self._path} is not a complete safetensors file: {str(why):.1000}; {_REMEDY}.")
 
 
 def _check_header(path):
-    """Refuses a header that is longer than weights need, of which safetensors' own reader takes 100 MB in."""
+    """Rejects headers that are longer than weights need; safetensors' own reader accepts 100 MB."""
     with open(path, "rb") as file:
         size = int.from_bytes(file.read(8), "little")
     if size > _LONGEST_HEADER:
@@ -87,10 +87,10 @@ def _check_header(path):
 
 
 class TorchBinFile:
-    """One pytorch_model.bin, read without torch (see torch_bin.py).
+    """A pytorch_model.bin file, read without torch (see torch_bin.py).
 
     Raises:
-        ValueError: the file is cut short, is no torch file, or wants to run code.
+        ValueError: the file is truncated, is not a torch file, or tries to run code.
     """
 
     def __init__(self, path: str):
@@ -100,10 +100,10 @@ class TorchBinFile:
 
 
 class Shards:
-    """Several files that an index file lists: {"weight_map": {name: file next to the index}}.
+    """Several files listed in an index file: {"weight_map": {name: file next to the index}}.
 
     Raises:
-        ValueError: the index is not such a file, or a file or weight that it lists is not there.
+        ValueError: the index is not such a file, or a file or weight that it lists is missing.
     """
 
     def __init__(self, path: str, open_one):
@@ -118,7 +118,7 @@ class Shards:
         missing = [name for name, file in self._files.items() if name not in self._shards[file].shapes]
         if missing:
             raise ValueError(
-                f"The files listed in {path} must hold all its weights. Received: none of {brief(missing)}; {_REMEDY}."
+                f"The files listed in {path} do not hold all of its weights: {brief(missing)} are missing; {_REMEDY}."
             )
         self.shapes = {name: self._shards[file].shapes[name] for name, file in self._files.items()}
 
@@ -126,7 +126,7 @@ class Shards:
         folder = os.path.dirname(self._path)
         if os.path.basename(name) != name or not os.path.isfile(os.path.join(folder, name)):
             raise ValueError(
-                f"Every file that {self._path} lists must be next to it. Received: no {brief(name)}; {_REMEDY}."
+                f"A file listed in {self._path} is missing next to it: {brief(name)}; {_REMEDY}."
             )
         return os.path.join(folder, name)
 
@@ -153,19 +153,19 @@ _MOST_NAMES, _LONGEST_NAME = 50_000, 1000
 
 
 class Checkpoint:
-    """Weights in a file, under the names of our variables.
+    """An open checkpoint: weights in a file, under our variable names.
 
     Attributes:
         path: the file, index file or TF1 prefix that is read.
         format: a key of OPENERS: "safetensors", "torch_bin", "sharded ...", "tf1", "keras_hub", "keras_hub_object".
         names: our path -> the file's name.
-        left_out: names of what is no weight (a buffer, a counter, an optimizer's state), or second names of weights.
+        left_out: names of entries that are not weights (buffers, counters, optimizer state), or second names.
         twins: those of left_out that are second names: the file's name -> `name_map.Twin`.
-        unknown: names that the table of names does not know.
+        unknown: names that the name map does not know.
 
     Args:
-        path, form, name_map: what is read, and how; for the form "keras_hub_object" `path` is the object itself.
-        lora: of the adapters that lie there: `get` adds each to its kernel, and `names` has none. None: they are
+        path, form, name_map: what to read, and how; for the form "keras_hub_object", `path` is the object itself.
+        lora: adapters in the checkpoint: `get` merges each into its kernel, and `names` omits them. If None, they are
             weights like all others.
     """
 
@@ -192,22 +192,21 @@ class Checkpoint:
         """Reads the weight at our `path`: float32 (whatever floating type the file has), in our orientation.
 
         Raises:
-            KeyError: the file has no such weight; `names` says what it has.
-            ValueError: the file is damaged, or what it holds under this name is no floating-point number, or NaN or
-                infinite.
+            KeyError: the file has no such weight; see `names`.
+            ValueError: the file is damaged, or the entry is not floating-point, or is NaN or infinite.
         """
         array = _widened(self.stored(path))
         if array.dtype != np.float32:
             raise ValueError(
                 f"The weights in {self.path} must be floating-point numbers. Received: {self.names[path]} of "
-                f"{array.dtype}; take the checkpoint as it was before it was quantized."
+                f"{array.dtype}; use the checkpoint before quantization."
             )
         return array
 
     def stored(self, path: str) -> np.ndarray:
-        """Reads the weight at our `path` in the type that the file has, in our orientation; raises as `get`.
+        """Reads the weight at our `path` in the file's dtype, in our orientation; raises as `get`.
 
-        A kernel that an adapter is added to is float32.
+        A kernel with a merged adapter is float32.
         """
         read = self._map.transform(path).to_ours(self._file.read(self.names[path]))
         array = np.asarray(read, order="C")  # np.ascontiguousarray would give a lone number an axis
@@ -218,8 +217,8 @@ class Checkpoint:
         shapes = [self._file.shapes.get(self._adapters.get(part)) for part in pair]
         if shapes != [(array.shape[0], self._lora.rank), (self._lora.rank, array.shape[1])]:
             raise ValueError(
-                f"{self.path} must hold whole adapters of the rank in the configuration next to it, {self._lora.rank}. "
-                f"Received for {path}, {array.shape}: {shapes}."
+                f"{self.path} must hold complete adapters of the rank in the configuration next to it, "
+                f"{self._lora.rank}. Received for {path}, {array.shape}: {shapes}."
             )
         a, b = (_widened(self._file.read(self._adapters[part])) for part in pair)
         for part, adapter in zip(pair, (a, b), strict=True):
@@ -227,20 +226,20 @@ class Checkpoint:
         return merged(_widened(array), a, b, self._lora.scale)
 
     def read_left_out(self, name: str) -> np.ndarray:
-        """Reads what is no weight, one of `left_out`, such as an optimizer's moments."""
+        """Reads an entry that is not a weight, one of `left_out`, such as an optimizer's moments."""
         return self._file.read(name)
 
     def check_twins(self, loaded):
-        """Checks second names of tied weights against the first, as far as the paths `loaded` use them.
+        """Checks second names of tied weights against the first, for those used by the paths `loaded`.
 
         Raises:
-            ValueError: they differ, so that the model is not the one that we would build.
+            ValueError: they differ, so the model is not the one that would be built.
         """
         for name, twin in self.twins.items():
             if twin.needed_by in loaded and not np.array_equal(_widened(self._file.read(name)), self.get(twin.of)):
                 raise ValueError(
-                    f"{name} in {self.path} must be equal to {self.names[twin.of]}, to which the model ties it. "
-                    "Received: other values; a model with an output layer of its own says so in config.json: "
+                    f"{name} in {self.path} must be equal to {self.names[twin.of]}, because the model ties them, but "
+                    "differs. If the model has its own output layer, set this in config.json: "
                     '"tie_word_embeddings": false.'
                 )
 
@@ -251,33 +250,34 @@ def _widened(array):
 
 
 def _check_names(path, names):
-    """A name is printed, and held against a hundred patterns."""
+    """Limits number and length of names, which are printed and matched against a hundred patterns."""
     longest = max(map(len, names), default=0)
     if len(names) > _MOST_NAMES or longest > _LONGEST_NAME:
         raise ValueError(
             f"A checkpoint must hold at most {_MOST_NAMES:,} weights with names of at most {_LONGEST_NAME:,} "
-            f"characters. Received {path} with {len(names):,} and a name of {longest:,}: is it one of a BERT?"
+            f"characters. Received {path} with {len(names):,} and a name of {longest:,}: is it a BERT checkpoint?"
         )
 
 
 def merged(kernel: np.ndarray, a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray:
-    """Returns float32 [in, out]: the kernel plus its adapter, `scale` times [in, r] [r, out]; rounded once."""
+    """Returns the kernel with its adapter merged, kernel + scale * a b: float32 [in, out], rounded once."""
     return (kernel + scale * (a.astype(np.float64) @ b)).astype(np.float32)
 
 
 def open_checkpoint(path: str | os.PathLike, family: str | None = None, merge: bool = True) -> Checkpoint:
-    """Opens a Hugging Face or sentence-transformers directory, a KerasHub preset, a file of one, or a TF1 checkpoint.
+    """Opens a Hugging Face, sentence-transformers or KerasHub directory, a file of one, or a TF1 checkpoint.
 
     Args:
         path: a directory; a .safetensors or .bin file or the .index.json of a sharded one; a TF1 prefix such as
-            bert_model.ckpt; a directory with TF1 checkpoints means the one that its file `checkpoint` names, else
-            bert_model.ckpt, else the model.ckpt-N with the highest N.
-        family: whose names the file has, `model_type` of the configuration; None: of the one that lies next to the
-            file, else BERT's.
-        merge: adapters that were trained (LoRA) are in the kernels, and not weights of their own.
+            bert_model.ckpt. For a directory with TF1 checkpoints, the one named in its file `checkpoint` is used, or
+            bert_model.ckpt, or the model.ckpt-N with the highest N.
+        family: the family whose names the file has, a `model_type`. If None, that of the configuration next to the
+            file, or BERT's.
+        merge: whether LoRA adapters are merged into the kernels instead of being weights of their own.
 
     Raises:
-        ValueError: there are no weights, or they are cut short, damaged or unsafe to read; or there is no such family.
+        ValueError: there are no weights, or they are truncated, damaged or unsafe to read; or the family is not
+            supported.
     """
     form, found = locate(path)
     lora = config_files.lora_in(os.path.dirname(found) or ".") if merge else None
@@ -285,24 +285,24 @@ def open_checkpoint(path: str | os.PathLike, family: str | None = None, merge: b
 
 
 def read_arrays(path: str | os.PathLike) -> dict[str, np.ndarray]:
-    """Returns our path -> array of every weight of an encoder and its heads; what is no weight is named in the log.
+    """Reads all weights of an encoder and its heads as {our path: array}; other entries are logged.
 
     Args:
-        path: as `open_checkpoint` takes it.
+        path: as for `open_checkpoint`.
 
     Raises:
-        ValueError: as `open_checkpoint`, or the file has weights that the table of names does not know.
+        ValueError: as `open_checkpoint`, or the file has unknown weights.
     """
     checkpoint = open_checkpoint(path)
     if checkpoint.unknown or _EMBEDDINGS not in checkpoint.names:
         raise ValueError(
-            f"{checkpoint.path} must hold the weights of an encoder and of heads that are known. Received "
-            f"{checkpoint.unknown[:5] or 'none of the word embeddings'}; `bert-tf convert` with its leave_out leaves "
-            "behind what is not wanted."
+            f"{checkpoint.path} must hold the weights of an encoder and of known heads. It holds "
+            f"{checkpoint.unknown[:5] or 'no word embeddings'}; use `bert-tf convert` with its leave_out to drop "
+            "unwanted weights."
         )
     checkpoint.check_twins(list(checkpoint.names))
     if checkpoint.left_out:
-        logging.info("Not taken over, because it is no weight: %s.", ", ".join(checkpoint.left_out[:4]))
+        logging.info("Skipped entries that are not weights: %s.", ", ".join(checkpoint.left_out[:4]))
     return {path: checkpoint.get(path) for path in checkpoint.names}
 
 

@@ -1,7 +1,7 @@
-"""Published checkpoints by name: size, vocabulary, letter case, published scores, and where each is to be had.
+"""Published checkpoints by name: size, vocabulary, letter case, published metrics, and download locations.
 
-A name is no path: nothing is fetched here. A message says to whoever passes one what to download and what to pass.
-Vocabulary and sizes are those of the published configurations; `source` is where the scores stand.
+Names are not paths: nothing is downloaded here. If a name is passed as a path, the message explains what to download.
+Vocabulary and sizes are those of the published configurations; `source` is the source of the metrics.
 """
 
 import dataclasses
@@ -19,16 +19,16 @@ _FILES = "its configuration, weights and tokenizer files"
 
 @dataclasses.dataclass(frozen=True)
 class Release:
-    """One published checkpoint.
+    """A published checkpoint.
 
     Attributes:
         size: one of `families.published_sizes()`.
-        vocab_size: tokens of its vocabulary.
-        do_lower_case: what its texts go through, as the flag says it.
-        repository: on huggingface.co.
-        scores: published figures, in percent, with the data that they are of; empty: none are published.
-        source: of the scores.
-        archive: address of a TF1 checkpoint; empty: none is published.
+        vocab_size: number of tokens of its vocabulary.
+        do_lower_case: whether its texts are lowercased, as in the flag.
+        repository: repository on huggingface.co.
+        scores: published metrics, in percent, with their data sets; empty if there are none.
+        source: source of the metrics.
+        archive: URL of a TF1 checkpoint; empty if there is none.
     """
 
     size: str
@@ -151,7 +151,7 @@ RELEASES: dict[str, Release] = {
 
 
 def find_release(name: str) -> Release | None:
-    """Returns the checkpoint that a name means, by whomever: ours, one on huggingface.co, a folder of Google's."""
+    """Returns the release for a name: ours, that on huggingface.co, or that of Google's directory."""
     wanted = name.strip("/").lower()
     for known, release in RELEASES.items():
         folder = re.sub(r"\.(zip|tar\.gz)$", "", release.archive.rsplit("/", 1)[-1])
@@ -161,28 +161,28 @@ def find_release(name: str) -> Release | None:
 
 
 def advice(path: str) -> str:
-    """Returns a sentence for whoever passed a name, or what looks like one, as a path; empty for any other path.
+    """Returns advice if a checkpoint name was passed as a path; empty for any other path.
 
-    The caller has found nothing at `path`; the sentence begins with a space.
+    The caller has found nothing at `path`; the advice begins with a space.
     """
     release = find_release(path)
     if release is None:
         if not re.fullmatch(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?", path):
             return ""
-        return f" If {path!r} is a model on huggingface.co, download {_FILES} into a folder, and pass the folder."
+        return f" If {path!r} is a model on huggingface.co, download {_FILES} into a directory, and pass the directory."
     row = families.family(families.size(release.size)["model_type"])
     is_said = release.do_lower_case or row.tokenizer != families.family(families.DEFAULT).tokenizer
     case = "" if is_said else " with `do_lower_case=false`"
     tf1 = f" or {release.archive} (TF1)" if release.archive else ""
     return (
         f" {path!r} is the name of a published checkpoint, {_describe(release)}: download {_FILES} from "
-        f"https://huggingface.co/{release.repository}{tf1} into a folder, and pass the folder{case}."
+        f"https://huggingface.co/{release.repository}{tf1} into a directory, and pass the directory{case}."
     )
 
 
 def _describe(release):
     fields = families.size(release.size)
-    case = "lower case" if release.do_lower_case else "cased"
+    case = "lowercase" if release.do_lower_case else "cased"
     return (
         f"{fields['num_hidden_layers']} layers of {fields['hidden_size']}, {release.vocab_size} tokens, {case}"
         f"{f' ({release.scores}; {release.source})' if release.scores else ''}"

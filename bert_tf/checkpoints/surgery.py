@@ -1,6 +1,6 @@
-"""Operations on a trained model's weights, each (arrays, config) -> (arrays, config); nothing is read or written.
+"""Model editing: operations on trained weights, each (arrays, config) -> (arrays, config), without file access.
 
-`arrays` are by our variables' paths, as `readers.read_arrays` returns them; those of the caller stay as they are.
+`arrays` are keyed by our variable paths, as from `readers.read_arrays`; the caller's are not modified.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ _LAYER = re.compile(r"bert/encoder/layer_(\d+)/(.+)")
 
 
 def average(models: Sequence[Arrays]) -> dict[str, np.ndarray]:
-    """Returns the mean of each weight, float32, summed in float64 ("model soup", Wortsman et al. 2022, uniform).
+    """Averages the weights of several models (uniform "model soup", Wortsman et al. 2022); float32, summed in float64.
 
     Args:
         models: two or more.
@@ -40,28 +40,29 @@ def average(models: Sequence[Arrays]) -> dict[str, np.ndarray]:
         if differing := sorted(p for p in first.keys() | other.keys() if _shape(first, p) != _shape(other, p)):
             path = differing[0]
             raise ValueError(
-                "The models of a mean must have the same weights. Received ones that differ in "
+                "The models to average must have the same weights. They differ in "
                 f"{len(differing)}, first in {path}: {_shape(first, path)} and {_shape(other, path)}; average models "
-                "of one shape and one task."
+                "with the same shape and task."
             )
     return {path: _mean([arrays[path] for arrays in models]) for path in first}
 
 
 def resize_positions(arrays: Arrays, config: EncoderConfig, rows: int) -> Result:
-    """Gives the position table so many rows, `max_position_embeddings`: more are copies of the old ones, in order.
+    """Resizes the position table to `rows` rows (`max_position_embeddings`); new rows repeat the old ones in order.
 
-    Beltagy et al. 2020 (Longformer, section 5): 512 learned positions, copied over and over, are a far better start for
-    longer texts than random ones, since attention learned to look at neighbours. What is before `first_position` means
-    no token and stays as it is. A shorter table is the first rows.
+    As in Beltagy et al. 2020 (Longformer, section 5), 512 learned positions, repeated, are a far better start for
+    longer
+    texts than random ones, because attention has learned local context. Rows before `first_position` are unused and
+    unchanged. A smaller table keeps the first rows.
 
     Raises:
-        ValueError: the table would have no row for a token.
+        ValueError: the table would have no row for tokens.
     """
     first, table = config.first_position, arrays[_POSITIONS]
     if rows <= first:
         raise ValueError(
-            f"`max_position_embeddings` must be above first_position, {first}. Received: {rows}; the table needs a "
-            "row for each token."
+            f"`max_position_embeddings` must be above first_position, {first}. Received: {rows}; the table needs one "
+            "row per token."
         )
     tokens = np.resize(table[first:], (rows - first, table.shape[1]))  # numpy repeats the rows as often as it takes
     arrays = {**arrays, _POSITIONS: np.concatenate([table[:first], tokens])}
@@ -69,25 +70,25 @@ def resize_positions(arrays: Arrays, config: EncoderConfig, rows: int) -> Result
 
 
 def keep_layers(arrays: Arrays, config: EncoderConfig, layers: Sequence[int]) -> Result:
-    """Keeps these layers, which are numbered from 0 again, and nothing of the others.
+    """Keeps only the given layers, renumbered from 0.
 
-    Every second layer of a teacher is what DistilBERT started from (Sanh et al. 2019, section 3).
+    DistilBERT was initialized with every second layer of its teacher (Sanh et al. 2019, section 3).
 
     Args:
         layers: ascending.
 
     Raises:
-        ValueError: there is no such layer, or layers share their weights.
+        ValueError: a layer does not exist, or layers share weights.
     """
     L = config.num_hidden_layers
     if not layers or list(layers) != sorted(set(layers)) or not 0 <= layers[0] <= layers[-1] < L:
         raise ValueError(
-            f"`layers` must be numbers from 0 to {L - 1}, rising. Received: {list(layers)}; the lowest layer is 0."
+            f"`layers` must be ascending numbers from 0 to {L - 1}. Received: {list(layers)}; the lowest layer is 0."
         )
     if config.num_blocks < L:
         raise ValueError(
-            f"`layers` must be of a model whose layers have weights of their own. Received one whose {L} layers share "
-            f"{config.num_blocks}: there, a smaller num_hidden_layers in its configuration is all that is needed."
+            f"`layers` requires a model whose layers have their own weights. Its {L} layers share "
+            f"{config.num_blocks}: set a smaller num_hidden_layers in its configuration instead."
         )
     new_number, kept = {old: new for new, old in enumerate(layers)}, {}
     for path, array in arrays.items():
@@ -103,16 +104,16 @@ def keep_layers(arrays: Arrays, config: EncoderConfig, layers: Sequence[int]) ->
 
 
 def prune_heads(arrays: Arrays, config: EncoderConfig, heads: Mapping[int, Iterable[int]]) -> Result:
-    """Takes attention heads out (Michel et al. 2019, arXiv 1905.10650): the output is as if they gave zeros.
+    """Prunes attention heads (Michel et al. 2019, arXiv 1905.10650): the output is as if they returned zeros.
 
-    A head is a part of the columns of query, key and value, and of the rows of the map behind them. The others stay as
-    wide as they were; `config.pruned_heads`, also Hugging Face's name, says which are gone.
+    A head is a slice of the columns of query, key and value, and of the rows of the output map. The remaining heads
+    keep their width; `config.pruned_heads`, as in Hugging Face, lists the removed ones.
 
     Args:
-        heads: layer -> its heads, counted in the model as it was before any were taken out.
+        heads: layer -> heads to remove, in the original numbering.
 
     Raises:
-        ValueError: there is no such layer or head, no head of a layer would be left, or layers share their weights.
+        ValueError: a layer or head does not exist, a layer would have no head left, or layers share weights.
     """
     before = config.pruned_heads or {}
     gone = {layer: (*before.get(layer, ()), *heads.get(layer, ())) for layer in before.keys() | heads.keys()}
@@ -155,7 +156,7 @@ def _mean(arrays):
 
 
 # === Model ===
-# A trained model as surgery takes it: everything that lies in its directory, read, compared and written whole.
+# A model directory as used by model editing: read, compared and written as a whole.
 
 
 _TOKENIZERS = (
@@ -167,15 +168,15 @@ _CARRIED = (*CONFIG_FILES, LABELS_FILE, TASK_FILE, *_TOKENIZERS, "checkpoint")
 
 @dataclasses.dataclass(frozen=True)
 class ModelDirectory:
-    """What lies in the directory of a model.
+    """The contents of a model directory.
 
     Attributes:
-        path: whence it came.
+        path: path it was read from.
         arrays: our variable path -> array: encoder and heads.
         config: `EncoderConfig`.
         tokenizer: `Tokenizer`.
-        labels: of its head, or None.
-        task: what its task.json says, or None.
+        labels: labels of its head, or None.
+        task: contents of its task.json, or None.
     """
 
     path: str
@@ -187,26 +188,26 @@ class ModelDirectory:
 
 
 def read_model_directory(path: str, do_lower_case: bool | None = None) -> ModelDirectory:
-    """Reads a model in any format that `bert_tf.load` takes; files that surgery does not carry along are named.
+    """Reads a model in any format supported by `bert_tf.load`; files that are not copied are logged.
 
     Raises:
-        ValueError: something is missing, unknown, damaged, or does not fit together.
+        ValueError: something is missing, unknown, damaged, or does not match.
     """
     arrays = read_arrays(path)
     description, directory = load_description([path], do_lower_case=do_lower_case), directory_of(path)
     others = [name for name in sorted(os.listdir(directory)) if name not in _CARRIED and not _is_weights(name)]
     if others:
-        logging.info("Not taken over from %s: %s.", directory, ", ".join(others))
+        logging.info("Not copied from %s: %s.", directory, ", ".join(others))
     return ModelDirectory(
         path, arrays, description.config, description.tokenizer, description.labels, task_in(directory)
     )
 
 
 def write_surgery(model: ModelDirectory, output_dir: str):
-    """Writes the model as bert_tf's own directory, whole or not at all.
+    """Writes the model as a bert_tf directory, atomically.
 
     Raises:
-        ValueError: output_dir is in use, or the model's task reads rows for which it has no positions.
+        ValueError: output_dir is in use, or the model's task needs more positions than it has.
         OSError: it cannot be written.
     """
     _check_length(model)
@@ -218,15 +219,15 @@ def write_surgery(model: ModelDirectory, output_dir: str):
 
 
 def check_alike(one: ModelDirectory, other: ModelDirectory):
-    """Raises ValueError where two models that are to be averaged differ in more than their weights."""
+    """Raises ValueError if two models to average differ in more than their weights."""
     for field in dataclasses.fields(EncoderConfig):
         ours, theirs = getattr(one.config, field.name), getattr(other.config, field.name)
         if field.name != "extra" and ours != theirs:
             raise _unlike(one, other, f"{field.name} {ours!r} and {theirs!r}")
     if one.tokenizer.vocab != other.tokenizer.vocab:
-        raise _unlike(one, other, "two vocabularies")
+        raise _unlike(one, other, "different vocabularies")
     if list(one.tokenizer.added_tokens) != list(other.tokenizer.added_tokens):
-        raise _unlike(one, other, "added tokens with other flags")
+        raise _unlike(one, other, "added tokens with different flags")
     if one.tokenizer.do_lower_case != other.tokenizer.do_lower_case:
         raise _unlike(one, other, "one tokenizer that lowercases and one that does not")
     if one.labels != other.labels:
@@ -234,13 +235,13 @@ def check_alike(one: ModelDirectory, other: ModelDirectory):
 
 
 def describe_changes(before: ModelDirectory, after: ModelDirectory) -> str:
-    """Returns what surgery changed, for the screen: the configuration, the number of parameters, each other shape."""
+    """Describes the changes to a model: configuration, number of parameters, and changed shapes."""
     fields = [field.name for field in dataclasses.fields(EncoderConfig) if field.name != "extra"]
     pairs = {name: (getattr(before.config, name), getattr(after.config, name)) for name in fields}
     lines = [f"  {name}: {old} -> {new}" for name, (old, new) in pairs.items() if old != new]
     count = [sum(array.size for array in model.arrays.values()) for model in (before, after)]
     same = sum(np.array_equal(array, before.arrays.get(path)) for path, array in after.arrays.items())
-    lines.append(f"  parameters: {count[0]:,} -> {count[1]:,}; {same} of {len(after.arrays)} weights are as they were")
+    lines.append(f"  parameters: {count[0]:,} -> {count[1]:,}; {same} of {len(after.arrays)} weights are unchanged")
     groups: dict[str, list] = {}
     for path in sorted(before.arrays.keys() | after.arrays.keys(), key=_in_order):
         old, new = (list(m.arrays[path].shape) if path in m.arrays else "none" for m in (before, after))
@@ -260,18 +261,18 @@ def _check_length(model):
     length = model.task and model.task.get("max_seq_length")
     if isinstance(length, int) and length > model.config.max_length:
         raise ValueError(
-            f"`max_position_embeddings` must leave a position for each token of the rows that the model was trained "
-            f"for, {length} by {TASK_FILE} in {model.path}. Received: {model.config.max_position_embeddings}."
+            f"`max_position_embeddings` must cover the sequence length that the model was trained with, {length} "
+            f"according to {TASK_FILE} in {model.path}. Received: {model.config.max_position_embeddings}."
         )
 
 
 def _unlike(one, other, what):
     return ValueError(
-        f"Models that are averaged must be of one shape and one vocabulary. Received {one.path} and {other.path} with "
-        f"{what}; leave one of them out."
+        f"Models to average must have the same shape and vocabulary. {one.path} and {other.path} have "
+        f"{what}; remove one of them."
     )
 
 
 def _in_order(path):
-    """Puts layer 10 behind layer 9."""
+    """Sort key that puts layer 10 after layer 9."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path)]

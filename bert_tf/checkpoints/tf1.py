@@ -1,4 +1,4 @@
-"""TF1 checkpoints with plain names, as google-research/bert's Estimator wrote them: read and written whole.
+"""Reads and writes name-based TF1 checkpoints, as written by google-research/bert's Estimator.
 
 A checkpoint called `prefix` is two files: `prefix.index` and `prefix.data-00000-of-00001` (or more of the latter).
 TensorFlow is imported when a function is called: the rest of this package reads other formats without it.
@@ -19,7 +19,7 @@ import numpy as np
 from bert_tf.checkpoints import name_maps
 
 # === Tf1 index ===
-# Checks the index of a TF1 checkpoint before TensorFlow sees it: TensorFlow ends the process at what cannot be.
+# Checks the index of a TF1 checkpoint before TensorFlow sees it: TensorFlow crashes on invalid ones.
 #
 # A shape with a negative number fails an internal check of its reader, and a text of 2^60 bytes is reserved before it
 # is read; neither raises an error. The index is a sorted table as LevelDB's, of `BundleEntryProto` by name
@@ -37,11 +37,11 @@ _SIZES = {1: 4, 2: 8, 3: 4, 4: 1, 5: 2, 6: 1, 9: 8, 10: 1, 14: 2, 17: 2, 19: 2, 
 
 
 def check_index(index: str, shards: list[str]):
-    """Raises ValueError where the index at a path is damaged, or does not fit its files of data.
+    """Raises ValueError if an index file is damaged, or does not match its data files.
 
     Args:
         index: the file.
-        shards: the files of data, in their order.
+        shards: the data files, in order.
     """
     from tensorflow.core.protobuf import tensor_bundle_pb2 as protos
 
@@ -63,11 +63,11 @@ def check_index(index: str, shards: list[str]):
         if entry.dtype == _STRING:
             _check_texts(name, entry, shards[entry.shard_id])
     if header.num_shards != len(shards) or header.endianness != header.LITTLE:
-        raise ValueError(f"an index of {header.num_shards} files of data, where there are {len(shards)}")
+        raise ValueError(f"an index of {header.num_shards} data files, but there are {len(shards)}")
 
 
 def num_shards(index: str) -> int:
-    """Returns of how many files of data an index is, by its own word.
+    """Returns the number of data files stated in an index.
 
     Raises:
         ValueError, OSError, google.protobuf.message.DecodeError: it is damaged.
@@ -116,7 +116,7 @@ def _check_texts(name, entry, shard):
 def _rows(data) -> Iterator[tuple[bytes, bytes]]:
     """Yields name and value of every entry of a table."""
     if len(data) < _FOOTER or int.from_bytes(data[-8:], "little") != _MAGIC:
-        raise ValueError("an index that is cut short")
+        raise ValueError("a truncated index")
     at = len(data) - _FOOTER
     for _ in range(2):  # the offset of the table's notes, which are not needed, and that of the list of its blocks
         start, at = _number(data, at)
@@ -191,7 +191,7 @@ class Tf1File:
     """The tensors of one checkpoint: `shapes` name -> shape, `read(name)`.
 
     Raises:
-        ValueError: a file of the checkpoint is missing, cut short or damaged, or it is an object-based TF2 checkpoint.
+        ValueError: a file of the checkpoint is missing, truncated or damaged, or it is an object-based TF2 checkpoint.
     """
 
     def __init__(self, prefix: str):
@@ -210,8 +210,8 @@ class Tf1File:
             raise self._refusal(error) from error
         if _OBJECT_GRAPH in self.shapes:
             raise ValueError(
-                f"{prefix} must be a checkpoint with plain names, as TF1's Saver writes. Received: an object-based TF2 "
-                "checkpoint; load it with the program that wrote it and save it as TF1, safetensors or .bin."
+                f"{prefix} must be a name-based checkpoint, as written by TF1's Saver, but it is an object-based TF2 "
+                "checkpoint. Load it with the program that wrote it and save it as TF1, safetensors or .bin."
             )
 
     def read(self, name: str) -> np.ndarray:
@@ -234,8 +234,8 @@ class Tf1File:
 
     def _refusal(self, why):
         return ValueError(
-            f"{self._prefix} must be a whole TF1 checkpoint, .index and .data. Received: {str(why):.1000}. "
-            "Copy it again, or name an older checkpoint."
+            f"{self._prefix} is not a complete TF1 checkpoint (.index and .data): {str(why):.1000}. "
+            "Copy it again, or use an older checkpoint."
         )
 
 
@@ -243,26 +243,26 @@ def read_tensors(prefix: str) -> dict[str, np.ndarray]:
     """Returns every tensor of the checkpoint by its name.
 
     Raises:
-        ValueError: the checkpoint is not whole.
+        ValueError: the checkpoint is incomplete.
     """
     file = Tf1File(prefix)
     return {name: file.read(name) for name in file.shapes}
 
 
 def write_tensors(prefix: str, tensors: Mapping[str, Any]):
-    """Writes a checkpoint of plain names, whole or not at all.
+    """Writes a name-based checkpoint, atomically.
 
-    The files are made in a temporary directory next to `prefix` and renamed, the data first: a checkpoint without an
-    .index is none. Killed in between, it leaves that directory, whose name begins with TEMPORARY, or data alone. A
-    checkpoint of one file of data that is there already is replaced by one of two files, and the other way round: the
-    old and the new data lie side by side until the .index, in one rename, names the new ones.
+    The files are created in a temporary directory next to `prefix` and renamed, the data first: without an .index,
+    there is no checkpoint. If the process is killed, that directory, whose name begins with TEMPORARY, or only data may
+    remain. An existing checkpoint with one data file is replaced by one with two and vice versa: old and new data
+    coexist until renaming the .index switches to the new ones.
 
     Args:
         prefix: path without extension; its directory must exist.
         tensors: name -> array, tensor or variable, at least one.
 
     Raises:
-        ValueError: the disk is full or the directory cannot be written; nothing is left behind.
+        ValueError: the disk is full or the directory is not writable; nothing is left behind.
     """
     import tensorflow as tf
 
@@ -277,8 +277,8 @@ def write_tensors(prefix: str, tensors: Mapping[str, Any]):
         remove_replaced(prefix)
     except (tf.errors.OpError, OSError) as error:
         raise ValueError(
-            f"The checkpoint {prefix} must be written whole. Received: {_without_op(error)}; nothing of it was kept "
-            "and older checkpoints are as they were. Is the disk full, or the directory write-protected?"
+            f"The checkpoint {prefix} could not be written: {_without_op(error)}. Nothing of it was kept, and older "
+            "checkpoints are unchanged. Is the disk full, or the directory write-protected?"
         ) from error
     finally:
         if aside is not None:
@@ -286,14 +286,14 @@ def write_tensors(prefix: str, tensors: Mapping[str, Any]):
 
 
 def remove_replaced(prefix: str):
-    """Removes files of data that the .index of a checkpoint does not mean; where it has none, nothing."""
+    """Removes data files that the .index of a checkpoint does not refer to; nothing without an .index."""
     meant = _number_meant(prefix)
     for path in [path for number, paths in _shards(prefix).items() if number != meant is not None for path in paths]:
         os.remove(path)
 
 
 def _number_meant(prefix):
-    """Returns of how many files of data the .index speaks; None where there is no index, or one that is damaged."""
+    """Returns the number of data files in the .index; None if it is missing or damaged."""
     from google.protobuf import message
 
     try:
@@ -338,7 +338,7 @@ def _without_op(error):
 
 
 def named(variables: Iterable) -> dict[str, Any]:
-    """Returns variables (with `path`) by their names in google-research/bert; `name/adam_m` is where its moments go.
+    """Maps google-research/bert's names to variables (with `path`); moments go to `name/adam_m`.
 
     Raises:
         ValueError: a variable has no TF1 name.
@@ -347,7 +347,7 @@ def named(variables: Iterable) -> dict[str, Any]:
 
 
 def write_tf1(prefix: str, variables: Iterable):
-    """Writes variables under the names of google-research/bert, so that its programs read them.
+    """Writes variables under the names of google-research/bert, so that its programs can read them.
 
     Raises:
         ValueError: a variable has no TF1 name, or the checkpoint cannot be written.
@@ -356,7 +356,7 @@ def write_tf1(prefix: str, variables: Iterable):
 
 
 def write_arrays(prefix: str, arrays: Mapping[str, np.ndarray]):
-    """Writes arrays, by our variables' paths, under the names of google-research/bert.
+    """Writes arrays, keyed by our variable paths, under the names of google-research/bert.
 
     Raises:
         ValueError: a path has no TF1 name, or the checkpoint cannot be written.

@@ -1,7 +1,7 @@
-"""Reads `pytorch_model.bin` without torch: what is in it from its pickle, tensors from the file when asked for.
+"""Reads `pytorch_model.bin` without torch: the contents from its pickle, tensors on demand.
 
 Written from torch's description of its two formats: the zip archive (since 1.6: data.pkl, byteorder, data/<key>) and
-the older stream of pickles, followed by the storages. `tensor_pickle.py` reads the pickles, and runs nothing.
+the older stream of pickles, followed by the storages. `tensor_pickle.py` reads the pickles without running code.
 """
 
 import io
@@ -17,13 +17,13 @@ import ml_dtypes
 import numpy as np
 
 # === Tensor pickle ===
-# The pickle inside a torch file, read by a machine that can build tensors' descriptions and nothing else.
+# Reads the pickle inside a torch file with an interpreter that can only build descriptions of tensors.
 #
-# A pickle is a program. Python's own reader runs it: it calls what the program names, and reserves what it asks for.
-# This machine knows only the instructions that torch.save writes for dicts of tensors, looks no name up anywhere, and
-# takes time and memory in proportion to the length of the program, which is bounded: no instruction looks through what
-# others made unless that is short, or adds up to no more than a program of that length can need. Written from the
-# description of the instructions in Python's `pickletools`.
+# A pickle is a program. Python's own reader runs it: it calls what the program names, and allocates what it asks for.
+# This interpreter only supports the instructions that torch.save writes for dicts of tensors, never imports a name,
+# and takes time and memory in proportion to the length of the program, which is bounded: no instruction scans the
+# results of others unless they are short, or add up to no more than a program of that length can need. Written from
+# the description of the instructions in Python's `pickletools`.
 
 
 LONGEST = 16 * 2**20  # bytes of a pickle; that of BERT-large has 60,000
@@ -64,7 +64,7 @@ class Tensor(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """What a pickle described: its content, its storages by key, and the position in the data after it."""
+    """The result of reading a pickle: its content, its storages by key, and the end position in the data."""
 
     content: Any
     storages: dict[str, Storage]
@@ -72,17 +72,17 @@ class Loaded(NamedTuple):
 
 
 class _Name(NamedTuple):
-    """Something of another module that the pickle names; never looked up."""
+    """A global that the pickle names; never imported."""
 
     module: str
     name: str
 
 
 def load_pickle(data: bytes, start: int = 0) -> Loaded:
-    """Reads the pickle that begins at `start`: dicts, lists, tuples, numbers, text and `Tensor`s.
+    """Reads the pickle at `start`: dicts, lists, tuples, numbers, text and `Tensor`s.
 
     Raises:
-        ValueError: it is cut short, is longer than a file of weights needs, or asks for anything else.
+        ValueError: it is truncated, longer than weights need, or contains anything else.
     """
     machine = _Machine(data, start)
     for _ in range(_MOST_INSTRUCTIONS):
@@ -90,13 +90,13 @@ def load_pickle(data: bytes, start: int = 0) -> Loaded:
         if code == b".":
             return Loaded(machine.pop(), machine.storages, machine.at)
         if code not in _INSTRUCTIONS:
-            raise ValueError(f"the instruction {code!r}, which no file of tensors needs")
+            raise ValueError(f"the instruction {code!r}, which is not needed for tensors")
         _INSTRUCTIONS[code](machine)
     raise ValueError(f"a pickle of more than {_MOST_INSTRUCTIONS:,} instructions")
 
 
 class _Machine:
-    """The state of a reading: a stack, the stacks below the marks, the memo, and how much calls were given."""
+    """The state of the interpreter: a stack, the stacks below the marks, the memo, and the size of call arguments."""
 
     def __init__(self, data, start):
         self.data, self.at = data, start
@@ -153,7 +153,7 @@ class _Machine:
 
     def name(self, module, name):
         if (module, name) not in _CALLS and (module not in ("torch", "torch.storage") or name not in _DTYPES):
-            raise ValueError(f"a file that wants to run {module:.80}.{name:.80}, which this reader does not allow")
+            raise ValueError(f"a file that tries to run {module:.80}.{name:.80}, which is not allowed")
         self.push(_Name(module, name))
 
     def named_on_stack(self):
@@ -182,7 +182,7 @@ class _Machine:
     def call(self):
         args, name = self.pop(tuple), self.pop(_Name)
         if name not in _CALLS:
-            raise ValueError(f"a file that wants to call {name.name}")
+            raise ValueError(f"a file that tries to call {name.name}")
         if len(args) > _MOST_ARGUMENTS:
             raise ValueError(f"a call of {name.name} with {len(args)} arguments")
         self.given += sum(len(each) for each in args if isinstance(each, (list, tuple)))
@@ -311,7 +311,7 @@ _VERSION = 1001
 _DIRECTORY = 4 * 2**20  # bytes of a zip archive's directory; that of BERT-large has 40,000
 _LOCAL_HEADER = 30  # bytes before the name and the extra field of a member
 _MOST_SHARED = 16  # how often the tensors may use each byte of the file: some share a storage
-_REMEDY = "Download it again, or take model.safetensors if its author offers that."
+_REMEDY = "Download it again, or use model.safetensors if available."
 
 
 class _Place(NamedTuple):
@@ -323,15 +323,15 @@ class _Place(NamedTuple):
 
 
 class TorchBin:
-    """The tensors of one file.
+    """The tensors of a torch file.
 
     Attributes:
         path: the file.
         tensors: name -> Tensor, from a state dict, or from a dict which holds one under "state_dict".
 
     Raises:
-        ValueError: the file is cut short, is no torch file, wants to run anything but the building of tensors, or asks
-            for more memory than its size explains.
+        ValueError: the file is truncated, is not a torch file, tries to run anything other than building tensors, or
+            needs more memory than its size explains.
     """
 
     def __init__(self, path: str | os.PathLike):
@@ -366,7 +366,7 @@ class TorchBin:
             raise self._refusal(f"{name:.200}: {error}") from error
 
     def _part(self, key, start, end):
-        """Returns bytes of a storage; it is read whole the first time alone, since many tensors may share it."""
+        """Returns bytes of a storage, which is checked as a whole on first use, because many tensors may share it."""
         place = self._places[key]
         if key not in self._checked and place.crc is not None:
             data = self._bytes(place)[start:end]
@@ -385,8 +385,7 @@ class TorchBin:
     def _refusal(self, why):
         kind = f"{type(why).__name__}: " if isinstance(why, Exception) and type(why) is not ValueError else ""
         return ValueError(
-            f"{self.path} must be a whole torch file that holds tensors and nothing else. "
-            f"Received: {kind}{str(why):.1000}. {_REMEDY}"
+            f"{self.path} is not a complete torch file that holds only tensors: {kind}{str(why):.1000}. {_REMEDY}"
         )
 
     def _check_sizes(self):
@@ -469,10 +468,10 @@ def _named_tensors(content) -> dict[str, Tensor]:
         raise ValueError(f"a {type(content).__name__} in place of a dict of tensors")
     strange = [str(name)[:80] for name, value in content.items() if not isinstance(value, Tensor)]
     if strange:
-        raise ValueError(f"things that are no tensors, under the names {strange[:10]}")
+        raise ValueError(f"entries that are not tensors, under the names {strange[:10]}")
     return {str(name): value for name, value in content.items()}
 
 
 def _check_order(little):
     if not little:
-        raise ValueError("numbers in big-endian order, which this reader does not turn round")
+        raise ValueError("numbers in big-endian order, which is not supported")

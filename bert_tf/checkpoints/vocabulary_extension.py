@@ -1,10 +1,10 @@
-"""A trained checkpoint with more words in its vocabulary: which words, what they start from, what changes.
+"""Extends the vocabulary of a trained checkpoint with new words.
 
     before    ste ##nt                          two rows of the embedding table
     after     stent                             one new row at the table's end, the mean of those two
 
-WordPiece takes the longest token that a word begins with. So a new word changes longer words that begin with it as
-well (stenting was ste ##nting and is stent ##ing), and nothing else.
+WordPiece uses the longest token that a word begins with. A new word therefore also changes longer words that begin with
+it (stenting was ste ##nting and becomes stent ##ing), and nothing else.
 """
 
 import dataclasses
@@ -28,12 +28,12 @@ _BY_TOKEN = ("bert/embeddings/word_embeddings", "cls/predictions/output_weights"
 
 @dataclasses.dataclass(frozen=True)
 class Extension:
-    """Words for a vocabulary.
+    """Words to add to a vocabulary.
 
     Attributes:
         old: the tokenizer without them.
-        words: them, in the order of their new ids.
-        ids: RaggedTensor int32 [words, (tokens)], what each was before; [UNK] alone where it was not known.
+        words: the words, in the order of their new ids.
+        ids: RaggedTensor int32 [words, (tokens)], their old tokens; only [UNK] for unknown words.
     """
 
     old: Tokenizer
@@ -42,17 +42,17 @@ class Extension:
 
     @classmethod
     def of(cls, old: Tokenizer, words: list) -> "Extension":
-        """Raises ValueError where there is nothing to add, or a line for an added token would change other words."""
+        """Raises ValueError if there is nothing to add, or a line for an added token would change other words."""
         if not words:
             raise ValueError(
-                "There must be a word to add. Received none that is not a token already; "
-                "look at `words_file`, or lower `min_count`."
+                "No words to add: all candidates are tokens already. "
+                "Check `words_file`, or lower `min_count`."
             )
         _check_added_tokens(old)
         return cls(old, list(words), tokenize_words(old, words))
 
     def tokenizer(self) -> Tokenizer:
-        """Returns the tokenizer with the words, whose ids come behind those of the added tokens, which stay."""
+        """Returns the extended tokenizer; the new ids follow those of the added tokens, which are kept."""
         old = self.old
         tokens = [*old.vocab, *self.words]
         settings = {"strip_accents": old.strip_accents, "max_input_chars_per_word": old.max_input_chars_per_word}
@@ -64,7 +64,7 @@ class Extension:
         return [word for word, unknown in zip(self.words, was_unknown, strict=True) if unknown]
 
     def lines(self) -> list[str]:
-        """Returns a line for each word: what it was before."""
+        """Returns a line per word with its old tokens."""
         return [
             f"  {word}  =  {' '.join(token_names(self.old, ids))}"
             for word, ids in zip(self.words, self.ids, strict=True)
@@ -72,19 +72,19 @@ class Extension:
 
 
 def check_is_wordpiece(tokenizer):
-    """Raises ValueError where the tokenizer is not WordPiece's, to whose vocabulary alone words can be added."""
+    """Raises ValueError if the tokenizer is not WordPiece, the only kind that supports adding words."""
     if not isinstance(tokenizer, Tokenizer):
         raise ValueError(
-            f"Words can be added to a WordPiece vocabulary only, such as vocab.txt. Received {tokenizer.vocab_file}, "
-            f"read by {type(tokenizer).__name__}; take a model with such a vocabulary."
+            f"Words can only be added to a WordPiece vocabulary, such as vocab.txt. Received {tokenizer.vocab_file}, "
+            f"read by {type(tokenizer).__name__}; use a model with such a vocabulary."
         )
 
 
 def _check_added_tokens(tokenizer):
-    """Raises ValueError where an added token becomes a token of words once it is a line of the vocabulary's file.
+    """Raises ValueError if an added token would match in words once it is a line of the vocabulary file.
 
-    New words stand behind the added tokens, so that the file gets lines for these. Nearly all of them cannot be tokens:
-    punctuation splits them, or they are found in the text before it is split.
+    New words follow the added tokens, so the file gets lines for these. Nearly all of them cannot match in words:
+    punctuation splits them, or they are found in the text before tokenization.
     """
     tokens = [token for token in tokenizer.added_tokens if token.id >= tokenizer.file_size]
     found = [t for t in tokens if t.single_word or not t.normalized and tokenizer.do_lower_case]
@@ -93,20 +93,20 @@ def _check_added_tokens(tokenizer):
     for word, row in zip(words, rows, strict=True):
         if numbers[row] == 1 and word == found[row].content:
             raise ValueError(
-                "New words stand behind the added tokens, which then have lines in vocab.txt and must be no words "
-                f"there. Received the added token {word!r}, which is not matched everywhere, and would become a token "
-                "of other words; give the new words to the model before such tokens are added."
+                "New words are appended after the added tokens, which then get lines in vocab.txt and must not match "
+                f"as words there. The added token {word!r} is not matched everywhere, so it would become a token of "
+                "other words; add the new words to the model before such tokens are added."
             )
 
 
 def read_new_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
-    """Reads words, one a line, and brings them into the form that the tokenizer gives the words of a text.
+    """Reads words, one per line, and normalizes them like the tokenizer.
 
     Returns:
-        the words to add, each once, and those that are one token already.
+        The words to add, each once, and those that are a single token already.
 
     Raises:
-        ValueError: a line holds several words, as the tokenizer sees it, or none; or a word that is too long.
+        ValueError: a line holds several words according to the tokenizer, or none; or a word is too long.
     """
     lines = [(number, line) for number, line in enumerate(read_text(path).split("\n"), 1) if line.strip()]
     words, rows = WordCounter(tokenizer.do_lower_case).split([line for _, line in lines])
@@ -116,14 +116,13 @@ def read_new_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str
             parts = " ".join(f"[{word}]" for word, of in zip(words, rows, strict=True) if of == row) or "none"
             raise ValueError(
                 f"{path}, line {number}: a line must hold one word. Received {line.strip()!r}, which the tokenizer "
-                f"splits at blanks and punctuation before it looks for tokens: {parts}; give the parts that are new, "
-                "each on a line of its own."
+                f"splits at white space and punctuation first: {parts}; list the new parts, each on its own line."
             )
         if len(words[row]) > tokenizer.max_input_chars_per_word:
             raise ValueError(
                 f"{path}, line {lines[row][0]}: a word must have at most "
-                f"{tokenizer.max_input_chars_per_word} characters. Received {len(words[row])}: the tokenizer takes a "
-                "longer one for [UNK]; leave it out."
+                f"{tokenizer.max_input_chars_per_word} characters. Received {len(words[row])}: the tokenizer would "
+                "treat it as [UNK]; remove it."
             )
     words = list(dict.fromkeys(words))
     whole = _whole(tokenizer, tokenize_words(tokenizer, words))
@@ -133,15 +132,15 @@ def read_new_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str
 
 
 def choose_words(counts: Counter, tokenizer: Tokenizer, num_words: int, min_count: int = 5) -> list[str]:
-    """Returns the words of a text that save most tokens: occurrences x (tokens - 1).
+    """Chooses the words of a text that save the most tokens: occurrences x (tokens - 1).
 
-    Words of one token are there already; those without a letter, mostly numbers, and those that are [UNK], of which
-    the checkpoint knows nothing to start from, are not taken: a list of words can hold them.
+    Single-token words are skipped, as are words without a letter, mostly numbers, and words that are [UNK], which the
+    checkpoint has no embedding for; a word list may contain them.
 
     Args:
-        counts: word -> how often it occurs.
-        num_words: how many words at most.
-        min_count: how often a word must occur at least.
+        counts: word -> number of occurrences.
+        num_words: maximum number of words.
+        min_count: minimum number of occurrences of a word.
     """
     frequent = [(w, n) for w, n in most_frequent_first(counts) if n >= min_count and any(map(str.isalpha, w))]
     words, numbers = [w for w, _ in frequent], np.array([n for _, n in frequent], np.int64)
@@ -151,10 +150,10 @@ def choose_words(counts: Counter, tokenizer: Tokenizer, num_words: int, min_coun
 
 
 def effect(extension: Extension, counts: Counter) -> str:
-    """Returns what the new words change in a text, as lines to print.
+    """Describes the effect of the new words on a text, as lines to print.
 
     Args:
-        counts: the text's words, word -> how often it occurs.
+        counts: word -> number of occurrences in the text.
     """
     ranked = most_frequent_first(counts)
     words, numbers = [w for w, _ in ranked], np.array([n for _, n in ranked])
@@ -165,31 +164,31 @@ def effect(extension: Extension, counts: Counter) -> str:
     own = sum(counts[word] for word in extension.words)
     mean = [float((numbers * ids.row_lengths().numpy()).sum() / numbers.sum()) for ids in (before, after)]
     lines = [
-        f"Of the text's {numbers.sum():,} words, {own:,} are the added ones; tokens per word go from {mean[0]:.3f} to "
-        f"{mean[1]:.3f}.",
-        f"Other words that begin with an added one and have other tokens now: {len(touched):,} "
+        f"Added words make up {own:,} of the text's {numbers.sum():,} words; tokens per word change from "
+        f"{mean[0]:.3f} to {mean[1]:.3f}.",
+        f"Other words that begin with an added one and are now tokenized differently: {len(touched):,} "
         f"({numbers[touched].sum():,} occurrences).",
         *_changes(touched[:10], ranked, extension, before, after, new),
     ]
     if lost:
         lines += [
-            f"Those of them that become [UNK], because the vocabulary lacks a token for what follows: {len(lost):,}.",
+            f"Of these, words that become [UNK], because the vocabulary lacks a token for the rest: {len(lost):,}.",
             *_changes(lost[:10], ranked, extension, before, after, new),
         ]
     return "\n".join(lines)
 
 
 def write_extended_model(model: str, output_dir: str, extension: Extension, description: Description):
-    """Writes the checkpoint with the new words: the whole directory, or nothing.
+    """Writes the checkpoint with the new words to a directory, atomically.
 
     Args:
-        model: the old checkpoint, as `readers.open_checkpoint` takes it.
-        output_dir: must not be there, or be empty.
-        extension: of the tokenizer of `description`.
-        description: what `load.load_description` says of `model`.
+        model: the old checkpoint, as for `readers.open_checkpoint`.
+        output_dir: must not exist or must be empty.
+        extension: extension of the tokenizer of `description`.
+        description: the description of `model`, from `load.load_description`.
 
     Raises:
-        ValueError: the checkpoint is damaged or holds weights that we cannot name, or output_dir is in use.
+        ValueError: the checkpoint is damaged or has unknown weights, or output_dir is in use.
         OSError: it cannot be written.
     """
     arrays = extended_arrays(model, extension)
@@ -200,7 +199,7 @@ def write_extended_model(model: str, output_dir: str, extension: Extension, desc
 
 
 def extended_arrays(model: str, extension: Extension) -> dict[str, np.ndarray]:
-    """Returns our path -> array of the checkpoint with the new words; only the arrays by token differ from the old."""
+    """Returns the weights with the new words as {our path: array}; only per-token arrays differ from the old."""
     arrays = read_arrays(model)
     for path in _BY_TOKEN:
         if path in arrays:

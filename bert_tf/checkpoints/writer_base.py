@@ -1,4 +1,4 @@
-"""What every writer of checkpoints needs: the model as arrays, its architecture's name, its description."""
+"""Common parts of the checkpoint writers: the model as arrays, its architecture's name, its description."""
 
 import dataclasses
 import json
@@ -19,19 +19,19 @@ from bert_tf.utils.files import write_text
 
 @dataclasses.dataclass(frozen=True)
 class ModelArrays:
-    """A model, its weights as arrays.
+    """A model with its weights as arrays.
 
     Attributes:
-        config: of the encoder.
+        config: configuration of the encoder.
         arrays: our path -> array, in our orientation: encoder, pooler, heads.
         tokenizer: has `save(directory)`, `vocab`, `do_lower_case`, `special_tokens`, `added_tokens`, `pad_id` and
             `vocab_file`.
-        labels: of the classifier, in the order of its outputs; None: they have no names.
-        architectures: names of classes, as `architecture_of` takes them.
-        optimizer: name in a TF1 checkpoint -> array: what was saved with the weights, and shall be written too.
-        source_dir: the directory that the model comes from, of which some formats take files over; None: there is none.
-        recipe: how the model makes a vector of a text, where it was trained to; None: that is not said.
-        remarks: what a reader of the files should know of how the arrays were made.
+        labels: labels of the classifier, in the order of its outputs. If None, they have no names.
+        architectures: class names, as for `architecture_of`.
+        optimizer: name in a TF1 checkpoint -> array: optimizer state saved with the weights, to be written too.
+        source_dir: the model's original directory, from which some formats copy files. If None, there is none.
+        recipe: the pooling settings of a sentence encoder. If None, they are unknown.
+        remarks: remarks on how the arrays were made, for readers of the files.
     """
 
     config: EncoderConfig
@@ -47,12 +47,12 @@ class ModelArrays:
 
 @dataclasses.dataclass(frozen=True)
 class Written:
-    """What a writer did.
+    """The result of a writer.
 
     Attributes:
-        weights: the files of weights, relative to the directory.
-        not_held: our paths of weights that the format's class does not read, and that were not written.
-        remarks: what a reader of the files should know.
+        weights: the weight files, relative to the directory.
+        not_held: our paths of weights that the format's class does not have, and that were not written.
+        remarks: remarks for readers of the files.
     """
 
     weights: tuple[str, ...]
@@ -61,7 +61,7 @@ class Written:
 
 
 # === Architectures ===
-# Which class of Transformers has the heads of a model, and so which weights its file may hold.
+# The Transformers class with the heads of a model, which determines the weights in its file.
 
 
 POOLER = "bert/pooler/dense/"
@@ -73,13 +73,13 @@ _HEADS = (
 
 @dataclasses.dataclass(frozen=True)
 class Architecture:
-    """One kind of class.
+    """A kind of Transformers class.
 
     Attributes:
-        ending: of its name, behind the family's own: BertForMaskedLM.
-        heads: how the paths of its heads begin.
-        reads_pooler: it has a pooler, where the family has one.
-        own_names: (how the table's name begins, how the class has it), where its head is called otherwise.
+        ending: suffix of its name, after the family's: BertForMaskedLM.
+        heads: path prefixes of its heads.
+        reads_pooler: whether it has a pooler, if the family has one.
+        own_names: (prefix in the table, prefix in the class), if its head is named differently.
     """
 
     ending: str
@@ -88,14 +88,14 @@ class Architecture:
     own_names: tuple[tuple[str, str], ...] = ()
 
     def name(self, theirs: str) -> str:
-        """Returns what the class calls a weight that the table of names calls `theirs`."""
+        """Returns the class's name of a weight that is called `theirs` in the name table."""
         for old, new in self.own_names:
             if theirs.startswith(old):
                 return new + theirs.removeprefix(old)
         return theirs
 
     def holds(self, path: str, paths: Iterable[str]) -> bool:
-        """Says whether the class has the weight at our `path`, in a model of these `paths`."""
+        """Returns whether the class has the weight at our `path`, in a model with these `paths`."""
         if path.startswith(POOLER):
             return self.reads_pooler and _TRANSFORM not in paths
         return path.startswith(("bert/", *(f"{head}/" for head in self.heads)))
@@ -104,7 +104,7 @@ class Architecture:
 # ElectraForMultipleChoice's layer before the last one.
 _SUMMARY = (("classifier.dense.", "sequence_summary.summary."), ("classifier.out_proj.", "classifier."))
 
-# In the order in which they are taken where a model says nothing: a text's label comes before that of each token.
+# In the order used if a model does not state its class: text classification precedes token classification.
 ARCHITECTURES = (
     Architecture("Model", (), True),
     Architecture("ForPreTraining", ("cls/predictions", "cls/seq_relationship"), True),
@@ -121,12 +121,12 @@ ARCHITECTURES = (
 
 
 def architecture_of(paths: Iterable[str], names: Iterable[str] = ()) -> Architecture:
-    """Returns the class for a model.
+    """Returns the Transformers class for a model.
 
     Args:
-        paths: ours, of its weights.
-        names: of classes, such as "BertForTokenClassification" or "ForTokenClassification": the first of them that has
-            the model's heads is taken. Weights do not tell a text's classifier from that of each token.
+        paths: our paths of its weights.
+        names: class names, such as "BertForTokenClassification" or "ForTokenClassification": the first one with the
+            model's heads is used. Weights do not distinguish text classifiers from token classifiers.
 
     Raises:
         ValueError: no class has all of its heads.
@@ -135,15 +135,15 @@ def architecture_of(paths: Iterable[str], names: Iterable[str] = ()) -> Architec
     fitting = [each for each in ARCHITECTURES if set(each.heads) == there]
     if not fitting:
         raise ValueError(
-            f"The heads of a model must be those of one class: {_classes()}. Received {' and '.join(sorted(there))}; "
-            "say which shall stay behind with `leave_out`, such as `leave_out=cls/.*`."
+            f"The heads of a model must belong to one class: {_classes()}. Received {' and '.join(sorted(there))}; "
+            "drop some of them with `leave_out`, such as `leave_out=cls/.*`."
         )
     named = (each for name in names for each in fitting if name.endswith(each.ending))
     return next(named, fitting[0])
 
 
 def heads_in(paths: Iterable[str]) -> set[str]:
-    """Returns how the paths of the heads begin that a model has."""
+    """Returns the path prefixes of a model's heads."""
     return {head for path in paths for head in _HEADS if re.match(f"{head}/", path)}
 
 
@@ -156,16 +156,16 @@ def _classes():
 
 
 LABELS_FILE = "labels.txt"
-HEAD_CLASS = "head_class"  # the key of bert_config.json that says what a classifier classifies: Google's has none
+HEAD_CLASS = "head_class"  # the key of bert_config.json that states what a classifier classifies; Google's has none
 
 
 def write_json(path: str, values):
-    """Writes values as JSON that people can read."""
+    """Writes values as human-readable JSON."""
     write_text(path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
 
 
 def check_label_names(labels: list[str]):
-    """Raises ValueError where a label could not be read again, since labels.txt has one a line."""
+    """Raises ValueError if a label could not be read back, because labels.txt has one per line."""
     if broken := [label for label in labels if {"\n", "\r"} & set(label)]:
         raise ValueError(
             f"The name of a label must be one line of text. Received {broken[0]!r}; write it without line breaks."
@@ -180,7 +180,7 @@ def write_labels(directory: str, labels: list[str] | None):
 
 
 def with_head_class(values: dict, model: ModelArrays) -> dict:
-    """Returns a configuration's values with the class of the head, where only that tells what it is for."""
+    """Returns a configuration's values with the class of the head, if only that distinguishes it."""
     values = {name: value for name, value in values.items() if name != HEAD_CLASS}
     if "architectures" in values or not any(path.startswith("classifier/") for path in model.arrays):
         return values

@@ -1,4 +1,4 @@
-"""Writes a model in the form that another program reads: `write_model(directory, form, model)`, see FORMATS."""
+"""Writes a model in the format of another library: `write_model(directory, form, model)`, see FORMATS."""
 
 import dataclasses
 import os
@@ -40,7 +40,7 @@ from bert_tf.utils.json_files import read_json
 
 
 CHECKPOINT = "bert_model.ckpt"
-# The keys of its bert_config.json; what else an encoder of ours may be, its code does not know.
+# The keys of its bert_config.json; its code does not support other settings of our encoder.
 _KEYS = (
     "attention_probs_dropout_prob", "hidden_act", "hidden_dropout_prob", "hidden_size", "initializer_range",
     "intermediate_size", "max_position_embeddings", "num_attention_heads", "num_hidden_layers", "type_vocab_size",
@@ -54,10 +54,10 @@ _NOT_GOOGLES = (
 
 
 def write_google(directory: str, model: ModelArrays) -> Written:
-    """Writes the files into a directory that is there.
+    """Writes a google-research/bert directory into an existing directory.
 
     Raises:
-        ValueError: google-research/bert has no such model; or the disk is full.
+        ValueError: google-research/bert does not support the model; or the disk is full.
         OSError: a file cannot be written.
     """
     check_google(model)
@@ -69,23 +69,23 @@ def write_google(directory: str, model: ModelArrays) -> Written:
     write_labels(directory, model.labels)
     if added := model.tokenizer.added_tokens:
         remarks += (
-            f"google-research/bert's own code reads vocab.txt alone, which has no place for the {len(added)} added "
-            f"tokens such as {added[0].content!r}: it splits them. bert_tf and Transformers read them from "
+            f"google-research/bert's own code only reads vocab.txt, which cannot store the {len(added)} added tokens "
+            f"such as {added[0].content!r}: it splits them. bert_tf and Transformers read them from "
             "tokenizer_config.json.",
         )
     return Written(tuple(f"{CHECKPOINT}.{end}" for end in ("data-00000-of-00001", "index")), (), remarks)
 
 
 def float32_by_name(model: ModelArrays) -> dict:
-    """Returns the name in a TF1 checkpoint -> float32 array, which is what all programs that read them expect."""
+    """Returns {TF1 name: float32 array}, the dtype that all readers of TF1 checkpoints expect."""
     return {name_maps.TF1.from_ours(path): array.astype("float32", copy=False) for path, array in model.arrays.items()}
 
 
 def bert_config(config: EncoderConfig) -> tuple[dict, tuple[str, ...]]:
-    """Returns what bert_config.json says, and remarks on what its reader must know.
+    """Returns the contents of bert_config.json, and remarks for its reader.
 
-    The word "gelu" is the tanh form in Google's files. So a model of the exact form keeps a key that Google's files
-    lack, by which `EncoderConfig` and Transformers know that it means that; Google's own code would compute the other.
+    In Google's files, "gelu" means the tanh form. A model with the exact form therefore keeps a key that Google's files
+    lack, from which `EncoderConfig` and Transformers recognize it; Google's own code would compute the other form.
     """
     extra = {name: value for name, value in config.extra.items() if name not in _OTHER_DIALECT}
     values = {name: getattr(config, name) for name in _KEYS}
@@ -94,14 +94,14 @@ def bert_config(config: EncoderConfig) -> tuple[dict, tuple[str, ...]]:
     if config.hidden_act not in ("gelu", "gelu_tanh") and config.layer_norm_eps == _EPSILON:
         return {**extra, **values}, ()
     remark = (
-        f"google-research/bert's own code computes gelu by tanh and LayerNorm with {_EPSILON}; this model has "
+        f"google-research/bert's own code uses the tanh form of gelu and LayerNorm with {_EPSILON}; this model has "
         f"{config.hidden_act} and {config.layer_norm_eps}, which Transformers and bert_tf read from bert_config.json."
     )
     return {**extra, **values, "layer_norm_eps": config.layer_norm_eps}, (remark,)
 
 
 def check_google(model: ModelArrays):
-    """Raises ValueError where google-research/bert has no such model."""
+    """Raises ValueError if google-research/bert does not support the model."""
     plain = EncoderConfig(**{name: getattr(model.config, name) for name in _KEYS})
     fields = [f.name for f in dataclasses.fields(plain) if f.name not in (*_KEYS, "extra", "layer_norm_eps")]
     other = [f"{name}={getattr(model.config, name)!r}" for name in fields
@@ -110,8 +110,8 @@ def check_google(model: ModelArrays):
     other += [] if model.config.type_vocab_size else ["type_vocab_size=0"]
     if other or strange:
         raise ValueError(
-            "A checkpoint of google-research/bert must be one of a BERT as its modeling.py has it. Received: "
-            f"{', '.join(other + strange[:5])}; take the format bert_tf."
+            "The google-research/bert format requires a BERT as in its modeling.py. This model has "
+            f"{', '.join(other + strange[:5])}; use the format bert_tf."
         )
 
 
@@ -124,7 +124,7 @@ _CLASSIFIER = "classifier/output_bias"
 
 
 def write_hugging_face(directory: str, model: ModelArrays) -> Written:
-    """Writes the files into a directory that is there.
+    """Writes a Transformers model into an existing directory.
 
     Raises:
         ValueError: the family has no name for a weight, or no class has the model's heads.
@@ -134,7 +134,7 @@ def write_hugging_face(directory: str, model: ModelArrays) -> Written:
 
 
 def write_as(directory: str, model: ModelArrays, architecture: Architecture) -> Written:
-    """Writes as `write_hugging_face` does, for one class."""
+    """Writes the files like `write_hugging_face`, for one class."""
     check_hugging_face(model)
     held = [path for path in model.arrays if architecture.holds(path, model.arrays)]
     name_map = name_maps.hugging_face(model.config.model_type, model.config.tie_word_embeddings)
@@ -150,30 +150,30 @@ def write_as(directory: str, model: ModelArrays, architecture: Architecture) -> 
     write_tokenizer(directory, model)
     has_pooler = any(path.startswith(POOLER) for path in held)
     wants_pooler = name_map.knows(f"{POOLER}kernel") and architecture.holds(POOLER, model.arrays)
-    remarks = ("There is no pooler: Transformers starts one from random weights.",) if wants_pooler > has_pooler else ()
+    remarks = ("There is no pooler: Transformers initializes one randomly.",) if wants_pooler > has_pooler else ()
     if has_pooler and model.config.is_decoder:
-        remarks += ("Transformers makes pooler_output of the first token, which has seen none but itself.",)
+        remarks += ("Transformers computes pooler_output from the first token, which only sees itself.",)
     elif model.config.classifier_pooling != "cls":
-        remarks += ("Transformers makes pooler_output of the first token, and not of the mean of all.",)
+        remarks += ("Transformers computes pooler_output from the first token, not from the mean of all.",)
     return Written((WEIGHTS,), tuple(path for path in model.arrays if path not in held), remarks)
 
 
 def _architecture(model):
-    """Returns the class that has the model's heads: of a left-to-right model that which computes so."""
+    """Returns the class with the model's heads; for a causal model, the one that is causal too."""
     causal = families.family(model.config.model_type).causal_lm if model.config.is_decoder else None
     return architecture_of(model.arrays, (*filter(None, [causal]), *model.architectures))
 
 
 def check_hugging_face(model: ModelArrays):
-    """Raises ValueError where Transformers has no name for a weight, no class for the heads, or computes otherwise."""
+    """Raises ValueError if Transformers has no name for a weight, no class for the heads, or computes differently."""
     name_map = name_maps.hugging_face(model.config.model_type)
     architecture = _architecture(model)
     if model.config.is_decoder:
         _check_decoder(model.config, architecture)
     if model.config.classifier_pooling != "cls" and architecture.heads and architecture.reads_pooler:
         raise ValueError(
-            "A model for Transformers must read a whole text off its first token. Received classifier_pooling="
-            f"{model.config.classifier_pooling!r} with {' and '.join(architecture.heads)}; take the format bert_tf."
+            "Transformers represents a whole text by its first token. This model has classifier_pooling="
+            f"{model.config.classifier_pooling!r} with {' and '.join(architecture.heads)}; use the format bert_tf."
         )
     _check_layers(model.config)
     for path in model.arrays:
@@ -182,66 +182,66 @@ def check_hugging_face(model: ModelArrays):
     act = families.family(model.config.model_type).masked_lm_act or model.config.hidden_act
     if "cls/predictions" in architecture.heads and act != model.config.hidden_act:
         raise ValueError(
-            f"The masked-LM head of this model_type must compute with {act} in Transformers. Received hidden_act="
-            f"{model.config.hidden_act!r}; take another format."
+            f"In Transformers, the masked-LM head of this model_type uses {act}. This model has hidden_act="
+            f"{model.config.hidden_act!r}; use another format."
         )
     _check_positions(model.config, model.tokenizer)
 
 
 def _check_layers(config):
-    """Raises ValueError where the class of the family has other layers: norms elsewhere, a map more or less."""
+    """Raises ValueError if the class of the family differs in its layers: other norms, or an extra or missing map."""
     fixed = families.family(config.model_type).fixed
     norm_first = fixed.get("norm_first", False)
     if config.norm_first != norm_first:
         raise ValueError(
-            "A model for Transformers must have its norms where the class of its model_type has them. Received "
-            f"norm_first={config.norm_first} with model_type={config.model_type!r}; take the format bert_tf."
+            "Transformers does not support this position of LayerNorm for this model_type. This model has "
+            f"norm_first={config.norm_first} with model_type={config.model_type!r}; use the format bert_tf."
         )
     has_map = config.embedding_width != config.hidden_size or fixed.get("maps_embeddings", False)
     if config.has_embedding_map != has_map:
         raise ValueError(
-            "A model for Transformers must have a map behind its embeddings where the class of its model_type has one. "
-            f"Received maps_embeddings={config.maps_embeddings} with model_type={config.model_type!r} and embeddings "
-            f"as wide as the layers, {config.hidden_size}; take the format bert_tf."
+            "Transformers does not support this use of a map after the embeddings for this model_type. This model has "
+            f"maps_embeddings={config.maps_embeddings} with model_type={config.model_type!r} and embeddings "
+            f"as wide as the layers, {config.hidden_size}; use the format bert_tf."
         )
 
 
 def _check_positions(config, tokenizer):
-    """Raises ValueError where Transformers would begin to count positions elsewhere.
+    """Raises ValueError if Transformers would number positions differently.
 
-    Some families count them from the padding's id on, which `config.json` says, and leave that id out; others from 0.
+    Some families number them from after the padding id, which `config.json` states; others from 0.
     """
     first, pad = config.first_position, tokenizer.pad_id
     if families.family(config.model_type).pad_before_positions is None:
         if first:
             raise ValueError(
-                "A model for Transformers must have positions that start at 0 in this model_type. Received "
-                f"first_position={first} with model_type={config.model_type!r}; take the format bert_tf."
+                "In Transformers, positions start at 0 for this model_type. This model has "
+                f"first_position={first} with model_type={config.model_type!r}; use the format bert_tf."
             )
     elif pad != first - 1:
         raise ValueError(
-            f"The padding's id must be {first - 1} in a model whose positions start at {first}. Received a tokenizer "
-            f"that pads with {pad}; take the model's own."
+            f"The padding id must be {first - 1} for a model whose positions start at {first}. Received a tokenizer "
+            f"that pads with {pad}; use the model's own."
         )
 
 
 def _check_decoder(config, architecture):
-    """Raises ValueError where Transformers would attend both ways, or look at a token that has seen nothing."""
+    """Raises ValueError if Transformers' encoder would be bidirectional, or its head use a token without context."""
     if families.family(config.model_type).causal_lm is None:
         raise ValueError(
-            "A left-to-right model must be of a family that Transformers computes so. Received is_decoder with "
-            f"model_type={config.model_type!r}, whose encoder there attends both ways; take the format bert_tf."
+            "Transformers does not support causal (left-to-right) models of this family. This model has is_decoder "
+            f"with model_type={config.model_type!r}, whose encoder is bidirectional there; use the format bert_tf."
         )
     if architecture.heads and architecture.reads_pooler:
         raise ValueError(
-            "A left-to-right model must have no head for a whole text in Transformers, which gives it the first token, "
-            f"that has seen none but itself. Received {' and '.join(architecture.heads)}; take the format bert_tf, or "
-            f"leave the head behind: `leave_out={','.join(f'{head}/.*' for head in architecture.heads)}`."
+            "In Transformers, a causal (left-to-right) model cannot have a head for whole texts, because the head gets "
+            f"the first token, which only sees itself. Received {' and '.join(architecture.heads)}; use the format "
+            f"bert_tf, or drop the head: `leave_out={','.join(f'{head}/.*' for head in architecture.heads)}`."
         )
 
 
 def hugging_face_config(model: ModelArrays, architecture: Architecture) -> dict:
-    """Returns what config.json says: the family's own names, the class, the labels; unknown keys stay."""
+    """Returns the contents of config.json: the family's names, the class, the labels; unknown keys are kept."""
     config, row = model.config, families.family(model.config.model_type)
     values = config.to_dict()
     if "embedding_size" in row.defaults:
@@ -265,7 +265,7 @@ _ACTIVATIONS = {"gelu_tanh": "gelu_new"}
 
 
 def _labels(model):
-    """Returns the names of the outputs, or their number where they have none."""
+    """Returns the names of the outputs, or their number without names."""
     if model.labels is None:
         return {"num_labels": len(model.arrays[_CLASSIFIER])}
     check_label_names(model.labels)
@@ -273,7 +273,7 @@ def _labels(model):
 
 
 def write_tokenizer(directory: str, model: ModelArrays):
-    """Writes the vocabulary and what AutoTokenizer asks for: the class, the longest text, the special tokens."""
+    """Writes the vocabulary and the settings that AutoTokenizer needs: class, maximum length, special tokens."""
     tokenizer = model.tokenizer
     tokenizer.save(directory)
     path = os.path.join(directory, "tokenizer_config.json")
@@ -286,15 +286,15 @@ def write_tokenizer(directory: str, model: ModelArrays):
 
 
 # === sentence-transformers ===
-# The directory of a sentence encoder: Hugging Face's files, and what is made of a text's tokens.
+# The directory of a sentence encoder: Hugging Face's files and the pooling settings.
 
 
 def write_sentence_transformers(directory: str, model: ModelArrays) -> Written:
-    """Writes the files into a directory that is there: the source's own modules, else what it was trained for or
-    the mean of the tokens.
+    """Writes a sentence-transformers model into an existing directory: with the source's modules, the settings it was
+    trained with, or mean pooling.
 
     Raises:
-        ValueError: the model has a head, which a sentence encoder does not, or pools what the format cannot say.
+        ValueError: the model has a head, or a pooling that the format does not support.
         OSError: a file cannot be written.
     """
     check_sentence_transformers(model)
@@ -307,23 +307,23 @@ def write_sentence_transformers(directory: str, model: ModelArrays) -> Written:
 
 
 def check_sentence_transformers(model: ModelArrays):
-    """Raises ValueError where the model has a head, pools other layers than the last, or has a nameless weight."""
+    """Raises ValueError if the model has a head, pools layers other than the last, or has an unknown weight."""
     architecture = architecture_of(model.arrays)
     if architecture.heads:
         raise ValueError(
-            f"A sentence encoder must have no head. Received {' and '.join(architecture.heads)}; say that it shall "
-            f"stay behind: `leave_out={','.join(f'{head}/.*' for head in architecture.heads)}`."
+            f"A sentence encoder must not have a head. Received {' and '.join(architecture.heads)}; drop it: "
+            f"`leave_out={','.join(f'{head}/.*' for head in architecture.heads)}`."
         )
     if model.recipe and model.recipe.layers != PoolingConfig().layers:
         raise ValueError(
-            f"A sentence encoder of this format must pool its last layer. Received layers={model.recipe.layers}; take "
+            f"A sentence encoder in this format must pool its last layer. Received layers={model.recipe.layers}; use "
             "another format, or train with `layers=last`."
         )
     check_hugging_face(model)
 
 
 def _write_recipe(directory, recipe, config):
-    """Writes the modules of a recipe that `check` has let pass."""
+    """Writes the modules of a recipe that passed `check`."""
     modules = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")][: 2 + recipe.normalize]
     described = [
         {"idx": n, "name": str(n), "path": path, "type": f"sentence_transformers.models.{kind}"}
@@ -350,7 +350,7 @@ def _copy_modules(source, directory):
 
 
 # === Own ===
-# Our own directory, as the programs that train leave it: model.ckpt-<step>, bert_config.json, vocab.txt, task.json.
+# A bert_tf directory, as written by the training commands: model.ckpt-<step>, bert_config.json, vocab.txt, task.json.
 
 
 _STEP = "global_step"
@@ -359,13 +359,13 @@ _SERVED = ("classifier/", "cls/squad/", "recurrent/", "tagger/")  # the heads th
 
 
 def check_own(model: ModelArrays):
-    """Raises ValueError where a weight has no name."""
+    """Raises ValueError if a weight has no name."""
     for path in model.arrays:
         name_maps.TF1.from_ours(path)
 
 
 def write_own(directory: str, model: ModelArrays) -> Written:
-    """Writes the files into a directory that is there.
+    """Writes a bert_tf directory into an existing directory.
 
     Raises:
         ValueError: the disk is full.
@@ -404,38 +404,38 @@ CHECKS: dict[str, Callable[[ModelArrays], Any]] = {
     "keras_hub": keras_hub_objects.check_fits_keras_hub,
     "bert_tf": check_own,
 }  # of the same formats: raise ValueError where one cannot hold a model, of whose arrays only shapes are looked at
-WITH_OPTIMIZER = ("tf1", "bert_tf")  # the formats that have a place for an optimizer's state
-WITH_TASK = ("bert_tf",)  # those that have one for all that a run of ours knows: task.json, its state
+WITH_OPTIMIZER = ("tf1", "bert_tf")  # the formats that can store an optimizer's state
+WITH_TASK = ("bert_tf",)  # those that can store the whole state of a run: task.json, its state
 
 
 def implied(form: str, config: EncoderConfig) -> dict[str, Any]:
-    """Returns field -> value of the settings that readers of a format take for given; {}: it says all of them."""
+    """Returns {field: value} of the settings that readers of a format assume; {} if it stores all of them."""
     row = families.family(config.model_type).keras_hub
     return dict(row.implied) if row and form == "keras_hub" else {}
 
 
 def adapted(form: str, model: ModelArrays) -> ModelArrays:
-    """Returns the same model in the tables that a format has; `remarks` say what became of the others."""
+    """Returns an equivalent model with only the tables of a format; `remarks` describe what happened to the others."""
     return keras_hub_objects.fold_unsupported(model) if form == "keras_hub" else model
 
 
 def write_model(directory: str, form: str, model: ModelArrays) -> Written:
-    """Writes all files of a model into a directory that is there and empty; see `files.whole_directory`.
+    """Writes all files of a model into an existing empty directory; see `files.whole_directory`.
 
     Args:
-        directory: where.
+        directory: output directory.
         form: a key of FORMATS.
-        model: what.
+        model: the model.
 
     Raises:
-        ValueError: the format cannot hold the model, or does not exist.
+        ValueError: the format cannot store the model, or does not exist.
         OSError: a file cannot be written.
     """
     if form not in FORMATS:
         raise ValueError(f"`format` must be one of {', '.join(FORMATS)}. Received: {form!r}.")
     if model.optimizer and form not in WITH_OPTIMIZER:
         raise ValueError(
-            f"`with_optimizer` must come with a format that has a place for it, {' or '.join(WITH_OPTIMIZER)}. "
+            f"`with_optimizer` requires a format that can store the optimizer: {' or '.join(WITH_OPTIMIZER)}. "
             f"Received: {form}."
         )
     return FORMATS[form](directory, model)

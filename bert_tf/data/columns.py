@@ -33,8 +33,8 @@ def several(separator: str) -> ColumnType:
         ValueError: the separator is empty.
     """
     if not separator:
-        raise ValueError("`label_separator` must not be empty. Received ''; give what separates two labels.")
-    must = f"the labels must be names with {separator!r} between them, or a list of names in .jsonl and .parquet"
+        raise ValueError("`label_separator` must not be empty. Set it to the text that separates two labels.")
+    must = f"labels must be names separated by {separator!r}, or a list of names in .jsonl and .parquet files"
     return ColumnType(must, lambda value: _several(value, separator))
 
 
@@ -98,5 +98,5 @@ def _number(value, low, high):
     return score if math.isfinite(score) and low <= score <= high else None
 
 
-TEXT = ColumnType("the text must be a string", _text)
+TEXT = ColumnType("a text must be a string", _text)
 NAME = ColumnType("a label or id must be a number or one line of text", _name)

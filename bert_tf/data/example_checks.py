@@ -20,24 +20,24 @@ from bert_tf.utils.names import word_for
 def find_truncated_texts(
     sample: LintSample, truncation: Truncation | None, has_windows_to_offer: bool
 ) -> Iterator[DataFinding]:
-    """Yields the examples of which something was cut off.
+    """Yields the examples that were truncated.
 
     Args:
         sample: n examples.
-        truncation: what was truncated; None: nothing ever is.
-        has_windows_to_offer: there is `long_text=window`, which is not used.
+        truncation: what was truncated. If None, nothing is ever truncated.
+        has_windows_to_offer: whether `long_text=window` is available but not used.
     """
     if truncation is None or not len(indices := truncation.examples):
         return
     most = int(truncation.needed.max())
     nearly = int(np.quantile(truncation.needed, 0.95, method="higher"))
-    fits = f"{nearly:,} would do for 95 % of them, " if truncation.limit < nearly < most else ""
-    windows = ", or read them through windows with `long_text=window`" if has_windows_to_offer else ""
+    fits = f"{nearly:,} are enough for 95 % of them, " if truncation.limit < nearly < most else ""
+    windows = ", or process them in overlapping windows with `long_text=window`" if has_windows_to_offer else ""
     yield sample.finding(
         "cut_texts",
         indices,
-        f"{format_share(len(indices), len(sample), 'examples', ('does', 'do'))} not fit "
-        f"`{truncation.parameter}={truncation.limit}` and {word_for(len(indices), 'is', 'are')} cut: "
+        f"{format_share(len(indices), len(sample), 'examples', ('does', 'do'))} not fit into "
+        f"`{truncation.parameter}={truncation.limit}` and {word_for(len(indices), 'is', 'are')} truncated: "
         f"{format_share(truncation.lost, truncation.total, 'tokens', ('is', 'are'))} lost; "
         f"{fits}{most:,} for all",
         f"raise `{truncation.parameter}`{windows}",
@@ -64,10 +64,10 @@ class Lengths:
 
 
 def _unreadable(sample, noun, bad, nothing, parameter):
-    """Yields the lines with which training does not start: a text or label is not there, or is something else."""
+    """Yields the lines that keep training from starting: a text or label is missing or has the wrong type."""
     (kind, what), empty = nothing, {line: value for line, value in bad.items() if is_empty(value)}
     if empty:
-        row = word_for(len(empty), "it in, or take the row out", "them in, or take the rows out")
+        row = word_for(len(empty), "it in or remove the row", "them in or remove the rows")
         yield _finding(sample, kind, empty, what, f"fill {row}")
     if other := {line: value for line, value in bad.items() if line not in empty}:
         what = f"a {noun} that cannot be read, such as {excerpt(next(iter(other.values())))}"
@@ -80,7 +80,7 @@ def _finding(sample, kind, lines, what, remedy):
     rows = format_share(len(lines), count, "rows", ("has", "have"))
     indices = format_positions(sample.path, functools.partial(line_position, sample.path), lines)
     return DataFinding(
-        kind, sample.path, len(lines), f"{rows} {what}, with which training does not start", remedy, indices
+        kind, sample.path, len(lines), f"{rows} {what}; training will not start", remedy, indices
     )
 
 
@@ -89,7 +89,7 @@ def _finding(sample, kind, lines, what, remedy):
 
 
 def find_empty_texts(sample: LintSample) -> Iterator[DataFinding]:
-    """Yields the texts without a character that is no space, of those that every example should have."""
+    """Yields the texts that are required but blank."""
     for name, texts in sample.texts.items():
         if name in sample.optional:
             continue
@@ -101,13 +101,13 @@ def find_empty_texts(sample: LintSample) -> Iterator[DataFinding]:
             "empty_texts",
             indices,
             f"{format_share(len(indices), len(sample), 'examples', ('has', 'have'))} an empty {name}",
-            f"take {them} out, or fill {them} in",
+            f"remove {them} or fill {them} in",
             lint_sample.EMPTY,
         )
 
 
 def find_repeated_texts(sample: LintSample) -> Iterator[DataFinding]:
-    """Yields examples that occur again: with the same target, or with another one."""
+    """Yields examples that repeat an earlier text, with the same target or with a different one."""
     again, contrary = [], []
     for group in sorted(_groups(*sample.fingerprints)):
         first = {}
@@ -124,7 +124,7 @@ def find_repeated_texts(sample: LintSample) -> Iterator[DataFinding]:
             "duplicates",
             again,
             f"{format_share(len(again), len(sample), 'examples', ('repeats', 'repeat'))} an earlier one",
-            f"take {them} out, or leave {them} if texts recur where they come from",
+            f"remove {them}, or keep {them} if repeated texts are normal in this data",
             lint_sample.DUPLICATES,
         )
     if contrary:
@@ -132,7 +132,7 @@ def find_repeated_texts(sample: LintSample) -> Iterator[DataFinding]:
 
 
 def find_overlap(train: LintSample, held_out: LintSample) -> Iterator[DataFinding]:
-    """Yields the examples of a file to score on whose texts are in the one to learn from."""
+    """Yields the evaluation examples whose texts are also in the training file."""
     known, (hashes, examples) = train.fingerprints[0], held_out.fingerprints
     at = np.searchsorted(known, hashes)
     indices = np.sort(examples[known[np.minimum(at, len(known) - 1)] == hashes]) if len(known) else []
@@ -140,9 +140,9 @@ def find_overlap(train: LintSample, held_out: LintSample) -> Iterator[DataFindin
         yield held_out.finding(
             "overlap",
             indices,
-            f"{format_share(len(indices), len(held_out), 'examples', ('is', 'are'))} in {train.path} too, which makes "
-            "scores better than they are",
-            f"take {word_for(len(indices), 'it', 'them')} out of one of the two files",
+            f"{format_share(len(indices), len(held_out), 'examples', ('is', 'are'))} also in {train.path}, which makes "
+            "the evaluation results too optimistic",
+            f"remove {word_for(len(indices), 'it', 'them')} from one of the two files",
             lint_sample.OVERLAP,
         )
 
@@ -163,9 +163,9 @@ def _contradictions(sample, indices, first):
     return sample.finding(
         "contradictions",
         indices,
-        f"{format_share(len(indices), len(sample), 'examples')} have the text of another one, and not its "
+        f"{format_share(len(indices), len(sample), 'examples')} have the same text as another one, but a different "
         f"{sample.target}: {text[:60]!r} has {one!r:.40} in {here} and {other!r:.40} in {there}",
-        "decide for one, or take both out",
+        "keep one of them, or remove both",
         lint_sample.CONTRADICTIONS,
     )
 
@@ -184,12 +184,12 @@ def _difference(one, other):
 
 
 def check_samples(samples: Mapping[str, LintSample]) -> list[DataFinding]:
-    """Returns what is probably a mistake in the files of a run, those to train on first.
+    """Returns the probable mistakes in the files of a run, the training file first.
 
-    It costs a few percent of what tokenizing the examples does, and grows with the number of examples alone.
+    The cost is a few percent of tokenizing the examples, and depends only on the number of examples.
 
     Args:
-        samples: split -> its examples; splits are "train", and what begins with "dev" or "test".
+        samples: split -> its examples; splits are "train", and names that begin with "dev" or "test".
     """
     found, train = [], samples.get("train")
     for split, sample in samples.items():
@@ -210,7 +210,7 @@ def check_samples(samples: Mapping[str, LintSample]) -> list[DataFinding]:
 def check_truncation(
     samples: Mapping[str, LintSample], truncations: Mapping[str, Truncation | None], has_windows_to_offer: bool = False
 ) -> list[DataFinding]:
-    """Returns what was truncated when the examples were tokenized.
+    """Returns the findings about truncation during tokenization.
 
     Args:
         samples: as in `check_samples`.

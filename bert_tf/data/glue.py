@@ -148,37 +148,37 @@ LANGUAGE = "en"
 
 
 def find_glue_task(name: str) -> GlueTask:
-    """Returns the row for `name`; case, hyphens and underscores do not matter ("SST-2", "sst2").
+    """Returns the GLUE task called `name`; case, hyphens and underscores are ignored ("SST-2", "sst2").
 
     Raises:
-        ValueError: no row has that name.
+        ValueError: there is no task of that name.
     """
     for task in TASKS.values():
         if _plain(task.name) == _plain(name):
             return task
     raise ValueError(
         f"`task_name` must be one of {sorted(TASKS)}. Received: {name!r}; "
-        "for data of your own leave it out and give `train_file` and `eval_file`."
+        "for your own data, omit it and pass `train_file` and `eval_file`."
     )
 
 
 def check_language(task: GlueTask, language: str | None) -> str:
-    """Returns the language to read, by default English.
+    """Returns the language to read; English by default.
 
     Raises:
-        ValueError: the task does not have that language.
+        ValueError: the task has no data in that language.
     """
     if language is not None and language not in task.languages:
-        must = f"one of {', '.join(task.languages)}" if task.languages else "left out for a task in English alone"
+        must = f"one of {', '.join(task.languages)}" if task.languages else "omitted for a task that is English only"
         raise ValueError(f"`xnli_language` must be {must}. Received: {language!r} with `task_name={task.name}`.")
     return language or LANGUAGE
 
 
 def read_split(data_dir: str | os.PathLike, task: str, split: str, language: str = LANGUAGE) -> tables.LabeledTexts:
-    """Reads `split` ("train", "dev", "dev_mismatched" ...) of `task` from `data_dir`, which holds the files directly.
+    """Reads one split ("train", "dev", "dev_mismatched", ...) of a GLUE task from `data_dir`, which holds its files.
 
-    Ids are those that GLUE's server asks back on "test" and the row number elsewhere. Labels are the task's names, or
-    floats on its scale.
+    Ids are those that GLUE's server expects on "test", and row numbers on the other splits. Labels are the task's
+    names, or floats on its scale.
 
     Raises:
         ValueError: no such task or file, a file that is not in the official layout, or a label that is not the task's.
@@ -186,8 +186,8 @@ def read_split(data_dir: str | os.PathLike, task: str, split: str, language: str
     row = find_glue_task(task)
     if split not in row.splits:
         raise ValueError(
-            f"`task_name={row.name}` must be asked for what it has, {', '.join(row.splits)}. Received: {split}; train "
-            "on a task with the same labels, and name that run's `output_dir` as `init_checkpoint`."
+            f"`task_name={row.name}` only has the splits {', '.join(row.splits)}. Received: {split}; train on a task "
+            "with the same labels, and pass that run's `output_dir` as `init_checkpoint`."
         )
     layout = row.splits[split]
     remedy = f"check that `data_dir` holds GLUE's {row.directory}, which `task_name={row.name}` reads"
@@ -204,7 +204,7 @@ def read_split(data_dir: str | os.PathLike, task: str, split: str, language: str
     )
     if examples.labels is not None and row.labels:
         examples.labels = [layout.renamed.get(label, label) for label in examples.labels]
-        tables.check_labels(examples, row.labels, f"one of {row.directory}'s", f"or {remedy}")
+        tables.check_labels(examples, row.labels, f"one of those of {row.directory}", f"or {remedy}")
     return examples
 
 
@@ -214,17 +214,17 @@ def _find_file(data_dir, task, file):
     if os.path.isfile(path):
         return path
     if not os.path.isdir(data_dir):
-        raise ValueError(f"`data_dir` must be a directory. Received {data_dir!r}, where there is none; correct it.")
+        raise ValueError(f"`data_dir` is not a directory: {data_dir!r}. Correct the path.")
     there = sorted(os.listdir(data_dir))
     remedy = f"put GLUE's {task.directory} there, or correct `data_dir`"
     for name in there:
         if _plain(name) in map(_plain, (task.name, task.directory)) and os.path.isfile(
             os.path.join(data_dir, name, file)
         ):
-            remedy = f"say `data_dir={os.path.join(data_dir, name)}`"
+            remedy = f"set `data_dir={os.path.join(data_dir, name)}`"
     raise ValueError(
-        f"`data_dir={data_dir}` must hold {file} of GLUE's {task.directory}. "
-        f"Received a directory with {there[:20]}; {remedy}."
+        f"`data_dir={data_dir}` does not contain {file} of GLUE's {task.directory}. "
+        f"It contains {there[:20]}; {remedy}."
     )
 
 

@@ -28,16 +28,16 @@ CUT = 0.2  # of a file's examples: at 128 tokens, GLUE's recipe, RTE has 0.13
 
 @dataclasses.dataclass(frozen=True)
 class DataFinding:
-    """Something in a file of examples that is probably a mistake.
+    """A probable mistake in a data file.
 
     Attributes:
-        kind: a name that stays, such as "duplicates"; docs/guides/prepare_data.md lists them.
+        kind: a stable name, such as "duplicates"; docs/guides/prepare_data.md lists them.
         path: the file.
-        count: how many examples, labels or lines it is about.
-        what: what was found, without the file's name.
-        remedy: what to do.
-        places: where the first of them are: "line 3", or as the file counts; bert-tf check_data --json names it so.
-        is_warning: False: a note, since there are too few to do harm.
+        count: number of examples, labels or lines affected.
+        what: the finding, without the file name.
+        remedy: the suggested fix.
+        places: positions of the first ones, such as "line 3"; the key of bert-tf check_data --json.
+        is_warning: whether it is a warning; if False, it is a note, because too few are affected to do harm.
     """
 
     kind: str
@@ -53,11 +53,11 @@ class DataFinding:
 
     @property
     def text(self) -> str:
-        """The finding, its positions and the remedy, without the file's name."""
+        """The finding, its positions and the suggested fix, without the file name."""
         return self.text_with()
 
     def text_with(self, source: str | None = None) -> str:
-        """Returns `text`; where it has not room for all positions it says which source has them."""
+        """Returns `text`; if not all positions fit, it names `source` as the place that lists them."""
         shown = ", ".join(self.places[:_SHOWN])
         if len(self.places) > _SHOWN:
             kept = "all" if len(self.places) < _KEPT else f"the first {_KEPT:,}"
@@ -66,7 +66,7 @@ class DataFinding:
 
 
 def format_positions(path: str, where: Callable[[int], str], indices: Iterable[int]) -> tuple[str, ...]:
-    """Returns where the first 1,000 of these examples are, without the file's name.
+    """Returns the positions of the first 1,000 of these examples, without the file name.
 
     Args:
         path: the file.
@@ -78,12 +78,12 @@ def format_positions(path: str, where: Callable[[int], str], indices: Iterable[i
 
 
 def first_lines(numbers: Iterable[int]) -> tuple[str, ...]:
-    """Returns the first 1,000 of these lines as positions."""
+    """Returns the first 1,000 of these lines, formatted as positions."""
     return tuple(f"line {number}" for _, number in zip(range(_KEPT), numbers, strict=False))
 
 
 def format_share(count: int, of: int, what: str, verb: tuple[str, str] | None = None) -> str:
-    """Returns "34 of 2,490 examples (1.4 %)", and behind it the form of the verb for one or for several."""
+    """Returns "34 of 2,490 examples (1.4 %)", followed by the verb in the singular or plural."""
     percent = 100 * count / max(1, of)
     number = f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"
     return f"{count:,} of {of:,} {what} ({number} %)" + (f" {word_for(count, *verb)}" if verb else "")
@@ -99,7 +99,7 @@ EMPTY_TEXT_HASH = hash("")
 
 @dataclasses.dataclass(frozen=True)
 class TableLayout:
-    """The settings with which a table was read; see `tables.read_table`."""
+    """The settings a table was read with; see `tables.read_table`."""
 
     header: bool
     text_columns: Sequence[str | int]
@@ -114,15 +114,15 @@ class LintSample:
         path: the file.
         where: index -> "file:line", as errors begin with it.
         texts: name -> n texts.
-        targets: what examples of the same texts must have alike; None: nothing is aimed at.
-        labels: the name of each example's label, or the names of all of its labels; None: there are no names.
-        label: what a name is called: "label".
-        target: what a target is called.
-        table: how it was read, where that was by flags; None: the format leaves no choice.
-        optional: names of the texts that an example need not have.
-        bad_labels: line -> label of each row that is no example, since its label is empty or cannot be read.
-        bad_texts: line -> what stands instead of a text, such as None, of each row that is no example for that.
-        fewest_words: examples whose texts have fewer words recur by nature, and are not compared.
+        targets: the values that examples with the same texts should share. If None, the examples have no targets.
+        labels: the label name of each example, or the names of all its labels. If None, labels are not names.
+        label: the word for a label in messages: "label".
+        target: the word for a target in messages.
+        table: the settings the file was read with. If None, the format leaves no choice.
+        optional: names of the texts that an example may lack.
+        bad_labels: line -> label of each row that was skipped because its label is empty or unreadable.
+        bad_texts: line -> the value in place of a text, such as None, of each row that was skipped for that.
+        fewest_words: examples whose texts have fewer words often repeat, and are not compared.
     """
 
     path: str
@@ -142,13 +142,13 @@ class LintSample:
         return len(next(iter(self.texts.values())))
 
     def positions(self, indices: Iterable[int]) -> tuple[str, ...]:
-        """Returns where the first 1,000 of these examples are."""
+        """Returns the positions of the first 1,000 of these examples."""
         return format_positions(self.path, self.where, indices)
 
     def finding(
         self, kind: str, indices: Collection[int], what: str, remedy: str, warn_from: float = 0.0
     ) -> DataFinding:
-        """Returns what was found in some examples: a warning where they are this share of all, else a note."""
+        """Returns a finding about some examples: a warning from this share of all on, otherwise a note."""
         is_warning = len(indices) >= warn_from * len(self)
         return DataFinding(kind, self.path, len(indices), what, remedy, self.positions(indices), is_warning)
 
@@ -159,7 +159,7 @@ class LintSample:
 
     @functools.cached_property
     def hashes(self) -> Mapping[str, np.ndarray]:
-        """Name of a text -> int64 [n], the same for texts that are the same but for case and outer spaces.
+        """Name of a text -> int64 [n], equal for texts that differ only in case and outer spaces.
 
         Python's own hash of 64 bits, the same in one process: among ten million texts two that differ share one with a
         chance of 3 in a million.
@@ -169,9 +169,9 @@ class LintSample:
 
     @functools.cached_property
     def fingerprints(self) -> tuple[np.ndarray, np.ndarray]:
-        """int64 [k], ascending, the same for examples of the same texts; and the examples they are of, int64 [k].
+        """Hashes, int64 [k], ascending and equal for examples with equal texts; and their example indices, int64 [k].
 
-        These are all n, or those that are compared; of the same texts the earlier one comes first.
+        k is n, or the number of examples that are compared. Among equal texts, the earlier example comes first.
         """
         combined = functools.reduce(lambda one, other: one * _ODD + other, self.hashes.values())
         order = np.argsort(combined, kind="stable")

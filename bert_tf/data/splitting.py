@@ -1,4 +1,4 @@
-"""Splits a table into training, evaluation and test files; no text is in two of them."""
+"""Splits a table into training, evaluation and test files; no text appears in two of them."""
 
 import codecs
 import collections
@@ -21,9 +21,9 @@ from bert_tf.utils import files
 
 
 def group_by_texts(sample: LintSample) -> np.ndarray:
-    """Returns int64 [n]: for each of the n examples the first one that has the same texts.
+    """Returns int64 [n]: for each of n examples, the index of the first one with the same texts.
 
-    The same are those that `example_checks.find_overlap` finds in two files: case and outer spaces do not count.
+    Texts are compared as in `example_checks.find_overlap`: case and outer spaces are ignored.
     """
     hashes, examples = sample.fingerprints  # ascending hashes; of the same ones the earlier example comes first
     begins = np.concatenate([[True], hashes[1:] != hashes[:-1]])
@@ -33,15 +33,15 @@ def group_by_texts(sample: LintSample) -> np.ndarray:
 
 
 def group_by_values(values: Sequence[Hashable]) -> np.ndarray:
-    """Returns int64 [n]: for each of n values the position of the first one that is the same."""
+    """Returns int64 [n]: for each of n values, the index of the first equal one."""
     first = {}
     return np.fromiter((first.setdefault(value, i) for i, value in enumerate(values)), np.int64, len(values))
 
 
 def join_groups(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Returns int64 [n]: the same number, that of the first, for rows that one of two groupings puts together.
+    """Returns int64 [n]: the merged groups of two groupings, each group numbered by its first row.
 
-    Where a is with b in one, and b with c in the other, all three are together.
+    If a is with b in one grouping, and b with c in the other, all three are in one group.
 
     Args:
         one, other: int64 [n], as the functions above return them.
@@ -331,16 +331,16 @@ class SplitResult:
 def split_table(
     path: str, folder: str, eval_share: float, test_share: float = 0.0, columns: Columns | None = None, seed: int = 0
 ) -> SplitResult:
-    """Splits a table and writes train, eval and, for a `test_share`, test next to each other, as the table is written.
+    """Splits a table and writes train, eval and, for a `test_share`, test next to each other, in the table's format.
 
-    Rows of the same texts are in one part, as are those of one group. The same seed makes the same files.
+    Rows with the same texts, or of one group, end up in the same file. The same seed gives the same files.
 
     Args:
         path: a .tsv, .csv, .jsonl (each also with .gz) or .parquet file.
-        folder: where the parts go.
-        eval_share, test_share: of the rows.
+        folder: output directory.
+        eval_share, test_share: shares of the rows.
         columns: how the table is read.
-        seed: another one splits it in another way.
+        seed: random seed of the split.
 
     Raises:
         ValueError: shares that leave nothing to train on, a table that is not as described, fewer groups than parts, or
@@ -354,9 +354,9 @@ def split_table(
     together = join_groups(same, group_by_values(_groups(path, columns))) if columns.group else same
     if (count := len(np.unique(together))) < len(shares):
         raise ValueError(
-            f"{path} must hold at least {len(shares)} groups of rows, one for each part. Received {len(examples)} rows "
-            f"in {count}, by their texts{' and `group_column`' if columns.group else ''}; add rows, or ask for fewer "
-            "parts."
+            f"{path} has too few groups of rows to split: {len(shares)} are needed, one for each file. Received "
+            f"{len(examples)} rows in {count}, grouped by text{' and `group_column`' if columns.group else ''}; add "
+            "rows, or split into fewer files."
         )
     labels = _labels(examples)
     strata = group_by_values([frozenset(names) for names in labels]) if labels else np.zeros(len(examples), int)
@@ -370,8 +370,8 @@ def split_table(
 def _shares(eval_share, test_share):
     if not (0 < eval_share < 1 and 0 <= test_share < 1 and eval_share + test_share < 1):
         raise ValueError(
-            "`eval_share` must be above 0, `test_share` 0 or more, and their sum below 1, so that rows are left to "
-            f"train on. Received: {eval_share:g} and {test_share:g}; give shares such as 0.1."
+            "`eval_share` must be above 0, `test_share` 0 or more, and their sum below 1, so that rows are left for "
+            f"training. Received: {eval_share:g} and {test_share:g}; use shares such as 0.1."
         )
     shares = {"train": 1 - eval_share - test_share, "eval": eval_share, "test": test_share}
     return {part: share for part, share in shares.items() if share}
@@ -383,8 +383,8 @@ def _paths(path, folder):
     paths = {part: os.path.join(folder, f"{part}{ending}") for part in _PARTS}
     if there := [each for each in paths.values() if os.path.lexists(each)]:
         raise ValueError(
-            f"`output_dir` must hold none of {', '.join(map(os.path.basename, paths.values()))} yet. Received "
-            f"{folder}, where {os.path.basename(there[0])} is; remove it, or name another directory."
+            f"`output_dir` must not contain {', '.join(map(os.path.basename, paths.values()))} yet. Received "
+            f"{folder}, which contains {os.path.basename(there[0])}; remove it, or choose another directory."
         )
     return paths
 

@@ -1,4 +1,4 @@
-"""Checks of tables: labels, columns and raw cells that are probably a mistake."""
+"""Checks of tables: labels, columns and raw cells that are probably mistakes."""
 
 import collections
 import csv
@@ -27,7 +27,7 @@ _SHOWN = 6  # labels
 
 
 def check_training_labels(sample: LintSample) -> Iterator[DataFinding]:
-    """Yields what is wrong with the labels of a file to learn from."""
+    """Yields the problems with the labels of a training file."""
     counts = count_labels(sample)
     yield from _spellings(sample, counts)
     if sample.labels is not None and len(counts) < 2:
@@ -39,27 +39,27 @@ def check_training_labels(sample: LintSample) -> Iterator[DataFinding]:
 
 
 def check_evaluation_labels(sample: LintSample, train: LintSample) -> Iterator[DataFinding]:
-    """Yields the labels of a file to score on that are not in the one to learn from."""
+    """Yields the labels of an evaluation file that do not occur in the training file."""
     known = count_labels(train)
     unknown = {name: count for name, count in count_labels(sample).items() if name not in known}
     if not unknown:
         return
     near = {_plain(name): name for name in known}
-    alike = [f"{name!r} is {near[_plain(name)]!r} there" for name in sorted(unknown) if _plain(name) in near]
+    alike = [f"{name!r} is {near[_plain(name)]!r} in training" for name in sorted(unknown) if _plain(name) in near]
     them = word_for(len(unknown), "it", "them")
     yield DataFinding(
         UNKNOWN,
         sample.path,
         len(unknown),
-        f"{number_of(len(unknown), sample.label)} that {train.path} does not have: {_list_counts(unknown)}"
-        + (f", of which, if spaces and letter case are ignored, {', '.join(alike[:_SHOWN])}" if alike else ""),
-        f"correct {them}, or train on examples of {them} too",
+        f"{number_of(len(unknown), sample.label)} that {train.path} lacks: {_list_counts(unknown)}"
+        + (f"; ignoring spaces and letter case, {', '.join(alike[:_SHOWN])}" if alike else ""),
+        f"correct {them}, or add training examples of {them}",
         _positions_of(sample, unknown),
     )
 
 
 def count_labels(sample: LintSample) -> dict[str, int]:
-    """Returns how many examples each label has; {} where labels are no names."""
+    """Returns the number of examples per label; {} if labels are not names."""
     labels = sample.labels or ()
     if len(labels) and not isinstance(labels[0], str):
         labels = (name for names in labels for name in names)
@@ -93,30 +93,31 @@ def _spellings(sample, counts):
 
 
 def _too_few(sample, counts):
-    """Yields what training cannot tell apart: no label at all, or a single one that every example has."""
+    """Yields labels that training cannot learn to tell apart: none at all, or the same one for every example."""
     if not counts:
         what, remedy = f"no {sample.label} in {number_of(len(sample), 'example')}", "add examples that have one"
-        yield DataFinding("no_labels", sample.path, len(sample), f"{what}, of which nothing is learned",
+        yield DataFinding("no_labels", sample.path, len(sample), f"{what}, so nothing can be learned",
                       f"check where the {sample.label}s are, or {remedy}")  # fmt: skip
     elif isinstance(sample.labels[0], str):
         yield DataFinding(
             "one_label",
             sample.path,
             len(sample),
-            f"{sample.label} {excerpt(next(iter(counts)), 40)} in all {len(sample):,} examples, with which training "
-            "does not start",
-            "check `label_column`, or add examples of another",
+            f"{sample.label} {excerpt(next(iter(counts)), 40)} in all {len(sample):,} examples; training will not "
+            "start with a single label",
+            "check `label_column`, or add examples with another label",
         )
 
 
 def _too_many(sample, counts):
     numbers = all(map(is_number, counts))
-    remedy = ", or say `problem_type=regression` if they are scores" if numbers else ""
+    remedy = ", or set `problem_type=regression` if they are scores" if numbers else ""
     return DataFinding(
         "many_labels",
         sample.path,
         len(counts),
-        f"{len(counts):,} {sample.label}s in {len(sample):,} examples, more than one in two: {_list_counts(counts)}",
+        f"{len(counts):,} {sample.label}s in {len(sample):,} examples, more than one per two examples: "
+        f"{_list_counts(counts)}",
         f"check `label_column`{remedy}",
     )
 
@@ -132,7 +133,7 @@ def _rare(sample, counts):
             sample.path,
             len(rare),
             f"{len(rare)} of {len(counts)} {sample.label}s with {_RARE} examples or fewer: {_list_counts(rare)}",
-            "add examples, or put such labels together, for nothing is learned of them",
+            "add examples or merge such labels, because so few examples teach the model nothing",
             _positions_of(sample, rare),
         )
 
@@ -219,7 +220,7 @@ _LONG = 4  # words: no name of a column has so many
 
 
 def check_raw_file(sample: LintSample) -> Iterator[DataFinding]:
-    """Yields what shows that a file was not written as it is read."""
+    """Yields signs that a file was written in another format or encoding than it is read with."""
     extension = extension_of(sample.path)
     if extension == ".parquet":
         return
@@ -243,12 +244,12 @@ def _encoding(path, text, lost):
             path,
             len(lost),
             f"{number_of(count, 'byte')} that {word_for(count, 'is', 'are')} not UTF-8, in "
-            f"{number_of(len(lost), 'line')}: left out, so that words lose letters",
+            f"{number_of(len(lost), 'line')}: dropped, so words lose letters",
             _conversion(path)
             if text.isascii()
             # Other letters beyond ASCII are UTF-8: of each é a conversion would make an Ã©.
-            else f"correct {word_for(len(lost), 'this line', 'these lines')} by hand, and do not convert the file, of "
-            "which other letters are UTF-8 already",
+            else f"correct {word_for(len(lost), 'this line', 'these lines')} by hand; do not convert the file, because "
+            "other letters in it are valid UTF-8",
             first_lines(lost),
         )
     if damaged := _damaged_lines(text):
@@ -257,9 +258,9 @@ def _encoding(path, text, lost):
             "damaged_letters",
             path,
             len(damaged),
-            f"{format_share(len(damaged), count, 'lines', ('has', 'have'))} letters that a wrong encoding has damaged "
-            f"before, as in {next(iter(damaged.values()))!r}",
-            "export the text again, as UTF-8 throughout",
+            f"{format_share(len(damaged), count, 'lines', ('has', 'have'))} letters garbled by an earlier wrong "
+            f"encoding, as in {next(iter(damaged.values()))!r}",
+            "export the text again, using UTF-8 throughout",
             first_lines(damaged),
             len(damaged) >= lint_sample.DAMAGED * count,
         )
@@ -270,7 +271,7 @@ def _conversion(path):
     packed = path != stem + extension
     read, source = (f"gzip -dc {shlex.quote(path)} | ", "") if packed else ("", f" {shlex.quote(path)}")
     to = shlex.quote(f"{stem}-utf8{extension}")
-    return f"convert the file: {read}iconv -f WINDOWS-1252 -t UTF-8{source} > {to} (or -f what it was written in)"
+    return f"convert the file: {read}iconv -f WINDOWS-1252 -t UTF-8{source} > {to} (or -f with its actual encoding)"
 
 
 def _damaged_lines(text):
@@ -291,8 +292,8 @@ def _separators(sample, text, extension):
             "separator",
             sample.path,
             1,
-            f"the columns seem to be separated by {SEPARATOR_NAMES[other]}, and {own} are expected",
-            "write the file with commas and name it .csv, or with tabs and name it .tsv",
+            f"the columns seem to be separated by {SEPARATOR_NAMES[other]}, but {own} are expected",
+            "save the file as .csv with commas, or as .tsv with tabs",
         )
 
 
@@ -307,9 +308,9 @@ def _uneven_rows(sample, text, extension):
             "uneven_rows",
             sample.path,
             len(wide),
-            f"{format_share(len(wide), len(widths), 'rows', ('has', 'have'))} more columns than most, which have "
-            f"{usual}: a text may end at its first {'comma' if is_csv else 'tab'}",
-            "put fields that hold commas into double quotes" if is_csv else "take the stray tabs out",
+            f"{format_share(len(wide), len(widths), 'rows', ('has', 'have'))} more columns than the usual "
+            f"{usual}: a text may be cut at its first {'comma' if is_csv else 'tab'}",
+            "put fields that contain commas in double quotes" if is_csv else "remove the stray tabs",
             sample.positions(wide),
         )
 
@@ -328,8 +329,8 @@ def _header_as_row(sample):
             "header_as_row",
             sample.path,
             1,
-            f"the first row, {shown}, seems to name the columns",
-            "take `header=false` out",
+            f"the first row, {shown}, seems to be a header",
+            "remove `header=false`",
             sample.positions([0]),
         )
 
@@ -356,8 +357,8 @@ def _row_as_header(sample):
             "row_as_header",
             sample.path,
             1,
-            f"line 1, {shown}, seems to be an example, and is read as the names of the columns",
-            "say `header=false`",
+            f"line 1, {shown}, seems to be an example, but is read as the header",
+            "set `header=false`",
             first_lines([1]),
         )
 

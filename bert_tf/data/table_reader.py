@@ -1,4 +1,4 @@
-"""Rows of .tsv, .csv, .jsonl and .parquet files: the columns asked for, with their line numbers."""
+"""Rows of .tsv, .csv, .jsonl and .parquet files: the requested columns, with their line numbers."""
 
 import csv
 import dataclasses
@@ -24,20 +24,20 @@ _BUFFER = 1 << 20  # bytes read at a time
 
 
 def parquet_rows(path: str, find: Callable[[list[str]], list[int]]) -> Iterator[tuple[int, list[Any]]]:
-    """Yields (1-based row, values of the columns asked for) for each row, without ever holding more than a few.
+    """Yields (1-based row, values of the requested columns) for each row, holding only a few rows in memory.
 
     Args:
         path: the file; only the columns asked for are read.
         find: names of all columns -> the positions of those to read.
 
     Raises:
-        ValueError: it is no whole Parquet file, or a column is not there.
+        ValueError: the file is not a complete Parquet file, or a column is missing.
     """
     import pyarrow as pa
     from pyarrow import parquet
 
     if not os.path.exists(path):
-        raise ValueError(f"{path} must be a file. Received a path where nothing is; check its spelling.")
+        raise ValueError(f"File not found: {path}. Check its spelling.")
     try:
         with parquet.ParquetFile(path, buffer_size=_BUFFER) as file:
             names = file.schema_arrow.names
@@ -48,7 +48,7 @@ def parquet_rows(path: str, find: Callable[[list[str]], list[int]]) -> Iterator[
                 yield from ((next(numbers), list(values)) for values in zip(*columns, strict=True))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())  # Arrow's own messages may run over several lines
-        raise ValueError(f"{path} must be a whole Parquet file. Received: {reason}; write the file again.") from error
+        raise ValueError(f"{path} is not a complete Parquet file: {reason}. Write the file again.") from error
 
 
 def _plain_values(column):
@@ -73,13 +73,13 @@ FIELD_LIMIT = 2**31 - 1  # Python's csv refuses fields over 128 KiB by default
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """A column that was asked for by name or index.
+    """A column requested by name or index.
 
     Attributes:
         name: its name or index.
-        parameter: by which it came; None: files of this kind always have it.
-        remedy: advice that ends errors about it, needed where there is no parameter.
-        meaning: what it holds, where there is no parameter.
+        parameter: the parameter that named it. If None, files of this kind always have it.
+        remedy: advice that ends errors about it; required if there is no parameter.
+        meaning: its content, if there is no parameter.
     """
 
     name: str | int
@@ -88,19 +88,19 @@ class Column:
     meaning: str | None = None
 
     def index(self) -> int | None:
-        """Returns the column as an index from 0, or None where it is a name."""
+        """Returns the column as an index from 0, or None if it is a name."""
         text = str(self.name)
         return int(text) if text.isascii() and text.isdecimal() else None
 
     def find(self, names: Sequence[str], at: str) -> int | None:
-        """Returns the column's position among `names`, None: it is not there; a name of digits goes before an index.
+        """Returns the column's index in `names`, or None if it is missing; a name made of digits precedes an index.
 
         `at` is "file:line" for errors.
         """
         if isinstance(self.name, str) and names.count(self.name) > 1:
             raise ValueError(
-                f"{at}: column names must differ. Received {self.name!r} more than once in {excerpt(names)}; "
-                f"give `{self.parameter}` by index, from 0, or rename one."
+                f"{at}: column names must be unique. Received {self.name!r} more than once in {excerpt(names)}; "
+                f"set `{self.parameter}` to an index, from 0, or rename one."
             )
         if isinstance(self.name, str) and self.name in names:
             return names.index(self.name)
@@ -112,7 +112,7 @@ class Column:
 
 
 def find_columns(columns: Sequence[Column], names: Sequence[str], at: str, header: bool = True) -> list[int]:
-    """Returns the positions of columns among `names`.
+    """Returns the indices of columns in `names`.
 
     Args:
         columns: to find.
@@ -121,7 +121,7 @@ def find_columns(columns: Sequence[Column], names: Sequence[str], at: str, heade
         header: whether an error may blame the parameter `header`.
 
     Raises:
-        ValueError: some are not there, all of which it names, or a name is there more than once.
+        ValueError: columns are missing (the message lists all of them), or a name occurs more than once.
     """
     found = [column.find(names, at) for column in columns]
     if missing := [column for column, index in zip(columns, found, strict=True) if index is None]:
@@ -132,20 +132,20 @@ def find_columns(columns: Sequence[Column], names: Sequence[str], at: str, heade
 def _missing(columns, names, at, header):
     parameters = " and ".join(dict.fromkeys(f"`{column.parameter}`" for column in columns))
     advice = f"choose {word_for(len(columns), 'one', 'them')} with {parameters}"
-    advice += ", or say `header=false` if line 1 is already an example" if header else ""
+    advice += ", or set `header=false` if line 1 is already an example" if header else ""
     if header and len(names) == 1 and (likely := [n for each, n in SEPARATOR_NAMES.items() if each in names[0]]):
-        advice = f"{likely[0]} seem to separate them: write them with commas as .csv, or with tabs as .tsv"
+        advice = f"{likely[0]} seem to separate the columns: save the file as .csv with commas, or as .tsv with tabs"
     *others, last = dict.fromkeys(map(str, columns))
-    what = f"columns {', '.join(others)} and {last}" if others else f"a column {last}"
+    what = f"columns {', '.join(others)} and {last}" if others else f"column {last}"
     return ValueError(
-        f"{at}: there must be {what}. Received the columns {excerpt(list(names), 200)}; {columns[0].remedy or advice}."
+        f"{at}: missing {what}. Found the columns {excerpt(list(names), 200)}; {columns[0].remedy or advice}."
     )
 
 
 def read_rows(
     path: str, wanted: Sequence[Column], header: bool, skip_short: bool = False
 ) -> list[tuple[int, list[Any]]]:
-    """Returns what `iterate_rows` yields."""
+    """Returns the rows of `iterate_rows` as a list."""
     return list(iterate_rows(path, wanted, header, skip_short))
 
 
@@ -154,24 +154,24 @@ def iterate_rows(
 ) -> Iterator[tuple[int, list[Any]]]:
     """Yields (1-based line or Parquet row, values of `wanted`) for each row; the extension decides the format.
 
-    Never holds more than a few rows. With `skip_short` a few rows of .tsv and .csv may have too few columns: they are
-    left out, and the log counts them.
+    Holds only a few rows in memory. With `skip_short`, a few rows of .tsv and .csv may have too few columns: they are
+    skipped, and the log reports how many.
 
     Raises:
-        ValueError: `bert_tf.data.tables.read_table` says when; after the rows before the one that is wrong.
+        ValueError: as for `bert_tf.data.tables.read_table`, after the rows before the bad one are yielded.
     """
     if os.path.isdir(path):
-        raise ValueError(f"{path} must be a file. Received a directory; name one file inside it.")
+        raise ValueError(f"{path} is a directory, not a file. Name one file inside it.")
     if extension_of(path) not in _READERS:
         raise ValueError(
-            f"{path} must end in .tsv, .csv, .jsonl (each also with .gz) or .parquet, which tells its format. "
-            f"Received the name {os.path.basename(path)!r}; rename or convert the file."
+            f"{path} must end in .tsv, .csv, .jsonl (each optionally with .gz) or .parquet, because the extension "
+            f"decides the format. Received the name {os.path.basename(path)!r}; rename or convert the file."
         )
     return _READERS[extension_of(path)](path, wanted, header, skip_short)
 
 
 def iterate_lines(path: str) -> Iterator[tuple[int, list[str]]]:
-    """Yields (1-based line, [its text]) for each line of a text file, blank ones too; the last line feed ends a line.
+    """Yields (1-based line, [its text]) for each line of a text file, including blank ones; a final line feed ends one.
 
     Raises:
         ValueError: as `files.read_text`.
@@ -181,12 +181,12 @@ def iterate_lines(path: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def is_table(path: str) -> bool:
-    """Returns whether the name is that of a table; `iterate_lines` reads what else there is."""
+    """Returns whether the extension is that of a table; other files are read with `iterate_lines`."""
     return extension_of(path) in _READERS or path.lower().endswith(".parquet.gz")  # packed twice: an error of tables
 
 
 def extension_of(path: str) -> str:
-    """Returns the extension that decides the format, that of what is packed where the name ends in .gz."""
+    """Returns the extension that decides the format: the inner one if the name ends in .gz."""
     stem, extension = os.path.splitext(path.lower())
     if extension == ".gz" and not stem.endswith(".parquet"):  # Parquet packs its columns itself
         return os.path.splitext(stem)[1]
@@ -194,7 +194,7 @@ def extension_of(path: str) -> str:
 
 
 def line_position(path: str, line: int) -> str:
-    """Returns "file:line", with which every error about a row begins."""
+    """Returns "file:line", the beginning of every error about a row."""
     return f"{path}: row {line}" if path.lower().endswith(".parquet") else f"{path}:{line}"
 
 
@@ -224,14 +224,14 @@ def _lines(path):
 
 
 def bare_returns(path: str, number: int, line: str) -> ValueError:
-    """Returns the error of line `number`, in which a carriage return stands for the end of a line, as on old Macs."""
+    """Returns the error of line `number`, in which a bare carriage return ends a line, as on old Macs."""
     stem, extension = os.path.splitext(path.removesuffix(".gz"))
     read = f"gzip -dc {shlex.quote(path)} | tr" if path.endswith(".gz") else f"tr < {shlex.quote(path)}"
     before, _, _ = line.partition("\r")
     return ValueError(
-        f"{line_position(path, number)}: lines must end in line feeds (LF), or in CR LF. Received a bare carriage "
-        "return (CR) "
-        f"behind {excerpt(before)}; convert the file: {read} '\\r' '\\n' > {shlex.quote(f'{stem}-lf{extension}')}."
+        f"{line_position(path, number)}: lines must end in a line feed (LF) or in CR LF. Received a bare carriage "
+        f"return (CR) after {excerpt(before)}; convert the file: "
+        f"{read} '\\r' '\\n' > {shlex.quote(f'{stem}-lf{extension}')}."
     )
 
 
@@ -253,8 +253,8 @@ def _csv_rows(path):
             number = reader.line_num
             raise bare_returns(path, number, next(itertools.islice(_lines(path), number - 1, None))) from error
         raise ValueError(
-            f"{path}:{start}: the row that begins here must be CSV as in RFC 4180. "
-            f"Received: {error}; put the field in double quotes and double the quotes inside, or name the file .tsv."
+            f"{path}:{start}: the row that begins here is not valid CSV (RFC 4180): {error}. "
+            "Put the field in double quotes and double the quotes inside, or rename the file to .tsv."
         ) from error
 
 
@@ -271,17 +271,17 @@ def _read_jsonl(path, wanted, header, skip_short):
         broken += whole != values
         yield number, whole
     if broken:
-        logging.warning("%s: dropped lone surrogates, which UTF-8 does not have, in %s.", path,
+        logging.warning("%s: dropped lone surrogates, which UTF-8 cannot represent, in %s.", path,
                         number_of(broken, "line"))  # fmt: skip
 
 
 def parse_object(at: str, line: str) -> dict:
-    """Returns the JSON object that a line holds; `at` is "file:line" for the error where it holds none."""
+    """Returns the JSON object that a line holds; `at` is "file:line" for the error if there is none."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{at}: every line must be one JSON object. Received {excerpt(line)}, which does not parse ({error}); "
+            f"{at}: every line must be one JSON object. Received {excerpt(line)}, which cannot be parsed ({error}); "
             "correct this line."
         ) from error
     if not isinstance(value, dict):
@@ -306,7 +306,7 @@ _READERS = {
 
 
 def _select(path, rows, separators, wanted, header, skip_short):
-    """Yields (line, values of the wanted columns) of every row; with `header` the first row gives the names."""
+    """Yields (line, values of the requested columns) for every row; with `header`, the first row holds the names."""
     rows = _without_blank_end(rows)
     first = next(rows, None)
     if first is None:
@@ -330,15 +330,15 @@ def _select(path, rows, separators, wanted, header, skip_short):
     if short > _FEW * total:
         raise _too_short(path, *first_short, need, wanted, separators)
     if short:
-        logging.warning("%s: left out %s of fewer than %s, the first in line %d.",
+        logging.warning("%s: skipped %s with fewer than %s, the first in line %d.",
                         *(path, number_of(short, "row"), number_of(need, "column"), first_short[0]))  # fmt: skip
 
 
 def _too_wide(path, line, row, names, separators):
-    advice = "put a field with commas into double quotes" if separators == "commas" else "take out a stray tab"
+    advice = "put a field with commas in double quotes" if separators == "commas" else "remove a stray tab"
     return ValueError(
         f"{line_position(path, line)}: a row must have the {len(names)} columns of line 1, separated by {separators}. "
-        f"Received {len(row)}: {excerpt(row)}; {advice}, or name the columns by number, with `header=false`."
+        f"Received {len(row)}: {excerpt(row)}; {advice}, or name the columns by index with `header=false`."
     )
 
 
@@ -347,7 +347,7 @@ def _too_short(path, line, row, need, wanted, separators):
     remedy = wanted[0].remedy or f"correct this line, or check {parameters}"
     if separators == "tabs" and any('"' in cell for cell in row):
         remedy = (
-            'a stray quote (") may have swallowed a tab or a line end when the file was written, for quotes are '
+            'a stray quote (") may have swallowed a tab or a line end when the file was written, because quotes are '
             f"ordinary characters in .tsv: write it again without quoting, or {remedy}"
         )
     return ValueError(
@@ -359,8 +359,8 @@ def _too_short(path, line, row, need, wanted, separators):
 def _index_without_header(path, column):
     if column.index() is None:
         raise ValueError(
-            f"{path}: `{column.parameter}` must be an index from 0 where no line names the columns (`header=false`). "
-            f"Received: {column.name!r}; give the index, or `header=true` if line 1 names the columns."
+            f"{path}: `{column.parameter}` must be an index from 0 if the file has no header (`header=false`). "
+            f"Received: {column.name!r}; pass the index, or `header=true` if line 1 is a header."
         )
     return column.index()
 
@@ -382,10 +382,10 @@ def _without_blank_end(rows):
 
 
 def names_in(path: str) -> list[str]:
-    """Returns the names of the columns: those of line 1, the keys of the first object, or those of the Parquet schema.
+    """Returns the column names: the header in line 1, the keys of the first object, or those of the Parquet schema.
 
     Returns:
-        the names; [] where the file cannot be read so, of which `read_rows` says why.
+        the names; [] if the file cannot be read; `read_rows` then raises the error.
     """
     extension = extension_of(path)
     try:

@@ -1,4 +1,4 @@
-"""Labelled text from .tsv, .csv, .jsonl and .parquet files, with the line of every example kept for error messages."""
+"""Labeled text from .tsv, .csv, .jsonl and .parquet files, with the line of every example kept for error messages."""
 
 import dataclasses
 import os
@@ -19,16 +19,16 @@ class LabeledTexts:
     """Texts and labels in the order of the file, as parallel lists of one length.
 
     Attributes:
-        ids: name of each example; "0", "1", ... where the file gives none.
+        ids: name of each example; "0", "1", ... if the file has none.
         text_a: first text.
         text_b: second text, or None for tasks on one text.
-        labels: of each example its label's name, or the names of all its labels, or a number; None where the file has
-            none.
+        labels: for each example its label's name, the names of all its labels, or a number. None if the file has no
+            labels.
         path: the file.
-        lines: 1-based line on which each example begins; in a Parquet file the 1-based row.
-        bad_labels: line -> label, for each row that was left out because its label is missing or of another kind.
-        bad_texts: line -> what is there instead of a text, such as None, for each row that was left out for that.
-        text_c: third text, of tasks that compare a text with two others; else None.
+        lines: 1-based line where each example begins; for a Parquet file, the 1-based row.
+        bad_labels: line -> label, for each row that was skipped because its label is missing or of the wrong type.
+        bad_texts: line -> the value in place of a text, such as None, for each row that was skipped for that.
+        text_c: third text, for tasks that compare a text with two others; otherwise None.
     """
 
     ids: list[str]
@@ -46,14 +46,14 @@ class LabeledTexts:
 
     @property
     def texts(self) -> dict[str, list[str]]:
-        """{name: n texts}, by the names of a model's inputs: a single text is `text`."""
+        """{name: n texts}, under the names of the model's inputs; a single text is `text`."""
         if self.text_b is None:
             return {"text": self.text_a}
         named = {"text_a": self.text_a, "text_b": self.text_b, "text_c": self.text_c}
         return {name: texts for name, texts in named.items() if texts is not None}
 
     def where(self, index: int) -> str:
-        """Returns "file:line" of example `index`, as error messages begin with it."""
+        """Returns "file:line" of example `index`, the beginning of error messages."""
         return line_position(self.path, self.lines[index])
 
 
@@ -70,29 +70,28 @@ def read_table(
     skip_short: bool = False,
     skip_bad_rows: bool = False,
 ) -> LabeledTexts:
-    """Reads one file of examples; its extension decides the format.
+    """Reads a file of examples; its extension decides the format.
 
     .tsv: a tab ends a column, a line feed ends a row, quotes are ordinary characters (google-research/bert's
-    `_read_tsv`). .csv: RFC 4180. .jsonl: one object a line, columns are its keys. .parquet: columns by name or index.
-    The first three may be compressed (.tsv.gz). Blank lines at the end are ignored; elsewhere they are errors, since
-    skipping them would shift predictions against the lines. Columns beyond those asked for are ignored.
+    `_read_tsv`). .csv: RFC 4180. .jsonl: one object per line, whose keys are the columns. .parquet: columns by name or
+    index. The first three may be compressed (.tsv.gz). Blank lines at the end are ignored; elsewhere they are errors,
+    because skipping them would shift predictions against the lines. Other columns are ignored.
 
     Args:
         path: the file.
         header: whether line 1 of a .tsv or .csv file names the columns; if not, columns are given by index.
         text_columns: one or two columns, each by name or by index from 0 (an int, or digits).
-        label_column: likewise; None leaves `labels` None.
-        id_column: likewise; None numbers the examples from "0".
-        label: the kind of a label, of `data.columns`: a name, several, or a number.
+        label_column: likewise. If None, `labels` is None.
+        id_column: likewise. If None, the examples are numbered from "0".
+        label: the type of a label, from `data.columns`: one name, several, or a number.
         remedy: advice that ends errors about columns; by default it names the parameters.
-        only: a column and a value; rows that do not have this value in this column are left out.
-        skip_short: leave out rows with too few columns, if they are only a few in a thousand, and give their number
-            in the log.
-        skip_bad_rows: leave out rows whose label or text is missing or of another kind, and keep them as `bad_labels`
+        only: a column and a value; rows with another value in this column are skipped.
+        skip_short: skip rows with too few columns, if they are only a few in a thousand, and log their number.
+        skip_bad_rows: skip rows whose label or text is missing or of the wrong type, and return them as `bad_labels`
             and `bad_texts`, provided that other rows remain.
 
     Raises:
-        ValueError: the file cannot be read as said; the message names file, lines, what must hold and what to do.
+        ValueError: the file cannot be read this way; the message names the file, the lines, the problem and a fix.
     """
     if len(text_columns) not in (1, 2):
         raise ValueError(f"`text_column` must name one or two columns. Received: {tuple(text_columns)}.")
@@ -120,7 +119,7 @@ def read_table(
 
 
 def check_ids(examples):
-    """Raises ValueError where two examples have one id: whoever asks for answers by id could not tell them apart.
+    """Raises ValueError if two examples have the same id, because predictions could not be told apart by id.
 
     Args:
         examples: with `ids`, and `where(index)` as of `LabeledTexts`.
@@ -129,8 +128,8 @@ def check_ids(examples):
     for i, name in enumerate(examples.ids):
         if first.setdefault(name, i) != i:
             raise ValueError(
-                f"{examples.where(i)}: the ids of a file must differ. Received {name!r}, which "
-                f"{examples.where(first[name])} has too; give one of them another id, or take it out."
+                f"{examples.where(i)}: the ids of a file must be unique. Received {name!r}, which also occurs in "
+                f"{examples.where(first[name])}; give one of them another id, or remove it."
             )
 
 
@@ -143,22 +142,25 @@ def list_labels(examples: LabeledTexts) -> list[str]:
     names = {name for label in _labels_of(examples) for name in _names(label)}
     if not names:
         raise ValueError(
-            f"{examples.path} must have a label somewhere. Received none in {len(examples)} examples; "
-            "check `label_column` and `label_separator`."
+            f"{examples.path} has no labels: all of its {len(examples)} examples are unlabeled. "
+            "Check `label_column` and `label_separator`."
         )
     return sorted(names)
 
 
 def check_labels(
-    examples: LabeledTexts, known: Sequence[str], whose: str = "one that training saw", remedy: str | None = None
+    examples: LabeledTexts,
+    known: Sequence[str],
+    whose: str = "one of those in the training data",
+    remedy: str | None = None,
 ) -> list[int] | list[list[int]]:
-    """Returns the index of every example's label in `known`; where an example has several, the list of them.
+    """Returns the index of each example's label in `known`, or a list of indices per example for several labels.
 
     Args:
         examples: with labels that are names.
         known: all names.
-        whose: what the error says of them.
-        remedy: how it ends; by default with the parameters to check.
+        whose: how the error describes them.
+        remedy: advice that ends the error; by default the parameters to check.
 
     Raises:
         ValueError: a label is not among `known`, or the examples have no labels.
@@ -181,7 +183,7 @@ def _names(label):
 
 def _labels_of(examples):
     if examples.labels is None:
-        raise ValueError(f"{examples.path} must have labels for this. Received no column of them; give `label_column`.")
+        raise ValueError(f"{examples.path} was read without a label column. Set `label_column`.")
     return examples.labels
 
 
@@ -191,8 +193,8 @@ def _read(path, columns, only, remedy, header, skip_short):
     rows = read_rows(path, columns + choice, header, skip_short)
     if not rows:
         raise ValueError(
-            f"{path} must hold at least one example. Received a file with no examples; "
-            "check the path, and whether its only line is a header (`header`)."
+            f"{path} contains no examples. "
+            "Check the path, and whether its only line is a header (`header`)."
         )
     return _choose(path, rows, *only) if only else rows
 
@@ -202,16 +204,16 @@ def _choose(path, rows, column, value):
     if not chosen:
         there = sorted({str(values[-1]) for _, values in rows})
         raise ValueError(
-            f"{path} must hold {value!r} in column {column!r}. Received only {excerpt(there, 200)}; choose one of them."
+            f"{path} has no row with {value!r} in column {column!r}. Choose one of: {excerpt(there, 200)}."
         )
     return chosen
 
 
 def read_values(path: str, line: int, kinds: Sequence[tuple[Column, ColumnType]], values: Sequence[Any]) -> list[Any]:
-    """Returns what is kept of a row's values, one for each of `kinds`.
+    """Returns the parsed values of a row, one per entry of `kinds`.
 
     Raises:
-        ValueError: one of them is not of its kind.
+        ValueError: a value is of the wrong type.
     """
     return _checked(path, line, kinds, values, _kept(kinds, values))
 
@@ -236,17 +238,17 @@ def _column_advice(column):
 
 
 def is_empty(value: Any) -> bool:
-    """Returns whether a cell holds nothing: spaces, null, or NaN, as tables write what is missing."""
+    """Returns whether a cell is empty: spaces, null, or NaN (missing values in tables)."""
     return is_missing_cell(value) or (isinstance(value, str) and not value.strip())
 
 
 def refuse_missing(path: str, rows: Sequence[tuple[int, Sequence[Any]]], columns: Sequence[Column]):
-    """Raises ValueError, naming all of them, where rows have null instead of a text, or in a list of texts.
+    """Raises ValueError, listing all of them, if rows have null in place of a text or in a list of texts.
 
     Args:
         path: the file.
         rows: lines and values.
-        columns: of the values' first ones, those that hold texts.
+        columns: columns of the first values, which hold texts.
     """
     texts = [ColumnType("a text must not be missing", lambda value: None if _lacks(value) else value)] * len(columns)
     kinds = list(zip(columns, texts, strict=True))
@@ -292,7 +294,7 @@ def _check_values(path, rows, kinds, texts, label_place):
         lines.append(line)
     if shortened:
         name, value = next(iter(shortened.items()))
-        logging.info("%s: a label that is a whole number is named without its fraction: %s is %r.", path, value, name)
+        logging.info("%s: whole-number labels are named without their fraction: %s becomes %r.", path, value, name)
     return list(map(list, zip(*good, strict=True))), lines, bad_texts, bad_labels
 
 
@@ -309,14 +311,14 @@ def _bad_text(path, bad, kinds):
     column, kind = kinds[index]
     remedy = f"correct {word_for(len(bad), 'this line', 'these lines')}"
     if _lacks(value):
-        remedy = f"fill {word_for(len(bad), 'it in, or take the row', 'them in, or take the rows')} out"
+        remedy = f"fill {word_for(len(bad), 'it in or remove the row', 'them in or remove the rows')}"
     return _bad_rows(path, list(bad), kind.must, value, column, remedy)
 
 
 def _bad_label(path, bad, column, kind):
     value, must = next(iter(bad.values())), kind.must
     if is_empty(value) and kind.read("") is None:  # else an empty field stands for no labels
-        must = "every example must have a label, and here the label is empty"
+        must = "every example must have a label, but the label here is empty"
     correct = f"correct {word_for(len(bad), 'this line', 'these lines')}"
     return _bad_rows(path, list(bad), must, value, column, correct)
 

@@ -176,12 +176,12 @@ def first_features(path: str) -> dict[str, tuple[str, int]]:
     held = {name: (features[name], features[name].WhichOneof("kind")) for name in names}
     held = {name: (kinds[kind], len(getattr(value, kind).value)) for name, (value, kind) in held.items() if kind}
     if not held:
-        raise _no_records(path, "records of another kind, or without features; look at what wrote them")
+        raise _no_records(path, "a file of records of another type or without features; check which program wrote it")
     return held
 
 
 def read_stamp(path: str | os.PathLike) -> bytes | None:
-    """Returns what a file says of how it was made, None where it does not; it raises what `describe_records` does."""
+    """Returns a file's record of how it was made, or None if it has none; raises the errors of `describe_records`."""
     features = _first_example(os.fspath(path))
     values = features[MADE_WITH].bytes_list.value if MADE_WITH in features else ()
     return values[0] if values else None
@@ -206,20 +206,21 @@ def _first_record(path):
             start = file.read(2)
         packed = start == _GZIP_MAGIC
         if start and by_name and not packed:
-            raise _no_records(path, "a file that is not compressed; take .gz off its name")
+            raise _no_records(path, "a file that is not compressed; remove .gz from its name")
         with gzip.open(path) if by_name else open(path, "rb") as file:
             header, record = _read_record(file)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise _no_records(path, "one that is cut off or damaged in its first record; copy or make it again") from error
+        received = "a file that is truncated or damaged in its first record; copy or create it again"
+        raise _no_records(path, received) from error
     except OSError as error:
-        raise ValueError(f"{path} must be a file that can be read. Received: {error.strerror}.") from error
+        raise ValueError(f"{path} cannot be read: {error.strerror}.") from error
     if record is not None:
         return record
     if not header:
-        raise _no_records(path, "a file without a record; leave it out, or make it again")
+        raise _no_records(path, "a file without records; omit it, or create it again")
     if packed and not by_name:
-        raise _no_records(path, "a gzip file; add .gz to its name")
-    raise _no_records(path, "something else; make records with python -m bert_tf create_pretraining_data")
+        raise _no_records(path, "a gzip file; append .gz to its name")
+    raise _no_records(path, "another format; create records with python -m bert_tf create_pretraining_data")
 
 
 def _read_record(file):
@@ -246,7 +247,7 @@ def _checksum(data):
 
 
 def _no_records(path, received):
-    return ValueError(f"{path} must be a TFRecord file of tf.train.Example. Received {received}.")
+    return ValueError(f"{path} must be a TFRecord file of tf.train.Example. It is {received}.")
 
 
 # === Records ===
@@ -352,8 +353,8 @@ def _check_same(first_path, first, path, features):
         if first.get(name) != features.get(name):
             here, there = (_describe(held.get(name)) for held in (features, first))
             raise ValueError(
-                f"{path} must hold what {first_path} holds. Received {name} as {here} in the one and as {there} in the "
-                "other, records made for another length or with other options; read them apart, or make them again."
+                f"{path} does not match {first_path}: {name} is {here} in the former and {there} in the latter, so "
+                "they were made with another length or other options. Read them separately, or create them again."
             )
 
 
@@ -364,15 +365,15 @@ def _check(path, held, expect):
         length = 1 if feature.per == "example" else length
         needed = _FILE_DTYPES[feature.dtype], length
         if name not in held:
-            raise ValueError(f"{path} must hold {name}. Received records with {', '.join(held)}; make them again.")
+            raise ValueError(f"{path} lacks {name}. Its records hold {', '.join(held)}; create them again.")
         if held[name][0] != needed[0] or length not in (None, held[name][1]):
-            remedy = ", or ask for what they hold"
+            remedy = ", or request the features they hold"
             if feature.per in _LENGTHS and length not in (None, held[name][1]):
                 called = _LENGTHS[feature.per]
-                remedy = f" with `{called}={length}`, or give `{called}={held[name][1]}` here"
+                remedy = f" with `{called}={length}`, or set `{called}={held[name][1]}` here"
             raise ValueError(
                 f"{path} must hold {name} as {_describe(needed)}. Received {_describe(held[name])}; "
-                f"make the records again{remedy}."
+                f"create the records again{remedy}."
             )
 
 

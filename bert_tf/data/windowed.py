@@ -31,8 +31,9 @@ class Windowing:
         """Raises ValueError where tokens would fall between two windows of `room` tokens."""
         if self.stride > room:
             raise ValueError(
-                f"Windows must overlap or touch: `doc_stride` is at most {room}, the tokens of a text that a row of "
-                f"`max_seq_length` has room for. Received: {self.stride}; lower `doc_stride`, or leave it out."
+                f"`doc_stride` must be at most {room}, the number of text tokens that fit into a sequence of "
+                f"`max_seq_length`, so that windows overlap or touch. Received: {self.stride}; lower `doc_stride`, or "
+                "omit it."
             )
 
 
@@ -183,8 +184,8 @@ def tokenize_windows(
     flat = {name: np.concatenate([part[name].flat_values.numpy() for part in packed]) for name in packed[0]}
     lengths, counts, cut = map(np.concatenate, (lengths, counts, cut))
     logging.info(
-        "%s: %d examples in %d windows, %d of them in more than one; %d have more than `max_windows=%d`, and lost "
-        "%d tokens.",
+        "%s: split %d examples into %d windows; %d examples have more than one window; %d exceed `max_windows=%d` and "
+        "lost %d tokens.",
         *(path, len(counts), counts.sum(), (counts > 1).sum(), (cut > 0).sum(), windows.max_windows, cut.sum()),
     )
     needed = counts + -(-cut // windows.stride)

@@ -20,11 +20,11 @@ _POINTS = 1000  # of a curve that is written
 
 @dataclasses.dataclass(frozen=True)
 class Abstention:
-    """The threshold from which on answers are given.
+    """The confidence threshold of selective prediction.
 
     Attributes:
-        share: of them that is to be right, over 0 and at most 1.
-        threshold: the least probability of an answer that is given, from 0, where all are.
+        share: target accuracy of the accepted predictions, above 0 and at most 1.
+        threshold: lowest probability of an accepted prediction; 0 accepts all.
     """
 
     share: float
@@ -33,19 +33,19 @@ class Abstention:
     def __post_init__(self):
         if not (0 < self.share <= 1 and 0 <= self.threshold <= 1):
             raise ValueError(
-                "An abstention must have a share over 0 and a threshold from 0, both at most 1. Received "
-                f"{self.share} and {self.threshold}; fit it again, with `fit_abstention`."
+                "An abstention must have a share above 0 and a threshold of 0 or more, both at most 1. Received "
+                f"{self.share} and {self.threshold}; fit it again with `fit_abstention`."
             )
 
 
 @dataclasses.dataclass(frozen=True)
 class RiskCoverageCurve:
-    """Coverage and accuracy of a model's answers at m thresholds, from the highest down.
+    """Coverage and accuracy of a model's predictions at m thresholds, in descending order.
 
     Attributes:
-        confidence: float64 [m], descending: the least probability of an answer that is given.
-        coverage: float64 [m], the share of the answers that are given.
-        accuracy: float64 [m], the share of these that is right.
+        confidence: float64 [m], descending: the lowest probability of an accepted prediction.
+        coverage: float64 [m], the share of predictions that are accepted.
+        accuracy: float64 [m], the share of these that are correct.
     """
 
     confidence: np.ndarray
@@ -54,23 +54,23 @@ class RiskCoverageCurve:
 
     @classmethod
     def of(cls, confidence: np.ndarray, right: np.ndarray) -> "RiskCoverageCurve":
-        """Returns the curve of n > 0 answers; answers of one probability are given or withheld together.
+        """Computes the curve of n > 0 predictions; those with equal probability are accepted or withheld together.
 
         Args:
-            confidence: float [n], each answer's probability.
-            right: bool [n].
+            confidence: float [n], the probability of each prediction.
+            right: bool [n], whether each is correct.
 
         Raises:
-            ValueError: arrays that do not match, or probabilities that are no numbers.
+            ValueError: arrays that do not match, or probabilities that are not finite.
         """
         confidence, right = np.asarray(confidence, np.float64), np.asarray(right, bool)
         if confidence.ndim != 1 or confidence.shape != right.shape or not len(right):
             raise ValueError(
-                "Confidence and right must be arrays of shape [n] with n > 0. Received the shapes "
+                "Confidence and correctness must be arrays of shape [n] with n > 0. Received the shapes "
                 f"{list(confidence.shape)} and {list(right.shape)}."
             )
         if not np.isfinite(confidence).all():
-            raise ValueError("Probabilities must be numbers. Received others; the training has gone astray.")
+            raise ValueError("The probabilities are not finite: training diverged.")
         order = np.argsort(-confidence, kind="stable")
         ordered, given = confidence[order], np.arange(1, len(right) + 1)
         last = np.append(ordered[1:] != ordered[:-1], True)  # of the answers of one probability
@@ -78,10 +78,10 @@ class RiskCoverageCurve:
         return cls(ordered[last], given[last] / len(right), accuracy[last])
 
     def threshold(self, share: float) -> float | None:
-        """Returns the lowest threshold at which this share of the answers that are given is right; None: there is none.
+        """Returns the lowest threshold at which this share of the accepted predictions is correct, or None.
 
-        It lies halfway between the last answer that is given and the first that is not, so that rounding changes
-        neither; 0 where all are given.
+        It is halfway between the last accepted prediction and the first withheld one, so that rounding affects neither;
+        0 if all are accepted.
         """
         enough = np.flatnonzero(self.accuracy >= share - 1e-12)
         if not len(enough):
@@ -92,8 +92,7 @@ class RiskCoverageCurve:
         return float((self.confidence[last] + self.confidence[last + 1]) / 2)
 
     def write(self, directory: str | os.PathLike, suffix: str = ""):
-        """Writes risk_coverage<suffix>.tsv: `probability`, `coverage` and `accuracy` of a thousand thresholds at
-        most."""
+        """Writes risk_coverage<suffix>.tsv: `probability`, `coverage` and `accuracy` at up to a thousand thresholds."""
         chosen = np.unique(np.linspace(0, len(self.confidence) - 1, _POINTS).round().astype(int))
         with atomic_open(os.path.join(directory, with_suffix(CURVE_FILE, suffix))) as file:
             file.write("probability\tcoverage\taccuracy\n")
@@ -102,16 +101,16 @@ class RiskCoverageCurve:
 
 
 def scores(confidence: np.ndarray, right: np.ndarray, threshold: float) -> dict[str, float]:
-    """Returns how a threshold does on n answers.
+    """Computes coverage and selective accuracy of a threshold on n predictions.
 
     Args:
-        confidence: float [n], each answer's probability.
-        right: bool [n].
-        threshold: the least probability of an answer that is given.
+        confidence: float [n], the probability of each prediction.
+        right: bool [n], whether each is correct.
+        threshold: lowest probability of an accepted prediction.
 
     Returns:
-        `coverage`, the share of the answers that are given; where there are any `selective_accuracy`, the share of
-        these that is right.
+        `coverage`, the share of predictions that are accepted, and if there are any, `selective_accuracy`, the share of
+        these that are correct.
     """
     given = np.asarray(confidence) >= threshold
     right = {"selective_accuracy": float(np.mean(np.asarray(right)[given]))} if given.any() else {}
@@ -119,7 +118,7 @@ def scores(confidence: np.ndarray, right: np.ndarray, threshold: float) -> dict[
 
 
 def interval(share: float, n: int) -> tuple[float, float]:
-    """Returns the 95 % interval of a share that was seen in n > 0 draws (Wilson 1927)."""
+    """Returns the 95 % interval of a share observed in n > 0 draws (Wilson 1927)."""
     centre, spread = share + _Z**2 / (2 * n), _Z * np.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
     return float(max(0, (centre - spread) / (1 + _Z**2 / n))), float(min(1, (centre + spread) / (1 + _Z**2 / n)))
 

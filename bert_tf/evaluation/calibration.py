@@ -9,12 +9,12 @@ _LOWEST, _HIGHEST = 0.01, 100.0  # beyond these a temperature says that the logi
 
 
 class Bins(NamedTuple):
-    """Answers in bins of equal width by their probability, [bins] each; where a bin has none, 0.
+    """Predictions in bins of equal width by probability, [bins] each; 0 for empty bins.
 
     Attributes:
-        counts: int, how many answers.
+        counts: int, number of predictions.
         mean: float, their mean probability.
-        right: float, the share of them that is right.
+        right: float, the share of them that is correct.
     """
 
     counts: np.ndarray
@@ -28,12 +28,12 @@ class Bins(NamedTuple):
 
 
 def reliability(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> Bins:
-    """Sorts answers into bins: bin m of M holds those whose probability is in ((m - 1) / M, m / M].
+    """Sorts predictions into bins: bin m of M holds those with probability in ((m - 1) / M, m / M].
 
     Args:
-        confidence: float [n], the finite probability of each answer, n > 0.
-        right: bool [n].
-        bins: how many.
+        confidence: float [n], the finite probability of each prediction, n > 0.
+        right: bool [n], whether each is correct.
+        bins: number of bins.
     """
     indices = np.clip(np.ceil(confidence * bins) - 1, 0, bins - 1).astype(int)
     counts, sums, rights = (np.bincount(indices, weights, bins) for weights in (None, confidence, right))
@@ -41,20 +41,20 @@ def reliability(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> Bi
 
 
 def expected_calibration_error(probabilities: np.ndarray, labels: np.ndarray, bins: int = 15) -> float:
-    """Returns how far confidence is from accuracy, on average (Guo et al. 2017, equation 3).
+    """Computes the expected calibration error (ECE; Guo et al. 2017, equation 3).
 
-    The answers are sorted into bins of equal width by the probability of the label that was chosen, the bin m of M
-    holding those in ((m - 1) / M, m / M]; a bin's error is the distance of its mean probability from its share of
-    right answers, and counts as often as it has answers. Of several labels each is a decision of its own between yes
-    and no, n * L in all, and its confidence is the probability of the likelier.
+    Predictions are sorted into bins of equal width by the probability of the predicted label; bin m holds those in
+    ((m - 1) / M, m / M]. The error of a bin is the distance between its mean probability and its accuracy, weighted by
+    its number of predictions. With multiple labels, each label is a separate yes/no decision, n * L in total, whose
+    confidence is the higher of the two probabilities.
 
     Args:
         probabilities: float [n, L], n > 0.
         labels: int [n], the true labels, or [n, L] of 0 and 1.
-        bins: how many.
+        bins: number of bins.
 
     Returns:
-        From 0.0, the best, to 1.0; nan where a probability is not a number.
+        From 0.0, the best, to 1.0; nan if a probability is not a number.
 
     Raises:
         ValueError: arrays that do not match.
@@ -67,17 +67,16 @@ def expected_calibration_error(probabilities: np.ndarray, labels: np.ndarray, bi
 
 
 def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
-    """Returns the T for which the probabilities of logits / T have the least negative log-likelihood.
+    """Fits the temperature T that minimizes the negative log-likelihood of logits / T.
 
-    With b = 1 / T the mean loss is convex, and its slope is the mean, over the examples, of what the logit is expected
-    to be less what the true label's is: the root of that is sought, for T from 0.01 to 100. The labels that are most
-    probable stay the same.
+    With b = 1 / T, the mean loss is convex. Its slope is the mean, over the examples, of the expected logit minus the
+    logit of the true label; the root is found for T from 0.01 to 100. The predicted labels do not change.
 
-    Where the true label is the most probable of every example the loss only falls as T goes to 0, and there would be no
-    doubt left at all. So few or easy examples cannot say how sure the model may be: 1.0, and a warning.
+    If the true label is the most probable one for every example, the loss only falls as T goes to 0, and no doubt would
+    remain. Few or easy examples thus do not show how confident the model should be: it returns 1.0 with a warning.
 
     Args:
-        logits: float [n, L], n > 0, of a softmax, or of a sigmoid each where `labels` are [n, L].
+        logits: float [n, L], n > 0, of a softmax, or of a sigmoid each if `labels` are [n, L].
         labels: int [n], the true labels, or [n, L] of 0 and 1.
 
     Raises:
@@ -85,12 +84,12 @@ def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
     """
     logits, labels = _as_choices(logits, labels, np.zeros_like)
     if not np.isfinite(logits).all():
-        raise ValueError("Logits must be finite numbers. Received others; the training has gone astray, train again.")
+        raise ValueError("The logits are not finite: training diverged. Lower `learning_rate` and train again.")
     logits = logits - logits[np.arange(len(labels)), labels][:, np.newaxis]  # the true label's is 0 from here on
     if (logits <= 0).all():
         logging.warning(
-            "No temperature: the model is right on all %d examples of the file, which cannot say how sure it may be. "
-            "It stays 1; take more examples, or harder ones.", len(labels),
+            "No temperature was fitted: the model is correct on all %d examples of the file, which therefore do not "
+            "show how confident it should be. It stays 1; use more or harder examples.", len(labels),
         )  # fmt: skip
         return 1.0
 
@@ -102,7 +101,7 @@ def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
 
 
 def _root(slope, low, high):
-    """Returns where the rising `slope` is 0, or the end of the range that is nearer to it."""
+    """Returns the root of the increasing `slope`, or the end of the range that is closer to it."""
     from scipy.optimize import brentq
 
     if slope(low) >= 0:

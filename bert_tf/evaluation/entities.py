@@ -1,12 +1,12 @@
-"""Entities in sequences of tags, conlleval's scores of them, and the schemes by which tags mark them; no TensorFlow.
+"""Entities in tag sequences, conlleval's metrics, and tagging schemes (IOB1, IOB2, BIOES). No TensorFlow.
 
 A tag is "O", or a prefix and a type: "B-PER", "I-PER", and in BIOES also "E-PER" and "S-PER". The first hyphen ends the
 prefix; a tag without a hyphen ("B") has the type "".
 
 scheme  the words of two entities of one type that touch (Tjong Kim Sang and Veenstra 1999, "Representing Text Chunks")
-iob1    I I B I     B- only where an entity touches the one of its type before it; the files of CoNLL-2003
+iob1    I I B I     B- only if an entity directly follows one of the same type; the files of CoNLL-2003
 iob2    B I B I     B- begins every entity
-bioes   B E B E     E- ends every entity; S- is one of a single word
+bioes   B E B E     E- ends every entity; S- is an entity of a single word
 """
 
 import functools
@@ -30,7 +30,7 @@ class EntitySpan(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """The tag at `index` that a scheme does not allow, and why: `reason` goes on after "Received 'I-PER', "."""
+    """A tag at `index` that violates a scheme, with the `reason`, which continues "Received 'I-PER', "."""
 
     index: int
     reason: str
@@ -38,26 +38,25 @@ class Fault(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)  # a file has few tags, each of them many times
 def split_tag(tag: str) -> tuple[str, str]:
-    """Returns (prefix, type): ("B", "PER") of "B-PER", ("O", "") of "O".
+    """Splits a tag into (prefix, type): "B-PER" -> ("B", "PER"), "O" -> ("O", "").
 
     Raises:
-        ValueError: it is no tag of any scheme.
+        ValueError: it is not a tag of any scheme.
     """
     match = _TAG.fullmatch(tag)
     if not match and tag != "O":
         raise ValueError(
-            "A tag must be O, or a prefix, a hyphen and a type without spaces, where the prefixes are B and I (iob1, "
-            f"iob2) or B, I, E and S (bioes). Received the unknown tag {tag!r}; rename it to one of these."
+            "A tag must be O, or a prefix, a hyphen and a type without spaces, with the prefixes B and I (iob1, iob2) "
+            f"or B, I, E and S (bioes). Received the unknown tag {tag!r}; rename it."
         )
     return (match[1], match[2] or "") if match else _OUTSIDE
 
 
 def parse_entities(tags: Sequence[str]) -> list[EntitySpan]:
-    """Returns the entities of one sentence from left to right, whatever the scheme, and also where none is kept to.
+    """Returns the entities of one sentence, from left to right, for any scheme and for invalid sequences.
 
-    The rules are those of conlleval.pl (Tjong Kim Sang, version of 2004), with S- and with B- after E- as the versions
-    for BIOES have them: an entity goes on where I- or E- follows B- or I- of its type, and any other tag but O begins
-    a new one.
+    The rules are those of conlleval.pl (Tjong Kim Sang, version of 2004), with S- and B- after E- as in its BIOES
+    variants: an entity continues if I- or E- follows B- or I- of its type; any other tag except O begins a new one.
 
     Raises:
         ValueError: an unknown tag.
@@ -73,9 +72,9 @@ def parse_entities(tags: Sequence[str]) -> list[EntitySpan]:
 
 
 def entities_around(tags: Sequence[str | None]) -> list[EntitySpan]:
-    """Returns the entities of one sentence in which words without a tag, None, are passed over.
+    """Returns the entities of one sentence, skipping words without a tag (None).
 
-    Such a word belongs to the entity that begins before it and goes on behind it, and to none otherwise.
+    Such a word belongs to an entity that begins before it and continues after it, otherwise to none.
 
     Raises:
         ValueError: an unknown tag.
@@ -87,18 +86,18 @@ def entities_around(tags: Sequence[str | None]) -> list[EntitySpan]:
 
 
 def score_entities(golds: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Scores predicted tags as conlleval.pl does: an entity is right if type, first and last word are.
+    """Evaluates predicted tags like conlleval.pl: an entity is correct if its type, first and last word are.
 
-    Both sides may be tagged in any scheme; only `accuracy` suffers where they differ. No entity spans two sentences.
+    Both sides may use any scheme; only `accuracy` is affected if they differ. No entity spans two sentences.
 
     Args:
-        golds: for each of n sentences its tags.
-        predictions: n sentences of as many tags.
+        golds: the true tags of n sentences.
+        predictions: the predicted tags of the same sentences.
 
     Returns:
-        `f1`, `precision` and `recall` of all entities, `accuracy`, the share of words whose tag is right, and `f1_PER`,
-        `precision_PER` and `recall_PER` of every type that occurs, in the order of their names; entities without a
-        type count in the first three alone. Each is a fraction from 0 to 1, and 0 / 0 counts as 0.
+        `f1`, `precision` and `recall` over all entities; `accuracy`, the share of words with the correct tag; and
+        `f1_PER`, `precision_PER` and `recall_PER` for every type that occurs, in alphabetical order. Entities without a
+        type only count in the first three. Each is a fraction from 0 to 1, and 0 / 0 counts as 0.
 
     Raises:
         ValueError: the sentences do not match, or an unknown tag.
@@ -121,10 +120,10 @@ def score_entities(golds: Sequence[Sequence[str]], predictions: Sequence[Sequenc
 
 
 def find_scheme(sentences: Sequence[Sequence[str]]) -> str:
-    """Returns the scheme that the tags of a file's sentences follow.
+    """Detects the tagging scheme of a file's sentences.
 
-    "bioes" if E- or S- occurs, "iob2" if B- begins every entity (as where there is none), and "iob1" otherwise.
-    `find_wrong_tag` says whether they follow it everywhere.
+    "bioes" if E- or S- occurs, "iob2" if B- begins every entity (or there is none), and "iob1" otherwise.
+    Use `find_wrong_tag` to check whether they follow it everywhere.
 
     Raises:
         ValueError: an unknown tag.
@@ -136,14 +135,14 @@ def find_scheme(sentences: Sequence[Sequence[str]]) -> str:
 
 
 def find_wrong_tag(tags: Sequence[str], scheme: str) -> Fault | None:
-    """Returns the first tag of a sentence that `scheme` does not allow at its position, or None.
+    """Returns the first tag of a sentence that violates `scheme`, or None.
 
     Raises:
         ValueError: an unknown scheme, or an unknown tag.
     """
     _check_scheme(scheme)
     pairs = [_OUTSIDE, *map(split_tag, tags), _OUTSIDE]
-    around = [None, *tags, None]  # as an error shows them; None is beyond the sentence
+    around = [None, *tags, None]  # as errors show them; None is outside the sentence
     for i in range(1, len(pairs) - 1):
         if reason := _find_reason(pairs[i - 1 : i + 2], around[i - 1], around[i + 1], scheme):
             return Fault(i - 1, reason)
@@ -155,7 +154,7 @@ def tags_of(chunks: Sequence[EntitySpan], length: int, scheme: str) -> list[str]
 
     Args:
         chunks: entities that do not overlap, from left to right.
-        length: how many words the sentence has.
+        length: number of words in the sentence.
         scheme: one of `SCHEMES`.
 
     Raises:
@@ -176,7 +175,7 @@ def _continues(before, pair):
 
 
 def _prefixes(length, scheme, touches):
-    """Returns the prefixes of an entity's words; `touches`: the word before it is of an entity of its type."""
+    """Returns the prefixes of an entity's words; `touches`: whether the previous word is of the same type."""
     if scheme == "bioes":
         return "S" if length == 1 else "B" + "I" * (length - 2) + "E"
     return ("I" if scheme == "iob1" and not touches else "B") + "I" * (length - 1)
@@ -187,13 +186,13 @@ def _join(prefix, kind):
 
 
 def _find_reason(pairs, before, after, scheme):
-    """Returns why the second of three pairs is wrong in `scheme`, or None; before, after: the tags around it."""
+    """Returns why the second of three pairs violates `scheme`, or None; before, after: the adjacent tags."""
     prefix, kind = pairs[1]
     begin, inner, end = (_join(letter, kind) for letter in "BIE")
     follows = f"follows {before!r}" if before else "begins the sentence"
     joins = _continues(pairs[0], ("I", kind))
     if prefix != "O" and prefix not in SCHEMES[scheme]:
-        return f"a prefix that {scheme} does not have"
+        return f"a prefix that {scheme} does not define"
     if scheme == "iob1" and prefix == "B" and not joins:
         return f"which must follow {begin} or {inner} in {scheme}, where {inner} begins other entities, but {follows}"
     if scheme != "iob1" and prefix in ("I", "E") and not joins:
@@ -219,18 +218,18 @@ def _ratio(part, whole):
 
 def _check_scheme(scheme):
     if scheme not in SCHEMES:
-        raise ValueError(f"`scheme` must be one of {', '.join(SCHEMES)}. Received: {scheme!r}; name one of these.")
+        raise ValueError(f"`scheme` must be one of {', '.join(SCHEMES)}. Received: {scheme!r}.")
 
 
 def _check_lengths(golds, predictions):
     if len(golds) != len(predictions):
         raise ValueError(
-            "`predictions` must have a sentence for each of `golds`. "
-            f"Received {len(predictions)} for {len(golds)}; pass what belongs together."
+            "`predictions` must have one sentence for each of `golds`. "
+            f"Received {len(predictions)} for {len(golds)}; pass matching lists."
         )
     for i, (gold, prediction) in enumerate(zip(golds, predictions, strict=True)):
         if len(gold) != len(prediction):
             raise ValueError(
-                f"Sentence {i} of `predictions` must have a tag for each of its words. "
-                f"Received {len(prediction)} for {len(gold)} words; fill up what was cut off with O."
+                f"Sentence {i} of `predictions` must have one tag per word. "
+                f"Received {len(prediction)} for {len(gold)} words; pad truncated sentences with O."
             )

@@ -1,4 +1,4 @@
-"""Scores on numpy arrays, by the names that eval_results.txt uses; no TensorFlow."""
+"""Metrics on numpy arrays, named as in eval_results.txt. No TensorFlow."""
 
 import os
 import pathlib
@@ -9,19 +9,19 @@ import numpy as np
 from bert_tf.utils.files import read_lines
 
 # === One answer ===
-# Finds runs whose model gives every example the same answer: it has learned nothing, whatever its score.
+# Detects models that predict the same label for every example, which have learned nothing.
 
 
 PREDICTIONS_FILE = "eval_predictions.tsv"
-# Columns of such a table: right answers and given ones. A cell of tags holds several.
+# Columns of prediction files: true and predicted labels. A cell of tags holds several.
 _COLUMNS = (("tags", "predicted_tags"), ("label", "prediction"), ("answer", "prediction"))
 
 
 def only_answer(columns: Mapping[str, Sequence[str]]) -> str | None:
-    """Returns the answer that all examples were given, where they should have been given several; else None.
+    """Returns the label predicted for all examples although the true labels differ; otherwise None.
 
     Args:
-        columns: of a table of answers, {name: n cells}, as `eval_predictions.tsv` has them.
+        columns: columns of a prediction table, {name: n cells}, as in `eval_predictions.tsv`.
     """
     names = next((names for names in _COLUMNS if set(names) <= columns.keys()), None)
     if names is None:
@@ -34,7 +34,7 @@ def only_answer(columns: Mapping[str, Sequence[str]]) -> str | None:
 
 
 def only_answer_in(folder: str | os.PathLike) -> str | None:
-    """Returns what `only_answer` says of the answers of a scored run to its evaluation file; None: there are none."""
+    """Returns `only_answer` for the predictions of a run on its evaluation file; None if there are none."""
     path = pathlib.Path(folder, PREDICTIONS_FILE)
     if not path.exists():
         return None
@@ -48,19 +48,19 @@ def _words(cells: Iterable[str]) -> set[str]:
 
 
 # === Retrieval ===
-# Retrieval scores: recall among the first k, and the mean reciprocal rank.
+# Retrieval metrics: recall among the first k, and the mean reciprocal rank.
 
 
-_BLOCK = 1024  # queries held against all candidates at a time
-_SAME = 1e-6  # cosines this near are equal: a text that occurs twice is not worse than itself
+_BLOCK = 1024  # queries compared with all candidates at a time
+_SAME = 1e-6  # cosines this close are equal: a text that occurs twice ties with itself
 
 
 def ranks(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-    """Returns the position of each query's own candidate when all are sorted by cosine, int64 [q], from 1.
+    """Computes the rank of each query's matching candidate by cosine similarity, int64 [q], from 1.
 
     Args:
         queries: float [q, D].
-        candidates: float [c, D], c >= q: the n-th is what the n-th query looks for.
+        candidates: float [c, D], c >= q: the n-th candidate matches the n-th query.
     """
     queries, candidates = unit(queries), unit(candidates)
     found = []
@@ -72,26 +72,26 @@ def ranks(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
 
 
 def retrieval(found_ranks: np.ndarray, at: Sequence[int] = (1, 10)) -> dict[str, float]:
-    """Scores positions, as `ranks` gives them.
+    """Computes recall at k and the mean reciprocal rank from the output of `ranks`.
 
     Args:
         found_ranks: int [q], from 1.
-        at: the numbers of results that recall is wanted for.
+        at: the values of k for recall.
 
     Returns:
-        {"recall_at_k": share of positions up to k, for each k; "mrr": mean of 1 / position}.
+        {"recall_at_k": share of ranks up to k, for each k; "mrr": mean of 1 / rank}.
     """
     recalls = {f"recall_at_{k}": float((found_ranks <= k).mean()) for k in at}
     return {**recalls, "mrr": float((1 / found_ranks).mean())}
 
 
 def cosines(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Returns the cosine of each of n pairs of vectors, float [n]; both are float [n, D]."""
+    """Computes the cosine similarity of n pairs of vectors, float [n]; both are float [n, D]."""
     return (unit(one) * unit(other)).sum(-1)
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
-    """Returns vectors, float [n, D], each divided by its length; one of length 0 stays."""
+    """Normalizes vectors, float [n, D], to length 1; zero vectors are unchanged."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return vectors / np.where(lengths > 0, lengths, 1)
 
@@ -102,17 +102,17 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 def classification(
     labels: np.ndarray, predictions: np.ndarray, names: Sequence[str] = ("accuracy",), num_classes: int | None = None
 ) -> dict[str, float]:
-    """Scores predicted classes.
+    """Computes classification metrics of predicted classes.
 
-    With two classes f1, precision and recall are those of class 1, the last label in sort order; with more they are
-    the unweighted mean over the classes that occur in `labels` or `predictions`. What is undefined (0 / 0) counts as 0.
+    With two classes, f1, precision and recall are those of class 1, the last label in sort order; with more, they are
+    the unweighted mean over the classes that occur in `labels` or `predictions`. Undefined values (0 / 0) count as 0.
 
     Args:
         labels: int [n], true classes.
         predictions: int [n], predicted classes.
         names: which of "accuracy", "f1", "precision", "recall", "matthews" to compute.
-        num_classes: how many classes the model tells apart; by default one more than the highest that occurs, which is
-            wrong when the data happen not to hold the last class.
+        num_classes: number of classes of the model; by default one more than the highest class that occurs, which is
+            wrong if the data do not contain the last class.
 
     Returns:
         name -> score, in the order of `names`; 1.0 is best, 0.0 is worst (matthews: -1.0).
@@ -127,7 +127,7 @@ def classification(
 
 
 def averaging(names: Sequence[str]) -> str:
-    """Returns a description of how `classification` averages f1, precision and recall of the classes of these names."""
+    """Describes how `classification` averages f1, precision and recall over classes with these names."""
     if len(names) <= 2:
         return f"of {names[-1]!r}, the last label in sort order"
     return "macro average: the plain mean over the labels that occur"
@@ -136,10 +136,9 @@ def averaging(names: Sequence[str]) -> str:
 def regression(
     labels: np.ndarray, scores: np.ndarray, names: Sequence[str] = ("pearson", "spearman")
 ) -> dict[str, float]:
-    """Correlates predicted with true scores.
+    """Computes correlations between predicted and true scores.
 
-    A constant column correlates with nothing: 0.0. A score that is not a number makes the result nan, which should be
-    seen.
+    A constant column has correlation 0.0. A score that is not a number makes the result nan, so that it is noticed.
 
     Args:
         labels: float [n], true scores.
@@ -157,32 +156,32 @@ def regression(
 
 
 def mean_loss(losses: tuple[np.ndarray, np.ndarray]) -> float:
-    """Returns the mean of examples' losses, each a sum and what it counts: float [n] twice."""
+    """Computes the mean of examples' losses, given as sums and weights: float [n] each."""
     sums, weights = (np.sum(part, dtype=np.float64) for part in losses)
     return float(sums / weights)
 
 
 def share_of_commonest(labels: np.ndarray) -> float:
-    """Returns which share of the labels is the commonest of them: the accuracy of always giving that answer.
+    """Computes the share of the most frequent label: the accuracy of the majority baseline.
 
     Args:
-        labels: int, of any shape: 1 + the label, or 0 for what does not count.
+        labels: int, of any shape: 1 + the label, or 0 for positions to ignore.
 
     Returns:
-        NaN where nothing counts.
+        NaN if there are no labels.
     """
     counts = np.bincount(np.ravel(labels))[1:]
     return float(counts.max() / counts.sum()) if counts.size else float("nan")
 
 
 def share_below(values: np.ndarray) -> np.ndarray:
-    """Returns float [n]: the share of the values, float [n], that lie below each; equal ones count half."""
+    """Computes, for each of the values, float [n], the share of values below it, float [n]; equal ones count half."""
     ordered = np.sort(values)
     return (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / (2 * len(values))
 
 
 def higher_is_better(name: str) -> bool:
-    """Returns whether more of the metric is better, for "accuracy" and "eval_accuracy" alike; of an error it is not.
+    """Returns whether higher values of a metric are better; accepts "accuracy" and "eval_accuracy".
 
     Raises:
         ValueError: an unknown name.
@@ -192,16 +191,16 @@ def higher_is_better(name: str) -> bool:
 
 
 def largest_fall(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[str, float] | None:
-    """Returns which score fell by the greatest share of itself, and by what share.
+    """Returns the metric with the largest relative drop, and the drop.
 
-    Looked at are scores of which more is better, of whole files. Precision and recall trade against each other, and F1
-    is made of both.
+    Only metrics of whole files for which higher is better are considered. Precision and recall are excluded, because
+    they trade off against each other and F1 combines both.
 
     Args:
-        before, after: {name: score} of the same examples.
+        before, after: {metric: value} on the same examples.
 
     Returns:
-        None where there is no such score; the share is below 0 where all of them rose.
+        (name, drop), or None if there is no such metric; the drop is negative if all of them rose.
     """
     known = {**dict.fromkeys(METRICS, True), **ELSEWHERE}
     metrics = {name: name.removeprefix("eval_") for name in before if name in after and before[name] > 0}
@@ -212,33 +211,33 @@ def largest_fall(before: Mapping[str, float], after: Mapping[str, float]) -> tup
 
 
 def accuracy(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
-    """Returns the share of predictions that are right."""
+    """Computes the share of correct predictions."""
     return float(np.mean(labels == predictions))
 
 
 def f1(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
-    """Returns the harmonic mean of precision and recall."""
+    """Computes the F1 score: the harmonic mean of precision and recall."""
     from sklearn.metrics import f1_score
 
     return _of_class_1_or_macro(f1_score, labels, predictions, num_classes)
 
 
 def precision(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
-    """Returns the share of what was predicted as a class that is of it."""
+    """Computes precision: the share of the predictions of a class that are correct."""
     from sklearn.metrics import precision_score
 
     return _of_class_1_or_macro(precision_score, labels, predictions, num_classes)
 
 
 def recall(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
-    """Returns the share of what is of a class that was predicted as it."""
+    """Computes recall: the share of the examples of a class that are predicted as such."""
     from sklearn.metrics import recall_score
 
     return _of_class_1_or_macro(recall_score, labels, predictions, num_classes)
 
 
 def matthews(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
-    """Returns Matthews' correlation for any number of classes; 0.0 where labels or predictions are all the same."""
+    """Computes Matthews correlation for any number of classes; 0.0 if labels or predictions are constant."""
     from sklearn.metrics import matthews_corrcoef
 
     if np.ptp(labels) == 0 or np.ptp(predictions) == 0:  # undefined; scikit-learn agrees on 0, with warnings
@@ -247,14 +246,14 @@ def matthews(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> f
 
 
 def pearson(labels: np.ndarray, scores: np.ndarray) -> float:
-    """Returns Pearson's correlation coefficient."""
+    """Computes Pearson's correlation coefficient."""
     from scipy.stats import pearsonr
 
     return _correlate(pearsonr, labels, scores)
 
 
 def spearman(labels: np.ndarray, scores: np.ndarray) -> float:
-    """Returns Spearman's rank correlation coefficient; ties share their mean rank."""
+    """Computes Spearman's rank correlation coefficient; ties share their mean rank."""
     from scipy.stats import spearmanr
 
     return _correlate(spearmanr, labels, scores)
@@ -263,7 +262,7 @@ def spearman(labels: np.ndarray, scores: np.ndarray) -> float:
 CLASSIFICATION = {f.__name__: f for f in (accuracy, f1, precision, recall, matthews)}
 REGRESSION = {f.__name__: f for f in (pearson, spearman)}
 METRICS = {**CLASSIFICATION, **REGRESSION}
-# What others compute: the training loss, `calibration.py`, `squad_scores.py`, `retrieval.py`; whether more is better.
+# Computed elsewhere: the training loss, `calibration.py`, `squad_scores.py`, `retrieval.py`; whether more is better.
 ELSEWHERE = {"loss": False, "ece": False, "exact": True, "mrr": True}
 
 

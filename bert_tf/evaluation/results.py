@@ -1,4 +1,4 @@
-"""Reads and writes eval_results.txt as google-research/bert has it: `key = value`, sorted."""
+"""Reads and writes eval_results.txt in the format of google-research/bert: sorted `key = value` lines."""
 
 import os
 
@@ -10,7 +10,7 @@ RESULTS_FILE = "eval_results.txt"
 
 
 def read_results(directory: str | os.PathLike, suffix: str = "") -> dict[str, float] | None:
-    """Returns what the directory's eval_results.txt, or eval_results<suffix>.txt, says; None: there is none.
+    """Reads eval_results.txt, or eval_results<suffix>.txt, of a directory; returns None if there is none.
 
     Raises:
         ValueError: a line is not `key = number`.
@@ -25,8 +25,8 @@ def read_results(directory: str | os.PathLike, suffix: str = "") -> dict[str, fl
             scores[name] = float(value)
         except ValueError as error:
             raise ValueError(
-                f"{path}, line {number} must be a name, ` = ` and a number. Received: {line[:60]!r}; score the model "
-                "again."
+                f"{path}, line {number} must be a name, ` = ` and a number. Received: {line[:60]!r}; evaluate the "
+                "model again."
             ) from error
     return scores
 
@@ -34,11 +34,11 @@ def read_results(directory: str | os.PathLike, suffix: str = "") -> dict[str, fl
 def write_results(directory: str, scores: dict[str, float], global_step: int, prefix: str = "eval_", suffix: str = ""):
     """Writes {metric: score} as `<prefix><metric> = <score>`, together with `global_step`, and logs it.
 
-    google-research/bert has the prefix for the classifier and none for pretraining.
+    google-research/bert uses the prefix for the classifier, but not for pretraining.
 
     Args:
         directory, scores, global_step, prefix: as above.
-        suffix: of the file's name, where the scores are of another file than those there.
+        suffix: suffix of the file name, for metrics of another file.
 
     Raises:
         OSError: the file cannot be written; an older one is unchanged.

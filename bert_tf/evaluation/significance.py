@@ -1,7 +1,7 @@
 """Significance tests: the paired bootstrap over examples, and the permutation test over runs.
 
-The bootstrap draws the test set again, with replacement and as large as it is, many times over; each time both systems
-are scored on the very examples that were drawn (Koehn 2004; Berg-Kirkpatrick, Burkett, Klein 2012). No TensorFlow.
+The bootstrap resamples the test set with replacement many times, at its original size; both systems are evaluated on
+the same samples (Koehn 2004; Berg-Kirkpatrick, Burkett, Klein 2012). No TensorFlow.
 """
 
 import dataclasses
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-_CELLS = 10_000_000  # of an array: what one holds at a time, 80 MB
+_CELLS = 10_000_000  # largest array held at a time, 80 MB
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,11 +18,11 @@ class BootstrapResult:
     """The result of `paired_bootstrap`.
 
     Attributes:
-        a, b: scores of the two systems on the examples as they are.
+        a, b: scores of the two systems on the original examples.
         difference: a - b.
-        low, high: the middle 95 % of the differences of all draws.
-        p_value: two-sided: how often a difference this large comes from drawing alone.
-        samples: how many draws there were.
+        low, high: the middle 95 % of the differences over all samples.
+        p_value: two-sided: how often a difference this large arises from sampling alone.
+        samples: number of samples.
     """
 
     a: float
@@ -37,19 +37,19 @@ class BootstrapResult:
 def paired_bootstrap(
     metric: str | Callable, labels, a, b, samples: int = 10_000, seed: int = 0, num_classes: int | None = None
 ) -> BootstrapResult:
-    """Compares two systems that answered for the same examples.
+    """Compares two systems on the same examples with a paired bootstrap test.
 
-    Draws make differences d around the one that was seen, D. As in Berg-Kirkpatrick et al. (section 2.2), where the
-    systems are equally good the draws would lie as far around 0: the p-value is the share of draws with |d - D| >= |D|,
-    the seen one counted too, so that it is never 0. (Theirs is the one-sided d >= 2 D.)
+    The samples give differences d around the observed difference D. As in Berg-Kirkpatrick et al. (section 2.2), if the
+    systems were equally good, the samples would be distributed the same way around 0: the p-value is the share of
+    samples with |d - D| >= |D|, including the observed one, so that it is never 0. (Theirs is the one-sided d >= 2 D.)
 
     Args:
-        metric: a name of `METRICS`, or a function of labels and predictions, which is called twice for every draw.
+        metric: a name of `METRICS`, or a function of labels and predictions, which is called twice per sample.
         labels: [n], true classes (int) or scores (float).
-        a, b: [n], what the two systems said, alike.
-        samples: how many times to draw.
-        seed: of the draws; the same seed gives the same numbers.
-        num_classes: how many classes there are, as `metrics.classification` takes it.
+        a, b: [n], the predictions of the two systems, of the same type.
+        samples: number of samples.
+        seed: random seed; the same seed gives the same numbers.
+        num_classes: number of classes, as for `metrics.classification`.
 
     Raises:
         ValueError: an unknown name, or arrays that do not match.
@@ -68,12 +68,12 @@ def paired_bootstrap(
 
 
 def paired_bootstrap_of_sums(score: Callable, a, b, samples: int = 10_000, seed: int = 0) -> BootstrapResult:
-    """Compares two systems by a score of sums over the examples, such as F1 of how many entities each sentence has.
+    """Compares two systems by a metric of sums over the examples, such as the F1 of entity counts per sentence.
 
     Args:
         score: sums, float [s, k] -> float [s].
-        a, b: [n, k], what the two systems' examples add to the sums; n > 0.
-        samples, seed: as of `paired_bootstrap`.
+        a, b: [n, k], the contributions of each example to the sums; n > 0.
+        samples, seed: as for `paired_bootstrap`.
 
     Raises:
         ValueError: arrays that do not match.
@@ -81,7 +81,7 @@ def paired_bootstrap_of_sums(score: Callable, a, b, samples: int = 10_000, seed:
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if a.shape != b.shape or a.ndim != 2 or not len(a):
         raise ValueError(
-            "What both systems' examples add must be two arrays of shape [n, k] with n > 0. Received the shapes "
+            "The per-example values of both systems must be two arrays of shape [n, k] with n > 0. Received the shapes "
             f"{list(a.shape)} and {list(b.shape)}."
         )
     rows, counts = np.unique(np.concatenate([a, b], 1), axis=0, return_counts=True)
@@ -91,7 +91,7 @@ def paired_bootstrap_of_sums(score: Callable, a, b, samples: int = 10_000, seed:
 
 
 def _comparison(a, b, drawn):
-    """Returns what the differences of the draws, float [samples], say of the two scores that were seen."""
+    """Returns the `BootstrapResult` of the differences of the samples, float [samples]."""
     seen = a - b
     low, high = np.quantile(drawn, [0.025, 0.975])
     as_far = np.count_nonzero(np.abs(drawn - seen) >= abs(seen) - 1e-12)  # equal but for rounding is as far
@@ -116,7 +116,7 @@ def _by_name(name, labels, a, b, num_classes):
     if name in CORRELATIONS:
         return CORRELATIONS[name]
     if name not in CLASS_SCORES:
-        raise ValueError(f"A metric of the bootstrap must be one of {sorted(METRICS)}. Received: {name!r}.")
+        raise ValueError(f"The bootstrap metric must be one of {sorted(METRICS)}. Received: {name!r}.")
     classes = np.arange(max(2, num_classes or int(max(labels.max(), a.max(), b.max())) + 1))
 
     def score(weights, labels, predictions):
@@ -195,10 +195,10 @@ def _as_triple(labels, a, b):
 
 
 # === Permutation ===
-# The permutation test: are the scores of one set of runs higher than those of another, or was it luck with the seeds?
+# The permutation test: are the scores of one set of runs higher than those of another, or is it due to the seeds?
 #
-# Where two sets are equally good, every way of sharing out all scores between them is as likely as the one that was
-# seen (Fisher 1935; Dror et al. 2018, section 3.2). No TensorFlow.
+# If two sets are equally good, every partition of all scores into two such sets is as likely as the observed one
+# (Fisher 1935; Dror et al. 2018, section 3.2). No TensorFlow.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,10 +208,10 @@ class Permuted:
     Attributes:
         a, b: means of the two sets.
         difference: a - b.
-        p_value: two-sided: how often a difference this large comes from sharing the scores out by chance.
-        least_p_value: that so many scores could give at all.
-        ways: how many ways to share them out were looked at.
-        is_exact: whether these are all there are.
+        p_value: two-sided: how often a difference this large arises from a random partition.
+        least_p_value: the smallest p-value that this number of scores can yield.
+        ways: number of partitions evaluated.
+        is_exact: whether these are all partitions.
     """
 
     a: float
@@ -224,16 +224,16 @@ class Permuted:
 
 
 def permutation_test(a: Sequence[float], b: Sequence[float], samples: int = 200_000, seed: int = 0) -> Permuted:
-    """Compares the means of two sets of scores, of which no pairs belong together.
+    """Compares the means of two unpaired sets of scores with a permutation test.
 
-    The p-value is the share of the ways whose difference is at least as far from 0 as the one that was seen, which is
-    one of them. It is exact where there are at most `samples` ways, such as for 10 scores against 10; else so many are
-    drawn, and the one that was seen is added, so that it is never 0.
+    The p-value is the share of partitions whose difference is at least as far from 0 as the observed one, including it.
+    It is exact if there are at most `samples` partitions, as for 10 scores against 10; otherwise that many are sampled
+    and the observed one is added, so that it is never 0.
 
     Args:
         a, b: at least one score each, finite.
-        samples: how many ways are looked at.
-        seed: of the draws; the same seed gives the same number.
+        samples: maximum number of partitions to evaluate.
+        seed: random seed; the same seed gives the same number.
 
     Raises:
         ValueError: a set is empty, or a score is not finite.

@@ -1,4 +1,4 @@
-"""Reads SQuAD's files, and computes the scores of its official scripts."""
+"""Reads SQuAD files and computes the metrics of the official SQuAD scripts."""
 
 import math
 import os
@@ -14,7 +14,7 @@ from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_json
 
 # === Files ===
-# Files in SQuAD's format, as training, checking and scoring all read them; and predictions, and the odds of no answer.
+# Readers of files in SQuAD's format, of predictions and of no-answer odds.
 #
 #     {"data": [{"paragraphs": [{"context": ..., "qas": [{"id": ..., "question": ..., "answers": [{"text": ...,
 #         "answer_start": ...}], "is_impossible": true or false}]}]}]}
@@ -28,11 +28,11 @@ _LEVELS = ("data", "paragraphs", "qas")
 
 
 class Question(NamedTuple):
-    """One question as the file has it.
+    """One question of a SQuAD file.
 
     Attributes:
-        path: of the file.
-        id: different from those of all others.
+        path: path of the file.
+        id: unique id.
         position: (article, paragraph, question), from 0.
         paragraph, question: the objects of the file.
     """
@@ -45,7 +45,7 @@ class Question(NamedTuple):
 
     @property
     def at(self) -> str:
-        """File, position and id, with which every error about it begins."""
+        """File, position and id: the beginning of every error about the question."""
         return question_position(self.path, self.position, self.id)
 
     @property
@@ -59,7 +59,7 @@ class Question(NamedTuple):
 
     @property
     def is_impossible(self) -> bool:
-        """True where the file says that the context does not hold the answer (SQuAD 2.0).
+        """Whether the context does not contain the answer (SQuAD 2.0).
 
         Raises:
             ValueError: it says neither true nor false.
@@ -68,7 +68,7 @@ class Question(NamedTuple):
 
     @property
     def answers(self) -> list[Any]:
-        """The answers that people gave, objects of the file; where it is_impossible none need be there.
+        """The reference answers, objects of the file; may be missing if is_impossible.
 
         Raises:
             ValueError: there is no list of them.
@@ -88,15 +88,15 @@ class Question(NamedTuple):
 
     @property
     def is_of_version_2(self) -> bool:
-        """True where it shows that the file is of SQuAD 2.0: it has no answer, or is marked with is_impossible."""
+        """Whether the question shows that the file is SQuAD 2.0: it has no answer, or is marked with is_impossible."""
         return "is_impossible" in self.question or not self.answers
 
 
 def iterate_questions(path: str | os.PathLike) -> Iterator[Question]:
-    """Yields the questions of a file in SQuAD's format, 1.1 or 2.0; ".gz" is unpacked.
+    """Yields the questions of a file in SQuAD's format, 1.1 or 2.0; ".gz" files are decompressed.
 
     Raises:
-        ValueError: not the format, two questions of one id, or no question.
+        ValueError: the format is wrong, two questions share an id, or there is no question.
     """
     path = os.fspath(path)
     indices = {}  # of the ids
@@ -108,25 +108,25 @@ def iterate_questions(path: str | os.PathLike) -> Iterator[Question]:
                 name = str(question["id"]) if is_number else field(question, "id", str, _at(path, *index))
                 if name in indices:
                     raise ValueError(
-                        f"{question_position(path, index, name)}: every question must have an id of its own. Received "
-                        f"the id of {_at('', *indices[name])} again; change one of them, or take it out."
+                        f"{question_position(path, index, name)}: every question must have a unique id. The id is "
+                        f"that of {_at('', *indices[name])}; change one of them, or remove it."
                     )
                 indices[name] = index
                 yield Question(path, name, index, paragraph, question)
     if not indices:
-        raise ValueError(f"{path} must hold questions. Received a file with none; name another.")
+        raise ValueError(f"{path} contains no questions. Use another file.")
 
 
 def question_position(path: str, index: tuple[int, int, int], name: str) -> str:
-    """Returns file, position and id of a question, with which every error about it begins."""
+    """Returns file, position and id of a question: the beginning of every error about it."""
     return f"{_at(path, *index)} (id {name!r})"
 
 
 def field(value: Any, key: str, kind: type, at: str) -> Any:
-    """Returns value[key], which must be of `kind`; lone surrogates, which no UTF-8 holds, become U+FFFD.
+    """Returns value[key], which must be of `kind`; lone surrogates, which UTF-8 cannot represent, become U+FFFD.
 
     Raises:
-        ValueError: value is no object, or has no such field; the message begins with `at`.
+        ValueError: value is not an object, or has no such field; the message begins with `at`.
     """
     item = value.get(key) if isinstance(value, dict) else None
     if type(item) is kind:  # not isinstance: True is an int
@@ -136,8 +136,8 @@ def field(value: Any, key: str, kind: type, at: str) -> Any:
     else:
         received = f"{key!r}: {brief(item)}" if key in value else f"the keys {brief(sorted(value))}"
     raise ValueError(
-        f"{at}: there must be an object in SQuAD's format, in which {key!r} is {_KINDS[kind]}. Received {received}; "
-        "correct the file, or name another."
+        f"{at}: SQuAD's format requires an object in which {key!r} is {_KINDS[kind]}. Received {received}; "
+        "correct the file, or use another."
     )
 
 
@@ -148,11 +148,11 @@ def _at(path, *indexes):
 
 
 class Golds(NamedTuple):
-    """The answers that people gave.
+    """The reference answers of a SQuAD file.
 
     Attributes:
-        texts: {question id: texts of the answers}; none where the context does not hold the answer.
-        version_2: score as SQuAD 2.0 does: some question has no answer or is marked with is_impossible.
+        texts: {question id: texts of the answers}; empty if the context does not contain the answer.
+        version_2: whether to evaluate as in SQuAD 2.0: some question has no answer or is marked with is_impossible.
         path: the file.
     """
 
@@ -162,10 +162,10 @@ class Golds(NamedTuple):
 
 
 def read_golds(path: str | os.PathLike) -> Golds:
-    """Reads the answers of a file in SQuAD's format; where in the context they are does not matter here.
+    """Reads the reference answers of a file in SQuAD's format, without their positions.
 
     Raises:
-        ValueError: not the format, two questions of one id, or no question.
+        ValueError: the format is wrong, two questions share an id, or there is no question.
     """
     texts, version_2 = {}, False
     for question in iterate_questions(path):
@@ -175,19 +175,19 @@ def read_golds(path: str | os.PathLike) -> Golds:
 
 
 def read_predictions(path: str | os.PathLike) -> dict[str, str]:
-    """Reads {question id: text}.
+    """Reads a predictions file, {question id: text}.
 
     Raises:
-        ValueError: not that.
+        ValueError: the format is wrong.
     """
     return _read_values(path, lambda value: isinstance(value, str), "a text")
 
 
 def read_null_odds(path: str | os.PathLike) -> dict[str, float]:
-    """Reads {question id: number, the greater the likelier that there is no answer}, in the order of the file.
+    """Reads a no-answer odds file, {question id: number}, in file order; larger means more likely unanswerable.
 
     Raises:
-        ValueError: not that.
+        ValueError: the format is wrong.
     """
     numbers = (int, float)
     return _read_values(path, lambda value: type(value) in numbers and math.isfinite(value), "a finite number")
@@ -198,19 +198,19 @@ def _read_values(path, is_right, kind):
     values = read_json(path)
     if not isinstance(values, dict):
         raise ValueError(
-            f"{path} must be one JSON object by question id. Received {type(values).__name__}; name another file."
+            f"{path} must be one JSON object, keyed by question id. Received {type(values).__name__}; use another."
         )
     for name, value in values.items():
         if not is_right(value):
             raise ValueError(
                 f"{path}: every value must be {kind}. Received {repr(value)[:80]} for {name!r}; correct it, or "
-                "name the right file, such as predictions.json."
+                "use the right file, such as predictions.json."
             )
     return values
 
 
 # === Squad scores ===
-# SQuAD's official scores, 1.1 and 2.0: what evaluate-v1.1.py and evaluate-v2.0.py compute, to the last digit.
+# SQuAD's official scores, 1.1 and 2.0: identical to evaluate-v1.1.py and evaluate-v2.0.py.
 
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -220,24 +220,24 @@ _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII only: 
 def score_squad(
     golds: Golds, predictions: Mapping[str, str], null_odds: Mapping[str, float] | None = None, threshold: float = 1.0
 ) -> dict[str, float]:
-    """Scores predictions.
+    """Computes the official SQuAD metrics of predictions.
 
-    A question without a prediction counts as wrong, as in evaluate-v1.1.py; evaluate-v2.0.py cannot finish then.
+    A question without a prediction counts as wrong, as in evaluate-v1.1.py; evaluate-v2.0.py fails in that case.
 
     Args:
-        golds: the answers that people gave.
+        golds: the reference answers.
         predictions: {question id: text}, empty for no answer.
-        null_odds: {question id: odds} of all questions with a prediction; they ask for SQuAD 2.0's scores.
-        threshold: no answer is what counts as predicted where the odds are greater (`--na-prob-thresh`).
+        null_odds: {question id: odds} for all questions with a prediction; enables the metrics of SQuAD 2.0.
+        threshold: odds above it count as a prediction of no answer (`--na-prob-thresh`).
 
     Returns:
-        `exact` and `f1` in percent and `total`, the number of questions. For SQuAD 2.0 the same as `HasAns_...` and
-        `NoAns_...` of the questions with and without an answer, where there are such; with null_odds `best_exact`,
-        `best_exact_thresh`, `best_f1` and `best_f1_thresh`: the best that a threshold gives, and which. `missing`: how
-        many questions have no prediction, where there are such.
+        `exact` and `f1` in percent and `total`, the number of questions. For SQuAD 2.0, also `HasAns_...` and
+        `NoAns_...` for the questions with and without an answer, if any; with null_odds, `best_exact`,
+        `best_exact_thresh`, `best_f1` and `best_f1_thresh`: the best values over all thresholds, and these thresholds.
+        `missing`: the number of questions without a prediction, if any.
 
     Raises:
-        ValueError: no prediction is to one of the questions, or null_odds leave out a question that has one.
+        ValueError: no prediction belongs to one of the questions, or null_odds lack a question that has one.
     """
     missing = _check(golds, predictions, null_odds)
     version_2 = golds.version_2 or null_odds is not None
@@ -259,19 +259,19 @@ def score_squad(
 
 
 def score_questions(golds: Golds, predictions: Mapping[str, str]) -> tuple[dict[str, float], dict[str, float]]:
-    """Returns {question id: exact} and {question id: F1}, 0 to 1, of what is predicted; "" is no answer."""
+    """Returns {question id: exact} and {question id: F1}, 0 to 1, of each prediction; "" means no answer."""
     return _raw_scores(golds.texts, predictions, golds.version_2)
 
 
 def normalize(text: str) -> str:
-    """Returns text in lower case without ASCII punctuation and articles (a, an, the), one space between words."""
+    """Normalizes text: lowercase, without ASCII punctuation and articles (a, an, the), single spaces."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_WITHOUT_PUNCTUATION)).split())
 
 
 def f1_of(gold: str, prediction: str, version_2: bool) -> float:
-    """Returns the harmonic mean of precision and recall over words, by how often each occurs.
+    """Computes the F1 score over the words of two texts, as bags of words.
 
-    Where a side has no words left: 1 if the other has none either, else 0; in SQuAD 1.1 always 0.
+    If a side has no words left: 1 if the other has none either, otherwise 0; in SQuAD 1.1 always 0.
     """
     gold_words, words = normalize(gold).split(), normalize(prediction).split()
     if version_2 and not (gold_words and words):
@@ -284,7 +284,7 @@ def f1_of(gold: str, prediction: str, version_2: bool) -> float:
 
 
 def _raw_scores(golds, predictions, version_2):
-    """Returns {id: exact} and {id: f1} of what is predicted, each against the answer that suits it best."""
+    """Returns {id: exact} and {id: f1} of what is predicted, each against the best-matching answer."""
     exact, f1 = {}, {}
     for name, texts in golds.items():
         if name not in predictions:
@@ -331,18 +331,18 @@ def _check(golds, predictions, null_odds):
     strange = [name for name in predictions if name not in golds.texts]
     if len(strange) == len(predictions):
         raise ValueError(
-            f"The predictions must be to questions of {golds.path}. Received {len(predictions)} predictions, none of "
-            f"them to one of its {len(golds.texts)} questions{_some(strange)}; name the files that belong together."
+            f"The predictions do not belong to {golds.path}: none of {len(predictions)} predictions is for "
+            f"one of its {len(golds.texts)} questions{_some(strange)}. Use matching files."
         )
     without = [n for n in predictions if null_odds is not None and n in golds.texts and n not in null_odds]
     if without:
         raise ValueError(
-            "The null odds must have every question that has a prediction. Received none for "
-            f"{len(without)}{_some(without)}; name the files of one run."
+            "The null odds must include every question that has a prediction. They lack "
+            f"{len(without)}{_some(without)}; use the files of one run."
         )
     missing = [name for name in golds.texts if name not in predictions]
     if strange:
-        logging.warning("%d predictions are to no question of %s%s.", len(strange), golds.path, _some(strange))
+        logging.warning("%d predictions match no question of %s%s.", len(strange), golds.path, _some(strange))
     if missing:
         logging.warning("%d questions have no prediction and count as wrong%s.", len(missing), _some(missing))
     return len(missing)

@@ -6,11 +6,11 @@ import tensorflow as tf
 from bert_tf.models.layers import ConfiguredLayer, Dropout, LayerNorm, Linear
 from bert_tf.models.lora import Lora
 
-MASKED = -10000.0  # added to a score that must not count; BERT's number, and float16 can hold it
+MASKED = -10000.0  # added to masked scores; BERT's value, representable in float16
 
 
 def attention_bias(input_mask, sentence_ids=None, dtype="float32", causal=False):
-    """Returns what to add to attention scores so that nothing attends to padding or to another text of a packed row.
+    """Returns the attention bias that masks padding and the other examples of a packed sequence.
 
         input_mask    1 1 1 1 0  ->  0 0    0    0 -1e4   for every token
         sentence_ids  1 1 2 2 0  ->  0 0 -1e4 -1e4 -1e4   for the first token
@@ -18,9 +18,10 @@ def attention_bias(input_mask, sentence_ids=None, dtype="float32", causal=False)
 
     Args:
         input_mask: int32 [B, S], 1 for a token and 0 for padding.
-        sentence_ids: int32 [B, S], 1, 2, ... for the examples of a row, 0 for padding; [B, 1]: one in each; or None.
-        dtype: of the result.
-        causal: a token attends to itself and to those before it only.
+        sentence_ids: int32 [B, S], 1, 2, ... for the examples of a packed sequence, 0 for padding; [B, 1] if each has
+            one; or None.
+        dtype: dtype of the result.
+        causal: whether a token attends only to itself and to earlier tokens.
 
     Returns:
         [B, 1, 1, S], or [B, 1, S, S] with sentence_ids [B, S] or causal.
@@ -35,14 +36,14 @@ def attention_bias(input_mask, sentence_ids=None, dtype="float32", causal=False)
 
 
 class ResidualLayer(ConfiguredLayer):
-    """The common base of `SelfAttention` and `TransformerBlock`: constructor arguments, a LayerNorm, output shapes.
+    """Base class of `SelfAttention` and `TransformerBlock`: constructor arguments, a LayerNorm and output shapes.
 
     Args:
         num_heads: A; the width H of the input must be a multiple of it, unless `head_width` is given.
-        attention_dropout, hidden_dropout: of the probabilities and of the output.
+        attention_dropout, hidden_dropout: dropout rates of the attention probabilities and of the output.
         initializer_range, epsilon, norm_first: as in `EncoderConfig`.
-        head_width: of a head; None: H / A.
-        lora: a `Lora`, or the dict that its `to_dict` made: which of the maps have an adapter. None: none has.
+        head_width: width of a head. If None, H / A.
+        lora: a `Lora`, or the dict made by its `to_dict`, that selects the maps with an adapter. If None, no adapters.
     """
 
     def __init__(
@@ -69,9 +70,9 @@ class ResidualLayer(ConfiguredLayer):
         self.norm = LayerNorm(epsilon, name="LayerNorm", dtype=self.dtype_policy, trainable=self.trainable)
 
     def build_linear(self, name, units, input_shape, activation="linear", target=None):
-        """Returns a built `Linear` with this layer's settings, and an adapter where `target` is among the adapters'."""
+        """Returns a built `Linear` with this layer's settings, with an adapter if `target` has one."""
         lora = self.lora if self.lora and target in self.lora.targets else None
-        settings = {"dtype": self.dtype_policy, "trainable": self.trainable}  # it is frozen where this layer is already
+        settings = {"dtype": self.dtype_policy, "trainable": self.trainable}  # frozen if this layer is
         layer = Linear(units, activation, self.initializer_range, lora, name=name, **settings)
         layer.build(input_shape)
         return layer
@@ -84,13 +85,14 @@ class ResidualLayer(ConfiguredLayer):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class SelfAttention(ResidualLayer):
-    """LayerNorm(x + dropout(W_o attend(x) + b_o)), every token attending to every token that the bias allows.
+    """LayerNorm(x + dropout(W_o attend(x) + b_o)), where each token attends to all tokens that the bias allows.
 
-    attend(x) joins softmax(Q K^T / sqrt(D)) V of all heads, each D wide (Vaswani's equation 1). With `norm_first`:
-    x + dropout(W_o attend(LayerNorm(x)) + b_o).
+    attend(x) concatenates softmax(Q K^T / sqrt(D)) V over all heads of width D (Vaswani's equation 1). With
+    `norm_first`: x + dropout(W_o attend(LayerNorm(x)) + b_o).
 
-    Inputs: float [B, S, H]; bias [B, 1, 1 or S, S] of `attention_bias`; `head_mask` float [A], what each head's
-    probabilities are multiplied by, or None. Output: float [B, S, H]; with `return_probs=True` a pair whose second is
+    Inputs: float [B, S, H]; bias [B, 1, 1 or S, S] of `attention_bias`; `head_mask` float [A], a factor per head for
+        the
+    probabilities, or None. Output: float [B, S, H]; with `return_probs=True`, a pair whose second item is
     [B, A, S, S], after dropout as in the original, and after `head_mask`.
     """
 
@@ -126,12 +128,12 @@ class SelfAttention(ResidualLayer):
         return (y, probs) if return_probs else y
 
     def queries_keys_values(self, x):
-        """Returns the three that attention is made of, float [B, S, A D] each, the heads next to each other."""
+        """Returns the queries, keys and values, float [B, S, A D] each, with the heads concatenated."""
         x = self.norm(x) if self.norm_first else x
         return self.query(x), self.key(x), self.value(x)
 
     def _split_heads(self, x):
-        """Returns [B, A, S, D] of [B, S, A D]."""
+        """Splits [B, S, A D] into heads, [B, A, S, D]."""
         B, S = tf.unstack(tf.shape(x)[:2])
         return tf.transpose(tf.reshape(x, [B, S, self.num_heads, self.width]), [0, 2, 1, 3])
 

@@ -8,7 +8,7 @@ from bert_tf.models.layers import Dropout
 
 @keras.saving.register_keras_serializable("bert_tf")
 class TransformerBlock(ResidualLayer):
-    """y = SelfAttention(x); LayerNorm(y + dropout(W_2 act(W_1 y + b_1) + b_2)).
+    """Transformer block: y = SelfAttention(x); LayerNorm(y + dropout(W_2 act(W_1 y + b_1) + b_2)).
 
     With `norm_first`: y + dropout(W_2 act(W_1 LayerNorm(y) + b_1) + b_2).
 
@@ -17,7 +17,7 @@ class TransformerBlock(ResidualLayer):
         num_heads and all others: as in `ResidualLayer`.
 
     Inputs: float [B, S, H]; bias of `attention_bias`; `head_mask` as in `SelfAttention`. Output: float [B, S, H]; with
-    `return_probs=True` a pair whose second is the attention's probabilities [B, A, S, S].
+    `return_probs=True`, a pair whose second item is the attention probabilities [B, A, S, S].
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class TransformerBlock(ResidualLayer):
 
     @classmethod
     def of(cls, config, index, **kwargs):
-        """Returns block number `index` of an `EncoderConfig`, counted from 0."""
+        """Returns the block with index `index`, from 0, of an `EncoderConfig`."""
         return cls(
             config.heads_of(index),
             config.intermediate_size,

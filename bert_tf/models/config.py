@@ -1,4 +1,4 @@
-"""The configuration of an encoder: a frozen dataclass, from and to JSON in Google's and Hugging Face's forms."""
+"""The configuration of an encoder: a frozen dataclass, stored as JSON in Google's or Hugging Face's format."""
 
 import dataclasses
 import json
@@ -11,35 +11,35 @@ from bert_tf.models.lora import Lora
 from bert_tf.utils.files import brief, write_text
 
 # === Config keys ===
-# The keys of config.json that are no field of `EncoderConfig`: read elsewhere, refused, or without effect here.
+# The keys of config.json that are not fields of `EncoderConfig`: read elsewhere, rejected, or without effect.
 #
-# Every key that the configuration classes of Transformers read is a field, or in exactly one of the tables below. One
-# that nobody knows is kept, as google-research/bert does, and one line of the log names it.
+# Every key that the configuration classes of Transformers read is a field, or in exactly one of the tables below. An
+# unknown key is kept, as in google-research/bert, and logged once.
 
 
-# What a head is for, what its outputs are called, which tokenizer there is, where positions begin.
+# The task of a head, the names of its outputs, the tokenizer, and where positions begin.
 READ = frozenset(
     {"architectures", "head_class", "id2label", "num_labels", "pad_token_id", "problem_type", "tokenizer_class"}
 )
-# Key -> the values that say what is computed here, and what that is; every other value is refused.
+# Key -> the supported values, and what they mean; every other value is rejected.
 COMPUTED: Mapping[str, tuple[tuple[Any, ...], str]] = {
-    "position_embedding_type": (("absolute", None), "the position of a token is a row of a table"),
+    "position_embedding_type": (("absolute", None), "positions are learned embeddings"),
     "add_cross_attention": ((False, None), "the encoder attends to its own text only"),
     "cross_attention_hidden_size": ((None,), "the encoder attends to its own text only"),
-    "is_encoder_decoder": ((False, None), "a model is one encoder"),
+    "is_encoder_decoder": ((False, None), "a model is a single encoder"),
     "quantization_config": ((None,), "weights are floating-point numbers"),
 }
-# As COMPUTED, for one class: the ending of its name -> that.
+# As COMPUTED, for one class: the suffix of its name -> its table.
 COMPUTED_BY: Mapping[str, Mapping[str, tuple[tuple[Any, ...], str]]] = {
     "ElectraForMultipleChoice": {
-        "summary_type": (("first",), "the first token stands for a text"),
-        "summary_use_proj": ((True,), "a linear map leads to the last layer"),
-        "summary_activation": (("gelu",), "gelu follows it"),
+        "summary_type": (("first",), "the first token represents a text"),
+        "summary_use_proj": ((True,), "a linear projection precedes the last layer"),
+        "summary_activation": (("gelu",), "gelu follows the projection"),
     }
 }
-# Why they change nothing here -> keys.
+# Reason why they have no effect -> keys.
 WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
-    "dropout of heads, in training alone, where it is hidden_dropout_prob": frozenset(
+    "dropout of heads during training, for which hidden_dropout_prob is used": frozenset(
         {"classifier_dropout", "classifier_dropout_prob", "qa_dropout", "seq_classif_dropout", "summary_last_dropout"}
     ),
     "how Transformers computes the same numbers, and what it returns": frozenset(
@@ -48,7 +48,7 @@ WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
          "dtype", "gradient_checkpointing", "output_attentions", "output_hidden_states", "output_past", "return_dict",
          "tf_legacy_loss", "torch_dtype", "torchscript", "use_bfloat16", "use_cache", "xla_device"}
     ),
-    "how texts are generated": frozenset(
+    "text generation": frozenset(
         {"bad_words_ids", "begin_suppress_tokens", "diversity_penalty", "do_sample", "early_stopping",
          "encoder_no_repeat_ngram_size", "exponential_decay_length_penalty", "forced_bos_token_id",
          "forced_eos_token_id", "length_penalty", "max_length", "min_length", "no_repeat_ngram_size",
@@ -56,7 +56,7 @@ WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
          "repetition_penalty", "return_dict_in_generate", "suppress_tokens", "task_specific_params", "temperature",
          "tie_encoder_decoder", "top_k", "top_p", "typical_p"}
     ),
-    "ids that the tokenizer's files give": frozenset(
+    "ids that come from the tokenizer files": frozenset(
         {"bos_token_id", "cls_token_id", "decoder_start_token_id", "eos_token_id", "mask_token_id", "sep_token_id",
          "unk_token_id"}
     ),
@@ -64,37 +64,37 @@ WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
         {"_commit_hash", "_name_or_path", "finetuning_task", "label2id", "language", "name", "name_or_path",
          "transformers_version"}
     ),
-    "keys of google-research's own files, which its code does not read either": frozenset(
+    "keys of google-research's own files, which its own code ignores": frozenset(
         {"backward_compatible", "directionality", "down_scale_factor", "gap_size", "net_structure_type",
          "num_memory_blocks", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
          "pooler_size_per_head", "pooler_type"}
     ),
-    "of other classes than the one that reads them (COMPUTED_BY), or of versions long gone": frozenset(
+    "keys of classes other than the one that reads them (COMPUTED_BY), or of old versions": frozenset(
         {"summary_activation", "summary_type", "summary_use_proj", "tie_weights_"}
     ),
 }  # fmt: skip
 
 
 def check_keys(values: Mapping[str, Any]):
-    """Raises ValueError where a configuration asks for something else than what is computed here; names the key."""
+    """Raises ValueError, naming the key, if a configuration has an unsupported setting."""
     named = values.get("architectures")
     classes = named if isinstance(named, list) else []
     rules = [COMPUTED, *(rules for name, rules in COMPUTED_BY.items() if name in classes)]
     for key, (allowed, computed) in ((key, rule) for each in rules for key, rule in each.items()):
         if key in values and not any(type(values[key]) is type(value) and values[key] == value for value in allowed):
             raise ValueError(
-                f"{key} must be {json.dumps(allowed[0])} or absent, for here {computed}. Received: "
-                f"{brief(values[key])}; take another model."
+                f"{key} must be {json.dumps(allowed[0])} or absent, because {computed} here. Received: "
+                f"{brief(values[key])}; use another model."
             )
 
 
 def say_unknown(path: str, values: Mapping[str, Any], known: Iterable[str]):
-    """Names in the log, once for each file, the keys that have no effect because nobody knows them.
+    """Logs, once per file, the unknown keys, which have no effect.
 
     Args:
-        path: of the file.
-        values: what it says.
-        known: the keys that a configuration's reader takes in addition to those of this file.
+        path: path of the file.
+        values: contents of the file.
+        known: keys that the reader of the configuration accepts in addition to those of this file.
     """
     tables = READ.union(known, COMPUTED, *WITHOUT_EFFECT.values(), *COMPUTED_BY.values())
     if unknown := sorted(key for key in values if key not in tables):
@@ -108,14 +108,14 @@ ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh", "linear")
 CLASSIFIER_POOLINGS = ("cls", "mean")
 
 # The word "gelu" means two functions: in google-research/bert's modeling.py the tanh approximation, in Hugging Face's
-# config.json the exact erf form. Inside this package "gelu" is erf and "gelu_tanh" is tanh; a file says whose it is by
+# config.json the exact erf form. Inside this package "gelu" is erf and "gelu_tanh" is tanh; files are told apart by
 # the keys that only Hugging Face writes.
 _HUGGING_FACE_KEYS = ("model_type", "architectures", "transformers_version", "layer_norm_eps")
 _HUGGING_FACE_ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh"}
-_MOST = {"num_hidden_layers": 10_000}  # the most of a field: layers that share weights leave no trace in them
+_MOST = {"num_hidden_layers": 10_000}  # upper limits of fields: shared layers cannot be counted from the weights
 _MOST_OF_ALL = 2**31 - 1  # an id is an int32
 _FROM_ZERO = ("type_vocab_size", "first_position", "task_type_vocab_size")
-# The fields that bert_config.json did not know at first.
+# The fields that early bert_config.json files lack.
 _NEW = ("has_pooler", "first_position", "embedding_size", "num_hidden_groups", "task_type_vocab_size", "classifier_act",
         "is_decoder", "model_type", "tie_word_embeddings", "pruned_heads", "lora", "norm_first",
         "classifier_pooling", "maps_embeddings")  # fmt: skip
@@ -124,49 +124,50 @@ _GOOGLE_DEFAULTS = {"type_vocab_size": 16}  # what modeling.py assumes when the 
 
 @dataclasses.dataclass(frozen=True)
 class EncoderConfig:
-    """The shape and the numbers of a BERT encoder (Devlin et al. 2018, section 3; google-research/bert modeling.py).
+    """The hyperparameters of a BERT encoder (Devlin et al. 2018, section 3; google-research/bert modeling.py).
 
     Attributes:
         vocab_size: rows of the word-embedding table.
         hidden_size: width H of every token vector; a multiple of num_attention_heads.
-        num_hidden_layers: Transformer blocks L.
-        num_attention_heads: heads A per block, each H / A wide.
+        num_hidden_layers: number of Transformer blocks L.
+        num_attention_heads: number of attention heads A per block, each of width H / A.
         intermediate_size: width of the feed-forward layer, 4H in every release.
         hidden_act: "gelu" (exact, erf), "gelu_tanh" (Google's approximation), "relu", "tanh" or "linear".
         hidden_dropout_prob: dropout on embeddings and on each sub-layer's output.
         attention_probs_dropout_prob: dropout on attention probabilities.
-        max_position_embeddings: rows of the position table; `max_length` is the longest sequence, in tokens.
-        type_vocab_size: rows of the segment table; 2 in every release of Google's, 0: there is no such table.
-        initializer_range: standard deviation of the truncated normal that weights start from.
+        max_position_embeddings: rows of the position table; `max_length` is the maximum sequence length in tokens.
+        type_vocab_size: rows of the segment table; 2 in all of Google's releases, 0 for no table.
+        initializer_range: standard deviation of the truncated normal initializer.
         layer_norm_eps: added to the variance in every LayerNorm.
-        has_pooler: whether `pooled_output` is tanh of a linear map of the first token; else it is that token itself.
-            With `is_decoder` it is the last token's, which has seen the others; `classifier_pooling` may say otherwise.
-        first_position: the row of the position table that belongs to the first token; what is before it is not used.
-        embedding_size: width E of the embeddings, from which a linear map leads to H ("factorized", Lan et al. 2019,
-            section 3.1); None: H, without a map.
-        num_hidden_groups: how many blocks have weights of their own, which the layers in turn share ("cross-layer
-            parameter sharing", the same section); None: as many as there are layers.
-        task_type_vocab_size: rows of ERNIE's table of tasks, the first of which is added to every token; 0: no table.
-        classifier_act: the activation of a linear map H -> H between `pooled_output` and a classifier's logits; None:
-            there is none.
-        is_decoder: whether a token sees itself and those before it only, as the left-to-right model that the paper
-            compares with (section 5.1).
-        tie_word_embeddings: whether the masked-LM head's output layer is the table of word embeddings, as in
-            google-research/bert's run_pretraining.py; else it has one of its own.
-        model_type: the family, a key of `families.FAMILIES`; for what reads and writes files, never for the encoder.
-        pruned_heads: layer -> the heads that it lacks (Michel et al. 2019), counted before any were taken out; the
-            others stay as wide as they were. None: every layer has all.
-        lora: the adapters that the encoder trains instead of its own weights; None: it has none.
-        norm_first: whether LayerNorm stands before attention and feed-forward layer, inside of the residual, and once
-            more behind the last block ("pre-LN", Xiong et al. 2020, arXiv 2002.04745): training then bears higher rates
-            and a shorter warm-up. The embeddings' own norm stays. Else it stands after each residual, as in BERT.
-        classifier_pooling: what stands for a whole text, and is given to the pooler: "cls", the first token (with
-            `is_decoder` the last), or "mean", the mean of all that are not padding, as ModernBERT's configuration has
-            it (Warner et al. 2024, arXiv 2412.13663): better where no sentence objective has trained the first token.
-        maps_embeddings: whether a linear map leads from the embeddings to H although both are H wide, as Transformers'
-            ALBERT has it. Where the widths differ there is a map in any case, and this is False.
-        extra: keys that this class does not know, kept as they came; and of the fields from has_pooler on those that
-            the file says although they are BERT's, so that it is written as it was.
+        has_pooler: whether `pooled_output` is the tanh of a linear map of the first token; if not, it is that token
+            itself. With `is_decoder`, the last token is used, which has seen the others. See `classifier_pooling`.
+        first_position: the row of the position table used for the first token; earlier rows are unused.
+        embedding_size: width E of the embeddings, which a linear map projects to H ("factorized", Lan et al. 2019,
+            section 3.1). If None, E is H and there is no map.
+        num_hidden_groups: number of blocks with their own weights, which consecutive layers share ("cross-layer
+            parameter sharing", the same section). If None, as many as there are layers.
+        task_type_vocab_size: rows of ERNIE's task table, the first of which is added to every token; 0 for no table.
+        classifier_act: the activation of a linear map H -> H between `pooled_output` and a classifier's logits. If
+            None, there is no such map.
+        is_decoder: whether a token attends only to itself and earlier tokens (causal), like the left-to-right model
+            that the paper compares with (section 5.1).
+        tie_word_embeddings: whether the output layer of the masked-LM head is the word-embedding table, as in
+            google-research/bert's run_pretraining.py; if not, it has weights of its own.
+        model_type: the model family, a key of `families.FAMILIES`; used by readers and writers, never by the encoder.
+        pruned_heads: layer -> the attention heads removed from it (Michel et al. 2019), in the original numbering; the
+            remaining heads keep their width. If None, all heads are present.
+        lora: the adapters that are trained instead of the encoder's weights. If None, there are none.
+        norm_first: whether LayerNorm comes before attention and the feed-forward layer, inside the residual, and once
+            more after the last block ("pre-LN", Xiong et al. 2020, arXiv 2002.04745); training then tolerates higher
+            learning rates and a shorter warmup. The embeddings keep their norm. If false, LayerNorm comes after each
+            residual (post-LN), as in BERT.
+        classifier_pooling: the vector that represents a text and is passed to the pooler: "cls", the first token (with
+            `is_decoder`, the last), or "mean", the mean over all tokens except padding, as in ModernBERT (Warner et al.
+            2024, arXiv 2412.13663), which is better if no sentence objective has trained the first token.
+        maps_embeddings: whether a linear map follows the embeddings even if they have width H, as in Transformers'
+            ALBERT. If the widths differ, there is always a map, and this is False.
+        extra: unknown keys, kept unchanged; also the fields from has_pooler on that the file contains although they
+            have BERT's values, so that it is written back unchanged.
     """
 
     vocab_size: int
@@ -226,34 +227,34 @@ class EncoderConfig:
             object.__setattr__(self, "pruned_heads", _checked_heads(self, self.pruned_heads))
 
     def heads_of(self, layer: int) -> int:
-        """Returns how many attention heads a layer has."""
+        """Returns the number of attention heads of a layer."""
         return self.num_attention_heads - len((self.pruned_heads or {}).get(layer, ()))
 
     @property
     def max_length(self) -> int:
-        """The longest sequence, in tokens."""
+        """The maximum sequence length in tokens."""
         return self.max_position_embeddings - self.first_position
 
     @property
     def embedding_width(self) -> int:
-        """The width of the embeddings, H unless `embedding_size` says otherwise."""
+        """The width of the embeddings: `embedding_size`, or H."""
         return self.embedding_size or self.hidden_size
 
     @property
     def has_embedding_map(self) -> bool:
-        """Whether a linear map leads from the embeddings to the blocks."""
+        """Whether a linear map projects the embeddings to the width of the blocks."""
         return self.maps_embeddings or self.embedding_width != self.hidden_size
 
     @property
     def num_blocks(self) -> int:
-        """The number of blocks with weights of their own: as many as there are layers, unless some share theirs."""
+        """The number of blocks with their own weights: the number of layers, unless layers share blocks."""
         return self.num_hidden_groups or self.num_hidden_layers
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns one flat dict, unknown keys included; `from_dict` of it is equal to this config.
+        """Returns a flat dict, including unknown keys, from which `from_dict` restores an equal configuration.
 
-        What `bert_config.json` did not know at first is there only where it differs from BERT's: so files stay as they
-        were.
+        Fields that early bert_config.json files lack are only included if they differ from BERT's, so that files stay
+        unchanged.
         """
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "extra"}
         values["lora"] = self.lora and self.lora.to_dict()
@@ -264,16 +265,16 @@ class EncoderConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "EncoderConfig":
-        """Reads bert_config.json, Hugging Face's config.json or what `to_dict` wrote.
+        """Reads bert_config.json, Hugging Face's config.json or the output of `to_dict`.
 
         Raises:
-            ValueError: a key is missing, has the wrong type or a value that the model does not know, or there is no row
-                for its `model_type` in `families.FAMILIES`.
+            ValueError: a key is missing, has the wrong type or an unsupported value, or its `model_type` is not in
+                `families.FAMILIES`.
         """
         check_keys(values)
         values = _translate(dict(values))
         if "vocab_size" not in values:
-            raise ValueError(f"A BERT configuration must give vocab_size. Received the keys: {brief(sorted(values))}.")
+            raise ValueError(f"The BERT configuration lacks vocab_size. It has the keys {brief(sorted(values))}.")
         known = {f.name for f in dataclasses.fields(cls)} - {"extra"}
         extra = {k: v for k, v in values.items() if k not in known or (k in _SETTINGS and v == _SETTINGS[k])}
         return cls(**{k: v for k, v in values.items() if k in known}, extra=extra)
@@ -284,7 +285,7 @@ class EncoderConfig:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "EncoderConfig":
-        """Reads the file at `path`, or the first of bert_config.json and config.json in the directory `path`."""
+        """Reads the file `path`, or bert_config.json or config.json in the directory `path`."""
         path = config_files.find_config_file(os.fspath(path))
         values = config_files.read_config_file(path)
         try:
@@ -302,11 +303,11 @@ _SETTINGS = {f.name: f.default for f in dataclasses.fields(EncoderConfig) if f.n
 
 
 def config_for(name: str, vocab_size: int | None = None) -> EncoderConfig:
-    """Returns the configuration published under `name`, one of `families.published_sizes()`.
+    """Returns the configuration of a published model size, one of `families.published_sizes()`.
 
     Args:
         name: such as "bert-base".
-        vocab_size: None: that of the release; of Google's, the uncased vocabulary's.
+        vocab_size: vocabulary size. If None, that of the release; for Google's, that of the uncased vocabulary.
 
     Raises:
         ValueError: no release has that name.
@@ -318,13 +319,13 @@ def config_for(name: str, vocab_size: int | None = None) -> EncoderConfig:
 
 
 def template_for(config: EncoderConfig) -> families.InputTemplate:
-    """Returns what stands around the texts of the model's rows."""
+    """Returns the model's input template: the special tokens around its texts."""
     template = families.family(config.model_type).template
     return dataclasses.replace(template, segments=config.type_vocab_size)
 
 
 def _check_field(field, value):
-    """Raises ValueError that names the field, what it must be, and what was received."""
+    """Raises ValueError, naming the field and the valid values, for a bad value."""
     if field.name in ("extra", "lora", "pruned_heads"):
         return
     if field.default is None and value is None:
@@ -338,11 +339,11 @@ def _check_field(field, value):
     elif field.type in (bool, "bool"):
         good, must = isinstance(value, bool), "true or false"
     elif field.name in _FROM_ZERO:
-        good, must = isinstance(value, int) and not isinstance(value, bool) and value >= 0, "an integer from 0 up"
+        good, must = isinstance(value, int) and not isinstance(value, bool) and value >= 0, "an integer of 0 or more"
     elif field.type in (int, "int") or field.name in ("embedding_size", "num_hidden_groups"):
         good, must = isinstance(value, int) and not isinstance(value, bool) and value > 0, "a positive integer"
     elif field.name.endswith("_prob"):
-        good, must = isinstance(value, (int, float)) and 0 <= value < 1, "a number from 0 up to, not including, 1"
+        good, must = isinstance(value, (int, float)) and 0 <= value < 1, "a number from 0 to below 1"
     else:
         good, must = isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0, "a positive number"
     if not good:
@@ -353,7 +354,7 @@ def _check_field(field, value):
 
 
 def _checked_heads(config, given):
-    """Returns {layer: heads, ascending} of what a file or a caller says of pruned heads; JSON has text for numbers."""
+    """Normalizes pruned heads to {layer: heads, ascending}; in JSON, the layers are strings."""
     try:
         pruned = {int(layer): tuple(sorted({int(head) for head in heads})) for layer, heads in given.items()}
     except (AttributeError, TypeError, ValueError) as error:
@@ -362,19 +363,19 @@ def _checked_heads(config, given):
     known = all(0 <= layer < L and all(0 <= head < A for head in heads) for layer, heads in pruned.items())
     if not known or any(len(heads) >= A for heads in pruned.values()):
         raise ValueError(
-            f"pruned_heads must name layers from 0 to {L - 1}, and of each some heads from 0 to {A - 1}, not all. "
+            f"pruned_heads must map layers from 0 to {L - 1} to heads from 0 to {A - 1}, and not to all of them. "
             f"Received: {given!r}."
         )
     if pruned and config.num_blocks < L:
         raise ValueError(
-            f"pruned_heads must be of layers that have weights of their own. Received: {given!r} for a model whose "
-            f"{L} layers share {config.num_blocks} blocks."
+            "pruned_heads requires layers with their own weights. Received: "
+            f"{given!r} for a model whose {L} layers share {config.num_blocks} blocks."
         )
     return dict(sorted(pruned.items()))
 
 
 def _translate(values):
-    """Turns any form into our own keys; what `to_dict` wrote says "gelu_tanh" itself and passes unchanged."""
+    """Converts any format to our own keys; the output of `to_dict` says "gelu_tanh" itself and is unchanged."""
     hugging_face = any(key in values for key in _HUGGING_FACE_KEYS)
     values = families.family(values.get("model_type", families.DEFAULT)).read(values)
     act = values.get("hidden_act", "gelu")

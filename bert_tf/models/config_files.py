@@ -1,4 +1,4 @@
-"""The file that holds a configuration: where it is, and its JSON, before `EncoderConfig` reads it."""
+"""Finds configuration files and reads their JSON, before `EncoderConfig` interprets it."""
 
 import functools
 import os
@@ -13,10 +13,10 @@ from bert_tf.models.lora import Lora
 from bert_tf.utils.json_files import read_object
 
 # === Keras hub names ===
-# What KerasHub calls our fields, in the configuration of a preset.
+# KerasHub's names of our fields, in the configuration of a preset.
 
 
-# What KerasHub's backbones call our fields. They have one dropout for both.
+# KerasHub's names of our fields, in backbones; they have one dropout for both.
 KEYS = {
     "vocabulary_size": "vocab_size",
     "num_layers": "num_hidden_layers",
@@ -30,7 +30,7 @@ KEYS = {
 
 
 def keras_hub_keys(model_type: str) -> dict[str, str]:
-    """Returns the keys of a family's backbone in KerasHub -> our fields."""
+    """Returns a dict from the keys of a family's KerasHub backbone to our fields."""
     row = FAMILIES[model_type].keras_hub
     lacks = () if row.has_segments else ("type_vocab_size",)
     usual = {theirs: ours for theirs, ours in KEYS.items() if ours not in (*row.keys.values(), *lacks)}
@@ -38,13 +38,13 @@ def keras_hub_keys(model_type: str) -> dict[str, str]:
 
 
 def from_keras_hub(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what the config.json of a KerasHub preset, or a backbone's `get_config`, says, in our names.
+    """Converts the config.json of a KerasHub preset, or a backbone's `get_config`, to our names.
 
     Args:
-        values: of the file: {"class_name": "BertBackbone", "config": {...}}.
+        values: contents of the file: {"class_name": "BertBackbone", "config": {...}}.
 
     Raises:
-        ValueError: it is of no backbone that we know.
+        ValueError: the backbone is not supported.
     """
     backbones = {f"{row.keras_hub.classes}Backbone": name for name, row in FAMILIES.items() if row.keras_hub}
     given, name = values.get("config"), values.get("class_name")
@@ -73,7 +73,7 @@ def find_config_file(path: str) -> str:
     """Returns the file at `path`, or the first of CONFIG_FILES in the directory `path`.
 
     Raises:
-        ValueError: the directory holds none of them.
+        ValueError: the directory contains none of them.
     """
     if not os.path.isdir(path):
         return path
@@ -81,18 +81,18 @@ def find_config_file(path: str) -> str:
         if os.path.exists(os.path.join(path, name)):
             return os.path.join(path, name)
     there = sorted(os.listdir(path))[:20]
-    raise ValueError(f"{path} must hold one of {CONFIG_FILES}. Received a directory with: {there}.")
+    raise ValueError(f"No configuration file in {path}: expected one of {CONFIG_FILES}. It contains {there}.")
 
 
 def read_config_file(path: str) -> dict[str, Any]:
-    """Returns the JSON object in a file; that of a KerasHub preset in our names.
+    """Reads a JSON configuration file; KerasHub presets are converted to our names.
 
     Raises:
-        ValueError: there is no such file, or it does not hold one.
+        ValueError: the file is missing, or does not hold a JSON object.
     """
     if not os.path.exists(path):
         raise ValueError(
-            f"A BERT configuration must be a file. There is none at {path}; name one, such as bert_config.json."
+            f"BERT configuration file not found: {path}. Pass a file such as bert_config.json."
         )
     kind = "a BERT configuration in JSON, such as bert_config.json"
     values = read_object(path, kind, "correct the file, or `bert_config_file`")
@@ -105,13 +105,13 @@ def read_config_file(path: str) -> dict[str, Any]:
 
 
 def model_type_in(directory: str | os.PathLike) -> str | None:
-    """Returns the `model_type` of the configuration in a directory, BERT's where it names none.
+    """Returns the `model_type` of the configuration in a directory; BERT's if it has none.
 
     Returns:
-        a key of `families.FAMILIES`; None where the directory holds no configuration.
+        A key of `families.FAMILIES`, or None if the directory holds no configuration.
 
     Raises:
-        ValueError: the file holds no JSON object, or there is no row for its `model_type`.
+        ValueError: the file does not hold a JSON object, or its `model_type` is not supported.
     """
     path = _file_in(directory)
     if path is None:
@@ -125,10 +125,10 @@ def model_type_in(directory: str | os.PathLike) -> str | None:
 
 
 def lora_in(directory: str | os.PathLike) -> Lora | None:
-    """Returns the adapters of the configuration in a directory; None where it has none, or there is no configuration.
+    """Returns the adapters of the configuration in a directory, or None if there are none.
 
     Raises:
-        ValueError: the file holds no JSON object, or what it says of them is wrong.
+        ValueError: the file does not hold a JSON object, or the adapters are invalid.
     """
     path = _file_in(directory)
     try:
@@ -138,35 +138,35 @@ def lora_in(directory: str | os.PathLike) -> Lora | None:
 
 
 def task_in(directory: str | os.PathLike) -> dict[str, Any] | None:
-    """Returns what the task.json next to a trained model says, as it stands; None: there is none.
+    """Returns the contents of the task.json next to a trained model, or None if there is none.
 
-    A KerasHub preset has a file of this name, too, which says nothing of ours.
+    A KerasHub preset has another file of this name, which is ignored.
 
     Raises:
-        ValueError: it holds no JSON object.
+        ValueError: it does not hold a JSON object.
     """
     path = os.path.join(os.fspath(directory), TASK_FILE)
     if not os.path.exists(path):
         return None
-    values = read_object(path, "the description of a task", "take the task.json that training wrote")
+    values = read_object(path, "the description of a task", "use the task.json that training wrote")
     return None if "registered_name" in values else values
 
 
 def tied_in(directory: str | os.PathLike) -> bool:
-    """Returns whether the output layer is the table of word embeddings: yes, unless a configuration there says no.
+    """Returns whether the output layer is tied to the word embeddings; true unless a configuration there denies it.
 
     Raises:
-        ValueError: the file holds no JSON object.
+        ValueError: the file does not hold a JSON object.
     """
     path = _file_in(directory)
     return path is None or read_config_file(path).get("tie_word_embeddings") is not False
 
 
 def is_projected_in(directory: str | os.PathLike) -> bool:
-    """Returns whether embeddings are of another width than layers: yes, unless a configuration there says no.
+    """Returns whether embeddings and layers differ in width; true unless a configuration there denies it.
 
     Raises:
-        ValueError: the file holds no JSON object.
+        ValueError: the file does not hold a JSON object.
     """
     path = _file_in(directory)
     values = {} if path is None else read_config_file(path)
@@ -174,20 +174,20 @@ def is_projected_in(directory: str | os.PathLike) -> bool:
 
 
 def is_decoder_in(directory: str | os.PathLike) -> bool:
-    """Returns whether the configuration in a directory, if there is one, says that its model learned left to right.
+    """Returns whether the configuration in a directory, if any, is that of a causal (left-to-right) model.
 
     Raises:
-        ValueError: the file holds no JSON object.
+        ValueError: the file does not hold a JSON object.
     """
     path = _file_in(directory)
     return path is not None and read_config_file(path).get("is_decoder") is True
 
 
 def tokenizer_class_in(directory: str | os.PathLike) -> tuple[Any, str | None]:
-    """Returns what the configuration in a directory calls the tokenizer's class, and its path; None where it does not.
+    """Returns the tokenizer class named by the configuration in a directory, and its path; None if there is none.
 
     Raises:
-        ValueError: the file holds no JSON object.
+        ValueError: the file does not hold a JSON object.
     """
     path = _file_in(directory)
     return (None, None) if path is None else (read_config_file(path).get("tokenizer_class"), path)
@@ -195,8 +195,8 @@ def tokenizer_class_in(directory: str | os.PathLike) -> tuple[Any, str | None]:
 
 @functools.cache
 def warn_of_unknown_keys(path: str, keys: tuple[str, ...]):
-    """Names in the log, once for each file, the settings of a file that have no effect because they are not known."""
-    logging.warning("%s: settings that are not known here have no effect: %s.", path, ", ".join(keys)[:500])
+    """Logs, once per file, the unknown settings of a file, which have no effect."""
+    logging.warning("%s: unknown settings are ignored: %s.", path, ", ".join(keys)[:500])
 
 
 def _file_in(directory):

@@ -1,4 +1,4 @@
-"""An encoder that shows what students and teachers are compared by (Sanh et al. 2019; Wang et al. 2020 and 2021)."""
+"""An encoder that outputs the quantities compared in distillation (Sanh et al. 2019; Wang et al. 2020 and 2021)."""
 
 import keras
 import tensorflow as tf
@@ -14,22 +14,22 @@ _OF_ATTENTION = ("queries", "keys", "values")
 
 @keras.saving.register_keras_serializable("bert_tf")
 class DistillationModel(NamedInputsModel):
-    """`Encoder`, and where it is asked for `MaskedLMHead`, with the outputs that distillation compares.
+    """An `Encoder`, with a `MaskedLMHead` if required, whose outputs are compared in distillation.
 
-    What the outputs do not depend on has nothing to learn and is frozen: the pooler, and where nothing is shown of the
-    top, what lies above the last layer's queries, keys and values, and those of them that are not shown.
+    Components on which no output depends are frozen: the pooler and, if no output of the top is shown, everything above
+    the last layer's queries, keys and values, and those of them that are not shown.
 
     Args:
         config: an `EncoderConfig`, or the dict that `to_dict` made of one.
         shown: names of the outputs.
-        layer: the one whose queries, keys and values they are, 1 being the lowest; None: the last.
-        width: to which the hidden states are mapped, a teacher's; None: they are shown as they are.
+        layer: the layer of the queries, keys and values, 1 being the lowest. If None, the last.
+        width: width that the hidden states are mapped to, such as a teacher's. If None, they are not mapped.
         rematerialize: as in `Encoder`.
 
-    Inputs: a dict of what `Encoder` takes, and with "mlm_logits" of `masked_lm_positions` int32 [B, M].
+    Inputs: a dict of the inputs of `Encoder`, and for "mlm_logits" also `masked_lm_positions` int32 [B, M].
 
-    Outputs: a dict of some of `mlm_logits` float32 [B, M, V]; `hidden`, the last layer's states, [B, S, H], or
-    [B, S, width]; `queries`, `keys`, `values` [B, S, A D], heads side by side; but for the first in the compute dtype.
+    Outputs: a dict of some of `mlm_logits` float32 [B, M, V]; `hidden`, the last layer's states, [B, S, H] or
+    [B, S, width]; `queries`, `keys`, `values` [B, S, A D], heads concatenated. All but the first are in compute dtype.
     """
 
     TAKES = (*ENCODER_FEATURES, "masked_lm_positions")
@@ -54,7 +54,7 @@ class DistillationModel(NamedInputsModel):
             part.trainable = False
 
     def _build_parts(self):
-        """Creates the weights here, and not in `build`, where the model's own name would stand before Google's."""
+        """Creates the weights here rather than in `build`, which would prefix Google's names with the model's name."""
         self.encoder.build()
         with keras.name_scope("cls"):
             if self.masked_lm:
@@ -64,7 +64,7 @@ class DistillationModel(NamedInputsModel):
                     self.map.build((None, None, self.config.hidden_size))
 
     def _idle(self):
-        """Returns the parts on which no output depends; a block may be that of several layers."""
+        """Returns the sublayers on which no output depends; a block may be used by several layers."""
         found = [self.encoder.pooler] if self.encoder.pooler else []
         if {"mlm_logits", "hidden"} & set(self.shown):
             return found
@@ -106,12 +106,12 @@ class DistillationModel(NamedInputsModel):
 
 
 def attention_inputs(encoder, outputs, layer):
-    """Returns the queries, keys and values of a layer, float [B, S, A D] each, the heads side by side.
+    """Returns the queries, keys and values of a layer, float [B, S, A D] each, heads concatenated.
 
     Args:
         encoder: an `Encoder`.
-        outputs: of the encoder.
-        layer: counted from 1.
+        outputs: the encoder's outputs.
+        layer: the layer, counted from 1.
     """
     below = outputs["encoder_outputs"][layer - 2] if layer > 1 else outputs["embedding_output"]
     return encoder.block_of(layer).attention.queries_keys_values(below)

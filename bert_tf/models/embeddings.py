@@ -1,4 +1,4 @@
-"""Token + segment + position embeddings (Devlin et al. 2018, section 3, figure 2), and ERNIE's of tasks."""
+"""Token + segment + position embeddings (Devlin et al. 2018, section 3, figure 2), and ERNIE's task embeddings."""
 
 import keras
 import tensorflow as tf
@@ -8,19 +8,19 @@ from bert_tf.models.layers import ConfiguredLayer, Dropout, LayerNorm, initializ
 
 @keras.saving.register_keras_serializable("bert_tf")
 class Embeddings(ConfiguredLayer):
-    """Looks up its tables, adds what it finds, normalizes, drops out.
+    """Embedding layer: sums the looked-up embeddings, then applies LayerNorm and dropout.
 
     Args:
-        vocab_size, hidden_size, max_position_embeddings, type_vocab_size, task_type_vocab_size: the tables' shapes; the
-            last two tables are not there where their number of rows is 0.
+        vocab_size, hidden_size, max_position_embeddings, type_vocab_size, task_type_vocab_size: shapes of the tables;
+            the last two tables are absent if they have 0 rows.
         dropout, initializer_range, epsilon, first_position: as in `EncoderConfig`.
 
-    Inputs: `input_ids`, `segment_ids`, `position_ids`: int32 [B, S]. `segment_ids` None means 0, `position_ids` None
-    means 0, 1, 2, ..., which count from `first_position` of the table. Without a table of segments their ids mean
-    nothing. The task is always the first. Output: float [B, S, H] in the compute dtype.
+    Inputs: `input_ids`, `segment_ids`, `position_ids`: int32 [B, S]. If `segment_ids` is None, all are 0; if
+    `position_ids` is None, they are 0, 1, 2, ..., relative to `first_position`. Without a segment table, segment ids
+    are ignored. The task is always the first. Output: float [B, S, H] in the compute dtype.
 
     Raises:
-        ValueError: the row is longer than the table of positions or, in eager mode only, a segment id is outside its
+        ValueError: the sequence is longer than the position table or, in eager mode only, a segment id is outside its
             table; in a graph, such an id adds zeros.
     """
 
@@ -67,7 +67,7 @@ class Embeddings(ConfiguredLayer):
         )
 
     def build(self, input_shape=None):
-        # Rows are gathered in float32 and added before anything is rounded: casting the whole table would cost more.
+        # Rows are gathered and added in float32 before rounding: casting the whole table would cost more.
         def table(name, rows):
             shape = (rows, self.hidden_size)
             return self.add_weight(
@@ -103,19 +103,19 @@ class Embeddings(ConfiguredLayer):
         if length is not None and length > most:
             less = f" - first_position = {most}" if self.first_position else ""
             raise ValueError(
-                f"A row must have at most max_position_embeddings = {self.max_position_embeddings}{less} tokens. "
-                f"Received: {length}; truncate the texts, as `Tokenizer` does at max_seq_length."
+                f"A sequence must have at most max_position_embeddings = {self.max_position_embeddings}{less} tokens. "
+                f"Received: {length}; truncate the texts to max_seq_length, as `Tokenizer` does."
             )
 
     def _check_segments(self, segment_ids):
-        """In a graph nothing is checked, lest a step cost more: whoever makes batches looks at what goes in."""
+        """Checks segment ids in eager mode only; in graphs, the code that builds batches checks them."""
         if not tf.executing_eagerly() or not tf.size(segment_ids):
             return
         if not 0 <= int(tf.reduce_min(segment_ids)) <= int(tf.reduce_max(segment_ids)) < self.type_vocab_size:
             raise ValueError(
-                f"segment_ids must be from 0 to {self.type_vocab_size - 1}, for type_vocab_size is "
+                f"segment_ids must be from 0 to {self.type_vocab_size - 1}, because type_vocab_size is "
                 f"{self.type_vocab_size}. Received: {int(tf.reduce_min(segment_ids))} to "
-                f"{int(tf.reduce_max(segment_ids))}; leave them out where rows have one text."
+                f"{int(tf.reduce_max(segment_ids))}; omit them if each sequence holds one text."
             )
 
     def _segments(self, segment_ids):
@@ -129,7 +129,7 @@ class Embeddings(ConfiguredLayer):
 
 
 def restarting_positions(sentence_ids):
-    """Returns positions that start again with every example of a row.
+    """Returns positions that restart with every example of a packed sequence.
 
         sentence_ids   1 1 1 2 2 0 0
         positions      0 1 2 0 1 0 0

@@ -1,4 +1,4 @@
-"""The encoder: embeddings, a stack of blocks, a pooler; all of `BertModel` in google-research/bert modeling.py."""
+"""The encoder: embeddings, a stack of blocks, a pooler; `BertModel` of google-research/bert modeling.py."""
 
 import contextlib
 
@@ -18,33 +18,35 @@ from bert_tf.models.training_ops import current_seed, recomputed, seed_scope
 
 @keras.saving.register_keras_serializable("bert_tf")
 class Encoder(NamedInputsModel):
-    """BERT's encoder as a Keras model.
+    """BERT encoder as a Keras model: embeddings, Transformer blocks and an optional pooler.
 
     Args:
-        config: an `EncoderConfig`, or the dict that `to_dict` made of one.
-        rematerialize: compute each block's activations again in the backward pass instead of keeping them.
-        embeddings: another encoder's, built, whose weights this one shares; None: its own. No configuration holds them.
+        config: an `EncoderConfig`, or the dict made by its `to_dict`.
+        rematerialize: whether to recompute each block's activations in the backward pass instead of storing them.
+        embeddings: another built encoder's embeddings, whose weights are shared. If None, the encoder has its own. It
+            is not stored in the configuration.
 
-    Inputs: a dict of integers [B, S]: `input_ids`; `input_mask` (1 = token, 0 = padding; absent: all ones);
-    `segment_ids` (absent: zeros); `sentence_ids` for rows that hold several examples (1, 2, ..., one number for all
-    segments of an example; 0 = padding; absent: one example per row): positions then restart with each example, and
-    attention stays within it. Other names, such as Hugging Face's `attention_mask`, are refused.
+    Inputs: a dict of integers [B, S]: `input_ids`; `input_mask` (1 = token, 0 = padding; default: all ones);
+    `segment_ids` (default: zeros); `sentence_ids` for packed sequences (1, 2, ..., one number for all segments of an
+    example; 0 = padding; default: one example per sequence): positions then restart with each example, and attention
+    stays within it. Other names, such as Hugging Face's `attention_mask`, are rejected.
 
-    A call may give two things more. `head_mask`, a list with float [A] for each layer, the lowest first: what the
-    probabilities of that layer's heads are multiplied by, so that 0 turns a head off. `input_vectors`, float [B, S, E]:
-    what stands in place of the embeddings' output, so that a gradient can be taken there.
+    A call accepts two more inputs. `head_mask`, a list of float [A] per layer, from the lowest, multiplies the
+    attention
+    probabilities of the heads, so that 0 disables a head. `input_vectors`, float [B, S, E], replaces the output of the
+    embeddings, so that a gradient can be taken there.
 
-    Where the configuration says `is_decoder`, every token attends to itself and to those before it only; then the last
-    token, and not the first, stands for the row. Where it has adapters (`lora`), they and the pooler can be trained and
-    all else cannot. An encoder that is not `trainable` gives in training what it gives elsewhere: it drops nothing, and
-    keeps nothing for a gradient.
+    If the configuration has `is_decoder`, every token attends only to itself and earlier tokens, and the last token
+    rather than the first represents the sequence. If it has adapters (`lora`), only they and the pooler are trainable.
+    An encoder that is not `trainable` behaves in training as in inference: it applies no dropout and stores nothing for
+    gradients.
 
-    Outputs: a dict of `sequence_output` [B, S, H]; `pooled_output` [B, H], the text's vector (the first token's; with
-    `is_decoder`, the last non-padding token's; with `classifier_pooling` "mean", the mean over all non-padding tokens),
-    after the pooler's linear map and tanh if there is a pooler (`has_pooler`); `embedding_output` [B, S, H], what the
-    first block reads; `encoder_outputs`, the list of every block's output [B, S, H], the last of which is
-    `sequence_output`; with `return_attention_probs=True` also `attention_probs`, a list of [B, A, S, S]. All are in the
-    compute dtype. With `norm_first`, only the last block's output is normalized.
+    Outputs: a dict of `sequence_output` [B, S, H]; `pooled_output` [B, H], the vector of the text (that of the first
+    token; with `is_decoder`, of the last non-padding token; with `classifier_pooling` "mean", the mean over all
+    non-padding tokens), after the pooler's linear map and tanh if it has one (`has_pooler`); `embedding_output`
+    [B, S, H], the input of the first block; `encoder_outputs`, the list of all block outputs [B, S, H], the last of
+    which is `sequence_output`; with `return_attention_probs=True` also `attention_probs`, a list of [B, A, S, S]. All
+    are in the compute dtype. With `norm_first`, only the last block's output is normalized.
     """
 
     def __init__(self, config, rematerialize=False, trainable=True, embeddings=None, **kwargs):
@@ -62,7 +64,7 @@ class Encoder(NamedInputsModel):
         self.blocks = [TransformerBlock.of(c, n, **policy) for n in range(c.num_blocks)]
         self.norm = LayerNorm(c.layer_norm_eps, name="LayerNorm", **policy) if c.norm_first else None
         self.pooler = linear("tanh", "dense") if c.has_pooler else None
-        self.trainable = trainable  # last: it is handed on to the parts that are there
+        self.trainable = trainable  # last, because it is passed on to existing sublayers
 
     def build(self, input_shape=None):
         tokens = (None, None, self.config.hidden_size)
@@ -88,11 +90,11 @@ class Encoder(NamedInputsModel):
     @trainable.setter
     def trainable(self, value):
         keras.Model.trainable.fset(self, value)
-        if value and self.built and self.config.lora:  # what adapters stand for stays frozen, whoever unfreezes a model
+        if value and self.built and self.config.lora:  # adapted weights stay frozen when a model is unfrozen
             self._freeze_all_but_adapters()
 
     def _freeze_all_but_adapters(self):
-        """The pooler stays free: many checkpoints lack it, and a frozen one of random weights would do harm."""
+        """Freezes all but adapters and pooler, which many checkpoints lack: frozen random weights would hurt."""
         for part in filter(None, (self.embeddings, self.projection, *self.blocks, self.norm)):
             freeze_all_but_adapters(part.variables)
 
@@ -117,7 +119,7 @@ class Encoder(NamedInputsModel):
             probs.append(p)
         if self.norm:
             x = self.norm(x)
-            states[-1] = x  # the last one is `sequence_output`, as TF Hub has it
+            states[-1] = x  # the last one is `sequence_output`, as in TF Hub
         outputs = {
             "sequence_output": x,
             "pooled_output": self.pooled(self.text_vector(x, mask)),
@@ -129,28 +131,28 @@ class Encoder(NamedInputsModel):
     def _check_head_mask(self, head_mask):
         if head_mask is not None and len(head_mask) != self.config.num_hidden_layers:
             raise ValueError(
-                f"`head_mask` must have an entry for each of {self.config.num_hidden_layers} layers, with a number for "
-                f"each head. Received: {len(head_mask)} entries; give ones where all heads stay."
+                f"`head_mask` must have one entry for each of {self.config.num_hidden_layers} layers, with one number "
+                f"per head. Received: {len(head_mask)} entries; use ones for layers that keep all heads."
             )
 
     def text_vector(self, x, mask):
-        """Returns the vector of each text, float [B, H]; of a decoder, that of the token which has seen all others."""
+        """Returns the vector of each text, float [B, H]; for a decoder, that of the last token."""
         if self.config.classifier_pooling == "mean":
             return pool("mean", x, mask)
         return pool("last_token", x, mask) if self.config.is_decoder else x[:, 0]
 
     def _stack(self):
-        """Returns the block of each layer, the lowest first; as in ALBERT, consecutive layers may use one block."""
+        """Returns the block of each layer, from the lowest; as in ALBERT, consecutive layers may share a block."""
         layers, blocks = self.config.num_hidden_layers, self.config.num_blocks
         return [self.blocks[n * blocks // layers] for n in range(layers)]
 
     def _seeds(self, n, training):
-        """Gives layers that share a block different dropout masks; seed and path would make them equal."""
+        """Yields seeds that give layers sharing a block different dropout masks; seed and path alone would be equal."""
         shares = self.config.num_blocks < self.config.num_hidden_layers
         return seed_scope(current_seed() + tf.constant([0, n])) if training and shares else contextlib.nullcontext()
 
     def pooled(self, token, training=None):
-        """Returns `pooled_output` for tokens that stand for rows, float [..., H]: the pooler's, or themselves."""
+        """Returns `pooled_output` for vectors that represent texts, float [..., H]: after the pooler, or unchanged."""
         return self.pooler(token, training=training) if self.pooler else token
 
     def block_of(self, layer):

@@ -1,4 +1,4 @@
-"""A task's model with another forward pass in place of its encoder's."""
+"""Replaces the forward pass of the encoder in a task model."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,19 +13,18 @@ Encode = Callable[[Mapping[str, tf.Tensor]], dict[str, Any]]  # an encoder's fea
 
 
 def replace_encoder(model: keras.Model, make_encode: Callable[[Encoder], Encode]) -> keras.Model:
-    """Returns a functional model whose encoder is what `make_encode` makes of it; all layers and weights are shared.
+    """Returns a functional model whose encoder computes what `make_encode` returns; weights are shared.
 
     Args:
-        model: functional, with an `Encoder` among its layers or those of a model in it; or with a `Pretrainer`, which
-            has one.
-        make_encode: takes the encoder, built, and returns what computes its outputs.
+        model: functional model with an `Encoder` among its layers or those of a nested model, or with a `Pretrainer`.
+        make_encode: takes the built encoder and returns the function that computes its outputs.
     """
 
     def call(layer, *args, **kwargs):
         if isinstance(layer, Encoder):
             return _Replacement(layer, make_encode(layer))(
                 *args
-            )  # training and masks are the replacement's own business
+            )  # the replacement handles training and masks itself
         if isinstance(layer, Pretrainer):
             return layer(*args, encode=make_encode(layer.encoder), **kwargs)
         return layer(*args, **kwargs)

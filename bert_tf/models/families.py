@@ -1,7 +1,7 @@
-"""The families of models: one row each says how its configuration is read, its sizes, its tokenizer, rows and names.
+"""Model families: one entry each for configuration keys, published sizes, tokenizer, input template and weight names.
 
-Code tests the numbers and settings of an `EncoderConfig`, never which family it is. A row is looked up when it is
-needed, so that one which is added to FAMILIES holds everywhere at once.
+Code tests the settings of an `EncoderConfig`, never which family it is. Entries are looked up when needed, so that one
+added to FAMILIES takes effect everywhere.
 """
 
 import dataclasses
@@ -11,14 +11,14 @@ from typing import Any
 from bert_tf.utils.files import brief
 
 # === Sizes ===
-# The sizes of published models: for each family a table of names and the fields of `EncoderConfig` they stand for.
+# The sizes of published models: per family, a table from names to fields of `EncoderConfig`.
 #
-# A field that is not said has the value that `EncoderConfig` or the family's row gives it. Every number is that of the
-# release's own configuration file; where the file itself could not be had, a table that quotes it is named.
+# Omitted fields have the default of `EncoderConfig` or of the family's entry. Every number is that of the release's
+# configuration file; if that was not available, the table that quotes it is named.
 
 
 def _size(layers, hidden, heads=None, intermediate=None, vocab_size=30522, **others):
-    """Returns the fields; heads are 64 wide, and the feed-forward layer is four times as wide, unless said."""
+    """Returns the fields; by default, heads have width 64 and the feed-forward layer is four times as wide."""
     return {
         "vocab_size": vocab_size,
         "hidden_size": hidden,
@@ -112,7 +112,7 @@ XLM_ROBERTA = {"xlm-roberta-base": _size(12, 768, **_XLM), "xlm-roberta-large": 
 # === Families ===
 
 
-DEFAULT = "bert"  # the family of configurations without `model_type`, such as google-research/bert's
+DEFAULT = "bert"  # family of configurations without `model_type`, such as google-research/bert's
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,10 +124,9 @@ class InputTemplate:
 
     Attributes:
         before, between, after: special tokens, any number of each.
-        second_segment: what `segment_ids` are for the second text and what follows; before it they are 0.
-        segments: how many segments the model tells apart; None: not known, and 0: it has no table of them.
-        pad, unknown, mask: the tokens for padding, for what no other token stands for, and for a blank. Vocabularies of
-            WordPiece have BERT's in every family.
+        second_segment: `segment_ids` of the second text and of what follows; before it they are 0.
+        segments: number of segments the model distinguishes. If None, unknown; 0 means no segment table.
+        pad, unknown, mask: the padding, unknown and mask tokens. WordPiece vocabularies have BERT's in every family.
     """
 
     before: tuple[str, ...] = ("[CLS]",)
@@ -140,39 +139,39 @@ class InputTemplate:
     mask: str = "[MASK]"
 
     def special(self, texts: int) -> int:
-        """Returns how many special tokens a row of so many texts, 1 or 2, has."""
+        """Returns the number of special tokens in a sequence of `texts` texts, 1 or 2."""
         return len(self.pieces(texts))
 
     def pieces(self, texts: int) -> tuple[str, ...]:
-        """Returns the special tokens of a row of so many texts, 1 or 2, in their order."""
+        """Returns the special tokens in a sequence of `texts` texts, 1 or 2, in order."""
         return (*self.before, *(self.between if texts > 1 else ()), *self.after)
 
     @property
     def takes_pairs(self) -> bool:
-        """Whether the model has a segment for the second of two texts, as far as that is known."""
+        """Whether the model has a segment for the second text of a pair, if known."""
         return not self.segments or self.second_segment < self.segments
 
     def check(self, texts: int):
-        """Raises ValueError where the model has no segment for the second of two texts."""
+        """Raises ValueError if the model has no segment for the second text of a pair."""
         if texts > 1 and not self.takes_pairs:
             raise ValueError(
-                f"A pair of texts must have segments that the model knows, type_vocab_size of its configuration: "
-                f"{self.segments}. Received a second text, whose segment is {self.second_segment}; give one text an "
-                "example, or take a model that knows pairs."
+                "The model does not support text pairs: type_vocab_size of its configuration is "
+                f"{self.segments}, but the second text needs segment {self.second_segment}. Pass one text per example, "
+                "or use a model that supports pairs."
             )
 
 
 @dataclasses.dataclass(frozen=True)
 class KerasHub:
-    """The classes and settings that KerasHub has for a family, read from its source, version 0.32.
+    """KerasHub's classes and settings for a family, as of version 0.32.
 
     Attributes:
-        classes: how the names of its classes begin: BertBackbone.
-        implied: our field -> what its backbone computes with, whatever the configuration; it has no key for that.
-        masked_lm: our field -> what its masked-LM head computes with; None: there is no such class.
-        has_segments: its configuration has a key for type_vocab_size, else that is 0.
-        keys: what its configuration calls our fields in addition to `config_files.KEYS`, or otherwise than there.
-        has_classifier: it has a class for texts.
+        classes: prefix of its class names: BertBackbone.
+        implied: our field -> the value that its backbone always uses; its configuration has no key for it.
+        masked_lm: our field -> the value that its masked-LM head uses. If None, there is no such class.
+        has_segments: whether its configuration has a key for type_vocab_size; if not, that is 0.
+        keys: its configuration keys for our fields, in addition to `config_files.KEYS` or overriding them.
+        has_classifier: whether it has a class for text classification.
     """
 
     classes: str
@@ -185,27 +184,28 @@ class KerasHub:
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """One row of FAMILIES.
+    """A model family: one entry of FAMILIES.
 
     Attributes:
         name_map: key of `checkpoints.names.NAME_MAPS`, the names of its weights in Hugging Face's files.
-        tokenizer: key of `tokenization.registry.TOKENIZERS`; a model whose directory has the files of another kind only
-            is read with that one.
-        tokenizing: settings of that tokenizer, as its constructor names them, where tokenizer_config.json says nothing.
-        template: what stands around the texts of a row.
-        keys: what its config.json calls the fields of `EncoderConfig`, where it has names of its own: theirs -> ours.
-        defaults: our field -> value that its config.json means where it says nothing.
-        switches: our field -> the key of its config.json that must be true, or else the field has BERT's value.
-        fixed: our field, or other key -> the only value that the family has.
-        pad_before_positions: the padding's id where its config.json gives no `pad_token_id`: positions begin behind
-            that id (`first_position`), which is the row of the position table that padding has. None: they begin at 0,
-            whatever the padding's id is.
+        tokenizer: key of `tokenization.registry.TOKENIZERS`; a model whose directory only has the files of another kind
+            is read with that kind.
+        tokenizing: settings of that tokenizer, named as in its constructor, that tokenizer_config.json may override.
+        template: the special tokens around the texts of a sequence.
+        keys: keys of its config.json that differ from the fields of `EncoderConfig`: its key -> our field.
+        defaults: our field -> default value in its config.json.
+        switches: our field -> the key of its config.json that must be true for the field to apply; otherwise the field
+            has BERT's value.
+        fixed: our field, or other key -> the only value that the family supports.
+        pad_before_positions: the default padding id if its config.json has no `pad_token_id`: positions begin after
+            that id (`first_position`), which is the padding's row in the position table. If None, they begin at 0,
+            whatever the padding id.
         sizes: name of a release -> its fields of `EncoderConfig`.
-        classes: how the names of its classes begin in Transformers: BertModel.
-        keras_hub: what KerasHub has of it; None: nothing that holds its weights.
-        masked_lm_act: what Transformers' masked-LM head computes with, whatever `hidden_act` says; None: with that.
-        causal_lm: how the name of Transformers' class of left-to-right models ends; None: it has none, and its encoder
-            attends both ways whatever `is_decoder` says.
+        classes: prefix of its class names in Transformers: BertModel.
+        keras_hub: KerasHub's support of it. If None, KerasHub has no class for its weights.
+        masked_lm_act: activation of Transformers' masked-LM head. If None, `hidden_act`.
+        causal_lm: suffix of Transformers' class name for causal language models. If None, there is none, and its
+            encoder is bidirectional whatever `is_decoder` says.
     """
 
     name_map: str
@@ -224,17 +224,17 @@ class Family:
     causal_lm: str | None = "ForCausalLM"
 
     def tokenizing_by(self, kind: str) -> Mapping[str, Any]:
-        """Returns `tokenizing` where the tokenizer is the family's own, {} where a model has another one."""
+        """Returns `tokenizing` if `kind` is the family's own tokenizer, otherwise {}."""
         return self.tokenizing if kind == self.tokenizer else {}
 
     def read(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns what a configuration file says, in the names of our fields; unknown keys stay.
+        """Converts the contents of a configuration file to the names of our fields; unknown keys are kept.
 
         Args:
-            values: of the file, in the family's names or in ours.
+            values: contents of the file, with the family's keys or ours.
 
         Raises:
-            ValueError: a field has two different values, or one that the family does not have.
+            ValueError: a field has two different values, or one that the family does not support.
         """
         ours = {}
         for key, value in values.items():
@@ -242,43 +242,43 @@ class Family:
             there = ours.setdefault(name, value)
             if there is not value and there != value:  # NaN is not even equal to itself
                 raise ValueError(
-                    f"{name} must be said once. Received {brief(there)} and {brief(value)}, "
-                    f"also as {brief(key)}."
+                    f"{name} has two different values, {brief(there)} and {brief(value)} "
+                    f"(as {brief(key)}). Remove one of them."
                 )
         for name in [name for name, switch in self.switches.items() if not ours.get(switch)]:
             ours.pop(name, None)
         for name, value in self.fixed.items():
             if ours.setdefault(name, value) != value:
                 raise ValueError(
-                    f"{name} must be {value!r}, or be left out, for this model_type. Received: {brief(ours[name])}."
+                    f"{name} must be {value!r} or absent for this model_type. Received: {brief(ours[name])}."
                 )
         if self.pad_before_positions is not None:
             self._place_positions(ours)
         return {**self.defaults, **ours}
 
     def _place_positions(self, ours):
-        """Sets first_position, which follows from the padding's id.
+        """Sets first_position, which follows from the padding id.
 
-        In Transformers the padding's row of the position table is pad_token_id, and tokens are counted from the next
-        one on (huggingface/transformers#15292).
+        In Transformers, padding uses row pad_token_id of the position table, and tokens are counted from the next row
+        on (huggingface/transformers#15292).
         """
         pad = ours.get("pad_token_id", self.pad_before_positions)
         if not isinstance(pad, int) or isinstance(pad, bool) or pad < 0:
             raise ValueError(
-                "pad_token_id must be an integer from 0 up for this model_type, whose positions begin behind it. "
-                f"Received: {brief(pad)}."
+                "pad_token_id must be an integer of 0 or more for this model_type, because its positions begin after "
+                f"it. Received: {brief(pad)}."
             )
         if ours.setdefault("first_position", pad + 1) != pad + 1:
             raise ValueError(
-                "first_position must be pad_token_id + 1, or be left out, for this model_type. Received: "
+                "first_position must be pad_token_id + 1 or absent for this model_type. Received: "
                 f"{brief(ours['first_position'])} with pad_token_id {pad}."
             )
 
     def write(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns our fields and other keys in the names of the family's config.json; `read` of it gives them back.
+        """Converts our fields to the keys of the family's config.json; `read` converts them back.
 
         Args:
-            values: each of our fields that is not BERT's, and those that have a default here.
+            values: our fields that differ from BERT's, and those that have a default here.
         """
         theirs = {ours: key for key, ours in self.keys.items()}
         said = {name: value for name, value in values.items() if name not in self._implied}
@@ -287,22 +287,22 @@ class Family:
 
     @property
     def _implied(self):
-        """Fields that its config.json has no key for, without those that a file may repeat."""
+        """Returns the fields that its config.json has no key for, except those that a file may repeat."""
         placed = [] if self.pad_before_positions is None else ["first_position"]
         return [name for name in (*self.fixed, *placed) if name in _OURS_ALONE]
 
 
-# Fields of `EncoderConfig` that are no keys of Transformers' in any family.
+# Fields of `EncoderConfig` that are not keys of Transformers in any family.
 _OURS_ALONE = ("first_position", "classifier_act", "has_pooler", "norm_first", "maps_embeddings")
 
 
-# What KerasHub's layers compute with: BERT's approximate GELU or the exact one, and the epsilon of LayerNorm.
+# Settings of KerasHub's layers: BERT's approximate GELU or the exact one, and LayerNorm's epsilon.
 _HUB_TANH = {"hidden_act": "gelu_tanh", "layer_norm_eps": 1e-12}
 _HUB_ERF = {"hidden_act": "gelu", "layer_norm_eps": 1e-12}
 _HUB_LM_TANH = {"hidden_act": "gelu_tanh", "layer_norm_eps": 1e-5}
 _HUB_LM_ERF = {"hidden_act": "gelu", "layer_norm_eps": 1e-5}
 
-# Liu et al. 2019. One segment, and positions that start behind those of padding.
+# Liu et al. 2019. One segment, and positions that start after that of padding.
 _FAMILIES_ROBERTA = Family(
     name_map="roberta",
     classes="Roberta",
@@ -325,8 +325,8 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         keras_hub=KerasHub("Bert", _HUB_TANH, _HUB_LM_ERF),
         sizes=BERT,
     ),
-    # Sanh et al. 2019. Besides, it has no dropout on the output of attention, so that training
-    # differs slightly from Transformers; what it computes is the same.
+    # Sanh et al. 2019. It also has no dropout on the attention output, so training
+    # differs slightly from Transformers; inference is identical.
     "distilbert": Family(
         name_map="distilbert",
         classes="DistilBert",
@@ -388,7 +388,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         sizes=ALBERT,
     ),
     "roberta": _FAMILIES_ROBERTA,
-    # Wettig et al. 2022, "Should You Mask 15% in Masked Language Modeling?": RoBERTa with its norms first.
+    # Wettig et al. 2022, "Should You Mask 15% in Masked Language Modeling?": RoBERTa with pre-LN.
     "roberta-prelayernorm": dataclasses.replace(
         _FAMILIES_ROBERTA,
         name_map="roberta-prelayernorm",
@@ -411,31 +411,31 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
 
 
 def family(model_type: str) -> Family:
-    """Returns the row of a `model_type`.
+    """Returns the model family of a `model_type`.
 
     Raises:
-        ValueError: there is none.
+        ValueError: the family is not supported.
     """
     if not isinstance(model_type, str) or model_type not in FAMILIES:
         raise ValueError(
-            f"model_type must be one of {sorted(FAMILIES)}. Received: {brief(model_type)}; take a model of one of "
-            "these families."
+            f"model_type must be one of {sorted(FAMILIES)}. Received: {brief(model_type)}; use a model of one of these "
+            "families."
         )
     return FAMILIES[model_type]
 
 
 def with_tokenizer(kind: str) -> Family:
-    """Returns the first row with that tokenizer."""
+    """Returns the first family with that tokenizer."""
     return next(row for row in FAMILIES.values() if row.tokenizer == kind)
 
 
 def published_sizes() -> list[str]:
-    """Returns every published size that `size` knows: "bert-tiny" to "bert-large", "bert-L4-H256", and so on."""
+    """Returns the names of all published sizes: "bert-tiny" to "bert-large", "bert-L4-H256", and so on."""
     return [name for row in FAMILIES.values() for name in row.sizes]
 
 
 def size(name: str) -> dict[str, Any]:
-    """Returns the fields of `EncoderConfig` of the release called `name`; `config.config_for` makes one of them.
+    """Returns the `EncoderConfig` fields of the release called `name`; see `config.config_for`.
 
     Raises:
         ValueError: no release has that name.
@@ -443,4 +443,4 @@ def size(name: str) -> dict[str, Any]:
     for model_type, row in FAMILIES.items():
         if name in row.sizes:
             return row.read({"model_type": model_type, **row.sizes[name]})
-    raise ValueError(f"The name of a published size must be one of {published_sizes()}. Received: {name!r}.")
+    raise ValueError(f"The model size must be one of {published_sizes()}. Received: {name!r}.")

@@ -1,29 +1,29 @@
-"""Heads: what is put on the encoder for a task. A head keeps to google-research/bert's variable names."""
+"""Task heads on top of the encoder, with google-research/bert's variable names."""
 
 import keras
 import tensorflow as tf
 
 from bert_tf.models.layers import ConfiguredLayer, Dropout, Linear, initializer
 
-_NEVER = -1e30  # a logit whose exponential is 0, and which can be added to others
+_NEVER = -1e30  # a logit whose exponential is 0, still finite under addition
 
 
 @keras.saving.register_keras_serializable("bert_tf")
 class ClassificationHead(ConfiguredLayer):
-    """Dropout and one linear layer on the pooled output (run_classifier.py's `create_model`), or on every token.
+    """Classification head: dropout and a linear layer on the pooled output (run_classifier.py) or on every token.
 
-    One head serves one label (softmax over `num_labels`), several labels (a sigmoid each) and regression (one number):
-    they differ in the loss and in what is made of the scores, not in the weights.
+    The same head serves single-label classification (softmax over `num_labels`), multi-label classification (a sigmoid
+    each) and regression (one output): they differ in the loss and in the use of the logits, not in the weights.
 
     Args:
         num_labels: width of the output; 1 for regression.
         dropout: `EncoderConfig.hidden_dropout_prob`.
-        initializer_range: standard deviation of the weights' start.
-        transform_act: `EncoderConfig.classifier_act`: the activation of a linear map H -> H before the last one, as
-            RoBERTa, ELECTRA and DistilBERT have it; None: there is none.
+        initializer_range: standard deviation of the initializer.
+        transform_act: `EncoderConfig.classifier_act`: the activation of a linear map H -> H before the last one, as in
+            RoBERTa, ELECTRA and DistilBERT. If None, there is no such map.
 
     Input: `pooled_output` [B, H], or `sequence_output` [B, S, H]. Output: float32 [B, num_labels], or [B, S,
-    num_labels]: scores before softmax or sigmoid.
+    num_labels]: logits.
     Weights: `output_weights` [num_labels, H], `output_bias` [num_labels]; with `transform_act` also `dense/kernel`,
     `dense/bias`.
     """
@@ -67,16 +67,16 @@ class ClassificationHead(ConfiguredLayer):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class QuestionAnsweringHead(ConfiguredLayer):
-    """Two scores for every token: an answer begins here, an answer ends here (run_squad.py's `create_model`).
+    """Question-answering head: start and end logits for every token (run_squad.py's `create_model`).
 
-    Its weights bear the names that they have in Google's checkpoints once it is built in the scope `cls`.
+    Built in the scope `cls`, its weights have the same names as in Google's checkpoints.
 
     Args:
-        initializer_range: standard deviation of the weights' start.
+        initializer_range: standard deviation of the initializer.
 
     Inputs: `sequence_output` float [B, S, H]; `input_mask` int32 [B, S]. Output: a dict of `start_logits` and
-    `end_logits`, float32 [B, S], scores before softmax over the row. Where the mask is 0 they are so low that their
-    share of the softmax is 0: what a row gives does not depend on how far it was padded.
+    `end_logits`, float32 [B, S]. Where the mask is 0, they are so low that their softmax is 0: results do not depend on
+    the amount of padding.
     Weights: `output_weights` [2, H], `output_bias` [2].
     """
 
@@ -102,7 +102,7 @@ class QuestionAnsweringHead(ConfiguredLayer):
 
 
 def span_logits(logits, input_mask) -> dict:
-    """Returns two scores for every token as `QuestionAnsweringHead` does, of logits that another head made.
+    """Converts the logits of another head to the start and end logits of `QuestionAnsweringHead`.
 
     Args:
         logits: float32 [B, S, 2].

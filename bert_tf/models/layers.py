@@ -1,4 +1,4 @@
-"""The layers that encoder and heads are built of: linear map, layer norm, dropout, activations."""
+"""Basic layers of encoder and heads: linear map, layer norm, dropout, activations."""
 
 import inspect
 import zlib
@@ -15,12 +15,12 @@ _PACKAGE = "bert_tf"
 
 
 def initializer(initializer_range: float):
-    """BERT's start for every weight matrix: a normal distribution truncated at two standard deviations."""
+    """Returns BERT's weight initializer: a normal distribution truncated at two standard deviations."""
     return keras.initializers.TruncatedNormal(stddev=initializer_range)
 
 
 def activation(name: str, training=False):
-    """Returns the function called `name` in `EncoderConfig.hidden_act`; gelu has a cheaper gradient for training."""
+    """Returns the activation function called `name` in `EncoderConfig`; for training, gelu has a cheaper gradient."""
     gelu = training_ops.gelu if training else tf.nn.gelu
     return {
         "gelu": lambda x: gelu(x, approximate=False),
@@ -32,9 +32,9 @@ def activation(name: str, training=False):
 
 
 def config_of_arguments(made) -> dict:
-    """Returns {name: JSON value} of the arguments that an object was made with, each stored as an attribute.
+    """Returns the constructor arguments of an object as {name: JSON value}; each is stored as an attribute.
 
-    The attribute has the argument's name, or, if that name holds a sublayer, the name plus "_rate".
+    The attribute has the name of the argument or, if that is a sublayer, the name plus "_rate".
     """
     parameters = list(inspect.signature(type(made).__init__).parameters.values())[1:]
     names = [parameter.name for parameter in parameters if parameter.kind != parameter.VAR_KEYWORD]
@@ -44,7 +44,7 @@ def config_of_arguments(made) -> dict:
 
 
 class ConfiguredLayer(keras.layers.Layer):
-    """A Keras layer whose configuration is `config_of_arguments`, with Keras's own: name, dtype, trainable."""
+    """Keras layer whose configuration is `config_of_arguments` plus Keras's name, dtype and trainable."""
 
     def get_config(self):
         return super().get_config() | config_of_arguments(self)
@@ -52,7 +52,7 @@ class ConfiguredLayer(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(_PACKAGE)
 class Linear(ConfiguredLayer):
-    """x W + b over the last axis, with BERT's initializer, followed by an activation.
+    """Linear layer, x W + b over the last axis, with BERT's initializer and an optional activation.
 
     keras.layers.Dense is not used because it multiplies tensors of rank 3 as a batch and adds the bias in a form that
     oneDNN does not fuse; here the product is one matrix product whatever the rank.
@@ -60,9 +60,9 @@ class Linear(ConfiguredLayer):
     Args:
         units: width of the output.
         activation: a name of `EncoderConfig.hidden_act`.
-        initializer_range: standard deviation of the kernel's start.
-        lora: a `Lora`, or the dict that its `to_dict` made: an adapter x A B alpha / rank is added before the
-            activation. None: there is none.
+        initializer_range: standard deviation of the kernel initializer.
+        lora: a `Lora`, or the dict made by its `to_dict`: an adapter x A B alpha / rank is added before the
+            activation. If None, there is no adapter.
 
     Input: float [..., in]. Output: float [..., units] in the compute dtype.
     """
@@ -99,16 +99,16 @@ class Linear(ConfiguredLayer):
 
 
 def _adapter_start():
-    """A's start, with which B's zeros make an adapter that does nothing yet: uniform up to 1 / sqrt(in).
+    """Returns the initializer of A, uniform up to 1 / sqrt(in); with zeros in B, the adapter has no effect at first.
 
-    The paper (section 4.1) says "random Gaussian"; this is what its authors' code and PEFT do.
+    The paper (section 4.1) uses "random Gaussian"; this follows its authors' code and PEFT.
     """
     return keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform")
 
 
 @keras.saving.register_keras_serializable(_PACKAGE)
 class LayerNorm(ConfiguredLayer):
-    """Layer normalization over the last axis (Ba et al. 2016), in float32 whatever comes in.
+    """Layer normalization over the last axis (Ba et al. 2016), computed in float32.
 
     Args:
         epsilon: added to the variance; `EncoderConfig.layer_norm_eps`.
@@ -137,10 +137,10 @@ class LayerNorm(ConfiguredLayer):
 
 @keras.saving.register_keras_serializable(_PACKAGE)
 class Dropout(ConfiguredLayer):
-    """Zeroes a share `rate` of the numbers while training and scales the others by 1 / (1 - rate).
+    """Dropout: in training, zeroes a fraction `rate` of the values and scales the others by 1 / (1 - rate).
 
-    keras.layers.Dropout keeps its random state in a variable of each layer; here the masks are a function of the
-    `seed_scope` and the layer's path, so nothing need be saved to repeat them.
+    keras.layers.Dropout keeps its random state in a variable per layer; here the masks are a function of the
+    `seed_scope` and the layer's path, so that no state needs to be saved to reproduce them.
     """
 
     def __init__(self, rate, **kwargs):
@@ -148,7 +148,7 @@ class Dropout(ConfiguredLayer):
         self.rate = rate
 
     def build(self, input_shape):
-        # A number for this layer's path, so that layers draw different masks.
+        # A number derived from the layer's path, so that layers draw different masks.
         self.site = np.int32(zlib.crc32(self.path.encode()) & 0x7FFFFFFF)
 
     def call(self, x, training=None):

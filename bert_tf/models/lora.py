@@ -1,31 +1,31 @@
-"""Low-rank adapters (LoRA; Hu et al. 2021, arXiv 2106.09685): where they sit and how strong they are, as plain data."""
+"""Low-rank adapters (LoRA; Hu et al. 2021, arXiv 2106.09685): their targets, rank and scale as plain data."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# What may have an adapter -> where it is in a block.
+# Possible targets -> their path in a block.
 TARGETS = {
     "query": "attention/self/query",
     "key": "attention/self/key",
     "value": "attention/self/value",
     "output": "attention/output/dense",
 }
-_LARGEST = 1_000_000  # of rank and alpha: no kernel is so wide
-NAMES = ("lora_A", "lora_B")  # what an adapter's two variables are called, here and in PEFT's files
+_LARGEST = 1_000_000  # of rank and alpha: no kernel is this wide
+NAMES = ("lora_A", "lora_B")  # names of an adapter's two variables, here and in PEFT's files
 
 
 @dataclasses.dataclass(frozen=True)
 class Lora:
-    """Adapters: a kernel W that has one acts as W + (alpha / rank) A B; the paper writes B A, for column vectors.
+    """LoRA settings: an adapted kernel W acts as W + (alpha / rank) A B (B A in the paper, for column vectors).
 
     Attributes:
         rank: A is [in, rank], B is [rank, out].
         alpha: as above.
-        targets: which of a block's maps have one, keys of TARGETS. The paper takes query and value (section 4.2).
+        targets: the adapted maps of a block, keys of TARGETS. The paper uses query and value (section 4.2).
 
     Raises:
-        ValueError: one is out of range.
+        ValueError: a value is out of range.
     """
 
     rank: int
@@ -43,17 +43,17 @@ class Lora:
         known = isinstance(self.targets, (list, tuple)) and all(name in TARGETS for name in self.targets)
         if not known or not self.targets or len(set(self.targets)) < len(self.targets):
             raise ValueError(
-                f"`lora_targets` must be some of {list(TARGETS)}, each of them once. Received: {self.targets!r}."
+                f"`lora_targets` must be distinct names from {list(TARGETS)}. Received: {self.targets!r}."
             )
         object.__setattr__(self, "targets", tuple(self.targets))
         object.__setattr__(self, "alpha", float(self.alpha))
 
     @classmethod
     def of(cls, value: "Lora | Mapping[str, Any] | None") -> "Lora | None":
-        """Returns adapters as they are, or of the dict that `to_dict` made; None stays None.
+        """Returns a `Lora` unchanged, or builds it from the output of `to_dict`; returns None for None.
 
         Raises:
-            ValueError: it is no such dict.
+            ValueError: the dict is invalid.
         """
         if value is None or isinstance(value, cls):
             return value
@@ -63,7 +63,7 @@ class Lora:
         return cls(**value)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns JSON values."""
+        """Returns the settings as JSON values."""
         return dataclasses.asdict(self) | {"targets": list(self.targets)}
 
     @property
@@ -73,11 +73,11 @@ class Lora:
 
 
 def is_adapter(path: str) -> bool:
-    """Says whether the variable at `path` is a part of an adapter."""
+    """Returns whether the variable at `path` belongs to an adapter."""
     return path.rpartition("/")[2] in NAMES
 
 
 def freeze_all_but_adapters(variables: Iterable[Any]):
-    """Makes what adapters stand next to untrainable; an adapter that was frozen stays so."""
+    """Makes all variables except adapters untrainable; adapters keep their setting."""
     for variable in variables:
         variable.trainable = variable.trainable and is_adapter(variable.path)

@@ -1,4 +1,4 @@
-"""The named inputs of an encoder: checked and made into int32 tensors, or refused under the name that was given."""
+"""The named inputs of an encoder: checks names and shapes and converts them to int32 tensors."""
 
 import difflib
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,9 @@ import numpy as np
 import tensorflow as tf
 
 ENCODER_FEATURES = ("input_ids", "input_mask", "segment_ids", "sentence_ids")
-_ALIKE = 0.85  # of two names, of which one is then a slip of the pen
+_ALIKE = 0.85  # similarity of two names, one of which is then probably a typo
 _FLOATS = ("masked_lm_weights", "sampling_draws")
-# What TF Hub, Hugging Face, KerasHub and tf-models-official call them.
+# Their names in TF Hub, Hugging Face, KerasHub and tf-models-official.
 _ELSEWHERE = {
     "input_word_ids": "input_ids",
     "token_ids": "input_ids",
@@ -26,12 +26,12 @@ _ELSEWHERE = {
 
 
 class NamedInputsModel(keras.Model):
-    """A Keras model whose input is a dict of the features in `TAKES`; a call refuses all others by name."""
+    """Keras model whose input is a dict of the features in `TAKES`; other names are rejected."""
 
     TAKES: ClassVar[tuple[str, ...]] = ENCODER_FEATURES
 
     def get_config(self):
-        """Returns what all of them are made with: `config` an `EncoderConfig`, and `rematerialize`."""
+        """Returns the shared constructor arguments: `config`, an `EncoderConfig`, and `rematerialize`."""
         return {
             "name": self.name,
             "trainable": self.trainable,
@@ -45,43 +45,43 @@ class NamedInputsModel(keras.Model):
 
 
 def encoder_inputs(features: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns those features of a batch that an encoder reads, and leaves the others out: labels, predictions."""
+    """Returns the features of a batch that an encoder reads, without others such as labels."""
     return {name: features[name] for name in ENCODER_FEATURES if name in features}
 
 
 def named_inputs(inputs: Mapping[str, Any], takes: Sequence[str] = ENCODER_FEATURES) -> dict[str, Any]:
-    """Returns the inputs of a model as tensors, int32 or float32 as the feature is.
+    """Converts the inputs of a model to tensors, int32 or float32 depending on the feature.
 
     Args:
-        inputs: {name: tensor, array, nested list or symbolic tensor}, integers or bool; `input_ids` is [B, S], and what
-            else there is for each token has the same shape. None stands for an input that is absent.
-        takes: the names that the model takes.
+        inputs: {name: tensor, array, nested list or symbolic tensor}, integers or bool; `input_ids` is [B, S], and the
+            other per-token inputs have the same shape. None stands for an absent input.
+        takes: the names that the model accepts.
 
     Raises:
-        ValueError: `inputs` is no mapping; a name is not in `takes`, or `input_ids` is missing; values are no integers,
-            or not of the shape; outside of graphs also: a mask has something other than 0 and 1.
+        ValueError: `inputs` is not a mapping; a name is not in `takes`, or `input_ids` is missing; values are not
+            integers or have the wrong shape; outside graphs also: a mask has values other than 0 and 1.
     """
     if not isinstance(inputs, Mapping):
         raise ValueError(
-            f"`inputs` must be a dict with `input_ids`, and perhaps {_listed(takes[1:])}. Received: "
-            f"{type(inputs).__name__}; give it as the tokenizer does, bert.encoder(bert.tokenizer(texts))."
+            f"`inputs` must be a dict with `input_ids` and optionally {_listed(takes[1:])}. Received: "
+            f"{type(inputs).__name__}; pass the tokenizer's output, as in bert.encoder(bert.tokenizer(texts))."
         )
     check_names(inputs, takes)
     found = {name: _tensor(name, values) for name, values in inputs.items() if values is not None}
     if "input_ids" not in found:
-        raise ValueError(f"`inputs` must have `input_ids`. Received: {_listed(inputs)}; add them.")
+        raise ValueError(f"`inputs` lacks `input_ids`. Received: {_listed(inputs)}; add them.")
     _check_shapes(found)
     _check_mask(found.get("input_mask"))
     return found
 
 
 def check_names(given: Mapping[str, Any], takes: Sequence[str]):
-    """Raises ValueError where a name is not in `takes`, and says what it is called here."""
+    """Raises ValueError if a name is not in `takes`, and suggests the right name."""
     strange = [name for name in given if name not in takes]
     if not strange:
         return
     advice = [_advice(name, takes) for name in strange]
-    raise ValueError(f"`inputs` must be among {_listed(takes)}. Received {'; '.join(advice)}.")
+    raise ValueError(f"`inputs` must only have {_listed(takes)}. Received {'; '.join(advice)}.")
 
 
 def _advice(name, takes):
@@ -89,8 +89,8 @@ def _advice(name, takes):
     if ours in takes:
         return f"`{name}`, which is called `{ours}` here"
     if name == "position_ids":
-        return "`position_ids`, which the model counts itself: mark the sentences of packed rows by `sentence_ids`"
-    return f"`{name}`, which this model does not read: leave it out"
+        return "`position_ids`, which the model computes itself: mark packed examples with `sentence_ids`"
+    return f"`{name}`, which this model does not use: omit it"
 
 
 def _listed(names):
@@ -100,7 +100,7 @@ def _listed(names):
 def _tensor(name, values):
     if isinstance(values, tf.RaggedTensor):
         raise ValueError(
-            f"`{name}` must be a dense tensor [B, S]. Received a ragged one; fill its rows up, as `tokenizer.pad` does."
+            f"`{name}` must be a dense tensor [B, S]. Received a ragged one; pad it, as with `tokenizer.pad`."
         )
     if not isinstance(values, tf.Tensor | tf.Variable | keras.KerasTensor | keras.Variable):
         values = _array(name, values)
@@ -108,7 +108,7 @@ def _tensor(name, values):
     wanted = "float32" if name in _FLOATS else "int32"
     if wanted == "int32" and dtype != "bool" and "int" not in dtype:
         raise ValueError(
-            f'`{name}` must be integers. Received: {dtype}; convert it, or make the keras.Input with dtype="int32".'
+            f'`{name}` must be integers. Received: {dtype}; convert it, or create the keras.Input with dtype="int32".'
         )
     if isinstance(values, np.ndarray):
         return tf.constant(values.astype(wanted))
@@ -120,8 +120,8 @@ def _array(name, values):
         return np.asarray(values)
     except ValueError as error:
         raise ValueError(
-            f"`{name}` must be rows of one length. Received lists of several; fill them up, and give an `input_mask` "
-            "with 0 there."
+            f"`{name}` must have sequences of equal length. Received lists of several lengths; pad them, and pass an "
+            "`input_mask` with 0 for padding."
         ) from error
 
 
@@ -129,23 +129,23 @@ def _check_shapes(found):
     shape = tf.TensorShape(found["input_ids"].shape)
     if shape.rank not in (None, 2):
         raise ValueError(
-            f"`input_ids` must be a batch of rows, [B, S]. Received the shape {shape}; put one row into brackets."
+            f"`input_ids` must be a batch of sequences, [B, S]. Received shape {shape}; put one sequence in a list."
         )
     for name in ENCODER_FEATURES:
         if name in found and not shape.is_compatible_with(found[name].shape):
             raise ValueError(
-                f"`{name}` must have the shape of `input_ids`, {shape}. Received: {tuple(found[name].shape)}; give a "
-                "value for each token."
+                f"`{name}` must have the shape of `input_ids`, {shape}. Received: {tuple(found[name].shape)}; pass one "
+                "value per token."
             )
 
 
 def _check_mask(mask):
-    """Nothing is looked at in a graph, lest a step cost more."""
+    """Checks the mask in eager mode only, to keep graph steps fast."""
     if not isinstance(mask, tf.Tensor) or not tf.executing_eagerly() or not tf.size(mask):
         return
     low, high = int(tf.reduce_min(mask)), int(tf.reduce_max(mask))
     if low < 0 or high > 1:
         raise ValueError(
-            f"`input_mask` must be 1 for a token and 0 for padding. Received values from {low} to {high}; is it "
-            "another input, or a mask that is added to scores?"
+            f"`input_mask` must be 1 for tokens and 0 for padding. Received values from {low} to {high}; is it another "
+            "input, or a mask that is added to attention scores?"
         )

@@ -1,4 +1,4 @@
-"""From the encoder's layers to features: which layers, how they are put together, and what stands for a whole text.
+"""Features from encoder layers: layer selection, combination, and pooling into one vector per text.
 
 The six choices of layers are those of the BERT paper's feature-based approach (section 5.3, table 7).
 """
@@ -11,40 +11,40 @@ import tensorflow as tf
 from bert_tf.models.layers import ConfiguredLayer
 from bert_tf.utils.names import LAYERS, POOLINGS
 
-Layers = str | Sequence[int]  # one of names.LAYERS, or indices of blocks, whose outputs are put side by side
-Pooling = str | Sequence[str]  # one of names.POOLINGS, or several, whose vectors are put side by side
+Layers = str | Sequence[int]  # one of names.LAYERS, or indices of blocks, whose outputs are concatenated
+Pooling = str | Sequence[str]  # one of names.POOLINGS, or several, whose vectors are concatenated
 
 
 def check_layers(layers: Layers, num_layers: int, name: str = "layers"):
-    """Raises ValueError where an encoder of `num_layers` blocks does not have these layers.
+    """Raises ValueError if an encoder of `num_layers` blocks does not have these layers.
 
     Args:
-        layers: one of `names.LAYERS`, or indices of blocks, from 0 up or from -1, the last, down.
-        num_layers: the encoder's blocks.
-        name: what the message calls them.
+        layers: one of `names.LAYERS`, or indices of blocks, from 0, or negative from -1, the last.
+        num_layers: number of the encoder's blocks.
+        name: the parameter name for the message.
     """
     if isinstance(layers, str):
         if layers not in LAYERS:
             raise ValueError(
-                f"`{name}` must be one of {', '.join(LAYERS)}, or indices of layers. Received: {layers!r}; choose one."
+                f"`{name}` must be one of {', '.join(LAYERS)}, or layer indices. Received: {layers!r}."
             )
         need = 4 if layers.endswith("last_4") else 2 if layers == "second_to_last" else 0
         if num_layers < need:
             raise ValueError(
-                f"`{name}={layers}` must come with a model of {need} layers at least. Received a model of {num_layers};"
-                " choose other layers."
+                f"`{name}={layers}` requires a model with at least {need} layers, but this one has {num_layers}. "
+                "Choose other layers."
             )
         return
     wrong = [n for n in layers if not -num_layers <= n < num_layers]
     if wrong or not len(layers):
         raise ValueError(
-            f"`{name}` must be indices of the model's {num_layers} layers, from {-num_layers} to {num_layers - 1}. "
+            f"`{name}` must be layer indices from {-num_layers} to {num_layers - 1}: there are {num_layers} layers. "
             f"Received: {wrong[0] if wrong else 'none'}; choose others."
         )
 
 
 def chosen_layers(outputs: Mapping, layers: Layers) -> list[tf.Tensor]:
-    """Returns the layers, float [B, S, H] each, of what an `Encoder` returned: those that a choice puts together."""
+    """Returns the selected layers, float [B, S, H] each, from the outputs of an `Encoder`."""
     blocks = outputs["encoder_outputs"]
     if not isinstance(layers, str):
         return [blocks[n] for n in layers]
@@ -59,23 +59,23 @@ def chosen_layers(outputs: Mapping, layers: Layers) -> list[tf.Tensor]:
 
 
 def is_weighted(layers: Layers) -> bool:
-    """Returns whether the layers are summed; otherwise they are put side by side."""
+    """Returns whether the layers are summed; otherwise they are concatenated."""
     return isinstance(layers, str) and layers.startswith("weighted_sum")
 
 
 def join_layers(outputs: Mapping, layers: Layers) -> tf.Tensor:
-    """Returns the features of every token, float [B, S, D], without anything learned: a sum has equal weights."""
+    """Returns token features, float [B, S, D], without learned parameters: a sum has equal weights."""
     values = chosen_layers(outputs, layers)
     return tf.add_n(values) / len(values) if is_weighted(layers) else tf.concat(values, -1)
 
 
 @keras.saving.register_keras_serializable("bert_tf")
 class LayerSum(keras.layers.Layer):
-    """A weighted sum of layers whose weights are learned (Peters et al. 2018, equation 1).
+    """Learned weighted sum of layers (Peters et al. 2018, equation 1).
 
-    Inputs: a list of L tensors float [B, S, H]. Output: float [B, S, H]: gamma times their sum, each weighed by its
-    share of a softmax.
-    Weights: `layer_weights` [L], zeros at first, so that all weigh the same; `gamma` [].
+    Inputs: a list of L tensors float [B, S, H]. Output: float [B, S, H]: gamma times their sum, weighted with a
+        softmax.
+    Weights: `layer_weights` [L], initially zeros, so that all layers have equal weight; `gamma` [].
     """
 
     def build(self, input_shape):
@@ -92,44 +92,44 @@ class LayerSum(keras.layers.Layer):
 
 
 def pool(pooling: Pooling, values: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
-    """Returns one vector for each sequence; [CLS] and [SEP] count like all other tokens, as in sentence-transformers.
+    """Pools token vectors into one vector per sequence; [CLS] and [SEP] are included, as in sentence-transformers.
 
     Args:
-        pooling: one of `names.POOLINGS`: `cls`, the first token; `mean`; `max`; `mean_max`, both side by side;
-            `mean_sqrt_len`, the sum over the root of how many there are; `weighted_mean`, the n-th token n times;
-            `last_token`. Or several of them, side by side.
+        pooling: one of `names.POOLINGS`: `cls`, the first token; `mean`; `max`; `mean_max`, both concatenated;
+            `mean_sqrt_len`, the sum divided by the root of the number of tokens; `weighted_mean`, where the n-th token
+            counts n times; `last_token`. Or several of them, concatenated.
         values: float [B, S, D].
-        input_mask: int32 [B, S]: 1 for each token that counts; those before the first such token keep their positions.
+        input_mask: int32 [B, S]: 1 for each token to pool; tokens before the first such token keep their positions.
 
     Returns:
-        float [B, D], or [B, P D] for what puts P vectors side by side.
+        float [B, D], or [B, P D] for P concatenated vectors.
     """
     mask = tf.cast(input_mask, values.dtype)[:, :, tf.newaxis]
     return tf.concat([_POOLINGS[name](values, mask) for name in _names(pooling)], -1)
 
 
 def check_pooling(pooling: Pooling, is_decoder: bool = False):
-    """Raises ValueError where there is no such pooling, or it says nothing of a text: `EncoderConfig.is_decoder`."""
+    """Raises ValueError for an unknown pooling, or `cls` with a causal model (`EncoderConfig.is_decoder`)."""
     wrong = [name for name in _names(pooling) if name not in POOLINGS]
     if wrong or not len(pooling):
         raise ValueError(
-            f"`pooling` must be one of {', '.join(POOLINGS)}, or several. Received: {wrong[0] if wrong else ''!r}; "
+            f"`pooling` must be one or several of {', '.join(POOLINGS)}. Received: {wrong[0] if wrong else ''!r}; "
             "choose one."
         )
     if is_decoder and "cls" in _names(pooling):
         raise ValueError(
-            "`pooling` must not be cls for a left-to-right model (is_decoder in its configuration), whose first token "
-            "has seen nothing of the text. Received: cls; choose last_token, which has seen all of it, or mean."
+            "`pooling=cls` cannot be used with a causal (left-to-right) model (is_decoder in its configuration), "
+            "because its first token sees nothing of the text. Use last_token, which sees all of it, or mean."
         )
 
 
 @keras.saving.register_keras_serializable("bert_tf")
 class PooledFeatures(ConfiguredLayer):
-    """Pools the outputs of an `Encoder` into a vector for each sequence, in float32 whatever the encoder computes in.
+    """Pools the outputs of an `Encoder` into one vector per sequence, in float32.
 
     Args:
         layers, pooling: as in `join_layers` and `pool`.
-        normalize: divide each vector by its length.
+        normalize: whether to divide each vector by its length.
 
     Inputs: the dict that the encoder returned; `input_mask` int32 [B, S]. Output: float32 [B, D]. No weights.
     """

@@ -1,7 +1,6 @@
-"""Pretraining's heads (Devlin et al. 2018, section 3.1, google-research/bert run_pretraining.py; Clark et al. 2020).
+"""Pretraining heads (Devlin et al. 2018, section 3.1, google-research/bert run_pretraining.py; Clark et al. 2020).
 
-Their weights bear the names that they have in Google's checkpoints once they are built in the scope `cls`, as
-`Pretrainer` does.
+Built in the scope `cls`, as in `Pretrainer`, their weights have the same names as in Google's checkpoints.
 """
 
 import keras
@@ -15,23 +14,24 @@ from bert_tf.models.model_inputs import ENCODER_FEATURES, NamedInputsModel, enco
 
 @keras.saving.register_keras_serializable("bert_tf")
 class MaskedLMHead(ConfiguredLayer):
-    """Scores every token of the vocabulary at the masked positions: LayerNorm(act(W x + b)) T^T + c.
+    """Masked-LM head: vocabulary logits at the masked positions, LayerNorm(act(W x + b)) T^T + c.
 
     T [V, E] is the table of word embeddings.
 
-    The rows are gathered first: the product with the vocabulary is the most expensive of the whole network, and only
+    The masked positions are gathered first: the product with the vocabulary is the most expensive of the whole network,
+        and only
     about 15 % of the positions need it.
 
     Args:
         vocab_size: V, rows of the embedding table.
         hidden_act, initializer_range, epsilon: as in `EncoderConfig`.
-        width: `EncoderConfig.embedding_width` E; None: H.
+        width: `EncoderConfig.embedding_width` E; If None, H.
         tied: `EncoderConfig.tie_word_embeddings`; if not, `output_weights` [V, E] stands in for `word_embeddings`.
 
-    Inputs: `sequence_output` float [B, S, H]; `word_embeddings` float [V, E], best in the compute dtype already: it is
-    not the head's own; `masked_lm_positions` int32 [B, M], each from 0 to S - 1. Output: float32 [B, M, V], scores
-    before softmax. The product with T is made in the compute dtype, the bias added in float32, so that its gradient is
-    a sum of float32 numbers.
+    Inputs: `sequence_output` float [B, S, H]; `word_embeddings` float [V, E], preferably in the compute dtype, which
+    does not belong to the head; `masked_lm_positions` int32 [B, M], each from 0 to S - 1. Output: float32 [B, M, V]
+    logits. The product with T is computed in the compute dtype and the bias is added in float32, so that its gradient
+    is a sum of float32 numbers.
     """
 
     def __init__(
@@ -84,12 +84,12 @@ class MaskedLMHead(ConfiguredLayer):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class NextSentenceHead(ConfiguredLayer):
-    """Two scores for each pair of texts: 0, the second follows the first; 1, it was random, or they were swapped.
+    """Next-sentence head: logits for each text pair (0: the second follows the first; 1: it is random or swapped).
 
     Args:
-        initializer_range: standard deviation of the weights' start.
+        initializer_range: standard deviation of the initializer.
 
-    Input: pooled output, float [..., H]. Output: float32 [..., 2], scores before softmax.
+    Input: pooled output, float [..., H]. Output: float32 [..., 2], logits.
     Weights: `output_weights` [2, H], `output_bias` [2].
     """
 
@@ -105,7 +105,7 @@ class NextSentenceHead(ConfiguredLayer):
 
     def call(self, pooled_output):
         weights = tf.cast(self.output_weights, pooled_output.dtype)
-        # tf.einsum of TensorFlow 2.21, with an ellipsis, is wrong in float16 on processors that compute in it.
+        # tf.einsum of TensorFlow 2.21, with an ellipsis, is wrong in float16 on CPUs that compute in it.
         logits = tf.cast(tf.matmul(pooled_output, weights, transpose_b=True), tf.float32)
         return logits + tf.cast(self.output_bias, tf.float32)
 
@@ -115,12 +115,12 @@ class NextSentenceHead(ConfiguredLayer):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class ReplacedTokenHead(ConfiguredLayer):
-    """A score for every token: is it what the text had, or was it replaced (ELECTRA, Clark et al. 2020, section 2).
+    """Replaced-token detection head: a logit per token, original or replaced (ELECTRA, Clark et al. 2020, section 2).
 
     Args:
         hidden_act, initializer_range: as in `EncoderConfig`.
 
-    Input: `sequence_output` float [B, S, H]. Output: float32 [B, S], scores before a sigmoid; above 0: replaced.
+    Input: `sequence_output` float [B, S, H]. Output: float32 [B, S], logits; above 0 means replaced.
     Weights: `dense/kernel` [H, H], `dense/bias`, `output_weights` [1, H], `output_bias` [1].
     """
 
@@ -155,25 +155,26 @@ def build_in_cls(head: keras.layers.Layer, width: int) -> keras.layers.Layer:
 
 
 # === Pretrainer ===
-# The encoder with pretraining's heads on it: all that google-research/bert's run_pretraining.py trains.
+# The encoder with its pretraining heads, as trained by google-research/bert's run_pretraining.py.
 
 
 @keras.saving.register_keras_serializable("bert_tf")
 class Pretrainer(NamedInputsModel):
-    """`Encoder`, `MaskedLMHead`, usually tied to its word embeddings, and, unless it is left out, `NextSentenceHead`.
+    """Pretraining model: `Encoder`, `MaskedLMHead` (usually tied) and, by default, `NextSentenceHead`.
 
     Args:
-        config: an `EncoderConfig`, or the dict that `to_dict` made of one.
-        next_sentence: with the next-sentence head; without it the pooler has nothing to learn from and is frozen.
+        config: an `EncoderConfig`, or the dict made by its `to_dict`.
+        next_sentence: whether to include the next-sentence head; without it, the pooler is frozen, because nothing
+            trains it.
         rematerialize: as in `Encoder`.
 
-    Inputs: a dict of what `Encoder` takes and of `masked_lm_positions` int32 [B, M]; for packed rows also
+    Inputs: a dict of the inputs of `Encoder` and `masked_lm_positions` int32 [B, M]; for packed sequences also
     `next_sentence_positions` int32 [B, K], the positions of the examples' first tokens.
 
-    If `encode` is given, a function of the encoder's inputs, it computes the encoder's outputs in its place.
+    If `encode`, a function of the encoder's inputs, is given, it computes the encoder's outputs instead.
 
     Outputs: a dict of `mlm_logits` float32 [B, M, V] and, with next_sentence, `nsp_logits` float32 [B, K, 2], where K
-    is 1 unless rows are packed.
+    is 1 unless sequences are packed.
     """
 
     TAKES = (*ENCODER_FEATURES, "masked_lm_positions", "next_sentence_positions")
@@ -194,7 +195,7 @@ class Pretrainer(NamedInputsModel):
             self.encoder.pooler.trainable = False
 
     def _build_parts(self):
-        """Creates the weights here, and not in `build`, where the model's own name would stand before Google's."""
+        """Creates the weights here rather than in `build`, which would prefix Google's names with the model's name."""
         self.encoder.build()
         with keras.name_scope("cls"):
             self.masked_lm.build((None, None, self.config.hidden_size))
@@ -212,7 +213,7 @@ class Pretrainer(NamedInputsModel):
         return logits | {"nsp_logits": self.seq_relationship(self._pooled(outputs, inputs, training))}
 
     def _pooled(self, outputs, inputs, training):
-        """Returns [B, K, H]: the pooled output of every example in a row; of several, of its first token."""
+        """Returns the pooled output of every example in a sequence, [B, K, H]."""
         positions = inputs.get("next_sentence_positions")
         if positions is None:
             return outputs["pooled_output"][:, tf.newaxis]

@@ -1,7 +1,7 @@
-"""A head that reads features both ways: the BiLSTMs of the BERT paper.
+"""BiLSTM heads on encoder features, as in the BERT paper.
 
-They are on a frozen encoder in its feature-based approach (section 5.3), and on a left-to-right one, which lacks the
-right side, in its ablation (section 5.1).
+The paper uses them on a frozen encoder in its feature-based approach (section 5.3), and on a left-to-right encoder,
+which lacks the right context, in its ablation (section 5.1).
 """
 
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ from bert_tf.models.layers import ConfiguredLayer, Dropout
 from bert_tf.models.pooling import LayerSum
 
 GATES = 4  # input, forget, cell and output, in Keras's order
-RECURRENT = "recurrent"  # how the paths of a BiLSTM's weights begin on an encoder that is trained with it
+RECURRENT = "recurrent"  # path prefix of a BiLSTM's weights on an encoder that is trained with it
 
 
 class _LSTMStep(keras.layers.Layer):
-    """An LSTM's cell for `keras.layers.RNN`, whose inputs are multiplied by the kernel already, all in one product.
+    """LSTM cell for `keras.layers.RNN`, whose inputs are already multiplied by the kernel in one product.
 
     Args:
         recurrent: float [U, 4 U].
@@ -41,17 +41,17 @@ class _LSTMStep(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class BiLSTM(ConfiguredLayer):
-    """An LSTM from left to right and one from right to left (Hochreiter and Schmidhuber 1997).
+    """Bidirectional LSTM (Hochreiter and Schmidhuber 1997).
 
-    What keras.layers.Bidirectional computes with two LSTMs, but states and gates are float32 whatever the precision,
-    and a variable holds the weights of both directions. Where the mask is 0 the state stays as it is, so that the
-    reading from the right begins with the last token, and the output does not depend on how far a sequence was padded.
+    Equivalent to keras.layers.Bidirectional with two LSTMs, except that states and gates are always float32 and one
+    variable holds the weights of both directions. The state does not change where the mask is 0, so that the backward
+    direction begins with the last token and the output does not depend on the amount of padding.
 
     Args:
-        units: of each direction.
+        units: units of each direction.
 
     Inputs: `values` float [B, S, D]; `input_mask` int32 [B, S], 1 = token, 0 = padding. Output: float [B, S, 2 units]
-    in the compute dtype: the two directions of every token, side by side.
+    in the compute dtype: the two directions of every token, concatenated.
     Weights, each for one direction and then the other: `kernel` [2, D, 4 units], `recurrent_kernel` [2, units,
     4 units], `bias` [2, 4 units].
     """
@@ -78,7 +78,7 @@ class BiLSTM(ConfiguredLayer):
         self.bias = add(name="bias", shape=(2, gates), initializer=self._first_bias, autocast=False)
 
     def _first_bias(self, shape, dtype=None):
-        """Ones for the forget gates, so that a cell remembers at first (Jozefowicz et al. 2015)."""
+        """Returns ones for the forget gates, so that a cell remembers at first (Jozefowicz et al. 2015)."""
         return tf.cast(tf.tile(tf.repeat([[0.0, 1.0, 0.0, 0.0]], self.units, 1), [2, 1]), dtype or "float32")
 
     def call(self, values, input_mask):
@@ -86,7 +86,7 @@ class BiLSTM(ConfiguredLayer):
         return tf.cast(tf.concat([from_left, tf.reverse(from_right, [1])], -1), self.compute_dtype)
 
     def _read(self, values, input_mask, direction):
-        """Returns the states of one direction in the order of reading, float32 [B, S, units]."""
+        """Returns the states of one direction in reading order, float32 [B, S, units]."""
         kernel, recurrent, bias = (
             tf.convert_to_tensor(weights)[direction] for weights in (self.kernel, self.recurrent_kernel, self.bias)
         )
@@ -103,19 +103,19 @@ class BiLSTM(ConfiguredLayer):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class BiLSTMHead(ConfiguredLayer):
-    """A sum of layers or all of them side by side, `BiLSTM` layers, and a linear layer, for each token or the sequence.
+    """Summed or concatenated encoder layers, `BiLSTM` layers and a linear layer, per token or per sequence.
 
     Args:
         num_labels: width of the output.
-        units: of each direction of each `BiLSTM`.
-        is_weighted: sum the layers with learned weights (`LayerSum`); otherwise they are put side by side.
-        dropout: before each `BiLSTM` and before the linear layer.
-        initializer_range: standard deviation of the last layer's start.
-        num_layers: how many `BiLSTM` layers.
-        of_row: one output for the sequence, from what each direction says at its end.
+        units: units of each direction of each `BiLSTM`.
+        is_weighted: whether to sum the layers with learned weights (`LayerSum`) instead of concatenating them.
+        dropout: dropout rate before each `BiLSTM` and before the linear layer.
+        initializer_range: standard deviation of the last layer's initializer.
+        num_layers: number of `BiLSTM` layers.
+        of_row: whether to return one output per sequence, from the final state of each direction.
 
     Inputs: `layers`, a list of float [B, S, H]; `input_mask` int32 [B, S]. Output: float32 [B, S, num_labels], or
-    `of_row` [B, num_labels], scores before softmax.
+    `of_row` [B, num_labels], logits.
     Weights: those of `layer_sum`, if any, of `lstm_0`, `lstm_1` ... and `classifier`.
     """
 
@@ -155,7 +155,7 @@ class BiLSTMHead(ConfiguredLayer):
         x = self.layer_sum(layers) if self.layer_sum else tf.concat(layers, -1)
         for dropout, lstm in zip(self.dropouts, self.lstms, strict=True):
             x = lstm(dropout(x, training=training), input_mask)
-        if self.of_row:  # over padding the states stay as they are
+        if self.of_row:  # the states do not change over padding
             x = tf.concat([x[:, -1, : self.units], x[:, 0, self.units :]], -1)
         return self.classifier(x, training=training)
 
@@ -165,11 +165,11 @@ class BiLSTMHead(ConfiguredLayer):
 
 
 def bilstm_on_top(encoder, inputs: Mapping, num_labels: int, units: int, of_row: bool = False):
-    """Returns what a fresh `BiLSTMHead` of one layer makes of an encoder that is trained with it.
+    """Adds a new `BiLSTMHead` with one layer to an encoder that is trained with it, and returns its output.
 
     Args:
-        encoder: an `Encoder`, whose pooler is frozen, as nothing reads it.
-        inputs: its inputs; `input_mask` must be there.
+        encoder: an `Encoder`; its pooler is frozen, because it is unused.
+        inputs: the encoder's inputs; `input_mask` is required.
         num_labels, units, of_row: as in `BiLSTMHead`.
 
     Returns:

@@ -1,4 +1,4 @@
-"""ELECTRA's two networks, trained together: a generator fills in the masks, a discriminator tells which tokens it did.
+"""ELECTRA's two networks, trained together: a generator fills in the masks, a discriminator detects replaced tokens.
 
 Clark et al. 2020, "ELECTRA: Pre-training Text Encoders as Discriminators Rather Than Generators", section 2.
 """
@@ -15,21 +15,21 @@ from bert_tf.models.pretraining_heads import MaskedLMHead, ReplacedTokenHead
 from bert_tf.models.training_ops import current_seed, seed_scope
 
 # === Replacements ===
-# Tokens that are put into rows: ids at the masked positions, and ids drawn from a model's own scores.
+# Replacing tokens: ids at the masked positions, and ids sampled from a model's logits.
 
 
-_WIDTH = 128  # tokens of the vocabulary that are added up before one of them is looked for
+_WIDTH = 128  # size of the vocabulary blocks whose probabilities are summed before searching within one
 
 
 def with_ids_at(positions, weights, others, ids):
-    """Returns `ids` with `others` at the masked positions, int32 [B, S].
+    """Returns `ids` with `others` inserted at the masked positions, int32 [B, S].
 
     Args:
         positions: int32 [B, M].
-        weights: float32 [B, M]; where it is 0, there is no such position.
+        weights: float32 [B, M]; 0 for unused positions.
         others, ids: int32 [B, M] and [B, S].
     """
-    # Padding points at position 0 with weight 0: it must put nothing there.
+    # Padding has position 0 and weight 0: it must not write there.
     real = tf.cast(weights > 0, tf.int32)[:, :, tf.newaxis]
     at = tf.one_hot(positions, tf.shape(ids)[1], dtype=tf.int32) * real  # [B, M, S]
     there = tf.reduce_sum(at * others[:, :, tf.newaxis], 1)
@@ -37,11 +37,11 @@ def with_ids_at(positions, weights, others, ids):
 
 
 def sampled_ids(logits, draws):
-    """Draws an id from each softmax: the first up to which the probabilities add up to more than the number drawn.
+    """Samples an id from each softmax: the first one whose cumulative probability exceeds the random number.
 
-    What is random is `draws` alone, so that an example gets the same ids in whatever part of a batch it stands, and no
-    noise is needed for each token of the vocabulary. First the block of tokens is found, then the token in it: a sum
-    over all of them would round small probabilities away.
+    Only `draws` is random, so that an example gets the same ids wherever it is in a batch, and no noise is needed per
+    vocabulary token. The block of tokens is found first, then the token in it: a single sum over all of them would
+    round small probabilities away.
 
     Args:
         logits: float32 [B, M, V]; there is no gradient.
@@ -61,10 +61,10 @@ def sampled_ids(logits, draws):
 
 
 def _place(weights, heights):
-    """Returns where [..., n] weights, put one upon the other, reach above heights [...], and how far above its foot."""
+    """Returns the index at which the cumulative weights [..., n] exceed heights [...], and by how much."""
     tops = tf.cumsum(weights, axis=-1)
     index = tf.reduce_sum(tf.cast(tops <= heights[..., tf.newaxis], tf.int32), -1)
-    index = tf.minimum(index, tf.shape(weights)[-1] - 1)  # of a height that was rounded up to the whole
+    index = tf.minimum(index, tf.shape(weights)[-1] - 1)  # for a height that was rounded up to the total
     foot = tf.gather(tops - weights, index, batch_dims=heights.shape.rank)
     return index, heights - foot
 
@@ -72,28 +72,28 @@ def _place(weights, heights):
 # === Replaced tokens ===
 
 
-_APART = 1 << 30  # added to the seed, so that the shared embeddings drop other numbers in either network
+_APART = 1 << 30  # added to the seed, so that the two networks use different dropout masks on the shared embeddings
 
 
 @keras.saving.register_keras_serializable("bert_tf")
 class ReplacedTokenPretrainer(NamedInputsModel):
-    """The discriminator, `Encoder` and `ReplacedTokenHead`, and next to it the generator, `Encoder` and `MaskedLMHead`.
+    """ELECTRA model: a discriminator (`Encoder`, `ReplacedTokenHead`) and a generator (`Encoder`, `MaskedLMHead`).
 
-    The generator reads the discriminator's embeddings, LayerNorm included, as in google-research/electra; a linear map
-    leads to its own width. What it draws has no gradient: it learns by masked LM alone. The discriminator's variables
-    have the names of a model of its own, the generator's the same names behind `generator/`.
+    The generator uses the discriminator's embeddings, including LayerNorm, as in google-research/electra; a linear map
+    projects them to its own width. Its samples have no gradient: it is trained by masked LM only. The discriminator's
+    variables are named as in a model of its own, and the generator's have the prefix `generator/`.
 
     Args:
-        config: of the discriminator, an `EncoderConfig`, or the dict that `to_dict` made of one.
-        generator: the same of the generator; its tables are of the discriminator's shapes.
+        config: the discriminator's `EncoderConfig`, or the dict made by its `to_dict`.
+        generator: the generator's; its tables have the discriminator's shapes.
         rematerialize: as in `Encoder`.
 
-    Inputs: a dict of what `Encoder` takes, `input_ids` being masked; `masked_lm_positions` int32 and
+    Inputs: a dict of the inputs of `Encoder` with masked `input_ids`; `masked_lm_positions` int32 and
     `masked_lm_weights`, `sampling_draws` float32 [B, M]; `unmasked_ids` int32 [B, S]. See `data/features.py`.
 
-    Outputs: a dict of `mlm_logits` float32 [B, M, V], the generator's; `replaced_logits` float32 [B, S], above 0 where
-    the discriminator takes a token for a replacement; and `replaced` float32 [B, S], 1 where it is one, that is,
-    where the generator drew another token than was there.
+    Outputs: a dict of `mlm_logits` float32 [B, M, V] of the generator; `replaced_logits` float32 [B, S], above 0 if the
+    discriminator predicts a replaced token; and `replaced` float32 [B, S], 1 if the generator has sampled a token other
+    than the original.
     """
 
     TAKES = (*ENCODER_FEATURES, "masked_lm_positions", "masked_lm_weights", "sampling_draws", "unmasked_ids")
@@ -136,7 +136,7 @@ class ReplacedTokenPretrainer(NamedInputsModel):
         }
 
     def _generated(self, inputs, training):
-        """Returns the generator's scores at the masked positions, float32 [B, M, V]."""
+        """Returns the generator's logits at the masked positions, float32 [B, M, V]."""
         apart = seed_scope(current_seed() + tf.constant([0, _APART])) if training else contextlib.nullcontext()
         with apart:
             x = self.generator(encoder_inputs(inputs), training=training)["sequence_output"]

@@ -1,9 +1,9 @@
-"""The pooling of a text's tokens into one vector, read from and written to sentence-transformers' small files.
+"""Reads and writes the pooling settings of sentence-transformers directories.
 
-modules.json                        Transformer, Pooling, then Dense and Normalize, each with its folder
+modules.json                        Transformer, Pooling, then Dense and Normalize, each with its directory
 sentence_bert_config.json           max_seq_length, do_lower_case
-1_Pooling/config.json               how tokens are pooled
-config_sentence_transformers.json   prompts, and which of them is put before every text
+1_Pooling/config.json               the pooling modes
+config_sentence_transformers.json   prompts, and the default prompt
 """
 
 import dataclasses
@@ -17,20 +17,20 @@ from bert_tf.utils.json_files import read_list, read_object
 from bert_tf.utils.names import POOLINGS
 
 MODULES, PROMPTS = "modules.json", "config_sentence_transformers.json"
-# The first that is there is read; a directory has one, called after its kind of model.
+# The first one that exists is read; a directory has one, named after its kind of model.
 TRANSFORMER_FILES = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
 _REMEDY = "copy it again from the sentence encoder"
-_LONGEST = 10**6  # a tokenizer_config.json without a longest text says 10 ** 30
-# Theirs -> ours, in the order in which older files, which have a switch for each, put the vectors side by side.
+_LONGEST = 10**6  # a tokenizer_config.json without a maximum length has 10 ** 30
+# Theirs -> ours, in the order in which older files, which have a switch for each, concatenate the vectors.
 MODES = {"cls": "cls", "max": "max", "mean": "mean", "mean_sqrt_len_tokens": "mean_sqrt_len",
          "weightedmean": "weighted_mean", "lasttoken": "last_token"}  # fmt: skip
 SWITCHES = {"pooling_mode_cls_token": "cls", "pooling_mode_max_tokens": "max", "pooling_mode_mean_tokens": "mean",
             "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len", "pooling_mode_weightedmean_tokens": "weighted_mean",
             "pooling_mode_lasttoken": "last_token"}  # fmt: skip
-# Of each file, the keys that are read or change no vector, and key -> the values that say what is computed here.
+# For each file, the keys that are read or have no effect, and key -> the supported values.
 _OF_TRANSFORMER = (
     ("max_seq_length", "do_lower_case", "transformer_task", "unpad_inputs"),
     {"module_output_name": (None, "token_embeddings"), "processing_kwargs": (None, {}),
@@ -45,13 +45,13 @@ _OF_PROMPTS = (
 
 @dataclasses.dataclass(frozen=True)
 class Dense:
-    """A linear map behind the pooling, with an activation.
+    """Linear map with an activation after the pooling.
 
     Attributes:
-        folder: of its weights, in the directory.
-        width: of what it returns.
-        bias: whether it adds one.
-        activation: the last part of its class's name in torch: "Tanh".
+        folder: directory of its weights.
+        width: output width.
+        bias: whether it has a bias.
+        activation: last component of the name of its torch class: "Tanh".
     """
 
     folder: str
@@ -62,19 +62,19 @@ class Dense:
 
 @dataclasses.dataclass(frozen=True)
 class PoolingConfig:
-    """The layers, poolings and prompts by which a text becomes a vector.
+    """Settings that turn a text into an embedding: layers, poolings and prompts.
 
     Attributes:
-        layers: whose features are pooled, one of `names.LAYERS`.
-        poolings: of `names.POOLINGS`; the vectors of several stand side by side.
-        normalize: whether the vector is divided by its length, at the end.
-        max_seq_length: longest row in tokens; None: what the model can take.
-        lower: whether the text is lowercased before the tokenizer has it.
+        layers: the layers that are pooled, one of `names.LAYERS`.
+        poolings: some of `names.POOLINGS`; the vectors of several are concatenated.
+        normalize: whether the vector is divided by its length at the end.
+        max_seq_length: maximum sequence length in tokens. If None, the model's maximum.
+        lower: whether the text is lowercased before tokenization.
         include_prompt: whether the tokens of a prompt are pooled too.
-        prompts: name -> what is put before a text.
-        default_prompt: the name of the one that is used where none is asked for; None: none is.
-        steps: what follows the pooling: a `Dense`, or None for a division by the length; `normalize` comes after them.
-        folder: of the encoder's files, in the directory.
+        prompts: name -> the text that is prepended.
+        default_prompt: name of the prompt to use by default. If None, no prompt is used.
+        steps: the steps after pooling: a `Dense`, or None for a division by the length; `normalize` follows them.
+        folder: directory of the encoder's files.
     """
 
     layers: str = "last"
@@ -90,10 +90,10 @@ class PoolingConfig:
 
 
 def read_recipe(directory: str) -> PoolingConfig | None:
-    """Returns what a sentence-transformers directory says; None where `directory` has no modules.json.
+    """Reads the settings of a sentence-transformers directory; returns None if it has no modules.json.
 
     Raises:
-        ValueError: a file is damaged, or asks for what we do not have; it is named.
+        ValueError: a file is damaged or has unsupported settings; the message names it.
     """
     path = os.path.join(directory, MODULES)
     if not os.path.exists(path):
@@ -101,7 +101,7 @@ def read_recipe(directory: str) -> PoolingConfig | None:
     (kind, folder), *rest = _modules(path)
     if kind != "Transformer" or not rest or rest[0][0] != "Pooling":
         there = " ".join([kind, *(name for name, _ in rest)])
-        raise ValueError(f"{path} must begin with a Transformer and a Pooling. Received: {there}; name another model.")
+        raise ValueError(f"{path} must begin with a Transformer and a Pooling. Received: {there}; use another model.")
     steps = []
     for kind, module in rest[1:]:
         if kind not in _STEPS:
@@ -114,7 +114,7 @@ def read_recipe(directory: str) -> PoolingConfig | None:
 
 
 def _modules(path):
-    """Returns (class, folder) of each module; the class without the package that it is in."""
+    """Returns (class, directory) of each module; the class without its package."""
     folders(path)
     described = [(module.get("type"), module["path"]) for module in read_list(path, "a list of modules", _REMEDY)]
     for kind, _ in described:
@@ -124,10 +124,10 @@ def _modules(path):
 
 
 def folders(path: str) -> list[str]:
-    """Returns the folders that modules.json names.
+    """Returns the directories named in modules.json.
 
     Raises:
-        ValueError: it is no list of modules, or one lies elsewhere than next to it.
+        ValueError: it is not a list of modules, or a module is not next to it.
     """
     modules = read_list(path, "a list of modules in JSON", _REMEDY)
     names = [module.get("path") if isinstance(module, dict) else None for module in modules]
@@ -135,7 +135,7 @@ def folders(path: str) -> list[str]:
                or name in (".", "..") or "\0" in name]  # fmt: skip
     if strange:
         raise ValueError(
-            f"The modules in {path} must each have a `path` and lie next to it. Received the path {brief(strange[0])}; "
+            f"The modules in {path} must each have a `path` next to it. Received the path {brief(strange[0])}; "
             "correct it."
         )
     return [name for name in names if name]
@@ -144,7 +144,7 @@ def folders(path: str) -> list[str]:
 def _unknown(path, kind):
     return ValueError(
         f"The modules in {path} must be Transformer, Pooling, Dense or Normalize of sentence-transformers. Received: "
-        f"{brief(kind)}; name another model."
+        f"{brief(kind)}; use another model."
     )
 
 
@@ -153,7 +153,7 @@ def _of_transformer(directory):
     values = _checked(path, _OF_TRANSFORMER) if path else {}
     task = _value(path, values, "transformer_task", str, "feature-extraction")
     if task != "feature-extraction":
-        raise ValueError(f"{path} must describe an encoder. Received transformer_task={task!r}; name another model.")
+        raise ValueError(f"{path} must describe an encoder. Received transformer_task={task!r}; use another model.")
     length = _value(path, values, "max_seq_length", int, None)
     tokenizer = os.path.join(directory, "tokenizer_config.json")
     if length is None and os.path.exists(tokenizer):
@@ -172,8 +172,8 @@ def _of_pooling(directory, folder):
     modes = [modes] if isinstance(modes, str) else modes
     if not isinstance(modes, list) or not modes or not all(isinstance(m, str) and m in MODES for m in modes):
         raise ValueError(
-            f"{path} must ask for poolings that are known: {', '.join(MODES)}. Received pooling_mode={brief(modes)}; "
-            "name another model, or say what you want by `pooling`."
+            f"{path} must use supported poolings: {', '.join(MODES)}. Received pooling_mode={brief(modes)}; use "
+            "another model, or set `pooling`."
         )
     return {"poolings": tuple(MODES[mode] for mode in modes),
             "include_prompt": _value(path, values, "include_prompt", bool, True)}  # fmt: skip
@@ -187,7 +187,7 @@ def _prompts(directory):
     default = _value(path, values, "default_prompt_name", str, None)
     if not all(isinstance(prompt, str) for prompt in prompts.values()) or default not in (None, *prompts):
         raise ValueError(
-            f"{path} must have a text for each of its prompts, and one called {default}, the default. Received: "
+            f"{path} must have a text for each of its prompts, including {default}, the default. Received: "
             f"{brief(prompts)}; correct it."
         )
     return {"prompts": prompts, "default_prompt": default}
@@ -198,7 +198,7 @@ def _dense(directory, folder):
     values = _read(path)
     for key in ("module_input_name", "module_output_name"):
         if values.get(key) not in (None, "sentence_embedding"):
-            raise ValueError(f"{path} must map the sentence's vector. Received {key}={values[key]!r}; name another.")
+            raise ValueError(f"{path} must map sentence embeddings. Received {key}={values[key]!r}; use another.")
     width, bias = _value(path, values, "out_features", int, 0), _value(path, values, "bias", bool, True)
     kind = _value(path, values, "activation_function", str, "torch.nn.modules.activation.Tanh")
     package, _, activation = kind.rpartition(".")
@@ -211,13 +211,13 @@ _STEPS = {"Dense": _dense, "Normalize": lambda directory, folder: None}
 
 
 def _checked(path, keys):
-    """Returns what a file says; refuses settings that make other vectors, and names in the log what nobody knows."""
+    """Reads a file; rejects settings that would give other embeddings, and logs unknown ones."""
     values, (known, computed) = _read(path), keys
     for key, allowed in computed.items():
         if key in values and values[key] not in allowed:
             raise ValueError(
-                f"{key} in {path} must be absent or {brief(allowed[-1])}, which is what is computed here. Received: "
-                f"{brief(values[key])}; name another model, or take the key out to have its vectors without it."
+                f"{key} in {path} must be absent or {brief(allowed[-1])}, the only supported value. Received: "
+                f"{brief(values[key])}; use another model, or remove the key to get its embeddings without it."
             )
     if unknown := sorted(values.keys() - {*known, *computed}):
         warn_of_unknown_keys(path, tuple(unknown))
@@ -229,7 +229,7 @@ def _read(path):
 
 
 def _value(path, values: Mapping[str, Any], key, kind, default):
-    """Returns a value of one type; the default where it is missing or null."""
+    """Returns a value of the given type, or the default if it is missing or null."""
     value = values.get(key)
     if value is None:
         return default
@@ -239,11 +239,11 @@ def _value(path, values: Mapping[str, Any], key, kind, default):
 
 
 def pooling_settings(poolings: tuple[str, ...], width: int, include_prompt: bool = True) -> dict:
-    """Returns what 1_Pooling/config.json says of poolings, in the form that most versions read.
+    """Returns the contents of 1_Pooling/config.json for poolings, in the format that most versions read.
 
     Args:
-        poolings: of `names.POOLINGS`.
-        width: of the encoder.
+        poolings: some of `names.POOLINGS`.
+        width: width of the encoder.
         include_prompt: whether the tokens of a prompt are pooled too.
     """
     each = [part for name in poolings for part in _PARTS.get(name, (name,))]
@@ -251,7 +251,7 @@ def pooling_settings(poolings: tuple[str, ...], width: int, include_prompt: bool
     in_order = [name for name in SWITCHES.values() if name in each]
     if in_order == each:
         values |= {key: name in each for key, name in SWITCHES.items()}
-    else:  # only versions from 5.0 on let the order be chosen
+    else:  # only versions from 5.0 on support a custom order
         theirs = {name: mode for mode, name in MODES.items()}
         values["pooling_mode"] = [theirs[name] for name in each]
     return values | {"include_prompt": include_prompt}

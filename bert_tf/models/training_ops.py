@@ -17,10 +17,10 @@ _scopes = threading.local()
 
 @contextlib.contextmanager
 def seed_scope(seed):
-    """Makes every Dropout inside draw from `seed`, int32 [2], and from its own path: the same seed, the same masks.
+    """Makes all Dropout layers inside derive their masks from `seed`, int32 [2], and their own paths.
 
-    A training step opens one with a seed made of (run, step, replica): then a resumed run repeats itself, and a block
-    whose activations are computed again in the backward pass drops the same ones.
+    A training step opens one with a seed derived from (run, step, replica), so that a resumed run repeats itself, and a
+    block whose activations are recomputed in the backward pass drops the same ones.
     """
     before = getattr(_scopes, "seed", None)
     _scopes.seed = seed
@@ -37,9 +37,9 @@ def current_seed():
 
 
 def recomputed(run):
-    """Makes a function of a tensor compute its activations again in the backward pass instead of keeping them.
+    """Makes a function of a tensor recompute its activations in the backward pass instead of storing them.
 
-    The second pass drops what the first one dropped: its seed is drawn once.
+    Both passes use the same dropout masks, because the seed is drawn once.
     """
     seed = current_seed()
 
@@ -52,11 +52,12 @@ def recomputed(run):
 
 
 def _fused(function):
-    """Lets XLA fuse a chain of element-wise operations into one loop, on CPUs and where shapes are static.
+    """Lets XLA fuse a chain of element-wise operations into one loop, on CPUs with static shapes.
 
-    Operation by operation, the chain goes through memory once each. XLA compiles again for each shape, so it is used
-    where shapes are known when the graph is made, as in pretraining, and not where each batch is as wide as its longest
-    row; and on CPUs only: elsewhere a step is compiled as a whole (`StepConfig.use_xla`) or not at all.
+    Unfused, every operation passes through memory. XLA recompiles for each shape, so it is used if shapes are known
+    when
+    the graph is built, as in pretraining, and not if each batch is padded to its longest sequence; and on CPUs only:
+    elsewhere a step is compiled as a whole (`StepConfig.use_xla`) or not at all.
     """
     compiled = tf.function(function, autograph=False, jit_compile=True)
 
@@ -76,12 +77,12 @@ def _accelerators():
 
 
 def _tanh_gate(x):
-    """(1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3), written as a sigmoid, whose tail keeps its digits."""
+    """Returns (1 + tanh(u)) / 2, u = sqrt(2 / pi) (x + 0.044715 x^3), as a sigmoid, for precision in the tail."""
     return 1 / (1 + tf.exp(-2 * _TANH_SCALE * x * (1 + _TANH_CUBE * x * x)))
 
 
 def _gelu_slope(x, approximate):
-    """The derivative of GELU at float32 x."""
+    """Returns the derivative of GELU at float32 x."""
     if approximate:
         gate = _tanh_gate(x)
         return gate * (1 + x * (1 - gate) * (2 * _TANH_SCALE) * (1 + 3 * _TANH_CUBE * x * x))
@@ -105,14 +106,14 @@ _GELU, _GELU_GRADIENT = (
 
 
 def gelu(x, approximate):
-    """GELU (Hendrycks and Gimpel 2016) that keeps only its input for the backward pass.
+    """Computes GELU (Hendrycks and Gimpel 2016), storing only its input for the backward pass.
 
-    The same function as tf.nn.gelu, computed in float32 and rounded once. TensorFlow's automatic gradient keeps and
-    rounds some ten intermediate tensors.
+    The same function as tf.nn.gelu, computed in float32 and rounded once. TensorFlow's automatic gradient stores and
+    rounds about ten intermediate tensors.
 
     Args:
         x: float [...].
-        approximate: Google's tanh form instead of the exact erf form.
+        approximate: whether to use Google's tanh approximation instead of the exact erf form.
     """
 
     @tf.custom_gradient
@@ -123,10 +124,10 @@ def gelu(x, approximate):
 
 
 def linear(x, kernel, bias):
-    """x W + b whose bias gradient is a product with ones: matrix products add up in float32 and round once.
+    """Computes x W + b; the bias gradient is a product with ones, because matrix products accumulate in float32.
 
-    TensorFlow's own BiasAddGrad keeps its running sum in the type of its input: in bfloat16 it was 4 to 15 % off after
-    2048 rows, and slower. Product and bias stay in one piece here, so that oneDNN still fuses the two.
+    TensorFlow's BiasAddGrad keeps its running sum in the input dtype: in bfloat16 it was off by 4 to 15 % after 2048
+    rows, and slower. Product and bias are kept together here, so that oneDNN still fuses them.
 
     Args:
         x: float [N, in].
@@ -146,10 +147,10 @@ def linear(x, kernel, bias):
 
 
 def dropout(x, rate, seed):
-    """Zeroes a share `rate` of the numbers and scales the others by 1 / (1 - rate); the masks are a function of `seed`.
+    """Zeroes a fraction `rate` of the values and scales the others by 1 / (1 - rate); `seed` determines the mask.
 
-    Where `_fused` compiles, the random bits are hashes, made on the way and again in the backward pass, so that no
-    mask is kept; elsewhere they are Philox's.
+    If `_fused` compiles, the random bits are hashes, computed on the fly and again in the backward pass, so that no
+    mask is stored; otherwise they are Philox's.
 
     Args:
         x: float [...].
@@ -192,9 +193,9 @@ def _hash(x, key):
 
 
 def keep_mask(shape, rate, seed, dtype):
-    """Returns a tensor of `dtype`: 0 with probability `rate`, else 1 / (1 - rate), drawn from `seed`, int32 [2].
+    """Returns a dropout mask of `dtype`: 0 with probability `rate`, otherwise 1 / (1 - rate); `seed` is int32 [2].
 
-    Sixteen random bits an element: half the cost of thirty-two, and the rate is accurate to 1 / 65536.
+    It uses 16 random bits per element: half the cost of thirty-two, and the rate is accurate to 1 / 65536.
     """
     count = tf.reduce_prod(shape)
     bits = tf.random.stateless_uniform([(count + 1) // 2], seed, None, None, tf.uint32, alg="philox")

@@ -1,6 +1,6 @@
-"""Several rows of an example on their way through a model of rows: apart before the encoder, together after the head.
+"""Layers for examples with several sequences: they are flattened before the encoder and regrouped after the head.
 
-The rows are the windows of a long text, the choices of a question, or the texts that are compared.
+The sequences are the windows of a long text, the choices of a question, or the texts to be compared.
 """
 
 import keras
@@ -17,16 +17,17 @@ class _Windows(ConfiguredLayer):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class TakeWindows(_Windows):
-    """Lays the windows of all texts one below the other, and leaves out those that are none.
+    """Flattens the windows of all texts into one batch and drops empty ones.
 
         input_mask   [[1 1 1], [1 1 0]],        ->    [1 1 1], [1 1 0], [1 0 0]
-                     [[1 0 0], [0 0 0]]               no work is done for the window that is all padding
+                     [[1 0 0], [0 0 0]]               windows of padding only are dropped
 
     Args:
-        every: leave out none. XLA, which must know how many rows there are to draw dropout's masks, needs it so.
+        every: whether to keep empty windows; XLA needs this, because dropout masks require a static number of
+            sequences.
 
-    Input: a dict of int32 [B, N, S], `input_mask` among them. Output: the same names, int32 [W, S], the W windows whose
-    mask has a 1, in order; with `every` W is B * N.
+    Input: a dict of int32 [B, N, S] that includes `input_mask`. Output: the same names, int32 [W, S], the W windows
+    whose mask contains a 1, in order; with `every`, W is B * N.
     """
 
     def call(self, features):
@@ -41,16 +42,16 @@ class TakeWindows(_Windows):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class MeanOfWindows(_Windows):
-    """Averages what the windows of a text gave.
+    """Averages the logits of a text's windows.
 
-    Of logits, not of probabilities: a window that is sure weighs more than one that says nothing, and what comes out is
-    a logit again, for the same loss and the same softmax as of a text that has one window.
+    It averages logits rather than probabilities: a confident window weighs more than an undecided one, and the result
+    is a logit again, for the same loss and softmax as for a text with one window.
 
     Args:
-        every: as of the `TakeWindows` before it.
+        every: as for the preceding `TakeWindows`.
 
-    Inputs: `values` float32 [W, L] of the windows that `TakeWindows` took, and the `input_mask` int32 [B, N, S] that it
-    took them by. Output: float32 [B, L]; 0 for a text without a window.
+    Inputs: `values` float32 [W, L] of the windows that `TakeWindows` kept, and its `input_mask` int32 [B, N, S].
+    Output: float32 [B, L]; 0 for a text without a window.
     """
 
     def call(self, values, input_mask):
@@ -64,14 +65,14 @@ class MeanOfWindows(_Windows):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class RowsTogether(_Windows):
-    """Gives every example what its rows gave, one below the other.
+    """Regroups the outputs of all sequences by example.
 
     Args:
-        every: as of the `TakeWindows` before it.
-        missing: what stands for a row that an example does not have.
+        every: as for the preceding `TakeWindows`.
+        missing: value for sequences that an example lacks.
 
-    Inputs: `values` float32 [W, L] of the rows that `TakeWindows` took, and the `input_mask` int32 [B, N, S] that it
-    took them by. Output: float32 [B, N, L].
+    Inputs: `values` float32 [W, L] of the sequences that `TakeWindows` kept, and its `input_mask` int32 [B, N, S].
+    Output: float32 [B, N, L].
     """
 
     def __init__(self, every=False, missing=0.0, **kwargs):
@@ -87,16 +88,16 @@ class RowsTogether(_Windows):
 
 
 def _together(values, input_mask, every):
-    """Returns `values` [W, L] as [B, N, L], with 0 where no row is; and where one is, bool [B, N]."""
+    """Returns `values` [W, L] as [B, N, L], with 0 for missing sequences, and which ones exist, bool [B, N]."""
     there = _there(input_mask)
     shape = tf.concat([tf.shape(there), tf.shape(values)[1:]], 0)
     if every:
         values = tf.where(there[:, :, tf.newaxis], tf.reshape(values, shape), 0.0)
-    else:  # no two rows have the same index
+    else:  # all indices are distinct
         values = tf.scatter_nd(tf.cast(tf.where(there), tf.int32), values, shape)
     return values, there
 
 
 def _there(input_mask):
-    """Returns bool [B, N]: which windows of the mask [B, N, S] hold anything."""
+    """Returns which windows of the mask [B, N, S] are not empty, bool [B, N]."""
     return tf.reduce_any(input_mask > 0, axis=2)

@@ -1,4 +1,4 @@
-"""Reads record files as batches for pretraining, shuffled again each epoch, from any step on; checks the files."""
+"""Reads and checks record files as pretraining batches, reshuffled each epoch, starting at any step."""
 
 import dataclasses
 import functools
@@ -17,65 +17,64 @@ from bert_tf.pretraining.record_metadata import RecordMetadata
 from bert_tf.utils.files import brief
 
 # === Faults ===
-# What is wrong with a record file: it could not be read to its end, or its values do not fit the model or each
-# other.
+# Faults of a record file: it could not be read to its end, or its values do not fit the model or are inconsistent.
 
 
-_AT_ONCE = (1024, 32, 1)  # records looked at together in search of a bad one: ever fewer, from the last good one on
-_AGAIN = "make the records again"
+_AT_ONCE = (1024, 32, 1)  # records checked together in search of a bad one: fewer each time, from the last good one
+_AGAIN = "create the records again"
 _VOCABULARY = (
     "the size of the model's vocabulary",
-    "the records were made with another vocabulary: make them again with the model's, or give the model theirs",
+    "the records were made with another vocabulary: create them again with the model's, or use theirs for the model",
 )
-_REASONS = {  # feature -> what its values must be below, and what to do where they are not
+_REASONS = {  # feature -> the exclusive limit of its values, and the fix if they exceed it
     "input_ids": _VOCABULARY,
     "masked_lm_ids": _VOCABULARY,
-    "segment_ids": ("the model's type_vocab_size", f"{_AGAIN}, or give the model as many segments"),
-    "masked_lm_positions": ("the length of a row", _AGAIN),
-    "next_sentence_positions": ("the length of a row", _AGAIN),
+    "segment_ids": ("the model's type_vocab_size", f"{_AGAIN}, or configure the model with as many segments"),
+    "masked_lm_positions": ("the sequence length", _AGAIN),
+    "next_sentence_positions": ("the sequence length", _AGAIN),
     "next_sentence_labels": ("the number of labels", _AGAIN),
 }
 
 
 def check_ranges(batch: dict, limits: dict[str, int]):
-    """Inside tf.data: raises tf.errors.InvalidArgumentError unless 0 <= value < limit, for all values of a feature.
+    """In tf.data: raises tf.errors.InvalidArgumentError unless 0 <= value < limit for all values of a feature.
 
-    On a GPU an id beyond the embedding table would give a row of zeros, and no error.
+    On a GPU, an id outside the embedding table would give a row of zeros instead of an error.
 
     Args:
         batch: {name: int32 tensor}, not changed.
-        limits: {name: limit}, of features that the batch has.
+        limits: {name: limit}, for features in the batch.
     """
     for name, limit in limits.items():
         tf.debugging.Assert(tf.reduce_all((batch[name] >= 0) & (batch[name] < limit)), [name])
 
 
 def check_stamps(said: tf.Tensor, stamps: list[bytes]):
-    """Inside tf.data: raises tf.errors.InvalidArgumentError where a record says that it was made otherwise.
+    """In tf.data: raises tf.errors.InvalidArgumentError if a record has a different stamp of how it was created.
 
-    It does where a file was put together of several: of how it was made a file speaks in its first record alone.
+    This happens if a file was concatenated from several: a file states how it was created in its first record only.
 
     Args:
-        said: string [B], what each record says; empty: nothing.
-        stamps: what the first records of all files say, and the empty one.
+        said: string [B], the stamp of each record; empty if it has none.
+        stamps: the stamps of the first records of all files, and the empty one.
     """
     known = tf.reduce_any(said[:, tf.newaxis] == tf.constant(stamps), 1)
     tf.debugging.Assert(tf.reduce_all(known), [MADE_WITH])
 
 
 def find_wrong_record(paths: list[str], parse, limits: dict[str, int]) -> ValueError | None:
-    """Returns the error of the first record that cannot be used, or None.
+    """Returns the error of the first unusable record, or None.
 
-    It reads all up to there: some ten seconds for a million records.
+    Reads everything up to that record: about ten seconds per million records.
 
     Args:
-        paths: of the files.
-        parse: from serialized records (string [B]) to {name: tensor [B, ...]}, as `tfrecords.build_parser` makes it
+        paths: of the record files.
+        parse: maps serialized records (string [B]) to {name: tensor [B, ...]}, as created by `tfrecords.build_parser`
             with `stamps`.
         limits: as in `check_ranges`.
 
     Returns:
-        A ValueError that names the file, the record (counted from 1) and what to do; None where all is well.
+        A ValueError that names the file, the record (counted from 1) and a fix, or None if all records are valid.
     """
     for path in paths:
         try:
@@ -95,7 +94,7 @@ def find_wrong_record(paths: list[str], parse, limits: dict[str, int]) -> ValueE
 
 
 def _first_fault(path, parse, limits, start, at_once):
-    """Looks at the records after the first `start`. Returns how many are good in front of a fault, and the fault."""
+    """Checks the records after the first `start`; returns the number of good ones before a fault, and the fault."""
     good = start
     try:
         for rows in tf.data.TFRecordDataset(path, compression_of(path)).skip(start).batch(at_once):
@@ -109,38 +108,38 @@ def _first_fault(path, parse, limits, start, at_once):
 
 
 def _check_stamps_of(path, number, said):
-    """Raises ValueError where records say that they were made otherwise than the first of the file."""
+    """Raises ValueError if records were created with other options than the first of the file."""
     first = read_stamp(path) or b""
     for place, stamp in enumerate(said):
         if stamp not in (b"", first):
             raise ValueError(
-                f"Record {number + place} of {path} must be made as the first one was, for of that a file speaks but "
-                f"once. Received {_difference(path, stamp, first)}: the file was put together of several; keep them "
+                f"Record {number + place} of {path} must be made like the first one, because a file stores this only "
+                f"once. It is {_difference(path, stamp, first)}: the file was concatenated from several; keep them "
                 "apart, or make all of them alike."
             )
 
 
 def _difference(path, stamp, first):
-    """Returns in words what was made otherwise."""
+    """Describes the options that differ."""
     if not first:
-        return "one that says how it was made, and a first one that does not"
+        return "one that states how it was made, but the first does not"
     here, there = (dataclasses.asdict(RecordMetadata.of_stamp(path, data)) for data in (stamp, first))
     names = [name for name in here if here[name] != there[name]]
-    if not names:  # a later version says more
-        return f"one that says {brief(stamp)}, and a first one that says {brief(first)}"
+    if not names:  # a later version has more fields
+        return f"one with {brief(stamp)}, but the first has {brief(first)}"
     one, other = (", ".join(f"{name} {str(said[name])[:16]}" for name in names) for said in (here, there))
-    return f"one that was made with {one}, and a first one with {other}"
+    return f"one made with {one}, but the first was made with {other}"
 
 
 def _look(path, number, batch, limits):
-    """Raises ValueError where values of records lie beyond their limits; `number` is that of the first."""
+    """Raises ValueError if values of records are out of range; `number` is that of the first record."""
     for name, limit in limits.items():
         values = batch[name].numpy()
         bad = np.argwhere((values < 0) | (values >= limit))
         if len(bad):
             meaning, remedy = _REASONS[name]
             raise ValueError(
-                f"Record {number + bad[0][0]} of {path} must hold {name} from 0 to {limit - 1}, for {limit} is "
+                f"Record {number + bad[0][0]} of {path} must have {name} from 0 to {limit - 1}, because {limit} is "
                 f"{meaning}. Received {values[tuple(bad[0])]}; {remedy}."
             )
 
@@ -148,36 +147,36 @@ def _look(path, number, batch, limits):
 def _in_words(path, number, error):
     if isinstance(error, tf.errors.InvalidArgumentError):
         return (
-            f"Record {number} of {path} must hold what the first one holds. Received other features, or some of "
-            "another length; make the file again, from parts that were made with the same flags."
+            f"Record {number} of {path} must have the same features as the first one, but it has other features or "
+            "lengths. Create the file again, from files that were made with the same flags."
         )
     return (
-        f"{path} must be a whole record file. Received one that cannot be read from record {number} on, for it is cut "
-        "off or damaged there; copy it or make it again, or leave it out."
+        f"{path} is not a complete record file: it cannot be read from record {number} on, because it is truncated or "
+        "damaged there. Copy or create it again, or omit it."
     )
 
 
 # === Batches ===
-# Serialized records out of files, in a new order each epoch.
+# Serialized records from files, in a new order each epoch.
 
 
 _FILES_AT_ONCE = 16
-_SHUFFLED = 10_000  # rows among which the next one is drawn; the files were shuffled when they were made
+_SHUFFLED = 10_000  # size of the shuffle buffer, in rows; the files were shuffled when they were created
 
 
 class Batches:
-    """Iterates over a tf.data.Dataset that reads record files.
+    """Iterates over a tf.data.Dataset that reads record files, and reports faults of the files.
 
     Args:
-        dataset: of {name: tensor [B, ...]}.
-        find_fault: returns a ValueError that says what is wrong with the files, or None.
+        dataset: yields {name: tensor [B, ...]}.
+        find_fault: returns a ValueError that describes a fault of the files, or None.
 
     Attributes:
-        dataset: the same. Iterated by itself it raises TensorFlow's errors.
+        dataset: the dataset itself; if iterated directly, it raises TensorFlow's errors.
 
-    Raises, while it is iterated:
-        ValueError: the files have a fault, or there is no batch at all.
-        tf.errors.OpError: something else went wrong.
+    Raises, during iteration:
+        ValueError: the files have a fault, or there is no batch.
+        tf.errors.OpError: another error occurred.
     """
 
     def __init__(self, dataset: tf.data.Dataset, find_fault):
@@ -185,11 +184,11 @@ class Batches:
         self._find_fault = find_fault
 
     def map(self, function) -> "Batches":
-        """Returns the batches that `function` makes of these."""
+        """Returns the batches mapped by `function`."""
         return self.replace_dataset(self.dataset.map(function))
 
     def replace_dataset(self, dataset: tf.data.Dataset) -> "Batches":
-        """Returns the batches of another dataset that reads the same files."""
+        """Returns batches from another dataset that reads the same files."""
         return Batches(dataset, self._find_fault)
 
     def __iter__(self):
@@ -198,22 +197,22 @@ class Batches:
             for batch in self.dataset:
                 yield batch
         except tf.errors.OpError as error:
-            logging.info("Reading records stopped with %s: looking through the files.", type(error).__name__)
+            logging.info("Reading records failed with %s; scanning the files for the cause.", type(error).__name__)
             fault = self._find_fault()
             if fault is None:
                 raise
             raise fault from error
         if batch is None:
             raise ValueError(
-                "Record files must hold one batch at least. Received none; take a smaller batch, more steps or more "
+                "The record files do not contain a full batch. Use a smaller batch, more steps or more "
                 "records."
             )
 
 
 def shuffle_records(paths: list[str], seed: int) -> tf.data.Dataset:
-    """Returns the serialized records of all files; each time they are gone through in another order."""
+    """Returns the serialized records of all files, reshuffled at each iteration."""
     files = tfrecords.list_record_files(paths).shuffle(len(paths), seed, reshuffle_each_iteration=True)
-    # One thread: with more of them a row costs ten times as much, which a resumed run that passes over many would feel.
+    # One thread: with more, a row costs ten times as much, which would slow down a resumed run that skips many rows.
     rows = files.interleave(tfrecords.read_record_file, cycle_length=min(len(paths), _FILES_AT_ONCE), block_length=1)
     return rows.shuffle(_SHUFFLED, seed, reshuffle_each_iteration=True)
 
@@ -229,13 +228,13 @@ _WANTED = (*_ROWS, "sentence_ids", *_MASKS, *_SENTENCES)
 
 @dataclasses.dataclass(frozen=True)
 class Records:
-    """Record files of create_pretraining_data.
+    """Pretraining record files, created by create_pretraining_data.
 
     Attributes:
-        paths: of the files.
-        lengths: {feature: its length} of all of them.
-        vocab_size, type_vocab_size: what ids and segments must lie below; None: anything goes. See `for_model`.
-        metadata: {path: what the file says of how it was made, or None}.
+        paths: of the record files.
+        lengths: {feature: its length} shared by all files.
+        vocab_size, type_vocab_size: exclusive limits of ids and segments, or None for no limits; see `for_model`.
+        metadata: {path: how the file was created, or None if it does not state this}.
     """
 
     paths: list[str]
@@ -248,24 +247,25 @@ class Records:
     def of(
         cls, patterns: list[str], max_seq_length: int | None = None, max_predictions_per_seq: int | None = None
     ) -> "Records":
-        """Returns the records that file patterns match; each file is looked into.
+        """Returns the records of the files that match patterns, and checks each file.
 
         Args:
-            patterns: paths, folders, or patterns with * and so on; see `record_metadata.find_record_files`.
-            max_seq_length, max_predictions_per_seq: what the records must have been made with; None: whatever it was,
-                the same for all. Records without masks were made with no max_predictions_per_seq.
+            patterns: paths, directories, or glob patterns; see `record_metadata.find_record_files`.
+            max_seq_length, max_predictions_per_seq: required values, or None to accept any, as long as all files have
+                the same. Records without masks have no max_predictions_per_seq.
 
         Raises:
-            ValueError: a pattern matches nothing, or the files are not such records, or not all alike, or not whole.
+            ValueError: a pattern matches nothing, or the files are not pretraining records, are inconsistent or
+                incomplete.
         """
         return cls._holding(record_metadata.find_record_files(patterns), max_seq_length, max_predictions_per_seq)
 
     @classmethod
     def select(cls, patterns: list[str], max_seq_length: int) -> "Records":
-        """Returns those records that file patterns match whose rows have one length.
+        """Returns the records of the files that match patterns and have rows of the given length.
 
         Raises:
-            ValueError: there are none; otherwise as `of`.
+            ValueError: no file has this length; also as in `of`.
         """
         lengths = {path: _length(path) for path in record_metadata.find_record_files(patterns)}
         paths = [path for path, length in lengths.items() if length == max_seq_length]
@@ -273,8 +273,8 @@ class Records:
             held = " and ".join(map(str, sorted(set(lengths.values()))))
             more = " and others" if len(patterns) > 3 else ""
             raise ValueError(
-                f"There must be records with rows of {max_seq_length} tokens. Received {', '.join(patterns[:3])}{more},"
-                f" where all rows are of {held}; make some with create_pretraining_data and "
+                f"No records with sequences of {max_seq_length} tokens: in {', '.join(patterns[:3])}{more}, all have "
+                f"{held}. Create some with create_pretraining_data and "
                 f"`max_seq_length={max_seq_length}`."
             )
         return cls._holding(paths, max_seq_length)
@@ -296,61 +296,61 @@ class Records:
 
     @property
     def max_seq_length(self) -> int:
-        """Tokens of a row."""
+        """Tokens per row."""
         return self.lengths["input_ids"]
 
     @property
     def max_predictions(self) -> int | None:
-        """Predictions of a row at most; None where the records have no masks."""
+        """Maximum number of predictions per row, or None if the records have no masks."""
         return self.lengths.get("masked_lm_ids")
 
     @property
     def masked(self) -> bool:
-        """True where the records have masks: not those that were made with --dynamic_masking."""
+        """True if the records have masks, that is, were created without dynamic masking."""
         return "masked_lm_ids" in self.lengths
 
     @property
     def packed(self) -> bool:
-        """True where a row holds several examples."""
+        """True if a row contains several examples."""
         return "sentence_ids" in self.lengths
 
     @property
     def has_sentences(self) -> bool:
-        """True where there are labels for next sentence or sentence order."""
+        """True if the records have labels for next sentence prediction or sentence order."""
         return "next_sentence_labels" in self.lengths
 
     @property
     def sentence_objective(self) -> str | None:
-        """The meaning of sentence labels, "nsp" or "sop"; "none": there are none; None: the records do not say."""
+        """The sentence objective: "nsp", "sop", "none" if there are no labels, or None if not stated."""
         said = (metadata.sentence_objective for metadata in self.metadata.values() if metadata)
         return next(said, None) if self.has_sentences else "none"
 
     def for_model(self, vocab_size: int, type_vocab_size: int) -> "Records":
-        """Returns the same records, of which every batch is looked at: whether ids and segments fit the model."""
+        """Returns the same records, with every batch checked against the model's ids and segments."""
         return dataclasses.replace(self, vocab_size=vocab_size, type_vocab_size=type_vocab_size)
 
     def batches(
         self, batch_size: int, seed: int, start: int = 0, masks: Callable | None = None, passed: int = 0
     ) -> Batches:
-        """Returns endless shuffled batches, each epoch in another order.
+        """Returns an endless stream of batches, reshuffled each epoch.
 
-        Which rows and masks a step gets is a function of the arguments alone, so that a run which is resumed at step
-        `start` gets the very batches that would have come. Getting there takes some three seconds for a million rows.
+        The rows and masks of a step are a function of the arguments alone, so a run resumed at step `start` gets the
+        same batches as an uninterrupted run. Skipping takes about three seconds per million rows.
 
         Args:
-            batch_size: rows a batch.
-            seed: of the order.
-            start: how many batches to pass over.
-            masks: for records without masks, as `masking.masker` makes it: from (the batch's number in the run
-                from 0, batch) to the batch with masks; None: leave them without.
-            passed: how many rows to pass over before the first batch, since they have been read.
+            batch_size: rows per batch.
+            seed: of the shuffling.
+            start: number of batches to skip.
+            masks: for records without masks, a function created by `masking.masker` from (the batch's number in the
+                run, from 0, and the batch) to the batch with masks. If None, no masks are added.
+            passed: number of rows to skip before the first batch, since they were already read.
 
         Returns:
-            Endless {name: [batch_size, ...]}, of the dtypes and shapes in `bert_tf.data.features`.
+            Endless {name: [batch_size, ...]}, with the dtypes and shapes in `bert_tf.data.features`.
 
         Raises:
-            ValueError: the records are masked already. While the batches are iterated: a file is cut off, damaged or
-                gone, or its values do not fit the model; the message names the file and the record.
+            ValueError: the records already have masks. During iteration: a file is truncated, damaged or missing, or
+                its values do not fit the model; the message names the file and the record.
         """
         rows = shuffle_records(self.paths, seed).repeat().skip(passed + start * batch_size)
         return self._prepared(rows.batch(batch_size, drop_remainder=True), start, masks)
@@ -358,17 +358,17 @@ class Records:
     def in_order(
         self, batch_size: int, steps: int | None = None, masks: Callable | None = None, packed: bool | None = None
     ) -> Batches:
-        """Returns the batches of all files, once and in order.
+        """Returns the batches of all files once, in order.
 
         Args:
-            batch_size: rows a batch.
-            steps: batches at most; None: all whole ones.
+            batch_size: rows per batch.
+            steps: maximum number of batches, or None for all complete ones.
             masks: as in `batches`.
-            packed: whether the rows are to be packed, for a model that takes one or the other: rows that are not become
-                packed rows of one example, and packed ones a row for each example. None: they stay as they are.
+            packed: the layout that the model requires: True turns unpacked rows into packed rows of one example, and
+                False turns packed rows into one row per example. If None, rows are not changed.
 
         Returns, Raises:
-            as `batches`, but that they end.
+            as in `batches`, but the stream ends.
         """
         packed = self.packed if packed is None else packed
         rows = tfrecords.read_serialized(self.paths).batch(batch_size, drop_remainder=packed or not self.packed)
@@ -380,16 +380,17 @@ class Records:
         return batches if steps is None else batches.replace_dataset(batches.dataset.take(steps))
 
     def sample(self, path: str, rows: int) -> dict[str, tf.Tensor]:
-        """Returns the first rows of one of the files, so many or all that it has; it raises what `batches` does."""
+        """Returns up to `rows` first rows of one of the files; raises the same errors as `batches`."""
         one = dataclasses.replace(self, paths=[path])
         return next(iter(one._prepared(tfrecords.read_serialized([path]).batch(rows).take(1), 0, None)))
 
     def _prepared(self, rows, start, masks):
-        """Makes batches of serialized records, of which the first is number `start`."""
+        """Creates batches from serialized records; the first has number `start`."""
         if masks and self.masked:
             raise ValueError(
-                "Records must have no masks where masks are to be drawn again in each epoch. Received records that are "
-                f"masked already, such as {self.paths[0]}; make them by create_pretraining_data with `dynamic_masking`."
+                "Dynamic masking requires records without masks, but some are "
+                f"masked already, such as {self.paths[0]}. Create them by create_pretraining_data with "
+                "`dynamic_masking`."
             )
         parse, limits = tfrecords.build_parser(self.paths, tuple(self.lengths), stamps=True), self._limits()
         stamps = sorted({read_stamp(path) or b"" for path in self.paths} | {b""})
@@ -405,24 +406,24 @@ class Records:
 
     def _limits(self):
         length, vocab_size = self.max_seq_length, self.vocab_size
-        segments = self.type_vocab_size or None  # 0: the model looks up no segments
+        segments = self.type_vocab_size or None  # 0 if the model has no segment embeddings
         limits = {"input_ids": vocab_size, "masked_lm_ids": vocab_size, "segment_ids": segments}
         limits |= {"masked_lm_positions": length, "next_sentence_positions": length, "next_sentence_labels": 2}
         return {name: limit for name, limit in limits.items() if limit is not None and name in self.lengths}
 
 
 def _length(path):
-    """Tokens of a row."""
+    """Tokens per row."""
     held = describe_records(path)
     _check_kind(path, held)
     return held["input_ids"][1]
 
 
 def _check_kind(path, held):
-    """Raises ValueError where records are not for pretraining; without masks only a feature of others tells."""
+    """Raises ValueError if records are not for pretraining; without masks, only features of other tasks reveal it."""
     others = [] if "masked_lm_ids" in held else sorted(held.keys() - set(_WANTED))
     if "input_ids" not in held or others:
         raise ValueError(
-            f"{path} must hold records for pretraining. Received records with {', '.join(held)}; make some with "
+            f"{path} does not hold pretraining records, but records with {', '.join(held)}. Create some with "
             "python -m bert_tf create_pretraining_data."
         )

@@ -1,4 +1,4 @@
-"""Chooses the positions of a row to mask: single tokens, whole words, spans, n-grams, or phrases of a list."""
+"""Selects the positions of a row to mask: single tokens, whole words, spans, n-grams, or phrases from a list."""
 
 import dataclasses
 import os
@@ -11,36 +11,34 @@ from bert_tf.utils.files import brief, read_lines
 from bert_tf.utils.names import CLS, MASK, PAD, SEP, SPECIAL_TOKENS
 
 # === Phrases ===
-# What is masked as one: read off a list, found in rows of tokens.
+# Phrases to mask as units: read from a list, and found in rows of tokens.
 
 
 _LONGEST = 256  # characters of a phrase
-_AT_ONCE = 1 << 14  # phrases tokenized together
-_SLOTS = 8  # of a level's table for each edge, at least
+_AT_ONCE = 1 << 14  # phrases to tokenize together
+_SLOTS = 8  # minimum slots per edge in a level's table
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / the golden ratio
 
 
 def read_phrases(path: str | os.PathLike) -> list[str]:
-    """Returns the phrases of a file: one a line, without blanks around it; empty lines and repeats do not count.
+    """Reads the phrases of a file: one per line, without surrounding spaces, empty lines and duplicates.
 
     Raises:
-        ValueError: the file cannot be read, holds something else, or no phrase.
+        ValueError: the file cannot be read, has other contents, or has no phrase.
     """
     path, phrases = os.fspath(path), {}
     for number, line in enumerate(read_lines(path), 1):
         phrase = line.strip()
         if len(phrase) > _LONGEST or "\t" in phrase or "\0" in phrase:
             raise ValueError(
-                f"{path}:{number} must be one phrase, of at most {_LONGEST} characters and without tabs, as each line "
-                f"of a `phrase_file` is. Received {brief(phrase[:60])}, which {_describe_fault(phrase)}; give a plain "
-                "list."
+                f"{path}:{number}: each line of a `phrase_file` must be one phrase of at most {_LONGEST} characters "
+                f"without tabs. Received {brief(phrase[:60])}, which {_describe_fault(phrase)}; use a plain list."
             )
         if phrase:
             phrases[phrase] = None
     if not phrases:
         raise ValueError(
-            f"{path} must hold one phrase at least. Received a `phrase_file` without any; write one a line, or choose "
-            "another masking."
+            f"The `phrase_file` {path} contains no phrases. Write one per line, or choose another masking."
         )
     return list(phrases)
 
@@ -53,17 +51,17 @@ def _describe_fault(phrase):
 
 @dataclasses.dataclass(frozen=True)
 class Phrases:
-    """Phrases as tokens, in a tree whose nodes are the beginnings that they have in common.
+    """Phrases as sequences of tokens, in a prefix tree.
 
         new york | new york city | york        level 1: new, york     level 2: new york     level 3: new york city
 
-    A node of level 1 has its token's id for a number; the nodes of each further level are numbered from 0.
+    The number of a node of level 1 is its token's id; the nodes of each further level are numbered from 0.
 
     Attributes:
-        number: of phrases that can be found, without repeats.
-        unknown: how many more hold a token that the vocabulary lacks.
-        ends: of each level, bool [nodes]: whether a phrase ends there.
-        levels: all but the first: for each node the number of the one above x V + its own token.
+        number: number of distinct phrases that can be found.
+        unknown: number of further phrases with a token outside the vocabulary.
+        ends: for each level, whether a phrase ends at each node, bool [nodes].
+        levels: for each level but the first, the number of each node's parent x V + its own token.
     """
 
     number: int
@@ -73,15 +71,15 @@ class Phrases:
 
     @classmethod
     def read(cls, path: str | os.PathLike, tokenizer, special) -> "Phrases":
-        """Returns the phrases of a file, as tokens of a vocabulary.
+        """Reads the phrases of a file as tokens of a vocabulary.
 
         Args:
-            path: of the list; see `read_phrases`.
-            tokenizer: with the method `tokenize`.
-            special: bool [vocab_size], true for the tokens that stand for no text, [UNK] among them.
+            path: path of the list; see `read_phrases`.
+            tokenizer: a tokenizer with the method `tokenize`.
+            special: bool [vocab_size], true for special tokens, including [UNK].
 
         Raises:
-            ValueError: it is no list of phrases, or all of them hold tokens that the vocabulary lacks.
+            ValueError: the file is not a list of phrases, or all phrases have tokens outside the vocabulary.
         """
         texts = read_phrases(path)
         parts = [tokenizer.tokenize(texts[start : start + _AT_ONCE]) for start in range(0, len(texts), _AT_ONCE)]
@@ -91,14 +89,14 @@ class Phrases:
         known = [row for row in ids.rows() if len(row) and not special[row].any()]
         if not known:
             raise ValueError(
-                f"{os.fspath(path)} must hold a phrase whose tokens the vocabulary has. Received a `phrase_file` with "
-                f"none among {len(texts):,}, such as {brief(texts[0])}; take a list in the language of the vocabulary."
+                f"None of the {len(texts):,} phrases of the `phrase_file` {os.fspath(path)} consists of tokens of the "
+                f"vocabulary, such as {brief(texts[0])}. Use a list in the language of the vocabulary."
             )
         return cls.of(known, len(special), len(texts) - len(known))
 
     @classmethod
     def of(cls, phrases: list, vocab_size: int, unknown: int = 0) -> "Phrases":
-        """Returns the tree of phrases, each a list of one id or more below `vocab_size`."""
+        """Returns the tree of phrases, each a list of one or more ids below `vocab_size`."""
         lengths = np.array([len(phrase) for phrase in phrases])
         table = np.zeros((len(phrases), lengths.max()), np.int64)
         table[np.arange(table.shape[1]) < lengths[:, None]] = np.concatenate(phrases)
@@ -114,7 +112,7 @@ class Phrases:
         return cls(int(sum(map(np.sum, ends))), unknown, ends, list(map(_Level, edges)))
 
     def join(self, input_ids, words, free):
-        """Returns where words start once each phrase is one word; where phrases overlap, the longest comes first.
+        """Finds phrases, and returns where words start if each phrase counts as one; the longest takes precedence.
 
         Args:
             input_ids: int [n, S].
@@ -122,12 +120,12 @@ class Phrases:
             free: bool [n, S], false for special tokens.
 
         Returns:
-            bool [n, S], where words start now; int64 [k], where in the flat rows the phrases do.
+            bool [n, S], where words now start; int64 [k], the starts of the phrases in the flat rows.
         """
         words, inside = words.copy(), np.zeros(words.size, bool)
         found = [np.zeros(0, np.int64)]
         for length, at in reversed(list(enumerate(self._found(input_ids, words, free), 1))):
-            # What is inside already belongs to phrases that are no shorter: those reach over one of the two ends.
+            # Positions inside belong to phrases that are at least as long: those extend past one of the ends.
             at = at[~(inside[at] | inside[at + length - 1])]
             while len(at):
                 first = at[np.diff(at, prepend=-length) >= length]  # the others may overlap with one of these
@@ -141,7 +139,7 @@ class Phrases:
         return words, starts
 
     def _found(self, input_ids, words, free):
-        """Returns for each number of tokens, from 1, where in the flat rows phrases of so many begin, ascending."""
+        """Returns, for each number of tokens from 1, the ascending starts of such phrases in the flat rows."""
         width, vocab_size, ids = words.shape[1], len(self.ends[0]), input_ids.ravel().astype(np.int64)
         word_ends = np.ones(words.shape, bool)
         word_ends[:, :-1] = words[:, 1:] | ~free[:, 1:]
@@ -149,14 +147,14 @@ class Phrases:
         found = [np.flatnonzero(words & word_ends & self.ends[0][ids])]
         if not self.levels:
             return found
-        code = ids[:-1] * vocab_size + ids[1:]  # of all positions at once: faster than to look which of them can begin
+        code = ids[:-1] * vocab_size + ids[1:]  # for all positions: faster than selecting the possible starts
         node = self.levels[0].guess(code)
         at = np.flatnonzero(words[:-1] & (node >= 0))
         code, node = code[at], node[at]
         for depth, level in enumerate(self.levels, 1):
             node = level.settle(node, code)
             at, node = at[node >= 0], node[node >= 0]
-            inside = at % width < width - depth  # else it goes on into the next row
+            inside = at % width < width - depth  # otherwise it extends into the next row
             at, node = at[inside], node[inside]
             found.append(at[self.ends[depth][node] & word_ends[at + depth]])
             if depth < len(self.levels):
@@ -169,7 +167,7 @@ class Phrases:
 
 
 class _Level:
-    """Finds numbers among many in a fifth of the time that a search takes: a table lookup rules out most others.
+    """Finds numbers in a sorted array, five times faster than a binary search: a table lookup rules out most others.
 
     Args:
         edges: int64 [nodes], ascending, 0 or more.
@@ -179,16 +177,16 @@ class _Level:
         self._edges = edges
         self._shift = np.uint64(64 - (_SLOTS * len(edges)).bit_length())
         slots = self._slots(edges)
-        self._table = np.full(1 << (64 - int(self._shift)), -1)  # slot -> the position of an edge that belongs there
+        self._table = np.full(1 << (64 - int(self._shift)), -1)  # slot -> the position of one of its edges
         self._table[slots] = np.arange(len(edges))
         self._shared = np.bincount(slots, minlength=len(self._table)) > 1
 
     def guess(self, codes):
-        """Returns int64 [n], for each number (int64 [n]) a position that `settle` looks at; -1 where it is no edge."""
+        """Returns a candidate position for each number (int64 [n]), int64 [n]; -1 if it is not an edge."""
         return self._table[self._slots(codes)]
 
     def settle(self, places, codes):
-        """Returns int64 [n], the position of each number among the edges or -1, given what `guess` gave, but not -1."""
+        """Returns the position of each number among the edges, or -1, given the non-negative results of `guess`."""
         other = np.flatnonzero(self._edges[places] != codes)
         places[other] = -1
         other = other[self._shared[self._slots(codes[other])]]
@@ -197,12 +195,12 @@ class _Level:
         return places
 
     def _slots(self, codes):
-        """Returns a slot for each number, spread over all of them: the upper bits of a product."""
+        """Returns an evenly distributed slot for each number: the upper bits of a product."""
         return (codes.view(np.uint64) * _SPREAD >> self._shift).view(np.int64)
 
 
 # === Vocabulary ===
-# The ids of a vocabulary that examples and masks depend on, as plain arrays.
+# The special ids and word boundaries of a vocabulary, as plain arrays.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,11 +208,11 @@ class MaskingVocabulary:
     """The special ids and word boundaries of a vocabulary, and its phrases.
 
     Attributes:
-        cls_id, sep_id, pad_id, mask_id: ids; mask_id is None where the vocabulary has no [MASK].
+        cls_id, sep_id, pad_id, mask_id: ids; mask_id is None if the vocabulary has no [MASK].
         special: bool [vocab_size], true for [PAD], [UNK], [CLS], [SEP] and [MASK].
-        continuation: bool [vocab_size], true for a token that goes on with the word of the token before it ("##ing").
+        continuation: bool [vocab_size], true for a token that continues the word of the previous token ("##ing").
         names: the tokens in the order of their ids.
-        phrases: what is masked as one; None: there is no list.
+        phrases: phrases to mask as units, or None if there is no list.
     """
 
     cls_id: int
@@ -232,14 +230,14 @@ class MaskingVocabulary:
 
     @classmethod
     def of_tokenizer(cls, tokenizer, phrase_file: str | os.PathLike | None = None) -> "MaskingVocabulary":
-        """Returns the masking vocabulary of a tokenizer, with the phrases of a list.
+        """Returns the masking vocabulary of a tokenizer, with the phrases of a list, if given.
 
         Args:
             tokenizer: a `bert_tf.tokenization.wordpiece.Tokenizer`.
-            phrase_file: a text file with a phrase a line.
+            phrase_file: a text file with one phrase per line.
 
         Raises:
-            ValueError: it is no BERT vocabulary, or no list of phrases in tokens of this vocabulary.
+            ValueError: the tokens are not a BERT vocabulary, or the phrases are not valid for it.
         """
         vocabulary = cls.of(tokenizer.vocab)
         if phrase_file is None:
@@ -251,14 +249,14 @@ class MaskingVocabulary:
         """Returns the masking vocabulary of BERT tokens in the order of their ids.
 
         Raises:
-            ValueError: it is no BERT vocabulary.
+            ValueError: the tokens are not a BERT vocabulary.
         """
         ids = {name: i for i, name in enumerate(names)}
         lacking = [name for name in (CLS, SEP, PAD) if name not in ids]
         if lacking:
             raise ValueError(
-                f"Examples for pretraining must be made and masked with a WordPiece vocabulary, with {lacking[0]}. "
-                f"Received one of {len(names)} tokens without it; other vocabularies need records masked elsewhere."
+                f"Pretraining examples require a WordPiece vocabulary with {lacking[0]}, but this one of {len(names)} "
+                "tokens lacks it. Records for other vocabularies must be masked elsewhere."
             )
         return cls(
             ids[CLS],
@@ -272,53 +270,53 @@ class MaskingVocabulary:
 
 
 # === Positions ===
-# Groups of tokens are taken in a random order up to the row's budget. A group is a run of positions side by side: a
-# token, a word, a phrase, or several words in a row.
+# Groups of tokens are taken in random order up to the row's budget. A group is a range of adjacent positions: a token,
+# a word, a phrase, or several consecutive words.
 
 
-# Chances of groups of 1, 2, ... words. SpanBERT (arXiv 1907.10529, section 3.1): geometric with p = 0.2, at most 10,
-# 3.8 in the mean. ALBERT (arXiv 1909.11942, section 4.1): in proportion to 1/n, at most 3, 1.6 in the mean.
+# Probabilities of 1, 2, ... words. SpanBERT (arXiv 1907.10529, section 3.1): geometric with p = 0.2, at most 10,
+# mean 3.8. ALBERT (arXiv 1909.11942, section 4.1): proportional to 1/n, at most 3, mean 1.6.
 _WEIGHTS = {"span": 0.8 ** np.arange(1, 11), "ngram": 1 / np.arange(1, 4)}
 _CHANCES = {kind: weights / np.sum(weights) for kind, weights in _WEIGHTS.items()}
 
 
 def choose_positions(input_ids, masking, vocabulary, rng, counts=None):
-    """Returns the groups of positions to mask in every row.
+    """Selects the groups of positions to mask in each row.
 
-    Groups are taken in a random order, each with the same chance, and skipped where they no longer fit into the row's
-    budget of min(M, max(1, round(prob x its tokens))), as in google-research/bert, create_masked_lm_predictions. So a
-    row gets its budget of tokens, or less where no word that is left fits. Where all words of a row are longer than its
-    budget, one of the shortest is taken nevertheless, if M has room for it: else the row would teach nothing.
+    Groups are taken in random order with equal probability, and skipped if they no longer fit into the row's budget of
+    min(M, max(1, round(prob x its tokens))), as in google-research/bert's create_masked_lm_predictions. A row thus gets
+    its budget of tokens, or less if no remaining word fits. If all words of a row are longer than its budget, one of
+    the shortest is still taken, if M has room for it, so that the row contributes to the loss.
 
-    A word is a token and the "##" tokens after it, but it never continues past a special token. Special tokens are
-    not chosen, and neither is [UNK].
+    A word is a token and the "##" tokens after it, but it never extends past a special token. Special tokens, including
+    [UNK], are not selected.
 
-    Spans differ from SpanBERT's, which are drawn one by one anywhere and may run into each other: here the row is
-    divided into spans, whose lengths in words have SpanBERT's distribution, and some of these are chosen. Two of them
-    may be neighbours; none goes over a special token. One that does not fit is cut after the words that do (so the
-    first word of a text is chosen a little more often than others), and single words fill what may still be left.
+    Spans differ from those of SpanBERT, which are drawn one by one at any position and may overlap: here, the row is
+    divided into spans, whose lengths in words have SpanBERT's distribution, and some of these are selected. Two of them
+    may be adjacent; none contains a special token. A span that does not fit is truncated to the words that do (so the
+    first word of a text is selected slightly more often than others), and single words fill the rest of the budget.
 
-    N-grams are spans of one to three words, of n words with a chance in proportion to 1/n (ALBERT, arXiv 1909.11942,
+    N-grams are spans of one to three words, with a probability proportional to 1/n (ALBERT, arXiv 1909.11942,
     section 4.1).
 
-    Phrases are those of `vocabulary.phrases`, wherever they stand as whole words; where they overlap, the longest comes
-    first. A phrase is chosen or skipped as a word is, and so are the words outside of phrases (ERNIE, arXiv 1904.09223,
-    section 3.2, where phrases and entities come one after the other).
+    Phrases are those of `vocabulary.phrases`, wherever they occur as whole words; if they overlap, the longest takes
+    precedence. A phrase is selected or skipped like a word, and so are the words outside of phrases (ERNIE, arXiv
+    1904.09223, section 3.2, where phrases and entities are masked in separate stages).
 
     Args:
         input_ids: int [n, S], padded with [PAD].
         masking: a `Masking`; with the kind "phrase", `vocabulary` must have phrases.
-        vocabulary: of the records.
+        vocabulary: the vocabulary of the records.
         rng: a np.random.Generator.
-        counts: as of `masking.mask`.
+        counts: as in `masking.mask`.
 
     Returns:
-        int64 [k] twice: starts in the flat rows, and lengths, some of them 0.
+        The starts of the groups in the flat rows, and their lengths, some of them 0: int64 [k] each.
     """
     free = ~vocabulary.special[input_ids]
     if masking.kind == "token":
         return _choose_tokens(free, _budgets(input_ids, masking, vocabulary, np.ones(1, np.int64)), rng)
-    after = np.zeros_like(free)  # whether the position before is free too
+    after = np.zeros_like(free)  # whether the previous position is free too
     after[:, 1:] = free[:, :-1]
     words = free & ~(vocabulary.continuation[input_ids] & after)
     phrases = None
@@ -338,22 +336,22 @@ def choose_positions(input_ids, masking, vocabulary, rng, counts=None):
 
 
 def _choose_spans(words, first, sizes, free, left, chances, rng):
-    """Chooses words several at a time; single ones fill what may be left."""
+    """Selects several words at a time; single ones fill the rest of the budget."""
     spans = _spans(words, first, chances, rng)
     starts, lengths = _choose(spans, _sizes(spans, free), words, left, np.arange(len(words)), rng)
-    words.ravel()[features.ranges(starts, lengths)] = False  # what may still be chosen
+    words.ravel()[features.ranges(starts, lengths)] = False  # words that may still be selected
     more = _choose(words, sizes, words, left, np.flatnonzero(left), rng)
     return np.concatenate([starts, more[0]]), np.concatenate([lengths, more[1]])
 
 
 def _budgets(input_ids, masking, vocabulary, shortest):
-    """int64 [n]: how many positions to choose in each row, given the size of its shortest word, int [n] or [1]."""
-    share = np.rint(masking.prob * np.count_nonzero(input_ids != vocabulary.pad_id, axis=1))  # as Python's round
+    """Returns the number of positions to select per row, int64 [n]; `shortest` is the size of its shortest word."""
+    share = np.rint(masking.prob * np.count_nonzero(input_ids != vocabulary.pad_id, axis=1))  # like Python's round
     return np.minimum(masking.max_predictions, np.maximum(shortest, share.astype(np.int64)))
 
 
 def _choose_tokens(free, budgets, rng):
-    """Chooses single positions: the first ones in a random order."""
+    """Selects single positions: the first ones in random order."""
     order, low = _random_order(free, rng)
     chosen = np.arange(free.shape[1]) < np.minimum(budgets, np.count_nonzero(free, axis=1))[:, None]
     column = (order & low)[chosen]
@@ -362,19 +360,19 @@ def _choose_tokens(free, budgets, rng):
 
 
 def _random_order(starts, rng):
-    """uint32 [n, S]: the columns of the groups (bool [n, S]) in a random order, then others; and their mask of bits."""
+    """Returns the columns of the groups in random order, then others, uint32 [n, S], and their bit mask."""
     width = starts.shape[1]
     low = np.uint32((1 << (width - 1).bit_length()) - 1)
-    # Random numbers are sorted with their columns in the lowest bits: much faster than argsort.
+    # Sorts random numbers with their columns in the lowest bits, which is much faster than argsort.
     order = rng.integers(0, 1 << 32, starts.shape, np.uint32) & ~low
     order |= np.arange(width, dtype=np.uint32)
-    order[~starts] = 0xFFFFFFFF  # behind the groups
+    order[~starts] = 0xFFFFFFFF  # after the groups
     order.sort(axis=1)
     return order, low
 
 
 def _sizes(starts, free):
-    """int32 [n, S]: where a group starts (bool [n, S]) its size. It ends before the next one or what is not free.
+    """Returns the sizes of groups at their starts, int32 [n, S]; each ends before the next one or a position not free.
 
     starts   0 1 0 1 0 0        free   0 1 1 1 0 0        sizes   1 2 . 1 1 1
     """
@@ -385,10 +383,10 @@ def _sizes(starts, free):
 
 
 def _spans(words, first, chances, rng):
-    """bool [n, S]: where spans start, given where words do and which of them stand at the beginning or after [SEP].
+    """Returns where spans start, bool [n, S], given the starts of words and which are first or follow [SEP].
 
     words    0 1 1 0 1 1 1 0 1 1     the lengths 2 4 ... divide all words of all rows;
-    spans    0 1 0 0 1 0 0 0 1 0     a row's first span is thus the rest of one, of a random length
+    spans    0 1 0 0 1 0 0 0 1 0     a row's first span is thus the rest of one, with a random length
     """
     at = np.flatnonzero(words)
     begin = np.cumsum(_draw_lengths(chances, len(at), rng))
@@ -398,7 +396,7 @@ def _spans(words, first, chances, rng):
 
 
 def _draw_lengths(chances, number, rng):
-    """int64 [number]: 1, 2, ... with these chances; what rng.choice gives, at a fifth of its time."""
+    """Samples 1, 2, ... with these probabilities, int64 [number]; like rng.choice, but five times faster."""
     draw, lengths, bounds = rng.random(number), np.ones(number, np.int64), np.cumsum(chances)
     for bound in bounds[:-1] / bounds[-1]:
         lengths += draw >= bound
@@ -406,16 +404,16 @@ def _draw_lengths(chances, number, rng):
 
 
 def _choose(starts, sizes, words, left, rows, rng):
-    """Takes groups of some rows in a random order; one that does not fit is cut to the whole words which do, if any.
+    """Selects groups of some rows in random order; truncates those that do not fit to the words that do.
 
     Args:
-        starts, sizes: bool and int [n, S], where groups start and how many positions they have.
-        words: bool [n, S], where a group may be cut.
-        left: int64 [n], how many positions may be taken in each row; lowered by those that are.
-        rows: int64 [k], which rows to look at.
+        starts, sizes: bool and int [n, S], the starts of groups and their sizes.
+        words: bool [n, S], where a group may be truncated.
+        left: int64 [n], remaining budget of each row; reduced by the selected positions.
+        rows: int64 [k], the rows to process.
 
     Returns:
-        int64 [taken], the starts in the flat rows, and the lengths, some of them 0.
+        The starts in the flat rows, and the lengths, some of them 0: int64 [taken] each.
     """
     width = starts.shape[1]
     order, low = _random_order(starts[rows], rng)

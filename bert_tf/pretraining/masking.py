@@ -1,4 +1,4 @@
-"""Masking: which tokens the model sees in place of those to predict; static or drawn for each batch."""
+"""Static and dynamic masking: replaces the tokens to predict."""
 
 import dataclasses
 import hashlib
@@ -15,24 +15,24 @@ from bert_tf.pretraining.masked_positions import MaskingVocabulary, choose_posit
 from bert_tf.utils.names import MASKINGS
 
 # === Masking ===
-# The tokens that the model has to guess, and those that it sees in their place; `masked_positions` chooses where.
+# The tokens to predict, and their replacements in the input; `masked_positions` selects the positions.
 
 
-_ROUNDING = 1e-9  # 0.7 and 0.3 may be a little more than 1 together
-_HIDDEN, _SWAPPED, _KEPT = 1, 2, 3  # what happens to a chosen position; 0 is one that was not chosen
+_ROUNDING = 1e-9  # 0.7 + 0.3 may slightly exceed 1
+_HIDDEN, _SWAPPED, _KEPT = 1, 2, 3  # the replacement at a selected position; 0 is one that is not selected
 
 
 @dataclasses.dataclass(frozen=True)
 class Masking:
-    """Shares and kinds of masks: which tokens are chosen, and how they are hidden.
+    """Options of masking: how tokens are selected, and what replaces them.
 
     Attributes:
-        kind: what is chosen together: "token" a token, "whole_word" all tokens of a word, "span" some words in a row,
-            "ngram" up to three words in a row, "phrase" all words of a phrase from a list.
-        prob: share of an example's tokens, [CLS] and [SEP] counted too, that is chosen.
-        max_predictions: tokens chosen in a row at most: M below.
-        mask_token_prob: share of the chosen tokens that becomes [MASK].
-        random_token_prob: share that becomes a random token; the rest stays as it is.
+        kind: the unit of selection: "token", "whole_word" (all tokens of a word), "span" (several consecutive words),
+            "ngram" (up to three consecutive words), or "phrase" (all words of a phrase from a list).
+        prob: fraction of an example's tokens to select, [CLS] and [SEP] counted.
+        max_predictions: maximum number of selected tokens per row, M below.
+        mask_token_prob: fraction of the selected tokens replaced with [MASK].
+        random_token_prob: fraction replaced with a random token; the rest is unchanged.
     """
 
     kind: str = "token"
@@ -43,51 +43,52 @@ class Masking:
 
     def __post_init__(self):
         if self.kind not in MASKINGS:
-            raise ValueError(f"The kind of masking must be one of {', '.join(MASKINGS)}. Received {self.kind!r}.")
+            raise ValueError(f"The masking must be one of {', '.join(MASKINGS)}. Received {self.kind!r}.")
         if self.max_predictions < 1:
             raise ValueError(f"max_predictions must be 1 or more. Received {self.max_predictions}.")
         if not 0 <= self.prob <= 1:
-            raise ValueError(f"The share of masked tokens, prob, must lie between 0 and 1. Received {self.prob}.")
+            raise ValueError(f"The share of masked tokens, prob, must be from 0 to 1. Received {self.prob}.")
         shares = self.mask_token_prob, self.random_token_prob
         if min(shares) < 0 or sum(shares) > 1 + _ROUNDING:
             raise ValueError(
-                "`mask_token_prob` and `random_token_prob` must not be negative, nor be more than 1 together. "
-                f"Received {shares[0]} and {shares[1]}; what they leave of 1 is the share of tokens that stay visible."
+                "`mask_token_prob` and `random_token_prob` must not be negative, and their sum must be at most 1. "
+                f"Received {shares[0]} and {shares[1]}; the remainder is the share of tokens that stay visible."
             )
 
 
 def mask(input_ids, masking: Masking, vocabulary: MaskingVocabulary, rng, counts: Counter | None = None) -> dict:
-    """Returns rows with masked positions, and what stood there (BERT, arXiv 1810.04805, section 3.1, "Masked LM").
+    """Masks rows, and returns them with the original tokens (BERT, arXiv 1810.04805, section 3.1, "Masked LM").
 
-        input_ids            [CLS]   my   dog   is  hairy [SEP] [PAD]       two chosen, M = 3
+        input_ids            [CLS]   my   dog   is  hairy [SEP] [PAD]       two selected, M = 3
         input_ids, masked    [CLS]   my [MASK]  is  hairy [SEP] [PAD]       dog is hidden, hairy is kept
         masked_lm_positions     2     4     0
         masked_lm_ids         dog  hairy    0
         masked_lm_weights       1     1     0
 
-    Which tokens are chosen together, and how many, says `choose_positions`. Each has its own fate, hidden, random or
-    kept; but a span has one draw for all of its tokens, as SpanBERT's.
+    `choose_positions` decides which tokens are selected together, and how many. The replacement is drawn for each
+    token, but once for all tokens of a span, as in SpanBERT.
 
-    A random token is any but a special one, with equal chances (google-research/bert draws from the whole vocabulary).
+    A random token is uniformly sampled from all but the special ones (google-research/bert draws from the whole
+    vocabulary).
 
     Args:
-        input_ids: int [n, S], padded with [PAD]; not changed.
-        masking: how many of which.
-        vocabulary: of the records.
+        input_ids: int [n, S], padded with [PAD]; not modified.
+        masking: the masking options.
+        vocabulary: the vocabulary of the records.
         rng: a np.random.Generator.
-        counts: gains, with the kind "phrase", how many phrases were "found" and how many of them "masked".
+        counts: with the kind "phrase", adds the numbers of phrases "found" and "masked".
 
     Returns:
         "input_ids": int32 [n, S], masked; "masked_lm_positions" (ascending), "masked_lm_ids": int32 [n, M] and
-        "masked_lm_weights": float32 [n, M], which is 1.0 for a prediction and 0.0, as the others, for padding.
+        "masked_lm_weights": float32 [n, M], which is 1.0 for a prediction; all three are 0 for padding.
 
     Raises:
-        ValueError: the vocabulary has no [MASK], or phrases are to be masked and there are none.
+        ValueError: the vocabulary has no [MASK], or no phrases although the kind is "phrase".
     """
     if vocabulary.mask_id is None:
         raise ValueError(
-            "Masking must have a vocabulary with the token [MASK]. "
-            f"Received one of {len(vocabulary.special)} tokens without it; add a line [MASK] to the vocabulary file."
+            "Masking requires a vocabulary with the token [MASK], but it is missing from the "
+            f"{len(vocabulary.special)} tokens. Add a line [MASK] to the vocabulary file."
         )
     if masking.kind == "phrase":
         check_phrases(masking.kind, vocabulary.phrases)
@@ -103,22 +104,22 @@ def mask(input_ids, masking: Masking, vocabulary: MaskingVocabulary, rng, counts
 
 
 def check_phrases(masking: str, phrases):
-    """Raises ValueError where phrases, a file or what was read of it, are lacking or not used.
+    """Raises ValueError if phrases (a file or its contents) are missing or not used.
 
     Args:
-        masking: the kind.
-        phrases: None: there are none.
+        masking: the kind of masking.
+        phrases: the phrases, or None.
     """
     if (masking == "phrase") != (phrases is not None):
-        received, remedy = ("none", "give a") if phrases is None else ("some", "leave out the")
+        received, remedy = ("no list", "add a") if phrases is None else ("a list", "remove the")
         raise ValueError(
-            "`phrase_file` must come with `masking=phrase`, and that with a list of phrases. "
-            f"Received {received}, and `masking={masking}`; {remedy} `phrase_file`, or choose another masking."
+            "`phrase_file` and `masking=phrase` require each other. "
+            f"Received {received} and `masking={masking}`; {remedy} `phrase_file`, or choose another masking."
         )
 
 
 def _predictions(place, original, shape, width):
-    """The features of the chosen tokens: their positions in the flat rows, ascending, and their ids, both int [k]."""
+    """Returns the features of predictions, given ascending positions in the flat rows and original ids, int [k]."""
     row, column = np.divmod(place, shape[1])
     to = row, np.arange(len(row)) - np.searchsorted(row, np.arange(shape[0]))[row]
     positions, ids, weights = (np.zeros((shape[0], width), dtype) for dtype in (np.int32, np.int32, np.float32))
@@ -127,7 +128,7 @@ def _predictions(place, original, shape, width):
 
 
 def _fates(starts, lengths, masking, size, rng):
-    """uint8 [size]: what happens to each position of the flat rows, given the chosen groups."""
+    """Returns the replacement at each position of the flat rows, uint8 [size], given the selected groups."""
     place = features.ranges(starts, lengths)
     draw = np.repeat(rng.random(len(starts)), lengths) if masking.kind == "span" else rng.random(len(place))
     swapped = np.where(draw < masking.mask_token_prob + masking.random_token_prob, np.uint8(_SWAPPED), np.uint8(_KEPT))
@@ -137,27 +138,27 @@ def _fates(starts, lengths, masking, size, rng):
 
 
 # === Dynamic masking ===
-# Records without masks are masked as they are read for training: again in each epoch, inside tf.data.
+# Dynamic masking: records without masks are masked when they are read, anew in each epoch, in tf.data.
 
 
-_SAMPLE = 1000  # rows in which phrases are looked for
+_SAMPLE = 1000  # rows to search for phrases
 _MASKED = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 
 
 def masker(masks: Masking, vocabulary: MaskingVocabulary, seed: int) -> Callable:
-    """Returns the function that masks batches of records which were written with --dynamic_masking.
+    """Returns the function that masks batches of records created with dynamic masking.
 
-    Which masks a batch gets is a function of `seed`, its number and its rows: those of another epoch are others, and a
-    run that is resumed gets the ones it would have got. A packed row is masked as one example.
+    The masks of a batch are a function of `seed`, its number and its rows: they differ between epochs, and a resumed
+    run gets the same ones as an uninterrupted run. A packed row is masked as one example.
 
     Args:
-        masks: how to mask.
-        vocabulary: of the records; ids beyond it end in an error of TensorFlow's.
-        seed: of the masks, 0 or more.
+        masks: the masking options.
+        vocabulary: the vocabulary of the records; ids outside it cause a TensorFlow error.
+        seed: seed of the masks, 0 or more.
 
     Returns:
-        A function to map a tf.data.Dataset with, from (number, batch) to the batch with masks: number is int64 [] from
-        0, and the batch {name: [B, ...]} with input_ids int32 [B, S]. See `masking.mask` for what it gains.
+        A function for tf.data.Dataset.map, from (number, batch) to the batch with masks: number is an int64 scalar from
+        0, and the batch is {name: [B, ...]} with input_ids int32 [B, S]. See `masking.mask` for the features it adds.
 
     Raises:
         ValueError: the vocabulary has no [MASK].
@@ -167,7 +168,7 @@ def masker(masks: Masking, vocabulary: MaskingVocabulary, seed: int) -> Callable
         features = mask(ids, masks, vocabulary, np.random.default_rng([seed, int(number)]))
         return [features[name] for name in _MASKED]
 
-    draw(0, np.full([1, 1], vocabulary.pad_id))  # raises here what would otherwise be raised inside tf.data
+    draw(0, np.full([1, 1], vocabulary.pad_id))  # raises errors here rather than in tf.data
 
     def masked(number, batch):
         ids = batch["input_ids"]
@@ -181,16 +182,16 @@ def masker(masks: Masking, vocabulary: MaskingVocabulary, seed: int) -> Callable
 
 
 def masks_for(masking: Masking, phrase_file: str | None, tokenizer, several: list) -> Callable:
-    """Returns the function from (`Records`, seed) to the masker of their batches; to None where they are masked.
+    """Returns a function from (`Records`, seed) to their masker, or to None if they are already masked.
 
     Args:
-        masking: how to mask the shortest sequences; longer ones have more predictions, in proportion.
-        phrase_file: the list of phrases, with the kind "phrase".
-        tokenizer: of the model.
-        several: all `Records` of the run, some of them without masks.
+        masking: the options for the shortest sequences; longer ones have proportionally more predictions.
+        phrase_file: the list of phrases, for the kind "phrase".
+        tokenizer: the model's tokenizer.
+        several: all `Records` of the run, of which some have no masks.
 
     Raises:
-        ValueError: `masking` and `phrase_file` do not fit each other.
+        ValueError: `masking` and `phrase_file` do not match.
     """
     check_phrases(masking.kind, phrase_file)
     vocabulary = MaskingVocabulary.of_tokenizer(tokenizer, phrase_file)
@@ -208,7 +209,7 @@ def masks_for(masking: Masking, phrase_file: str | None, tokenizer, several: lis
 
 
 def masks_identity(masking: Masking, phrase_file: str | None) -> dict:
-    """Returns the options that decide which masks are drawn, as JSON values."""
+    """Returns the options that determine the masks, as JSON values."""
     identity = {
         "masking": masking.kind,
         "masked_lm_prob": masking.prob,
@@ -223,15 +224,15 @@ def masks_identity(masking: Masking, phrase_file: str | None) -> dict:
 
 
 def _look_for_phrases(records, vocabulary, phrase_file):
-    """Says how many phrases stand in the first rows of some `Records`."""
+    """Logs how many phrases occur in the first rows of some `Records`."""
     rows, counts = np.concatenate([batch["input_ids"] for batch in records.in_order(1, _SAMPLE)]), Counter()
     mask(rows, Masking("phrase"), vocabulary, np.random.default_rng(0), counts)
     logging.info(
-        "Phrases: %d; %d more hold tokens that the vocabulary lacks. The first %d rows hold %d.",
+        "Phrases: %d; %d more contain tokens that the vocabulary lacks. The first %d sequences contain %d.",
         *(vocabulary.phrases.number, vocabulary.phrases.unknown, len(rows), counts["found"]),
     )
     if not counts["found"]:
         logging.warning(
-            "No phrase of %s stands in the first %d rows of %s. Are list and text of one language?",
+            "No phrase of %s occurs in the first %d sequences of %s. Are the list and the text in the same language?",
             *(phrase_file, len(rows), records.paths[0]),
         )

@@ -1,4 +1,4 @@
-"""Sequence packing: several short examples in one row, so that less of it is padding; and the way back."""
+"""Sequence packing: puts several short examples into one row to reduce padding; and unpacking."""
 
 import numpy as np
 import tensorflow as tf
@@ -10,36 +10,37 @@ from bert_tf.data.features import FEATURES, ranges, splits_of
 
 _TOKENS = ("input_ids", "input_mask", "segment_ids")
 _PREDICTIONS = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
-_AT_ONCE = 1024  # examples to move, so that the numbers of their places stay in the processor's cache
+_AT_ONCE = 1024  # examples to move together, so that their indices stay in the processor's cache
 
 
 def pack_examples(rows: dict, max_predictions: int, max_sentences: int) -> dict:
-    """Returns n examples in as few rows of the same width S as it finds; M is max_predictions, E is max_sentences.
+    """Packs n examples into fewer rows of the same length S; M is max_predictions, E is max_sentences.
 
         input_ids                [CLS]  a  [SEP]  .    .    .        [CLS]  b   b  [SEP]  .    .       two examples
         masked_lm_positions        1    .                              2    .
         next_sentence_labels       0                                   1
 
         input_ids                [CLS]  a  [SEP] [CLS]  b   b  [SEP]  .      one row
-        sentence_ids               1    1    1     2    2   2    2    0      attention stays inside, and positions begin
-        masked_lm_positions        1    5                                    again: bert_tf.models.encoder sees to it
-        next_sentence_positions    0    3                                    where each [CLS] is
+        sentence_ids               1    1    1     2    2   2    2    0      attention is limited to an example, and
+        positions
+        masked_lm_positions        1    5                                    restart: see bert_tf.models.encoder
+        next_sentence_positions    0    3                                    the position of each [CLS]
         next_sentence_labels       0    1
         next_sentence_weights      1    1
 
-    Best fit, the longest examples first: each goes where it leaves the least room. All examples of one length are
-    placed at once, as in Krell et al.'s longest-pack-first histogram packing (arXiv 2107.02027). Nothing is random. In
-    a row the examples keep their order, and rows stand in the order of their longest examples.
+    Best fit, the longest examples first: each goes into the row where it leaves the least room. All examples of one
+    length are placed at once, as in longest-pack-first histogram packing (Krell et al., arXiv 2107.02027). Nothing is
+    random. Examples keep their order within a row, and rows are sorted by their longest examples.
 
     Args:
-        rows: "input_ids", "input_mask" (some ones, then zeros), "segment_ids": int [n, S]; and where there are masks
-            "masked_lm_positions", "masked_lm_ids", "masked_lm_weights" [n, any]; and where there are labels
+        rows: "input_ids", "input_mask" (ones, then zeros), "segment_ids": int [n, S]; if there are masks,
+            "masked_lm_positions", "masked_lm_ids", "masked_lm_weights" [n, any]; if there are labels,
             "next_sentence_labels" int [n, 1].
-        max_predictions: predictions in a row at most.
-        max_sentences: examples in a row at most.
+        max_predictions: maximum number of predictions per row.
+        max_sentences: maximum number of examples per row.
 
     Returns:
-        For r rows "input_ids", padded as they came, "input_mask", "segment_ids", "sentence_ids": int32 [r, S]; with
+        For r rows "input_ids", with the same padding, "input_mask", "segment_ids", "sentence_ids": int32 [r, S]; with
         masks "masked_lm_positions", "masked_lm_ids": int32, "masked_lm_weights": float32 [r, M]; with labels
         "next_sentence_positions", "next_sentence_labels": int32, "next_sentence_weights": float32 [r, E].
 
@@ -57,7 +58,7 @@ def pack_examples(rows: dict, max_predictions: int, max_sentences: int) -> dict:
     number = into.before(np.ones(n, np.int64))
     sentences = np.broadcast_to(number[:, None] + 1, (n, width))
     packed = into.place({name: rows[name] for name in _TOKENS} | {"sentence_ids": sentences}, lengths, width)
-    padding = rows["input_ids"][rows["input_mask"] == 0][:1]  # none if all rows are full; then there will be none
+    padding = rows["input_ids"][rows["input_mask"] == 0][:1]  # empty if all rows are full; then no padding is needed
     np.copyto(packed["input_ids"], padding if len(padding) else 0, where=packed["input_mask"] == 0)
     if "masked_lm_weights" in rows:
         features = {name: rows[name] for name in _PREDICTIONS}
@@ -71,7 +72,7 @@ def pack_examples(rows: dict, max_predictions: int, max_sentences: int) -> dict:
 
 
 class _Placement:
-    """Puts what belongs to examples side by side in their rows, given int64 [n], the row of each example."""
+    """Places the values of examples side by side in their rows, given the row of each example, int64 [n]."""
 
     def __init__(self, row):
         self._row = row
@@ -79,14 +80,14 @@ class _Placement:
         self._first = np.searchsorted(row, np.arange(row.max(initial=-1) + 1), sorter=self._order)
 
     def before(self, counts):
-        """int64 [n]: how many values stand in its row before those of each example, if these have `counts` values."""
+        """Returns the offset of each example's values in its row, int64 [n], if examples have `counts` values."""
         total = splits_of(counts[self._order])[:-1]
         before = np.empty_like(total)
         before[self._order] = total - total[self._first][self._row[self._order]]
         return before
 
     def place(self, features, counts, width):
-        """Returns {name: [rows, width]} of {name: [n, any]}, of which the first `counts` (int64 [n]) values count."""
+        """Returns {name: [rows, width]} with the first `counts` (int64 [n]) values of each row of {name: [n, any]}."""
         shape, column = (len(self._first), width), np.arange(next(iter(features.values())).shape[1])
         types = {name: np.float32 if name.endswith("weights") else np.int32 for name in features}
         placed = {name: np.zeros(shape, types[name]) for name in features}
@@ -100,13 +101,13 @@ class _Placement:
 
 
 def _assign(lengths, predictions, width, max_predictions, max_sentences):
-    """int64 [n]: the row of each example, given how many tokens and predictions each has (int64 [n])."""
+    """Returns the row of each example, int64 [n], given its numbers of tokens and predictions (int64 [n])."""
     _check(predictions, max_predictions, max_sentences)
-    code = lengths * (max_predictions + 1) + predictions  # one number for all examples that are alike
+    code = lengths * (max_predictions + 1) + predictions  # one number for all examples of the same size
     order = np.argsort(-code, kind="stable")
     kinds, starts = np.unique(-code[order], return_index=True)
     row = np.empty(len(lengths), np.int64)
-    # rows[room][predictions that it may still have, examples] = which rows are so: at first all of them are empty
+    # rows[free tokens][free predictions, free examples] = the rows with these: initially all of them are empty
     rows = [{} for _ in range(width + 1)]
     rows[width][max_predictions, max_sentences] = list(range(len(lengths)))
     for kind, examples in zip((-kinds).tolist(), np.split(order, starts)[1:], strict=True):
@@ -116,19 +117,19 @@ def _assign(lengths, predictions, width, max_predictions, max_sentences):
 
 def _check(predictions, max_predictions, max_sentences):
     if max_sentences < 1:
-        raise ValueError(f"A packed row must have room for 1 example at least. Received max_sentences {max_sentences}.")
+        raise ValueError(f"A packed sequence must hold at least 1 example. Received max_sentences {max_sentences}.")
     if predictions.max(initial=0) > max_predictions:
         raise ValueError(
-            f"A packed row must have room for all predictions of an example. Received one with {predictions.max()} and "
+            f"A packed sequence must have room for all predictions of an example. Received {predictions.max()} and "
             f"max_predictions {max_predictions}; raise `max_predictions_per_seq`."
         )
 
 
 def _place(examples, length, predictions, rows, row):
-    """Places examples that are alike, in the fullest rows they fit: writes to `row`, and keeps `rows` up to date."""
+    """Places examples of the same size in the fullest rows with room: sets `row`, and updates `rows`."""
     for room in range(length, len(rows)):
         for free, left in list(rows[room]):
-            # The fullest row that fits is still the fullest with one more example in it: it takes all that it can.
+            # With one more example, the fullest row with room is still the fullest: it takes as many as fit.
             each = min(len(examples), room // length, left, free // predictions if predictions else left)
             same = rows[room][free, left]
             while each and same:
@@ -147,7 +148,7 @@ def _place(examples, length, predictions, rows, row):
 
 
 def _renumber(row, lengths):
-    """Numbers the rows in the order of the longest example of each, the first of equals."""
+    """Numbers the rows in the order of their longest examples, the first if equal."""
     order = np.lexsort((-lengths, row))
     used, first = np.unique(row[order], return_index=True)
     number = np.empty(len(row), np.int64)
@@ -156,7 +157,7 @@ def _renumber(row, lengths):
 
 
 # === Unpacking ===
-# Packed rows to rows of one example each, and the other way round: a model takes one or the other.
+# Conversion between packed rows and rows of one example: a model requires one or the other.
 #
 #     input_ids      [CLS]  a  [SEP] [CLS]  b   b  [SEP]  .        one packed row of two examples
 #     sentence_ids     1    1    1     2    2   2    2    0
@@ -166,14 +167,14 @@ def _renumber(row, lengths):
 
 
 def to_packed_rows(batch: dict) -> dict:
-    """Returns a batch of rows of one example as packed rows with one in each, in the graph.
+    """Converts a batch of single-example rows to packed rows with one example each, in the graph.
 
     Args:
-        batch: {name: [B, ...]}, "input_mask" [B, S] among them; with "next_sentence_labels" int32 [B, 1] or without.
+        batch: {name: [B, ...]} with "input_mask" [B, S] and optionally "next_sentence_labels" int32 [B, 1].
 
     Returns:
-        The batch with "sentence_ids" int32 [B, S], and where there are labels "next_sentence_positions" int32 [B, 1]
-        and "next_sentence_weights" float32 [B, 1].
+        The batch with "sentence_ids" int32 [B, S]; if there are labels, also with "next_sentence_positions" int32
+        [B, 1] and "next_sentence_weights" float32 [B, 1].
     """
     packed = batch | {"sentence_ids": batch["input_mask"]}
     if "next_sentence_labels" in batch:
@@ -184,7 +185,7 @@ def to_packed_rows(batch: dict) -> dict:
 
 
 def unpack_dataset(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Returns a dataset of single rows {name: [...]} of one example each, from one of batches of packed rows."""
+    """Unpacks a dataset of batches of packed rows to a dataset of single-example rows {name: [...]}."""
     spec = dataset.element_spec
     names = sorted(spec.keys() - {"sentence_ids", "next_sentence_positions", "next_sentence_weights"})
     widths = {name: 1 if FEATURES[name].per == "sentence" else spec[name].shape[1] for name in names}
@@ -202,14 +203,14 @@ def unpack_dataset(dataset: tf.data.Dataset) -> tf.data.Dataset:
 
 
 def unpack_rows(rows: dict) -> dict:
-    """Returns the examples of packed rows, each as one row.
+    """Unpacks packed rows to one row per example.
 
     Args:
-        rows: {name: array [r, ...]} as `pack_examples` returns them.
+        rows: {name: array [r, ...]} as returned by `pack_examples`.
 
     Returns:
-        {name: array [n, ...]} of the n examples in their order, without the features that only packed rows have. Rows
-        are as wide as they were.
+        {name: array [n, ...]} of the n examples in order, without the features that only packed rows have. The length
+        of rows is unchanged.
     """
     ids, sentences = rows["input_ids"], rows["sentence_ids"]
     width = ids.shape[1]
@@ -219,7 +220,7 @@ def unpack_rows(rows: dict) -> dict:
     place = np.arange(width)
     real = place < length[:, None]
     source = np.minimum(start[:, None] + place, width - 1)
-    padding = ids[rows["input_mask"] == 0][:1]  # none if all rows are full
+    padding = ids[rows["input_mask"] == 0][:1]  # empty if all rows are full
     padding = padding[0] if len(padding) else 0
     examples = {
         "input_ids": np.where(real, ids[row[:, None], source], padding),
@@ -235,7 +236,7 @@ def unpack_rows(rows: dict) -> dict:
 
 
 def _unpack_predictions(rows, row, start, length):
-    """Returns the predictions of each example, [n, M], those of its packed row that lie in it moved to the front."""
+    """Returns the predictions of each example, [n, M], selected from its packed row and moved to the front."""
     positions = rows["masked_lm_positions"][row] - start[:, None]
     mine = (positions >= 0) & (positions < length[:, None]) & (rows["masked_lm_weights"][row] > 0)
     order = np.argsort(~mine, axis=1, kind="stable")

@@ -1,4 +1,4 @@
-"""Phases of a run: steps on records of one length after another, such as 900 steps of 128 tokens and 100 of 512."""
+"""Training phases: successive steps on records of different lengths, such as 900 at 128 tokens and 100 at 512."""
 
 import dataclasses
 import itertools
@@ -17,12 +17,12 @@ _PHASE = re.compile(r"(\d+)x(\d+(?:\.\d+)?%|\d+)(?:@(\d+))?")
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
-    """Steps on one kind of rows.
+    """A training phase: steps on records of one sequence length.
 
     Attributes:
-        records: to read.
-        batch_size: rows a step, over all replicas and micro-batches.
-        num_steps: at least 1.
+        records: the records to read.
+        batch_size: rows per step, over all replicas and micro-batches.
+        num_steps: number of steps, at least 1.
     """
 
     records: Records
@@ -33,16 +33,16 @@ class Phase:
         for name in ("batch_size", "num_steps"):
             if getattr(self, name) < 1:
                 raise ValueError(
-                    f"The {name} of every phase must be at least 1. Received: {getattr(self, name)}; leave a phase of "
-                    "no steps out."
+                    f"The {name} of every phase must be at least 1. Received: {getattr(self, name)}; remove phases "
+                    "without steps."
                 )
 
 
 @dataclasses.dataclass(frozen=True)
 class Phases:
-    """The phases of one run, in order.
+    """The training phases of a run, in order.
 
-    Model, optimizer and step count go on from one to the next, and one learning-rate schedule spans all of them.
+    Model, optimizer and step count carry over between phases, and one learning-rate schedule spans all of them.
     """
 
     phases: tuple[Phase, ...]
@@ -53,17 +53,17 @@ class Phases:
 
     @property
     def num_train_steps(self) -> int:
-        """Steps of all phases together."""
+        """Total number of steps of all phases."""
         return sum(phase.num_steps for phase in self.phases)
 
     @property
     def paths(self) -> list[str]:
-        """All files, each phase's in order."""
+        """All files, in the order of the phases."""
         return [path for phase in self.phases for path in phase.records.paths]
 
     @property
     def records(self) -> Records:
-        """The records of the last phase: what the run's result is meant for."""
+        """The records of the last phase, which the result is intended for."""
         return self.phases[-1].records
 
     @property
@@ -73,11 +73,11 @@ class Phases:
 
     @property
     def lengths(self) -> list[int]:
-        """Tokens of the rows of each phase."""
+        """Tokens per row in each phase."""
         return [records.max_seq_length for records in self.all_records]
 
     def left(self, start: int) -> list[tuple[Phase, int]]:
-        """Returns the phases that are left after `start` steps of the run: (phase, its own steps made), in order.
+        """Returns the phases left after `start` steps of the run, in order: (phase, its completed steps).
 
         128x900,512x100   start 0 -> (128, 0), (512, 0)   start 950 -> (512, 50)   start 1000 -> nothing
         """
@@ -86,7 +86,7 @@ class Phases:
         return [(phase, offset) for phase, offset in zip(self.phases, offsets, strict=True) if offset < phase.num_steps]
 
     def for_model(self, vocab_size: int, type_vocab_size: int) -> "Phases":
-        """Returns the same phases, of records whose ids are checked against a model's sizes."""
+        """Returns the same phases, with records whose ids are checked against a model's sizes."""
         return Phases(
             tuple(
                 dataclasses.replace(phase, records=phase.records.for_model(vocab_size, type_vocab_size))
@@ -95,18 +95,18 @@ class Phases:
         )
 
     def _passed(self, phase):
-        """Returns how many rows of its files earlier phases read: another batch size goes on behind them."""
+        """Returns the number of rows of its files that earlier phases read: the phase starts after them."""
         earlier = itertools.takewhile(lambda other: other is not phase, self.phases)
         same = [other for other in earlier if other.records.paths == phase.records.paths]
         return sum(other.batch_size * other.num_steps for other in same)
 
     def batches(self, seed: int, start: int = 0, masks: Callable | None = None) -> Iterator[dict]:
-        """Yields the batches of the steps after `start`, as `Records.batches` makes them.
+        """Yields the batches of the steps after `start`, as `Records.batches` creates them.
 
         Args:
-            seed: of the order.
-            start: how many steps are made.
-            masks: from (`Records`, seed) to what `Records.batches` takes as `masks`; None: no masks are drawn.
+            seed: seed of the shuffling.
+            start: number of completed steps.
+            masks: a function from (`Records`, seed) to the `masks` of `Records.batches`. If None, no masks are added.
         """
         for phase, offset in self.left(start):
             draw = masks(phase.records, seed) if masks else None
@@ -115,49 +115,49 @@ class Phases:
 
 
 def find_training_files(input_file: list[str], eval_file: list[str] | None) -> list[str]:
-    """Returns the record files to train on: those of `input_file`, without the ones to score on if there are some."""
+    """Returns the training record files: those of `input_file` without any of `eval_file`."""
     if not eval_file:
         return input_file
     held_out = record_metadata.find_record_files(eval_file)
     paths = record_metadata.find_record_files(input_file, without=held_out)
     if both := set(map(os.path.realpath, paths)) & set(map(os.path.realpath, held_out)):
         logging.warning(
-            "%s of `eval_file`, such as %s, %s named in `input_file` too: what is trained on is scored on.",
+            "%s of `eval_file`, such as %s, %s also in `input_file`: the evaluation includes training data.",
             *(number_of(len(both), "file"), min(both), word_for(len(both), "is", "are")),
         )
     return paths
 
 
 def check_sentences(several: list[Records]):
-    """Raises ValueError where some records have labels of sentences and others have none."""
+    """Raises ValueError if some records have sentence labels and others do not."""
     check_same_kind("sentence_objective", [records.has_sentences for records in several], several)
 
 
 def check_same_kind(option: str, kinds: list, several: list[Records]):
-    """Raises ValueError where records were made with more than one kind of an option."""
+    """Raises ValueError if records were created with different values of an option."""
     if len(set(kinds)) > 1:
         files = ", ".join(records.paths[0] for records in several)
-        whose = "training, those of all phases," if option == "packing" else "one run, those to score on too,"
+        whose = "training, in all phases," if option == "packing" else "one run, including `eval_file`,"
         raise ValueError(
-            f"The records of {whose} must be made with the same `{option}`. Received others in {files}; make them "
+            f"The records of {whose} must be made with the same `{option}`. It differs in {files}; make them "
             "alike."
         )
 
 
 def parse_phases(phases: str, patterns: list[str], batch_size: int, num_train_steps: int | None = None) -> Phases:
-    """Returns the phases that a text describes: max_seq_length x steps, with commas, and @ batch size or without.
+    """Parses phases: max_seq_length x steps, optionally with @ and a batch size, separated by commas.
 
         128x900,512x100          128x90%,512x10%          128x900@256,512x100@64
 
     Args:
-        phases: the text.
-        patterns: of all record files; a phase reads those whose rows have its length.
-        batch_size: of the phases that name none.
-        num_train_steps: steps of the whole run, of which the percentages are; None where the text has none. The last
-            phase takes what rounding leaves.
+        phases: the text to parse.
+        patterns: patterns of all record files; a phase reads those with its sequence length.
+        batch_size: batch size of phases that specify none.
+            num_train_steps: total number of steps, to which percentages refer, or None if the text has none. The last
+                phase takes the remainder due to rounding.
 
     Raises:
-        ValueError: it cannot be read, adds up to another number of steps, or lacks records for a phase.
+        ValueError: the text is not valid or does not add up to `num_train_steps`, or a phase has no records.
     """
     matches = [_PHASE.fullmatch(part.strip()) for part in phases.split(",")]
     if not all(matches):
@@ -175,19 +175,19 @@ def parse_phases(phases: str, patterns: list[str], batch_size: int, num_train_st
 
 
 def _steps(texts, phases, num_train_steps):
-    """Returns the steps of each phase, int; percentages are of `num_train_steps` and add up to it."""
+    """Returns the steps of each phase; percentages refer to `num_train_steps`, and add up to it."""
     if not any(text.endswith("%") for text in texts):
         steps = [int(text) for text in texts]
         if num_train_steps not in (None, sum(steps)):
             raise ValueError(
-                f"The steps of `phases` must add up to `num_train_steps`. Received {phases}, which are {sum(steps)}, "
-                f"and {num_train_steps}; leave `num_train_steps` out or make them equal."
+                f"The steps of `phases` must add up to `num_train_steps`. Received {phases}, which add up to "
+                f"{sum(steps)}, and {num_train_steps}; omit `num_train_steps` or make them equal."
             )
         return steps
     shares = [float(text[:-1]) for text in texts if text.endswith("%")]
     if len(shares) < len(texts) or abs(sum(shares) - 100) > 1e-6 or num_train_steps is None:
         raise ValueError(
-            "The percentages of `phases` must be of `num_train_steps`, stand in every phase and add up to 100. "
+            "Percentages in `phases` require `num_train_steps`, must be in every phase and must add up to 100. "
             f"Received {phases}, and `num_train_steps={num_train_steps}`."
         )
     ends = [round(num_train_steps * sum(shares[: i + 1]) / 100) for i in range(len(shares))]

@@ -37,10 +37,9 @@ def check_compatibility(several: list[Records], tokenizer: BaseTokenizer, senten
         _check_special_ids(path, whose[path].sample(path, _ROWS), tokenizer)
     if unknown:
         logging.warning(
-            "%d of %d record files, such as %s, do not say how they were made, for another program or an earlier "
-            "version made them. Their [CLS], [SEP] and [MASK] are those of the model; whether their other tokens and "
-            "their letter case are, and whether they were made for next sentences or for sentence order, cannot be "
-            "known.",
+            "%d of %d record files, such as %s, do not state how they were made, because they come from another "
+            "program or an earlier version. Only their [CLS], [SEP] and [MASK] were checked against the model; their "
+            "other tokens, their letter case and their sentence objective are unknown.",
             *(len(unknown), len(described), unknown[0]),
         )
 
@@ -63,11 +62,11 @@ def _check_vocabulary(known: dict[str, RecordMetadata], tokenizer):
     for path, metadata in known.items():
         if metadata.vocabulary != ours:
             theirs = find_vocabulary(path, metadata)
-            remedy = f"pass `vocab_file={theirs}` with a model of that vocabulary" if theirs else "name that one"
+            remedy = f"pass `vocab_file={theirs}` with a model of that vocabulary" if theirs else "use that one"
             raise ValueError(
-                f"The records must be made with the vocabulary of the model, {tokenizer.vocab_file}, of "
-                f"{tokenizer.vocab_size} tokens with the SHA-256 {ours[:16]}. Received {path}, made with another one, "
-                f"with the SHA-256 {metadata.vocabulary[:16]}; make the records again, or {remedy}."
+                f"The records must be made with the model's vocabulary, {tokenizer.vocab_file}, of "
+                f"{tokenizer.vocab_size} tokens with the SHA-256 {ours[:16]}. {path} was made with another one, "
+                f"with the SHA-256 {metadata.vocabulary[:16]}; create the records again, or {remedy}."
             )
 
 
@@ -80,8 +79,8 @@ def _check_case(known, tokenizer):
                 theirs = str(getattr(metadata, name)).lower()
                 where = "`do_lower_case`" if name == _CASE[0] else "tokenizer_config.json next to the vocabulary"
                 raise ValueError(
-                    f"The records must be made with the model's {name}, {str(ours).lower()}. Received {path}, made "
-                    f"with {name} {theirs}; make the records again, or say {theirs} in {where} if that is right."
+                    f"The records must be made with the model's {name}, {str(ours).lower()}. {path} was made "
+                    f"with {name} {theirs}; create the records again, or set {theirs} in {where} if that is right."
                 )
 
 
@@ -90,8 +89,8 @@ def _check_sentences(known, can_learn):
     if "none" not in can_learn and learned != known:
         path, metadata = next(each for each in known.items() if each[0] not in learned)
         raise ValueError(
-            f"The records must be made with `sentence_objective={can_learn[0]}`, for this `objective` learns that. "
-            f"Received {path}, made with {metadata.sentence_objective}; make them again, or choose another `objective`."
+            f"The records must be made with `sentence_objective={can_learn[0]}`, which this `objective` requires. "
+            f"{path} was made with {metadata.sentence_objective}; create them again, or choose another `objective`."
         )
     _check_same(learned, "sentence_objective", "sentence_objective")
 
@@ -104,8 +103,8 @@ def _check_same(known, name, option):
         if here != there:
             here, there = (str(value)[:16] for value in (here, there))
             raise ValueError(
-                f"The records of one run, those to score on too, must be made with the same `{option}`. Received "
-                f"{path}, made with {here}, and {first}, made with {there}; leave one out, or make them alike."
+                f"The records of one run, including `eval_file`, must be made with the same `{option}`. "
+                f"{path} was made with {here}, but {first} with {there}; remove one, or make them alike."
             )
 
 
@@ -120,8 +119,8 @@ def _check_special_ids(path, batch, tokenizer):
     hidden = _hidden(rows) if "masked_lm_ids" in rows else ids[:0, 0]
     if len(hidden) and tokenizer.mask_id is not None:
         values, counts = np.unique(hidden, return_counts=True)
-        if counts.max() > len(hidden) / 2:  # it is rather the blank than random tokens
-            _expect(path, tokenizer.mask, tokenizer, values[[counts.argmax()]], "hide tokens by")
+        if counts.max() > len(hidden) / 2:  # it is more likely the mask token than random tokens
+            _expect(path, tokenizer.mask, tokenizer, values[[counts.argmax()]], "mask tokens with")
 
 
 def _hidden(rows):
@@ -135,7 +134,7 @@ def _expect(path, token, tokenizer, ids, what):
     expected = tokenizer.vocab.index(token)
     if wrong := [int(each) for each in ids if each != expected]:
         raise ValueError(
-            f"The rows of {path} must {what} {token}, {expected} in the model's vocabulary, {tokenizer.vocab_file}. "
-            f"Received {wrong[0]}: the records were made with another vocabulary; make them again with the model's, or "
-            "give the model theirs."
+            f"The sequences of {path} must {what} {token}, {expected} in the model's vocabulary, "
+            f"{tokenizer.vocab_file}. Received {wrong[0]}: the records were made with another vocabulary; create them "
+            "again with the model's, or use theirs for the model."
         )

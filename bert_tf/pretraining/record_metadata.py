@@ -67,8 +67,8 @@ class RecordMetadata:
             values = None
         if not isinstance(values, dict) or any(not isinstance(values.get(name), kind) for name, kind in _TYPES.items()):
             raise ValueError(
-                f"{os.fspath(path)} must say in {tfrecords.MADE_WITH}, a feature of its first record, how it was made. "
-                f"Received {brief(data[:200])}; make the records again."
+                f"{os.fspath(path)} must state how it was made in {tfrecords.MADE_WITH}, a feature of its first "
+                f"record. Received {brief(data[:200])}; create the records again."
             )
         return cls(**{name: values[name] for name in _TYPES})
 
@@ -96,9 +96,9 @@ def vocabulary_fingerprint(tokens: list[str]) -> str:
 
 
 DESCRIPTION, VOCABULARY = "_records.json", "_vocabulary"  # after the name that the files of one output share
-_OTHERS = (".json", ".txt", ".html", ".tmp")  # what else lies in a folder of records: these, reports, what is half-made
-_KIND = "the description that create_pretraining_data leaves next to its records, in JSON"
-_REMEDY = "copy it again; or take it away, and it is not known any more whether the files are whole"
+_OTHERS = (".json", ".txt", ".html", ".tmp")  # other files next to records: metadata, reports, unfinished files
+_KIND = "the JSON metadata that create_pretraining_data writes next to its records"
+_REMEDY = "copy it again, or remove it, which means that the files are no longer checked for completeness"
 
 
 def find_record_files(patterns: list[str], without: Iterable[str] = ()) -> list[str]:
@@ -124,10 +124,10 @@ def _matches(pattern, without):
     paths = sorted({path for path in below if not path.endswith(_OTHERS)})
     if left := [path for path in paths if os.path.realpath(path) not in without]:
         return left
-    none = "holds none" if os.path.isdir(pattern) else "matches none"
-    none += " but those to score on" if paths else ""
+    none = "contains none" if os.path.isdir(pattern) else "matches none"
+    none += " except those of `eval_file`" if paths else ""
     raise ValueError(
-        f"Record files must be there. Received {pattern!r}, which {none}; make some with "
+        f"No record files found: {pattern!r} {none}. Create some with "
         "python -m bert_tf create_pretraining_data."
     )
 
@@ -144,8 +144,9 @@ def check_whole(paths: list[str]):
         if whole and size not in whole.values():
             source = min(whole)
             raise ValueError(
-                f"{path} must have {whole[source]:,} bytes, as {source} says. Received {size:,}: it was cut short, or "
-                f"made again without the files next to it; copy it again, make all again, or take {source} away."
+                f"{path} must have {whole[source]:,} bytes according to {source}, but it has {size:,}: it was "
+                "truncated, or made again without the files next to it. Copy it again, create all again, or remove "
+                f"{source}."
             )
 
 
@@ -158,7 +159,7 @@ def number_of_rows(path: str | os.PathLike) -> int:
     source = set_name(os.fspath(path)) + DESCRIPTION
     rows = read_object(source, _KIND, _REMEDY).get("rows")
     if not isinstance(rows, int):
-        raise ValueError(f'{source} must say in "rows" how many there are. Received: {brief(rows)}; {_REMEDY}.')
+        raise ValueError(f'{source} must state the number of sequences in "rows". Received: {brief(rows)}; {_REMEDY}.')
     return rows
 
 
@@ -184,7 +185,7 @@ def _descriptions(folder: str) -> dict[str, dict[str, int]]:
 def _sizes(path, files):
     if not isinstance(files, dict) or not all(isinstance(size, int) for size in files.values()):
         raise ValueError(
-            f'{path} must say in "files" how many bytes each file has. Received: {brief(files)}; {_REMEDY}.'
+            f'{path} must state the size of each file in bytes in "files". Received: {brief(files)}; {_REMEDY}.'
         )
     return files
 

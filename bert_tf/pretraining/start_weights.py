@@ -61,7 +61,7 @@ def _word_weights(records, model, seed):
         neighbours.add(part)
     found = neighbours.vectors(config.embedding_width, seed)
     known = (np.abs(found).sum(1) > 0) & (np.bincount(special, minlength=config.vocab_size) == 0)
-    logging.info("%d of %d word embeddings start from their neighbours in %d positions of the records.",
+    logging.info("%d of %d word embeddings are initialized from their neighbors in %d positions of the records.",
                  known.sum(), config.vocab_size, ids.size)  # fmt: skip
     random = np.random.default_rng(seed).normal(size=found.shape).astype(np.float32)
     bias = np.log((counts + 1) / (counts + 1).sum()).astype(np.float32)
@@ -75,8 +75,8 @@ def _read_ids(records):
     ids = [batch["input_ids"].numpy() for batch in itertools.islice(records.in_order(_ROWS), most)]
     if not ids:
         raise ValueError(
-            f"`start_embeddings=neighbours` must come with {_ROWS} rows at least. Received fewer in "
-            f"{', '.join(records.paths[:3])}; give more text."
+            f"`start_embeddings=neighbours` requires at least {_ROWS} sequences, but there are fewer in "
+            f"{', '.join(records.paths[:3])}. Use more text."
         )
     return ids
 
@@ -127,8 +127,8 @@ class Neighbours:
         """
         if width > self.counts.shape[1]:
             raise ValueError(
-                f"Vectors of neighbours must be no wider than there are kinds of tokens in the records, "
-                f"{self.counts.shape[1]}. Received a width of {width}; give more text, or `start_embeddings=random`."
+                "The width of the neighbor embeddings must be at most the number of distinct tokens in the records, "
+                f"{self.counts.shape[1]}. Received {width}; use more text, or `start_embeddings=random`."
             )
         information = self._information()
         rng, size = np.random.default_rng(seed), min(width + _OVERSAMPLING, self.counts.shape[1])

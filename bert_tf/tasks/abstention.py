@@ -1,4 +1,4 @@
-"""Tasks that can say "no answer": predictions below a probability, chosen on scored examples, are not confident."""
+"""Selective prediction: predictions below a threshold fitted on the evaluation examples are not confident."""
 
 import abc
 import dataclasses
@@ -17,14 +17,14 @@ from bert_tf.tasks.base import FineTuningTask, SplitPredictions
 from bert_tf.tasks.options import AbstentionOptions
 from bert_tf.utils.files import with_suffix
 
-_FEW = 30  # answers, too few to say how many of the next ones will be right
+_FEW = 30  # predictions, too few to estimate accuracy
 
 
 class Abstaining(FineTuningTask):
-    """A task that can mark each answer as confident or not.
+    """A task that can mark each prediction as confident or not.
 
     Attributes:
-        abstention: which answers it is sure of; None: that was not asked.
+        abstention: the threshold of confident predictions. If None, predictions are not marked.
     """
 
     options: AbstentionOptions
@@ -33,18 +33,18 @@ class Abstaining(FineTuningTask):
 
     @abc.abstractmethod
     def certainty(self, outcome: SplitPredictions) -> tuple[np.ndarray, np.ndarray]:
-        """Returns each answer's probability, float [n], and whether it is right, bool [n]."""
+        """Returns the probability of each prediction, float [n], and whether it is correct, bool [n]."""
 
     def take_abstention(self, given: Abstention | dict[str, float] | None):
-        """Sets `abstention`, as it is or as `abstention_as_option` wrote it; raises ValueError for what is none."""
+        """Sets `abstention`, given as such or as written by `abstention_as_option`; raises ValueError if invalid."""
         self.abstention = Abstention(**given) if isinstance(given, dict) else given
 
     def abstention_as_option(self) -> dict[str, Any]:
-        """Returns what `to_dict` says of it: {} where it was not asked."""
+        """Returns the entry of `to_dict` for it; {} if there is none."""
         return {"abstention": dataclasses.asdict(self.abstention)} if self.abstention else {}
 
     def confident(self, probability: tf.Tensor | np.ndarray) -> dict[str, Any]:
-        """Returns {"confident": bool [n]} of answers with these probabilities, [n]; {} where it was not asked."""
+        """Returns {"confident": bool [n]} for predictions with these probabilities, [n]; {} without abstention."""
         return {"confident": probability >= self.abstention.threshold} if self.abstention else {}
 
     def evaluate(self, outcomes):
@@ -56,11 +56,11 @@ class Abstaining(FineTuningTask):
         return scores
 
     def share_to_fit(self) -> float | None:
-        """Returns the share of right answers to which this run fits the threshold; None: it fits none."""
+        """Returns the target accuracy to fit the threshold to, or None to fit none."""
         return self.options.fit_abstention
 
     def write_scored(self, directory: str, outcomes: Sequence[SplitPredictions], suffix: str = ""):
-        """Writes how many answers are given at which threshold, where that was asked."""
+        """Writes the risk-coverage curve, if requested."""
         if self.options.fit_abstention or self.abstention:
             RiskCoverageCurve.of(*self.certainty(outcomes[0])).write(directory, suffix)
 
@@ -80,37 +80,37 @@ class Abstaining(FineTuningTask):
 
 
 def check_abstention(options: AbstentionOptions):
-    """Raises ValueError where what `fit_abstention` asks for contradicts the other options."""
+    """Raises ValueError if `fit_abstention` contradicts the other options."""
     if options.fit_abstention == 0:
-        raise ValueError("`fit_abstention` must be over 0 and at most 1. Received: 0; 0.95 asks for 19 of 20.")
+        raise ValueError("`fit_abstention` must be above 0 and at most 1. Received: 0; 0.95 means 19 out of 20.")
     check_fitted("fit_abstention", options.fit_abstention, options.do_eval)
 
 
 def check_fitted(name: str, value: float | None, do_eval: bool):
-    """Raises ValueError where the option `name` fits something on scored examples and none are scored."""
+    """Raises ValueError if the option `name` needs evaluation examples and there is no evaluation."""
     if value and not do_eval:
-        raise ValueError(f"`{name}` must come with `do_eval`. Received it alone; add `do_eval`.")
+        raise ValueError(f"`{name}` requires `do_eval`. Add `do_eval`, or remove `{name}`.")
 
 
 def check_kept(name: str, value: float | None, output_dir: str):
-    """Raises ValueError where what the option `name` fits to a trained model cannot be kept with it."""
+    """Raises ValueError if the value fitted by option `name` cannot be stored with a trained model."""
     if value and not os.path.exists(os.path.join(output_dir, TASK_FILE)):
         raise ValueError(
-            f"`{name}` must find the trained model in `output_dir`, with which it is kept. Received {output_dir}, "
-            "which holds none; name the folder that it was trained into."
+            f"`{name}` is stored with the trained model, but there is none in `output_dir`, {output_dir}. Pass the "
+            "directory that the model was trained in."
         )
 
 
 def _fit(share, path, confidence, right) -> Abstention | None:
-    """Returns the threshold that the examples of a file ask for; where none does, None, and a warning."""
+    """Fits the threshold on the examples of a file; if none reaches the share, returns None and logs a warning."""
     curve = RiskCoverageCurve.of(confidence, right)
     threshold = curve.threshold(share)
     if threshold is None:
         best = int(np.argmax(curve.accuracy))
         logging.warning(
-            "`fit_abstention=%g` must be a share that some threshold reaches on %s. Received one that none does: the "
-            "most is %.1f %%, of the %s surest answers. No threshold is kept, and no answer says if it is confident; "
-            "ask for a smaller share, or train a better model.",
+            "No threshold reaches `fit_abstention=%g` on %s: the highest accuracy is %.1f %%, on the %s most confident "
+            "predictions. No threshold is stored, and predictions are not marked as confident. Use a smaller share, or "
+            "train a better model.",
             *(share, path, 100 * curve.accuracy[best], f"{curve.coverage[best] * len(right):,.0f}"),
         )  # fmt: skip
         return None
@@ -118,11 +118,11 @@ def _fit(share, path, confidence, right) -> Abstention | None:
     n, rate = int(given.sum()), float(np.mean(right[given]))
     low, high = abstention.interval(rate, n)
     logging.info(
-        "Of %s, %s of %s answers (%.1f %%) have a probability of %.4f or more; %.1f %% of them are right (95 %% "
-        "interval %.1f to %.1f %%, and %.1f %% of all).",
+            "%s: %s of %s predictions (%.1f %%) have a probability of %.4f or more; %.1f %% of them are correct (95 %% "
+            "interval %.1f to %.1f %%; %.1f %% without a threshold).",
         *(path, f"{n:,}", f"{len(right):,}", 100 * n / len(right), threshold, 100 * rate, 100 * low, 100 * high),
         100 * np.mean(right),
     )  # fmt: skip
     if n < _FEW:
-        logging.warning("Only %d answers are given, too few to say how many of the next will be right.", n)
+        logging.warning("Only %d predictions pass the threshold, too few to estimate the accuracy on new data.", n)
     return Abstention(share, threshold)

@@ -1,4 +1,4 @@
-"""The interface of tasks: everything that training, evaluation, export and serving ask of one."""
+"""The interface of tasks, used by training, evaluation, export and serving."""
 
 import abc
 import dataclasses
@@ -22,7 +22,7 @@ from bert_tf.tasks.options import RecurrentOptions, RunOptions
 from bert_tf.utils.html_report import Page
 
 # === Parts ===
-# A task that can be trained, and one that can be served: each can stand alone.
+# Tasks that can be trained, and tasks that can be served; each is independent of the other.
 
 
 Tensors = Mapping[str, tf.Tensor]
@@ -32,12 +32,12 @@ EncodedExamples = Tokenized | Windowed
 
 
 class BaseTask(Protocol):
-    """A model's configuration, inputs and head, which every task has.
+    """Base protocol of all tasks: a model's configuration, inputs and head.
 
     Attributes:
-        config: of the encoder.
+        config: configuration of the encoder.
         features: names of the model's inputs, from `data/features.py`.
-        head: patterns of the paths of the task's own head; `checkpoints/heads.py` knows all others.
+        head: path patterns of the task's own head; `checkpoints/heads.py` lists all others.
         uses_pooler: whether the encoder's pooler is used.
     """
 
@@ -48,17 +48,17 @@ class BaseTask(Protocol):
 
     @abc.abstractmethod
     def build_model(self) -> keras.Model:
-        """Returns a new functional model from `features` to this task's outputs."""
+        """Builds a new functional model from `features` to this task's outputs."""
 
 
 class TrainableTask(BaseTask, Protocol):
-    """A task that `training/` can train and score.
+    """A task that `training/` can train and evaluate.
 
     Attributes:
-        targets: names of the features that the loss compares the outputs with.
-        metric_names: what `metrics` returns.
-        loss_weights: of the parts that the loss is the sum of, by the names that such figures have among the scores:
-            "masked_lm_loss"; empty: it has no parts.
+        targets: names of the features that the loss compares with the outputs.
+        metric_names: names of the results of `metrics`.
+        loss_weights: weights of the components of the loss, by their names among the metrics: "masked_lm_loss"; empty
+            if it has no components.
     """
 
     targets: tuple[str, ...]
@@ -67,16 +67,16 @@ class TrainableTask(BaseTask, Protocol):
 
     @abc.abstractmethod
     def loss_normalizers(self, batch: Tensors) -> Tensors:
-        """Returns what the losses are divided by, float32 []: sums over the batch, which add up over its parts."""
+        """Returns the normalizers of the losses, float32 []: sums over the batch, additive over micro-batches."""
 
     def loss_parts(self, outputs: Outputs, batch: Tensors, normalizers: Tensors) -> Tensors:
-        """Returns {part: float32 []} for the names in `loss_weights`, not yet weighed; in all else as `loss`."""
+        """Returns {component: float32 []} for the names in `loss_weights`, unweighted; otherwise like `loss`."""
         raise AssertionError("a task must have `loss_weights` and `loss_parts`, or a `loss` of its own")
 
     def loss(self, outputs: Outputs, batch: Tensors, normalizers: Tensors) -> tf.Tensor:
         """Returns float32 []: the sum of the examples' losses over `normalizers`, which may be of a larger batch.
 
-        Here the sum of the parts by their weights. A training step makes that sum itself, to have the parts too.
+        By default the weighted sum of the components. A training step computes that sum itself, to report them too.
         """
         parts = self.loss_parts(outputs, batch, normalizers)
         return tf.add_n([weight * parts[name] for name, weight in self.loss_weights.items()])
@@ -87,25 +87,25 @@ class TrainableTask(BaseTask, Protocol):
 
     @abc.abstractmethod
     def reduce_outputs(self, outputs: Outputs, batch: Tensors) -> Outputs:
-        """Returns what is kept of a batch when a file is scored or answered: a tensor [B, ...], or a dict of them.
+        """Returns the outputs to keep of a batch in evaluation and prediction: a tensor [B, ...], or a dict of them.
 
-        In the graph. Where batches differ in shape after B, the narrower ones are padded with 0.
+        It runs in the graph. If batches differ in shape after B, narrower ones are padded with 0.
         """
 
     @abc.abstractmethod
     def metrics(self, outputs: ReducedOutputs, encoded: EncodedExamples | None) -> dict[str, float]:
-        """Returns {metric: score} over a whole file of examples; `outputs` is what `reduce_outputs` kept, in numpy."""
+        """Computes {metric: value} over a whole file of examples; `outputs` are those of `reduce_outputs`, in numpy."""
 
 
 class ServableTask(BaseTask, Protocol):
     """A task that `export/` can turn into signatures.
 
     Attributes:
-        name: of the task.
-        example_method: name of the signature that takes tf.Examples, "classify" or "regress"; None: there is none.
-        labels: names of the outputs, in the order of their ids; None: they have none.
+        name: name of the task.
+        example_method: name of the signature that takes tf.Examples, "classify" or "regress". If None, there is none.
+        labels: names of the outputs, in the order of their ids. If None, they have no names.
         list_inputs: names of the text inputs of which an example has several, strings [n, k] instead of [n].
-        reads_whole_texts: a long text is read through windows, and not only as far as one sequence goes.
+        reads_whole_texts: whether a long text is read in windows, instead of being truncated to one sequence.
     """
 
     name: str
@@ -115,44 +115,44 @@ class ServableTask(BaseTask, Protocol):
     reads_whole_texts: bool = True
 
     def for_serving(self, model: keras.Model) -> keras.Model:
-        """Returns what is served of a model that `build_model` returned: here, all of it."""
+        """Returns the served part of a model from `build_model`: by default, all of it."""
         return model
 
     def card_limitations(self, max_seq_length: int) -> list[str]:
         """Returns the limitations of the served model for its model card, one sentence each."""
         return [
-            f"What lies beyond {max_seq_length} tokens of an example, special ones included, is cut off and not read."
+            f"Only the first {max_seq_length} tokens of an example, including special tokens, are read."
         ]
 
     @abc.abstractmethod
     def read(self, tokenizer: Any, texts: Sequence[tf.Tensor], max_seq_length: int) -> tuple[Tensors, Any]:
-        """Turns texts into the model's inputs, in the graph.
+        """Converts texts to the model's inputs, in the graph.
 
         Args:
             tokenizer: a `Tokenizer`, or anything with its interface.
-            texts: tensors of strings [n], one for each text that an example has; [n, k] for `list_inputs`.
-            max_seq_length: of the longest sequence.
+            texts: tensors of strings [n], one per text of an example; [n, k] for `list_inputs`.
+            max_seq_length: maximum sequence length.
 
         Returns:
-            {name: tensor} for `features`, and what `answer` needs besides the outputs, or None.
+            {name: tensor} for `features`, and what `answer` needs in addition to the outputs, or None.
         """
 
     @abc.abstractmethod
     def answer(self, outputs: Outputs, origin: Any = None) -> Tensors:
-        """Returns what is served for the outputs: {name: tensor [n, ...]}.
+        """Converts outputs to the served predictions: {name: tensor [n, ...]}.
 
         Args:
-            outputs: what the model made of `read`'s features, or of features that were sent as they are.
-            origin: what `read` gave with them; None for features that were sent as they are.
+            outputs: the model's outputs for the features of `read`, or for features sent by the client.
+            origin: the second result of `read`; None for features sent by the client.
         """
 
     @abc.abstractmethod
     def example_answer(self, outputs: Outputs, origin: Any = None) -> Tensors:
-        """Returns what `example_method` serves: `scores` and `classes` [n, L], or `outputs` [n, 1]."""
+        """Returns the response of `example_method`: `scores` and `classes` [n, L], or `outputs` [n, 1]."""
 
 
 # === Task ===
-# Training, evaluation, prediction and export ask the task; none of them knows a concrete one.
+# Training, evaluation, prediction and export use this interface; none of them depends on a concrete task.
 #
 #     TrainableTask     a model, its loss, and what is kept of its outputs         pretraining
 #     ServableTask      text to the model's inputs, its outputs to answers         fill-mask
@@ -160,7 +160,7 @@ class ServableTask(BaseTask, Protocol):
 
 
 class Examples(Protocol):
-    """The examples of one file, in its order.
+    """The examples of one file, in file order.
 
     Attributes:
         path: the file.
@@ -175,12 +175,12 @@ class Examples(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class TaskData:
-    """The examples that a task read for a run.
+    """The examples read by a task for a run.
 
     Attributes:
-        examples: split -> its examples; splits are "train", "dev" and "test", and where there are several of a kind
-            "dev_<name>": names of files and scores of such a split end in `_<name>`.
-        text_inputs: names of the texts that an example has where the model is asked, such as ("text",).
+        examples: split -> its examples; splits are "train", "dev" and "test", or "dev_<name>" if there are several of a
+            kind, whose files and metrics have names ending in `_<name>`.
+        text_inputs: names of the texts of an example in prediction requests, such as ("text",).
     """
 
     examples: Mapping[str, Examples]
@@ -192,10 +192,10 @@ class SplitPredictions(NamedTuple):
 
     Attributes:
         split: such as "dev" or "test_mismatched".
-        examples: the file's.
-        encoded: the same, as the model read them.
-        outputs: what the task kept of its outputs.
-        losses: sums and weights, float32 [n] each; None without targets.
+        examples: the examples of the file.
+        encoded: the encoded examples.
+        outputs: the outputs kept by the task.
+        losses: sums and weights, float32 [n] each. If None, there are no targets.
     """
 
     split: str
@@ -206,7 +206,7 @@ class SplitPredictions(NamedTuple):
 
     @property
     def suffix(self) -> str:
-        """The end of the names of this split's files and scores: "" or "_mismatched"."""
+        """The suffix of this split's files and metrics: "" or "_mismatched"."""
         return self.split.removeprefix("dev").removeprefix("test")
 
 
@@ -215,9 +215,9 @@ class TrainedTask:
     """A task as described by the task.json of a trained model.
 
     Attributes:
-        task: with the options that it was trained with.
-        text_inputs: names of the texts that an example has: ("text",), ("text_a", "text_b"), ("question", "context").
-        max_seq_length: of the longest sequence in training.
+        task: the task, with the options that it was trained with.
+        text_inputs: names of the texts of an example: ("text",), ("text_a", "text_b"), ("question", "context").
+        max_seq_length: maximum sequence length in training.
     """
 
     task: "FineTuningTask"
@@ -226,19 +226,19 @@ class TrainedTask:
 
 
 class FineTuningTask(TrainableTask, ServableTask):
-    """A task that learns from files, answers for files, and is served: `TrainableTask`, `ServableTask` and what
-    follows.
+    """A task that is trained and evaluated on files, predicts for files, and can be served: `TrainableTask`,
+    `ServableTask` and the following.
 
     Attributes:
-        name: in task.json.
-        options: of the run; the class has an instance with the defaults, which says what options there are.
-        files: patterns of what it writes into output_dir, in addition to what every run writes.
-        labels: names of the outputs in the order of their ids, for labels.txt; None: they have no names.
-        architecture: what Transformers' class for the task is called behind the family's name, "ForMultipleChoice";
-            None: the head's names and the pooler decide.
-        recipe: how the model makes a vector of a text; None: that is not what it is for.
-        has_temperature: its outputs are logits, which a temperature softens; else they are values.
-        has_windows: an example has several sequences: what is per token is [B, N, S].
+        name: name in task.json.
+        options: options of the run; the class has an instance with the defaults, which defines the options.
+        files: patterns of the files it writes to output_dir, in addition to those of every run.
+        labels: names of the outputs in the order of their ids, for labels.txt. If None, they have no names.
+        architecture: suffix of Transformers' class for the task, such as "ForMultipleChoice". If None, the head's names
+            and the pooler determine it.
+        recipe: pooling settings of a sentence encoder. If None, the task does not produce embeddings.
+        has_temperature: whether its outputs are logits, which a temperature can soften, instead of values.
+        has_windows: whether an example has several sequences: per-token tensors are [B, N, S].
         every_window: as in `models/windows.py`, for tasks with windows.
     """
 
@@ -262,9 +262,9 @@ class FineTuningTask(TrainableTask, ServableTask):
         """Reads the files of a run.
 
         Args:
-            options: of the run, of the class of `cls.options`, as everywhere here.
-            kinds: of splits: some of "train", "dev" and "test"; the last is read without targets.
-            trained: the existing model, which is not trained now; None: there is none.
+            options: options of the run, of the class of `cls.options`, as everywhere here.
+            kinds: kinds of splits: some of "train", "dev" and "test"; the last is read without targets.
+            trained: the existing model, if it is not trained now. If None, there is none.
 
         Raises:
             ValueError: options contradict each other or the model, or a file is not as described.
@@ -275,14 +275,14 @@ class FineTuningTask(TrainableTask, ServableTask):
     def create(
         cls, model: Any, data: TaskData, options: RunOptions, before: TrainedTask | None, use_xla: bool = False
     ) -> Self:
-        """Returns the task of a run.
+        """Creates the task of a run.
 
         Args:
-            model: the `loading.Description` of what it starts from.
-            data: of `read_data`.
-            options: of the run.
-            before: the existing model, also one that this run trained earlier and continues; None: there is none.
-            use_xla: the model will be compiled.
+            model: the `loading.Description` of the initial model.
+            data: the result of `read_data`.
+            options: options of the run.
+            before: the existing model, including one of an interrupted run. If None, there is none.
+            use_xla: whether the model will be compiled.
 
         Raises:
             ValueError: options contradict each other, the data or the model.
@@ -290,36 +290,36 @@ class FineTuningTask(TrainableTask, ServableTask):
 
     @classmethod
     def with_trained_defaults(cls, options: RunOptions, trained: TrainedTask) -> RunOptions:
-        """Returns the options that a model was trained with; the program takes them where the user gave none.
+        """Returns the options that a model was trained with, as defaults for options that the user did not set.
 
         Raises:
-            ValueError: the user gave others than the model can have.
+            ValueError: the user has set options that the model does not support.
         """
         return dataclasses.replace(options, max_seq_length=trained.max_seq_length)
 
     @classmethod
     def with_foreign_defaults(cls, options: RunOptions, model: Any) -> RunOptions:
-        """Returns the options that are given in the files of a model trained with other software.
+        """Returns the options stored in the files of a model trained with other software.
 
         Args:
-            options: of a run that does not train.
-            model: its `loading.Description`; there is no task.json with it.
+            options: options of a run without training.
+            model: its `loading.Description`; it has no task.json.
 
         Raises:
-            ValueError: the user gave others than the files say.
+            ValueError: the user has set other options than those in the files.
         """
         return options
 
     @classmethod
     def from_foreign_model(cls, directory: str, model: Any) -> TrainedTask | None:
-        """Returns the task of a model trained with other software, read from its files; None: they do not name it.
+        """Returns the task of a model trained with other software, from its files, or None if they do not state it.
 
         Args:
-            directory: of the model.
+            directory: the model directory.
             model: its `loading.Description`.
 
         Raises:
-            ValueError: it is for this task, in a way that is not served here.
+            ValueError: it is for this task, in a variant that is not supported.
         """
         return None
 
@@ -328,21 +328,21 @@ class FineTuningTask(TrainableTask, ServableTask):
         """Returns the arguments, except `config`, that recreate this task; JSON values."""
 
     def identity(self) -> dict[str, Any]:
-        """Returns which of the task's options decide what training computes: a run continues only with the same."""
+        """Returns the options that determine the result of training: a run can only resume with the same."""
         return {}
 
     @classmethod
     def lint_sample(cls, examples: Examples, data: TaskData, options: RunOptions) -> LintSample | None:
-        """Returns what is checked of the examples of a file (`example_checks`), one of `data`; None: nothing is."""
+        """Returns the data to check of the examples of a file of `data` (`example_checks`), or None."""
         return None
 
-    # From examples to sequences of tokens, and from outputs to scores and files.
+    # From examples to token sequences, and from outputs to metrics and files.
 
     @abc.abstractmethod
     def encode_examples(
         self, tokenizer: Any, examples: Examples, max_seq_length: int, with_targets: bool
     ) -> EncodedExamples:
-        """Returns examples as the model reads them, with targets where they are wanted and known."""
+        """Encodes examples into model inputs, with targets if requested and available."""
 
     def example_weights(self, batch: Tensors) -> tf.Tensor:
         """Returns float32 [B]: each example's weight in the loss, to be multiplied by `is_real_example`."""
@@ -358,25 +358,25 @@ class FineTuningTask(TrainableTask, ServableTask):
     def distillation_losses(
         self, outputs: Outputs, teacher_outputs: Outputs, batch: Tensors, temperature: float
     ) -> tf.Tensor:
-        """Returns float32 [B]: how far each example's outputs are from a teacher's, times its weight in the loss.
+        """Computes the distillation loss of each example, float32 [B]: its distance to the teacher, weighted.
 
         Args:
-            outputs, teacher_outputs: of the model and of another one for the same task and labels.
+            outputs, teacher_outputs: outputs of the model and of the teacher for the same task and labels.
             batch: as in `loss`.
-            temperature: over 0, that softens both; the result is multiplied by its square.
+            temperature: above 0, applied to both; the result is multiplied by its square.
         """
-        raise AssertionError(f"{self.name} learns from no teacher")
+        raise AssertionError(f"{self.name} does not support distillation")
 
     def reduce_outputs(self, outputs, batch):
         return outputs
 
-    # What follows is asked of the task of a run, with `options`.
+    # The following methods are called on the task of a run, with `options`.
 
     def evaluate(self, outcomes: Sequence[SplitPredictions]) -> dict[str, float]:
-        """Returns the scores over all files to score on; the task keeps what it learns from them, such as a threshold.
+        """Computes the metrics over all evaluation files, and fits settings such as a threshold on them.
 
         Args:
-            outcomes: of the splits of "dev", one at least.
+            outcomes: predictions for the "dev" splits, at least one.
         """
         scores = {}
         for outcome in outcomes:
@@ -385,33 +385,33 @@ class FineTuningTask(TrainableTask, ServableTask):
         return scores
 
     def error_report(self, outcome: SplitPredictions) -> ErrorReport | None:
-        """Returns the examples of a file with right answers, these, and the model's, as the page of the run and
-        eval_predictions.tsv show them; None: they show nothing of this task.
+        """Returns the true labels and predictions of a file for the report page and eval_predictions.tsv; None if they
+        do not support this task.
 
         Args:
-            outcome: of a split whose right answers are known, after `evaluate`.
+            outcome: predictions for a split with labels, after `evaluate`.
         """
         return None
 
     def extra_report_sections(self, page: Page, outcomes: Sequence[SplitPredictions]):
-        """Adds sections on all scored files to the page of the run, in addition to `error_report`; here, none."""
+        """Adds sections on all evaluated files to the report page, after `error_report`; by default none."""
 
     def write_scored(self, directory: str, outcomes: Sequence[SplitPredictions], suffix: str = ""):
-        """Writes further files on the scored examples, in addition to eval_results.txt and eval_predictions.tsv.
+        """Writes more files on the evaluation examples, besides eval_results.txt and eval_predictions.tsv.
 
-        The names of files end in `suffix` before the extension, as theirs do.
+        File names end in `suffix` before the extension.
         """
 
     @abc.abstractmethod
     def decode(self, outcome: SplitPredictions) -> Any:
-        """Returns the answer for each example of a file."""
+        """Converts the outputs for a file to predictions, one per example."""
 
     @abc.abstractmethod
     def write_answers(self, directory: str, outcome: SplitPredictions, answers: Any):
-        """Writes the answers for a file to answer, as `decode` gave them."""
+        """Writes the predictions of `decode` for a prediction file."""
 
     def score_answers(self, outcome: SplitPredictions, answers: Any) -> dict[str, float]:
-        """Returns the scores of such answers, where the file to answer holds the right ones; else {}."""
+        """Computes the metrics of such predictions if the prediction file has labels; otherwise {}."""
         return {}
 
     def example_answer(self, outputs, origin=None):
@@ -419,34 +419,35 @@ class FineTuningTask(TrainableTask, ServableTask):
 
 
 # === Shared by tasks ===
-# The BiLSTM between the encoder and the head, as the paper has it on its left-to-right model (section 5.1), and the
-# names of Transformers' classes.
+# The BiLSTM between the encoder and the head, as in the paper's left-to-right model (section 5.1), and the names of
+# Transformers' classes.
 
 
 RECURRENT_HEAD = (f"{RECURRENT}/.*",)  # the paths of its weights
 
 
 def read_lstm_units(options: RecurrentOptions) -> int | None:
-    """Returns the units of each direction of the BiLSTM that is asked for; None: there is to be none.
+    """Returns the units per direction of the requested BiLSTM, or None if there is none.
 
     Raises:
-        ValueError: it does not go together with another option.
+        ValueError: it contradicts another option.
     """
     if options.lstm_units and options.lora_rank:
         raise ValueError(
-            "`lstm_units` must come without `lora_rank`, for adapters are kept in a form that has no BiLSTM. Received "
-            f"`lstm_units={options.lstm_units}` and `lora_rank={options.lora_rank}`; leave one of the two out."
+            "`lstm_units` and `lora_rank` cannot be combined, because the format of adapters does not include a "
+            f"BiLSTM. Received `lstm_units={options.lstm_units}` and `lora_rank={options.lora_rank}`; remove one of "
+            "them."
         )
     return options.lstm_units
 
 
 def lstm_option(units: int | None) -> dict[str, int]:
-    """Returns what task.json, and what a run must have alike to be continued, say of a BiLSTM; {}: there is none."""
+    """Returns the entry for a BiLSTM in task.json and in the identity of a run; {} if there is none."""
     return {"lstm_units": units} if units else {}
 
 
 def names_class(config: EncoderConfig, ending: str) -> bool:
-    """Whether a configuration of Transformers names a class that ends so: "ForTokenClassification"."""
+    """Returns whether a Transformers configuration names a class with this suffix, such as "ForTokenClassification"."""
     named = config.extra.get("architectures")
     names = [*(named if isinstance(named, list) else []), config.extra.get("head_class")]
     return any(isinstance(name, str) and name.endswith(ending) for name in names)

@@ -35,7 +35,7 @@ from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 
 # === Files ===
-# A classifier's answers as files: for programs, for people, and for leaderboards.
+# Prediction files of a classifier: for programs, for people, and for leaderboards.
 
 
 def write_class_predictions(
@@ -46,18 +46,18 @@ def write_class_predictions(
     suffix: str = "",
     more: Mapping[str, Sequence] | None = None,
 ):
-    """Writes test_results.tsv (google-research/bert's: numbers, tab separated) and predictions.jsonl, in order.
+    """Writes predictions to test_results.tsv (google-research/bert's format) and predictions.jsonl, in order.
 
-    A line of predictions.jsonl has `id`, the texts, and the fields of the served answer: `label`, `probabilities` and
-    `labels`, or `score`; and `confident` where the model says it.
+    A line of predictions.jsonl has `id`, the texts, and the fields of the served prediction: `label`, `probabilities`
+    and `labels`, or `score`; and `confident` if the model provides it.
 
     Args:
-        directory: where both go.
-        examples: the n texts that were asked.
+        directory: output directory.
+        examples: the n texts.
         answers: probabilities float [n, L], or scores float [n].
         labels: the L names, in the order of the columns; None for scores.
-        suffix: of both names, before the extension: "_mismatched".
-        more: {field: n values} of the served answer, in addition.
+        suffix: suffix of both names, before the extension: "_mismatched".
+        more: {field: n values} of the served prediction, in addition.
     """
     with atomic_open(f"{directory}/test_results{suffix}.tsv") as file:
         for row in answers.reshape(len(examples), -1):
@@ -73,13 +73,13 @@ def write_class_predictions(
 def write_leaderboard(
     directory: str, name: str, ids: Sequence[str], answers: Sequence[str | float], scale: tuple[float, float] | None
 ):
-    """Writes one file of answers, header `index<TAB>prediction`: label names, or scores cut to their scale.
+    """Writes a GLUE leaderboard file with the header `index<TAB>prediction`: label names, or clipped scores.
 
     Args:
-        directory: where it goes.
-        name: what GLUE's server calls the file.
-        ids: of the examples, as the test file numbers them.
-        answers: as many label names, or scores.
+        directory: output directory.
+        name: file name required by GLUE's server.
+        ids: ids of the examples, as in the test file.
+        answers: the predicted label names, or scores.
         scale: lowest and highest score; None for names.
     """
     with atomic_open(os.path.join(directory, name)) as file:
@@ -95,15 +95,15 @@ def _served(row, labels):
 
 
 # === Data ===
-# What a classifier reads for a run: the files of one source, and what the options say of them.
+# The data of a classification run: the files of one source, and their options.
 
 
 @dataclasses.dataclass(frozen=True)
 class ClassificationData(TaskData):
-    """Labelled texts, or texts to answer for.
+    """Labeled texts, or texts to predict for.
 
     Attributes:
-        source: where they are from.
+        source: where they come from.
     """
 
     source: Source = dataclasses.field(kw_only=True)
@@ -112,7 +112,7 @@ class ClassificationData(TaskData):
 def _source(options, trained):
     problem, was = options.given_problem_type, trained and trained.task.problem_name
     if was and problem not in (None, was):
-        raise ValueError(f"`problem_type` must be the trained model's, {was}. Received: {problem}; leave it out.")
+        raise ValueError(f"`problem_type` must match the trained model's, {was}. Received: {problem}; omit it.")
     source = make_source(
         options.task_name,
         options.data_dir,
@@ -127,15 +127,15 @@ def _source(options, trained):
     )
     if trained and (source.problem, source.text_inputs) != (was, trained.text_inputs):
         raise ValueError(
-            f"The trained model must be one for {source.problem} with {' and '.join(source.text_inputs)}. Received one "
-            f"for {was} with {' and '.join(trained.text_inputs)}; name another model, or check `task_name` and "
-            "`text_column`."
+            f"The trained model does not match the data: it is for {was} with {' and '.join(trained.text_inputs)}, but "
+            f"the data is for {source.problem} with {' and '.join(source.text_inputs)}. Use another model, or check "
+            "`task_name` and `text_column`."
         )
     return source
 
 
 def _check_labels(options, source):
-    """Raises ValueError where targets are numbers and an option is about labels."""
+    """Raises ValueError if targets are numbers but an option requires labels."""
     if source.has_labels:
         return
     about_labels = {
@@ -145,21 +145,20 @@ def _check_labels(options, source):
         "fit_abstention": options.fit_abstention,
     }
     if given := [name for name, value in about_labels.items() if value]:
-        raise ValueError(f"Targets must be labels for `{given[0]}`. Received numbers; leave it out.")
+        raise ValueError(f"`{given[0]}` requires labels, but the targets are numbers. Remove it.")
 
 
 def windows_of(options: ClassificationOptions) -> Windowing | None:
-    """Returns how long texts are read; None: they are cut.
+    """Returns the windowing of long texts, or None if they are truncated.
 
     Raises:
-        ValueError: options of windows without windows, or windows with gaps between them.
+        ValueError: window options without windows, or windows with gaps between them.
     """
     if options.long_text == "truncate":
         of_windows = {"doc_stride": options.given_doc_stride, "max_windows": options.given_max_windows}
         if given := [f"`{name}`" for name, value in of_windows.items() if value is not None]:
             raise ValueError(
-                f"`doc_stride` and `max_windows` must come with `long_text=window`. Received {' and '.join(given)} "
-                "alone; add it, or leave them out."
+                f"{' and '.join(given)} requires `long_text=window`. Add it, or remove {' and '.join(given)}."
             )
         return None
     windows = Windowing(options.doc_stride or max(1, options.max_seq_length // 2), options.max_windows)
@@ -168,11 +167,11 @@ def windows_of(options: ClassificationOptions) -> Windowing | None:
 
 
 def check_trained(options: ClassificationOptions, windows: Windowing | None):
-    """Raises ValueError where options ask a trained model, which reads through `windows`, for what it cannot do."""
+    """Raises ValueError if the options contradict a trained model with these `windows`."""
     if options.given_long_text and (asked := windows_of(options)) != windows:
         raise ValueError(
-            f"`long_text`, `doc_stride` and `max_windows` must be what the model was trained with, {_text(windows)}. "
-            f"Received: {_text(asked)}; leave them out."
+            "`long_text`, `doc_stride` and `max_windows` must match the trained model's, "
+            f"{_text(windows)}. Received: {_text(asked)}; omit them."
         )
     check_kept("fit_temperature", options.fit_temperature, options.output_dir)
     check_kept("fit_abstention", options.fit_abstention, options.output_dir)
@@ -187,33 +186,34 @@ def _text(windows):
 
 
 class ClassificationTask(Abstaining):
-    """The encoder with `ClassificationHead` on its pooled output; see `tasks/base.py` for what the methods mean.
+    """Text classification or regression: encoder and `ClassificationHead`; see `tasks/base.py` for the methods.
 
-    With `lstm_units` the head is a `BiLSTMHead` on all tokens instead.
+    With `lstm_units`, the head is a `BiLSTMHead` on all tokens instead.
 
     Args:
-        config: of the encoder.
+        config: configuration of the encoder.
         num_labels: width of the head; 1 for regression.
-        problem: "single_label", "multi_label" or "regression". Of several labels those hold whose probability is over
-            0.5; what is served is all probabilities, and as `label` the most probable one.
-        labels: names of the outputs, for answers; by default "0", "1", ...
-        metric_names: which scores to report; by default the problem's own. With labels "ece" comes to them always.
+        problem: "single_label", "multi_label" or "regression". With multiple labels, those with a probability above 0.5
+            are predicted; all probabilities are served, and the most probable label as `label`.
+        labels: names of the outputs, for predictions; by default "0", "1", ...
+        metric_names: metrics to report; by default those of the problem. "ece" is always added for labels.
         rematerialize: as in `Encoder`.
-        class_weights: float for each label, > 0: what its examples count in the training loss, which is divided by the
-            sum of the examples' weights (`balanced` ones: `tasks/losses.py`). Of several labels, what the label's own
-            question counts.
+        class_weights: float > 0 per label: the weight of its examples in the training loss, which is divided by the sum
+            of the weights (`balanced`: see `tasks/losses.py`). With multiple labels, the weight of the label's own
+            decision.
         label_smoothing: share of the training target that is spread over all labels, 0 to 1.
-        temperature: what the logits are divided by before they become probabilities (Guo et al. 2017, section 4.2). It
-            changes no label, and neither training nor the `loss` of an evaluation; "ece" is of the probabilities given.
-        windows: a `data.windowed.Windowing`, or the dict that `to_dict` made of one: the model reads long texts through
-            windows, takes int32 [B, N, S] instead of [B, S], and averages the windows' logits. None: one sequence.
-        every_window: as in `models/windows.py`: the model is to be trained or asked with XLA.
-        lstm_units: of each direction of the BiLSTM; None: there is none.
-        abstention: an `evaluation.abstention.Abstention`, or the dict that `to_dict` made of one: by which probability
-            an answer is confident. Of several labels, that of the least sure one counts. None: no answer says so.
+        temperature: divisor of the logits before they become probabilities (Guo et al. 2017, section 4.2). It affects
+            neither predicted labels nor training nor the `loss` of an evaluation; "ece" is computed with it.
+        windows: a `data.windowed.Windowing`, or the dict made by its `to_dict`: the model reads long texts in windows,
+            takes int32 [B, N, S] instead of [B, S], and averages the windows' logits. If None, one sequence per text.
+        every_window: as in `models/windows.py`: whether the model will be compiled with XLA.
+        lstm_units: units per direction of the BiLSTM. If None, there is none.
+        abstention: an `evaluation.abstention.Abstention`, or the dict made by its `to_dict`: the probability from which
+            a prediction is confident. With multiple labels, the least confident one counts. If None, predictions are
+            not marked.
 
-    Weights and smoothing change training alone: `example_losses`, and so the `loss` of an evaluation, is without them,
-    that runs may be compared.
+    Weights and smoothing only affect training: `example_losses`, and thus the `loss` of an evaluation, ignores them, so
+    that runs can be compared.
 
     Raises:
         ValueError: an unknown problem, or options that do not fit it.
@@ -267,7 +267,7 @@ class ClassificationTask(Abstaining):
         said, given = said_problem(model.config), options.given_problem_type
         if said and given not in (None, said):
             raise ValueError(
-                f"`problem_type` must be the trained model's, {said}. Received: {given}; leave it out, or train the "
+                f"`problem_type` must match the trained model's, {said}. Received: {given}; omit it, or train the "
                 "model again with `do_train`."
             )
         problem = problem_of(model.config, model.labels)
@@ -281,14 +281,14 @@ class ClassificationTask(Abstaining):
         check_abstention(options)
         if options.given_label_separator is not None and not source.has_several_labels:
             raise ValueError(
-                "`label_separator` must come with `problem_type=multi_label`. Received it for "
-                f"{source.problem}; leave it out."
+                "`label_separator` requires `problem_type=multi_label`, but the problem is "
+                f"{source.problem}. Remove it."
             )
         return ClassificationData(source.read(kinds), source.text_inputs, source=source)
 
     @classmethod
     def lint_sample(cls, examples, data, options):
-        """Returns what is checked of examples: texts, labels or values, and how a table was read."""
+        """Returns the data to check: texts, labels or values, and how a table was read."""
         source, targets = data.source, examples.labels
         table = None if source.task else TableLayout(source.header, source.text_columns, source.label_column)
         if targets is not None and source.has_several_labels:
@@ -317,7 +317,7 @@ class ClassificationTask(Abstaining):
             labels,
             class_weights=weights,
             label_smoothing=options.label_smoothing,
-            temperature=before.task.temperature if before else 1.0,  # a run that is finished keeps what was fitted
+            temperature=before.task.temperature if before else 1.0,  # a finished run keeps the fitted value
             abstention=before.task.abstention if before else None,
             windows=windows_of(options),
             lstm_units=read_lstm_units(options),
@@ -389,7 +389,7 @@ class ClassificationTask(Abstaining):
         return losses, tf.ones_like(losses)
 
     def answers(self, outputs: np.ndarray) -> np.ndarray:
-        """Turns logits [n, L] into probabilities [n, L], or scores [n] for regression."""
+        """Converts logits [n, L] to probabilities [n, L], or scores [n] for regression."""
         return self.problem.answers(outputs.astype(np.float64) / self.temperature)
 
     @property
@@ -400,7 +400,7 @@ class ClassificationTask(Abstaining):
         if self.windows is None:
             return super().card_limitations(max_seq_length)
         most = self.windows.max_windows
-        return [f"A text is read through {most} windows of {max_seq_length} tokens at most; the rest is cut off."]
+        return [f"A text is read in at most {most} windows of {max_seq_length} tokens; the rest is ignored."]
 
     @property
     def reads_whole_texts(self):
@@ -436,11 +436,11 @@ class ClassificationTask(Abstaining):
         return scores
 
     def fit_temperature(self, outputs: np.ndarray, targets: dict[str, np.ndarray]) -> float:
-        """Sets and returns the temperature of the least loss on examples that were not trained on.
+        """Fits, sets and returns the temperature with the lowest loss on held-out examples.
 
         Args:
             outputs: logits [n, L].
-            targets: {name: [n]}, as `examples.targets` gives them.
+            targets: {name: [n]}, as from `examples.targets`.
         """
         assert self.problem.has_labels, self.problem_name
         self.temperature = calibration.fit_temperature(outputs, targets[self.problem.target])
@@ -450,7 +450,7 @@ class ClassificationTask(Abstaining):
         if self.options.fit_temperature:
             first = outcomes[0]
             temperature = self.fit_temperature(first.outputs, first.encoded.targets)
-            logging.info("The temperature that fits %s best: %.4f", first.examples.path, temperature)
+            logging.info("Temperature fitted on %s: %.4f", first.examples.path, temperature)
         return super().evaluate(outcomes)
 
     def share_to_fit(self):
@@ -478,10 +478,10 @@ class ClassificationTask(Abstaining):
 
 
 def _check_problem(model, source):
-    """Raises ValueError where a GLUE task asks a model that others trained for other answers than it gives."""
+    """Raises ValueError if a GLUE task does not match the problem of a model trained elsewhere."""
     problem = problem_of(model.config, model.labels)
     if source.task and problem not in (None, source.problem):
         raise ValueError(
-            f"The trained model must be one for {source.problem}, as `task_name={source.task.name}` is. Received one "
-            f"for {problem}, as its configuration says; name another model."
+            f"The trained model does not match `task_name={source.task.name}`, which is for {source.problem}: "
+            f"according to its configuration, the model is for {problem}. Use another model."
         )

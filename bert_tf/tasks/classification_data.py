@@ -1,4 +1,4 @@
-"""Data of classification: GLUE folders or tables, to tokenized examples."""
+"""Classification data: from GLUE directories or tables to tokenized examples."""
 
 import collections
 import dataclasses
@@ -15,21 +15,21 @@ from bert_tf.tasks.options import ACTIONS
 from bert_tf.tasks.sequences import pack_sequences
 
 # === Sources ===
-# Where a run's labelled texts are: the folder of a GLUE task, or files of one's own.
+# The source of a run's labeled texts: the directory of a GLUE task, or custom files.
 
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Texts, and what their labels are.
+    """The source of the texts, and the type of their labels.
 
     Attributes:
-        task: of GLUE; None for files.
-        data_dir: the task's folder.
-        language: of a task in several.
+        task: GLUE task; None for files.
+        data_dir: directory of the task.
+        language: language, for a task with several.
         files: "train", "dev" and "test" -> path or None.
         problem: "single_label", "multi_label" or "regression".
-        separator: between the labels of an example with several.
-        header, text_columns, label_column: of the files, as `tables.read_table` takes them.
+        separator: separator of several labels of an example.
+        header, text_columns, label_column: settings of the files, as for `tables.read_table`.
         skip_bad_rows: likewise.
     """
 
@@ -51,7 +51,7 @@ class Source:
 
     @property
     def has_labels(self) -> bool:
-        """Whether the targets are labels, and no numbers."""
+        """Whether the targets are labels rather than numbers."""
         return PROBLEMS[self.problem].has_labels
 
     @property
@@ -61,7 +61,7 @@ class Source:
 
     @property
     def text_inputs(self) -> tuple[str, ...]:
-        """The names of an example's texts where the model is asked: one is `text`, two are `text_a` and `text_b`."""
+        """The names of an example's texts in prediction requests: `text`, or `text_a` and `text_b`."""
         columns = next(iter(self.task.splits.values())).text_columns if self.task else self.text_columns
         return ("text",) if len(columns) == 1 else ("text_a", "text_b")
 
@@ -72,7 +72,7 @@ class Source:
             {split: examples}; a task with several dev or test files has "dev", "dev_mismatched" and so on.
 
         Raises:
-            ValueError: there is no file for a kind, or a file is not as described.
+            ValueError: there is no file for a kind, or a file is invalid.
         """
         if self.task:
             splits = [split for kind in kinds for split in self.task.like(kind) or (kind,)]
@@ -83,8 +83,8 @@ class Source:
         action = ACTIONS[kind]
         if not self.files.get(kind):
             raise ValueError(
-                f"{'`do_eval` and `keep_best`' if kind == 'dev' else f'`do_{action}`'} must have examples. "
-                f"Received no `{action}_file`, and no `task_name` with `data_dir`."
+                f"{'`do_eval` and `keep_best` require' if kind == 'dev' else f'`do_{action}` requires'} examples. "
+                f"Pass `{action}_file`, or `task_name` with `data_dir`."
             )
         label = columns.several(self.separator) if self.has_several_labels else None
         label = label or (columns.NAME if self.has_labels else columns.number())
@@ -98,26 +98,26 @@ class Source:
         )
 
     def labels(self, texts: dict[str, LabeledTexts], trained: list[str] | None = None) -> list[str] | None:
-        """Returns the label names in the order of their ids; None where labels are numbers.
+        """Returns the label names in the order of their ids, or None for regression.
 
-        They are the task's, those of the training examples, or `trained`: those of a model that was trained before.
+        They are those of the task, of the training examples, or `trained`, those of an existing model.
 
         Raises:
-            ValueError: there is none of these, or `trained` is not what the task has.
+            ValueError: there are none, or `trained` does not match the task.
         """
         if not self.has_labels:
             return None
         if "train" not in texts and trained is not None and self.task and trained != list(self.task.labels):
             raise ValueError(
-                f"`task_name={self.task.name}` must have a model with the labels {list(self.task.labels)}. "
-                f"Received one with {trained}; name the output of a task with the same labels."
+                f"`task_name={self.task.name}` requires a model with the labels {list(self.task.labels)}. The model "
+                f"has {trained}; use the output of a task with the same labels."
             )
         if self.task:
             return list(self.task.labels)
         if "train" not in texts and trained is None:
             raise ValueError(
-                "`do_eval` and `do_predict` must have a trained model. Received one without labels.txt; "
-                "train it first, with `do_train`."
+                "`do_eval` and `do_predict` require a trained model, but this one has no labels.txt. "
+                "Train it first, with `do_train`."
             )
         return _labels_of(texts["train"], self.has_several_labels) if "train" in texts else trained
 
@@ -130,40 +130,40 @@ def make_source(
     language: str | None = None,
     **columns,
 ) -> Source:
-    """Returns the source that the flags describe.
+    """Creates the source described by the flags.
 
     Args:
-        task_name, data_dir: a GLUE task and its folder, or None.
+        task_name, data_dir: a GLUE task and its directory, or None.
         files: "train", "dev" and "test" -> path or None.
-        problem: None: the task's, or "single_label".
-        language: None: English.
-        columns: `separator`, `header`, `text_columns`, `label_column` and `skip_bad_rows` of `Source`, of files.
+        problem: type of the labels. If None, that of the task, or "single_label".
+        language: language of the task. If None, English.
+        columns: `separator`, `header`, `text_columns`, `label_column` and `skip_bad_rows` of `Source`, for files.
 
     Raises:
         ValueError: an unknown task, or flags that contradict each other.
     """
     if not task_name:
         if data_dir:
-            raise ValueError(f"`data_dir` must come with `task_name`. Received `data_dir={data_dir}` alone.")
+            raise ValueError(f"`data_dir` requires `task_name`. Received `data_dir={data_dir}` alone.")
         if language:
-            raise ValueError(f"`xnli_language` must come with `task_name`. Received `xnli_language={language}` alone.")
+            raise ValueError(f"`xnli_language` requires `task_name`. Received `xnli_language={language}` alone.")
         return Source(files=files, problem=problem or "single_label", **columns)
     if given := [path for path in files.values() if path]:
         raise ValueError(
-            f"Examples must come from `task_name` or from files. Received `task_name={task_name}` and {given}."
+            f"`task_name` and files cannot be combined. Received `task_name={task_name}` and {given}; remove one."
         )
     if not data_dir:
-        raise ValueError(f"`task_name` must come with `data_dir`. Received `task_name={task_name}` alone.")
+        raise ValueError(f"`task_name` requires `data_dir`. Received `task_name={task_name}` alone.")
     task = glue.find_glue_task(task_name)
     if problem not in (None, task.problem):
         raise ValueError(
-            f"`problem_type` must be {task.problem} for `task_name={task.name}`. Received: {problem}; leave it out."
+            f"`problem_type` must be {task.problem} for `task_name={task.name}`. Received: {problem}; omit it."
         )
     return Source(task, data_dir, glue.check_language(task, language), problem=task.problem)
 
 
 def _labels_of(examples, several):
-    """Returns the labels of the training examples, and logs how many examples each has."""
+    """Returns the labels of the training examples, and logs the number of examples per label."""
     labels = tables.list_labels(examples)
     each = [(label,) if isinstance(label, str) else label for label in examples.labels]
     counts = collections.Counter(name for names in each for name in names)
@@ -171,17 +171,17 @@ def _labels_of(examples, several):
     logging.info("%s: %d labels: %s%s", examples.path, len(labels), shown, ", ..." if len(labels) > 20 else "")
     if len(labels) == 1 and not several:
         raise ValueError(
-            f"{examples.path}: there must be two labels to tell apart. Received {labels[0]!r} in all {len(examples)} "
-            "examples; check `label_column`, or say `problem_type`."
+            f"{examples.path}: at least two labels are needed for classification. Received {labels[0]!r} in all "
+            f"{len(examples)} examples; check `label_column`, or set `problem_type`."
         )
     return labels
 
 
 def leaderboard(task_name: str | None, split: str) -> tuple[str, tuple[float, float] | None] | None:
-    """Returns what GLUE's server calls the answers for a test split, and their scale; None: it wants none.
+    """Returns GLUE's file name and score scale for the predictions of a test split; None if there is none.
 
     Args:
-        task_name: of GLUE, or None.
+        task_name: GLUE task, or None.
         split: such as "test_mismatched".
     """
     task = glue.find_glue_task(task_name) if task_name else None
@@ -190,17 +190,17 @@ def leaderboard(task_name: str | None, split: str) -> tuple[str, tuple[float, fl
 
 
 # === Examples ===
-# Labelled texts to tokenized examples.
+# Labeled texts to tokenized examples.
 
 
 _CHUNK = 10_000  # examples tokenized at a time: few enough to keep memory small
 
 
 def targets(examples: LabeledTexts, labels: list[str] | None, problem: str = "single_label") -> dict[str, np.ndarray]:
-    """Returns the targets of a model, {} where the examples have no labels.
+    """Returns the targets of examples for training, or {} if they have no labels.
 
     Args:
-        examples: n of them.
+        examples: n examples.
         labels: all L label names in the order of their ids; None for "regression".
         problem: "single_label": `label_ids` int32 [n]; "multi_label": `label_ids` int32 [n, L] of 0 and 1;
             "regression": `label_values` float32 [n].
@@ -230,19 +230,19 @@ def tokenize_examples(
     problem: str = "single_label",
     windows: windowed.Windowing | None = None,
 ) -> Tokenized | windowed.Windowed:
-    """Turns texts into sequences `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, cut as google-research/bert cuts them.
+    """Tokenizes texts into `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, truncated as in google-research/bert.
 
     Args:
         tokenizer: a `Tokenizer`.
-        examples: the texts, and their labels where they have some.
-        max_seq_length: of the longest sequence.
+        examples: the texts, and their labels if they have any.
+        max_seq_length: maximum sequence length.
         labels, problem: as in `targets`.
-        windows: how to read what is longer, with several sequences for an example; None: its end is cut.
+        windows: how to split longer texts into several sequences. If None, they are truncated.
 
     Raises:
         ValueError: an example's label is not among `labels`.
     """
-    found = targets(examples, labels, problem)  # first: it is where a file can be wrong
+    found = targets(examples, labels, problem)  # first, because this is where a file may be invalid
     texts = [*examples.texts.values()]
     if windows is not None:
         return windowed.tokenize_windows(tokenizer, texts, max_seq_length, windows, found, examples.path)
@@ -251,7 +251,7 @@ def tokenize_examples(
     sequences, needed = pack_sequences(tokenizer, tokens, max_seq_length)
     cut = count_truncated(needed, max_seq_length)
     logging.info(
-        "%s: %d examples, %.1f tokens each; %d do not fit max_seq_length=%d and were cut.",
+        "%s: %d examples, %.1f tokens each; %d exceed max_seq_length=%d and were truncated.",
         *(examples.path, len(examples), sequences.lengths.mean(), len(cut.examples), max_seq_length),
     )
     return dataclasses.replace(sequences, targets=found, truncation=cut)

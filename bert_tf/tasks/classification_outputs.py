@@ -1,4 +1,4 @@
-"""Losses, scores and answers of classifiers whose outputs are one label, several labels, or a value."""
+"""Losses, metrics and predictions for single-label and multi-label classification and regression."""
 
 import abc
 from collections.abc import Sequence
@@ -16,20 +16,21 @@ from bert_tf.tasks.losses import cross_entropy, divergence, yes_no_divergence
 from bert_tf.utils.files import brief
 
 # === Problems ===
-# B or n examples have logits float32 [B, L], and a target of the feature `target`; `answers` are what is made of logits
-# in numpy.
+# B or n examples have logits float32 [B, L], and a target of the feature `target`; `answers` are the predictions made
+# of logits in numpy.
 
 
 class Problem(abc.ABC):
-    """A classifier's outputs.
+    """A type of classification problem: its losses, metrics and predictions.
 
     Attributes:
         target: the feature that the loss compares the outputs with: `label_ids` [B], `label_ids` [B, L] of 0 and 1 for
             several labels, or `label_values` [B].
-        default_metrics: what is reported where none are chosen.
-        example_method: TensorFlow Serving's request on tf.Examples that fits, "classify" or "regress".
-        has_labels: the numbers are logits of labels, which may be weighed, smoothed and calibrated; else it is a value.
-        has_several_labels: an example may have any number of labels.
+        default_metrics: metrics reported by default.
+        example_method: TensorFlow Serving's method on tf.Examples, "classify" or "regress".
+        has_labels: whether outputs are logits of labels, which can be weighted, smoothed and calibrated, rather than a
+            value.
+        has_several_labels: whether an example may have any number of labels.
     """
 
     target = "label_ids"
@@ -40,35 +41,35 @@ class Problem(abc.ABC):
 
     @abc.abstractmethod
     def losses(self, logits, target, weights: tf.Tensor | None, smoothing: float) -> tf.Tensor:
-        """Returns float32 [B]; `weights`: of the labels, float32 [L]."""
+        """Computes the losses, float32 [B]; `weights`: label weights, float32 [L]."""
 
     @abc.abstractmethod
     def distillation_losses(self, logits, teacher_logits, temperature: float) -> tf.Tensor:
-        """Returns float32 [B]: how far logits are from a teacher's."""
+        """Computes the distance of logits to a teacher's, float32 [B]."""
 
     @abc.abstractmethod
     def answers(self, logits: np.ndarray) -> np.ndarray:
-        """Returns probabilities [n, L], or values [n]."""
+        """Converts logits to probabilities [n, L], or values [n]."""
 
     @abc.abstractmethod
     def score(self, answers, target, names: Sequence[str], num_labels: int) -> dict[str, float]:
-        """Returns {metric: score} for these metrics."""
+        """Computes {metric: value} for these metrics."""
 
     @abc.abstractmethod
     def choose(self, answers, labels: Sequence[str]) -> list:
-        """Returns the answer for each example: a label, a tuple of labels, or a float."""
+        """Returns the prediction for each example: a label, a tuple of labels, or a float."""
 
     @abc.abstractmethod
     def serve(self, logits, labels: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns what is served, in the graph; `labels`: their names, strings [L]."""
+        """Returns the served predictions, in the graph; `labels`: their names, strings [L]."""
 
     @abc.abstractmethod
     def serve_example(self, served: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Returns what `example_method` answers with, of what `serve` returned."""
+        """Returns the response of `example_method`, from the result of `serve`."""
 
     @abc.abstractmethod
     def error_report(self, examples: Shown, target, answers, labels: Sequence[str], separator: str) -> ErrorReport:
-        """Returns the examples with targets and answers; `separator`: between several labels."""
+        """Returns the report of targets and predictions; `separator` separates several labels."""
 
 
 class LabelProblem(Problem):
@@ -76,7 +77,7 @@ class LabelProblem(Problem):
 
     @abc.abstractmethod
     def example_weights(self, target, weights: tf.Tensor) -> tf.Tensor:
-        """Returns float32 [B], what each example's loss counts in the mean; `weights`: of the labels, float32 [L]."""
+        """Returns the weight of each example's loss in the mean, float32 [B]; `weights`: label weights, float32 [L]."""
 
     @abc.abstractmethod
     def probabilities(self, logits: tf.Tensor) -> tf.Tensor:
@@ -84,14 +85,14 @@ class LabelProblem(Problem):
 
     @abc.abstractmethod
     def confidence(self, probabilities: tf.Tensor | np.ndarray) -> tf.Tensor:
-        """Returns the probability of each answer, [n]."""
+        """Returns the probability of each prediction, [n]."""
 
     @abc.abstractmethod
     def right(self, answers, target) -> np.ndarray:
-        """Returns bool [n], whether each answer is right."""
+        """Returns whether each prediction is correct, bool [n]."""
 
     def serve(self, logits, labels):
-        """Returns the most probable label and all probabilities; with several labels those over 0.5 hold."""
+        """Returns the most probable label and all probabilities; if multi-label, those above 0.5 are predicted."""
         return {
             "label": tf.gather(labels, tf.argmax(logits, -1)),
             "probabilities": self.probabilities(logits),
@@ -103,7 +104,7 @@ class LabelProblem(Problem):
 
 
 class SingleLabel(LabelProblem):
-    """One label of each example; probabilities are a softmax."""
+    """Single-label classification; probabilities are a softmax."""
 
     default_metrics = ("accuracy", "f1", "precision", "recall", "matthews")
 
@@ -141,19 +142,19 @@ class SingleLabel(LabelProblem):
 
 
 class MultiLabel(LabelProblem):
-    """Any number of labels of each example: n * L questions with the answers no and yes.
+    """Multi-label classification: n * L independent yes/no decisions.
 
-    They are scored as one list: accuracy is the share of decisions that are right; f1, precision and recall are those
-    of yes, which is their micro-average over the labels.
+    They are evaluated as one list: accuracy is the share of correct decisions; f1, precision and recall are those of
+    yes, the micro average over the labels.
     """
 
     default_metrics = ("accuracy", "f1", "precision", "recall")
     has_several_labels = True
 
     def losses(self, logits, target, weights, smoothing):
-        """The mean over the labels of their binary cross-entropies.
+        """Computes the mean of the labels' binary cross-entropies.
 
-        Smoothing makes e/2 of 0 and 1 - e/2 of 1; a weight is that of the label's question, whatever the answer.
+        Smoothing makes e/2 of 0 and 1 - e/2 of 1; a weight applies to the label's decision, yes or no.
         """
         target = (1 - smoothing) * tf.cast(target, tf.float32) + smoothing / 2
         terms = tf.nn.sigmoid_cross_entropy_with_logits(labels=target, logits=logits)
@@ -178,7 +179,7 @@ class MultiLabel(LabelProblem):
         return [tuple(np.asarray(labels, object)[row > 0.5]) for row in answers]
 
     def confidence(self, probabilities):
-        """The answer is a whole set of labels: it is no surer than its least sure one, and right where all are."""
+        """Returns the confidence of a set of labels: that of its least confident label."""
         return tf.reduce_min(tf.maximum(probabilities, 1 - probabilities), -1)
 
     def right(self, answers, target):
@@ -198,7 +199,7 @@ class MultiLabel(LabelProblem):
 
 
 class Regression(Problem):
-    """A value of each example, which is the one output."""
+    """Regression: one value per example."""
 
     target = "label_values"
     default_metrics = ("pearson", "spearman")
@@ -239,33 +240,33 @@ PROBLEMS: dict[str, Problem] = {
 
 
 def check_options(problem, num_labels, class_weights, label_smoothing, temperature):
-    """Says whether these arguments of `ClassificationTask` fit together.
+    """Checks that these arguments of `ClassificationTask` are consistent.
 
     Raises:
-        ValueError: they do not.
+        ValueError: they are not.
     """
     if problem not in PROBLEMS:
         raise ValueError(f"problem must be one of {sorted(PROBLEMS)}. Received: {problem!r}.")
     given = class_weights is not None or label_smoothing or temperature != 1
     if given and not PROBLEMS[problem].has_labels:
         raise ValueError(
-            f"Class weights, label smoothing and a temperature must come with labels. Received them for {problem}; "
-            "leave them out."
+            f"Class weights, label smoothing and a temperature require labels, but the problem is {problem}. "
+            "Remove them."
         )
     weights = (1.0,) * num_labels if class_weights is None else class_weights
     if len(weights) != num_labels or not all(0 < weight < np.inf for weight in weights):
         raise ValueError(
-            f"Class weights must be {num_labels} numbers over 0, one for each label. Received {list(weights)}; remove "
-            "the examples of a label that is not to count."
+            f"Class weights must be {num_labels} numbers above 0, one per label. Received {list(weights)}; to exclude "
+            "a label, remove its examples."
         )
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"Label smoothing must be from 0 to 1. Received {label_smoothing}; 0.1 is usual.")
+        raise ValueError(f"Label smoothing must be from 0 to 1. Received {label_smoothing}; 0.1 is a common choice.")
     if not 0 < temperature < np.inf:
-        raise ValueError(f"A temperature must be over 0. Received {temperature}; 1 changes no probability.")
+        raise ValueError(f"The temperature must be above 0. Received {temperature}; 1 leaves probabilities unchanged.")
 
 
 # === Foreign classifiers ===
-# The outputs of a classifier that others trained, by its configuration of Transformers.
+# The outputs of a classifier trained elsewhere, according to its Transformers configuration.
 
 
 _PROBLEM_TYPES = {
@@ -276,10 +277,10 @@ _PROBLEM_TYPES = {
 
 
 def said_problem(config: EncoderConfig) -> str | None:
-    """Returns the problem that `problem_type` of a configuration names, in our names; None: it names none.
+    """Returns the problem for the `problem_type` of a configuration, or None without one.
 
     Raises:
-        ValueError: it names one that is not known.
+        ValueError: it is unknown.
     """
     said = config.extra.get("problem_type")
     if said is not None and (not isinstance(said, str) or said not in _PROBLEM_TYPES):
@@ -290,16 +291,16 @@ def said_problem(config: EncoderConfig) -> str | None:
 
 
 def problem_of(config: EncoderConfig, labels: Sequence[str] | None) -> str | None:
-    """Returns what the outputs of a classifier of texts mean, as Transformers reads its configuration.
+    """Returns the problem of a text classifier, interpreting its configuration like Transformers.
 
-    Without `problem_type` one output is a value, and several are labels of which one holds (transformers#38219).
+    Without `problem_type`, one output means regression, several mean single-label (transformers#38219).
 
     Args:
-        config: with the keys of its file.
+        config: configuration with the keys of its file.
         labels: the names of the outputs, or None.
 
     Returns:
-        "single_label", "multi_label" or "regression"; None: no class of Transformers for this is named.
+        "single_label", "multi_label" or "regression", or None if no Transformers class for this is named.
 
     Raises:
         ValueError: `problem_type` is not known, or a value has several outputs.
@@ -310,7 +311,7 @@ def problem_of(config: EncoderConfig, labels: Sequence[str] | None) -> str | Non
     problem = said_problem(config) or ("regression" if number == 1 else "single_label")
     if labels and len(labels) > 1 and not PROBLEMS[problem].has_labels:
         raise ValueError(
-            f"A model with problem_type {problem} must have one output. Received {len(labels)}: {brief(labels)}; take "
+            f"A model with problem_type {problem} must have one output, but it has {len(labels)}: {brief(labels)}. Use "
             "another model."
         )
     return problem

@@ -1,4 +1,4 @@
-"""Knowledge distillation in fine-tuning (Hinton et al. 2015): a task learned from labels and a teacher at once."""
+"""Knowledge distillation in fine-tuning (Hinton et al. 2015): training on labels and a teacher's outputs."""
 
 import dataclasses
 import hashlib
@@ -21,19 +21,19 @@ from bert_tf.tasks.registry import task_of
 from bert_tf.utils.files import brief
 
 # === Distilled task ===
-# A task that is learned from its labels and from a teacher at once (Hinton et al. 2015, section 2).
+# Training on labels and a teacher's outputs at once (Hinton et al. 2015, section 2).
 
 
 class DistilledTask(TrainableTask):
-    """A task with another loss: (1 - w) times its own and w times the distance to a teacher.
+    """A task with a distillation loss: (1 - w) times its own loss plus w times the distance to a teacher.
 
-    Scores, and the `loss` among them, are the task's own.
+    Metrics, including `loss`, are those of the task.
 
     Args:
-        task: any that has `distillation_losses`.
-        teacher: from a batch to the outputs of another model for the same task and labels. Its variables are not the
-            model's: they are neither trained nor saved.
-        temperature: of the teacher's and of the model's outputs in their distance.
+        task: any task with `distillation_losses`.
+        teacher: maps a batch to the outputs of another model for the same task and labels. Its variables do not belong
+            to the model: they are neither trained nor saved.
+        temperature: temperature of both models' outputs in their distance.
         weight: w, from 0 to 1.
     """
 
@@ -53,7 +53,7 @@ class DistilledTask(TrainableTask):
         return self._task.loss_normalizers(batch)
 
     def loss_parts(self, outputs, batch, normalizers):
-        """The task's own loss, and the mean over its examples, by their weights, of their distance to the teacher."""
+        """Computes the task's loss and the weighted mean of the examples' distance to the teacher."""
         far = self._task.distillation_losses(outputs, self._teacher(batch), batch, self.temperature)
         far = tf.reduce_sum(far * batch["is_real_example"])
         return {
@@ -72,25 +72,26 @@ class DistilledTask(TrainableTask):
 
 
 # === Teacher ===
-# A model that teaches another one: loaded, compared with its student, frozen, and called in the student's step.
+# The teacher model: loaded, compared with its student, frozen, and called in the student's training step.
 
 
 class Teacher:
-    """A frozen model; called with a batch it returns its outputs, as in inference. To be made in a strategy's scope.
+    """A frozen teacher; called with a batch, it returns its outputs in inference mode. Create it in a strategy's scope.
 
     Attributes:
-        config: of its encoder.
-        layer: the one whose queries, keys and values it shows, 1 being the lowest; None: it shows none.
-        digest: what tells its weights apart from others, short enough for a message.
-        parameters: how many numbers it has.
+        config: configuration of its encoder.
+        layer: the layer whose queries, keys and values it outputs, 1 being the lowest. If None, none.
+        digest: a short digest of its weights.
+        parameters: its number of parameters.
 
     Args:
         checkpoint: its weights.
         config, layer: as above.
-        model: to be filled with them.
-        excuse: which of them it need not have, or not use, as `assign_weights` takes it.
-        features: names of its inputs, those that a batch need not have included.
-        order: for each of the student's outputs the index of the same among its own; None: they are in one order.
+        model: the model to fill with them.
+        excuse: weights that may be missing or unused, as for `assign_weights`.
+        features: names of its inputs, including optional ones.
+        order: for each of the student's outputs, the index of the same output of the teacher. If None, they are in the
+            same order.
     """
 
     def __init__(
@@ -128,15 +129,15 @@ def _digest(variables):
 
 
 def open_teacher(path: str, student: Description, longest: int) -> tuple[Checkpoint, Description]:
-    """Opens a teacher and finds out whether it reads what the student reads.
+    """Opens a teacher and checks that it accepts the student's inputs.
 
     Args:
         path: a checkpoint of any format.
-        student: without weights.
-        longest: tokens of the longest sequence.
+        student: description of the student, without weights.
+        longest: maximum sequence length.
 
     Raises:
-        ValueError: there is no such model, or it has another vocabulary, or reads only shorter sequences.
+        ValueError: the model does not exist, has another vocabulary, or only supports shorter sequences.
     """
     checkpoint = open_checkpoint(path)
     teacher = load_description([directory_of(path)])
@@ -144,25 +145,26 @@ def open_teacher(path: str, student: Description, longest: int) -> tuple[Checkpo
     _check_vocabulary(path, teacher.tokenizer, student.tokenizer)
     if longest > teacher.config.max_length:
         raise ValueError(
-            f"`teacher` must read sequences as long as the student's, {longest} tokens. Received {path}, which reads "
-            f"{teacher.config.max_length}; lower `max_seq_length`, or name another teacher."
+            f"`teacher` must support sequences as long as the student's, {longest} tokens. {path} only supports "
+            f"{teacher.config.max_length}; lower `max_seq_length`, or use another teacher."
         )
     if teacher.config.type_vocab_size > 1 and not student.tokenizer.template.second_segment:
-        logging.warning("Pairs of texts: the student's sequences have one segment, and %s learned with two.", path)
-    logging.info("Taught by %s: %d layers of %d.", path, teacher.config.num_hidden_layers, teacher.config.hidden_size)
+        logging.warning("Text pairs: the student's sequences have one segment, but %s was trained with two.", path)
+    shape = teacher.config.num_hidden_layers, teacher.config.hidden_size
+    logging.info("Teacher: %s (%d layers, hidden size %d).", path, *shape)
     return checkpoint, teacher
 
 
 def _check_vocabulary(path, teacher, student):
-    """Raises ValueError where one text would be other ids to the teacher than to the student."""
+    """Raises ValueError if the teacher would encode texts differently from the student."""
     theirs, own = (dict(enumerate(each.vocab)) for each in (teacher, student))
     differing = [n for n in range(max(len(theirs), len(own))) if theirs.get(n) != own.get(n)]
     if differing:
         n = differing[0]
         raise ValueError(
-            f"`teacher` must have the student's vocabulary. Received {path} with {len(theirs)} tokens, and a student "
-            f"with {len(own)}; {len(differing)} differ, the first with id {n}: {brief(theirs.get(n))} and "
-            f"{brief(own.get(n))}. Take the teacher's vocabulary for the student, or another teacher."
+            f"`teacher` must have the student's vocabulary. {path} has {len(theirs)} tokens, the student has "
+            f"{len(own)}; {len(differing)} differ, the first with id {n}: {brief(theirs.get(n))} and "
+            f"{brief(own.get(n))}. Use the teacher's vocabulary for the student, or another teacher."
         )
     for what, one, other in (
         ("read texts", teacher.settings, student.settings),
@@ -170,8 +172,8 @@ def _check_vocabulary(path, teacher, student):
     ):
         if one != other:
             raise ValueError(
-                f"`teacher` must {what} as the student does. Received {os.fspath(path)} with {brief(one)}, and a "
-                f"student with {brief(other)}; take another teacher, or correct tokenizer_config.json."
+                f"`teacher` must {what} like the student. {os.fspath(path)} has {brief(one)}, but the student has "
+                f"{brief(other)}; use another teacher, or correct tokenizer_config.json."
             )
 
 
@@ -181,18 +183,18 @@ def _special(tokenizer):
 
 
 def check_temperature(temperature: float):
-    """Raises ValueError where the option `distillation_temperature` is 0."""
+    """Raises ValueError if the option `distillation_temperature` is 0."""
     if not temperature:
-        raise ValueError("`distillation_temperature` must be over 0. Received: 0; 2 is usual.")
+        raise ValueError("`distillation_temperature` must be above 0. Received: 0; 2 is a common choice.")
 
 
 # === Fine tuning ===
-# The teacher of a task: a model that was fine-tuned for the same task, on the same labels.
+# The teacher of a fine-tuning task: a model fine-tuned for the same task and labels.
 
 
 @dataclasses.dataclass(frozen=True)
 class TeacherOptions:
-    """Which model teaches, and what is learned from it; of runs whose program has no such flags, the defaults."""
+    """The teacher and the distillation settings; defaults for commands without these flags."""
 
     teacher: str | None = None
     distillation_temperature: float = 2.0
@@ -204,42 +206,42 @@ class TeacherOptions:
 
 
 def check_teacher(options: TeacherOptions):
-    """Raises ValueError where options of a teacher contradict each other."""
+    """Raises ValueError if teacher options contradict each other."""
     if options.teacher is None:
         for name, given in (
             ("distillation_temperature", options.given_distillation_temperature),
             ("distillation_weight", options.given_distillation_weight),
         ):
             if given is not None:
-                raise ValueError(f"`{name}` must come with `teacher`. Received it alone; name the model that teaches.")
+                raise ValueError(f"`{name}` requires `teacher`. Add `teacher=DIR`, or remove `{name}`.")
         return
     if not options.do_train:
         raise ValueError(
-            "`teacher` must come with `do_train`, for a trained model answers without it. Received it without; leave "
-            "it out."
+            "`teacher` requires `do_train`, because a trained model predicts without it. Remove `teacher`, or add "
+            "`do_train`."
         )
     check_temperature(options.distillation_temperature)
 
 
 def with_teacher(task: FineTuningTask, student: Description, options: TeacherOptions) -> tuple[TrainableTask, dict]:
-    """Returns what is trained, and what of the teacher decides the result; without `teacher` the task itself.
+    """Returns the task to train and the teacher's identity; without `teacher`, the task itself.
 
-    To be called in the scope of the strategy.
+    Call it in the scope of the strategy.
 
     Args:
-        task: of the run.
-        student: what it starts from.
-        options: of the run.
+        task: task of the run.
+        student: description of the initial model.
+        options: options of the run.
 
     Raises:
-        ValueError: the options do not fit the task, or the teacher cannot teach it.
+        ValueError: the options or the teacher do not match the task.
     """
     if options.teacher is None:
         return task, {}
     if not task.has_temperature and options.given_distillation_temperature is not None:
         raise ValueError(
-            "`distillation_temperature` must come with labels. Received it for values, which are compared as they "
-            "are; leave it out."
+            "`distillation_temperature` requires labels: for regression, values are compared directly. "
+            "Remove it."
         )
     temperature, weight = options.distillation_temperature, options.distillation_weight
     teacher = _teacher(options.teacher, task, student, options.max_seq_length)
@@ -252,14 +254,14 @@ def _teacher(path, task, student, max_seq_length):
     other = task_of(directory_of(path), described).task
     if type(other) is not type(task):
         raise ValueError(
-            f"`teacher` must be a model for the student's task, {task.name}. Received {path}, which is one for "
-            f"{other.name}; name another."
+            f"`teacher` must be a model for the student's task, {task.name}. {path} is for {other.name}; use another "
+            "one."
         )
     if other.has_windows != task.has_windows:
         raise ValueError(
-            "`teacher` must read long texts as the student does. Received "
-            f"{path}, which {'reads' if other.has_windows else 'does not read'} them through windows; train both with "
-            "the same `long_text`."
+            "`teacher` must read long texts like the student. "
+            f"{path} {'uses' if other.has_windows else 'does not use'} windows; train both with the same "
+            "`long_text`."
         )
     order = _order(path, other, task)
     other.every_window = task.every_window
@@ -268,15 +270,15 @@ def _teacher(path, task, student, max_seq_length):
 
 
 def _order(path, teacher, student):
-    """Returns the index of each of the student's labels among the teacher's; None where they have no names."""
+    """Returns the index of each of the student's labels among the teacher's, or None without names."""
     theirs, own = teacher.labels, student.labels
     if (theirs is None) != (own is None) or theirs is not None and sorted(theirs) != sorted(own):
         raise ValueError(
-            f"`teacher` must know the student's labels, {_names(own)}. Received {path} with {_names(theirs)}; name a "
-            "model that was trained on the same labels."
+            f"`teacher` must have the student's labels, {_names(own)}. {path} has {_names(theirs)}; use a model that "
+            "was trained on the same labels."
         )
     return None if own is None else [theirs.index(label) for label in own]
 
 
 def _names(labels):
-    return "none but a value" if labels is None else ", ".join(labels)
+    return "a number instead of labels" if labels is None else ", ".join(labels)

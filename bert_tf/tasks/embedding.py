@@ -1,4 +1,4 @@
-"""Sentence embeddings, trained on pairs (Reimers and Gurevych 2019)."""
+"""Sentence embeddings, trained on text pairs (Reimers and Gurevych 2019)."""
 
 import dataclasses
 import os
@@ -32,7 +32,7 @@ from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 
 # === Losses ===
-# What training on pairs aims at, by name; all from the cosines of vectors.
+# Losses on pairs, by name; all are based on cosine similarities.
 
 
 _NEVER = -1e30  # a logit whose exponential is 0
@@ -48,15 +48,15 @@ class LossParameters:
 
 @dataclasses.dataclass(frozen=True)
 class Loss:
-    """One loss.
+    """A loss function for sentence embeddings.
 
     Attributes:
-        compute: vectors float32 [B, N, D] of length 1, the batch, `LossParameters` -> the loss of each example,
+        compute: embeddings float32 [B, N, D] of length 1, the batch, `LossParameters` -> the loss of each example,
             float32 [B].
-        texts: how many an example may have.
-        scores: whether it reads the pair's score, `label_values`.
+        texts: allowed numbers of texts per example.
+        scores: whether it uses the pair's score, `label_values`.
         binary: whether the score must be 0 or 1.
-        of_batch: whether an example's loss depends on the others of its batch.
+        of_batch: whether an example's loss depends on the others in its batch.
     """
 
     compute: Callable[[tf.Tensor, Mapping[str, tf.Tensor], LossParameters], tf.Tensor]
@@ -67,9 +67,9 @@ class Loss:
 
 
 def _in_batch_negatives(vectors, batch, numbers):
-    """Cross-entropy of finding the own second text among all second and third texts of the batch.
+    """Computes the cross-entropy of finding the matching text among all second and third texts of the batch.
 
-    What only fills the batch up is no candidate, nor is a text that is the same as the one to be found.
+    Filler examples are not candidates, nor are texts identical to the matching one.
     """
     count, others = tf.shape(vectors)[0], tf.shape(vectors)[1] - 1
     ids = batch["input_ids"]
@@ -84,19 +84,19 @@ def _in_batch_negatives(vectors, batch, numbers):
 
 
 def _cosine(vectors, batch, numbers):
-    """The square of how far the cosine is from the score."""
+    """Computes the squared difference between cosine and score."""
     return tf.square(_cosines(vectors, 1) - batch["label_values"])
 
 
 def _contrastive(vectors, batch, numbers):
-    """Hadsell, Chopra and LeCun 2006, equation 4, with 1 - cosine for the distance; a score of 1 is a similar pair."""
+    """Computes the contrastive loss (Hadsell et al. 2006, equation 4) on 1 - cosine; a score of 1 is a similar pair."""
     distance, similar = 1 - _cosines(vectors, 1), batch["label_values"]
     apart = tf.square(tf.nn.relu(numbers.margin - distance))
     return 0.5 * (similar * tf.square(distance) + (1 - similar) * apart)
 
 
 def _triplet(vectors, batch, numbers):
-    """By how much the third text is not `margin` farther than the second, in cosines."""
+    """Computes the triplet loss: by how much the third text is less than `margin` farther away than the second."""
     return tf.nn.relu(_cosines(vectors, 2) - _cosines(vectors, 1) + numbers.margin)
 
 
@@ -113,7 +113,7 @@ LOSS_FUNCTIONS = {
 
 
 # === Data ===
-# Texts that belong together, with a score where it is read, from the files of a run.
+# Matching texts, with a score if it is used, from the files of a run.
 
 
 def evaluates_by_score(options: EmbeddingOptions) -> bool:
@@ -125,11 +125,12 @@ def _check(options, kinds):
     files = [path for path in options.files.values() if path]
     if options.task_name and files:
         raise ValueError(
-            f"Texts must come from `task_name` or from files. Received `task_name={options.task_name}` and {files}."
+            f"`task_name` and files cannot be combined. Received `task_name={options.task_name}` and {files}; remove "
+            "one."
         )
     if bool(options.task_name) != bool(options.data_dir):
         given = "task_name" if options.task_name else "data_dir"
-        raise ValueError(f"`task_name` and `data_dir` must come together. Received `{given}` alone; give both.")
+        raise ValueError(f"`task_name` and `data_dir` must be used together. Received `{given}` alone.")
     columns = options.text_column
     for kind, numbers, what in (
         ("train", LOSS_FUNCTIONS[options.loss].texts, f"`loss={options.loss}`"),
@@ -146,7 +147,7 @@ def _check(options, kinds):
 def _read_glue(options, kind, with_scores):
     task = glue.find_glue_task(options.task_name)
     if task.scale is None:
-        raise ValueError(f"`task_name` must be a task of GLUE whose pairs have scores. Received: {task.name}.")
+        raise ValueError(f"`task_name` must be a GLUE task with pair scores. Received: {task.name}.")
     table = glue.read_split(options.data_dir, task.name, kind)
     return _with_scores(table, options.highest_score or task.scale[1], with_scores)
 
@@ -155,7 +156,7 @@ def _read_file(options, kind, with_scores):
     action, path, columns = ACTIONS[kind], options.files[kind], options.text_column
     if not path:
         raise ValueError(
-            f"`do_{action}` must have texts. Received no `{action}_file`, and no `task_name` with `data_dir`."
+            f"`do_{action}` requires texts. Pass `{action}_file`, or `task_name` with `data_dir`."
         )
     more = {"header": options.header, "skip_bad_rows": options.skip_bad_rows}
     highest, labels = options.highest_score or 1.0, {}
@@ -169,7 +170,7 @@ def _read_file(options, kind, with_scores):
 
 
 def _with_third_text(pairs, third):
-    """Returns the examples of two tables of one file: the pairs whose line has a third text too, with that."""
+    """Joins two tables of one file: the pairs whose line also has a third text, with that text."""
     third_of = dict(zip(third.lines, third.text_a, strict=True))
     kept = [i for i, line in enumerate(pairs.lines) if line in third_of]
     lists = {name: [getattr(pairs, name)[i] for i in kept] for name in ("ids", "text_a", "text_b", "lines")}
@@ -180,7 +181,7 @@ def _with_third_text(pairs, third):
 
 
 def _with_scores(examples, highest, with_scores):
-    """Returns examples whose labels are scores up to 1, or without labels."""
+    """Returns the examples with labels scaled to at most 1, or without labels."""
     scores = [score / highest for score in examples.labels] if with_scores else None
     return dataclasses.replace(examples, labels=scores)
 
@@ -190,24 +191,24 @@ def _check_binary(examples, loss):
     if wrong is not None:
         raise ValueError(
             f"{examples.where(wrong)}: the score must be 0 or `highest_score` for `loss={loss}`. Received: "
-            f"{examples.labels[wrong]:g} of it; correct this line, or take another `loss`."
+            f"{examples.labels[wrong]:g} of it; correct this line, or use another `loss`."
         )
 
 
 # === Files ===
-# Vectors, or the cosines of pairs, as a file.
+# Output file of embeddings, or of the cosines of pairs.
 
 
 FILE = "predictions.jsonl"
 
 
 def write_embeddings(directory: str, examples: LabeledTexts, vectors: np.ndarray):
-    """Writes a line for each example, in order: `id`, `text` and `embedding`; of a pair `text_a`, `text_b`, `cosine`.
+    """Writes one line per example, in order: `id`, `text`, `embedding`; for pairs `text_a`, `text_b`, `cosine`.
 
     Args:
-        directory: where it goes.
+        directory: output directory.
         examples: n texts or pairs.
-        vectors: float32 [n, k, D] of their k texts.
+        vectors: float32 [n, k, D], the embeddings of their k texts.
     """
     is_pair = examples.text_b is not None
     answers = cosines(vectors[:, 0], vectors[:, 1]) if is_pair else vectors[:, 0]
@@ -219,7 +220,7 @@ def write_embeddings(directory: str, examples: LabeledTexts, vectors: np.ndarray
 
 
 # === Encoding ===
-# Texts that belong together, as the sequences of one example.
+# Encodes matching texts as the sequences of one example.
 
 
 _CHUNK = 10_000  # texts tokenized at a time: few enough to keep memory small
@@ -228,14 +229,14 @@ _CHUNK = 10_000  # texts tokenized at a time: few enough to keep memory small
 def encode_text_groups(
     tokenizer, texts: Sequence[list[str]], max_seq_length: int, targets: Mapping[str, np.ndarray], path: str
 ) -> Windowed:
-    """Returns n examples of k sequences each: [CLS] text [SEP].
+    """Encodes n examples with k sequences each: [CLS] text [SEP].
 
     Args:
         tokenizer: a `Tokenizer`.
         texts: k lists of n texts.
-        max_seq_length: of the longest sequence; what is longer loses its end.
+        max_seq_length: maximum sequence length; longer texts are truncated.
         targets: {name: [n]}.
-        path: of the file, for the log.
+        path: path of the file, for the log.
     """
     ordered = [text for group in zip(*texts, strict=True) for text in group]
     starts = range(0, len(ordered), _CHUNK)
@@ -243,37 +244,37 @@ def encode_text_groups(
     sequences, needed = pack_sequences(tokenizer, tokens, max_seq_length)
     cut = count_truncated(needed, max_seq_length, np.arange(len(ordered)) // len(texts), len(texts[0]))
     logging.info(
-        "%s: %d examples of %d texts, %.1f tokens a text; %d do not fit max_seq_length=%d and were cut.",
+        "%s: %d examples of %d texts, %.1f tokens per text; %d exceed max_seq_length=%d and were truncated.",
         *(path, len(texts[0]), len(texts), sequences.lengths.mean(), len(cut.examples), max_seq_length),
     )
     return Windowed(sequences, np.arange(0, len(ordered) + 1, len(texts)), dict(targets), truncation=cut)
 
 
 # === Task ===
-# Vectors of texts, trained on texts that belong together (Reimers and Gurevych 2019): one encoder reads each alone.
+# A bi-encoder trained on matching texts (Reimers and Gurevych 2019), which encodes each text separately.
 
 
 _TARGET = "label_values"
-_TOGETHER = "tokens, all texts together"
+_TOGETHER = "tokens of all texts"
 
 
 class EmbeddingTask(FineTuningTask):
-    """The encoder and a pooling of its layers; see `tasks/base.py` for what the methods mean.
+    """Sentence embeddings: an encoder with pooling; see `tasks/base.py` for the methods.
 
     Args:
-        config: of the encoder.
-        layers: whose features are pooled, one of `names.LAYERS`; a weighted sum is the mean here.
-        poolings: of `names.POOLINGS`; several are concatenated.
-        normalize: divide what is served by its length; losses and scores are of cosines in any case.
+        config: configuration of the encoder.
+        layers: the layers that are pooled, one of `names.LAYERS`; a weighted sum is the mean here.
+        poolings: some of `names.POOLINGS`; several are concatenated.
+        normalize: whether to divide served embeddings by their length; losses and metrics always use cosines.
         loss: a key of `LOSS_FUNCTIONS`.
-        loss_temperature, loss_margin: of the losses that have one.
-        by_score: correlate cosines with scores in evaluations; False: count how often texts find each other; None: what
-            the loss reads.
+        loss_temperature, loss_margin: parameters of the losses that have them.
+        by_score: whether evaluations correlate cosines with scores, rather than measure retrieval. If None, this
+            follows the loss.
         rematerialize: as in `Encoder`.
-        every_row: as `every` in `models/windows.py`: the model is to be trained or asked with XLA.
+        every_row: as `every` in `models/windows.py`: whether the model will be compiled with XLA.
 
     Raises:
-        ValueError: there is no such choice of layers, or pooling, or its vectors would say nothing of a text.
+        ValueError: the layers or the pooling are unknown, or not supported by the model.
     """
 
     name = "embedding"
@@ -323,7 +324,7 @@ class EmbeddingTask(FineTuningTask):
         ):
             if given not in (None, value):
                 raise ValueError(
-                    f"`{name}` must be what the model was trained with, {value}. Received: {given}; leave it out."
+                    f"`{name}` must match the trained model's, {value}. Received: {given}; omit it."
                 )
         return kept
 
@@ -387,7 +388,7 @@ class EmbeddingTask(FineTuningTask):
         return self.to_dict()
 
     def build_model(self) -> keras.Model:
-        """Returns a model from `features`, int32 [B, N, S], to the vectors of N texts, float32 [B, N, D]."""
+        """Builds a model from `features`, int32 [B, N, S], to the embeddings of N texts, float32 [B, N, D]."""
         inputs = keras_inputs(self.features, windows=True)
         sequences = TakeWindows(self._every_row, name="take_rows")(inputs)
         encoder = Encoder(self.config, rematerialize=self.rematerialize)
@@ -398,7 +399,7 @@ class EmbeddingTask(FineTuningTask):
         return keras.Model(inputs, together, name="embedding")
 
     def for_serving(self, model):
-        """Returns the model of one text: int32 [B, S] to float32 [B, D]."""
+        """Returns the model for a single text: int32 [B, S] to float32 [B, D]."""
         inputs = keras_inputs(self.features)
         encoder = next(layer for layer in model.layers if isinstance(layer, Encoder))
         return keras.Model(inputs, self._pooled(encoder(inputs), inputs), name="one_text")
@@ -421,7 +422,7 @@ class EmbeddingTask(FineTuningTask):
         return tf.reduce_sum(losses) / normalizers["examples"]
 
     def example_losses(self, outputs, batch):
-        """Returns None where an example's loss depends on its batch, and so on the size of batches."""
+        """Returns None if an example's loss depends on its batch, and thus on the batch size."""
         if self._loss.of_batch:
             return None
         losses = self._losses(outputs, batch)
@@ -466,19 +467,18 @@ class EmbeddingTask(FineTuningTask):
 
 
 def _check_freezing(options):
-    """Raises ValueError where nothing would be trained."""
+    """Raises ValueError if nothing would be trained."""
     if options.do_train and options.freeze_layers == "all":
         raise ValueError(
-            "`freeze_layers=all` must come with a head to train. Received it for vectors, which have none; freeze "
-            "fewer layers."
+            "`freeze_layers=all` requires a head to train, but sentence embeddings have none. Freeze fewer layers."
         )
 
 
 def _recipe_in(path, tokenizer) -> PoolingConfig:
-    """Returns how the model that training starts from makes its vectors.
+    """Returns the pooling settings of the initial model.
 
     Raises:
-        ValueError: it does so in a way that cannot be trained here.
+        ValueError: they are not supported for training.
     """
     if not path:
         return PoolingConfig()
@@ -497,19 +497,19 @@ def _recipe_in(path, tokenizer) -> PoolingConfig:
 
 
 def _check_recipe(name, directory, recipe, tokenizer):
-    """Raises ValueError where a vector is more than a pooling of the encoder's layers; `name`: of the parameter."""
+    """Raises ValueError if embeddings are more than pooled encoder layers; `name` is the parameter."""
     if recipe.steps or recipe.lower and not tokenizer.do_lower_case:
-        what = "maps its vectors by Dense modules" if recipe.steps else "lowercases before its tokenizer"
+        what = "maps its embeddings with Dense modules" if recipe.steps else "lowercases before its tokenizer"
         raise ValueError(
-            f"`{name}` must be a model of an encoder, its tokenizer and a pooling. Received {directory}, which {what}; "
-            "name another, or its folder of the encoder alone."
+            f"`{name}` must be a model of an encoder, its tokenizer and a pooling. {directory} {what}; use another "
+            "model, or its encoder directory."
         )
     if recipe.default_prompt:
-        logging.warning("%s has a default prompt, which is not put before the texts here.", directory)
+        logging.warning("%s has a default prompt, which is not prepended to the texts here.", directory)
 
 
 def _unused(encoder, layers):
-    """Yields the parts of the encoder that a choice of layers does not read: nothing would move them."""
+    """Yields the sublayers of the encoder that the selected layers do not use and that would not be trained."""
     if encoder.pooler:
         yield encoder.pooler
     config = encoder.config

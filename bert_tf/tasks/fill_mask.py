@@ -1,4 +1,4 @@
-"""Masked-token prediction with a pretrained model. `pretraining/objectives/` trains the head."""
+"""Fill-mask: masked-token prediction with a pretrained model. `pretraining/objectives/` trains the head."""
 
 import keras
 import tensorflow as tf
@@ -11,12 +11,12 @@ from bert_tf.tasks.sequences import encode_served_texts
 
 
 class FillMaskTask(ServableTask):
-    """The encoder with the masked-LM head, to be asked and exported: the serving half of `tasks/base.py`'s protocol.
+    """Fill-mask task: encoder and masked-LM head, for prediction and export (`ServableTask` of `tasks/base.py`).
 
     Args:
-        config: of the encoder.
+        config: configuration of the encoder.
         vocab: the tokens, in the order of their ids.
-        top_k: how many tokens to answer with; all where the vocabulary has fewer.
+        top_k: number of tokens to predict; all if the vocabulary has fewer.
     """
 
     name = "fill_mask"
@@ -32,31 +32,31 @@ class FillMaskTask(ServableTask):
         self.top_k = min(top_k, len(self.vocab))
 
     def build_model(self) -> keras.Model:
-        """Returns a model from `features` to "mlm_logits", float32 [B, M, V], and the positions, int32 [B, M]."""
+        """Builds a model from `features` to "mlm_logits", float32 [B, M, V], and the positions, int32 [B, M]."""
         inputs = keras_inputs(self.features)
         logits = Pretrainer(self.config, next_sentence=False)(inputs)["mlm_logits"]
         outputs = {"mlm_logits": logits, "masked_lm_positions": inputs["masked_lm_positions"]}
         return keras.Model(inputs, outputs, name="fill_mask")
 
     def for_serving(self, model):
-        """Returns the model of the first of M positions, the only one that `answer` reads.
+        """Returns the model for the first of M positions, the only one used by `answer`.
 
-        Each costs as many scores as the vocabulary has tokens: 65,536 positions, which sixty bytes may ask for, 8 GB.
+        Each position costs one logit per vocabulary token: 65,536 positions, which sixty bytes can request, cost 8 GB.
         """
         inputs = keras_inputs(self.features)
         first = inputs["masked_lm_positions"][:, :1]
         return keras.Model(inputs, model({**inputs, "masked_lm_positions": first}), name="first_position")
 
     def fill(self, outputs) -> dict[str, tf.Tensor]:
-        """Returns the likeliest tokens for every position.
+        """Returns the most probable tokens for every position.
 
         Args:
-            outputs: what the model returned.
+            outputs: the model's outputs.
 
         Returns:
-            "token", string [B, M, k], and "probability", float32 [B, M, k], the likeliest first; "" and 0 where the
-            position is 0, that of [CLS], which means no mask. Probabilities are shares of the whole embedding
-            table; rows of it that no token of the vocabulary names are never the answer.
+            "token", string [B, M, k], and "probability", float32 [B, M, k], the most probable first; "" and 0 if the
+            position is 0, that of [CLS], which means no mask. Probabilities are over the whole embedding table; rows
+            without a token in the vocabulary are never predicted.
         """
         shares = tf.nn.softmax(tf.cast(outputs["mlm_logits"], tf.float32))[..., : len(self.vocab)]
         probability, ids = tf.math.top_k(shares, self.top_k)
@@ -65,13 +65,13 @@ class FillMaskTask(ServableTask):
         return {"token": token, "probability": tf.where(there, probability, 0.0)}
 
     def card_limitations(self, max_seq_length):
-        return [*super().card_limitations(max_seq_length), "Of several blanks in a text only the first is filled in."]
+        return [*super().card_limitations(max_seq_length), "If a text has several masks, only the first is predicted."]
 
     def read(self, tokenizer, texts, max_seq_length):
         return encode_served_texts(tokenizer, texts, max_seq_length), None
 
     def answer(self, outputs, origin=None) -> dict[str, tf.Tensor]:
-        """Returns what is served: "token" and "probability" [B, k] of each sequence's first position."""
+        """Returns the served predictions: "token" and "probability" [B, k] for each sequence's first position."""
         first = {name: value[:, :1] for name, value in outputs.items()}
         return {name: value[:, 0] for name, value in self.fill(first).items()}
 

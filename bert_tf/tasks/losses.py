@@ -1,4 +1,4 @@
-"""Losses on labels, which tasks share: cross-entropy, weights of classes, and the distance to a teacher's outputs."""
+"""Shared losses on labels: cross-entropy, class weights, and the distance to a teacher's outputs."""
 
 from collections.abc import Sequence
 
@@ -11,16 +11,16 @@ import tensorflow as tf
 def cross_entropy(
     logits: tf.Tensor, target: tf.Tensor, weights: tf.Tensor | None = None, smoothing: float = 0.0
 ) -> tf.Tensor:
-    """Returns the loss of each of n choices among L labels, as torch.nn.CrossEntropyLoss(weight=, label_smoothing=).
+    """Computes the cross-entropy of n examples, like torch.nn.CrossEntropyLoss(weight=, label_smoothing=).
 
-    The target is 1 - e + e/L for the label and e/L for each other (Szegedy et al. 2015, section 7). Weights apply
-    to the terms of the sum over the labels, so that each label's part of a smoothed target has that label's weight.
+    The target is 1 - e + e/L for the label and e/L for each other (Szegedy et al. 2015, section 7). Weights apply to
+    the terms of the sum over the labels, so that each label's share of a smoothed target has that label's weight.
 
     Args:
         logits: float32 [n, L].
         target: int32 [n].
-        weights: of the labels, float32 [L]; None: 1 each.
-        smoothing: e.
+        weights: label weights, float32 [L]. If None, 1 each.
+        smoothing: the label smoothing e.
 
     Returns:
         float32 [n].
@@ -35,23 +35,23 @@ def cross_entropy(
 
 
 # === Class weights ===
-# How much the examples of each label weigh in the loss.
+# Class weights in the loss.
 
 
 def class_weights(
     given: Sequence[str] | None, labels: Sequence[str], label_ids, all_occur: bool = True
 ) -> tuple[float, ...] | None:
-    """Returns a weight for each label; None where nothing was given, or nothing is trained.
+    """Returns a weight per label, or None without class weights or training.
 
     `balanced` is n / (L * count) for each of the L labels of n examples, as in scikit-learn: each label then has
     the same total weight. With several labels per example, count is the number of examples that have the label.
 
     Args:
-        given: "balanced" alone, or "label:weight" each; labels that are not named have 1.
+        given: "balanced" alone, or "label:weight" pairs; unnamed labels have weight 1.
         labels: the L names.
-        label_ids: of the training examples, int [n] or [n, L] of 0 and 1; None where nothing is trained.
-        all_occur: each label must have an example to be balanced; otherwise one without has weight 1, and the others
-            are balanced among themselves.
+        label_ids: labels of the training examples, int [n] or [n, L] of 0 and 1. If None, nothing is trained.
+        all_occur: whether each label must have an example to be balanced; otherwise a label without one has weight 1,
+            and the others are balanced among themselves.
 
     Raises:
         ValueError: `given` has neither form, names an unknown label, or a label to be balanced has no example.
@@ -65,8 +65,8 @@ def _balanced(labels, label_ids, all_occur):
     counts = label_ids.sum(0) if label_ids.ndim == 2 else np.bincount(label_ids, minlength=len(labels))
     if all_occur and (missing := [label for label, count in zip(labels, counts, strict=True) if not count]):
         raise ValueError(
-            f"`class_weights=balanced` must have training examples of every label. Received none of {missing}; give "
-            "the weights as label:weight pairs."
+            f"`class_weights=balanced` requires training examples of every label. There are none of {missing}; pass "
+            "label:weight pairs instead."
         )
     weights = len(label_ids) / (np.count_nonzero(counts) * np.maximum(counts, 1))
     return tuple(np.where(counts > 0, weights, 1.0).tolist())
@@ -79,7 +79,7 @@ def _by_name(labels, pairs):
         label, weight = _pair(",".join(parts), labels)
         if label in weights:
             raise _not_pairs(part, labels)
-        if label is not None:  # else the name may go on: a command line is split at its commas, too
+        if label is not None:  # otherwise the name may continue: the command line is split at its commas, too
             weights[label], parts = weight, []
     if parts:
         raise _not_pairs(parts[0], labels)
@@ -87,7 +87,7 @@ def _by_name(labels, pairs):
 
 
 def _pair(text, labels):
-    """Returns the label and the weight of label:weight, or (None, None) if the text is not such a pair.
+    """Returns the label and the weight of label:weight, or (None, None) if it is not such a pair.
 
     Spaces around the commas in a label's name may be missing.
     """
@@ -99,8 +99,8 @@ def _pair(text, labels):
 
 def _not_pairs(received, labels):
     return ValueError(
-        "`class_weights` must be `balanced` or label:weight pairs with commas between them, each label once, each "
-        f"weight over 0. Received {received!r}; the labels are {', '.join(map(repr, labels))}."
+        "`class_weights` must be `balanced` or comma-separated label:weight pairs, with each label once and each "
+        f"weight above 0. Received {received!r}; the labels are {', '.join(map(repr, labels))}."
     )
 
 
@@ -112,18 +112,18 @@ def _is_positive(text):
 
 
 # === Distillation ===
-# How far a model's outputs are from a teacher's, softened by a temperature (Hinton et al. 2015, section 2).
+# The distance of a model's outputs to a teacher's, softened by a temperature (Hinton et al. 2015, section 2).
 
 
 def divergence(logits: tf.Tensor, teacher_logits: tf.Tensor, temperature: float = 1.0) -> tf.Tensor:
-    """Returns T^2 KL(softmax(teacher_logits / T) || softmax(logits / T)), whose gradient keeps its size whatever T is.
+    """Computes T^2 KL(softmax(teacher_logits / T) || softmax(logits / T)), whose gradient scale is independent of T.
 
     Args:
         logits, teacher_logits: float [..., L].
-        temperature: T, over 0.
+        temperature: T, above 0.
 
     Returns:
-        float32 [...]; 0 where both say the same.
+        float32 [...]; 0 if both agree.
     """
     both = [tf.cast(each, tf.float32) / temperature for each in (logits, teacher_logits)]
     target = tf.nn.softmax(both[1])
@@ -132,7 +132,7 @@ def divergence(logits: tf.Tensor, teacher_logits: tf.Tensor, temperature: float 
 
 
 def yes_no_divergence(logits: tf.Tensor, teacher_logits: tf.Tensor, temperature: float = 1.0) -> tf.Tensor:
-    """Returns the same for yes/no questions, float32 [..., L]; the logits are those of "yes", [..., L]."""
+    """Computes the same for binary decisions, float32 [..., L]; the logits are those of "yes", [..., L]."""
     both = [tf.cast(each, tf.float32) / temperature for each in (logits, teacher_logits)]
     target = tf.sigmoid(both[1])
     cross, own = (tf.nn.sigmoid_cross_entropy_with_logits(labels=target, logits=each) for each in both)

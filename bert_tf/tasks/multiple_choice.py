@@ -33,12 +33,12 @@ from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 
 # === Files ===
-# Questions with choices: SWAG's tables (Zellers et al. 2018), and .jsonl or .parquet with any number of choices.
+# Multiple-choice questions: SWAG's tables (Zellers et al. 2018), and .jsonl or .parquet with any number of choices.
 
 
 _LISTS = (".jsonl", ".parquet")  # the formats in which a value can be a list
 _OWN = (
-    'a line is {"context": ..., "choices": [..., ...], "label": ...}: text, texts, and the right one\'s number from 0'
+    'a line is {"context": ..., "choices": [..., ...], "label": ...}: text, texts, and the index of the correct choice'
 )
 _SWAG = (
     "SWAG's columns are sent1, sent2, ending0, ending1, ... and label; write other questions as .jsonl with context, "
@@ -51,12 +51,12 @@ class ChoiceExamples:
     """n questions in the order of the file, as parallel lists.
 
     Attributes:
-        ids: name of each; "0", "1", ... where the file gives none.
-        contexts: what the choice is about.
-        choices: of each two texts at least.
-        labels: the number of the right choice, from 0; None where none were asked for.
+        ids: name of each; "0", "1", ... if the file has none.
+        contexts: context of each question.
+        choices: at least two texts each.
+        labels: index of the correct choice. If None, they were not requested.
         path: the file.
-        lines: 1-based line on which each begins; in a Parquet file the 1-based row.
+        lines: 1-based line where each begins; for a Parquet file, the 1-based row.
     """
 
     ids: list[str]
@@ -70,35 +70,35 @@ class ChoiceExamples:
         return len(self.ids)
 
     def where(self, index: int) -> str:
-        """Returns "file:line" of question `index`, as error messages begin with it."""
+        """Returns "file:line" of question `index`, the beginning of error messages."""
         return line_position(self.path, self.lines[index])
 
 
 def read_choice_file(path: str | os.PathLike, with_labels: bool) -> ChoiceExamples:
-    """Reads a file of questions; its extension decides the format, .gz files are unpacked.
+    """Reads a file of questions; its extension decides the format; .gz files are decompressed.
 
-    .csv and .tsv: SWAG's. The context is `sent1`; a choice is `sent2`, which begins the second sentence, and one of
-    `ending0`, `ending1`, ..., which ends it. All questions have as many choices as there are such columns.
-    .jsonl and .parquet: `context`, `choices`, a list of two texts at least, and an `id` where the first question has
-    one. Other columns are ignored in all formats.
+    .csv and .tsv: SWAG's. The context is `sent1`; a choice is `sent2`, the beginning of the second sentence, and one of
+    `ending0`, `ending1`, ..., its end. All questions have as many choices as there are such columns.
+    .jsonl and .parquet: `context`, `choices`, a list of at least two texts, and an `id` if the first question has one.
+    Other columns are ignored in all formats.
 
     Args:
         path: the file.
-        with_labels: read `label`, the number of the right choice, from 0.
+        with_labels: whether to read `label`, the index of the correct choice, from 0.
 
     Raises:
-        ValueError: the file is not as described; the message names file, line, what must hold and what to do.
+        ValueError: the file is invalid; the message names the file, the line, the problem and a fix.
     """
     path = os.fspath(path)
     in_lists = path.lower().removesuffix(".gz").endswith(_LISTS)
     names = names_in(path)
     wanted, take = _of_lists(names) if in_lists else _of_swag(names)
     has_id, texts = in_lists and "id" in names, list(wanted)
-    wanted += [_column("label", "the number of the right choice, from 0", wanted)] if with_labels else []
-    wanted += [_column("id", "a name for each question", wanted)] if has_id else []
+    wanted += [_column("label", "the index of the correct choice, from 0", wanted)] if with_labels else []
+    wanted += [_column("id", "the name of each question", wanted)] if has_id else []
     rows = read_rows(path, wanted, header=True)
     if not rows:
-        raise ValueError(f"{path} must hold at least one question. Received a file with none; check the path.")
+        raise ValueError(f"{path} contains no questions. Check the path.")
     refuse_missing(path, rows, texts)
     examples = ChoiceExamples([], [], [], [] if with_labels else None, path, [line for line, _ in rows])
     for i, (line, values) in enumerate(rows):
@@ -119,11 +119,11 @@ def _column(name, meaning, like):
 
 
 def _of_swag(names):
-    """Returns the columns that a table must have, and what makes a context and choices of a row's values."""
+    """Returns the required columns of a table, and the function from a row's values to context and choices."""
     count = 2
     while f"ending{count}" in names:
         count += 1
-    meanings = {"sent1": "the context", "sent2": "what every choice begins with"}
+    meanings = {"sent1": "the context", "sent2": "the beginning of every choice"}
     meanings |= {f"ending{i}": f"choice {i}" for i in range(count)}
 
     def take(at, values):
@@ -131,9 +131,9 @@ def _of_swag(names):
         for i, ending in enumerate(endings):
             if not ending.strip():
                 raise ValueError(
-                    f"{at}: every choice must have text, and all questions of a table as many choices, {count}. "
+                    f"{at}: every choice must have text, and all questions of a table must have {count} choices. "
                     f"Received {ending!r} in column 'ending{i}'; fill it in, or write the questions as .jsonl, where "
-                    "their choices may differ in number."
+                    "the number of choices may vary."
                 )
         return context, [f"{begin} {ending}" if begin.strip() else ending for ending in endings]
 
@@ -141,22 +141,22 @@ def _of_swag(names):
 
 
 def _of_lists(names):
-    """As `_of_swag`, for files whose values are lists."""
-    meanings = {"context": "what the choice is about", "choices": "a list of texts"}
+    """Like `_of_swag`, for files with list values."""
+    meanings = {"context": "the context of the choices", "choices": "a list of texts"}
     return [Column(name, remedy=_OWN, meaning=meaning) for name, meaning in meanings.items()], _take_lists
 
 
 def _take_lists(at, values):
     context, choices = values
     if TEXT.read(context) is None:
-        raise ValueError(f"{at}: 'context' must be a text. Received: {excerpt(context)}; {_OWN}.")
+        raise ValueError(f"{at}: 'context' must be a string. Received: {excerpt(context)}; {_OWN}.")
     if not isinstance(choices, list) or len(choices) < 2:
-        raise ValueError(f"{at}: 'choices' must be a list of two texts at least. Received: {excerpt(choices)}; {_OWN}.")
+        raise ValueError(f"{at}: 'choices' must be a list of at least two texts. Received: {excerpt(choices)}; {_OWN}.")
     for i, choice in enumerate(choices):
         if not isinstance(choice, str) or not choice.strip():
             raise ValueError(
                 f"{at}: every choice must have text. Received {excerpt(choice)} as choice {i} of {excerpt(choices)}; "
-                "write it there, or take it out of the list."
+                "fill it in, or remove it from the list."
             )
     return context, list(map(without_surrogates, choices))
 
@@ -166,7 +166,7 @@ def _label(at, value, count):
     if text.isascii() and text.isdecimal() and int(text) < count:
         return int(text)
     raise ValueError(
-        f"{at}: the label must be the number of the right one of {count} choices, from 0 to {count - 1}. Received: "
+        f"{at}: the label must be the index of the correct choice, from 0 to {count - 1}. Received: "
         f"{excerpt(value)}; correct this line."
     )
 
@@ -179,14 +179,14 @@ def _id(at, value):
 
 
 # === Encoding ===
-# Questions and their choices to the sequences that BERT reads: one for each choice.
+# Encodes questions and their choices: one sequence per choice.
 
 
 _CHUNK = 2_000  # questions tokenized at a time: few enough to keep memory small
 
 
 def encode_choices(tokenizer, examples: ChoiceExamples, max_seq_length: int) -> Windowed:
-    """Encodes questions, a sequence for each choice, cut as `Tokenizer.pack` cuts pairs.
+    """Encodes questions with one sequence per choice, truncated like pairs in `Tokenizer.pack`.
 
         [CLS] context [SEP] choice 0 [SEP]
         [CLS] context [SEP] choice 1 [SEP]
@@ -194,10 +194,10 @@ def encode_choices(tokenizer, examples: ChoiceExamples, max_seq_length: int) -> 
     Args:
         tokenizer: a `Tokenizer`.
         examples: the questions.
-        max_seq_length: of the longest sequence.
+        max_seq_length: maximum sequence length.
 
     Returns:
-        the n questions; with `label_ids` int32 [n] where these are known.
+        The n questions, with `label_ids` int32 [n] if available.
     """
     counts = np.array([len(choices) for choices in examples.choices])
 
@@ -211,7 +211,7 @@ def encode_choices(tokenizer, examples: ChoiceExamples, max_seq_length: int) -> 
     of = np.repeat(np.arange(len(counts)), counts)
     cut = count_truncated(needed, max_seq_length, of, len(counts))
     logging.info(
-        "%s: %d questions of %.1f choices, %.1f tokens in a sequence; %d do not fit max_seq_length=%d and were cut.",
+        "%s: %d questions of %.1f choices, %.1f tokens per sequence; %d exceed max_seq_length=%d and were truncated.",
         *(examples.path, len(examples), counts.mean(), sequences.lengths.mean(), len(cut.examples), max_seq_length),
     )
     targets = {} if examples.labels is None else {"label_ids": np.array(examples.labels, np.int32)}
@@ -219,17 +219,17 @@ def encode_choices(tokenizer, examples: ChoiceExamples, max_seq_length: int) -> 
 
 
 def encode_served_choices(tokenizer, contexts, choices, max_seq_length: int) -> dict[str, tf.Tensor]:
-    """Encodes questions in the graph, as `encode_choices` does.
+    """Encodes questions in the graph, like `encode_choices`.
 
     Args:
         tokenizer: a `Tokenizer`.
         contexts: strings [n].
-        choices: strings [n, k]; one that is empty or blank is none, for questions that have fewer than others.
-        max_seq_length: of the longest sequence.
+        choices: strings [n, k]; blank ones are ignored, for questions with fewer choices than others.
+        max_seq_length: maximum sequence length.
 
     Returns:
-        "input_ids", "input_mask" and "segment_ids", int32 [n, K, S], K being k but 1 at least; the mask of what is no
-        choice is 0.
+        "input_ids", "input_mask" and "segment_ids", int32 [n, K, S], where K is k, but at least 1; the mask of a
+        missing choice is 0.
     """
     choices = tf.pad(choices, [[0, 0], [0, tf.maximum(0, 1 - tf.shape(choices)[1])]], constant_values="")
     texts, shape = tf.reshape(choices, [-1]), tf.shape(choices)
@@ -242,13 +242,13 @@ def encode_served_choices(tokenizer, contexts, choices, max_seq_length: int) -> 
 
 
 def _tokenize_choices(tokenizer, contexts, choices, counts):
-    """Returns the tokens of each choice's context and of the choice; `counts`: how many of them each context has."""
+    """Returns the tokens of each choice's context and of the choice; `counts`: number of choices per context."""
     contexts = tf.gather(tokenizer.tokenize(contexts), tf.repeat(tf.range(tf.size(counts)), counts))
     return contexts, tokenizer.tokenize(choices)
 
 
 # === Writers ===
-# The answers to questions with choices, as files.
+# Prediction files of multiple choice.
 
 
 TABLE_FILE, ANSWERS_FILE = "test_results.tsv", "predictions.jsonl"
@@ -257,16 +257,16 @@ TABLE_FILE, ANSWERS_FILE = "test_results.tsv", "predictions.jsonl"
 def write_choice_predictions(
     directory: str, examples: ChoiceExamples, answers: list[np.ndarray], more: Mapping[str, Sequence] | None = None
 ):
-    """Writes test_results.tsv (probabilities with tabs between them, a line for each question) and predictions.jsonl.
+    """Writes test_results.tsv (tab-separated probabilities, one line per question) and predictions.jsonl.
 
-    A line of predictions.jsonl has `id`, `context`, `choices`, and the fields of the served answer: `choice` and
-    `probabilities`, and `confident` where the model says it.
+    A line of predictions.jsonl has `id`, `context`, `choices`, and the fields of the served prediction: `choice` and
+    `probabilities`, and `confident` if the model provides it.
 
     Args:
-        directory: where both go.
+        directory: output directory.
         examples: the n questions.
-        answers: the probabilities of each one's choices, float [its choices].
-        more: {field: n values} of the served answer besides.
+        answers: the probabilities of each question's choices, float [its choices].
+        more: {field: n values} of the served prediction, in addition.
     """
     with atomic_open(os.path.join(directory, TABLE_FILE)) as file:
         for row in answers:
@@ -282,24 +282,24 @@ def write_choice_predictions(
 
 
 # === Task ===
-# Multiple choice: which of several texts goes with a context (Devlin et al. 2018, section 4.4, on SWAG).
+# Multiple choice: which of several texts matches a context (Devlin et al. 2018, section 4.4, on SWAG).
 
 
-_NEVER = -1e30  # the logit of what is no choice: its exponential is 0
+_NEVER = -1e30  # the logit of a missing choice: its exponential is 0
 
 
 class MultipleChoiceTask(Abstaining):
-    """The encoder with one score for each choice; see `tasks/base.py` for what the methods mean.
+    """Multiple choice: an encoder with one logit per choice; see `tasks/base.py` for the methods.
 
-    A choice and the context make one sequence. Its score is a `ClassificationHead` of one output on the pooled output,
-    the paper's vector C; the softmax is over the choices of a question. Questions may differ in how many they have.
+    A choice and the context form one sequence. Its logit is a `ClassificationHead` with one output on the pooled
+    output, the paper's vector C; the softmax is over the choices of a question. The number of choices may vary.
 
     Args:
-        config: of the encoder.
+        config: configuration of the encoder.
         rematerialize: as in `Encoder`.
-        every_window: as in `models/windows.py`: the model is to be trained or asked with XLA.
-        lstm_units: of each direction of a BiLSTM between encoder and head, which then reads all tokens; None: there is
-            none.
+        every_window: as in `models/windows.py`: whether the model will be compiled with XLA.
+        lstm_units: units per direction of a BiLSTM between encoder and head, which then reads all tokens. If None,
+            there is none.
         abstention: as in `ClassificationTask`.
     """
 
@@ -341,7 +341,7 @@ class MultipleChoiceTask(Abstaining):
 
     @classmethod
     def lint_sample(cls, examples, data, options):
-        """Returns what is checked of questions; the numbers of the right choices are no labels."""
+        """Returns the data to check; the indices of the correct choices are not labels."""
         texts = {"context": examples.contexts, "choices": list(map("\n".join, examples.choices))}
         return LintSample(examples.path, examples.where, texts, examples.labels, optional=("context",))
 
@@ -351,7 +351,7 @@ class MultipleChoiceTask(Abstaining):
         if before and not options.do_train:
             check_kept("fit_abstention", options.fit_abstention, options.output_dir)
             return cls(model.config, **before.task.to_dict(), **of_run)
-        of_run |= {"abstention": before.task.abstention if before else None}  # kept by a run that is finished
+        of_run |= {"abstention": before.task.abstention if before else None}  # kept by a finished run
         return cls(model.config, **of_run, lstm_units=read_lstm_units(options))
 
     def to_dict(self):
@@ -361,7 +361,7 @@ class MultipleChoiceTask(Abstaining):
         return lstm_option(self.lstm_units)
 
     def build_model(self) -> keras.Model:
-        """Returns a model from `features`, int32 [B, N, S], to the choices' logits, float32 [B, N]."""
+        """Builds a model from `features`, int32 [B, N, S], to the choices' logits, float32 [B, N]."""
         inputs = keras_inputs(self.features, windows=True)
         sequences = TakeWindows(self.every_window, name="take_choices")(inputs)
         scores = self._scores(Encoder(self.config, rematerialize=self.rematerialize), sequences)
@@ -387,7 +387,7 @@ class MultipleChoiceTask(Abstaining):
         return divergence(outputs, teacher_outputs, temperature)
 
     def reduce_outputs(self, outputs, batch):
-        """Returns the probabilities, float32 [B, N], 0 for what is no choice."""
+        """Returns the probabilities, float32 [B, N], 0 for missing choices."""
         return _probabilities(outputs)
 
     def metrics(self, outputs, encoded):
@@ -400,7 +400,7 @@ class MultipleChoiceTask(Abstaining):
         examples, labels = outcome.examples, [str(i) for i in range(outcome.outputs.shape[1])]
         shown = Shown(
             examples.path, examples.ids, examples.lines, {"context": examples.contexts}, outcome.encoded.lengths,
-            "tokens, all choices together",
+            "tokens of all choices",
         )  # fmt: skip
         return MultipleChoiceReport(
             examples=shown,
@@ -421,8 +421,8 @@ class MultipleChoiceTask(Abstaining):
 
     def card_limitations(self, max_seq_length):
         return [
-            f"A context and a choice together are cut to {max_seq_length} tokens, special ones included.",
-            "It chooses the best of the choices, also where none is right.",
+            f"A context and a choice together are truncated to {max_seq_length} tokens, including special tokens.",
+            "It always picks one of the choices, even if none is correct.",
         ]
 
     def read(self, tokenizer, texts: Sequence[tf.Tensor], max_seq_length: int):
@@ -434,11 +434,11 @@ class MultipleChoiceTask(Abstaining):
 
         Args:
             outputs: logits float32 [n, k].
-            origin: of no use here.
+            origin: unused.
 
         Returns:
-            `choice` int32 [n], from 0; -1 where there is none to choose. `probabilities` float32 [n, k]; 0 for what is
-            no choice. `confident` bool [n], where the task has an abstention.
+            `choice` int32 [n], from 0; -1 if there are no choices. `probabilities` float32 [n, k]; 0 for missing
+            choices. `confident` bool [n], if the task has an abstention.
         """
         probabilities = _probabilities(outputs)
         choice = tf.argmax(probabilities, -1, tf.int32)
@@ -448,9 +448,9 @@ class MultipleChoiceTask(Abstaining):
 
 
 def _with_pooler(config: EncoderConfig) -> EncoderConfig:
-    """Returns the configuration with a pooler, where a classifier has that same map, tanh, in a head of two layers.
+    """Returns the configuration with a pooler, for families whose text classifier has that map in its own head.
 
-    So Transformers has it, and what it trained to choose is read: RobertaForMultipleChoice has a pooler,
+    As in Transformers, so that its trained models can be read: RobertaForMultipleChoice has a pooler,
     RobertaForSequenceClassification has none.
     """
     return dataclasses.replace(config, has_pooler=True) if config.classifier_act == "tanh" else config

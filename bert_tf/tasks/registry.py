@@ -1,4 +1,4 @@
-"""The list of tasks, and the file task.json in a trained model's folder: which task it was trained for."""
+"""The list of tasks, and task.json, which records the task that a model was trained for."""
 
 import json
 import os
@@ -25,7 +25,7 @@ TASKS: tuple[type[FineTuningTask], ...] = (
 
 
 def save_task(directory: str, trained: TrainedTask):
-    """Writes what `read_task` needs."""
+    """Writes task.json, for `read_task`."""
     values = {
         "task": trained.task.name,
         **trained.task.to_dict(),
@@ -36,11 +36,11 @@ def save_task(directory: str, trained: TrainedTask):
 
 
 def read_task(directory: str, config: EncoderConfig, kinds: Iterable[type[FineTuningTask]] = TASKS) -> TrainedTask:
-    """Returns the task of a trained model.
+    """Reads the task of a trained model from its task.json.
 
     Args:
-        directory: of the model.
-        config: of its encoder.
+        directory: the model directory.
+        config: configuration of its encoder.
         kinds: the classes of all tasks.
 
     Raises:
@@ -50,8 +50,8 @@ def read_task(directory: str, config: EncoderConfig, kinds: Iterable[type[FineTu
     values = task_in(directory)
     if values is None:
         raise ValueError(
-            f"A trained model must have {TASK_FILE}, which `do_train` of the fine-tuning programs writes. Received "
-            f"{directory}, which has none."
+            f"A trained model must have {TASK_FILE}, which the fine-tuning commands write with `do_train`. "
+            f"{directory} has none."
         )
     try:
         name, inputs, length = (values.pop(key) for key in ("task", "text_inputs", "max_seq_length"))
@@ -61,14 +61,14 @@ def read_task(directory: str, config: EncoderConfig, kinds: Iterable[type[FineTu
 
 
 def task_of(directory: str, model: Any) -> TrainedTask:
-    """Returns the task of a model to be served: as `read_task`; without task.json what the model's own files say.
+    """Returns the task of a model to serve: from task.json, or else from the model's own files.
 
     Args:
-        directory: of the model.
+        directory: the model directory.
         model: its `loading.Description`.
 
     Raises:
-        ValueError: as `read_task`, or what the files say cannot be served.
+        ValueError: as `read_task`, or the task in the files is not supported.
     """
     if task_in(directory) is None:
         for kind in TASKS:
@@ -78,12 +78,12 @@ def task_of(directory: str, model: Any) -> TrainedTask:
 
 
 def find_task(paths: Iterable[str], config: EncoderConfig, kind: type[FineTuningTask]) -> TrainedTask | None:
-    """Returns what `read_task` reads for the first of `paths` that has a task.json; None: none of them has one.
+    """Returns the task of the first of `paths` with a task.json, or None if none has one.
 
     Args:
         paths: directories, or checkpoints in them.
-        config: of the encoder.
-        kind: the class that the task must have.
+        config: configuration of the encoder.
+        kind: the required task class.
 
     Raises:
         ValueError: as `read_task`, or the task is not of the class `kind`.
@@ -95,7 +95,7 @@ def find_task(paths: Iterable[str], config: EncoderConfig, kind: type[FineTuning
     trained = read_task(here, config, dict.fromkeys((*TASKS, kind)))
     if not isinstance(trained.task, kind):
         raise ValueError(
-            f"The model must be one for {kind.name} for this. Received {here}, which holds one for "
-            f"{trained.task.name}; name another one."
+            f"This requires a model for {kind.name}. {here} holds one for "
+            f"{trained.task.name}; use another one."
         )
     return trained

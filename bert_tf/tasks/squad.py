@@ -1,4 +1,4 @@
-"""Question answering on SQuAD 1.1 and 2.0 (Devlin et al. 2018, sections 4.2 and 4.3)."""
+"""Extractive question answering on SQuAD 1.1 and 2.0 (Devlin et al. 2018, sections 4.2 and 4.3)."""
 
 import dataclasses
 from typing import NamedTuple
@@ -30,25 +30,25 @@ from bert_tf.tasks.squad_data import (
 from bert_tf.tokenization.packing import encode_questions
 
 # === Spans ===
-# The best spans of a sequence: of all pairs of a first and a last token, those of greatest sum of logits. In the graph.
+# The best spans of a sequence: the pairs of a first and a last token with the largest sum of logits. In the graph.
 
 
 def best_spans(start_logits, end_logits, is_context, max_answer_length: int, k: int):
-    """Finds the k spans of greatest start + end logit exactly: every allowed pair is looked at.
+    """Finds the k spans with the largest start + end logit exactly, considering all allowed pairs.
 
-    google-research/bert's run_squad.py pairs the `n_best_size` best starts with as many best ends, and may so miss the
-    best pair that is allowed.
+    google-research/bert's run_squad.py combines the `n_best_size` best starts and ends, and may therefore miss the
+    best allowed pair.
 
     Args:
         start_logits, end_logits: float32 [B, S].
-        is_context: bool [B, S]: a span begins and ends at such tokens.
-        max_answer_length: tokens of a span at most.
-        k: how many.
+        is_context: bool [B, S]: tokens where a span may begin or end.
+        max_answer_length: maximum tokens per span.
+        k: number of spans.
 
     Returns:
         score float32 [B, k], descending; start and end int32 [B, k], the positions of the first and last token in the
-        sequence. Of equal scores the span that begins first comes first, then the shorter one. Where there are fewer
-        spans than k, the score of the others is -inf and their positions are anywhere in the sequence.
+        sequence. On ties, the span that begins first comes first, then the shorter one. If there are fewer than k
+        spans, the score of the others is -inf and their positions are arbitrary.
     """
     width = tf.shape(start_logits)[1]
     none = tf.constant(float("-inf"))
@@ -64,22 +64,22 @@ def best_spans(start_logits, end_logits, is_context, max_answer_length: int, k: 
 
 
 def null_score(start_logits, end_logits):
-    """Returns float32 [B]: the score of no answer, the logits at [CLS] (Devlin et al. 2018, section 4.3)."""
+    """Returns the no-answer score, float32 [B]: the sum of the logits at [CLS] (Devlin et al. 2018, section 4.3)."""
     return start_logits[:, 0] + end_logits[:, 0]
 
 
 # === Task ===
-# Answers found in a text: SQuAD (Devlin et al. 2018, sections 4.2 and 4.3; google-research/bert run_squad.py).
+# Extractive question answering: SQuAD (Devlin et al. 2018, sections 4.2 and 4.3; google-research/bert run_squad.py).
 
 
 class AnswerContext(NamedTuple):
-    """Where the sequences of n questions come from.
+    """The origin of the sequences of n questions.
 
     Attributes:
-        contexts: strings [n], without the bytes that are not UTF-8, which the offsets do not count.
-        questions: int64 [w], the question that each sequence is of; ascending, and every question has one.
-        starts, limits: int32 [w, S], the code points of its context that each token came from; -1 where a token is
-            not of the context.
+        contexts: strings [n], without invalid UTF-8 bytes, which the offsets do not count.
+        questions: int64 [w], the question index of each sequence; ascending, and every question has one.
+        starts, limits: int32 [w, S], the span in its context that each token came from, in code points; -1 for tokens
+            outside the context.
     """
 
     contexts: tf.Tensor
@@ -89,21 +89,21 @@ class AnswerContext(NamedTuple):
 
 
 class QuestionAnsweringTask(FineTuningTask):
-    """The encoder with `QuestionAnsweringHead`; see `tasks/base.py` for what the methods mean.
+    """Question answering: encoder and `QuestionAnsweringHead`; see `tasks/base.py` for the methods.
 
     Args:
-        config: of the encoder.
-        n_best_size: spans that are kept of each sequence.
-        max_answer_length: tokens of an answer at most.
-        max_query_length: tokens of a question at most; its end is cut.
+        config: configuration of the encoder.
+        n_best_size: number of spans kept per sequence.
+        max_answer_length: maximum tokens per answer.
+        max_query_length: maximum tokens per question; longer ones are truncated.
         doc_stride: tokens from the start of one window of a context to that of the next.
-        null_score_diff_threshold: "no answer" is the answer where the null score less the best span's is greater than
-            this; None: every question has an answer (SQuAD 1.1).
+        null_score_diff_threshold: "no answer" is predicted if the null score minus the best span's is greater than
+            this. If None, every question has an answer (SQuAD 1.1).
         rematerialize: as in `Encoder`.
-        lstm_units: of each direction of a BiLSTM between encoder and head; None: there is none.
+        lstm_units: units per direction of a BiLSTM between encoder and head. If None, there is none.
 
-    A span's score is the sum of its start and its end logit, and the null score that sum at [CLS]; of a question's
-    sequences the best span is the answer's, and the least null score counts, as in google-research/bert.
+    A span's score is the sum of its start and end logits, and the null score is that sum at [CLS]. Over the sequences
+    of a question, the best span and the lowest null score are used, as in google-research/bert.
     """
 
     name = "question_answering"
@@ -140,23 +140,22 @@ class QuestionAnsweringTask(FineTuningTask):
     def read_data(cls, options, kinds, trained):
         if options.null_score_diff_threshold is not None and not options.version_2_with_negative:
             raise ValueError(
-                "`null_score_diff_threshold` must come with `version_2_with_negative`. Received it alone; add that "
-                "flag, or leave it out."
+                "`null_score_diff_threshold` requires `version_2_with_negative`. Add it, or remove "
+                "`null_score_diff_threshold`."
             )
         examples = {}
         for kind in kinds:
             examples[kind] = read_squad(options.file_of(kind, "questions"), with_answers=kind != "test")
             if True in examples[kind].is_impossible and not options.version_2_with_negative:
                 raise ValueError(
-                    f"{examples[kind].where(examples[kind].is_impossible.index(True))}: every question must have an "
-                    "answer, unless `version_2_with_negative` is given. Received one that is_impossible; give it, or "
-                    "name a file of SQuAD 1.1."
+                    f"{examples[kind].where(examples[kind].is_impossible.index(True))}: the question has no answer "
+                    "(is_impossible), which requires `version_2_with_negative`. Set it, or use a SQuAD 1.1 file."
                 )
         return TaskData(examples, ("question", "context"))
 
     @classmethod
     def lint_sample(cls, examples, data, options):
-        """Returns what is checked of questions: of two that are the same, one may not be impossible."""
+        """Returns the data to check: identical questions must not differ in whether they are impossible."""
         texts = {"question": examples.questions, "context": examples.contexts}
         return LintSample(examples.path, examples.where, texts, examples.is_impossible, target="is_impossible")
 
@@ -176,8 +175,8 @@ class QuestionAnsweringTask(FineTuningTask):
         units = read_lstm_units(options)
         if threshold is not None and model.config.is_decoder and not units:
             logging.warning(
-                "The score of no answer is that of [CLS], which in a left-to-right model sees nothing of question and "
-                "context: it is the same for all. With `lstm_units` it sees them."
+                "The no-answer score is that of [CLS], which in a causal (left-to-right) model sees neither question "
+                "nor context, so it is always the same. With `lstm_units`, it sees them."
             )
         return cls(
             model.config,
@@ -204,7 +203,7 @@ class QuestionAnsweringTask(FineTuningTask):
         return lstm_option(self.lstm_units)
 
     def build_model(self) -> keras.Model:
-        """Returns a model from `features` to `start_logits` and `end_logits`, float32 [B, S]."""
+        """Builds a model from `features` to `start_logits` and `end_logits`, float32 [B, S]."""
         inputs = keras_inputs(self.features)
         outputs = self._logits(Encoder(self.config, rematerialize=self.rematerialize), inputs)
         return keras.Model(inputs, outputs, name="question_answering")
@@ -224,7 +223,7 @@ class QuestionAnsweringTask(FineTuningTask):
         return encode_squad(tokenizer, examples, *lengths, with_answers=with_targets)
 
     def example_losses(self, outputs, batch):
-        """The mean of the cross-entropies of start and end over the sequence; position 0 means no answer."""
+        """Computes the mean cross-entropy of start and end over the sequence; position 0 means no answer."""
         both = [
             tf.nn.sparse_softmax_cross_entropy_with_logits(batch[f"{side}_positions"], outputs[f"{side}_logits"])
             for side in ("start", "end")
@@ -232,21 +231,21 @@ class QuestionAnsweringTask(FineTuningTask):
         return (both[0] + both[1]) / 2, tf.ones_like(both[0])
 
     def distillation_losses(self, outputs, teacher_outputs, batch, temperature):
-        """The mean over start and end, as in Sanh et al. 2019 (section 3.1)."""
+        """Computes the mean over start and end, as in Sanh et al. 2019 (section 3.1)."""
         sides = ("start_logits", "end_logits")
         return tf.add_n([divergence(outputs[side], teacher_outputs[side], temperature) for side in sides]) / 2
 
     def reduce_outputs(self, outputs, batch):
-        """Returns what is kept of each sequence.
+        """Returns the outputs to keep of each sequence.
 
         Args:
-            batch: with `context_mask`, since segments do not tell question and context apart in every family.
+            batch: with `context_mask`, because segments do not separate question and context in every family.
 
         Returns:
             {name: tensor}: `score` float32, `start` and `end` int32 (positions of the first and last token in the
             sequence),
-            `start_logit` and `end_logit` float32, each [B, n_best_size], of the best spans as `best_spans` gives
-            them; `null_start_logit` and `null_end_logit` float32 [B], at [CLS].
+            `start_logit` and `end_logit` float32, each [B, n_best_size], of the best spans from `best_spans`;
+            `null_start_logit` and `null_end_logit` float32 [B], at [CLS].
         """
         score, start, end = self._spans(outputs, batch["context_mask"] > 0, self.n_best_size)
         logits = {}
@@ -257,15 +256,15 @@ class QuestionAnsweringTask(FineTuningTask):
 
     def card_limitations(self, max_seq_length):
         limits = [
-            f"A question is cut off after {self.max_query_length} tokens; a context may have any length.",
-            f"An answer is one span of the context, of {self.max_answer_length} tokens at most.",
+            f"Questions are truncated to {self.max_query_length} tokens; contexts may have any length.",
+            f"An answer is a single span of the context of at most {self.max_answer_length} tokens.",
         ]
         if self.null_score_diff_threshold is None:
-            limits.append("It never says that a context holds no answer, unless the context has no word.")
+            limits.append("It always returns an answer, unless the context is empty.")
         return limits
 
     def read(self, tokenizer, texts, max_seq_length):
-        """Encodes questions and contexts (strings [n] each), a sequence for each window of a context.
+        """Encodes questions and contexts (strings [n] each) with one sequence per window of a context.
 
         Raises:
             ValueError: max_seq_length leaves no room for the context.
@@ -279,17 +278,17 @@ class QuestionAnsweringTask(FineTuningTask):
         return features, AnswerContext(contexts, cuts.windows.rows, *offsets)
 
     def answer(self, outputs, origin=None):
-        """Returns the answer to each question, the best span over all its sequences.
+        """Returns the predicted answer to each question, the best span over all its sequences.
 
         Args:
-            outputs: of the model, w sequences.
-            origin: what `read` gave; None: there are ids but no texts, and the logits are served as they are.
+            outputs: outputs of the model for w sequences.
+            origin: the second result of `read`. If None, only ids were sent, and the logits are served unchanged.
 
         Returns:
-            `answer` string [n], context[start:end] except for bytes that are not UTF-8; `start`, `end`
-            int32 [n], half-open, in code points of the context; `score`, `null_score` float32 [n]. Where there is no
-            answer, by the threshold or since the context has no word, `answer` is "" and `start` and `end` are 0; where
-            there is no word, so is `score`.
+            `answer` string [n], context[start:end] except for invalid UTF-8 bytes; `start`, `end` int32 [n], half-open,
+            in code points of the context; `score`, `null_score` float32 [n]. If there is no answer, according to the
+            threshold or because the context has no word, `answer` is "" and `start` and `end` are 0; without a word,
+            `score` is 0 too.
         """
         if origin is None:
             return outputs
@@ -308,7 +307,7 @@ class QuestionAnsweringTask(FineTuningTask):
         return {"answer": text, "start": start, "end": end, "score": score, "null_score": none}
 
     def metrics(self, outputs, encoded):
-        """Returns `accuracy`: of the sequences whose best span, or [CLS] where it scores higher, is the target."""
+        """Computes `accuracy`: the share of sequences whose best span, or [CLS] if it scores higher, is the target."""
         there = outputs["score"][:, 0] > outputs["null_start_logit"] + outputs["null_end_logit"]
         right = [
             np.where(there, outputs[side][:, 0], 0) == encoded.targets[f"{side}_positions"] for side in ("start", "end")
@@ -316,7 +315,7 @@ class QuestionAnsweringTask(FineTuningTask):
         return {"accuracy": float(np.mean(right[0] & right[1]))}
 
     def evaluate(self, outcomes):
-        """The official scores; of SQuAD 2.0 the threshold of the best F1 is kept, unless the user gave another."""
+        """Computes the official metrics; for SQuAD 2.0, stores the threshold with the best F1 unless one was set."""
         (outcome,) = outcomes
         scores = squad_data.score_answers(outcome.examples, self.decode(outcome), self.null_score_diff_threshold)
         if "best_f1_thresh" in scores and self.options.null_score_diff_threshold is None:
@@ -345,6 +344,6 @@ class QuestionAnsweringTask(FineTuningTask):
 
 
 def _best_sequence(score, questions, n):
-    """Returns int64 [n]: of each question's sequences, the first of greatest score (float32 [w])."""
+    """Returns the sequence with the highest score (float32 [w]) for each question, int64 [n]."""
     of_question = tf.RaggedTensor.from_value_rowids(score, questions, n, validate=False)
     return of_question.row_starts() + tf.argmax(at_least_one(of_question.to_tensor(float("-inf"))), axis=1)

@@ -1,4 +1,4 @@
-"""SQuAD's questions (Rajpurkar et al. 2016, 2018) to sequences of tokens, and outputs to answers and files."""
+"""Encodes SQuAD questions (Rajpurkar et al. 2016, 2018), and converts outputs to answers and files."""
 
 import dataclasses
 import os
@@ -31,15 +31,15 @@ class SquadExamples:
     """n questions in the order of the file, as parallel lists.
 
     Attributes:
-        ids: the file's ids, all different.
+        ids: the file's unique ids.
         questions: str each.
-        contexts: the paragraph each question is about; questions about the same paragraph share the object.
+        contexts: the paragraph of each question; questions about the same paragraph share the object.
         answers: [(text, start)] of each question, start in code points of its context; context[start:] begins with
-            text. Empty where there is no answer or none was asked for.
-        is_impossible: whether the file says that the context does not hold the answer (SQuAD 2.0).
-        path: the file.
+            text. Empty if there is no answer or answers were not requested.
+        is_impossible: whether the file states that the context does not contain the answer (SQuAD 2.0).
+        path: path of the file.
         positions: (article, paragraph, question) of each, from 0.
-        golds: what answers are scored by, the same questions; None: not every question comes with answers.
+        golds: reference answers to the same questions. If None, not every question has answers.
     """
 
     ids: list[str]
@@ -55,24 +55,24 @@ class SquadExamples:
         return len(self.ids)
 
     def where(self, i: int) -> str:
-        """Returns file, position and id of question i, with which every error about it begins."""
+        """Returns file, position and id of question i, the beginning of every error about it."""
         return question_position(self.path, self.positions[i], self.ids[i])
 
 
 def read_squad(path: str | os.PathLike, with_answers: bool) -> SquadExamples:
-    """Reads a file in SQuAD's format, 1.1 or 2.0; ".gz" is unpacked.
+    """Reads a file in SQuAD's format, 1.1 or 2.0; ".gz" files are decompressed.
 
-    Lone surrogates, which no UTF-8 holds, become U+FFFD: offsets stay what they are.
+    Lone surrogates, which UTF-8 cannot represent, become U+FFFD, so that offsets do not change.
 
     Args:
         path: the file.
-        with_answers: every question must have an answer or be marked impossible; False: answers need not be there,
-            and where they are, they are only for scoring.
+        with_answers: whether every question must have an answer or be marked impossible; if false, answers are optional
+            and only used for evaluation.
 
     Raises:
-        ValueError: not the format; two questions of one id; no question; with_answers: a question without an answer
-            that is not impossible or the other way round, or a context that does not hold an answer where
-            answer_start says (google-research/bert leaves such questions out with a warning).
+        ValueError: the format is wrong; two questions share an id; there is no question; with_answers: a question
+            without an answer that is not impossible or the other way round, or a context without an answer at
+            answer_start (google-research/bert skips such questions with a warning).
     """
     examples = SquadExamples([], [], [], [], [], os.fspath(path), [])
     golds, version_2 = {}, False
@@ -94,13 +94,13 @@ def read_squad(path: str | os.PathLike, with_answers: bool) -> SquadExamples:
 
 
 def _answers(question, context, is_impossible):
-    """Returns [(text, start)], each of which is where it says."""
+    """Returns [(text, start)], after checking that each answer is at its position."""
     answers, at = question.answers, question.at
     if is_impossible == bool(answers):
         there = f"{len(answers)} answers and is_impossible: {str(is_impossible).lower()}"
         raise ValueError(
-            f"{at}: a question must have an answer, or be marked with is_impossible: true and have none. "
-            f"Received {there}; correct the question, or take it out."
+            f"{at}: a question must either have an answer, or be marked with is_impossible: true. "
+            f"Received {there}; correct the question, or remove it."
         )
     return [_answer(answer, context, f"{at}, answers[{i}]") for i, answer in enumerate(answers)]
 
@@ -108,26 +108,26 @@ def _answers(question, context, is_impossible):
 def _answer(answer, context, at):
     text, start = field(answer, "text", str, at), field(answer, "answer_start", int, at)
     if not text.strip():
-        raise ValueError(f"{at}: text must be of the context. Received {text!r}; correct it, or take the question out.")
+        raise ValueError(f"{at}: the answer text must not be blank. Received {text!r}; correct it or the question.")
     if start < 0 or not context.startswith(text, start):
         there = f"the context has {excerpt(context[start:][: len(text)])}" if start >= 0 else "no context is"
         raise ValueError(
-            f"{at}: the context must hold the answer at answer_start, counted in characters (code points) from 0. "
-            f"Received answer_start {start} of {excerpt(text)}, where {there}; {_remedy(text, context)}."
+            f"{at}: the context must contain the answer at answer_start, counted in characters (code points) from 0. "
+            f"Received answer_start {start} for {excerpt(text)}, but there {there}; {_remedy(text, context)}."
         )
     return text, start
 
 
 def _remedy(text, context):
-    """Says where the text is instead."""
+    """Returns a hint where the text is instead."""
     spots = [match.start() for match in re.finditer(re.escape(text), context)]
     if spots:
         return f"it occurs at {', '.join(map(str, spots[:5]))}{', ...' if len(spots) > 5 else ''}: correct answer_start"
-    return "it occurs nowhere in the context: correct the text, or take the question out"
+    return "it does not occur in the context: correct the text, or remove the question"
 
 
 # === Encoding ===
-# Questions and contexts to the sequences that BERT reads: one for each window of a context, and where it came from.
+# Encodes questions and contexts: one sequence per window of a context, with its origin.
 
 
 _CHUNK = 5_000  # texts tokenized at a time: few enough to keep memory small
@@ -135,12 +135,12 @@ _CHUNK = 5_000  # texts tokenized at a time: few enough to keep memory small
 
 @dataclasses.dataclass(frozen=True)
 class QuestionOrigin:
-    """Where w sequences `[CLS] question [SEP] window [SEP]` come from, those of one question one after the other.
+    """The origin of w sequences `[CLS] question [SEP] window [SEP]`, grouped by question.
 
     Attributes:
-        example: int64 [w], the question that each sequence is of; ascending.
-        starts, limits: int32, the code points of the context from and to which each token of the sequences is; -1 where
-            a token is not of the context.
+        example: int64 [w], the question index of each sequence; ascending.
+        starts, limits: int32, the span in the context of each token of the sequences, in code points; -1 for tokens
+            outside the context.
     """
 
     example: np.ndarray
@@ -156,27 +156,27 @@ def encode_squad(
     max_query_length: int,
     with_answers: bool,
 ) -> Tokenized:
-    """Cuts contexts into windows, as google-research/bert's run_squad.py does, and joins each with its question.
+    """Splits contexts into windows, like google-research/bert's run_squad.py, and joins each with its question.
 
         [CLS] who is it ? [SEP] ada wrote the first program [SEP]        max_seq_length 12, doc_stride 2
         [CLS] who is it ? [SEP] the first program .         [SEP]
 
-    Every context is tokenized once, however many questions there are about it.
+    Every context is tokenized only once.
 
     Args:
         tokenizer: a `Tokenizer`.
-        examples: from `read_squad`.
-        max_seq_length: tokens in a sequence at most.
-        doc_stride: tokens from one window's start to the next's.
-        max_query_length: tokens of a question at most; the end is cut.
-        with_answers: make the targets, of the first answer of each question.
+        examples: examples from `read_squad`.
+        max_seq_length: maximum tokens per sequence.
+        doc_stride: tokens from one window's start to the next one's.
+        max_query_length: maximum tokens per question; longer ones are truncated.
+        with_answers: whether to create targets, from the first answer of each question.
 
     Returns:
-        the w sequences; `origin` is their `QuestionOrigin`, and the targets are `start_positions` and `end_positions`,
-        int32 [w], the positions of the answer's first and last token, 0 where a window does not hold the whole answer.
+        The w sequences; `origin` is their `QuestionOrigin`, and the targets are `start_positions` and `end_positions`,
+        int32 [w], the positions of the answer's first and last token, 0 if a window does not contain the whole answer.
 
     Raises:
-        ValueError: the lengths leave no room for the context, or gaps in it.
+        ValueError: the lengths leave no room for the context, or leave gaps in it.
     """
     check_question_lengths(tokenizer.template, max_seq_length, max_query_length, doc_stride)  # before the long work
     distinct = {context: i for i, context in enumerate(dict.fromkeys(examples.contexts))}
@@ -201,14 +201,14 @@ def encode_squad(
 
 
 def _cut(questions, max_query_length):
-    """Returns what questions lost; contexts lose nothing."""
+    """Returns the truncation of the questions; contexts are not truncated."""
     lengths = questions.row_lengths().numpy()
     lost = np.maximum(lengths - max_query_length, 0)
     return Truncation("max_query_length", max_query_length, lengths, int(lost.sum()), int(lengths.sum()))
 
 
 def _in_parts(tokenize, texts):
-    """Returns the RaggedTensors that `tokenize` makes of texts, some at a time."""
+    """Tokenizes texts in chunks; returns the RaggedTensors of `tokenize`."""
     parts = [tokenize(texts[i : i + _CHUNK]) for i in range(0, len(texts), _CHUNK)]
     return [tf.concat(kind, axis=0) for kind in zip(*parts, strict=True)]
 
@@ -247,11 +247,11 @@ def _log(examples, contexts, encoded):
         held = np.bincount(encoded.origin.example, encoded.targets["start_positions"] > 0, len(examples)) > 0
         lost = int(sum(bool(answers) for answers in examples.answers) - held.sum())
         if lost:
-            logging.warning("%s: %d answers are in no window whole: they train as none.", examples.path, lost)
+            logging.warning("%s: %d answers fit into no window: they are trained as no answer.", examples.path, lost)
 
 
 # === Answers ===
-# What the windows of a context say to one answer, in the context's own characters, and the files run_squad.py writes.
+# Merges the windows of a context into answers, in the context's own characters, and writes run_squad.py's files.
 #
 # outputs    what is kept of each of the w sequences of `encode_squad`; k spans each, the best first:
 #     score, start_logit, end_logit       float32 [w, k]; score, the sum, is -inf where there are fewer spans
@@ -266,14 +266,14 @@ PREDICTIONS_FILES = (PREDICTIONS_FILE, N_BEST_FILE, NULL_ODDS_FILE)
 
 
 class AnswerSpan(NamedTuple):
-    """A span of the context, or none where `text` is empty.
+    """An answer span of the context; no span if `text` is empty.
 
     Attributes:
         text: context[start:end], the context's own characters.
-        start, end: half-open, in code points of the context; 0 and 0 of no span.
-        score: sum of the two logits, as a float32 has it.
-        start_logit, end_logit: of the span's ends.
-        probability: among the n-best of the question.
+        start, end: half-open, in code points of the context; 0 and 0 without a span.
+        score: sum of the two logits, in float32 precision.
+        start_logit, end_logit: logits of the span's start and end.
+        probability: probability among the n-best of the question.
     """
 
     text: str
@@ -289,8 +289,8 @@ class QuestionAnswers(NamedTuple):
     """The answers to one question.
 
     Attributes:
-        n_best: the best first; one at least.
-        null_score: of no answer: the least over the windows, any of which may hold the answer.
+        n_best: the best first; at least one.
+        null_score: no-answer score: the lowest over the windows, any of which may contain the answer.
     """
 
     n_best: list[AnswerSpan]
@@ -298,19 +298,19 @@ class QuestionAnswers(NamedTuple):
 
     @property
     def best(self) -> AnswerSpan:
-        """The best span; no span, of score 0, where the context has none."""
+        """The best span; an empty one with score 0 if the context has none."""
         return next((answer for answer in self.n_best if answer.text), _NO_SPAN)
 
     @property
     def null_odds(self) -> float:
-        """By how much no answer scores over the best span (google-research/bert's `score_diff`).
+        """The no-answer score minus the best span's (google-research/bert's `score_diff`).
 
-        In float32, as the exported model computes it: a threshold taken from these odds decides alike in both.
+        In float32, as in the exported model, so that a threshold from these odds has the same effect in both.
         """
         return float(np.float32(self.null_score) - np.float32(self.best.score))
 
     def text(self, threshold: float | None) -> str:
-        """Returns the prediction: empty where `null_odds` is greater than threshold; None: never for that reason."""
+        """Returns the predicted text: empty if `null_odds` exceeds the threshold, if there is one."""
         return self.best.text if threshold is None or self.null_odds <= threshold else ""
 
 
@@ -324,18 +324,18 @@ def merge_windows(
     n_best_size: int,
     with_null: bool = False,
 ) -> list[QuestionAnswers]:
-    """Joins what the windows of each question say, as google-research/bert's run_squad.py does.
+    """Merges the predictions of each question's windows, like google-research/bert's run_squad.py.
 
-    Spans of equal text count once, by their best score. A context without tokens has no span: its one answer is the
-    empty text, where google-research/bert invents the text "empty".
+    Spans with equal text count once, with their best score. A context without tokens has no span: its only answer is
+    the empty text, for which google-research/bert uses the text "empty".
 
     Args:
-        origin: of the w sequences.
+        origin: origin of the w sequences.
         examples: the n questions.
         outputs: see the section.
-        n_best_size: spans of a question at most; the probabilities are a softmax over their scores.
-        with_null: no answer takes part too (SQuAD 2.0): one of the n_best_size, or one more if it scores below them
-            or would leave no span.
+        n_best_size: maximum spans per question; the probabilities are a softmax over their scores.
+        with_null: whether no answer is included (SQuAD 2.0): as one of the n_best_size, or in addition if it scores
+            below them or would leave no span.
 
     Returns:
         The `QuestionAnswers` of the n questions.
@@ -364,17 +364,17 @@ def write_squad_predictions(
     answers: list[QuestionAnswers],
     threshold: float | None = None,
 ):
-    """Writes google-research/bert's files, each an object by question id.
+    """Writes google-research/bert's prediction files, each an object keyed by question id.
 
         predictions.json         {id: text}
         nbest_predictions.json   {id: [{"text", "probability", "start_logit", "end_logit"}]}, the best first
         null_odds.json           {id: score of no answer - score of the best span}; with a threshold only
 
     Args:
-        directory: where they go.
+        directory: output directory.
         examples: the n questions.
-        answers: what `merge_windows` returned.
-        threshold: no answer is predicted where the odds are greater (SQuAD 2.0); None: every question has an answer.
+        answers: the result of `merge_windows`.
+        threshold: no answer is predicted if the odds exceed it (SQuAD 2.0). If None, every question has an answer.
 
     Raises:
         OSError: a file cannot be written; an older one is unchanged.
@@ -392,7 +392,7 @@ def write_squad_predictions(
 
 
 def _distinct(context, spans, n_best_size):
-    """Returns the best `AnswerSpan`s of different texts; spans: starts, limits, scores and both logits, [all] each."""
+    """Returns the best `AnswerSpan`s with distinct texts; spans: starts, limits, scores and both logits, [all] each."""
     answers = {}
     for i in np.argsort(-spans[2], kind="stable"):
         start, limit, score, *logits = (part[i].item() for part in spans)
@@ -421,16 +421,16 @@ def _with_probabilities(answers):
 
 
 def score_answers(examples: SquadExamples, answers: list[QuestionAnswers], threshold: float | None) -> dict[str, float]:
-    """Returns what `evaluation.squad.score_squad` does; {} where the file has no answers to score by.
+    """Computes the metrics of `evaluation.squad.score_squad`; {} if the file has no answers.
 
     Args:
-        examples: questions of a file that `read_squad` took.
-        answers: one to each.
-        threshold: no answer is predicted where the odds are greater; None: SQuAD 1.1.
+        examples: questions from `read_squad`.
+        answers: one per question.
+        threshold: no answer is predicted if the odds exceed it. If None, SQuAD 1.1.
     """
     golds = examples.golds
     if golds is None:
-        logging.info("Not scored: not every question of %s comes with answers.", examples.path)
+        logging.info("Not evaluated: some questions of %s have no answers.", examples.path)
         return {}
     if not any(golds.texts.values()):
         return {}
@@ -440,8 +440,8 @@ def score_answers(examples: SquadExamples, answers: list[QuestionAnswers], thres
 
 
 def question_report(examples: SquadExamples, answers: list[QuestionAnswers], threshold: float | None) -> QuestionReport:
-    """Returns questions with what people and the model answered; arguments as of `score_answers`, which found
-    answers."""
+    """Returns the report of questions with reference and predicted answers, for a file with answers; arguments as for
+    `score_answers`."""
     golds = examples.golds
     given = [each.text(threshold) for each in answers]
     scores = squad.score_questions(golds, dict(zip(examples.ids, given, strict=True)))

@@ -28,22 +28,22 @@ from bert_tf.utils.files import atomic_open, with_suffix
 from bert_tf.utils.json_files import json_text
 
 # === Files ===
-# A tagger's answers as files: columns for conlleval, and JSON with the positions of entities in the text.
+# Prediction files of a tagger: columns for conlleval, and JSON with the spans of entities in the text.
 
 
 EVAL_FILE, COLUMNS_FILE, ENTITIES_FILE = "eval_predictions.txt", "predictions.txt", "predictions.jsonl"
 
 
 def write_tags(path: str, examples: TaggedExamples, *columns: Sequence[Sequence[str]], scheme: str):
-    """Writes a line for each word: the word and its tags, as conlleval reads them.
+    """Writes one line per word with its tags, for conlleval.
 
-    White space inside a word, which a .jsonl may have, becomes "_".
+    White space inside a word, which is possible in .jsonl, becomes "_".
 
     Args:
         path: the file.
         examples: the n sentences.
-        columns: tags of all sentences, in IOB2; several become as many columns.
-        scheme: that they are written in.
+        columns: tags of all sentences, in IOB2; one argument per output column.
+        scheme: tagging scheme to write them in.
     """
     sentences = []
     for words, *several in zip(examples.words, *columns, strict=True):
@@ -53,11 +53,11 @@ def write_tags(path: str, examples: TaggedExamples, *columns: Sequence[Sequence[
 
 
 def write_entities(path: str, examples: TaggedExamples, answers: Iterable[list[dict]]):
-    """Writes one JSON object per line for each sentence, in order: `id`, `text` and `entities`.
+    """Writes one JSON object per line and sentence, in order: `id`, `text` and `entities`.
 
     Args:
         path: the file.
-        examples: the n sentences; a text is their words with a space between them.
+        examples: the n sentences; a text is their words, joined by spaces.
         answers: the entities of each, {"text", "type", "start", "end", "score"}.
     """
     with atomic_open(path) as file:
@@ -71,18 +71,18 @@ def _in_one(word):
 
 
 # === Frozen ===
-# What does not go together with a frozen encoder.
+# Options that cannot be combined with a frozen encoder.
 
 
 def check_frozen(options: TaggingOptions):
-    """Raises ValueError where options say how a frozen encoder is trained, or its weights would be random."""
+    """Raises ValueError for training options of a frozen encoder, or if its weights would be random."""
     if options.features is None:
         return
     given = f"`features={options.features}`"
     if not options.init_checkpoint:
         raise ValueError(
-            f"`features` must come with `init_checkpoint`. Received {given} alone, where the frozen weights would be "
-            "random."
+            f"`features` requires `init_checkpoint`, because the frozen weights would otherwise be random. "
+            f"Received {given} alone."
         )
     of_encoder = {  # option -> its value, and that where nothing was asked for
         "lora_rank": (options.lora_rank, 0),
@@ -95,8 +95,8 @@ def check_frozen(options: TaggingOptions):
     for name, (value, unasked) in of_encoder.items():
         if value != unasked:
             raise ValueError(
-                f"`features` must come without `{name}`, which is about training the encoder. Received {given} and "
-                f"`{name}={value}`; leave one of the two out."
+                f"`features` and `{name}`, which is for training the encoder, cannot be combined. Received {given} and "
+                f"`{name}={value}`; remove one of them."
             )
 
 
@@ -104,7 +104,7 @@ def check_frozen(options: TaggingOptions):
 # Sentences, tags and predictions for the checks before a run and for its report.
 
 
-_FEWEST_WORDS = 8  # shorter sentences, such as headings and lines of results, recur
+_FEWEST_WORDS = 8  # shorter sentences, such as headings and lines of results, often repeat
 _REMARKS = {
     **dict.fromkeys(("f1", "precision", "recall"), "micro average: of all entities, whatever their type"),
     "accuracy": "the share of words whose tag is right",
@@ -114,7 +114,7 @@ _REMARKS = {
 def tagging_report(
     examples: TaggedExamples, origin: SentenceOrigin, given: list[list[str]], chances: list[list[float]]
 ) -> TaggingReport:
-    """Returns n sentences with right tags and those given, and the probability of each of these."""
+    """Returns the report of n sentences with true and predicted tags, and the probabilities of the latter."""
     texts, counts = {"text": [" ".join(words) for words in examples.words]}, np.array(origin.counts)
     shown = Shown(examples.path, examples.ids, examples.lines, texts, counts, "words")
     return TaggingReport(
@@ -123,7 +123,7 @@ def tagging_report(
 
 
 # === Task ===
-# Tagging of words, such as named entities (Devlin et al. 2018, section 5.3): one tag for a word's first token.
+# Word tagging, such as NER (Devlin et al. 2018, section 5.3): one tag per word, at its first token.
 
 
 _FROZEN_UNITS = 256  # of a BiLSTM on a frozen encoder, where nothing else is said
@@ -131,21 +131,23 @@ _SENTENCES = 1_000  # whose entities are gathered at a time
 
 
 class TaggingTask(FineTuningTask):
-    """The encoder with a head on every token; see `tasks/base.py` for what the methods mean.
+    """Token classification: an encoder with a head on every token; see `tasks/base.py` for the methods.
 
-    The head is a `ClassificationHead`, or with `lstm_units` a `BiLSTMHead` of one layer, and the encoder is trained
-    with it; or, with `layers`, the paper's feature-based approach (section 5.3): the encoder is frozen, and the head is
-    a `BiLSTMHead` of two layers on those of its layers.
+    The head is a `ClassificationHead`, or with `lstm_units` a one-layer `BiLSTMHead`, trained together with the
+    encoder.
+    With `layers`, it is the paper's feature-based approach (section 5.3): the encoder is frozen, and the head is a
+    two-layer `BiLSTMHead` on those layers.
 
     Args:
-        config: of the encoder.
-        labels: the tags, in IOB2: "B-PER", "I-PER", ..., "O"; those of a model that others trained in any scheme.
-        scheme: of the tags in predictions.txt, "iob1", "iob2" or "bioes": that of the training file.
+        config: configuration of the encoder.
+        labels: the tags, in IOB2: "B-PER", "I-PER", ..., "O"; for models trained elsewhere, in any scheme.
+        scheme: scheme of the tags in predictions.txt, "iob1", "iob2" or "bioes": that of the training file.
         doc_stride: tokens from the start of one window of a long text to that of the next.
-        class_weights, label_smoothing: as in `ClassificationTask`, for each word.
+        class_weights, label_smoothing: as in `ClassificationTask`, per word.
         rematerialize: as in `Encoder`.
-        layers: which layers of a frozen encoder the head reads, one of `names.LAYERS`; None: the encoder is trained.
-        lstm_units: units of each direction of the `BiLSTMHead`; None: 256 with `layers`, and otherwise no such head.
+        layers: the layers of a frozen encoder that the head reads, one of `names.LAYERS`. If None, the encoder is
+            trained.
+        lstm_units: units per direction of the `BiLSTMHead`. If None, 256 with `layers`, otherwise no such head.
     """
 
     name = "tagging"
@@ -195,7 +197,7 @@ class TaggingTask(FineTuningTask):
 
     @classmethod
     def lint_sample(cls, examples, data, options):
-        """Returns what is checked of sentences; their labels are the types of their entities, one for each."""
+        """Returns the data to check; labels are entity types, one per entity."""
         targets = types = None
         if examples.tags is not None:
             targets = list(map(tuple, examples.tags))
@@ -229,12 +231,12 @@ class TaggingTask(FineTuningTask):
 
     @classmethod
     def _of_others(cls, model, stride, rematerialize):
-        """Returns the task of a tagger that others trained."""
+        """Returns the task of a tagger trained elsewhere."""
         tags = tags_of_others(model.config, model.labels)
         if tags is None:
             raise ValueError(
-                "`do_eval` and `do_predict` must have a trained model. Received one that was not trained to tag: it "
-                "has no task.json, and its configuration names no class ForTokenClassification; train it first, with "
+                "`do_eval` and `do_predict` require a trained model, but this one was not trained for tagging: it has "
+                "no task.json, and its configuration names no class ForTokenClassification. Train it first, with "
                 "`do_train`."
             )
         return cls(model.config, *tags, stride, rematerialize=rematerialize)
@@ -252,7 +254,7 @@ class TaggingTask(FineTuningTask):
         return {name: value for name, value in options.items() if value}
 
     def build_model(self) -> keras.Model:
-        """Returns a model from `features` to the logits of every token, float32 [B, S, L]."""
+        """Builds a model from `features` to the logits of every token, float32 [B, S, L]."""
         inputs = keras_inputs(self.features)
         encoder = Encoder(self.config, rematerialize=self.rematerialize, trainable=not self.layers)
         return keras.Model(inputs, self._logits(encoder, inputs), name="tagging")
@@ -273,18 +275,18 @@ class TaggingTask(FineTuningTask):
         return encode_sentences(tokenizer, examples, self.labels, max_seq_length, self.doc_stride, with_targets)
 
     def example_weights(self, batch):
-        """Returns how many words are tagged in each sequence, or the sum of their tags' weights."""
+        """Returns the number of tagged words per sequence, or the sum of their tags' weights."""
         return tf.reduce_sum(self._word_weights(batch["tag_ids"]), axis=1)
 
     def _word_weights(self, tags):
-        """Returns float32 [B, S]: 1, or the tag's weight, at each tagged word's first token; else 0."""
+        """Returns float32 [B, S]: 1, or the tag's weight, at each tagged word's first token; otherwise 0."""
         weights = tf.ones(tf.shape(tags))
         if self.class_weights is not None:
             weights = tf.gather(tf.constant(self.class_weights), tf.maximum(tags, 0))
         return tf.where(tags >= 0, weights, 0.0)
 
     def distillation_losses(self, outputs, teacher_outputs, batch, temperature):
-        """The sum over the words tagged in each sequence."""
+        """Computes the sum over the tagged words of each sequence."""
         losses = divergence(outputs, teacher_outputs, temperature) * self._word_weights(batch["tag_ids"])
         return tf.reduce_sum(losses, axis=1)
 
@@ -302,7 +304,7 @@ class TaggingTask(FineTuningTask):
         return _best_tags(outputs)
 
     def metrics(self, outputs, encoded):
-        """Returns conlleval's scores, overall and for each type; a type that does not occur has 0."""
+        """Computes conlleval's metrics, overall and per type; a type that does not occur has 0."""
         golds, predictions = encoded.origin.tags, self._tags(outputs, encoded.origin)
         return dict.fromkeys(self.metric_names, 0.0) | entities.score_entities(golds, predictions)
 
@@ -333,24 +335,24 @@ class TaggingTask(FineTuningTask):
         write_entities(os.path.join(directory, ENTITIES_FILE), outcome.examples, mentions)
 
     def card_limitations(self, max_seq_length):
-        return ["Entities of other types than those of its labels are not found, nor one inside another."]
+        return ["It only finds entities of its label types, and no nested entities."]
 
     def read(self, tokenizer, texts, max_seq_length):
         packed, words = encode_words(tokenizer, texts[0], max_seq_length, self.doc_stride)
         return pad_sequences(tokenizer, packed), words
 
     def answer(self, outputs, origin=None):
-        """Returns the entities of each text.
+        """Returns the predicted entities of each text.
 
         Args:
-            outputs: of the model, w sequences.
-            origin: what `read` gave; None: there are ids but no texts, and each token's tag is served.
+            outputs: outputs of the model for w sequences.
+            origin: the second result of `read`. If None, only ids were sent, and each token's tag is served.
 
         Returns:
             `entity` and `type` (string), `start` and `end` (int32) and `score` (float32), each [n, E], where E is the
-            largest number of entities in a text. Places after a text's last entity hold "" and 0; `entity_count`,
-            int32 [n], says how many entities each text has. `entity` is text[start:end], in code points, not counting
-            bytes that are not UTF-8. Without origin: `tag` (string) and `probability` (float32), each [w, S].
+            largest number of entities in a text. Positions after a text's last entity hold "" and 0; `entity_count`,
+            int32 [n], is the number of entities of each text. `entity` is text[start:end], in code points, without
+            invalid UTF-8 bytes. Without origin: `tag` (string) and `probability` (float32), each [w, S].
         """
         best = _best_tags(outputs)
         if origin is None:
@@ -358,7 +360,7 @@ class TaggingTask(FineTuningTask):
         return entities_in(best, origin, self.labels)
 
     def _tags(self, outputs, origin):
-        """Returns the tags of each sentence's words, an entity beginning with B- even where the model said I-.
+        """Returns the tags of each sentence's words; an entity begins with B- even if the model predicts I-.
 
         A word that the tokenizer drops entirely, such as a zero-width space, does not end an entity that continues
         after it, just as it does not in a text that is served.
@@ -384,24 +386,24 @@ class TaggingTask(FineTuningTask):
 
 
 def tags_of_others(config: EncoderConfig, labels: Sequence[str] | None) -> tuple[list[str], str] | None:
-    """Returns the tags of a tagger that others trained, and their scheme: "iob1", "iob2" or "bioes".
+    """Returns the tags of a tagger trained elsewhere, and their scheme: "iob1", "iob2" or "bioes".
 
     Args:
-        config: with the keys of its file.
+        config: configuration with the keys of its file.
         labels: the names of the outputs.
 
     Returns:
-        None: no class of Transformers for this is named, or the outputs have no names.
+        The tags and the scheme, or None if no Transformers class for this is named or the outputs have no names.
 
     Raises:
-        ValueError: the names are no tags of entities.
+        ValueError: the names are not entity tags.
     """
     if labels is None or not names_class(config, "ForTokenClassification"):
         return None
     try:
         tags = [entities.split_tag(label) for label in labels]
     except ValueError as error:
-        raise ValueError(f"id2label of the model must give its outputs the names of tags. {error}") from error
+        raise ValueError(f"id2label of the model must map its outputs to tags. {error}") from error
     if {"E", "S"} & {prefix for prefix, _ in tags}:
         return list(labels), "bioes"
     inside, begun = ({kind for prefix, kind in tags if prefix == wanted} for wanted in "IB")
@@ -409,16 +411,16 @@ def tags_of_others(config: EncoderConfig, labels: Sequence[str] | None) -> tuple
 
 
 def list_tags(tags) -> list[str]:
-    """Returns all tags that mark the types which occur in tags in IOB2, sorted as strings.
+    """Returns all IOB2 tags of the types that occur in IOB2 tags, sorted as strings.
 
-    Each type has both of its tags, since its entities may be one word long in training and longer elsewhere.
+    Each type gets both of its tags, because its entities may be one word long in training and longer elsewhere.
     """
     types = {entities.split_tag(tag)[1] for each in tags for tag in each if tag != "O"}
     return sorted({"O", *(f"{prefix}-{each}" if each else prefix for each in types for prefix in "BI")})
 
 
 def _losses(logits, tag_ids, weights, smoothing):
-    """Returns float32 [B]: the sum of the losses of the words tagged in each sequence."""
+    """Computes the sum of the losses of each sequence's tagged words, float32 [B]."""
     flat = tf.reshape(logits, [-1, logits.shape[-1]])
     target = tf.reshape(tf.maximum(tag_ids, 0), [-1])
     losses = tf.reshape(cross_entropy(flat, target, weights, smoothing), tf.shape(tag_ids))

@@ -1,4 +1,4 @@
-"""Sentences of words and their tags, from column files as CoNLL's and from .jsonl; and writing such column files."""
+"""Reads sentences of tagged words from CoNLL column files and .jsonl, and writes column files."""
 
 import dataclasses
 import os
@@ -24,12 +24,12 @@ class TaggedExamples:
     """n sentences in the order of the file, as parallel lists.
 
     Attributes:
-        ids: name of each sentence; "0", "1", ... where the file gives none.
-        words: of each sentence; one at least.
-        tags: of each sentence as many, in IOB2 whatever the file has, or as they are where they mark no entities; None
-            where none were asked for.
-        scheme: by which the file marks entities, so that predictions can be written in it: "iob1", "iob2" or "bioes";
-            None without tags, or where these mark none.
+        ids: name of each sentence; "0", "1", ... if the file has none.
+        words: words of each sentence; at least one.
+        tags: tags of each sentence, in IOB2 whatever the file has, or unchanged if they do not mark entities. If None,
+            they were not requested.
+        scheme: the file's scheme, so that predictions can be written in it: "iob1", "iob2" or "bioes". None without
+            tags, or if these do not mark entities.
         path: the file.
         lines: 1-based line of each sentence's first word; in .jsonl of the sentence.
     """
@@ -45,7 +45,7 @@ class TaggedExamples:
         return len(self.words)
 
     def where(self, index: int, word: int = 0) -> str:
-        """Returns "file:line" of word `word` of sentence `index`, as error messages begin with it."""
+        """Returns "file:line" of word `word` of sentence `index`, the beginning of error messages."""
         below = 0 if _is_jsonl(self.path) else word  # there is nothing between the words of a sentence
         return line_position(self.path, self.lines[index] + below)
 
@@ -53,7 +53,7 @@ class TaggedExamples:
 def read_columns(
     path: str | os.PathLike, text_column: int = 0, tag_column: int | None = -1, tag_scheme: str | None = "auto"
 ) -> TaggedExamples:
-    """Reads sentences of words and tags; the extension decides the format; .gz files are unpacked.
+    """Reads sentences of words and tags; the extension decides the format; .gz files are decompressed.
 
     .jsonl: one object per line for each sentence, with "tokens" and "tags", lists of texts of equal length; its ids are
     the values of "id" if every line has one. Columns have names there, so their indexes do not matter.
@@ -66,23 +66,23 @@ def read_columns(
         path: the file.
         text_column: index of the words' column; a negative one counts from the end.
         tag_column: likewise of the tags'; None reads only words and ignores tags.
-        tag_scheme: "iob1", "iob2" or "bioes", which the tags must follow. "auto" finds it as `find_scheme` of
-            `bert_tf.evaluation.entities` does. Where tags do not follow what it finds, or a B- of "iob1" should be an
-            I-, the entities are those that conlleval sees, and the log names the first such line. None: tags mark no
-            entities, and stay as they are; parts of speech do so.
+        tag_scheme: "iob1", "iob2" or "bioes", which the tags must follow. "auto" detects it like `find_scheme` of
+            `bert_tf.evaluation.entities`. If tags do not follow the detected scheme, or a B- of "iob1" should be an I-,
+            the entities are those that conlleval finds, and the log names the first such line. If None, tags do not
+            mark entities and are unchanged, such as parts of speech.
 
     Raises:
-        ValueError: the file cannot be read as said; the message names file, line, what must hold and what to do.
+        ValueError: the file cannot be read this way; the message names the file, the line, the problem and a fix.
     """
     if tag_scheme not in (None, "auto", *SCHEMES):
-        raise ValueError(f"`tag_scheme` must be one of auto, {', '.join(SCHEMES)}. Received: {tag_scheme!r}; name one.")
+        raise ValueError(f"`tag_scheme` must be one of auto, {', '.join(SCHEMES)}. Received: {tag_scheme!r}.")
     path = os.fspath(path)
     if _is_jsonl(path):
         examples = _read_jsonl(path, tag_column is not None)
     else:
         examples = _read_column_file(path, text_column, tag_column)
     if not examples.words:
-        raise ValueError(f"{path} must hold at least one sentence. Received a file with no words; check the path.")
+        raise ValueError(f"{path} contains no sentences. Check the path.")
     _check_words(examples)
     if examples.tags is not None and tag_scheme is not None:
         _check_tags(examples, tag_scheme)
@@ -91,7 +91,7 @@ def read_columns(
 
 
 def text_of(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
-    """Returns a sentence's text, its words with one space between them, and where each word lies in it.
+    """Joins words with spaces; returns the text and the span of each word.
 
     Returns:
         The text, and (start, end) of each word: half-open, in code points of the text.
@@ -104,22 +104,23 @@ def text_of(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
 
 
 def write_columns(path: str | os.PathLike, sentences: Iterable[Sequence[Sequence[str]]]):
-    """Writes a column file, as conlleval and `read_columns` read it: all of it, or nothing.
+    """Writes a column file for conlleval and `read_columns`, atomically.
 
     Args:
         path: the file to write.
-        sentences: of each sentence a line for every word: the word and its tag, or several, as (word, gold, predicted).
+        sentences: for each sentence, one line per word: the word and its tag, or several, such as (word, gold,
+            predicted).
 
     Raises:
-        ValueError: a sentence without lines, lines of unlike lengths, or a cell that is empty or holds a space, a tab
-            or a line break, with which the file could not be read again. Nothing is written then.
+        ValueError: a sentence without lines, lines of unequal length, or a cell that is empty or contains a space, a
+            tab or a line break, with which the file could not be read again. Nothing is written then.
         OSError: the file cannot be written.
     """
     path, width = os.fspath(path), None
     with files.atomic_open(path) as file:
         for i, lines in enumerate(sentences):
             if not lines:
-                raise ValueError(f"{path}: a sentence must have lines. Received none in sentence {i}; leave it out.")
+                raise ValueError(f"{path}: sentence {i} has no lines. Remove it.")
             file.write("\n" if i else "")
             for cells in lines:
                 width = width or len(cells)
@@ -148,8 +149,8 @@ def _read_column_file(path, text_column, tag_column):
             indexes = _column_indexes(line_position(path, number), cells, text_column, tag_column)
         if len(cells) != first[1]:
             raise ValueError(
-                f"{line_position(path, number)}: a word's line must have {first[1]} columns, as line {first[0]} has, "
-                f"with spaces or tabs between them. Received {len(cells)}: {excerpt(cells)}; correct this line."
+                f"{line_position(path, number)}: a word's line must have {first[1]} columns, like line {first[0]}, "
+                f"separated by spaces or tabs. Received {len(cells)}: {excerpt(cells)}; correct this line."
             )
         if not inside:
             _append(examples, number)
@@ -175,24 +176,24 @@ def _column_indexes(at, cells, text_column, tag_column):
     for name, index in asked.items():
         if not -len(cells) <= index < len(cells):
             raise ValueError(
-                f"{at}: there must be a column {index} (`{name}`). Received {len(cells)} columns, {excerpt(cells)}; "
+                f"{at}: missing column {index} (`{name}`). Found {len(cells)} columns, {excerpt(cells)}; "
                 f"choose one of 0 to {len(cells) - 1}."
             )
     indexes = [index % len(cells) for index in asked.values()]
     if len(set(indexes)) < len(indexes):
         raise ValueError(
-            f"{at}: words and tags must be in different columns. Received {excerpt(cells)}, of which column "
-            f"{indexes[0]} is both; choose others with `text_column` and `tag_column`, or read only words (no "
+            f"{at}: words and tags must be in different columns. Received {excerpt(cells)}, where both are in column "
+            f"{indexes[0]}; set `text_column` and `tag_column` to different columns, or read only words (no "
             "`tag_column`)."
         )
     return indexes
 
 
 def _read_jsonl(path, with_tags):
-    columns = [Column("tokens", meaning="the words of a sentence", remedy="write them there as a list of texts")]
+    columns = [Column("tokens", meaning="the words of a sentence", remedy="write them as a list of texts")]
     if with_tags:
-        remedy = "write them there, or read only words (no `tag_column`)"
-        columns.append(Column("tags", meaning="a tag for each word", remedy=remedy))
+        remedy = "add them, or read only words (no `tag_column`)"
+        columns.append(Column("tags", meaning="one tag per word", remedy=remedy))
     rows = read_rows(path, columns, header=False)
     refuse_missing(path, rows, columns[:1])
     ids, lines = _read_ids(path, len(rows)), [line for line, _ in rows]
@@ -204,7 +205,7 @@ def _read_jsonl(path, with_tags):
             tags = _texts(line_position(path, line), "tags", value)
             if len(tags) != len(words):
                 raise ValueError(
-                    f"{line_position(path, line)}: 'tags' must have a tag for each of the 'tokens'. "
+                    f"{line_position(path, line)}: 'tags' must have one tag for each of the 'tokens'. "
                     f"Received {len(tags)} tags for {len(words)} tokens; correct this line."
                 )
             examples.tags.append(tags)
@@ -226,8 +227,8 @@ def _read_ids(path, count):
             )
         if name in first:
             raise ValueError(
-                f"{line_position(path, line)}: the ids of a file must differ. Received {name!r}, which "
-                f"{line_position(path, first[name])} has too; give one of them another id, or take it out."
+                f"{line_position(path, line)}: the ids of a file must be unique. Received {name!r}, which also occurs "
+                f"in {line_position(path, first[name])}; give one of them another id, or remove it."
             )
         first[name] = line
     return list(first)
@@ -236,8 +237,8 @@ def _read_ids(path, count):
 def _texts(at, key, value):
     if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
         raise ValueError(
-            f"{at}: {key!r} must be a list of texts, one at least. Received: {excerpt(value)}; correct this line, or "
-            "take it out."
+            f"{at}: {key!r} must be a non-empty list of texts. Received: {excerpt(value)}; correct this line, or "
+            "remove it."
         )
     return [_SURROGATES.sub("\ufffd", text) for text in value]
 
@@ -247,13 +248,13 @@ def _check_words(examples):
         for k, word in enumerate(words):
             if not word.strip():
                 raise ValueError(
-                    f"{examples.where(i, k)}: a word must have a character that is no space. Received {word!r} as word "
-                    f"{k} of the sentence; correct it, or take it out with its tag."
+                    f"{examples.where(i, k)}: a word must not be blank. Received {word!r} as word "
+                    f"{k} of the sentence; correct it, or remove it with its tag."
                 )
 
 
 def _check_tags(examples, tag_scheme):
-    """Raises where a tag is unknown, or has a prefix that the scheme never has."""
+    """Raises ValueError if a tag is unknown, or has a prefix that the scheme does not define."""
     for i, tags in enumerate(examples.tags):
         for k, tag in enumerate(tags):
             try:
@@ -264,7 +265,7 @@ def _check_tags(examples, tag_scheme):
                     f"{examples.where(i, k)}: {message[0].lower()}{message[1:].rstrip('.')}, or check `tag_column`."
                 ) from error
             if prefix not in ("O", *SCHEMES.get(tag_scheme, prefix)):
-                raise _contradiction(examples.where(i, k), tag_scheme, f"{tag!r}, a prefix that it does not have")
+                raise _contradiction(examples.where(i, k), tag_scheme, f"{tag!r}, a prefix that it does not define")
 
 
 def _unify(examples, tag_scheme):
@@ -277,26 +278,26 @@ def _unify(examples, tag_scheme):
         # An extra B- leaves no doubt what is meant in IOB1, and the training file of CoNLL-2003 has two
         if tag_scheme in ("iob2", "bioes"):
             raise _contradiction(at, scheme, problem)
-        logging.warning("%s: sentences whose tags do not keep to %s: %d, first %s.", at, scheme, len(faults), problem)
+        logging.warning("%s: sentences whose tags do not follow %s: %d, first %s.", at, scheme, len(faults), problem)
     examples.scheme = scheme
     examples.tags = [tags_of(parse_entities(tags), len(tags), "iob2") for tags in examples.tags]
 
 
 def _contradiction(at, scheme, problem):
     return ValueError(
-        f"{at}: the tags must keep to {scheme} (`tag_scheme`). Received {problem}; correct this line, or let "
-        "`tag_scheme` be auto."
+        f"{at}: the tags must follow {scheme} (`tag_scheme`). Received {problem}; correct this line, or set "
+        "`tag_scheme` to auto."
     )
 
 
 def _check_cells(path, sentence, cells, width):
     if len(cells) != width:
         raise ValueError(
-            f"{path}: all lines must have as many cells as the first, {width}. "
+            f"{path}: all lines must have {width} cells, like the first. "
             f"Received {len(cells)} in sentence {sentence}: {excerpt(cells)}; fill it up."
         )
     if not (cells and all(map(str.strip, cells))) or any(map(_BREAK.search, cells)) or cells[0] == _DOCUMENT:
         raise ValueError(
-            f"{path}: a cell must not be empty, hold a space, a tab or a line's end, or begin a line with {_DOCUMENT}. "
+            f"{path}: a cell must not be empty, contain a space, tab or line break, or begin a line with {_DOCUMENT}. "
             f"Received {excerpt(cells)} in sentence {sentence}; replace it, or write JSON lines instead."
         )

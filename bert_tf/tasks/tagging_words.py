@@ -1,4 +1,4 @@
-"""Words of a text and their tokens: the sequences that a tagger reads, and entities in answers."""
+"""Words of a text and their tokens: the sequences of a tagger, and the predicted entities."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from bert_tf.tokenization.flat_ops import places, take
 from bert_tf.tokenization.packing import Windows, find_windows, room_for
 
 # === Words ===
-# Texts to the sequences that a tagger reads, and to their words: which token decides for a word, and where it is.
+# Encodes texts for a tagger, and locates their words: the token that represents each word, and its position.
 #
-# Eager and in a SavedModel alike, so that what a program reads from a file is what the exported model reads.
+# Eager and in a SavedModel alike, so that files and the exported model are encoded identically.
 
 
 # What a word of running text may have at its edges without being part of the name that it is in.
@@ -28,18 +28,18 @@ _FULL_STOP = ord(".")
 
 
 class TaggedWords(NamedTuple):
-    """The W words of n texts, those of one text one after the other; a word without tokens does not count.
+    """The W words of n texts, grouped by text; words without tokens are omitted.
 
-    A word is what is between white space. Its first token decides for it, in the window where that token has the
-    most tokens around it.
+    Words are separated by white space. A word is represented by its first token, in the window where that token has the
+    most context.
 
     Attributes:
-        texts: strings [n], without the bytes that are not UTF-8, which the offsets do not count.
-        of_text: int64 [W], the text that each word is of; ascending.
-        sequences, positions: int64 [W], the word's first token: of which sequence, and where in it.
-        starts, limits: int32 [W], the word in its text, half-open, in code points.
-        inner_starts, inner_limits: int32 [W], the same without the punctuation at its edges: "Rome," -> "Rome", but
-            "U.S." and "..." stay as they are.
+        texts: strings [n], without invalid UTF-8 bytes, which the offsets do not count.
+        of_text: int64 [W], the text index of each word; ascending.
+        sequences, positions: int64 [W], the sequence of the word's first token, and its position there.
+        starts, limits: int32 [W], the span of the word in its text, half-open, in code points.
+        inner_starts, inner_limits: int32 [W], the same without punctuation at its edges: "Rome," -> "Rome", but "U.S."
+            and "..." are unchanged.
     """
 
     texts: tf.Tensor
@@ -53,7 +53,7 @@ class TaggedWords(NamedTuple):
 
 
 def encode_words(tokenizer, texts, max_seq_length: int, stride: int) -> tuple[dict[str, tf.RaggedTensor], TaggedWords]:
-    """Encodes texts, a sequence for each window of their tokens, and says where their words are.
+    """Encodes texts with one sequence per window of their tokens, and locates their words.
 
         text        Joan    Baez,       in Rome.
         sequence    [CLS] joan ba ##ez , in rome . [SEP]
@@ -62,8 +62,8 @@ def encode_words(tokenizer, texts, max_seq_length: int, stride: int) -> tuple[di
     Args:
         tokenizer: a `Tokenizer`.
         texts: strings [n].
-        max_seq_length: tokens of a sequence at most.
-        stride: tokens from one window's start to the next's.
+        max_seq_length: maximum tokens per sequence.
+        stride: tokens from one window's start to the next one's.
 
     Returns:
         "input_ids" and "segment_ids", RaggedTensors of int32 [w, (length)]; and the `TaggedWords`.
@@ -74,8 +74,8 @@ def encode_words(tokenizer, texts, max_seq_length: int, stride: int) -> tuple[di
     room = room_for(1, max_seq_length, tokenizer.template)
     if not 1 <= stride <= room:
         raise ValueError(
-            f"`doc_stride` must be from 1 to what a sequence of `max_seq_length` has room for, {room} tokens here. "
-            f"Received: {stride}; with a greater one, tokens would fall between two windows."
+            f"`doc_stride` must be from 1 to {room}, the number of tokens that fit into a sequence of "
+            f"`max_seq_length`. Received: {stride}; with a larger one, tokens would fall between two windows."
         )
     texts = tf.strings.unicode_transcode(tf.convert_to_tensor(texts, tf.string), "UTF-8", "UTF-8", errors="ignore")
     ids, starts, limits = tokenizer.tokenize_with_offsets(texts)
@@ -97,7 +97,7 @@ def encode_words(tokenizer, texts, max_seq_length: int, stride: int) -> tuple[di
 
 
 class _Spans(NamedTuple):
-    """The words of all texts, by the code points of all texts end to end: int64 [code points], or [words]."""
+    """The words of all texts, indexed by the code points of the concatenated texts: int64 [code points], or [words]."""
 
     word_of_char: tf.Tensor  # of white space: that of the word before it, or -1
     starts: tf.Tensor
@@ -302,8 +302,8 @@ def _label_ids(examples, labels):
         for k, tag in enumerate(tags):
             if tag not in known:
                 raise ValueError(
-                    f"{examples.where(i, k)}: the tag must be one that training saw: {', '.join(labels)}. Received: "
-                    f"{tag!r}; correct this line, check `tag_column`, or train on examples of this tag too."
+                    f"{examples.where(i, k)}: the tag must be one of those in the training data: {', '.join(labels)}. "
+                    f"Received: {tag!r}; correct this line, check `tag_column`, or train on examples of this tag too."
                 )
     return [np.array([known[tag] for tag in tags], np.int32) for tags in examples.tags]
 
@@ -320,6 +320,6 @@ def _tokens(words, spans):
 def _log(examples, splits):
     lengths = np.diff(splits)
     logging.info(
-        "%s: %d sentences of %d words, in %d sequences of %.1f tokens each.",
+        "%s: %d sentences of %d words, in %d sequences of %.1f tokens on average.",
         *(examples.path, len(examples), sum(map(len, examples.words)), len(lengths), lengths.mean()),
     )

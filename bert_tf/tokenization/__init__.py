@@ -1,1 +1,1 @@
-"""Tokenizers that run in the graph: `wordpiece.Tokenizer` for BERT. This file is light: it imports nothing."""
+"""Tokenizers that run in the graph: `wordpiece.Tokenizer` for BERT. This module imports nothing."""

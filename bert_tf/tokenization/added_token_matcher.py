@@ -1,7 +1,7 @@
-"""Finds added tokens in texts, in the graph, as huggingface/tokenizers does (added_vocabulary.rs).
+"""Finds added tokens in texts with graph ops, as huggingface/tokenizers does (added_vocabulary.rs).
 
-Those that are not `normalized` are found first, in the text as it came, the others in what lies between, in normalized
-text. Of several that fit, the first counts, and of those that begin at one position the longest.
+Tokens that are not `normalized` are found first, in the original text. The others are found in the text between them,
+after normalization. If several match, the first one counts; among those that begin at the same position, the longest.
 """
 
 import functools
@@ -15,19 +15,19 @@ from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.characters import CODE_POINTS, WHITE, assigned
 from bert_tf.utils.files import brief
 
-_MARK = b"\xff"  # stands around what was found: no text holds this byte, which is none of UTF-8
-_END = 0  # stands for the end of a text where it was normalized
+_MARK = b"\xff"  # surrounds matches: this byte never occurs in UTF-8
+_END = 0  # marks the end of a normalized text
 _JOINERS = (0x200C, 0x200D)
-# Symbols that Unicode counts to the letters (Other_Alphabetic).
+# Symbols that Unicode counts as letters (Other_Alphabetic).
 _LETTER_SYMBOLS = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 
 
 class Normalized(NamedTuple):
-    """Sections as a tokenizer normalizes them.
+    """Sections after the tokenizer's normalization.
 
     Attributes:
         chars: RaggedTensor int32 [s, (characters)], code points.
-        starts, limits: int32 [all characters], where the origin of a character begins and ends in its section.
+        starts, limits: int32 [all characters], the span in its section that each character came from.
     """
 
     chars: tf.RaggedTensor
@@ -36,12 +36,12 @@ class Normalized(NamedTuple):
 
     @classmethod
     def of(cls, chars, starts, limits, splits) -> "Normalized":
-        """Takes the characters of all texts in one row, each text closed by a line feed, which stands for its end.
+        """Builds it from the concatenated characters of all texts, each text ended by a line feed.
 
         Args:
             chars: int32 [characters].
-            starts, limits: int32 [characters], where in the row of all texts as they came the origin of each lies.
-            splits: int64 [n + 1], where texts begin in that row, their line feeds counted.
+            starts, limits: int32 [characters], the span in the concatenated original texts that each came from.
+            splits: int64 [n + 1], where texts begin in that concatenation, line feeds included.
         """
         row = tf.searchsorted(splits, tf.cast(starts, tf.int64), "right", tf.int64) - 1
         first, end = (tf.cast(tf.gather(splits, row + by), tf.int32) for by in (0, 1))
@@ -68,9 +68,9 @@ class Sections(NamedTuple):
 
     Attributes:
         chars: RaggedTensor int32 [s, (characters)], code points.
-        origins: int32 [s], where in its text each section begins.
-        tokens: int32 [s], the id of the added token behind each; -1: none, for there the text ends.
-        starts, limits: int32 [s], where in the text this token lies.
+        origins: int32 [s], the position in its text where each section begins.
+        tokens: int32 [s], the id of the added token after each section, or -1 at the end of a text.
+        starts, limits: int32 [s], the span of this token in the text.
         splits: int64 [n + 1], the sections of each text.
     """
 
@@ -83,7 +83,7 @@ class Sections(NamedTuple):
 
     @classmethod
     def whole(cls, texts) -> "Sections":
-        """Returns texts (strings [n], UTF-8; bytes that are none are dropped) as one section each."""
+        """Returns texts (strings [n], UTF-8; invalid bytes are dropped) as one section each."""
         chars = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
         nothing = tf.zeros(tf.shape(texts), tf.int32)
         splits = tf.range(tf.size(texts, tf.int64) + 1)
@@ -94,7 +94,7 @@ class Sections(NamedTuple):
         return tf.strings.unicode_encode(self.chars, "UTF-8")
 
     def joined(self, ids, starts, limits) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Returns ids, starts and limits of the texts, the added tokens among them, from those of the sections.
+        """Returns ids, starts and limits of the texts, including the added tokens, from those of the sections.
 
         Args:
             ids, starts, limits: RaggedTensors int32 [s, (tokens)], or [s, (words), (tokens)]: then an added token is a
@@ -121,11 +121,11 @@ def _stitch(positions, values):
 
 
 def _between(splits, found):
-    """Interleaves the values of sections with one value behind each of the sections `found`.
+    """Interleaves the values of sections with one value after each of the sections `found`.
 
     Returns:
-        int64 [values], the section of each value; two int64 vectors, the positions of the values and of those behind
-        sections; int64 [s + 1], where sections with what is behind them begin.
+        int64 [values], the section of each value; two int64 vectors, the positions of the values and of those after
+        sections; int64 [s + 1], where sections begin, including what follows them.
     """
     at = tf.range(splits[-1])
     of = tf.searchsorted(splits, at, "right", tf.int64) - 1
@@ -135,15 +135,16 @@ def _between(splits, found):
 
 
 class AddedTokenMatcher(tf.Module):
-    """Texts to sections and the added tokens between them.
+    """Splits texts into sections and the added tokens between them.
 
     Args:
-        tokens: those to be found.
-        normalize: strings [s] -> `Normalized`; None: normalized text is the text as it came.
-        apart: (first, last) of code points that are no word characters in normalized text, for spaces are put around.
+        tokens: the added tokens to find.
+        normalize: strings [s] -> `Normalized`. If None, normalized text equals the original text.
+        apart: (first, last) ranges of code points that are not word characters in normalized text, because spaces are
+            put around them.
 
     Raises:
-        ValueError: nothing is left of a token after normalization.
+        ValueError: a token is empty after normalization.
     """
 
     def __init__(
@@ -180,16 +181,16 @@ def _as_it_is(chars):
 
 
 def _normalized_contents(tokens, normalize):
-    """Returns what is left of each token's content, which is what normalized text is searched for."""
+    """Returns the normalized content of each token, which normalized text is searched for."""
     with tf.init_scope(), tf.device("CPU:0"):
         chars = normalize(tf.constant([token.content for token in tokens])).chars.to_list()
     contents = ["".join(chr(code) for code in codes if code != _END) for codes in chars]
     for token, content in zip(tokens, contents, strict=True):
         if not content:
             raise ValueError(
-                "An added token that is matched in normalized text must keep a character there. Received "
-                f"{brief(token.content)} with the id {token.id}, of which the tokenizer's normalizer leaves nothing; "
-                "take it out, or make it one with normalized=false."
+                "An added token that is matched in normalized text must not be empty after normalization. Received "
+                f"{brief(token.content)} with the id {token.id}, which the tokenizer's normalizer removes entirely; "
+                "remove the token, or set normalized=false for it."
             )
     return contents
 
@@ -227,7 +228,7 @@ class _Finder(tf.Module):
         return _cut(sections, row, tf.gather(self._ids, number), *spans[0], *spans[1])
 
     def _found(self, chars):
-        """Returns section, number of the token, and where it begins and ends, int64 [matches], of all characters."""
+        """Returns the section, the token's index and its span over all characters, int64 [matches] each."""
         marked = tf.strings.regex_replace(
             tf.strings.unicode_encode(chars, "UTF-8"), self._pattern, _MARK + rb"\0" + _MARK
         )
@@ -250,13 +251,13 @@ class _Finder(tf.Module):
 
 
 def _literal(content):
-    """Returns the regular expression of RE2 that matches a text alone."""
+    """Returns the regular expression of RE2 that matches a text literally."""
     return "".join(c if c.isascii() and c.isalnum() else f"\\x{{{ord(c):x}}}" for c in content)
 
 
 @functools.cache
 def _word_characters(apart) -> np.ndarray:
-    r"""bool [code points]: what \w is in Unicode, but for what stands `apart`."""
+    r"""bool [code points]: Unicode's \w, except for the characters in `apart`."""
     word = np.zeros(CODE_POINTS, bool)
     for code, _, category in assigned():
         word[code] = category[0] in "LM" or category in ("Nd", "Nl", "Pc")
@@ -269,9 +270,9 @@ def _word_characters(apart) -> np.ndarray:
 
 
 def _solid_around(solid, first, limit):
-    """Returns how far the white space reaches that ends at `first`, and that which begins at `limit`: int64 [m] twice.
+    """Returns the extent of the white space before `first` and after `limit`: int64 [m] twice.
 
-    `solid` says where the characters are that are no white space.
+    `solid` holds the positions of characters other than white space.
     """
     ends = tf.concat([[-1], solid, [tf.constant(np.iinfo(np.int64).max)]], 0)
     before = tf.gather(ends, tf.searchsorted(solid, first, "left", tf.int64)) + 1
@@ -279,7 +280,7 @@ def _solid_around(solid, first, limit):
 
 
 def _origins(text, first, limit):
-    """Returns where characters from `first` to `limit` came from in their sections: int32 [matches] twice."""
+    """Returns the spans in their sections that characters from `first` to `limit` came from: int32 [matches] twice."""
     starts, limits = (tf.concat([each, [0]], 0) for each in (text.starts, text.limits))  # there may be none
     start = tf.gather(starts, tf.minimum(first, tf.size(text.starts, tf.int64)))
     end = tf.gather(limits, tf.maximum(limit - 1, 0))
@@ -287,7 +288,7 @@ def _origins(text, first, limit):
 
 
 def _cut(sections, row, tokens, cut_starts, cut_limits, starts, limits):
-    """Returns sections that are cut where tokens were found, each in the section `row`: int32 [matches]."""
+    """Returns sections split at the tokens found, each in the section `row`: int32 [matches]."""
     chars, nrows = sections.chars, tf.size(sections.tokens, tf.int64)
     # Of the new sections one ends before each match, and one where each old section does.
     splits = tf.searchsorted(row, tf.range(nrows + 1), "left", tf.int64)

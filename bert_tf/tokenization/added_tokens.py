@@ -1,4 +1,4 @@
-"""Added tokens: entries of a vocabulary that are matched in the text itself, before the tokenizer splits it.
+"""Added tokens: vocabulary entries that are matched in the raw text before tokenization.
 
 Transformers' `add_tokens`, `additional_special_tokens` and the `added_tokens` of tokenizer.json
 (huggingface/tokenizers, added_vocabulary.rs).
@@ -24,16 +24,16 @@ FLAGS = ("lstrip", "rstrip", "single_word", "normalized", "special")
 
 @dataclasses.dataclass(frozen=True)
 class AddedToken:
-    """One added token, with the fields that tokenizer.json gives it.
+    """One added token, with the fields of tokenizer.json.
 
     Attributes:
         content: the text that is matched.
         id: its row in the embedding table.
-        lstrip, rstrip: whether white space before or after it belongs to it.
-        single_word: whether it matches only where no word character is directly before or after it.
-        normalized: whether it is matched in normalized text (in lower case, without accents) rather than in the text
-            as it came.
-        special: whether decoding leaves it out; it makes no difference to ids.
+        lstrip, rstrip: whether it absorbs white space before or after it.
+        single_word: whether it matches only if no word character is adjacent.
+        normalized: whether it is matched in normalized text (lowercased, without accents) rather than in the original
+            text.
+        special: whether decoding omits it; this does not affect ids.
     """
 
     content: str
@@ -55,17 +55,17 @@ def order_added_tokens(
     id_of: Callable[[str], int | None],
     sources: Mapping[str, str] | None = None,
 ) -> tuple[AddedToken, ...]:
-    """Returns added tokens in the order of their ids, having checked that they go with a vocabulary.
+    """Checks added tokens against a vocabulary and returns them in the order of their ids.
 
     Args:
-        tokens: them.
+        tokens: the added tokens.
         vocab: the tokens of the vocabulary, in the order of their ids.
-        id_of: the id of a token of the vocabulary, or None.
-        sources: content -> where it was read, for messages; None: the argument `added_tokens`.
+        id_of: returns the id of a vocabulary token, or None.
+        sources: content -> the file it was read from, for messages. If None, the argument `added_tokens` is named.
 
     Raises:
-        ValueError: a token has no text; two have one content or one id; an id is not the vocabulary's for this content,
-            or lies behind the vocabulary with a gap before it.
+        ValueError: a token has no text; two share a content or an id; an id differs from the vocabulary's for this
+            content, or follows the vocabulary with a gap.
     """
     tokens = tuple(sorted(tokens, key=lambda token: token.id))
     following, seen = len(vocab), set()
@@ -73,29 +73,29 @@ def order_added_tokens(
         source = (sources or {}).get(token.content, "`added_tokens`")
         if not _is_text(token.content):
             raise ValueError(
-                f"{source}: an added token must have a text that UTF-8 can hold. Received {token.content!r} with the "
-                f"id {token.id}; take it out."
+                f"{source}: an added token must be a text in valid UTF-8. Received {token.content!r} with the id "
+                f"{token.id}; remove it."
             )
         if token.content in seen:
             raise ValueError(
                 f"{source}: an added token must have one id. Received {brief(token.content)} twice, the second time "
-                f"with the id {token.id}; take one of them out."
+                f"with the id {token.id}; remove one of them."
             )
         seen.add(token.content)
         right = following if id_of(token.content) is None else id_of(token.content)
         inside = 0 <= token.id < len(vocab) and vocab[token.id] == token.content
         if not inside and token.id != right:
             raise ValueError(
-                f"{source}: the id of an added token must be its line's in the vocabulary, or the next one behind the "
-                f"vocabulary of {len(vocab)} tokens. Received {brief(token.content)} with the id {token.id}, where "
-                f"{right} was expected; correct the file, or take those of one model."
+                f"{source}: the id of an added token must match its line in the vocabulary, or be the next one after "
+                f"the vocabulary of {len(vocab)} tokens. Received {brief(token.content)} with the id {token.id} "
+                f"instead of {right}; fix the file, or use files from one model."
             )
         following += token.id == following
     return tokens
 
 
 def names_with_added(vocab: Sequence[str], tokens: Iterable[AddedToken]) -> list[str]:
-    """Returns the tokens of a vocabulary and those added tokens that follow it, in the order of their ids."""
+    """Returns the tokens of a vocabulary followed by the added tokens after it, in the order of their ids."""
     return [*vocab, *(token.content for token in tokens if token.id >= len(vocab))]
 
 
@@ -107,7 +107,7 @@ def _is_text(content):
 
 
 def added_tokens_config(tokens: Sequence[AddedToken]) -> dict[str, Any]:
-    """Returns what tokenizer_config.json says of added tokens, as Transformers writes it; {} where there are none."""
+    """Returns the tokenizer_config.json entries for added tokens, as in Transformers; {} if there are none."""
     if not tokens:
         return {}
     decoder = {str(t.id): {"content": t.content} | {name: getattr(t, name) for name in FLAGS} for t in tokens}
@@ -116,41 +116,41 @@ def added_tokens_config(tokens: Sequence[AddedToken]) -> dict[str, Any]:
 
 
 def write_added_tokens(directory: str, tokens: Sequence[AddedToken]):
-    """Writes added_tokens.json, from which older programs read the ids; nothing where there are no added tokens."""
+    """Writes added_tokens.json for older libraries, unless there are no added tokens."""
     if tokens:
         ids = {token.content: token.id for token in tokens}
         write_text(os.path.join(directory, ADDED_FILE), json.dumps(ids, indent=2, ensure_ascii=False) + "\n")
 
 
 # === Added token files ===
-# The added tokens of a model's directory, from all files in which Transformers looks for them, and in its order.
+# The added tokens of a model's directory, from all files that Transformers reads, in its order.
 
 
 _MAP_FILE = "special_tokens_map.json"
 _EXTRA = "extra_special_tokens"  # what Transformers 5 calls them; a list, or names and tokens
 _NAMED = ("bos_token", "eos_token")  # the other named tokens are those of the model's rows
 _LARGEST = 64 * 2**20  # bytes of a tokenizer.json; XLM-RoBERTa's has 17 million
-_REMEDY = "copy the tokenizer's files again from where the model came"
+_REMEDY = "copy the tokenizer files again from the original model"
 
 
 @dataclasses.dataclass
 class _Found:
-    """The added tokens that were found so far.
+    """The added tokens found so far.
 
     Attributes:
-        tokens: content -> token, of those whose id is known.
-        sources: content -> the file that says so.
+        tokens: content -> token, for tokens with a known id.
+        sources: content -> the file it was read from.
     """
 
     tokens: dict[str, AddedToken] = dataclasses.field(default_factory=dict)
     sources: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def take(self, token: AddedToken, source: str, replace: bool):
-        """Adds a token; of one that is there already only the flags can change, and only with `replace`."""
+        """Adds a token; with `replace`, the flags of an existing token are replaced."""
         there = self.tokens.get(token.content)
         if there is not None and there.id != token.id:
             raise ValueError(
-                f"The files of a tokenizer must give an added token one id. Received {brief(token.content)} with "
+                f"The tokenizer files disagree about the id of the added token {brief(token.content)}: it is "
                 f"{there.id} in {self.sources[token.content]} and {token.id} in {source}; {_REMEDY}."
             )
         if there is None or replace:
@@ -160,21 +160,21 @@ class _Found:
 def read_added_tokens(
     directory: str, vocab: Sequence[str], id_of: Callable[[str], int | None], special: Iterable[str]
 ) -> tuple[AddedToken, ...]:
-    """Returns the added tokens of a directory in the order of their ids, with the flags that Transformers gives them.
+    """Reads the added tokens of a directory, in the order of their ids, with the same flags as in Transformers.
 
-    Read are `added_tokens` of tokenizer.json; `added_tokens_decoder` of tokenizer_config.json, whose flags count, or
-    where that is not there added_tokens.json and special_tokens_map.json; and the lists of special tokens, whose new
-    ones follow all others.
+    It reads `added_tokens` of tokenizer.json; `added_tokens_decoder` of tokenizer_config.json, whose flags take
+    precedence, or if it is missing, added_tokens.json and special_tokens_map.json; and the lists of special tokens,
+    whose new ones follow all others.
 
     Args:
-        directory: of the tokenizer's files.
+        directory: directory of the tokenizer files.
         vocab: the tokens of the vocabulary, in the order of their ids.
-        id_of: the id of a token of the vocabulary, or None.
-        special: the special tokens of the model's rows: their ids are checked, but they are not among what is returned,
-            unless they lie behind the vocabulary.
+        id_of: returns the id of a vocabulary token, or None.
+        special: the special tokens of the model's sequences. Their ids are checked, but they are only returned if they
+            come after the vocabulary.
 
     Raises:
-        ValueError: a file is damaged, two files or a file and the vocabulary contradict each other, or a row of the
+        ValueError: a file is damaged, files contradict each other or the vocabulary, or a row of the
             embedding table between the vocabulary and an added token has no token.
     """
     config_path = os.path.join(directory, CONFIG_FILE)
@@ -197,7 +197,7 @@ def read_added_tokens(
 
 
 def _of_whole_file(path):
-    """Returns what tokenizer.json says; KerasHub has another file of this name, without such a list."""
+    """Returns the added tokens of tokenizer.json; KerasHub has another file of this name, without such a list."""
     if not os.path.exists(path):
         return []
     listed = read_object(path, "a tokenizer in JSON", _REMEDY, _LARGEST).get("added_tokens") or []
@@ -218,28 +218,28 @@ def _of_decoder(path, decoder):
 
 
 def _token(path, values, number) -> AddedToken:
-    """Returns the token that an object describes; what it leaves out is what Transformers' AddedToken has."""
+    """Returns the token that a JSON object describes; missing fields default as in Transformers' AddedToken."""
     content = values.get("content") if isinstance(values, dict) else None
     flags = {name: values.get(name, False) for name in FLAGS} if isinstance(values, dict) else {}
     if isinstance(values, dict) and "normalized" not in values:
         flags["normalized"] = not flags["special"]
     if not isinstance(content, str) or type(number) is not int or not all(type(v) is bool for v in flags.values()):
         raise ValueError(
-            f"{path}: an added token must have a content, an id from 0 up, and for each of {', '.join(FLAGS)} true or "
-            f"false. Received: {brief(values)} with the id {brief(number)}; {_REMEDY}."
+            f"{path}: an added token must have a content, an id of 0 or more, and true or false for each of "
+            f"{', '.join(FLAGS)}. Received: {brief(values)} with the id {brief(number)}; {_REMEDY}."
         )
     return AddedToken(content, number, **flags)
 
 
 def _of_added_file(path, special) -> list[AddedToken]:
-    """Returns what added_tokens.json says: contents and ids; which are special, the lists of them say."""
+    """Returns the contents and ids of added_tokens.json; `special` holds which of them are special."""
     if not os.path.exists(path):
         return []
     ids = read_object(path, "added tokens in JSON", _REMEDY)
     wrong = next((content for content, number in ids.items() if type(number) is not int), None)
     if wrong is not None:
         raise ValueError(
-            f"{path} must hold an id from 0 up for each token. Received {brief(ids[wrong])} for {brief(wrong)}; "
+            f"{path} must map each token to an id of 0 or more. Received {brief(ids[wrong])} for {brief(wrong)}; "
             f"{_REMEDY}."
         )
     return [AddedToken(content, number, normalized=content not in special, special=content in special)
@@ -287,7 +287,7 @@ def _warn_of_ignored(directory, by_file, found):
     ignored = [token.content for token in by_file if token.content not in found.tokens]
     if ignored:
         logging.warning(
-            "%s lists %s, which %s of %s lacks: as in Transformers, the latter counts, and such text is split.",
+            "%s lists %s, but %s of %s does not. As in Transformers, the latter is used, so such text is split.",
             *(os.path.join(directory, ADDED_FILE), ", ".join(map(brief, ignored[:10])), DECODER),
             CONFIG_FILE,
         )

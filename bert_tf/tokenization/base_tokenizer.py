@@ -1,4 +1,4 @@
-"""The base class of all tokenizers: special tokens, model inputs, and the functions from text to ids."""
+"""The base class of all tokenizers: special tokens, model inputs, and the conversion of text to ids."""
 
 import functools
 import os
@@ -34,7 +34,7 @@ class TokenList(NamedTuple):
     ids: Mapping[str, int]
 
     def id_of(self, token: str) -> int | None:
-        """Returns the id of a token, None if there is none."""
+        """Returns the id of a token, or None if it is not in the vocabulary."""
         return self.ids.get(token)
 
 
@@ -46,7 +46,7 @@ class _Extended(NamedTuple):
     behind: Mapping[str, int]
 
     def id_of(self, token: str) -> int | None:
-        """Returns the id of a token, None if there is none."""
+        """Returns the id of a token, or None if it is not in the vocabulary."""
         number = self.own.id_of(token)
         return self.behind.get(token) if number is None else number
 
@@ -54,12 +54,12 @@ class _Extended(NamedTuple):
 class _Graphs:
     """The functions from texts to ids, and to ids and offsets.
 
-    They are not the tokenizer's own attributes, since saving a module traces and writes all functions that it has,
+    They are kept apart from the tokenizer's attributes because saving a module traces and writes all of its functions,
     whether an export calls them or not.
     """
 
     def __init__(self, tokenize: Callable[[tf.Tensor], tuple]):
-        method = weakref.WeakMethod(tokenize)  # the tokenizer is freed as soon as nobody has it any more
+        method = weakref.WeakMethod(tokenize)  # the tokenizer is freed as soon as it is no longer referenced
 
         def ids(texts):
             return method()(texts)[0]
@@ -73,23 +73,23 @@ class _Graphs:
 
 
 class BaseTokenizer(tf.Module):
-    """Turns text into token ids and these into the inputs of a model; eager, in tf.data and in a SavedModel.
+    """Converts text to token ids and model inputs; works eagerly, in tf.data and in a SavedModel.
 
-    A subclass reads its files, and turns texts into ids and offsets in `_ids_and_offsets`. Special tokens of the
-    template that are written in a text stay text; added tokens are found in it, before anything else looks at it.
+    A subclass reads its files and implements `_ids_and_offsets`, which converts texts to ids and offsets. Special
+    tokens written in a text are treated as ordinary text; added tokens are matched before tokenization.
 
     Attributes:
-        KIND: its name in `families.FAMILIES`.
-        FILES: names under which `from_directory` looks for the vocabulary, the best first.
-        SPACES: a regular expression of RE2 for long white space that means no more than one space; "": none does.
-        vocab: list of str, the tokens in the order of their ids, added tokens behind the vocabulary's file too.
-        vocab_size: how many.
-        vocab_file: the file's path, None when the vocabulary did not come from a file.
+        KIND: the tokenizer's name in `families.FAMILIES`.
+        FILES: file names under which `from_directory` looks for the vocabulary, by preference.
+        SPACES: an RE2 regular expression for long white space that is equivalent to one space, or "" for none.
+        vocab: list of str, the tokens in the order of their ids, including added tokens after the vocabulary file.
+        vocab_size: number of tokens.
+        vocab_file: path of the vocabulary file, or None if the vocabulary did not come from a file.
         do_lower_case: whether text is lowercased.
         pad_id, unk_id, mask_id: ids of the special tokens; mask_id may be None.
-        mask: the token that stands for a blank.
-        template: what is around the texts of a sequence, a `families.InputTemplate`.
-        added_tokens: the `AddedToken`s in the order of their ids; all but special tokens of the template are matched.
+        mask: the mask token.
+        template: the special tokens around the texts of a sequence, a `families.InputTemplate`.
+        added_tokens: the `AddedToken`s in the order of their ids; all are matched except the template's special tokens.
     """
 
     KIND: ClassVar[str]
@@ -99,16 +99,16 @@ class BaseTokenizer(tf.Module):
     _APART: ClassVar[tuple[tuple[int, int], ...]] = ()
 
     def __init__(self, vocabulary, vocab_file, template: InputTemplate | None, special: tuple[str, str, str]):
-        """Takes what the subclass has read.
+        """Initializes the tokenizer from what the subclass has read.
 
         Args:
-            vocabulary: has `tokens` and `id_of`.
-            vocab_file: its file.
-            template: None: BERT's.
-            special: the tokens for padding, for what is unknown, and for a blank.
+            vocabulary: an object with `tokens` and `id_of`.
+            vocab_file: path of the vocabulary file.
+            template: special tokens around the texts. If None, BERT's.
+            special: the padding token, the unknown token and the mask token.
 
         Raises:
-            ValueError: a token of the template, that of padding or that of unknown text is missing.
+            ValueError: a token of the template, the padding token or the unknown token is missing.
         """
         super().__init__()
         self._vocabulary = self._all = vocabulary
@@ -122,8 +122,9 @@ class BaseTokenizer(tf.Module):
         missing = [token for token in needed if vocabulary.id_of(token) is None]
         if missing:
             raise ValueError(
-                f"The vocabulary must hold the special tokens of its model, {' '.join(dict.fromkeys(needed))}. "
-                f"Received {self.vocab_size} tokens without {missing[0]}: is it another model's vocabulary?"
+                f"The vocabulary lacks the special token {missing[0]}. The model needs "
+                f"{' '.join(dict.fromkeys(needed))}, but the vocabulary has {self.vocab_size} tokens without it: is it "
+                "another model's vocabulary?"
             )
 
     @classmethod
@@ -135,18 +136,19 @@ class BaseTokenizer(tf.Module):
         template: InputTemplate | None = None,
         family: Family | None = None,
     ) -> Self:
-        """Builds the tokenizer of a checkpoint's directory.
+        """Builds the tokenizer of a checkpoint directory.
 
         Args:
-            path: directory with `tokenizer.json` or one of FILES, and perhaps `tokenizer_config.json`.
-            do_lower_case: None: what the files say, see `file_precedence`, else what is usual for the family.
-            vocab_file: another vocabulary than the directory's, or another tokenizer.json.
-            template: None: the family's.
-            family: None: that of the directory's configuration.
+            path: directory with `tokenizer.json` or one of FILES, and optionally `tokenizer_config.json`.
+            do_lower_case: whether to lowercase text. If None, as in the files (see `file_precedence`); otherwise the
+                family's default.
+            vocab_file: another vocabulary or tokenizer.json to use instead of the directory's.
+            template: special tokens around the texts. If None, the family's.
+            family: the model family. If None, it is read from the directory's configuration.
 
         Raises:
             ValueError: a file is missing or is not what its name says; a letter case that contradicts the directory's
-                file or name; a setting in `tokenizer_config.json` or `tokenizer.json` that this kind does not have.
+                file or name; an unsupported setting in `tokenizer_config.json` or `tokenizer.json`.
         """
         directory, family = file_precedence.settings_directory(path, vocab_file), family or cls.family_of(path)
         config = read_config(directory)
@@ -168,7 +170,7 @@ class BaseTokenizer(tf.Module):
     def _check_settings(
         cls, directory: str, config: Mapping[str, Any], do_lower_case: bool | None, family: Family
     ) -> dict[str, Any]:
-        """Returns settings for the constructor; raises ValueError where tokenizer_config.json has what is not done."""
+        """Returns constructor settings; raises ValueError if tokenizer_config.json has an unsupported setting."""
         return {}
 
     @classmethod
@@ -181,13 +183,13 @@ class BaseTokenizer(tf.Module):
 
     @classmethod
     def file_in(cls, directory: str | os.PathLike) -> str:
-        """Returns the path of the vocabulary in a directory; that of the first of FILES where there is none."""
+        """Returns the path of the vocabulary in a directory, or that of the first of FILES if there is none."""
         paths = [os.path.join(os.fspath(directory), name) for name in cls.FILES]
         return next(filter(os.path.isfile, paths), paths[0])
 
     @classmethod
     def family_of(cls, directory: str | os.PathLike) -> Family:
-        """Returns the family of a directory's configuration; where there is none, the first one with this tokenizer."""
+        """Returns the family of a directory's configuration; without one, the first family with this tokenizer."""
         model_type = config_files.model_type_in(directory)
         return families.family(model_type) if model_type else families.with_tokenizer(cls.KIND)
 
@@ -197,9 +199,9 @@ class BaseTokenizer(tf.Module):
 
     @functools.cached_property
     def asset_file(self) -> str | None:
-        """The path of the vocabulary that a SavedModel takes along, one of FILES, as who reads these expects it.
+        """Path of the vocabulary that is packed into a SavedModel, one of FILES, under the name that readers expect.
 
-        For a tokenizer that came from tokenizer.json it is written, into a folder that lives as long as the tokenizer.
+        For a tokenizer read from tokenizer.json, it is written to a directory that exists as long as the tokenizer.
         """
         if self.vocab_file is None or not tokenizer_json.is_tokenizer_json(self.vocab_file):
             return self.vocab_file
@@ -213,21 +215,21 @@ class BaseTokenizer(tf.Module):
 
     @property
     def file_size(self) -> int:
-        """Number of tokens in the vocabulary's own file; added tokens may follow."""
+        """Number of tokens in the vocabulary file; added tokens may follow."""
         return len(self._vocabulary.tokens)
 
     def id_of(self, token: str) -> int | None:
-        """Returns the id of a token, None if there is none."""
+        """Returns the id of a token, or None if it is not in the vocabulary."""
         return self._all.id_of(token)
 
     @property
     def written_tokens(self) -> list[str]:
-        """The tokens as a reader would write them; `vocab` has them as the vocabulary's file does."""
+        """The tokens in human-readable form; `vocab` has them as in the vocabulary file."""
         return self.vocab
 
     @property
     def special_tokens(self) -> dict[str, str]:
-        """The special tokens under Hugging Face's names for them: "cls_token" and so on."""
+        """The special tokens under Hugging Face's names: "cls_token" and so on."""
         first, last = self.template.before[0], self.template.after[-1]
         names = {"bos_token": first, "cls_token": first, "eos_token": last, "sep_token": last}
         names |= {"pad_token": self.vocab[self.pad_id], "unk_token": self.vocab[self.unk_id]}
@@ -235,17 +237,17 @@ class BaseTokenizer(tf.Module):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The constructor's arguments but for the vocabulary and the template, as JSON has them."""
+        """The constructor's arguments except for the vocabulary and the template, as JSON values."""
         raise NotImplementedError
 
     @classmethod
     def from_saved(cls, directory: str, template: InputTemplate, settings: Mapping[str, Any]) -> "BaseTokenizer":
-        """Makes the same tokenizer again from what `save` wrote, and its `template` and `settings`."""
+        """Restores a tokenizer from the files that `save` wrote, and its `template` and `settings`."""
         return cls(cls.file_in(directory), template=template, **cls._arguments(settings))
 
     @staticmethod
     def _arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns `settings`, which JSON has brought, as the constructor takes them."""
+        """Converts `settings` read from JSON into constructor arguments."""
         added = [AddedToken(**each) for each in settings.get(_ADDED, ())]
         return {**settings, _ADDED: added} if added else dict(settings)
 
@@ -253,10 +255,10 @@ class BaseTokenizer(tf.Module):
         return {**settings, _ADDED: [token.to_json() for token in self.added_tokens]} if self.added_tokens else settings
 
     def _take_added_tokens(self, tokens: Sequence[AddedToken]):
-        """Takes added tokens, which are matched from now on: a subclass calls it once, when it can normalize text.
+        """Registers added tokens, which are matched from now on; a subclass calls it once, when it can normalize text.
 
         Raises:
-            ValueError: a token does not go with the vocabulary.
+            ValueError: a token does not match the vocabulary.
         """
         if not tokens:
             return
@@ -277,7 +279,7 @@ class BaseTokenizer(tf.Module):
     def save(self, directory: str | os.PathLike):
         """Writes the vocabulary, `tokenizer.json`, `tokenizer_config.json` and `added_tokens.json`.
 
-        `from_directory` reads them, and so do Hugging Face's tokenizers, which give the files their names.
+        `from_directory` and Hugging Face's tokenizers can read them.
         """
         directory = os.fspath(directory)
         os.makedirs(directory, exist_ok=True)
@@ -293,15 +295,15 @@ class BaseTokenizer(tf.Module):
         raise NotImplementedError
 
     def _tokenizer_config(self) -> tuple[str, dict[str, Any]]:
-        """Returns the name of Hugging Face's class, and the settings that it reads from tokenizer_config.json."""
+        """Returns Hugging Face's class name and the settings that it reads from tokenizer_config.json."""
         raise NotImplementedError
 
     def tokenize(self, texts) -> tf.RaggedTensor:
         """Returns the ids of the tokens of each text, without special tokens.
 
         Args:
-            texts: strings [n], UTF-8, a tensor or what `text_lists.text_list` takes; bytes that are no UTF-8 are
-                dropped, as google-research/bert does.
+            texts: strings [n], UTF-8, as a tensor or anything that `text_lists.text_list` accepts; invalid UTF-8 bytes
+                are dropped, as in google-research/bert.
 
         Returns:
             RaggedTensor of int32 [n, (tokens)].
@@ -309,43 +311,43 @@ class BaseTokenizer(tf.Module):
         return self._graphs.ids(_strings(texts))
 
     def tokenize_with_offsets(self, texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Returns the ids of the tokens of each text and where in it they came from.
+        """Returns the token ids of each text and the span of each token.
 
         Args:
             texts: strings [n], UTF-8.
 
         Returns:
             ids, starts, limits: RaggedTensors of int32 [n, (tokens)]. A token came from text[start:limit], counted in
-            Unicode code points of the text as it came (after bytes that are no UTF-8 were dropped), without the white
-            space around it. Accents that were stripped count to the letter before them; tokens of one character, such
-            as the three of a Hangul syllable, share its extent; one that stands for white space alone has none.
+            Unicode code points of the original text (after dropping invalid UTF-8 bytes), without surrounding white
+            space. Stripped accents belong to the letter before them. Tokens of one character, such as the three of a
+            Hangul syllable, share its span. A token for white space alone has an empty span.
         """
         return self._graphs.ids_and_offsets(_strings(texts))
 
     def tokenize_by_words(self, texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Returns what `tokenize_with_offsets` does, with the tokens of each word together.
+        """Returns the results of `tokenize_with_offsets`, grouped by words.
 
         Args:
             texts: strings [n], UTF-8.
 
         Returns:
-            ids, starts, limits: RaggedTensors of int32 [n, (words), (tokens)]; [n, (tokens)] where the tokenizer has no
+            ids, starts, limits: RaggedTensors of int32 [n, (words), (tokens)], or [n, (tokens)] if the tokenizer has no
             words.
         """
         with tf.device("CPU:0"):
             return self._around_added_tokens(self._by_words, _strings(texts))
 
     def between_added_tokens(self, texts) -> tf.Tensor:
-        """Returns what lies between the added tokens of texts (strings [n]): strings [s], in the order of the texts."""
+        """Returns the text between the added tokens of texts (strings [n]): strings [s], in the order of the texts."""
         texts = _strings(texts)
         return texts if self._matcher is None else self._matcher(texts).strings()
 
     def pack(self, ids_a, ids_b=None, max_seq_length: int = 128) -> dict[str, tf.RaggedTensor]:
-        """Joins ids of one or two texts a sequence with the template's special tokens; see `packing.pack_texts`.
+        """Joins the ids of one or two texts per sequence with the template's special tokens; see `packing.pack_texts`.
 
         Args:
             ids_a, ids_b: RaggedTensors of int32 [n, (tokens)], as from `tokenize`.
-            max_seq_length: tokens in a sequence at most, special tokens included; also an int32 scalar.
+            max_seq_length: maximum tokens per sequence, including special tokens; an int or an int32 scalar tensor.
 
         Returns:
             "input_ids" and "segment_ids", RaggedTensors of int32 [n, (length)].
@@ -360,8 +362,8 @@ class BaseTokenizer(tf.Module):
         """Returns "input_ids", "input_mask" and "segment_ids", int32 [n, seq_length]; see `packing.pad`.
 
         Args:
-            packed: what `pack` returned.
-            seq_length: None: the longest sequence's; also an int32 scalar.
+            packed: the result of `pack`.
+            seq_length: length to pad to, an int or an int32 scalar tensor. If None, that of the longest sequence.
 
         Raises:
             tf.errors.InvalidArgumentError: a sequence is longer than seq_length.
@@ -369,16 +371,16 @@ class BaseTokenizer(tf.Module):
         return packing.pad(packed, seq_length, self.pad_id)
 
     def __call__(self, text_a, text_b=None, max_seq_length: int = 128) -> dict[str, tf.Tensor]:
-        """Returns the model's inputs for texts (strings [n]) or pairs of them: three int32 [n, max_seq_length].
+        """Returns the model inputs for texts (strings [n]) or text pairs: three int32 [n, max_seq_length].
 
         Raises:
-            ValueError: what is given is no texts, see `text_lists.text_list`; there are more of `text_a` or `text_b`.
+            ValueError: an input is not texts (see `text_lists.text_list`), or `text_a` and `text_b` differ in length.
         """
         text_a, text_b = _strings(text_a, "text_a"), None if text_b is None else _strings(text_b, "text_b")
         if text_b is not None and not text_a.shape.is_compatible_with(text_b.shape):
             raise ValueError(
-                f"`text_b` must have a second text for each of `text_a`. Received {text_b.shape[0]} for "
-                f"{text_a.shape[0]}; correct it."
+                f"`text_a` and `text_b` must have the same length. Received {text_a.shape[0]} and {text_b.shape[0]} "
+                "texts; pass one second text per first text."
             )
         ids_b = None if text_b is None else self.tokenize(text_b)
         return self.pad(self.pack(self.tokenize(text_a), ids_b, max_seq_length), max_seq_length)
@@ -388,32 +390,32 @@ class BaseTokenizer(tf.Module):
             return self._around_added_tokens(self._ids_and_offsets, texts)
 
     def _around_added_tokens(self, tokenize, texts):
-        """Returns what `tokenize` makes of the text between added tokens, and these among it."""
+        """Applies `tokenize` to the text between added tokens and inserts these in the results."""
         if self._matcher is None:
             return tokenize(texts)
         sections = self._matcher(texts)
         return sections.joined(*tokenize(sections.strings()))
 
     def _ids_and_offsets(self, texts):
-        """The one way from texts to ids, starts, limits; a graph that does not use offsets does not compute them."""
+        """Converts texts to ids, starts and limits; a graph that does not use the offsets does not compute them."""
         raise NotImplementedError
 
     def _by_words(self, texts):
         return self._ids_and_offsets(texts)
 
     def _normalized(self, texts) -> Normalized:
-        """Returns texts (strings [n]) as they are when words and tokens are looked up; a tokenizer without a normalizer
-        does not have this."""
+        """Returns normalized texts (strings [n]), in which words and tokens are looked up; a tokenizer without a
+        normalizer does not implement this."""
         raise NotImplementedError
 
 
 def _strings(texts, parameter="texts"):
-    """Returns texts as a tensor; in a graph they are one."""
+    """Returns texts as a tensor; in a graph they are one already."""
     if not tf.is_tensor(texts):
         return tf.constant(text_list(texts, parameter), tf.string)
     if isinstance(texts, tf.RaggedTensor) or texts.dtype != tf.string or texts.shape.rank not in (None, 1):
         raise ValueError(
-            f"`{parameter}` must be strings [n]. Received {texts.dtype.name} of the shape {texts.shape}; put one text "
-            "into a list."
+            f"`{parameter}` must be a vector of strings. Received {texts.dtype.name} of shape {texts.shape}; put a "
+            "single text into a list."
         )
     return texts

@@ -1,7 +1,7 @@
-"""RoBERTa's tokenizer in graph ops: byte-level BPE, as GPT-2 has it (Radford et al. 2019, section 2.2; openai/gpt-2).
+"""RoBERTa's tokenizer in graph ops: byte-level BPE, as in GPT-2 (Radford et al. 2019, section 2.2; openai/gpt-2).
 
-A text is cut into words, with the space before a word as its first character; a word's bytes are tokens, and of two
-neighbours that a merge names those merged first in training are merged first. The vocabulary is read from vocab.json
+A text is split into words, each including the space before it. The bytes of a word are its first tokens; then adjacent
+tokens are merged in the order in which the merges were learned. The vocabulary is read from vocab.json
 and merges.txt, or from tokenizer.json.
 """
 
@@ -26,7 +26,7 @@ from bert_tf.utils.files import brief, read_text, write_text
 from bert_tf.utils.json_files import read_object
 
 # === Byte pairs ===
-# From texts to the ids of byte-level BPE, whatever file they came from.
+# Text to byte-level BPE ids, independent of the file format.
 
 
 _LETTER, _NUMBER, _SPACE, _OTHER = range(4)
@@ -36,7 +36,7 @@ _NEVER = np.int64(1) << 62
 
 
 def byte_symbols() -> list[str]:
-    """Returns the character by which vocabulary files write each of the 256 bytes."""
+    """Returns the character that represents each of the 256 bytes in vocabulary files."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     codes = dict(zip(printable, printable, strict=True)) | {byte: 256 + n for n, byte in enumerate(others)}
@@ -62,14 +62,14 @@ class _BpeTokens(NamedTuple):
 
 
 class BytePairs(tf.Module):
-    """Turns texts into the ids of byte-level BPE tokens.
+    """Converts texts to byte-level BPE token ids.
 
     Args:
         vocab: token -> id, in the characters of `byte_symbols`.
-        merges: pairs of tokens, the first learned first.
+        merges: pairs of tokens, in the order they were learned.
 
     Raises:
-        ValueError: a byte or what a merge makes has no id.
+        ValueError: a byte or the result of a merge has no id.
     """
 
     def __init__(self, vocab: dict[str, int], merges: list[tuple[str, str]]):
@@ -78,7 +78,7 @@ class BytePairs(tf.Module):
         lacking = [a + b for a, b in merges if not {a, b, a + b} <= vocab.keys()]
         if None in bytes_ or lacking:
             lacks = f"the merge of {lacking[0]!r}" if lacking else f"byte {bytes_.index(None)}"
-            raise ValueError(f"A vocabulary of bytes must hold each byte and each merge. Received one without {lacks}.")
+            raise ValueError(f"The byte-level vocabulary is incomplete: it lacks {lacks}. Use the complete files.")
         self._width = max(vocab.values(), default=0) + 1
         pairs = np.array([[vocab[a], vocab[b], vocab[a + b]] for a, b in merges], np.int64).reshape(-1, 3)
         pairs = pairs if len(pairs) else np.array([[-1, 0, 0]])  # a table must not be empty
@@ -92,8 +92,8 @@ class BytePairs(tf.Module):
     def __call__(self, texts):
         """Returns ids, starts, limits: RaggedTensors int32 [n, (tokens)].
 
-        A token came from text[start:limit] in code points, without the blanks at its ends; the tokens of one character
-        share its extent.
+        A token came from text[start:limit] in code points, without surrounding white space; the tokens of one
+        character share its span.
         """
         chars = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
         codes, rows = chars.flat_values, tf.cast(chars.value_rowids(), tf.int32)
@@ -113,7 +113,7 @@ class BytePairs(tf.Module):
         return ids, ids.with_flat_values(starts - origin), ids.with_flat_values(limits - origin)
 
     def _begins(self, codes, rows):
-        """bool [characters]: where a word begins; what GPT-2's regular expression does, one character at a time."""
+        """Returns bool [characters], where a word begins, equivalent to GPT-2's regular expression."""
         kinds = tf.cast(tf.gather(self._kinds, codes), tf.int32)
         first = tf.concat([[True], rows[1:] != rows[:-1]], 0)[: tf.size(codes)]
         before = tf.where(first, -1, shift(kinds, 1))
@@ -127,7 +127,7 @@ class BytePairs(tf.Module):
         return (begins | short | behind) & ~inside
 
     def _contractions(self, codes, first, before, after_blank):
-        """Returns apostrophes that begin 's or the like, the rest of these, and what follows: all bool [characters]."""
+        """Returns apostrophes that begin 's or the like, their rest, and what follows: bool [characters] each."""
         can = (codes == _APOSTROPHE) & (first | ((before != _OTHER) & ~after_blank))
         inner = tf.where(first, 0, codes)  # 0: no letter, another text begins
         after = shift(inner, -1), tf.where(shift(inner, -1) == 0, 0, shift(inner, -2))
@@ -141,7 +141,7 @@ class BytePairs(tf.Module):
         return short, inside, behind
 
     def _merged(self, tokens):
-        """Merges in every word at once the pair that was learned first, until no word has one."""
+        """Merges the earliest-learned pair in all words at once, until no word has one left."""
 
         def candidates(tokens):
             same = tf.concat([tokens.words[1:] == tokens.words[:-1], [False]], 0)[: tf.size(tokens.ids)]
@@ -165,7 +165,7 @@ class BytePairs(tf.Module):
         return _BpeTokens(*merged)
 
     def _extents(self, codes, first, last):
-        """Returns where tokens begin and end in code points of all texts, without the blanks around them."""
+        """Returns the span of each token in code points of all texts, without surrounding white space."""
         space = codes == _BLANK
         solid = tf.cumsum(tf.cast(~space, tf.int32))
         at = tf.where(~space)[:, 0]
@@ -187,19 +187,19 @@ def _latest(positions):
 
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
 _LARGEST = 16 * 2**20  # bytes of a file: 300,000 tokens and their merges
-_REMEDY = "take the files of a model with byte-level BPE"
+_REMEDY = "use the files of a model with byte-level BPE"
 _HEAD = "#version"  # of merges.txt: its first line may be a comment that begins so
 _NO_SPACE = r"(?s)[^ ].*"  # a text that begins with something else than a space
 
 
 class ByteBpeTokenizer(BaseTokenizer):
-    """Text to the ids of byte-level BPE: equal to GPT-2's and RoBERTa's, see `BytePairs`.
+    """Converts text to byte-level BPE ids, identical to GPT-2's and RoBERTa's; see `BytePairs`.
 
         tokenizer = ByteBpeTokenizer.from_directory("roberta-base")
         tokenizer.tokenize(["Hello world"])             # [[31414, 232]]     Hello Ġworld
 
     Attributes:
-        add_prefix_space: whether a text that does not begin with a space is read as if one stood before it.
+        add_prefix_space: whether a space is prepended to a text that does not begin with one.
     """
 
     KIND: ClassVar = "byte_bpe"
@@ -214,19 +214,20 @@ class ByteBpeTokenizer(BaseTokenizer):
         vocab_file: str | os.PathLike | None = None,
         added_tokens: Sequence[AddedToken] = (),
     ):
-        """Takes a vocabulary and its merges.
+        """Builds the tokenizer from a vocabulary and its merges.
 
         Args:
-            vocab: token -> id, from 0 without gaps; in the characters of `byte_symbols`.
-            merges: pairs of tokens, the first learned first.
-            template: the family's.
+            vocab: token -> id, from 0 without gaps, in the characters of `byte_symbols`.
+            merges: pairs of tokens, in the order they were learned.
+            template: the family's input template.
             add_prefix_space: see above.
-            vocab_file: where they came from.
-            added_tokens: what is found in a text before it is split; behind the vocabulary, or in it with the same ids.
+            vocab_file: path of the file they came from.
+            added_tokens: tokens matched in the text before it is split; after the vocabulary, or in it with the same
+                ids.
 
         Raises:
-            ValueError: an id, a byte, a special token or what a merge makes is missing, or an added token does not go
-                with the vocabulary.
+            ValueError: an id, a byte, a special token or the result of a merge is missing, or an added token does not
+                match the vocabulary.
         """
         source = vocab_file or "The vocabulary"
         super().__init__(
@@ -247,8 +248,8 @@ class ByteBpeTokenizer(BaseTokenizer):
         check_tokenizer_config(config_path, config, cls.KIND)
         if case_setting(config_path, config, do_lower_case, False):
             raise ValueError(
-                "`do_lower_case` must be false for a model with byte-level BPE, whose vocabulary tells letter case "
-                "apart. Received: true; leave `do_lower_case` out."
+                "`do_lower_case` must be false for a model with byte-level BPE, because its vocabulary is cased. "
+                "Received: true; omit `do_lower_case`."
             )
         if not isinstance(config.get("add_prefix_space", False), bool):
             raise ValueError(
@@ -269,8 +270,8 @@ class ByteBpeTokenizer(BaseTokenizer):
         vocab = {token: i for i, token in enumerate(tokens) if token}
         if len(vocab) < len(tokens):
             raise ValueError(
-                f"{whole.path}: ids must be 0, 1, 2 and so on, each once. Received no token for "
-                f"{tokens.index('')}; is it a part of a vocabulary?"
+                f"{whole.path}: ids must be 0, 1, 2 and so on without gaps. No token has the id "
+                f"{tokens.index('')}; is the vocabulary incomplete?"
             )
         merges = whole.model["merges"]
         merges = [_checked_merge(merge, vocab, f"{whole.path}, merge {n}") for n, merge in enumerate(merges, 1)]
@@ -329,8 +330,8 @@ def _by_id(vocab, source):
     wrong = next((i for i, token in enumerate(tokens) if vocab[token] != i), None)
     if wrong is not None:
         raise ValueError(
-            f"{source}: ids must be 0, 1, 2 and so on, each once. Received {brief(vocab[tokens[wrong]])} "
-            f"for {brief(tokens[wrong])}, where {wrong} was expected; is it a part of a vocabulary?"
+            f"{source}: ids must be 0, 1, 2 and so on without gaps. Received {brief(vocab[tokens[wrong]])} "
+            f"for {brief(tokens[wrong])} instead of {wrong}; is the vocabulary incomplete?"
         )
     return tokens
 
@@ -339,19 +340,19 @@ def _read_pair(vocab_file):
     """Returns the vocabulary and merges of vocab.json and of the merges.txt next to it."""
     if not os.path.isfile(vocab_file):
         raise ValueError(
-            f"A vocabulary of byte-level BPE must be {VOCAB_FILE} with {MERGES_FILE} next to it, or {WHOLE_FILE}. "
-            f"There is none at {vocab_file}; correct `vocab_file`."
+            f"Vocabulary file not found: {vocab_file}. A byte-level BPE vocabulary is {VOCAB_FILE} with {MERGES_FILE} "
+            f"next to it, or {WHOLE_FILE}; correct `vocab_file`."
         )
     vocab = check_vocab(read_object(vocab_file, "a vocabulary in JSON", _REMEDY, _LARGEST), vocab_file)
     path = os.path.join(os.path.dirname(vocab_file), MERGES_FILE)
     if not os.path.isfile(path):
         raise ValueError(
-            f"{MERGES_FILE} must be next to {vocab_file}. There is none at {path}; copy it there from where the "
-            "vocabulary came."
+            f"Merges file not found: {path}. {MERGES_FILE} is required next to {vocab_file}; copy it from the original "
+            "model."
         )
     if os.path.getsize(path) > _LARGEST:
         raise ValueError(
-            f"A file of merges must have at most {_LARGEST:,} bytes. Received {path} of {os.path.getsize(path):,}; "
+            f"A merges file must have at most {_LARGEST:,} bytes. Received {path} of {os.path.getsize(path):,}; "
             f"{_REMEDY}."
         )
     merges = []
@@ -366,11 +367,11 @@ def _read_pair(vocab_file):
 def _checked_merge(merge, vocab, where):
     pair = tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) if isinstance(merge, list) else ()
     if len(pair) != 2 or not all(isinstance(token, str) and token for token in pair):
-        raise ValueError(f"{where}: a merge must be two tokens with a space between. Received: {brief(merge)}.")
+        raise ValueError(f"{where}: a merge must be two tokens separated by a space. Received: {brief(merge)}.")
     lacking = [token for token in (*pair, "".join(pair)) if token not in vocab]
     if lacking:
         raise ValueError(
-            f"{where}: the tokens of a merge, and what it makes, must be in the vocabulary. Received {brief(merge)} "
-            f"without {brief(lacking[0])} there; take both files from one model."
+            f"{where}: the two tokens of a merge and their concatenation must be in the vocabulary. Received "
+            f"{brief(merge)}, but {brief(lacking[0])} is missing; use both files from one model."
         )
     return pair

@@ -1,8 +1,8 @@
-"""Code points: the Unicode tables of Google's BERT tokenizer, made from Python's own `unicodedata`, and what else the
-tokenizers need to know of characters.
+"""Code points: the Unicode tables of Google's BERT tokenizer, built from Python's `unicodedata`, and other character
+properties that tokenizers need.
 
-The tables, and not the regular expressions of TensorFlow (RE2, ICU), decide: each of those libraries carries a Unicode
-version of its own, and google-research/bert's answer is by definition the one of the Python that runs it.
+These tables are used instead of TensorFlow's regular expressions (RE2, ICU), because those libraries have their own
+Unicode versions, whereas google-research/bert follows the Python version that runs it.
 """
 
 import functools
@@ -42,7 +42,7 @@ _ASCII_SYMBOLS = frozenset("$+<=>^`|~")  # ASCII that Unicode calls symbols and 
 
 
 def assigned() -> Iterator[tuple[int, str, str]]:
-    """Yields code point, character and category of every assigned character but private ones and surrogates."""
+    """Yields code point, character and category of every assigned character, except private ones and surrogates."""
     for code in itertools.chain(*_PLANES):
         category = unicodedata.category(chr(code))
         if category not in ("Cn", "Co", "Cs"):
@@ -66,7 +66,7 @@ class CharacterTable(NamedTuple):
 
 @functools.cache
 def character_flags() -> np.ndarray:
-    """Returns int32 [code points], the bits above of each, in this Python's Unicode version; slow the first time."""
+    """Returns the flags of each code point, int32 [code points], in this Python's Unicode version; cached."""
     flags = np.zeros(CODE_POINTS, np.int32)
     for code, char, category in assigned():  # the others are ordinary letters to BERT
         flags[code] = _flags(char, category)
@@ -77,7 +77,7 @@ def character_flags() -> np.ndarray:
 
 @functools.cache
 def character_table(lower: bool, decompose: bool, /) -> CharacterTable:
-    """Returns the tables of this Python's Unicode version; takes a fraction of a second the first time, nothing later.
+    """Returns the tables of this Python's Unicode version; takes a fraction of a second, then cached.
 
     Args:
         lower: whether `forms` is lowercased.
@@ -103,7 +103,7 @@ def _forms(flags, changed):
 
 
 def _flags(char, category):
-    """The bits of one assigned character, without CJK's."""
+    """Returns the flags of one assigned character, without the CJK flag."""
     flags = unicodedata.combining(char) * COMBINING_CLASS
     if char in "\0\ufffd" or category in ("Cc", "Cf") and char not in "\t\n\r":
         flags |= DELETED | TRANSPARENT  # no neighbour of a sigma either
@@ -119,7 +119,7 @@ def _flags(char, category):
 
 
 def _sigma_flags(char):
-    """CASED, TRANSPARENT or neither, asked of `str.lower` itself: Python shows these properties in no other way."""
+    """Returns CASED, TRANSPARENT or 0, derived from `str.lower`, because Python does not expose these properties."""
     if (char + "\u03a3").lower().endswith("\u03c2"):  # a capital sigma after it, at a word's end, becomes final
         return CASED
     return TRANSPARENT if ("A" + char + "\u03a3").lower().endswith("\u03c2") else 0

@@ -1,9 +1,9 @@
-"""Decides which file counts where tokenizer.json and the files next to it differ: the one Transformers follows.
+"""Decides which file takes precedence if tokenizer.json and the files next to it differ, as in Transformers.
 
-Transformers takes, in versions 4 and 5, the vocabulary of tokenizer.json whatever is next to it. Its BertTokenizer and
-RobertaTokenizer take letter case, accents and the space in front from tokenizer_config.json, or their own defaults
-where it is silent. Its AlbertTokenizer takes what tokenizer_config.json says from version 5 on; where that is silent,
-tokenizer.json counts here, as in version 4. The classes that stand for no model follow tokenizer.json alone.
+Transformers 4 and 5 always use the vocabulary of tokenizer.json. BertTokenizer and RobertaTokenizer take letter case,
+accents and the prefix space from tokenizer_config.json, or use their own defaults if it has no such key.
+AlbertTokenizer follows tokenizer_config.json from version 5 on; if it has no such key, tokenizer.json is used here, as
+in version 4. The classes that belong to no model follow tokenizer.json alone.
 """
 
 import json
@@ -27,9 +27,9 @@ _OF_NO_MODEL = ("PreTrainedTokenizerFast", "TokenizersBackend")  # tokenizer_cla
 
 
 def settings_directory(directory: str | os.PathLike, vocab_file: str | os.PathLike | None) -> str:
-    """Returns where the tokenizer_config.json lies that goes with the vocabulary.
+    """Returns the directory of the tokenizer_config.json that belongs to the vocabulary.
 
-    A tokenizer.json that is named instead of the directory's vocabulary brings its own, if there is one next to it.
+    A tokenizer.json passed instead of the directory's vocabulary uses the one next to it, if any.
     """
     if vocab_file and is_tokenizer_json(vocab_file):
         folder = os.path.dirname(os.fspath(vocab_file))
@@ -39,20 +39,20 @@ def settings_directory(directory: str | os.PathLike, vocab_file: str | os.PathLi
 
 
 def counts_alone(config: Mapping[str, Any]) -> bool:
-    """Returns whether tokenizer.json counts whatever tokenizer_config.json, which is `config`, says of the same."""
+    """Returns whether tokenizer.json takes precedence over tokenizer_config.json, given as `config`."""
     return config.get("tokenizer_class") in _OF_NO_MODEL
 
 
 def case_and_accents(whole: WholeFile, directory: str, do_lower_case: bool | None) -> tuple[bool, bool]:
-    """Returns whether WordPiece lowercases and whether it strips accents, and logs what contradicts that.
+    """Returns whether WordPiece lowercases and strips accents, and logs contradicting settings.
 
     Args:
         whole: tokenizer.json of a WordPiece tokenizer.
-        directory: of the model.
-        do_lower_case: what the caller asks for; None: nothing.
+        directory: the model directory.
+        do_lower_case: the value requested by the caller. If None, the files decide.
 
     Raises:
-        ValueError: as `resolve_case_and_accents`, or tokenizer.json counts and asks for what is not done.
+        ValueError: as `resolve_case_and_accents`, or tokenizer.json takes precedence and is unsupported.
     """
     config = read_config(directory)
     if not counts_alone(config):
@@ -68,7 +68,7 @@ def case_and_accents(whole: WholeFile, directory: str, do_lower_case: bool | Non
     if not whole.said["tokenize_chinese_chars"] or (strip and not lower):
         raise ValueError(
             f"{whole.path}: normalizer must have handle_chinese_chars true, and strip_accents only with lowercase. "
-            f"Received: {json.dumps(dict(whole.said))}; text is read in no other way here."
+            f"Received: {json.dumps(dict(whole.said))}; other normalization is not supported."
         )
     check_tokenizer_config(os.path.join(directory, CONFIG_FILE), config, "wordpiece")
     check_case(directory, lower)
@@ -78,7 +78,7 @@ def case_and_accents(whole: WholeFile, directory: str, do_lower_case: bool | Non
 
 
 def case_of_vocabulary(vocab_file: str, do_lower_case: bool | None) -> tuple[bool, bool]:
-    """Returns the same for the vocabulary of WordPiece in a file, which is vocab.txt or tokenizer.json."""
+    """Returns the same for a WordPiece vocabulary file, vocab.txt or tokenizer.json."""
     directory = os.path.dirname(os.path.abspath(vocab_file))
     if not is_tokenizer_json(vocab_file):
         return resolve_case_and_accents(directory, do_lower_case)
@@ -86,7 +86,7 @@ def case_of_vocabulary(vocab_file: str, do_lower_case: bool | None) -> tuple[boo
 
 
 def prefix_space(whole: WholeFile, directory: str) -> bool:
-    """Returns whether byte-level BPE puts a space in front of a text, and logs what contradicts that."""
+    """Returns whether byte-level BPE prepends a space to a text, and logs contradicting settings."""
     config = read_config(directory)
     theirs = whole.said["add_prefix_space"]
     alone = counts_alone(config)
@@ -98,10 +98,10 @@ def prefix_space(whole: WholeFile, directory: str) -> bool:
 
 
 def unigram_settings(whole: WholeFile, directory: str, do_lower_case: bool | None) -> dict[str, Any]:
-    """Returns what tokenizer.json and the files next to it set of a `UnigramTokenizer`, and logs what contradicts it.
+    """Returns the `UnigramTokenizer` settings from tokenizer.json and the files next to it, and logs contradictions.
 
     Raises:
-        ValueError: `do_lower_case` contradicts the file that counts.
+        ValueError: `do_lower_case` contradicts the file that takes precedence.
     """
     config = read_config(directory)
     keys = ("do_lower_case", "keep_accents")
@@ -118,13 +118,13 @@ def unigram_settings(whole: WholeFile, directory: str, do_lower_case: bool | Non
 
 
 def warn_of_vocabulary(counting: str, own: Sequence[str], path: str, tokens: Sequence[str]):
-    """Logs that two vocabularies differ, if they do.
+    """Logs a warning if two vocabularies differ.
 
     Args:
         counting: the path of tokenizer.json.
         own: the tokens of its model.
-        path: of the file next to it.
-        tokens: what that file holds.
+        path: path of the file next to it.
+        tokens: the tokens in that file.
     """
     if list(tokens) == list(own):
         return
@@ -132,22 +132,23 @@ def warn_of_vocabulary(counting: str, own: Sequence[str], path: str, tokens: Seq
     counts = f"{len(own)} tokens and {len(tokens)}"
     where = counts if first is None else f"id {first} is {own[first]!r} and {tokens[first]!r}"
     logging.warning(
-        "%s and %s hold different vocabularies (%s). The former counts, as in Transformers.", counting, path, where
+        "%s and %s hold different vocabularies (%s). The former takes precedence, as in Transformers.",
+        *(counting, path, where),
     )
 
 
 def _default_of(config, directory, key="do_lower_case"):
     path = os.path.join(directory, CONFIG_FILE)
-    return path if key in config else f"{path}, which says nothing of it and so means the default,"
+    return path if key in config else f"{path} (by default)"
 
 
 def _warn(whole, ours, theirs, counting, other=None):
-    """Logs the settings that the file which does not count says differently."""
+    """Logs the settings in which the file without precedence differs."""
     differing = {key: theirs[key] for key in ours if key in theirs and theirs[key] != ours[key]}
     if differing:
         used = {key: ours[key] for key in differing}
         path = os.path.join(os.path.dirname(whole.path), other) if other else whole.path
         logging.warning(
-            "%s says %s, and %s says %s. The latter counts, as in Transformers.",
+            "%s has %s, but %s has %s. The latter takes precedence, as in Transformers.",
             *(path, json.dumps(differing), counting, json.dumps(used)),
         )

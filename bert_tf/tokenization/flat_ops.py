@@ -1,5 +1,5 @@
-"""Graph operations on values in one row: they do what `tf.gather`, `tf.searchsorted` and ragged tensors do, but in one
-or two operations instead of ten, which would take longer for a single text than its tokens themselves."""
+"""Graph operations on flat values: equivalents of `tf.gather`, `tf.searchsorted` and ragged-tensor ops that need one or
+two operations instead of ten, which would take longer than tokenizing a single text."""
 
 import tensorflow as tf
 
@@ -17,12 +17,12 @@ def where(mask):
 
 
 def lower_bound(ascending, values):
-    """Returns int64 [m]: for each of `values`, [m], how many of `ascending`, [n], of its dtype, are less."""
+    """Returns, for each of `values` [m], how many of `ascending` [n] (same dtype) are less: int64 [m]."""
     return _bound(tf.raw_ops.LowerBound, ascending, values)
 
 
 def upper_bound(ascending, values, dtype=tf.int64):
-    """Returns `dtype` [m]: for each of `values`, [m], how many of `ascending`, [n], of its dtype, do not exceed it."""
+    """Returns, for each of `values` [m], how many of `ascending` [n] (same dtype) do not exceed it: `dtype` [m]."""
     return _bound(tf.raw_ops.UpperBound, ascending, values, dtype)
 
 
@@ -57,7 +57,7 @@ def shift(values, by):
 
 
 def unicode_decode(texts):
-    """Returns int64 [n + 1] and int32 [characters], the splits and code points of texts, strings [n], UTF-8.
+    """Returns the splits, int64 [n + 1], and code points, int32 [characters], of UTF-8 texts, strings [n].
 
     Bytes that are not valid UTF-8 are dropped.
     """
@@ -65,7 +65,7 @@ def unicode_decode(texts):
 
 
 def utf8_lengths(codes):
-    """Returns how many bytes each code point takes in UTF-8, int32 like `codes`, [n]."""
+    """Returns the number of UTF-8 bytes of each code point, int32 [n] like `codes`."""
     return upper_bound([0x80, 0x800, 0x10000], codes, tf.int32) + 1
 
 

@@ -30,20 +30,20 @@ _STRETCH, _EVERY = 50, 100  # every 100th stretch of 50 sentences is held out
 
 
 class WordCounter:
-    """Counts the words of sentences: BERT's words, which tokens are made of.
+    """Counts the words of sentences as BERT splits them, before WordPiece.
 
         sentence    The cat, the CAT!
         counts      the 2, cat 2, "," 1, ! 1
 
     Args:
-        do_lower_case: whether text is lowercased and loses its accents.
+        do_lower_case: whether text is lowercased and stripped of accents.
         most_words: see below.
-        prepare: strings [n] -> strings, what is counted of sentences; None: all of them.
+        prepare: strings [n] -> strings, the part of the sentences to count. If None, all of it.
 
     Attributes:
         counts: word -> how often it occurred.
-        forgotten: how many occurrences were counted and are not in `counts` any more. When there are more than
-            `most_words` words, the rarer half goes; one that comes again begins at 1.
+        forgotten: number of counted occurrences that are no longer in `counts`. Above `most_words` words, the rarer
+            half is dropped; a dropped word that occurs again starts at 1.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class WordCounter:
                 self._forget()
 
     def split(self, texts: list[str]) -> tuple[list[str], np.ndarray]:
-        """Returns the words of all texts, and int64 [words], the text that each is of."""
+        """Returns the words of all texts, and the text index of each, int64 [words]."""
         words, rows = self._split(tf.constant(texts, tf.string))
         return [word.decode() for word in words.numpy()], rows.numpy()
 
@@ -87,7 +87,7 @@ class WordCounter:
     def _forget(self):
         survivors = most_frequent_first(self.counts)[: self._most_words // 2]
         logging.warning(
-            "%d distinct words are more than memory shall hold: the rarer half, of %d or fewer so far, is forgotten.",
+            "Dropping the rarer half of %d distinct words, with counts of %d or fewer so far, to limit memory.",
             *(len(self.counts), survivors[-1][1]),
         )
         before = self.counts.total()
@@ -96,20 +96,20 @@ class WordCounter:
 
 
 def most_frequent_first(counts: Counter) -> list[tuple[str, int]]:
-    """Returns (word, count), the most frequent first and equally frequent ones by the alphabet."""
+    """Returns (word, count) pairs by descending count, ties in alphabetical order."""
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def read_sentences(patterns: list[str], input_format: str | None, options: TextOptions) -> Iterator[list[str]]:
-    """Yields the sentences of each document, or of a part of a long one, and logs how far it is.
+    """Yields the sentences of each document, or of a chunk of a long one, and logs the progress.
 
     Args:
-        patterns: files, globs or folders.
-        input_format: one of `names.TEXT_FORMATS`; None: guessed for each file.
-        options: see there.
+        patterns: files, globs or directories.
+        input_format: one of `names.TEXT_FORMATS`. If None, it is guessed for each file.
+        options: the options for reading text.
 
     Raises:
-        ValueError: there are no such files, they cannot be read, or there is no sentence in them.
+        ValueError: no files match, they cannot be read, or they contain no sentence.
     """
     paths = find_text_files(patterns)
     formats = formats_of(paths, input_format, options.language)
@@ -122,15 +122,15 @@ def read_sentences(patterns: list[str], input_format: str | None, options: TextO
             progress.advance(len(block.data) / 1e6)
     if not sentences:
         raise ValueError(
-            f"The text must hold a sentence at least. Received {number_of(len(paths), 'file')} without one, such as "
-            f"{paths[0]}; look at `input_file` and `input_format`."
+            f"No sentences found in {number_of(len(paths), 'file')}, such as {paths[0]}. Check `input_file` and "
+            "`input_format`."
         )
 
 
 def count_words(
     texts: Iterable[list[str]], do_lower_case: bool, prepare: Callable[[tf.Tensor], tf.Tensor] | None = None
 ) -> Counter:
-    """Returns how often each word occurs in the sentences of all texts; `prepare` as for `WordCounter`."""
+    """Counts each word in the sentences of all texts; `prepare` as for `WordCounter`."""
     counter = WordCounter(do_lower_case, prepare=prepare)
     for sentences in _join_short_lists(texts):
         counter.add(sentences)
@@ -138,9 +138,10 @@ def count_words(
 
 
 def hold_out(texts: Iterable[list[str]], held_out: list[str]) -> Iterator[list[str]]:
-    """Yields the sentences of `texts` but every 100th stretch of 50 sentences, and puts these into `held_out`.
+    """Yields the sentences of `texts` except every 100th stretch of 50 sentences, which it appends to `held_out`.
 
-    A stretch and not a document, for a corpus may be ten books; not a sentence, for its neighbours hold its words.
+    Stretches are held out rather than documents, because a corpus may be ten books, and rather than sentences, because
+    neighboring sentences share words.
     """
     number = 0
     for sentences in texts:
@@ -175,15 +176,15 @@ _SHOWN = 20
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """Statistics of a tokenizer on counted words; `share_...` are of all occurrences, from 0 to 1.
+    """Statistics of a tokenizer on counted words; each `share_...` is a fraction of all occurrences, from 0 to 1.
 
     Attributes:
-        vocab_size: tokens in the vocabulary.
-        words, distinct_words: how many there are.
-        share_whole: words that are one token and known ("coverage").
+        vocab_size: number of tokens in the vocabulary.
+        words, distinct_words: number of words, with and without repetition.
+        share_whole: words that are a single known token ("coverage").
         tokens_per_word: [UNK] counts as one.
         share_unknown: words that are [UNK].
-        share_characters_unknown: characters that lie in such words.
+        share_characters_unknown: characters in such words.
         split: the most frequent words of several tokens: (word, count, tokens).
         unknown: the most frequent words that are [UNK]: (word, count).
     """
@@ -200,17 +201,17 @@ class Fit:
 
 
 def measure_vocabulary(tokenizer: Tokenizer, counts: Counter) -> Fit:
-    """Tokenizes every word.
+    """Measures how a tokenizer splits the counted words.
 
     Args:
-        tokenizer: of the vocabulary.
-        counts: word -> how often it occurs, as `counting.count` makes it with the tokenizer's letter case.
+        tokenizer: the tokenizer of the vocabulary.
+        counts: word -> number of occurrences, as from `counting.count` with the tokenizer's letter case.
 
     Raises:
         ValueError: there are no words.
     """
     if not counts:
-        raise ValueError("The text of the report must hold words. Received none; look at `input_file`.")
+        raise ValueError("The text for the report contains no words. Check `input_file`.")
     words, numbers = zip(*most_frequent_first(counts), strict=True)
     numbers, ids = np.array(numbers), tokenize_words(tokenizer, words)
     tokens, unknown = ids.row_lengths().numpy(), tf.reduce_any(ids == tokenizer.unk_id, axis=1).numpy()
@@ -242,48 +243,48 @@ def token_names(tokenizer: Tokenizer, ids) -> list[str]:
 
 
 def format_fit(fit: Fit, about: str) -> str:
-    """Returns the report: numbers, then the words that the vocabulary splits or does not know.
+    """Formats the report: the statistics, then the most frequent split and unknown words.
 
     Args:
-        fit: of the vocabulary.
-        about: one line that says which text it was measured on.
+        fit: statistics of the vocabulary.
+        about: one line that names the text it was measured on.
     """
     numbers = {
         "tokens in the vocabulary": f"{fit.vocab_size:,}",
         "words": f"{fit.words:,}",
-        "different words": f"{fit.distinct_words:,}",
-        "words that are one whole token": f"{fit.share_whole:.2%}",
+        "distinct words": f"{fit.distinct_words:,}",
+        "words that are a single token": f"{fit.share_whole:.2%}",
         "tokens per word": f"{fit.tokens_per_word:.3f}",
         "words that are [UNK]": f"{fit.share_unknown:.3%}",
         "characters lost to [UNK]": f"{fit.share_characters_unknown:.3%}",
     }
     wide, widest = max(map(len, numbers)), max(map(len, numbers.values()))
     lines = [about, "", *(f"{label:<{wide}}  {number:>{widest}}" for label, number in numbers.items())]
-    lines += ["", "Most frequent words that it splits:"]
+    lines += ["", "Most frequent words split into several tokens:"]
     lines += [f"  {count:>9,}  {word}  =  {' '.join(tokens)}" for word, count, tokens in fit.split] or ["  none"]
-    lines += ["", "Most frequent words that it does not know:"]
+    lines += ["", "Most frequent unknown words:"]
     lines += [f"  {count:>9,}  {word}" for word, count in fit.unknown] or ["  none"]
     return "\n".join(lines) + "\n"
 
 
 # === Learning ===
-# Learns a WordPiece vocabulary from counted words, by the learner of tensorflow-text.
+# Learns a WordPiece vocabulary from counted words, using the learner of tensorflow-text.
 #
-# The learner (wordpiece_tokenizer_learner_lib, after Schuster & Nakajima 2012) keeps the tokens that occur at least so
-# often. It is asked for a threshold, not for a size: its own search ends anywhere within 5 % of the size and looks at
-# thresholds in halves of their range, most of them far off. Tokens come about as frequent words do, so that the search
-# here begins next to the goal and needs three or four tries.
+# The learner (wordpiece_tokenizer_learner_lib, after Schuster & Nakajima 2012) keeps the tokens that reach a count. It
+# takes a threshold, not a vocabulary size: its own search ends anywhere within 5 % of the size and tries thresholds by
+# bisection, most of them far off. Token counts roughly follow word counts, so the search here begins close to the goal
+# and needs three or four tries.
 
 
-LONGEST_WORD = 50  # characters; a longer one is no word but an address or a sequence, and the learner takes none
-_SPARE = 1.05  # how many more tokens than wanted a try may find: the rarest of them are left out
+LONGEST_WORD = 50  # characters; longer ones are URLs or sequences rather than words, and the learner rejects them
+_SPARE = 1.05  # surplus of tokens a try may find over the goal: the rarest of them are dropped
 _STEEPNESS = 0.7  # the number of tokens is about threshold ** -0.7
 _SECONDS_A_WORD = 8e-5  # of a try
 _PREFIX = "##"
 
 
 def list_special_tokens(unused_pieces: int = 0) -> list[str]:
-    """Returns the tokens that come first: [PAD], [unused0] ..., [UNK], [CLS], [SEP], [MASK], as in Google's files."""
+    """Returns the first tokens: [PAD], [unused0] ..., [UNK], [CLS], [SEP], [MASK], as in Google's files."""
     return [PAD, *(f"[unused{i}]" for i in range(unused_pieces)), UNKNOWN, CLS, SEP, MASK]
 
 
@@ -291,26 +292,26 @@ def learn_vocabulary(
     counts: Counter, vocab_size: int, unused_pieces: int = 0, min_count: int = 2, max_words: int = 500_000,
     max_characters: int = 1000,
 ) -> list[str]:  # fmt: skip
-    """Learns a vocabulary of exactly vocab_size tokens, or of fewer where the words do not give so many.
+    """Learns a vocabulary of exactly vocab_size tokens, or fewer if the words do not yield that many.
 
         [PAD] [UNK] [CLS] [SEP] [MASK]  ! a b c  ##a ##b ##c  the and ##ing ...
         special                         characters            the most frequent first
 
-    Every character is there both as a word's first and as a later one (punctuation and CJK characters, each a word of
-    its own, as the first only), so that no word of known characters becomes [UNK]. Then come the most frequent tokens,
-    as many as have room: those beyond the size are the rarest, and leaving them out takes no word its last token.
+    Every character is included both as the beginning of a word and as a continuation (punctuation and CJK characters,
+    which are words of their own, only as the beginning), so that no word of known characters becomes [UNK]. The most
+    frequent tokens follow, up to the size; dropping the rarest ones leaves every word tokenizable.
 
     Args:
-        counts: word -> how often it occurs, words as `WordCounter` makes them.
-        vocab_size: how many tokens, special ones included.
-        unused_pieces: tokens to keep free, [unused0] and on.
-        min_count: how often a token must occur at least.
-        max_words: only the most frequent words are looked at; the learner keeps every substring of each in memory, some
-            4 kB a word, and takes some 0.1 ms a word and try.
-        max_characters: only the most frequent characters become tokens; words with others are left out.
+        counts: word -> number of occurrences, words as from `WordCounter`.
+        vocab_size: number of tokens, including special ones.
+        unused_pieces: number of reserved tokens, [unused0] and up.
+        min_count: minimum number of occurrences of a token.
+        max_words: only the most frequent words are used; the learner keeps every substring of each in memory, about
+            4 kB per word, and takes about 0.1 ms per word and try.
+        max_characters: only the most frequent characters become tokens; words with others are skipped.
 
     Raises:
-        ValueError: there are no words, or vocab_size has no room for special tokens and characters.
+        ValueError: there are no words, or vocab_size is too small for the special tokens and characters.
     """
     words, alphabet = _find_usable_words(most_frequent_first(counts)[:max_words], max_characters)
     isolated = set(filter(_is_isolated, alphabet))
@@ -318,16 +319,15 @@ def learn_vocabulary(
     room = vocab_size - len(basis)
     if room < 0:
         raise ValueError(
-            f"`vocab_size` must have room for {unused_pieces + 5} special tokens and {len(alphabet)} characters, most "
-            f"of them twice (a, ##a): {len(basis)} at least. Received: {vocab_size}; raise it, or lower "
-            "`max_characters`."
+            f"`vocab_size` must be at least {len(basis)}, for {unused_pieces + 5} special tokens and {len(alphabet)} "
+            f"characters, most of them twice (a, ##a). Received: {vocab_size}; raise it, or lower `max_characters`."
         )
     known = {*basis, *(_PREFIX + c for c in isolated)}
     tokens = [p for p in _search_threshold(words, room, known, min_count) if p not in known] if room else []
     if len(tokens) < room:
         logging.warning(
-            "The text gives only %d tokens that occur %d times or more, fewer than the %d asked for: put this number "
-            "into the model's bert_config.json, give more text or lower `min_count`.",
+            "The text yields only %d tokens that occur %d times or more, fewer than the requested %d: set this number "
+            "in the model's bert_config.json, use more text or lower `min_count`.",
             *(len(basis) + len(tokens), min_count, vocab_size),
         )
     return [*basis, *tokens[:room]]
@@ -341,11 +341,11 @@ def _find_usable_words(words, max_characters):
         for char in word:
             seen[char] += number
     if not seen:
-        raise ValueError("The text must hold words. Received none; look at `input_file`.")
+        raise ValueError("The text contains no words. Check `input_file`.")
     alphabet = {char for char, _ in most_frequent_first(seen)[:max_characters]}
     if len(alphabet) < len(seen):
         logging.warning(
-            "The text has %d different characters, of which the rarest %d will be [UNK]: see `max_characters`.",
+            "The text has %d distinct characters; the rarest %d will be [UNK]: see `max_characters`.",
             *(len(seen), len(seen) - len(alphabet)),
         )
         usable = [(word, number) for word, number in usable if alphabet.issuperset(word)]
@@ -357,7 +357,7 @@ def _is_isolated(char):
 
 
 def _search_threshold(words, room, known, min_count):
-    """Returns the learner's list for the highest threshold tried that gives `room` tokens beyond the known ones."""
+    """Returns the learner's tokens for the highest threshold tried that yields `room` tokens beyond the known ones."""
     logging.info(
         "Learning from %d distinct words: three to six tries of about %.0f s each.",
         *(len(words), math.ceil(len(words) * _SECONDS_A_WORD)),
@@ -370,7 +370,7 @@ def _search_threshold(words, room, known, min_count):
         tokens = learner.learn(words, len(known) + room, [], threshold, threshold, max_unique_chars=len(known))
         size = sum(token not in known for token in tokens)
         logging.info(
-            "Tokens that occur %d times or more: %d, wanted %d (%.0f s).",
+            "Tokens that occur %d times or more: %d, goal: %d (%.0f s).",
             *(threshold, size, room, time.monotonic() - begin),
         )
         if size >= room:

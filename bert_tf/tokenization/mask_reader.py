@@ -1,4 +1,4 @@
-"""Reads the mask token in texts, for fill-mask alone: everywhere else special tokens in a text stay text."""
+"""Recognizes the mask token in texts for fill-mask; elsewhere special tokens in a text are ordinary text."""
 
 import re
 from collections.abc import Mapping
@@ -11,33 +11,32 @@ _WHITE = r"[\t-\r \x{85}\p{Z}]"  # white space of Unicode
 
 
 class MaskReader(tf.Module):
-    """A tokenizer for fill-mask; what lies between two masks is tokenized as usual.
+    """Tokenizer for fill-mask that recognizes mask tokens; the text between them is tokenized as usual.
 
         text                 I saw[MASK]. [CLS]
         input_ids            [CLS] i saw [MASK] . [ cls ] [SEP]
         masked_lm_positions              3
 
-    Only the tokenizer's own spelling is the mask, as in Hugging Face's tokenizers: "[mask]" and "[ MASK ]" are text,
-    and so is "[MASK]" where the mask is "<mask>". White space before a mask is the mask's, as RoBERTa has it.
+    Only the tokenizer's own spelling counts as the mask, as in Hugging Face's tokenizers: "[mask]" and "[ MASK ]" are
+    ordinary text, and so is "[MASK]" if the mask is "<mask>". White space before a mask belongs to it, as in RoBERTa.
 
     Args:
         tokenizer: a `BaseTokenizer`.
-        most: positions of a text that are given at most, the first ones; None: all.
+        most: maximum number of mask positions returned per text. If None, all.
 
     Attributes:
-        SPACES, vocab_file, vocab, unk_id, mask_id, mask: the tokenizer's.
+        SPACES, vocab_file, vocab, unk_id, mask_id, mask: those of the tokenizer.
 
     Raises:
-        ValueError: the vocabulary has no mask.
+        ValueError: the vocabulary has no mask token.
     """
 
     def __init__(self, tokenizer: BaseTokenizer, most: int | None = None):
         super().__init__()
         if tokenizer.mask_id is None:
             raise ValueError(
-                f"The vocabulary of a model that fills in blanks must hold {tokenizer.mask}. Received: "
-                f"{tokenizer.vocab_size} tokens from {tokenizer.vocab_file}, none of them {tokenizer.mask}; "
-                "name the model's own `vocab_file`."
+                f"The fill-mask model needs the mask token {tokenizer.mask}, but none of the {tokenizer.vocab_size} "
+                f"tokens of {tokenizer.vocab_file} is {tokenizer.mask}. Pass the model's own `vocab_file`."
             )
         self.tokenizer, self.most = tokenizer, most
         self.SPACES, self.vocab_file, self.vocab = tokenizer.SPACES, tokenizer.vocab_file, tokenizer.vocab
@@ -45,7 +44,7 @@ class MaskReader(tf.Module):
 
     @property
     def asset_file(self) -> str | None:
-        """The tokenizer's."""
+        """Path of the tokenizer's vocabulary file."""
         return self.tokenizer.asset_file
 
     def save(self, directory):
@@ -65,13 +64,13 @@ class MaskReader(tf.Module):
         return rows[:, :-1]
 
     def pack(self, ids, max_seq_length: int) -> dict[str, tf.RaggedTensor]:
-        """Adds [CLS] and [SEP] as `Tokenizer.pack` does; a text beyond max_seq_length loses its end."""
+        """Adds [CLS] and [SEP] like `Tokenizer.pack`; texts longer than max_seq_length are truncated."""
         return self.tokenizer.pack(ids, max_seq_length=max_seq_length)
 
     def pad(self, packed: Mapping[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
-        """Returns what `Tokenizer.pad` returns, int32 [n, S], and "masked_lm_positions", int32 [n, M].
+        """Returns the tensors of `Tokenizer.pad`, int32 [n, S], and "masked_lm_positions", int32 [n, M].
 
-        M is the largest number of masks in a text, `most` at most, but 1 at least; 0 stands where there are fewer.
+        M is the largest number of masks in a text, from 1 to `most`; texts with fewer masks are padded with 0.
         """
         features = self.tokenizer.pad(packed)
         at = tf.where(features["input_ids"] == self.mask_id)

@@ -9,16 +9,16 @@ from bert_tf.models.families import InputTemplate
 from bert_tf.tokenization.flat_ops import ragged, take
 
 # === Windows ===
-# A text that is too long for one sequence is cut into several that overlap.
+# A text that is too long for one sequence is split into several overlapping ones.
 
 
 class Windows(NamedTuple):
-    """The windows of n texts, those of one text one after the other.
+    """The windows of n texts, grouped by text.
 
     Attributes:
-        rows: int64 [w], the text that each window is of; ascending.
-        starts: int64 [w], its first token, counted from the text's first.
-        lengths: int64 [w], its tokens.
+        rows: int64 [w], the text that each window belongs to; ascending.
+        starts: int64 [w], the index of its first token in the text.
+        lengths: int64 [w], its number of tokens.
     """
 
     rows: tf.Tensor
@@ -26,22 +26,22 @@ class Windows(NamedTuple):
     lengths: tf.Tensor
 
     def take(self, values: tf.RaggedTensor) -> tf.RaggedTensor:
-        """Returns the windows' values, ragged [w, (length)], of values per token of the texts, ragged [n, (tokens)]."""
+        """Returns the windows' values, ragged [w, (length)], from values per token, ragged [n, (tokens)]."""
         first = tf.gather(values.row_starts(), self.rows) + self.starts
         at = tf.ragged.range(first, first + self.lengths)
         return at.with_flat_values(tf.gather(values.flat_values, at.flat_values))
 
 
 def find_windows(lengths, room, stride: int) -> Windows:
-    """Cuts texts as google-research/bert's run_squad.py cuts paragraphs: the last window ends where the text ends.
+    """Splits texts into windows like google-research/bert's run_squad.py; the last window ends with the text.
 
         8 tokens, room 4, stride 2      0 1 2 3,  2 3 4 5,  4 5 6 7
 
     Args:
-        lengths: int [n], tokens of each text; an empty text has one empty window.
-        room: int [] or [n], tokens of a window at most; 0 for empty texts only.
-        stride: tokens from one window's start to the next; at most `room`, or tokens would fall between two windows;
-            where a text has less room, its stride is its room.
+        lengths: int [n], number of tokens of each text; an empty text has one empty window.
+        room: int [] or [n], maximum tokens per window; 0 for empty texts only.
+        stride: tokens from one window's start to the next. At most `room`, otherwise tokens would fall between two
+            windows; if a text has less room, its stride is reduced to its room.
 
     Returns:
         The `Windows`.
@@ -62,18 +62,18 @@ def find_windows(lengths, room, stride: int) -> Windows:
 def pack_texts(
     ids_a, ids_b, max_seq_length: int, template: InputTemplate, id_of: Callable[[str], int]
 ) -> dict[str, tf.RaggedTensor]:
-    """Joins one or two texts a sequence with special tokens, truncated to max_seq_length as google-research/bert cuts.
+    """Joins one or two texts per sequence with special tokens, truncated to max_seq_length as in google-research/bert.
 
         input_ids    [CLS] a1 a2 a3 [SEP] b1 b2 [SEP]        this is BERT's template
         segment_ids    0   0  0  0    0   1  1    1
 
-    One text loses its end. Of two, the longer loses tokens from its end, one at a time; of equal ones the second.
+    A single text loses its end. Of a pair, the longer text loses its last token, one at a time; on a tie, the second.
 
     Args:
         ids_a, ids_b: RaggedTensors of int32 [n, (tokens)]; ids_b may be None.
-        max_seq_length: tokens in a sequence at most, special ones included; also an int32 scalar.
-        template: what is around the texts.
-        id_of: from a special token to its id.
+        max_seq_length: maximum tokens per sequence, including special ones; an int or an int32 scalar tensor.
+        template: the special tokens around the texts.
+        id_of: maps a special token to its id.
 
     Returns:
         "input_ids" and "segment_ids", RaggedTensors of int32 [n, (length)].
@@ -103,7 +103,7 @@ def pack_texts(
 
 
 class _AtOnePlace(NamedTuple):
-    """One part of each of n sequences: in sequence i, it is ids[starts[i] : starts[i] + counts[i]]."""
+    """One component of each of n sequences: in sequence i, it is ids[starts[i] : starts[i] + counts[i]]."""
 
     ids: tf.Tensor
     starts: tf.Tensor
@@ -112,7 +112,7 @@ class _AtOnePlace(NamedTuple):
 
 
 def _join(parts: list[_AtOnePlace]) -> dict[str, tf.RaggedTensor]:
-    """Returns "input_ids" and "segment_ids" of the sequences that result from joining the parts in order."""
+    """Returns "input_ids" and "segment_ids" of the sequences made by joining the components in order."""
     starts, before = [], tf.zeros([], tf.int64)
     for part in parts:
         starts.append(before + part.starts)
@@ -129,23 +129,23 @@ def _join(parts: list[_AtOnePlace]) -> dict[str, tf.RaggedTensor]:
 
 
 def room_for(texts: int, max_seq_length, template: InputTemplate):
-    """Returns how many tokens a sequence has for so many texts, 1 or 2, together.
+    """Returns the number of tokens that a sequence has for its text or two texts together.
 
     Args:
-        texts: how many.
-        max_seq_length: int, or an int32 scalar, which makes the result an int64 scalar.
-        template: what is around the texts.
+        texts: number of texts, 1 or 2.
+        max_seq_length: int, or an int32 scalar tensor, which makes the result an int64 scalar.
+        template: the special tokens around the texts.
 
     Raises:
-        ValueError: there is no room for the special tokens; tf.errors.InvalidArgumentError where a graph finds it out.
+        ValueError: there is no room for the special tokens; in a graph, tf.errors.InvalidArgumentError.
     """
     special = template.special(texts)
     needed = (
-        f"max_seq_length must have room for the special tokens, {' '.join(template.pieces(texts))}: at least "
-        f"{special} here."
+        f"max_seq_length must be at least {special}, to hold the special tokens "
+        f"{' '.join(template.pieces(texts))}."
     )
     if tf.is_tensor(max_seq_length):
-        said = [f"{needed} Raise it; received:", max_seq_length]
+        said = [f"{needed} Received:", max_seq_length]
         fits = tf.raw_ops.Assert(condition=max_seq_length >= special, data=said)
         with tf.control_dependencies([] if fits is None else [fits]):  # None: eager, checked already
             return tf.cast(max_seq_length, tf.int64) - special
@@ -155,7 +155,7 @@ def room_for(texts: int, max_seq_length, template: InputTemplate):
 
 
 def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: int) -> dict[str, tf.Tensor]:
-    """Fills the sequences of `pack_texts` up to one length.
+    """Pads the sequences of `pack_texts` to one length.
 
         input_ids    [CLS] a1 [SEP] [PAD] [PAD]
         input_mask     1   1    1     0     0
@@ -163,20 +163,20 @@ def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: i
 
     Args:
         packed: "input_ids" and "segment_ids", RaggedTensors of int32 [n, (length)].
-        seq_length: tokens in every sequence, int or int32 scalar; None: as many as the longest sequence has.
+        seq_length: length of every sequence, an int or an int32 scalar tensor. If None, that of the longest.
         pad_id: id of [PAD].
 
     Returns:
         "input_ids", "input_mask" and "segment_ids", int32 [n, seq_length].
 
     Raises:
-        tf.errors.InvalidArgumentError: a sequence is longer than seq_length (padding never cuts).
+        tf.errors.InvalidArgumentError: a sequence is longer than seq_length (padding never truncates).
     """
     ids, segments = packed["input_ids"], packed["segment_ids"]
     longest = tf.reduce_max(tf.concat([[0], ids.row_lengths()], 0))
     width = longest if seq_length is None else tf.cast(seq_length, tf.int64)
     if seq_length is not None:
-        message = f"seq_length must hold the longest sequence. Received: {seq_length}; pack with that max_seq_length."
+        message = f"seq_length must fit the longest sequence. Received: {seq_length}; pack with that max_seq_length."
         fits = tf.raw_ops.Assert(condition=longest <= width, data=[message, longest, width])
         with tf.control_dependencies([] if fits is None else [fits]):  # None: eager, checked already
             width = tf.identity(width)
@@ -198,10 +198,10 @@ def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: i
 
 
 def pair_lengths(length_a, length_b, room):
-    """Returns how much of each text of a pair is kept: what popping the longer one's last token (equal: the second's)
-    until both fit leaves.
+    """Returns the number of tokens kept of each text of a pair, popping the last token of the longer one (on a tie, the
+    second) until both fit.
 
-    The first one gets the odd token when both are cut; a text under its half gives the rest of its half away.
+    If both are truncated, the first keeps the odd token; a text shorter than half leaves its unused room to the other.
 
     Args:
         length_a, length_b: int64 [n].
@@ -222,11 +222,11 @@ def first_of_each(ids, lengths):
 
 
 # === Questions ===
-# Questions with windows of their contexts, for a question-answering model; eager and in a SavedModel.
+# Questions paired with windows of their contexts, for question-answering models; eager and in a SavedModel.
 
 
 class QuestionWindows(NamedTuple):
-    """The sequences of n questions, those of one question in succession; every question has one at least.
+    """The sequences of n questions, grouped by question; every question has at least one.
 
     With BERT's template:
 
@@ -236,9 +236,9 @@ class QuestionWindows(NamedTuple):
 
     Attributes:
         packed: "input_ids" and "segment_ids", RaggedTensors of int32 [w, (length)].
-        windows: of the contexts; `windows.rows`, int64 [w], is the question that each sequence is of, ascending.
+        windows: windows of the contexts; `windows.rows`, int64 [w], is the question index of each sequence, ascending.
         starts, limits: RaggedTensors of int32 [w, (length)]: a token came from context[start:limit], counted in code
-            points as `Tokenizer.tokenize_with_offsets` does; -1 where it is not of the context.
+            points as in `Tokenizer.tokenize_with_offsets`; -1 for tokens outside the context.
     """
 
     packed: dict[str, tf.RaggedTensor]
@@ -248,7 +248,7 @@ class QuestionWindows(NamedTuple):
 
 
 def check_question_lengths(template: InputTemplate, max_seq_length: int, max_query_length: int, doc_stride: int):
-    """Raises ValueError where a sequence has no room for the context, or tokens would fall between two windows."""
+    """Raises ValueError if a sequence has no room for the context, or tokens would fall between two windows."""
     special = template.special(2)
     room = max_seq_length - max_query_length - special
     if room < 1:
@@ -259,30 +259,30 @@ def check_question_lengths(template: InputTemplate, max_seq_length: int, max_que
         )
     if not 1 <= doc_stride <= room:
         raise ValueError(
-            f"`doc_stride` must be from 1 to `max_seq_length` - `max_query_length` - {special}, what a sequence holds "
-            f"of the context with the longest question: {room} here. Received: {doc_stride}; with a greater one, "
-            "tokens would fall between two windows."
+            f"`doc_stride` must be from 1 to `max_seq_length` - `max_query_length` - {special} = {room}, the room for "
+            f"the context next to the longest question. Received: {doc_stride}; with a larger stride, tokens would "
+            "fall between two windows."
         )
 
 
 def encode_questions(
     tokenizer, questions, contexts, max_seq_length: int, doc_stride: int, max_query_length: int
 ) -> QuestionWindows:
-    """Encodes questions with windows of their contexts, as google-research/bert's run_squad.py does.
+    """Encodes questions with windows of their contexts, as in google-research/bert's run_squad.py.
 
     Args:
         tokenizer: a `Tokenizer`.
-        questions: strings [n]; tokens behind the first max_query_length are cut.
+        questions: strings [n]; only the first max_query_length tokens are kept.
         contexts: strings [n].
-        max_seq_length: tokens of a sequence at most.
-        doc_stride: tokens of the context from one sequence's first to the next sequence's.
-        max_query_length: tokens of a question at most.
+        max_seq_length: maximum tokens per sequence.
+        doc_stride: context tokens from one sequence's first to the next sequence's first.
+        max_query_length: maximum tokens per question.
 
     Returns:
         The `QuestionWindows`.
 
     Raises:
-        ValueError: the lengths leave no room for the context, or gaps in it.
+        ValueError: the lengths leave no room for the context, or leave gaps in it.
     """
     tokens = tokenizer.tokenize(questions), tokenizer.tokenize_with_offsets(contexts)
     return encode_tokenized_questions(tokenizer, *tokens, max_seq_length, doc_stride, max_query_length)
@@ -291,11 +291,11 @@ def encode_questions(
 def encode_tokenized_questions(
     tokenizer, question, context, max_seq_length: int, doc_stride: int, max_query_length: int
 ) -> QuestionWindows:
-    """As `encode_questions`, of texts that are tokens already.
+    """Encodes questions and contexts that are tokenized already; see `encode_questions`.
 
     Args:
         question: RaggedTensor of int32 [n, (tokens)], as from `Tokenizer.tokenize`.
-        context: three of them, as from `Tokenizer.tokenize_with_offsets`.
+        context: three RaggedTensors, as from `Tokenizer.tokenize_with_offsets`.
         tokenizer, max_seq_length, doc_stride, max_query_length, errors: see `encode_questions`.
     """
     template = tokenizer.template

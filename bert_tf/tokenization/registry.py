@@ -1,4 +1,4 @@
-"""Finds the tokenizer of a model: tokenizer.json's, else its family's, or the kind whose files are there."""
+"""Chooses the tokenizer of a model: by tokenizer.json, by the model family, or by the files in its directory."""
 
 import os
 from collections.abc import Iterable
@@ -18,18 +18,18 @@ _BY_ENDING = {".json": ByteBpeTokenizer.KIND, ".model": UnigramTokenizer.KIND, "
 def read_tokenizer(
     directory: str, family: Family, template: InputTemplate, do_lower_case: bool | None = None, vocab_file=None
 ) -> BaseTokenizer:
-    """Makes the tokenizer of a checkpoint's directory.
+    """Builds the tokenizer of a checkpoint directory.
 
-    A tokenizer.json says itself of which kind it is. The end of another `vocab_file`'s name does: .txt, .json or
-    .model. Without both the kind is the family's own if one of its files is there, else the first kind whose file is: a
-    Korean ALBERT may come with a vocab.txt.
+    tokenizer.json states the kind of its tokenizer. For another `vocab_file`, the extension does: .txt, .json or
+    .model. Otherwise it is the family's own kind if one of its files exists, or the first kind with a file: a Korean
+    ALBERT may come with a vocab.txt.
 
     Args:
-        directory: where the files of the model lie.
-        family: the model's row.
-        template: what is around the texts of a sequence.
-        do_lower_case: None: what the directory's files say, else what is usual.
-        vocab_file: another vocabulary than the directory's.
+        directory: directory of the model files.
+        family: the model family.
+        template: the special tokens around the texts of a sequence.
+        do_lower_case: whether to lowercase text. If None, as in the directory's files; otherwise the family's default.
+        vocab_file: another vocabulary to use instead of the directory's.
 
     Raises:
         ValueError: as the `from_directory` of the kind.
@@ -45,10 +45,10 @@ def read_tokenizer(
 
 
 def tokenizer_in(directory: str, kinds: Iterable[str] = TOKENIZERS) -> str | None:
-    """Returns the kind of a directory's tokenizer.json, else the first of `kinds` whose vocabulary lies there, or None.
+    """Returns the kind of a directory's tokenizer.json, or the first of `kinds` whose vocabulary file exists, or None.
 
     Raises:
-        ValueError: tokenizer.json is no tokenizer's of these kinds, or damaged.
+        ValueError: tokenizer.json is damaged or not of one of these kinds.
     """
     if whole := tokenizer_json.find_tokenizer_json(directory):
         return tokenizer_json.tokenizer_kind(whole)

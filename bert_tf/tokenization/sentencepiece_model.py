@@ -1,4 +1,4 @@
-"""Reads and writes SentencePiece models (sentencepiece_model.proto of google/sentencepiece), unigram ones alone."""
+"""Reads and writes SentencePiece models (sentencepiece_model.proto of google/sentencepiece); unigram models only."""
 
 import math
 import os
@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 
 from bert_tf.utils.protobuf_classes import message_classes
 
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = range(1, 6)  # types of pieces; 0 where none is said: NORMAL
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = range(1, 6)  # types of pieces; 0 if missing: NORMAL
 UNIGRAM = 1  # trainer_spec.model_type
 _LARGEST, _MOST_PIECES = 32 * 2**20, 1_000_000  # bytes of a file; the largest models have half a million pieces
 _LONGEST_PIECE, _LARGEST_SCORE = 1000, 1e6  # bytes; with scores that are no numbers the op reads beyond its memory
@@ -35,21 +35,21 @@ _Model = message_classes("bert_tf_sentencepiece", _MESSAGES, syntax="proto2")["M
 
 
 def read_model(path: str | os.PathLike, data: bytes | None = None):
-    """Returns the message in a file, with `pieces`, `trainer_spec` and `normalizer_spec`, and the file's bytes.
+    """Reads a model file; returns the message, with `pieces`, `trainer_spec` and `normalizer_spec`, and the bytes.
 
     Args:
-        path: the file.
-        data: the bytes of a model that was made from what the file says, and is read instead.
+        path: path of the file.
+        data: the bytes of a model built from the file, read instead of it.
 
     Raises:
-        ValueError: there is no such file, it is no SentencePiece model, or one of another kind than unigram.
+        ValueError: the file is missing, is not a SentencePiece model, or is not a unigram model.
     """
     path = os.fspath(path)
     data = _file_bytes(path) if data is None else data
     model = _Model()
     try:
         if sum(1 for _ in zip(_fields(data), range(_MOST_PIECES + 1), strict=False)) > _MOST_PIECES:
-            raise ValueError(f"more than {_MOST_PIECES:,} pieces, with all other fields")
+            raise ValueError(f"more than {_MOST_PIECES:,} pieces, including all other fields")
         model.ParseFromString(data)
         _check_pieces([(piece.piece, piece.score, piece.type) for piece in model.pieces])
     except (DecodeError, ValueError) as error:
@@ -57,8 +57,8 @@ def read_model(path: str | os.PathLike, data: bytes | None = None):
     spec = model.trainer_spec
     if (spec.model_type or UNIGRAM) != UNIGRAM or spec.byte_fallback:
         raise ValueError(
-            f"{path} must be a unigram model without byte_fallback. Received model_type {spec.model_type}, "
-            f"byte_fallback {spec.byte_fallback}; a model trained with it cannot be read here."
+            f"{path} must be a unigram model without byte_fallback. It has model_type {spec.model_type} and "
+            f"byte_fallback {spec.byte_fallback}, which is not supported."
         )
     return model, data
 
@@ -66,7 +66,7 @@ def read_model(path: str | os.PathLike, data: bytes | None = None):
 def _file_bytes(path):
     if not os.path.isfile(path):
         raise ValueError(
-            f"A SentencePiece vocabulary must be a file, such as spiece.model. There is none at {path}; correct "
+            f"Vocabulary file not found: {path}. A SentencePiece vocabulary is a file such as spiece.model; correct "
             "`vocab_file`."
         )
     if os.path.getsize(path) > _LARGEST:
@@ -76,7 +76,7 @@ def _file_bytes(path):
 
 
 def model_bytes(pieces: Iterable[tuple[str, float, int]], character_map: bytes) -> bytes:
-    """Returns the file of a unigram model.
+    """Returns the serialized file of a unigram model.
 
     Args:
         pieces: text, score and type of each.
@@ -91,7 +91,7 @@ def model_bytes(pieces: Iterable[tuple[str, float, int]], character_map: bytes) 
 
 
 def _refusal(path, why):
-    return ValueError(f"{path} must be a SentencePiece model. Received: {str(why):.300}; is the file whole?")
+    return ValueError(f"{path} is not a valid SentencePiece model: {str(why):.300}. Is the file complete?")
 
 
 def _fields(data):
@@ -110,7 +110,7 @@ def _fields(data):
 
 
 def _varint(data, at):
-    """Returns (number, where it ends); what is cut short is left to protobuf's own reader."""
+    """Returns (number, end); truncated data is left to protobuf's own reader."""
     value = 0
     for shift in range(0, 70, 7):
         if at >= len(data):
@@ -122,10 +122,10 @@ def _varint(data, at):
 
 
 def _check_pieces(pieces):
-    """Raises ValueError where the C++ reader would end the process or refuse."""
+    """Raises ValueError for pieces with which the C++ reader would crash or fail."""
     unknown = [kind for _, _, kind in pieces].count(UNKNOWN)
     if unknown != 1:
-        raise ValueError(f"{len(pieces)} pieces, {unknown} of them for what is unknown, where one must be")
+        raise ValueError(f"{len(pieces)} pieces, {unknown} of them of type UNKNOWN instead of one")
     for index, (text, score, kind) in enumerate(pieces):
         # protobuf gives bytes for what is no UTF-8
         if not isinstance(text, str) or not text or "\0" in text or len(text) > _LONGEST_PIECE:
@@ -140,9 +140,9 @@ def _check_pieces(pieces):
 
 
 def without_normalization(model):
-    """Returns a copy that takes words as they are: normalized, and with the mark of the space before them.
+    """Returns a copy without normalization: its input words are normalized and start with the space marker.
 
-    It holds nothing but the fields of `_MESSAGES`: what has not been checked does not reach TensorFlow.
+    It holds only the fields of `_MESSAGES`, so that nothing unchecked reaches TensorFlow.
     """
     copy = type(model)()
     copy.CopyFrom(model)
@@ -155,26 +155,26 @@ def without_normalization(model):
 
 
 def first_ordinary(model) -> int:
-    """Returns the position of the first piece that stands for text."""
+    """Returns the index of the first piece that represents text."""
     kinds = [piece.type for piece in model.pieces]
     return next((i for i, kind in enumerate(kinds) if kind not in (UNKNOWN, CONTROL)), len(kinds))
 
 
 def character_map(blob: bytes, path: str) -> dict[str, str]:
-    """Returns what a model's `precompiled_charsmap` replaces: one or more characters -> none or more.
+    """Returns the replacements of a model's `precompiled_charsmap`: characters -> replacement (may be empty).
 
     The blob is the length of a double-array trie (darts-clone) in bytes, the trie, and strings that end in NUL, into
     which the trie's values point.
 
     Raises:
-        ValueError: it is none of that.
+        ValueError: the blob is malformed.
     """
     if not blob:
         return {}
     size = int.from_bytes(blob[:4], "little")
     if len(blob) < 4 or size % 4 or not 0 < size <= len(blob) - 4:
         raise ValueError(
-            f"{path}: precompiled_charsmap must hold a trie. Received {len(blob)} bytes; is the file whole?"
+            f"{path}: precompiled_charsmap does not hold a valid trie ({len(blob)} bytes). Is the file complete?"
         )
     units = np.frombuffer(blob, "<u4", size // 4, 4).astype(np.int64)
     texts, pairs = blob[4 + size :], {}
@@ -183,13 +183,13 @@ def character_map(blob: bytes, path: str) -> dict[str, str]:
             pairs[key.decode("utf-8")] = texts[at : texts.index(b"\0", at, at + _LONGEST_TEXT)].decode("utf-8")
     except (ValueError, IndexError) as error:
         raise ValueError(
-            f"{path}: precompiled_charsmap must hold a trie of UTF-8. Received: {error}; is the file whole?"
+            f"{path}: precompiled_charsmap does not hold a valid UTF-8 trie: {error}. Is the file complete?"
         ) from error
     return pairs
 
 
 def _keys(units):
-    """Yields (key, value) of a trie; IndexError or ValueError where it is damaged."""
+    """Yields (key, value) of a trie; raises IndexError or ValueError if it is damaged."""
     labels, leaf = units & (1 << 31 | 0xFF), units >> 8 & 1
     offsets = units >> 10 << ((units & 1 << 9) >> 6)
     letters, left = np.arange(1, 256), _MOST_STEPS  # ends that are alike are shared, so there are more keys than units

@@ -1,4 +1,4 @@
-"""Tracks which text and which characters each token of a task's encoded sequences came from, in the graph."""
+"""Tracks the text and the character span that each token of a task's encoded sequences came from."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -10,12 +10,12 @@ from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 
 
 class TokenOrigins(NamedTuple):
-    """Tokens, int32 [...] each.
+    """Token ids and their origins, int32 [...] each.
 
     Attributes:
         ids: `input_ids`.
-        starts, limits: where each lies in its text, half-open, in code points; 0, 0 for special ones and padding.
-        of_text: which of an example's texts it is of, from 0; -1 for special ones and padding.
+        starts, limits: span of each token in its text, half-open, in code points; 0, 0 for special tokens and padding.
+        of_text: index of the text within its example; -1 for special tokens and padding.
     """
 
     ids: tf.Tensor
@@ -25,18 +25,18 @@ class TokenOrigins(NamedTuple):
 
 
 class OriginTracker:
-    """A tokenizer's interface whose ids are indices into a list of all tokens of the texts; `found` looks them up.
+    """Wraps a tokenizer so that its ids are indices into all tokens of the texts; `found` looks them up.
 
         tokens of the texts     [good, film | bad]
         input_ids of two        -3 0 1 -4,  -3 2 -4 -1          below 0: special tokens and padding, -1 - their ids
 
-    A task cuts, repeats and joins such ids as it does those of tokens, so nothing needs to be known of its windows.
+    A task truncates, repeats and joins these ids like token ids, so its windowing need not be known here.
 
     Args:
         tokenizer: a `BaseTokenizer`.
 
     Attributes:
-        template: the tokenizer's.
+        template: the tokenizer's input template.
     """
 
     def __init__(self, tokenizer: BaseTokenizer):
@@ -49,7 +49,7 @@ class OriginTracker:
         return self.tokenize_with_offsets(texts)[0]
 
     def tokenize_with_offsets(self, texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Returns what `Tokenizer.tokenize_with_offsets` does, with indices instead of ids."""
+        """Returns the results of `Tokenizer.tokenize_with_offsets`, with indices instead of ids."""
         ids, starts, limits = self._tokenizer.tokenize_with_offsets(texts)
         before = sum(tf.size(each.ids) for each in self._texts)
         of_text = tf.fill(tf.shape(ids.flat_values), len(self._texts))
@@ -57,15 +57,15 @@ class OriginTracker:
         return ids.with_flat_values(before + tf.range(tf.size(ids.flat_values))), starts, limits
 
     def pack(self, ids_a, ids_b=None, max_seq_length: int = 128) -> dict[str, tf.RaggedTensor]:
-        """Returns what `Tokenizer.pack` does."""
+        """Packs the sequences like `Tokenizer.pack`."""
         return packing.pack_texts(ids_a, ids_b, max_seq_length, self.template, self._special)
 
     def pad(self, packed: Mapping[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
-        """Returns what `Tokenizer.pad` does."""
+        """Pads the sequences like `Tokenizer.pad`."""
         return packing.pad(packed, None, -1 - self._tokenizer.pad_id)
 
     def found(self, indices: tf.Tensor) -> TokenOrigins:
-        """Returns the tokens at indices, int32 [...], as sequences of this tokenizer hold them."""
+        """Returns the tokens for indices, int32 [...], taken from sequences of this tokenizer."""
         columns = (tf.concat([*parts, [0]], 0) for parts in zip(*self._texts, strict=True))  # [0]: there may be none
         ordinary = TokenOrigins(*(tf.gather(column, tf.maximum(indices, 0)) for column in columns))
         special = TokenOrigins(-1 - indices, *(tf.fill(tf.shape(indices), number) for number in (0, 0, -1)))

@@ -1,7 +1,7 @@
-"""tokenizer_config.json of Transformers: which settings are followed and which refused; letter case; special tokens.
+"""tokenizer_config.json of Transformers: supported and rejected settings, letter case, special tokens.
 
 Every key that a tokenizer of Transformers reads from tokenizer_config.json is in exactly one of the tables below; a
-key that is in none of them is named by one line of the log.
+key that is in none of them is logged once.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from bert_tf.utils.names import MASK, PAD, UNKNOWN
 
 CONFIG_FILE, SPECIAL_FILE = "tokenizer_config.json", "special_tokens_map.json"
 ROLES = ("cls_token", "sep_token", "pad_token", "unk_token", "mask_token")
-# Keys that are read here, or where text becomes ids; some of them for one kind of tokenizer alone.
+# Keys that are read here or by the tokenizers; some of them apply to one kind of tokenizer only.
 FOLLOWED = frozenset(
     {"tokenizer_class", "do_lower_case", "strip_accents", "tokenize_chinese_chars", "do_basic_tokenize",
      "add_prefix_space", "keep_accents", "remove_space", *ROLES}
@@ -31,9 +31,9 @@ FOLLOWED = frozenset(
 ADDED = frozenset(
     {"added_tokens_decoder", "additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens"}
 )
-# Key -> the values that say what is computed here, and what that is; every other value is refused.
+# Key -> the supported values, and what they mean; every other value is rejected.
 ONLY: Mapping[str, tuple[tuple[Any, ...], str]] = {
-    "never_split": ((None, []), "every word is split"),
+    "never_split": ((None, []), "every word is tokenized"),
     "word_tokenizer_type": ((None, "basic"), "words end at white space and punctuation"),
     "subword_tokenizer_type": ((None, "wordpiece"), "words are split by WordPiece"),
     "do_word_tokenize": ((None, True), "text is split into words first"),
@@ -43,32 +43,32 @@ ONLY: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "jumanpp_kwargs": ((None,), "there is no morphological analysis"),
     "spm_file": ((None,), "there is one vocabulary"),
     "sp_model_kwargs": ((None, {}), "a text is always split in the same way"),
-    "wordpieces_prefix": ((None, "##"), "that marks the tokens that go on with a word"),
-    "clean_text": ((None, True), "control characters are taken out"),
+    "wordpieces_prefix": ((None, "##"), "this prefix marks tokens that continue a word"),
+    "clean_text": ((None, True), "control characters are removed"),
     "split_special_tokens": ((None, False), "added tokens are matched as a whole"),
-    "truncation_side": ((None, "right"), "the end of a long text is cut off"),
+    "truncation_side": ((None, "right"), "a long text is truncated at its end"),
     "padding_side": ((None, "right"), "padding follows a text"),
-    "add_bos_token": ((None, False), "a text has the special tokens of its family and no more"),
-    "add_eos_token": ((None, False), "a text has the special tokens of its family and no more"),
-    "special_tokens_pattern": ((None, "cls_sep"), "a text has the special tokens of its family and no more"),
+    "add_bos_token": ((None, False), "a text has only the special tokens of its family"),
+    "add_eos_token": ((None, False), "a text has only the special tokens of its family"),
+    "special_tokens_pattern": ((None, "cls_sep"), "a text has only the special tokens of its family"),
     "token_type_ids_pattern": ((None, "bert_style"), "the second of two texts has the segment of its family"),
     "token_type_ids_include_special_tokens": ((None, True), "special tokens have segments, too"),
 }
-# Why they change no id -> keys.
+# Reason why they do not affect ids -> keys.
 HARMLESS: Mapping[str, frozenset[str]] = {
-    "they are of the way back from ids to text": frozenset(
+    "they only affect decoding of ids to text": frozenset(
         {"clean_up_tokenization_spaces", "decode_with_prefix_space", "errors", "spaces_between_special_tokens",
          "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"}
     ),
-    "they move offsets and no id": frozenset({"trim_offsets"}),
-    "the caller says how long a text may be, and how a batch is padded": frozenset(
+    "they affect offsets but not ids": frozenset({"trim_offsets"}),
+    "the caller sets the maximum length and the padding of a batch": frozenset(
         {"model_max_length", "max_len", "max_length", "padding", "truncation", "stride", "pad_to_multiple_of",
          "pad_token_type_id", "pad_to_max_length", "return_tensors", "truncation_strategy", "return_token_type_ids",
          "return_attention_mask", "_json_padding", "_json_truncation", "tokenizer_padding", "tokenizer_truncation"}
     ),
-    "no template has these tokens but as cls_token and sep_token": frozenset({"bos_token", "eos_token"}),
-    "tokenizer.json and the vocabulary say the same, and are read": frozenset({"post_processor", "unk_id"}),
-    "they name files, programs and versions": frozenset(
+    "templates only have these tokens as cls_token and sep_token": frozenset({"bos_token", "eos_token"}),
+    "the same information is read from tokenizer.json and the vocabulary": frozenset({"post_processor", "unk_id"}),
+    "they name files, libraries and versions": frozenset(
         {"vocab_file", "merges_file", "tokenizer_file", "tokenizer", "tokenizer_object", "files_loaded", "vocab",
          "merges", "special_tokens_map_file", "_spm_precompiled_charsmap", "name_or_path", "_name_or_path",
          "full_tokenizer_file", "backend", "is_local", "local_files_only", "from_slow", "use_fast",
@@ -82,7 +82,7 @@ HARMLESS: Mapping[str, frozenset[str]] = {
     ),
 }  # fmt: skip
 _WHOLE_FILE_CLASSES = ("PreTrainedTokenizerFast", "PreTrainedTokenizer", "TokenizersBackend")
-# Kind of tokenizer -> Transformers' classes that split texts so; each of them may end in "Fast".
+# Kind of tokenizer -> Transformers' classes of this kind; each of them may end in "Fast".
 CLASSES: Mapping[str, tuple[str, ...]] = {
     "wordpiece": (
         "BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "ErnieTokenizer", "ConvBertTokenizer",
@@ -96,49 +96,49 @@ _OF_WORDPIECE = {"pad_token": PAD, "unk_token": UNKNOWN, "mask_token": MASK}
 
 
 def read_config(directory: str) -> dict[str, Any]:
-    """Returns what `tokenizer_config.json` of a directory says, {} where there is none.
+    """Reads `tokenizer_config.json` of a directory; returns {} if there is none.
 
     Raises:
         ValueError: it does not hold a JSON object.
     """
     path = os.path.join(directory, CONFIG_FILE)
-    remedy = "correct the file, or remove it"
+    remedy = "fix the file, or remove it"
     return read_object(path, "the settings of a tokenizer in JSON", remedy) if os.path.exists(path) else {}
 
 
 def write_config(directory: str, tokenizer_class: str, settings: Mapping[str, Any]):
-    """Writes `tokenizer_config.json`, aside and then renamed; `tokenizer_class` is Hugging Face's name."""
+    """Writes `tokenizer_config.json` atomically; `tokenizer_class` is Hugging Face's class name."""
     write_text(os.path.join(directory, CONFIG_FILE), config_text(tokenizer_class, settings))
 
 
 def config_text(tokenizer_class: str, settings: Mapping[str, Any]) -> str:
-    """Returns what `write_config` writes."""
+    """Returns the text that `write_config` writes."""
     return json.dumps({**settings, "tokenizer_class": tokenizer_class}, indent=2) + "\n"
 
 
 def check_tokenizer_config(path: str, config: Mapping[str, Any], kind: str, own_class: str | None = None):
-    """Holds what a tokenizer's file says against what a kind of tokenizer computes.
+    """Checks that the settings of tokenizer_config.json are supported by a kind of tokenizer.
 
     Args:
-        path: of tokenizer_config.json; config.json next to it may name the tokenizer's class.
-        config: what the file says.
+        path: path of tokenizer_config.json; config.json next to it may name the tokenizer's class.
+        config: contents of the file.
         kind: key of CLASSES.
-        own_class: the one class of them whose tokens the model has; None: any.
+        own_class: the only class of this kind that the model accepts. If None, any of them.
 
     Raises:
-        ValueError: a setting asks for other ids; the message names it.
+        ValueError: a setting would give other ids; the message names it.
     """
     _check_class(path, config, kind, own_class)
     for key, (values, computed) in ONLY.items():
         if key in config and not any(_equal(config[key], value) for value in values):
             raise ValueError(
-                f"{path}: {key} must be {_text(values[-1])} or absent, for here {computed}. Received: "
-                f"{brief(config[key])}; take another model, or remove the key to have its texts read so nevertheless."
+                f"{path}: {key} must be {_text(values[-1])} or absent, because here {computed}. Received: "
+                f"{brief(config[key])}; use another model, or remove the key to tokenize its texts this way anyway."
             )
     if kind == "unigram" and config.get("add_prefix_space") not in (None, True):
         raise ValueError(
-            f"{path}: add_prefix_space must be true or absent, for here a space is put before the first word. "
-            f"Received: {brief(config['add_prefix_space'])}; take another model."
+            f"{path}: add_prefix_space must be true or absent, because a space is always put before the first word. "
+            f"Received: {brief(config['add_prefix_space'])}; use another model."
         )
     known = FOLLOWED.union(ADDED, ONLY, *HARMLESS.values())
     if unknown := sorted(key for key in config if key not in known):
@@ -154,15 +154,15 @@ def _check_class(path, config, kind, own_class):
     classes = (own_class,) if own_class else CLASSES[kind]
     if not isinstance(name, str) or name.removesuffix("Fast") not in classes:
         raise ValueError(
-            f"{where}: tokenizer_class must be {' or '.join(classes)}, as which the vocabulary next to it is read. "
-            f"Received: {brief(name)}, which may split texts in another way; take another model, or correct the key if "
+            f"{where}: tokenizer_class must be {' or '.join(classes)}, to match the vocabulary next to it. "
+            f"Received: {brief(name)}, which may tokenize texts differently; use another model, or correct the key if "
             "it does not."
         )
 
 
 @functools.cache
 def _log_unknown(path, keys):
-    logging.warning("%s: settings that are not known here have no effect: %s.", path, ", ".join(keys)[:500])
+    logging.warning("%s: unknown settings are ignored: %s.", path, ", ".join(keys)[:500])
 
 
 def _equal(value, other):
@@ -176,18 +176,18 @@ def _text(value):
 # === Letter case ===
 
 
-# Names of Google's releases, as directories are called after unpacking.
+# Directory names of Google's releases after unpacking.
 _LOWER_NAMES = re.compile(r"(wwm_)?uncased_L-.*|(multilingual|chinese)_L-12_H-768_A-12")
 _CASED_NAMES = re.compile(r"(wwm_|multi_)?cased_L-.*")
 
 
 def check_case(init_checkpoint: str | os.PathLike | None, do_lower_case: bool):
-    """Refuses a letter case which contradicts the name of a release of google-research/bert.
+    """Raises ValueError if the letter case contradicts the name of a google-research/bert release.
 
     Args:
-        init_checkpoint: a checkpoint's directory or prefix, such as ".../cased_L-12_H-768_A-12/bert_model.ckpt"; names
-            that are no release's, and None, pass.
-        do_lower_case: what the user asks for.
+        init_checkpoint: a checkpoint directory or prefix, such as ".../cased_L-12_H-768_A-12/bert_model.ckpt"; None and
+            names that are not of a release pass.
+        do_lower_case: the requested letter case.
 
     Raises:
         ValueError: they disagree.
@@ -197,17 +197,20 @@ def check_case(init_checkpoint: str | os.PathLike | None, do_lower_case: bool):
         lower, cased = _LOWER_NAMES.fullmatch(name), _CASED_NAMES.fullmatch(name)
         if (lower and not do_lower_case) or (cased and do_lower_case):
             raise ValueError(
-                f"`do_lower_case` must fit the checkpoint. {name} was trained on {'lower-case' if lower else 'cased'} "
-                f"text; received {json.dumps(do_lower_case)}: pass `do_lower_case={json.dumps(bool(lower))}`."
+                f"`do_lower_case` does not match the checkpoint: {name} was trained on "
+                f"{'lowercase' if lower else 'cased'} text, but `do_lower_case` is {json.dumps(do_lower_case)}. "
+                f"Set `do_lower_case={json.dumps(bool(lower))}`."
             )
 
 
 def resolve_case_and_accents(directory: str, do_lower_case: bool | None) -> tuple[bool, bool]:
-    """Returns do_lower_case as asked, else as `tokenizer_config.json` of the directory says, else True; and whether
-    accents are stripped: where text is lowercased, unless `tokenizer_config.json` says that they stay.
+    """Returns (do_lower_case, strip_accents).
+
+    The letter case is the requested one, that of `tokenizer_config.json`, or True. Accents are stripped from lowercased
+    text unless `tokenizer_config.json` keeps them.
 
     Raises:
-        ValueError: file and request contradict each other, or the file asks for what Google's algorithm does not do.
+        ValueError: the file contradicts the request, or has a setting that Google's algorithm does not support.
     """
     path = os.path.join(directory, CONFIG_FILE)
     config = read_config(directory)
@@ -220,7 +223,7 @@ def resolve_case_and_accents(directory: str, do_lower_case: bool | None) -> tupl
 
 
 def case_setting(path: str, config, do_lower_case: bool | None, default: bool) -> bool:
-    """Returns do_lower_case as asked, else as `config`, which was read from `path`, says, else `default`.
+    """Returns the requested do_lower_case, or that of `config`, which was read from `path`, or `default`.
 
     Raises:
         ValueError: the two contradict each other.
@@ -230,28 +233,28 @@ def case_setting(path: str, config, do_lower_case: bool | None, default: bool) -
         raise ValueError(f"{path}: do_lower_case must be true or false. Received: {brief(stored)}.")
     if None not in (stored, do_lower_case) and stored != do_lower_case:
         raise ValueError(
-            f"`do_lower_case` must fit the checkpoint. {path} says {json.dumps(stored)}. Received: "
-            f"{json.dumps(do_lower_case)}; leave `do_lower_case` out."
+            f"`do_lower_case` does not match the checkpoint: {path} has {json.dumps(stored)}. Received: "
+            f"{json.dumps(do_lower_case)}; omit `do_lower_case`."
         )
     return next(value for value in (do_lower_case, stored, default) if value is not None)
 
 
 def case_settings(do_lower_case: bool, strip_accents: bool) -> dict[str, bool]:
-    """Returns the settings from which `resolve_case_and_accents` reads these two again."""
+    """Returns the settings from which `resolve_case_and_accents` restores these two values."""
     accents = {} if strip_accents == do_lower_case else {"strip_accents": strip_accents}
     return {"do_lower_case": do_lower_case} | accents
 
 
 def _refuse_foreign_settings(path, config, do_lower_case):
-    """Other ids than those which the model was trained on would be silent; so would ignoring the key be."""
+    """Raises ValueError for settings that would silently give other ids than those the model was trained on."""
     ours = {"tokenize_chinese_chars": True, "do_basic_tokenize": True}
-    ours |= {} if do_lower_case else {"strip_accents": False}  # what only lowercases is a model of another language
+    ours |= {} if do_lower_case else {"strip_accents": False}  # lowercasing alone is used by models of other languages
     for key, value in ours.items():
         if config.get(key) not in (None, value):
             raise ValueError(
                 f"{path}: {key} must be {json.dumps(value)} or absent with do_lower_case {json.dumps(do_lower_case)}, "
                 f"as in google-research/bert's algorithm. Received: {json.dumps(config[key]):.200}; "
-                "remove the key to use Google's algorithm nevertheless."
+                "remove the key to use Google's algorithm anyway."
             )
 
 
@@ -261,20 +264,20 @@ def _refuse_foreign_settings(path, config, do_lower_case):
 def with_special_tokens(
     directory: str | os.PathLike, config: Mapping[str, Any], kind: str, family: Family, template: InputTemplate | None
 ) -> InputTemplate:
-    """Returns the template with the special tokens that a directory's files name.
+    """Returns the input template with the special tokens named in a directory's files.
 
-    A tokenizer that is not the family's own has a template of its own, as its class in Transformers: WordPiece has
-    BERT's (as klue/roberta has it), byte-level BPE RoBERTa's.
+    A tokenizer that is not the family's own has the template of its class in Transformers: WordPiece has BERT's (as in
+    klue/roberta), byte-level BPE RoBERTa's.
 
     Args:
-        directory: with special_tokens_map.json, perhaps.
-        config: what tokenizer_config.json says.
+        directory: the directory, which may hold special_tokens_map.json.
+        config: contents of tokenizer_config.json.
         kind: key of CLASSES.
-        family: of the model.
-        template: of the model; None: the family's.
+        family: the model family.
+        template: the model's template. If None, the family's.
 
     Raises:
-        ValueError: a token is no text, or WordPiece would have another one for padding, unknown words or blanks.
+        ValueError: a token is not a string, or WordPiece would need another padding, unknown or mask token.
     """
     named = special_tokens_in(directory, config)
     template = _of_kind(kind, family, template or family.template)
@@ -282,8 +285,8 @@ def with_special_tokens(
         for role, token in _OF_WORDPIECE.items():
             if named.get(role, token) != token:
                 raise ValueError(
-                    f"{role} in {directory} must be {token} in a model with WordPiece. Received: {brief(named[role])}; "
-                    "take another model."
+                    f"{role} in {directory} must be {token} for a WordPiece model. Received: {brief(named[role])}; use "
+                    "another model."
                 )
     texts = {template.before[0]: named.get("cls_token"), template.after[-1]: named.get("sep_token")}
     parts = {name: tuple(texts.get(token) or token for token in getattr(template, name)) for name in _PARTS}
@@ -296,7 +299,7 @@ _FIELDS = {"pad_token": "pad", "unk_token": "unknown", "mask_token": "mask"}
 
 
 def _of_kind(kind, family, template):
-    """Returns the template of the kind of tokenizer where it is not the family's own."""
+    """Returns the template of the kind of tokenizer if it is not the family's own."""
     if kind == family.tokenizer or kind == "unigram":  # whose classes differ in their templates
         return template
     own = families.with_tokenizer(kind).template
@@ -308,20 +311,20 @@ def _of_kind(kind, family, template):
 
 
 def special_tokens_in(directory: str | os.PathLike, config: Mapping[str, Any]) -> dict[str, str]:
-    """Returns role -> special token, of those in ROLES that a directory's files name.
+    """Returns role -> special token for the ROLES named in a directory's files.
 
-    special_tokens_map.json counts where tokenizer_config.json does not list the added tokens, as in Transformers.
+    special_tokens_map.json is used if tokenizer_config.json does not list the added tokens, as in Transformers.
 
     Raises:
-        ValueError: a token is no text.
+        ValueError: a token is not a string.
     """
     path = os.path.join(os.fspath(directory), SPECIAL_FILE)
     named = {role: config[role] for role in ROLES if config.get(role) is not None}
     if os.path.isfile(path) and "added_tokens_decoder" not in config:
-        there = read_object(path, "the special tokens of a tokenizer in JSON", "correct the file, or remove it")
+        there = read_object(path, "the special tokens of a tokenizer in JSON", "fix the file, or remove it")
         named |= {role: there[role] for role in ROLES if there.get(role) is not None}
     tokens = {role: token.get("content") if isinstance(token, dict) else token for role, token in named.items()}
     for role, token in tokens.items():
         if not isinstance(token, str) or not token:
-            raise ValueError(f"{role} in {directory} must be a text. Received: {brief(named[role])}; correct it.")
+            raise ValueError(f"{role} in {directory} must be a string. Received: {brief(named[role])}; correct it.")
     return tokens

@@ -1,7 +1,7 @@
-"""Reads tokenizer.json of Hugging Face's tokenizers, as far as ours follow it; what they would not follow is refused.
+"""Reads tokenizer.json of Hugging Face's tokenizers, and rejects settings that the tokenizers here do not support.
 
-Every section that decides ids is read: the model, the normalizer, the pre-tokenizer, the post-processor, and the ids of
-added tokens. `file_precedence.py` says what counts where the files next to it say something else;
+Every section that affects ids is read: the model, the normalizer, the pre-tokenizer, the post-processor, and the ids of
+added tokens. `file_precedence.py` decides which file takes precedence if the files next to it differ;
 `tokenizer_json_writer.py` writes the file.
 """
 
@@ -24,11 +24,11 @@ USUAL_LONGEST_WORD = 100  # characters; what Transformers has for max_input_char
 _MOST_TOKENS, _LONGEST_WORD, _LARGEST_SCORE = 1_000_000, 10_000, 1e6
 _KERAS_HUBS = os.path.join("assets", "tokenizer")  # a preset of KerasHub has a file of this name, too
 _KINDS = {"WordPiece": "wordpiece", "BPE": "byte_bpe", "Unigram": "unigram"}  # their name of a model -> our KIND
-_REMEDY = "text is read in no other way here"
+_REMEDY = "other settings are not supported"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 METASPACE = "\u2581"  # stands for the space before a word
 
-# The keys of each section. One that is not here could decide ids, so it is refused.
+# The keys of each section. An unknown key could affect ids, so it is rejected.
 _SECTIONS = frozenset(
     ("version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder")
 ) | {"model"}
@@ -43,18 +43,18 @@ _MODEL_KEYS = {
 
 @dataclasses.dataclass(frozen=True)
 class WholeFile:
-    """The contents of a tokenizer.json.
+    """The contents of a tokenizer.json file.
 
     Attributes:
-        path: the file.
-        kind: the KIND of the tokenizer of ours that follows it.
-        tokens: all tokens in the order of their ids, added ones included; "" where an id has none.
-        own: how many of them are the model's own, before the added ones.
-        special: the content of the added tokens that are special.
+        path: path of the file.
+        kind: the KIND of the tokenizer class that implements it.
+        tokens: all tokens in the order of their ids, including added ones; "" for an id without a token.
+        own: how many of them belong to the model, before the added ones.
+        special: the contents of the added tokens that are special.
         model: its section `model`.
-        said: what its other sections say, as tokenizer_config.json names it.
-        layout: what it puts around one text and around two, (token, segment) each; None: nothing.
-        character_map: of a unigram model: `precompiled_charsmap`.
+        said: the settings of its other sections, under their names in tokenizer_config.json.
+        layout: the (token, segment) pairs around one text and around two. If None, there are none.
+        character_map: `precompiled_charsmap` of a unigram model.
     """
 
     path: str
@@ -74,14 +74,14 @@ class WholeFile:
         return self.tokens[: max(self.own, last + 1)]
 
     def check_template(self, template: InputTemplate, alone: bool):
-        """Raises ValueError where it puts something else around texts than the model's template does.
+        """Raises ValueError if the special tokens around texts differ from the model's template.
 
-        Segments are compared where the model knows several.
+        Segments are compared if the model has several.
 
         Args:
-            template: of the model.
-            alone: whether the file counts alone. If not, one that puts nothing around texts leaves that to the class of
-                the model, as in Transformers 5.
+            template: the model's template.
+            alone: whether the file takes precedence over all others. If not, a file without special tokens leaves them
+                to the model's class, as in Transformers 5.
         """
         if self.layout is None and not alone:
             return
@@ -94,21 +94,21 @@ class WholeFile:
         if _with_segments(ours, segmented) != _with_segments(theirs, segmented):
             received = " and ".join(map(_format_layout, theirs)) if self.layout else "null"
             raise ValueError(
-                f"{self.path}: post_processor must put around texts what a model of this model_type has there, "
-                f"{_format_layout(ours[0])} and {_format_layout(ours[1])}. Received: {received:.300}; take the "
+                f"{self.path}: post_processor must put the same special tokens around texts as this model_type, "
+                f"{_format_layout(ours[0])} and {_format_layout(ours[1])}. Received: {received:.300}; use the "
                 "tokenizer.json that belongs to the model."
             )
 
 
 def find_tokenizer_json(directory: str | os.PathLike, vocab_file: str | os.PathLike | None = None) -> str | None:
-    """Returns the path of the tokenizer.json that counts: `vocab_file` if it is one, else that of the directory.
+    """Returns the path of the tokenizer.json to use: `vocab_file` if it is one, otherwise that of the directory.
 
     Args:
-        directory: of a model.
-        vocab_file: what is to be read instead of the directory's vocabulary; None: nothing.
+        directory: the model directory.
+        vocab_file: file to use instead of the directory's vocabulary. If None, the directory's is used.
 
     Returns:
-        None where `vocab_file` is another file, or where neither is there.
+        The path, or None if `vocab_file` is another file or there is no tokenizer.json.
     """
     if vocab_file:
         return os.fspath(vocab_file) if is_tokenizer_json(vocab_file) else None
@@ -118,15 +118,15 @@ def find_tokenizer_json(directory: str | os.PathLike, vocab_file: str | os.PathL
 
 
 def is_tokenizer_json(path: str | os.PathLike) -> bool:
-    """Returns whether a path is that of a tokenizer.json."""
+    """Returns whether a path names a tokenizer.json."""
     return os.path.basename(os.fspath(path)) == WHOLE_FILE
 
 
 def tokenizer_kind(path: str | os.PathLike) -> str:
-    """Returns the KIND of the tokenizer that a tokenizer.json is for.
+    """Returns the KIND of the tokenizer in a tokenizer.json.
 
     Raises:
-        ValueError: it is none of ours, or the file holds no tokenizer.
+        ValueError: the kind is not supported, or the file does not hold a tokenizer.
     """
     return _kind(_read(path), path)
 
@@ -135,17 +135,17 @@ def read_whole(path: str | os.PathLike, kind: str) -> WholeFile:
     """Reads tokenizer.json.
 
     Args:
-        path: the file.
-        kind: the KIND of the tokenizer that it must be for.
+        path: path of the file.
+        kind: the KIND of tokenizer that it must hold.
 
     Raises:
-        ValueError: it is for another kind, is damaged, or says something that this kind does not do.
+        ValueError: it is of another kind, damaged, or has settings that this kind does not support.
     """
     path = os.fspath(path)
     values = _read(path)
     if _kind(values, path) != kind:
         theirs = next(name for name, ours in _KINDS.items() if ours == kind)
-        raise _refusal(path, "model.type", repr(theirs), values["model"].get("type"), "take the file of such a model")
+        raise _refusal(path, "model.type", repr(theirs), values["model"].get("type"), "use the file of such a model")
     if others := sorted(values.keys() - _SECTIONS):
         raise _refusal(path, "its sections", f"among {', '.join(sorted(_SECTIONS))}", others[0])
     model = values["model"]
@@ -161,18 +161,18 @@ def read_whole(path: str | os.PathLike, kind: str) -> WholeFile:
 
 
 def _read(path):
-    return read_object(path, "a tokenizer in JSON", "take the files of one model", _LARGEST)
+    return read_object(path, "a tokenizer in JSON", "use files from one model", _LARGEST)
 
 
 def _kind(values, path):
-    """Returns the kind by the type; older files have none, and are known by what their model has."""
+    """Returns the kind from the model's type; older files lack it, and are recognized by the model's keys."""
     model = values.get("model")
     model = model if isinstance(model, dict) else {}
     marks = {"continuing_subword_prefix": "WordPiece", "merges": "BPE", "unk_id": "Unigram"}
     guess = next((marks[key] for key in ("merges", "unk_id", "continuing_subword_prefix") if key in model), None)
     name = model.get("type", guess)
     if not isinstance(name, str) or name not in _KINDS:
-        raise _refusal(path, "model.type", " or ".join(_KINDS), name, "take the tokenizer of a model of these kinds")
+        raise _refusal(path, "model.type", " or ".join(_KINDS), name, "use a model with one of these tokenizers")
     return _KINDS[name]
 
 
@@ -186,7 +186,7 @@ def _check_keys(path, where, values, known):
 
 
 def _check_values(path, where, values, good):
-    """Holds values against those that are followed: key -> all that are; one that is not there is good."""
+    """Checks values against the supported ones, key -> values; a missing key is fine."""
     for key, choices in good.items():
         if key in values and not any(type(values[key]) is type(each) and values[key] == each for each in choices):
             wanted = " or ".join(repr(c) if isinstance(c, str) else json.dumps(c) for c in choices)
@@ -194,7 +194,7 @@ def _check_values(path, where, values, good):
 
 
 def _tokens(path, vocab, added):
-    """Returns the tokens by id, how many are the model's own, and the special ones; scores are left out."""
+    """Returns the tokens by id, the number of the model's own tokens, and the special ones; without scores."""
     if isinstance(vocab, list):
         ids = {}
         for i, entry in enumerate(vocab):
@@ -212,7 +212,7 @@ def _tokens(path, vocab, added):
     for n, token in enumerate(added):
         content, number = token["content"], token.get("id")
         if type(number) is not int or number < 0:
-            raise _refusal(path, f"added_tokens[{n}].id", "an id from 0 up", number)
+            raise _refusal(path, f"added_tokens[{n}].id", "an id of 0 or more", number)
         if ids.setdefault(content, number) != number:
             raise _refusal(path, f"added_tokens[{n}].id", f"{ids[content]}, as in model.vocab", number)
     check_vocab(ids, path)
@@ -222,39 +222,39 @@ def _tokens(path, vocab, added):
     tokens: list[str | None] = [None] * size
     for token, i in ids.items():
         if tokens[i] is not None:
-            raise _refusal(path, f"the id {i}", "that of one token", [tokens[i], token])
+            raise _refusal(path, f"the id {i}", "an id of one token", [tokens[i], token])
         tokens[i] = token
     return [token or "" for token in tokens], own, frozenset(t["content"] for t in added if t.get("special"))
 
 
 def check_vocab(vocab, path) -> dict[str, int]:
-    """Returns `vocab`, which must be token -> id; it was read from `path`."""
+    """Returns `vocab`, read from `path`, after checking that it maps tokens to ids."""
     if not isinstance(vocab, dict) or not all(type(i) is int and i >= 0 for i in vocab.values()):
         raise ValueError(
-            f"{path} must hold a JSON object with an id from 0 up for each token. Received: {brief(vocab)}; take the "
-            "files of one model."
+            f"{path} must hold a JSON object that maps each token to an id of 0 or more. Received: {brief(vocab)}; use "
+            "files from one model."
         )
     if broken := next((token for token in vocab if _SURROGATE.search(token)), None):
         raise ValueError(
-            f"{path}: a token must be whole text. Received half a character in {brief(broken)}; take the files of one "
-            "model."
+            f"{path}: a token must be valid Unicode. Received half of a surrogate pair in {brief(broken)}; use files "
+            "from one model."
         )
     return vocab
 
 
 def _steps(path, values, section, inside):
-    """Returns the parts of a section, which may be one or a Sequence of them, as a list of objects."""
+    """Returns the steps of a section, which may be one step or a Sequence, as a list of objects."""
     part = values.get(section)
     if part is None:
         return []
     steps = part.get(inside) if isinstance(part, dict) and part.get("type") == "Sequence" else [part]
     if not isinstance(steps, list) or not all(isinstance(s, dict) and isinstance(s.get("type"), str) for s in steps):
-        raise _refusal(path, section, "an object with a type, or a Sequence of such", part)
+        raise _refusal(path, section, "an object with a type, or a Sequence of such objects", part)
     return steps
 
 
 def _wordpiece(path, values):
-    """Returns what is said of BERT's own normalizer; its words and tokens must be BERT's."""
+    """Returns the settings of BERT's normalizer; pre-tokenizer and model must be BERT's too."""
     model = values["model"]
     _check_values(path, "model", model, {"unk_token": ("[UNK]",), "continuing_subword_prefix": ("##",)})
     longest = model.get("max_input_chars_per_word", USUAL_LONGEST_WORD)
@@ -285,18 +285,18 @@ def _byte_bpe(path, values):
     if [step["type"] for step in before] != ["ByteLevel"]:
         raise _refusal(path, "pre_tokenizer", "ByteLevel", values.get("pre_tokenizer"))
     if _steps(path, values, "normalizer", "normalizers"):
-        raise _refusal(path, "normalizer", "null, as RoBERTa has it", values["normalizer"])
+        raise _refusal(path, "normalizer", "null, as in RoBERTa", values["normalizer"])
     _check_keys(path, "pre_tokenizer", before[0], ("type", "add_prefix_space", "trim_offsets", "use_regex"))
     _check_values(path, "pre_tokenizer", before[0], {"use_regex": (True,), "add_prefix_space": (True, False)})
     return {"add_prefix_space": before[0].get("add_prefix_space", True)}, b""
 
 
 _QUOTES = [{"type": "Replace", "pattern": {"String": quote}, "content": '"'} for quote in ("``", "''")]
-_SPACES = {"Regex": " {2,}"}  # Text is split at white space anyway, so it is all one how long it is.
+_SPACES = {"Regex": " {2,}"}  # Text is split at white space anyway, so its length does not matter.
 
 
 def _unigram(path, values):
-    """Returns the steps of ALBERT's and XLM-RoBERTa's normalizers that are there, and the character map."""
+    """Returns the normalizer steps of ALBERT and XLM-RoBERTa that are present, and the character map."""
     if values["model"].get("byte_fallback"):
         raise _refusal(path, "model.byte_fallback", "false", True)
     steps = _steps(path, values, "normalizer", "normalizers")
@@ -323,7 +323,7 @@ def _unigram(path, values):
     joined = [step for step in steps if step["type"] == "Replace" and step.get("pattern") == _SPACES]
     if kept != "dropped" and not joined:
         raise _refusal(
-            path, "the steps of normalizer", 'with a Replace of " {2,}", where Metaspace alone splits', steps
+            path, "the steps of normalizer", 'with a Replace of " {2,}", because only Metaspace splits', steps
         )
     said |= {"straight_quotes": found["straight_quotes"], "trailing_space": kept}
     return said, blob
@@ -337,7 +337,7 @@ def _character_map(path, step):
 
 
 def _metaspace(path, values):
-    """Holds the pre-tokenizer against ours; returns whether it splits at all white space before."""
+    """Checks the pre-tokenizer; returns whether it splits at all white space first."""
     steps = _steps(path, values, "pre_tokenizer", "pretokenizers")
     if [step["type"] for step in steps] not in (["WhitespaceSplit", "Metaspace"], ["Metaspace"]):
         raise _refusal(path, "pre_tokenizer", "WhitespaceSplit and Metaspace", values.get("pre_tokenizer"))
@@ -353,7 +353,7 @@ _READERS = {"wordpiece": _wordpiece, "byte_bpe": _byte_bpe, "unigram": _unigram}
 
 
 def _layout(path, part, ids):
-    """Returns what is put around one text and around two: lists of (token, segment), a text as $A or $B; or None."""
+    """Returns the layouts of one text and of two: lists of (token, segment), with $A or $B for a text; or None."""
     steps = _steps(path, {"post_processor": part}, "post_processor", "processors")
     steps = [step for step in steps if step["type"] != "ByteLevel"]  # which trims offsets
     if not steps:
@@ -399,7 +399,7 @@ def _template(path, step, name, ids):
 
 
 def _with_segments(layout, segmented):
-    """Returns two rows as a model sees them that knows segments, or does not."""
+    """Returns two layouts as seen by a model with or without segments."""
     return [[(name, segmented and segment) for name, segment in row] for row in layout]
 
 

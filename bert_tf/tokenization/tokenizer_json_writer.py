@@ -1,4 +1,4 @@
-"""Writes tokenizer.json, from which Hugging Face's tokenizers give a model the ids that ours give it.
+"""Writes tokenizer.json, with which Hugging Face's tokenizers produce the same ids as the tokenizers here.
 
 `tokenizer_json.py` reads it.
 """
@@ -13,13 +13,13 @@ from bert_tf.utils.files import write_text
 
 
 def write_tokenizer_json(directory: str, values: dict):
-    """Writes tokenizer.json into a directory, aside and then renamed."""
+    """Writes tokenizer.json to a directory atomically."""
     write_text(os.path.join(directory, WHOLE_FILE), json.dumps(values, ensure_ascii=False) + "\n")
 
 
 def wordpiece_json(tokenizer) -> dict:
-    """Returns what tokenizer.json says of a `Tokenizer`, as that of bert-base-uncased does; an id of several equal
-    tokens is the last one's."""
+    """Returns the contents of tokenizer.json for a `Tokenizer`, as in bert-base-uncased; of several equal tokens, the
+    last one's id is used."""
     normalizer = {
         "type": "BertNormalizer",
         "clean_text": True,
@@ -39,7 +39,7 @@ def wordpiece_json(tokenizer) -> dict:
 
 
 def byte_bpe_json(tokenizer, merges: Sequence[tuple[str, str]]) -> dict:
-    """Returns what tokenizer.json says of a `ByteBpeTokenizer` with these merges, as that of roberta-base does."""
+    """Returns the contents of tokenizer.json for a `ByteBpeTokenizer` with these merges, as in roberta-base."""
     level = {"type": "ByteLevel", "add_prefix_space": tokenizer.add_prefix_space, "trim_offsets": True}
     model = {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": "", "fuse_unk": False}
     model |= {"end_of_word_suffix": "", "byte_fallback": False, "ignore_merges": False}
@@ -50,7 +50,7 @@ def byte_bpe_json(tokenizer, merges: Sequence[tuple[str, str]]) -> dict:
 
 
 def unigram_json(tokenizer, scores: Sequence[tuple[str, float]], character_map: bytes) -> dict:
-    """Returns what tokenizer.json says of a unigram tokenizer, as the published ones of ALBERT and XLM-RoBERTa do.
+    """Returns the contents of tokenizer.json for a unigram tokenizer, as in ALBERT and XLM-RoBERTa.
 
     Args:
         tokenizer: a `UnigramTokenizer`.
@@ -81,7 +81,7 @@ def _whole(tokenizer, normalizer, pre_tokenizer, decoder, model):
 
 
 def _added_tokens(tokenizer):
-    """Returns the section `added_tokens`: special tokens, and what else the tokenizer matches in the text itself."""
+    """Returns the section `added_tokens`: special tokens and other tokens that are matched in the text itself."""
     names = dict.fromkeys(tokenizer.special_tokens.values())
     ids = {name: tokenizer.id_of(name) for name in names}
     lone = tokenizer.KIND != "wordpiece"  # The mask of the others takes the space before it.

@@ -1,4 +1,4 @@
-"""Tokenizers of SentencePiece's unigram models in graph ops (Kudo 2018), as ALBERT and XLM-RoBERTa have them."""
+"""Tokenizers of SentencePiece's unigram models in graph ops (Kudo 2018), as in ALBERT and XLM-RoBERTa."""
 
 import functools
 import json
@@ -24,7 +24,7 @@ from bert_tf.tokenization.tokenizer_json import METASPACE
 from bert_tf.utils.files import atomic_open
 
 # === Normalization ===
-# What the normalizers of Hugging Face's tokenizers do for ALBERT and XLM-RoBERTa, with a map back to the original text:
+# The normalizers of Hugging Face's tokenizers for ALBERT and XLM-RoBERTa, with a map back to the original text:
 # quotation marks, accents and letter case, and the character map that a SentencePiece model carries.
 
 
@@ -39,11 +39,11 @@ _LONGEST_CLUSTER = 6  # bytes: Hugging Face's tokenizers map shorter graphemes a
 
 
 class Stream(NamedTuple):
-    """The characters of all texts in one row, each text closed by a line feed; every field is int32 [characters].
+    """The concatenated characters of all texts, each text ended by a line feed; every field is int32 [characters].
 
     Attributes:
         chars: code points.
-        starts, limits: where in the row of all texts as they came the origin of a character begins and ends.
+        starts, limits: the span in the concatenated original texts that a character came from.
     """
 
     chars: tf.Tensor
@@ -55,7 +55,7 @@ class Stream(NamedTuple):
 
 
 class Replacements(tf.Module):
-    """Characters that become none, one or several others; all others stay.
+    """Replaces characters with zero or more others; all others are kept.
 
     Args:
         replacements: code point, or a number beyond them -> text.
@@ -78,11 +78,11 @@ class Replacements(tf.Module):
             self._codes = tf.constant(np.concatenate([np.array(text, np.int32) for text in codes]))
 
     def rows(self, chars) -> tf.Tensor:
-        """int32 [characters]: which replacement a character has, 0 where it stays."""
+        """Returns the replacement index of each character, int32 [characters]; 0 if it is kept."""
         return tf.gather(self._rows, tf.gather(self._pages, chars // _PAGE) * _PAGE + chars % _PAGE)
 
     def apply(self, stream: Stream, rows) -> Stream:
-        """Returns the stream with each character replaced by the text of its row; all of a text have its origin."""
+        """Returns the stream with each character replaced by the text of its row, which inherits its origin."""
         lengths = tf.gather(self._lengths, rows)
         origin = tf.repeat(tf.range(tf.size(rows)), lengths)
         index = tf.range(tf.size(origin)) - tf.gather(tf.cumsum(lengths, exclusive=True), origin)
@@ -92,12 +92,12 @@ class Replacements(tf.Module):
 
 
 class Normalizer(tf.Module):
-    """Texts to streams of normalized characters.
+    """Converts texts to streams of normalized characters.
 
     Args:
-        mapping: as from `sentencepiece_model.character_map`.
+        mapping: the character map, as from `sentencepiece_model.character_map`.
         do_lower_case: whether each character is lowercased by itself.
-        keep_accents: False: compatibility decomposition (NFKD), and all marks go.
+        keep_accents: if false, apply compatibility decomposition (NFKD) and remove all marks.
         straight_quotes: whether two grave accents, or two apostrophes, become a double quotation mark.
     """
 
@@ -117,11 +117,11 @@ class Normalizer(tf.Module):
             self._joins, self._white = tf.constant(_joins()), tf.constant(WHITE)
 
     def __call__(self, texts) -> tuple[Stream, tf.Tensor, tf.Tensor]:
-        """Normalizes texts (string [n], UTF-8; bytes that are none are dropped).
+        """Normalizes texts (string [n], UTF-8; invalid bytes are dropped).
 
         Returns:
-            the stream; bool [characters], which of them are white space; int64 [n + 1], where texts begin in the row of
-            all texts as they came, a line feed behind each counted.
+            The stream; bool [characters], which of them are white space; int64 [n + 1], where texts begin in the
+            concatenated original texts, counting a line feed after each.
         """
         splits, chars = unicode_decode(tf.strings.join([texts, "\n"]))
         at = tf.range(tf.size(chars))
@@ -133,7 +133,7 @@ class Normalizer(tf.Module):
         return stream, tf.reduce_any(stream.chars[:, None] == self._white, 1), splits
 
     def _fold(self, stream):
-        """Letter case and accents; the character before marks that go takes over where they end."""
+        """Applies letter case and accents; the character before removed marks inherits their end."""
         rows = self._folding.rows(stream.chars)
         if self._strip:
             gone = tf.gather(self._joins, stream.chars) == _MARK
@@ -143,7 +143,7 @@ class Normalizer(tf.Module):
         return self._folding.apply(stream, rows)
 
     def _map(self, stream):
-        """The model's character map, on graphemes that are short enough and on characters elsewhere."""
+        """Applies the model's character map to graphemes that are short enough, otherwise to characters."""
         chars = stream.chars
         joins = tf.gather(self._joins, chars)
         before = shift(chars, 1)
@@ -181,7 +181,7 @@ def _joins() -> np.ndarray:
 
 @functools.cache
 def _fold_characters(do_lower_case: bool, strip: bool) -> dict[int, str]:
-    """Returns what characters become by themselves: decomposed without marks, and lowercased; marks are not in it."""
+    """Returns the replacements of single characters: decomposed without marks, and lowercased."""
     folded = {}
     if not (do_lower_case or strip):
         return folded
@@ -198,7 +198,7 @@ def _fold_characters(do_lower_case: bool, strip: bool) -> dict[int, str]:
 
 
 def _with_straight_quotes(stream):
-    """Two grave accents or two apostrophes become one double quotation mark, from a run's left."""
+    """Replaces two grave accents or two apostrophes with a double quotation mark, from the left of a run."""
     chars = stream.chars
     quote = (chars == _QUOTES[0]) | (chars == _QUOTES[1])
     at, first = tf.range(tf.size(chars)), quote & (chars != shift(chars, 1))
@@ -219,16 +219,16 @@ _PENALTY = 100.0  # what keeps "9," from being one token, as in Hugging Face's t
 
 
 class UnigramTokenizer(BaseTokenizer):
-    """Text to the ids of the tokens of a SentencePiece model.
+    """Converts text to the token ids of a SentencePiece unigram model.
 
         tokenizer = UnigramTokenizer.from_directory("albert-base-v2")
         tokenizer.tokenize(["Hello world"])             # [[10975, 126]]     ▁hello ▁world
 
-    Text is normalized as the settings say, then by the model's character map, cut at white space, and each word, with
-    the mark "▁" before it, is cut into the tokens that are likeliest together.
+    Text is normalized according to the settings and the model's character map, then split at white space. Each word,
+    prefixed with "▁", is split into its most probable sequence of tokens.
 
     Attributes:
-        keep_accents: whether text is spared decomposition (NFKD) and the loss of its marks.
+        keep_accents: if true, text is not decomposed (NFKD) and keeps its marks.
         straight_quotes: whether `` and '' become ".
     """
 
@@ -253,24 +253,25 @@ class UnigramTokenizer(BaseTokenizer):
         """Reads a SentencePiece model.
 
         Args:
-            vocab_file: the file.
-            template: the family's.
+            vocab_file: path of the model file.
+            template: the family's input template.
             do_lower_case: whether each character is lowercased.
             keep_accents: see above.
             straight_quotes: see above.
             split_digit_comma: whether a comma after a digit is a token of its own.
-            trailing_space: what becomes of a space at the end of a text or before an added token. "dropped": nothing,
-                as in SentencePiece; "kept": a token "▁" of its own; "kept_inside": the same, but only before an added
-                token that is matched in normalized text. tokenizer.json says which, by its pre_tokenizer.
-            front: tokens in place of the control tokens with which the model begins; () leaves them.
-            behind: tokens behind the model's.
-            tokenizer_class: Hugging Face's name of all that.
-            model_data: the bytes of the model, where `vocab_file` is the tokenizer.json from which it was made.
-            added_tokens: what is found in a text before it is split; behind the vocabulary, or in it with the same ids.
+            trailing_space: handling of a space at the end of a text or before an added token. "dropped": removed, as in
+                SentencePiece; "kept": becomes a token "▁" of its own; "kept_inside": the same, but only before an added
+                token that is matched in normalized text. The pre_tokenizer of tokenizer.json decides this.
+            front: tokens in place of the control tokens at the beginning of the model; () keeps them.
+            behind: tokens after the model's.
+            tokenizer_class: the corresponding class name of Hugging Face.
+            model_data: the bytes of the model, if `vocab_file` is the tokenizer.json it was built from.
+            added_tokens: tokens matched in the text before it is split; after the vocabulary, or in it with the same
+                ids.
 
         Raises:
-            ValueError: it is no unigram model, a special token is missing, or an added token does not go with the
-                vocabulary.
+            ValueError: the file is not a unigram model, a special token is missing, or an added token does not match
+                the vocabulary.
         """
         model, self._data = models.read_model(vocab_file, model_data)
         for piece in model.pieces if split_digit_comma else ():
@@ -316,19 +317,19 @@ class UnigramTokenizer(BaseTokenizer):
             if settings.get(key, config.get(key)) not in values:
                 raise ValueError(
                     f"{config_path}: {key} must be {' or '.join(json.dumps(v) for v in values if v is not None)}. "
-                    f"Received: {json.dumps(config.get(key))}; such text is read in no other way here."
+                    f"Received: {json.dumps(config.get(key))}; other settings are not supported."
                 )
         return settings
 
     @classmethod
     def _from_tokenizer_json(cls, whole, directory, do_lower_case, template, settings):
-        """Builds the tokenizer, and its SentencePiece model: the family's, as far as it can be."""
+        """Builds the tokenizer and its SentencePiece model, which equals the family's as far as possible."""
         settings |= file_precedence.unigram_settings(whole, directory, do_lower_case)
         scores, unknown = whole.model["vocab"], whole.model.get("unk_id")
         tokens = whole.vocabulary(template)
         if type(unknown) is not int or tokens[unknown : unknown + 1] != [template.unknown]:
             raise ValueError(
-                f"{whole.path}: model.unk_id must be the id of {template.unknown}. Received: {unknown}; take the "
+                f"{whole.path}: model.unk_id must be the id of {template.unknown}. Received: {unknown}; use the "
                 "tokenizer.json that belongs to the model."
             )
         settings["split_digit_comma"] = False  # the scores have it already, if at all
@@ -397,8 +398,8 @@ class UnigramTokenizer(BaseTokenizer):
 
     @property
     def _model_name(self):
-        """The name of the SentencePiece model when it is saved: Hugging Face's, unless its own reader would put the
-        tokens in other positions."""
+        """File name of the saved SentencePiece model: Hugging Face's, unless its reader would give the tokens other
+        ids."""
         name = os.path.basename(self.vocab_file)
         if name in self.FILES:
             return name
@@ -421,7 +422,7 @@ class UnigramTokenizer(BaseTokenizer):
         return self._split(texts, tf.fill(tf.shape(texts), self.trailing_space == "kept"))
 
     def _split(self, texts, kept):
-        """Returns ids, starts, limits of texts; `kept`, bool [n]: in which of them a space at the end is a token."""
+        """Returns ids, starts and limits of texts; `kept`, bool [n]: whether a trailing space is a token."""
         stream, white, splits = self._normalizer(texts)
         row = tf.searchsorted(splits, tf.cast(stream.starts, tf.int64), "right", tf.int64) - 1
         if kept is not None:
@@ -447,7 +448,7 @@ class UnigramTokenizer(BaseTokenizer):
 
 
 def _with_spaces_kept(stream, white, row, splits, kept):
-    """Returns the stream in which spaces that Metaspace alone makes words of are "▁", and what still separates words.
+    """Returns the stream with "▁" for spaces that only Metaspace turns into words, and the remaining separators.
 
     Such spaces stand before a "▁" or, in texts that are `kept`, at the end; other white space is part of a word there,
     and in texts that are not `kept` all white space at the end is dropped.
@@ -468,19 +469,19 @@ def _with_spaces_kept(stream, white, row, splits, kept):
 
 
 def _word_splitter(model, vocab_file):
-    """Returns the op that splits a word, which is normalized already, by the model's scores."""
+    """Returns the op that splits a normalized word using the model's scores."""
     words = models.without_normalization(model).SerializeToString()
     try:
         return tf_text.SentencepieceTokenizer(words, out_type=tf.int32)
     except tf.errors.OpError as error:
         raise ValueError(
-            f"{vocab_file} must be a SentencePiece model that tensorflow-text takes. Received: {error.message:.300}; "
-            "is the file whole?"
+            f"tensorflow-text cannot read the SentencePiece model {vocab_file}: {error.message:.300}. Is the file "
+            "complete?"
         ) from error
 
 
 def _to_characters(stream, words, word, starts, ends):
-    """Turns bytes of words into code points of all texts: int32 [tokens] twice; "▁" alone has its first letter's."""
+    """Converts byte offsets in words to code points of all texts: int32 [tokens] each; "▁" gets the next letter's."""
     chars = stream.chars
     byte_of_char = tf.cumsum(utf8_lengths(chars), exclusive=True)
     base = tf.gather(byte_of_char, tf.gather(words.row_starts(), word))

@@ -1,4 +1,4 @@
-"""A WordPiece vocabulary: read from vocab.txt or tokenizer.json, checked, and written."""
+"""Reads, checks and writes WordPiece vocabularies (vocab.txt or tokenizer.json)."""
 
 import dataclasses
 import functools
@@ -25,12 +25,12 @@ _NEEDED = (PAD, UNKNOWN, CLS, SEP)
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary:
-    """Tokens in the order of their ids; of equal tokens the last one's id counts, as in google-research/bert.
+    """Tokens in the order of their ids; of equal tokens, the last one's id is used, as in google-research/bert.
 
     Attributes:
-        tokens: them; "" where an id has none.
-        source: for messages: the file's path, or "the list".
-        longest_word: characters of a word at most; a longer one is unknown.
+        tokens: the tokens; "" for an id without one.
+        source: for messages: the file path, or "the list".
+        longest_word: maximum characters of a word; a longer one is unknown.
     """
 
     tokens: list[str]
@@ -41,30 +41,29 @@ class Vocabulary:
         missing = [token for token in _NEEDED if token not in self._ids]
         if missing:
             raise ValueError(
-                f"A BERT vocabulary must hold {', '.join(_NEEDED)}, one token a line. {self.source} has "
-                f"{len(self.tokens)} lines, none of them {', '.join(missing)}: is it another family's vocabulary?"
+                f"A BERT vocabulary must contain {', '.join(_NEEDED)}, one token per line. {self.source} has "
+                f"{len(self.tokens)} lines, but lacks {', '.join(missing)}: is it another family's vocabulary?"
             )
         if repeated := [i for i, token in enumerate(self.tokens) if self._ids[token] != i and token]:
             warnings.warn(
-                f"{self.source}: {len(repeated)} lines hold a token that a later line holds again; the later line's "
-                f"id counts, as in google-research/bert. The first of them, line {repeated[0] + 1}: "
+                f"{self.source}: {len(repeated)} lines hold a token that is repeated on a later line, whose id is "
+                f"used, as in google-research/bert. The first such line is {repeated[0] + 1}: "
                 f"{self.tokens[repeated[0]]!r}.",
                 stacklevel=4,
             )
 
     def id_of(self, token: str) -> int | None:
-        """Returns the id of a token, None if there is none."""
+        """Returns the id of a token, or None if it is not in the vocabulary."""
         return self._ids.get(token)
 
     def matchable(self) -> list[str]:
-        """Returns the tokens with those replaced that no word can hold, so that all differ and none is empty.
+        """Returns the tokens with those replaced that cannot occur in a word, so that all differ and none is empty.
 
-        A word holds no space, hence neither do the replacements stand for anything; nor is a word longer than
-        longest_word.
+        The replacements contain a space, so they never match a word; neither do tokens longer than longest_word.
 
         Raises:
-            ValueError: a token which a word can hold is longer than the op that looks tokens up can take, or all have
-                more beginnings than its tree should.
+            ValueError: a token that can occur in a word is longer than the lookup op supports, or the tokens have too
+                many distinct prefixes for its trie.
         """
         tokens = [
             token if token and self._ids[token] == i and self._fits(i, token) else f" {i}"
@@ -72,20 +71,20 @@ class Vocabulary:
         ]
         if sum(map(len, tokens)) > _MOST_BEGINNINGS and (count := _count_beginnings(tokens)) > _MOST_BEGINNINGS:
             raise ValueError(
-                f"The tokens of a vocabulary must share their beginnings, as words do: {_MOST_BEGINNINGS:,} different "
-                f"ones, of one character and more, at most. Received {self.source} with {count:,}: is it one?"
+                f"The tokens of {self.source} have {count:,} different prefixes, more than the {_MOST_BEGINNINGS:,} "
+                "supported. Is it a vocabulary?"
             )
         return tokens
 
     def _fits(self, i, token):
-        """Returns whether a word can hold a token."""
+        """Returns whether a token can occur in a word."""
         bare = token.removeprefix("##")
         if re.search(r"[\0\s]", token) or len(bare) > self.longest_word:
             return token == UNKNOWN  # for which the op asks, though no word holds it
         if len(bare.encode("utf-8")) > _LONGEST:
             raise ValueError(
-                f"A token must have at most {_LONGEST} bytes, which is what tensorflow-text looks up. Received, in "
-                f"line {i + 1} of {self.source}, one of {len(bare.encode('utf-8'))}: {brief(token)}; take it out."
+                f"A token must have at most {_LONGEST} bytes, the limit of tensorflow-text. Received, in line {i + 1} "
+                f"of {self.source}, one of {len(bare.encode('utf-8'))}: {brief(token)}; remove it."
             )
         return True
 
@@ -95,76 +94,76 @@ class Vocabulary:
 
     @classmethod
     def read(cls, vocab: str | os.PathLike | Iterable[str]) -> "Vocabulary":
-        """Reads a file of one token a line (UTF-8) or a tokenizer.json, or takes a list; white space around tokens is
-        not theirs.
+        """Reads a file with one token per line (UTF-8) or a tokenizer.json, or takes a list; white space around tokens
+        is stripped.
 
         Raises:
-            ValueError: the file is missing or a special token is; an item of the list is no single line of text;
-                tokenizer.json is not WordPiece's, or asks for what our tokenizer does not do.
+            ValueError: the file or a special token is missing; an item of the list is not a single line of text;
+                tokenizer.json is not for WordPiece, or has settings that are not supported.
         """
         if not isinstance(vocab, (str, os.PathLike)):
             tokens = list(vocab)
             for i, token in enumerate(tokens):
                 if not isinstance(token, str) or "\n" in token.strip():
-                    raise ValueError(f"A vocabulary must be a list of single lines. Received, at {i}: {token!r}.")
+                    raise ValueError(f"A vocabulary must be a list of single lines. Received {token!r} at index {i}.")
             return cls([token.strip() for token in tokens], "The list")
         path = os.fspath(vocab)
         if not os.path.isfile(path):
             raise ValueError(
-                f"The vocabulary must be a file, one token a line, or {tokenizer_json.WHOLE_FILE}. There is none at "
-                f"{path}; put it there, or correct `vocab_file`."
+                f"Vocabulary file not found: {path}. It must be a file with one token per line, or "
+                f"{tokenizer_json.WHOLE_FILE}; put it there, or correct `vocab_file`."
             )
         if tokenizer_json.is_tokenizer_json(path):
             return cls.of_whole(tokenizer_json.read_whole(path, "wordpiece"))
         if os.path.getsize(path) > _LARGEST:
             raise ValueError(
                 f"A vocabulary must have at most {_LARGEST:,} bytes. Received {path} of {os.path.getsize(path):,}: is "
-                "it one, with a token a line?"
+                "it a vocabulary with one token per line?"
             )
         text = read_text(path).rstrip()  # which keeps U+2028 and "\r", and drops a byte-order mark
         if text.count("\n") >= _MOST_TOKENS:
             raise ValueError(
                 f"A vocabulary must have at most {_MOST_TOKENS:,} tokens. Received {path} of "
-                f"{text.count(chr(10)) + 1:,} lines: is it one, with a token a line?"
+                f"{text.count(chr(10)) + 1:,} lines: is it a vocabulary?"
             )
         return cls([line.strip() for line in text.split("\n")] if text else [], path)
 
     @classmethod
     def of_whole(cls, whole: tokenizer_json.WholeFile, template: InputTemplate | None = None) -> "Vocabulary":
-        """Returns the vocabulary of a tokenizer.json; a token that a line of vocab.txt could not hold is left out."""
+        """Returns the vocabulary of a tokenizer.json; tokens that a line of vocab.txt could not hold are omitted."""
         tokens = whole.vocabulary(template or InputTemplate())
         single = [token if token == token.strip() and "\n" not in token else "" for token in tokens]
         return cls(single, whole.path, whole.model.get("max_input_chars_per_word", tokenizer_json.USUAL_LONGEST_WORD))
 
     @property
     def text(self) -> str:
-        """One token a line, as its file has them."""
+        """The file contents: one token per line."""
         return "".join(f"{token}\n" for token in self.tokens)
 
     def save(self, path: str):
-        """Writes `text`, aside and then renamed."""
+        """Writes `text` atomically."""
         write_text(path, self.text)
 
 
 def _count_beginnings(tokens):
-    """Returns how many different texts tokens begin with: the size of the tree that the op makes of them."""
+    """Returns the number of distinct token prefixes: the size of the trie that the op builds."""
     ordered = sorted(tokens)
     shared = sum(len(os.path.commonprefix(pair)) for pair in itertools.pairwise(ordered))
     return sum(map(len, ordered)) - shared
 
 
 def vocabulary_in(directory: str | os.PathLike) -> str:
-    """Returns the path of a WordPiece model's vocabulary: its tokenizer.json, or else where its vocab.txt must be."""
+    """Returns the vocabulary path of a WordPiece model: its tokenizer.json, otherwise the expected vocab.txt."""
     return tokenizer_json.find_tokenizer_json(directory) or os.path.join(os.fspath(directory), VOCAB_FILE)
 
 
 def warn_of_capitals(tokens: Iterable[str], path: str):
-    """Warns where text is lowercased for want of a setting, although the vocabulary is one of a cased model."""
+    """Warns if text is lowercased by default although the vocabulary is that of a cased model."""
     words = [token for token in tokens if not token.startswith("[")]
     capitals = sum(token != token.lower() for token in words)
     if capitals > len(words) / 10:
         logging.warning(
-            "%d of %d tokens in %s have capital letters, and text is lowercased, as nothing says otherwise: give "
-            "do_lower_case=false if the model is cased.",
+            "%d of %d tokens in %s have capital letters, but text is lowercased by default: set do_lower_case=false if "
+            "the model is cased.",
             *(capitals, len(words), path),
         )

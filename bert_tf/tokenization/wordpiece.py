@@ -30,21 +30,21 @@ from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary, warn_of_capi
 from bert_tf.utils.names import CLS, MASK, PAD, SEP, UNKNOWN
 
 # === Words ===
-# Text to words in the graph: google-research/bert's BasicTokenizer, with a map back to the text as it came.
+# Text to words in the graph: google-research/bert's BasicTokenizer, with a map back to the original text.
 
 
 _CAPITAL_SIGMA, _FINAL_SIGMA = 0x3A3, 0x3C2
 
 
 class WordBatch(NamedTuple):
-    """The words of a batch of n texts, one after the other.
+    """The words of a batch of n texts, concatenated.
 
     Attributes:
         chars: RaggedTensor int32 [words, (characters)], the code points of each word, lowercased and stripped.
         splits: int64 [n + 1], where each text's words begin among all words.
-        text_starts: int64 [n + 1], where each text begins in the row of all texts, in code points.
-        starts: int64 [all characters], where in the row of all texts the origin of a character begins.
-        limits: int64 [all characters], where it ends (exclusive), including any combining marks that were stripped.
+        text_starts: int64 [n + 1], where each text begins in the concatenated texts, in code points.
+        starts: int64 [all characters], the start of a character's origin in the concatenated texts.
+        limits: int64 [all characters], its end (exclusive), including any combining marks that were stripped.
     """
 
     chars: tf.RaggedTensor
@@ -55,11 +55,11 @@ class WordBatch(NamedTuple):
 
 
 class _Stream(NamedTuple):
-    """The characters of all texts in one row, each text closed by a line feed.
+    """The concatenated characters of all texts, each text ended by a line feed.
 
     Attributes:
         chars, bits: int32 [characters], the code points, and in the lowest FORM_BITS bits their flags of `characters`.
-        starts, limits: int64 [characters], where in the row of all texts as they came the origin of each lies.
+        starts, limits: int64 [characters], the span in the concatenated original texts that each came from.
     """
 
     chars: tf.Tensor
@@ -74,10 +74,10 @@ class _Stream(NamedTuple):
 class WordSplitter(tf.Module):
     """Cleans, isolates CJK, splits at white space, lowercases, decomposes, strips marks, splits at punctuation.
 
-    Every step but two looks at one character at a time, hence the tables. The two: a capital sigma at the end of a word
-    becomes a final one, and canonical order sorts combining characters (the few which are not stripped) by their class.
+    All steps but two look at one character at a time and use tables. The exceptions: a capital sigma at the end of a
+    word becomes a final one, and canonical order sorts the combining characters that are not stripped by their class.
 
-        text     C  a  f  e  ◌́  中  !          one text as it came, ◌́ = U+0301
+        text     C  a  f  e  ◌́  中  !          the original text, ◌́ = U+0301
         chars    c  a  f  e     中  !          three words
         starts   0  1  2  3     5  6
         limits   1  2  3  5     6  7          the mark belongs to the e before it
@@ -88,23 +88,23 @@ class WordSplitter(tf.Module):
         self._do_lower_case = do_lower_case
         self._strip_accents = do_lower_case if strip_accents is None else strip_accents
         if self._strip_accents and not do_lower_case:
-            raise ValueError("Accents must stay where text is not lowercased. Received: `strip_accents=True`; drop it.")
+            raise ValueError("`strip_accents` requires `do_lower_case`, because only lowercased text is stripped.")
         table = characters.character_table(do_lower_case, self._strip_accents)
         with tf.init_scope(), tf.device("CPU:0"):
             self._pages, self._flags, self._forms = map(tf.constant, table)
 
     def __call__(self, texts: tf.Tensor) -> WordBatch:
-        """Splits texts (string [n], UTF-8; bytes that are none are dropped) into words."""
+        """Splits texts (string [n], UTF-8; invalid bytes are dropped) into words."""
         return _words(*self._stream(texts))
 
     def normalized(self, texts: tf.Tensor) -> Normalized:
-        """Returns texts before they are split; all white space is blanks."""
+        """Returns normalized texts before splitting, with all white space as blanks."""
         stream, text_starts = self._stream(texts)
         chars = tf.where(stream.bits & characters.SPACE != 0, ord(" "), stream.chars)
         return Normalized.of(chars, *(tf.cast(each, tf.int32) for each in stream[2:]), text_starts)
 
     def _stream(self, texts):
-        """Returns the characters of texts, cleaned, lowercased and stripped, and where texts begin as they came."""
+        """Returns the characters of texts, cleaned, lowercased and stripped, and the starts of the original texts."""
         # The line feed is a space: no word, no sigma's neighbourhood and no run of marks reaches into the next text.
         text_starts, chars = unicode_decode(tf.strings.join([texts, "\n"]))
         if self._do_lower_case:
@@ -143,8 +143,8 @@ def _with_final_sigma(chars, flags, pages):
 def _in_canonical_order(stream):
     """Sorts, within each run of combining characters, those that stay by their class.
 
-    Marks that are stripped anyway need no sorting. Each sorted character is given the extent of all of its run's, so
-    that offsets hold what they name and never go back.
+    Marks that are stripped anyway need no sorting. Each sorted character gets the span of its whole run, so that
+    offsets cover the original characters and never decrease.
     """
     reordered = stream.bits & characters.REORDERED != 0
 
@@ -166,7 +166,7 @@ def _in_canonical_order(stream):
 
 
 def _strip_marks(stream):
-    """Drops marks; the character before a run of marks takes over where the run ends."""
+    """Drops marks; the character before a run of marks inherits the end of the run."""
     indices = where(stream.bits & characters.MARK == 0)
     following = with_end(indices, stream.chars)[1:]
     stayed, run_ends = stream.take(indices), take(stream.limits, following - 1)
@@ -191,18 +191,18 @@ _MOST_BYTES = 4  # of a character in UTF-8
 
 
 class Tokenizer(BaseTokenizer):
-    """Turns text into the ids of WordPiece tokens.
+    """WordPiece tokenizer: converts text to token ids, in the graph.
 
         tokenizer = Tokenizer.from_directory("uncased_L-12_H-768_A-12")
         tokenizer.tokenize(["Unaffable!"])              # [[14477, 20961, 3468, 999]]     un ##aff ##able !
         tokenizer(["Is it?"], ["It is."], 16)           # input_ids, input_mask, segment_ids: int32 [1, 16]
 
-    Unicode's properties are those of the `unicodedata` of the Python in which the object was made; a SavedModel keeps
-    them. Special tokens written in the text stay text: "[CLS]" is "[", "cls", "]". In offsets, [UNK] extends over its
-    whole word.
+    Unicode properties are those of the `unicodedata` of the Python that created the object; a SavedModel keeps them.
+    Special tokens written in a text are ordinary text: "[CLS]" is "[", "cls", "]". In offsets, [UNK] spans its whole
+    word.
 
     Attributes:
-        strip_accents: whether text is decomposed and loses its accents.
+        strip_accents: whether text is decomposed and stripped of accents.
         max_input_chars_per_word: a longer word is one [UNK].
         cls_id, sep_id: ids of [CLS] and [SEP].
     """
@@ -224,18 +224,20 @@ class Tokenizer(BaseTokenizer):
         """Reads the vocabulary.
 
         Args:
-            vocab: path of a file with one token a line, or of a tokenizer.json, of which its vocabulary and longest
-                word are taken; or the tokens, also as a `Vocabulary`.
-            do_lower_case: False for cased models.
-            template: None: BERT's.
-            strip_accents: None: as do_lower_case. Some models of other languages only lowercase.
-            max_input_chars_per_word: None: what tokenizer.json says, else google-research/bert's 200.
-            added_tokens: what is found in a text before it is split; behind the vocabulary, or in it with the same ids.
+            vocab: path of a file with one token per line, or of a tokenizer.json, from which the vocabulary and the
+                longest word are read; or the tokens, or a `Vocabulary`.
+            do_lower_case: whether to lowercase text; false for cased models.
+            template: the special tokens around the texts. If None, BERT's.
+            strip_accents: whether to strip accents. If None, same as do_lower_case. Some models of other languages only
+                lowercase.
+            max_input_chars_per_word: longest word. If None, that of tokenizer.json, or google-research/bert's 200.
+            added_tokens: tokens matched in the text before it is split; after the vocabulary, or in it with the same
+                ids.
 
         Raises:
-            ValueError: no file, no BERT vocabulary (one of [PAD], [UNK], [CLS], [SEP] is missing), one without a token
-                of the template, accents are to go from text that is not lowercased, or an added token does not go with
-                the vocabulary.
+            ValueError: the file is missing or not a BERT vocabulary ([PAD], [UNK], [CLS] or [SEP] is missing), a token
+                of the template is missing, accents are to be stripped from text that is not lowercased, or an added
+                token does not match the vocabulary.
         """
         vocabulary = vocab if isinstance(vocab, Vocabulary) else Vocabulary.read(vocab)
         if max_input_chars_per_word is not None:
@@ -280,7 +282,7 @@ class Tokenizer(BaseTokenizer):
 
     @property
     def special_tokens(self) -> dict[str, str]:
-        """The special tokens of all tokenizers, but those that begin or end a text, which BERT does not have."""
+        """The special tokens, without those that begin or end a text, which BERT does not have."""
         return {name: token for name, token in super().special_tokens.items() if name not in ("bos_token", "eos_token")}
 
     @property
@@ -314,7 +316,7 @@ class Tokenizer(BaseTokenizer):
         return self._splitter.normalized(texts)
 
     def _tokens_of_words(self, texts):
-        """Returns the words, ids [words, (tokens)], and int32 [tokens] twice: where tokens begin and end."""
+        """Returns the words, ids [words, (tokens)], and the start and end of each token, int32 [tokens] each."""
         words = self._splitter(texts)
         strings = tf.strings.unicode_encode(words.chars, "UTF-8")
         too_long = tf.strings.length(strings, "UTF8_CHAR") > self.max_input_chars_per_word
@@ -323,7 +325,7 @@ class Tokenizer(BaseTokenizer):
 
 
 def _to_characters(words: WordBatch, ids, starts, ends, unk_id):
-    """Turns bytes of normalised words into code points of the text as it came: int32 [tokens] twice."""
+    """Converts byte offsets in normalized words into code points of the original text: int32 [tokens] twice."""
     chars, word = words.chars.flat_values, rows_of(ids.row_splits, ids.flat_values)
     byte_of_char = tf.cumsum(tf.cast(utf8_lengths(chars), tf.int64), exclusive=True)
     word_first = take(words.chars.row_splits, word)

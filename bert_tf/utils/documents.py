@@ -13,33 +13,33 @@ from bert_tf.utils import text_files
 from bert_tf.utils.text_files import MAX_LINE_BYTES
 
 # === Batches of strings ===
-# Strings in parts of about one size: for calls whose arrays shall stay in the processor's cache.
+# Lists of strings in chunks of similar size, so that arrays stay in the CPU cache.
 
 
-CHARACTERS = 1 << 18  # of a part, for whatever splits or tokenizes strings in the graph
+CHARACTERS = 1 << 18  # per chunk, for splitting or tokenizing strings in the graph
 
 
 def split_by_characters(strings: list[str], characters: int = CHARACTERS) -> list[list[str]]:
-    """Cuts a list, in order, into parts of about so many characters; none is empty unless the list is."""
+    """Splits a list, in order, into chunks of about this many characters; none is empty unless the list is."""
     ends = [end // characters for end in itertools.accumulate(map(len, strings))]
     cuts = [0, *(i for i in range(1, len(ends)) if ends[i] != ends[i - 1]), len(strings)]
     return [strings[a:b] for a, b in itertools.pairwise(cuts)]
 
 
 # === Cleaning ===
-# Lines that teach a language model nothing: tables, rulers, page numbers, encoded data.
+# Junk lines, which teach a language model nothing: tables, rulers, page numbers, encoded data.
 
 
 _LONG_RUN = re.compile(r"[!-~]{101}")
 
 
 def is_junk(sentence: str) -> bool:
-    """Returns whether fewer than half of the characters are letters, or 100 ASCII ones follow each other unspaced.
+    """Returns whether fewer than half of the characters are letters, or 100 ASCII ones follow without a space.
 
         * * * * * * * *      1,024   98.6   0.31      . . . . . 47      QmFzZTY0IGRhdGEgaXMgbm90IGxhbmd1YWdl...
         12 letters at 12:47, said he                kept: 16 of 23
 
-    White space counts as no character, marks as letters (half of written Hindi is marks). The longest words of any
+    White space does not count, marks as letters (half of written Hindi is marks). The longest words of any
     language have fewer than 100 letters, but Chinese or Thai writes whole sentences without a space: hence ASCII.
     """
     letters = len(sentence.translate(_LETTERS))
@@ -60,7 +60,7 @@ _LETTERS = _Letters()
 
 
 # === Blocks ===
-# A corpus in parts of about a megabyte: as much as one worker takes at a time, and all that memory ever holds.
+# A corpus in blocks of about a megabyte, the unit of work of a worker, which bounds memory.
 
 
 _ASCII_SPACE = bytes(code for code in range(128) if chr(code).isspace())
@@ -68,21 +68,21 @@ _ASCII_SPACE = bytes(code for code in range(128) if chr(code).isspace())
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """Whole lines of one file.
+    """Consecutive lines of one file.
 
-        line   1  A.              document  1         blocks of two lines: the second one goes on with the document
+        line   1  A.              document  1         blocks of two lines: the second one continues the document
                2  B.                                  that began at line 1
                3  C.              document  1
                4
                5  D.              document  5
 
     Attributes:
-        file: the number of the file among the paths.
+        file: index of the file among the paths.
         path: its name, for messages.
         format: one of `names.TEXT_FORMATS`.
-        line: the number of the first line of the block, from 1.
-        document: the number of the line where the document began that the first line is part of; `line` itself where
-            that one begins a new document.
+        line: number of the first line of the block, from 1.
+        document: line number where the document of the first line began; equal to `line` if that line begins a new
+            document.
         data: the lines, as in the file.
     """
 
@@ -95,16 +95,16 @@ class Block:
 
 
 def read_blocks(paths, formats, options, block_bytes: int = 1 << 20) -> Iterator[Block]:
-    """Yields the files of `paths` in blocks of at most `block_bytes`, or of one line where that is longer.
+    """Yields the files of `paths` in blocks of at most `block_bytes`, or of one line if that is longer.
 
-    A block ends where a document does, else (in prose) where a paragraph does, if there is one in its second half;
-    else at any line. Which blocks there are depends on the files alone.
+    A block ends at the end of a document, otherwise (in prose) of a paragraph, if there is one in its second half, and
+    otherwise at any line. The blocks depend on the files only.
 
     Args:
         paths: list of str, as of `find_text_files`.
         formats: the format of each, in `names.TEXT_FORMATS`.
-        options: `TextOptions`, of which `document_start` counts here.
-        block_bytes: 8 MiB at most.
+        options: `TextOptions`; only `document_start` is used here.
+        block_bytes: at most 8 MiB.
 
     Raises:
         ValueError: a file cannot be read to its end, or a line is longer than 8 MiB.
@@ -165,7 +165,7 @@ def _is_blank(line):
 
 
 class _Lines:
-    """The next lines of a file: looked at, then partly taken."""
+    """The next lines of a file, which can be peeked at and then partly consumed."""
 
     def __init__(self, file, path, limit):
         self._file, self._path, self._limit = file, path, limit
@@ -197,8 +197,8 @@ class _Lines:
         end = data.rfind(b"\n", 0, limit) + 1 or data.find(b"\n", limit) + 1 or self._ended * len(data)
         if (end or len(data)) > MAX_LINE_BYTES:
             raise ValueError(
-                f"{self._path}:{line} must be a line of at most {MAX_LINE_BYTES >> 20} MiB. Received a longer one; "
-                "break it into lines, or leave the file out if it is not text."
+                f"{self._path}:{line}: a line must have at most {MAX_LINE_BYTES >> 20} MiB, but this one is longer. "
+                "Break it into lines, or omit the file if it is not text."
             )
         return end
 
@@ -213,17 +213,17 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]+)*")
 
 @dataclasses.dataclass(frozen=True)
 class TextOptions:
-    """The rules by which text is split into documents and sentences.
+    """Rules for splitting text into documents and sentences.
 
     Attributes:
         text_column: the field of a JSON object that holds its text.
-        document_start: a regular expression, searched in each line of prose without the white space around it: where
-            it is found a new document begins, with this line. None: each file is one document.
-        language: ISO 639 code, for the sentence splitter; English for one that sentencex does not know.
-        drop_junk_lines: leaves out the sentences of which is_junk is true.
+        document_start: a regular expression, searched in each line of prose without surrounding white space; a line
+            that matches begins a new document. If None, each file is one document.
+        language: ISO 639 code for the sentence splitter; English for codes that sentencex does not support.
+        drop_junk_lines: whether to drop sentences for which is_junk is true.
 
     Raises:
-        ValueError: `document_start` or `language` cannot be one.
+        ValueError: `document_start` or `language` is invalid.
     """
 
     text_column: str = "text"
@@ -249,13 +249,13 @@ class TextOptions:
 
 @dataclasses.dataclass
 class Document:
-    """A document, or the part of it that is in one block.
+    """A document, or its portion in one block.
 
     Attributes:
-        file: the number of its file.
-        line: the line where the whole document begins, from 1: with `file` its identity.
-        first_line: the line where this part begins; `line` for the first part.
-        sentences: one at least, none of them empty.
+        file: index of its file.
+        line: line where the whole document begins, from 1; together with `file`, its identity.
+        first_line: line where this portion begins; equal to `line` for the first one.
+        sentences: at least one, none of them empty.
     """
 
     file: int
@@ -265,21 +265,21 @@ class Document:
 
 
 def read_documents(block: Block, options: TextOptions, counts: collections.Counter) -> list[Document]:
-    """Returns the documents of `block` that have sentences, in order.
+    """Returns the documents of `block` that contain sentences, in order.
 
         "sentences"               "prose"                     "jsonl"
-        A sentence a line.        Lines that go on            {"id": 7, "text": "One. Two."}
+        One sentence per line.    Lines that continue         {"id": 7, "text": "One. Two."}
         Another.                  as one paragraph. More.     {"id": 8, "text": "Three.\\n\\nFour."}
 
         A new document.           The same document.
         2 documents: 2, 1         1 document: 3 sentences     2 documents: 2, 2
 
     Args:
-        counts: is added to: "documents" (those that begin in this block), "sentences", "invalid_bytes" (not UTF-8 and
+        counts: is updated: "documents" (those that begin in this block), "sentences", "invalid_bytes" (not UTF-8,
             dropped), "junk_lines" (dropped).
 
     Raises:
-        ValueError: a line of JSONL is no object with a text; names file and line.
+        ValueError: a line of JSONL is not an object with a text; names file and line.
     """
     documents = []
     for line, first_line, texts in _PARTS[block.format](block, _decode(block.data, counts), options):
@@ -349,18 +349,18 @@ def _field(content, where, column):
         row = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{where} must be a JSON object, whole and alone on its line. Received {content[:40]!r}: "
+            f"{where} must be one complete JSON object per line. Received {content[:40]!r}: "
             f"{getattr(error, 'msg', error)}."
         ) from error
     if not isinstance(row, dict):
         raise ValueError(f"{where} must be a JSON object. Received {type(row).__name__} {content[:40]!r}.")
     if column not in row:
         raise ValueError(
-            f"{where} must have the field {column!r}. Received the fields {', '.join(map(repr, row)) or '(none)'}; "
-            "name the one that holds the text with `text_column`."
+            f"{where} lacks the field {column!r}. It has {', '.join(map(repr, row)) or '(none)'}; set `text_column` to "
+            "the field that holds the text."
         )
     if not isinstance(row[column], str):
-        raise ValueError(f"{where} must have text in the field {column!r}. Received {type(row[column]).__name__}.")
+        raise ValueError(f"{where} must have a string in the field {column!r}. Received {type(row[column]).__name__}.")
     return row[column].encode("utf-8", "ignore").decode("utf-8")  # JSON can write half of a surrogate pair
 
 

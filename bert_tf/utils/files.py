@@ -1,4 +1,4 @@
-"""Whole files and directories: text read forgivingly where Google's code does, written so that none is seen half."""
+"""Reads text files leniently, as Google's code does, and writes files and directories atomically."""
 
 import codecs
 import contextlib
@@ -33,14 +33,15 @@ _BRIEF.maxlevel = 3
 
 
 def read_text(path: str | os.PathLike) -> str:
-    """Returns the text of the UTF-8 file `path`, unpacked first where the name ends in ".gz".
+    """Reads a UTF-8 text file, decompressed if the name ends in ".gz".
 
-    A byte-order mark is dropped. So are bytes that are not UTF-8, as google-research/bert's `convert_to_unicode` does;
-    one line in the log counts them. Everything else stays as it is: NUL, carriage returns, exotic line breaks.
+    A byte-order mark is dropped. Bytes that are not UTF-8 are dropped too, as in google-research/bert's
+    `convert_to_unicode`, and counted in the log. Everything else is unchanged: NUL, carriage returns, exotic line
+    breaks.
 
     Raises:
-        ValueError: the path is no readable file, is packed although its name does not say so or the other way round,
-            or is UTF-16.
+        ValueError: the path is not a readable file, is compressed although its name does not end in .gz or the other
+            way round, or is UTF-16.
     """
     text, lost = read_with_losses(path)
     if lost:
@@ -49,7 +50,7 @@ def read_text(path: str | os.PathLike) -> str:
 
 
 def read_with_losses(path: str | os.PathLike) -> tuple[str, dict[int, int]]:
-    """Returns what `read_text` does, and {1-based line: how many bytes were dropped there}, with nothing in the log."""
+    """Reads text like `read_text`, without logging; also returns {1-based line: number of bytes dropped}."""
     path = os.fspath(path)
     with _opened(path) as file:
         data = _without_mark(path, file.read())
@@ -63,12 +64,12 @@ def read_with_losses(path: str | os.PathLike) -> tuple[str, dict[int, int]]:
 
 
 def read_lines(path: str | os.PathLike) -> Iterator[str]:
-    """Yields the lines of what `read_text` returns, each with its line feed, in memory that the file's size is not in.
+    """Yields the lines of `read_text`, each with its line feed, in constant memory.
 
-    The log counts dropped bytes when the last line has been taken.
+    Dropped bytes are logged after the last line.
 
     Raises:
-        ValueError: as `read_text`; where a packed file is damaged, after the lines before.
+        ValueError: as `read_text`; if a compressed file is damaged, after the preceding lines.
     """
     path, lost, lines = os.fspath(path), 0, 0
     with _opened(path) as file:
@@ -86,48 +87,48 @@ def read_lines(path: str | os.PathLike) -> Iterator[str]:
 
 
 def read_byte_lines(path: str | os.PathLike) -> Iterator[bytes]:
-    """Yields the lines of a file as they are, unpacked first where the name ends in ".gz".
+    """Yields the raw lines of a file, decompressed if the name ends in ".gz".
 
     Raises:
-        ValueError: as `read_text`, but for UTF-16, which is not looked for.
+        ValueError: as `read_text`, except for UTF-16, which is not detected.
     """
     with _opened(os.fspath(path)) as file:
         yield from file
 
 
 def brief(value) -> str:
-    """Returns `repr` of what a file held, short enough for a message."""
+    """Returns the `repr` of a value, shortened for messages."""
     return f"{_BRIEF.repr(value):.600}"
 
 
 def with_suffix(path: str | os.PathLike, suffix: str) -> str:
-    """Returns a path with something behind the name: eval_results.txt with "_test" is eval_results_test.txt."""
+    """Adds a suffix to a file name: eval_results.txt with "_test" is eval_results_test.txt."""
     stem, extension = os.path.splitext(path)
     return f"{stem}{suffix}{extension}"
 
 
 def write_text(path: str | os.PathLike, text: str):
-    """Writes `text` to `path` as UTF-8: all of it, or nothing and OSError."""
+    """Writes `text` to `path` as UTF-8, atomically; raises OSError on failure."""
     with atomic_open(path) as file:
         file.write(text)
 
 
 @contextlib.contextmanager
 def atomic_open(path: str | os.PathLike, mode: str = "w", durable: bool = True):
-    """Opens a file next to `path` that takes its place when the block ends well, and vanishes when it does not.
+    """Opens a temporary file that replaces `path` when the block succeeds, and is removed otherwise.
 
-    On any error, a full disk included, the file that was at `path` before is unchanged and nothing half-made remains.
-    Each writer has a temporary file of its own: of several the last to end wins, whole. A file that was there keeps its
-    permissions, a new one has those of the umask. A symbolic link at `path` stays one. Where not `durable`, the end
-    does not wait for the disk: for files that are read and removed in a while.
+    On any error, including a full disk, an existing file at `path` is unchanged and nothing unfinished remains. Each
+    writer has its own temporary file; the last one to finish wins. An existing file keeps its permissions, a new one
+    gets those of the umask. A symbolic link at `path` is kept. If not `durable`, it does not wait for the disk; use
+    this for short-lived files.
 
     Args:
-        path: of the file.
+        path: path of the file.
         mode: "w" (UTF-8, line ends as written) or "wb".
-        durable: see there.
+        durable: see above.
 
     Raises:
-        OSError: the file cannot be written, or at `path` is something else, such as a device.
+        OSError: the file cannot be written, or `path` is something else, such as a device.
     """
     assert mode in ("w", "wb"), mode
     path = os.path.realpath(path)
@@ -150,13 +151,13 @@ def atomic_open(path: str | os.PathLike, mode: str = "w", durable: bool = True):
 
 @contextlib.contextmanager
 def temporary_path(path: str | os.PathLike) -> Iterator[str]:
-    """Yields a free path in the folder of `path` that no other writer has, to be filled and renamed to `path`.
+    """Yields a unique temporary path next to `path`, to be written and renamed to `path`.
 
-    At the end of the block what is still at the temporary path is removed; where the process is killed, the next writer
-    of `path` does that.
+    What remains at the temporary path is removed at the end of the block; if the process is killed, the next writer of
+    `path` does so.
 
     Raises:
-        OSError: nothing can be made there.
+        OSError: nothing can be created there.
     """
     with _reserved(os.path.realpath(path)) as (_, reserved):
         yield f"{reserved}{_CONTENT}"
@@ -164,18 +165,18 @@ def temporary_path(path: str | os.PathLike) -> Iterator[str]:
 
 @contextlib.contextmanager
 def whole_directory(path: str | os.PathLike, replace: bool = False):
-    """Makes a directory next to `path`, to be filled, that takes its place when the block ends well; else it vanishes.
+    """Creates a temporary directory that replaces `path` when the block succeeds, and is removed otherwise.
 
     Args:
-        path: nothing may be there, or an empty directory; or, to `replace` it, a directory with anything in it, which
-            stays as it was until the new one is whole.
-        replace: see there.
+        path: must not exist or must be empty; with `replace`, a directory with any contents, which is unchanged until
+            the new one is complete.
+        replace: see above.
 
     Yields:
-        the path of the directory to fill.
+        the path of the directory to write to.
 
     Raises:
-        ValueError: something is at `path`.
+        ValueError: `path` is in use.
         OSError: the directory cannot be made.
     """
     path = os.path.realpath(path)
@@ -190,32 +191,31 @@ def whole_directory(path: str | os.PathLike, replace: bool = False):
 
 
 def is_temporary(name: str, of: str | None = None) -> bool:
-    """Says whether a file's name is that of a temporary one: unfinished, or left behind by a writer that was killed.
+    """Returns whether a file name is that of a temporary file: unfinished, or left behind by a killed writer.
 
     Args:
-        name: without its folder.
-        of: the name of the file that it was to become; None: of any.
+        name: the name without its directory.
+        of: the name of the final file. If None, any.
     """
     return bool(_TEMPORARY.fullmatch(name)) and (of is None or name.startswith(_start(of)))
 
 
 def check_free(path: str | os.PathLike, replace: bool = False, parameter: str = "output_dir"):
-    """Raises ValueError where a file is at `path`, or a directory that is not empty and not to `replace`.
+    """Raises ValueError if `path` is a file, or a non-empty directory without `replace`.
 
     Args:
         path, replace: as in `whole_directory`.
-        parameter: what the caller calls the path.
+        parameter: the caller's name of the path.
     """
     path = os.fspath(path)
     if os.path.lexists(path) and not (os.path.isdir(path) and (replace or not os.listdir(path))):
         raise ValueError(
-            f"`{parameter}` must not be there yet, or be an empty directory. Received {path}, which is in use; name "
-            "another one."
+            f"`{parameter}` must not exist yet, or be an empty directory. {path} is in use; choose another one."
         )
 
 
 def files_below(folder: str) -> Iterator[str]:
-    """Yields the paths of all files below a folder but hidden ones, and of links that lead nowhere."""
+    """Yields the paths of all files below a directory except hidden ones, and of dangling links."""
     seen = set()
     for here, folders, names in os.walk(folder, followlinks=True):
         if os.path.realpath(here) in seen:
@@ -228,10 +228,10 @@ def files_below(folder: str) -> Iterator[str]:
 
 
 def content_of(path: str | os.PathLike) -> str:
-    """Returns what tells a file's content from another's, for a message: its bytes, and the start of their SHA-256.
+    """Describes a file's content for a message: its size and the start of its SHA-256.
 
-    Of a file of more than 256 MiB only the first and the last MiB are read. What is no file, such as a pipe, cannot be
-    read twice: of that it says so.
+    For a file of more than 256 MiB, only the first and the last MiB are read. Anything other than a regular file, such
+    as a pipe, cannot be read twice and is described as such.
     """
     if not os.path.isfile(path):
         return "no file"
@@ -241,7 +241,7 @@ def content_of(path: str | os.PathLike) -> str:
 
 
 def sha256(path: str | os.PathLike, only_ends: bool = False) -> str:
-    """Returns the SHA-256 of a file's bytes in hexadecimal digits, or `only_ends` that of its first and last MiB."""
+    """Returns the SHA-256 of a file's bytes in hexadecimal digits; with `only_ends`, that of its first and last MiB."""
     with open(path, "rb") as file:
         if not only_ends:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -252,18 +252,17 @@ def sha256(path: str | os.PathLike, only_ends: bool = False) -> str:
 
 
 def check_exists(path: str, parameter: str | None = None):
-    """Raises ValueError where nothing is at the path of a file; the message says which `parameter` named it."""
+    """Raises ValueError if a file does not exist; the message includes the `parameter` that named it."""
     if not os.path.exists(path):
-        which = f"`{parameter}` must be a file. Received {path}," if parameter else f"{path} must be a file. Received"
-        raise ValueError(f"{which} a path where nothing is; check its spelling.")
+        raise ValueError(f"File not found: {path}{f' (`{parameter}`)' if parameter else ''}. Check its spelling.")
 
 
 @contextlib.contextmanager
 def _reserved(path, permissions=None):
-    """Yields an empty file next to `path` with a name of its own, as (descriptor, path), and removes it at the end.
+    """Yields an empty file with a unique name next to `path`, as (descriptor, path), and removes it at the end.
 
-    The descriptor holds a lock on it, which the system frees however the process ends: by that the next writer of
-    `path` knows what nobody works on any more. What belongs to a reserved name goes with it.
+    The descriptor holds a lock on it, which the system releases however the process ends; from this, the next writer of
+    `path` recognizes leftovers. What belongs to a reserved name is removed with it.
     """
     folder, name = os.path.split(path)
     _remove_leftovers(folder, name, path)
@@ -289,7 +288,7 @@ def _reserved(path, permissions=None):
 
 
 def _remove_leftovers(folder, name, path):
-    """Removes what killed writers of `path` left behind; what cannot be locked or removed stays."""
+    """Removes leftovers of killed writers of `path`, except those that cannot be locked or removed."""
     names = os.listdir(folder) if os.path.isdir(folder) else []
     for found in names:
         if not (is_temporary(found, name) and found.endswith(".tmp")):
@@ -336,7 +335,7 @@ def _start(name):
 
 
 def _permissions(path):
-    """Returns those of the file at a path, which its replacement keeps; None where nothing is there.
+    """Returns the permissions of the file at a path, which its replacement keeps; None if there is no file.
 
     Raises:
         OSError: it is neither a file nor a directory: a device or a pipe must not be replaced by a file.
@@ -352,20 +351,20 @@ def _permissions(path):
 
 @contextlib.contextmanager
 def _opened(path):
-    """Opens a file to be read as bytes, unpacked; every failure, also in the block, is the user's ValueError."""
+    """Opens a file for reading bytes, decompressed; failures, also inside the block, become a ValueError."""
     if os.path.isdir(path):
-        raise ValueError(f"{path} must be a file. Received a directory; name one file inside it.")
+        raise ValueError(f"{path} is a directory, not a file. Name one file inside it.")
     check_exists(path)
     try:
         with gzip.open(path) if _is_packed(path) else open(path, "rb") as file:
             yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(
-            f"{path} must be a whole gzip file, as its name says. Received: {error}; "
-            "pack it again, or take .gz off the name if it is not packed."
+            f"{path} is not a complete gzip file: {error}. Compress it again, or remove .gz from its name if it is not "
+            "compressed."
         ) from error
     except OSError as error:
-        raise ValueError(f"{path} must be a file that can be read. Received: {error.strerror}.") from error
+        raise ValueError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _is_packed(path):
@@ -379,24 +378,24 @@ def _without_mark(path, data):
         ValueError: they are not those of UTF-8 text.
     """
     if not _is_packed(path) and data.startswith(_GZIP_MAGIC):
-        raise ValueError(f"{path} must be text. Received a gzip file; add .gz to its name.")
+        raise ValueError(f"{path} is a gzip file, not text. Append .gz to its name.")
     data = data.removeprefix(codecs.BOM_UTF8)
     if data.startswith(_UTF16_MARKS):
         raise ValueError(
-            f"{path} must be UTF-8 text. Received a file that begins with the byte-order mark of UTF-16; "
-            "convert it with: iconv -f UTF-16 -t UTF-8."
+            f"{path} must be UTF-8 text, but it begins with the byte-order mark of UTF-16. "
+            "Convert it with: iconv -f UTF-16 -t UTF-8."
         )
     for first, name in enumerate(("UTF-16BE", "UTF-16LE")):
         if len(data) >= _TELLING and not any(data[first:_TELLING:2]):
             raise ValueError(
-                f"{path} must be UTF-8 text. Received a file in which every second byte is NUL, as in UTF-16; convert "
-                f"it with: iconv -f {name} -t UTF-8."
+                f"{path} must be UTF-8 text, but every second byte is NUL, as in UTF-16. Convert it with: "
+                f"iconv -f {name} -t UTF-8."
             )
     return data
 
 
 def _lost(data, text):
-    """Returns how many bytes were dropped: those that remain are exactly those of `text`."""
+    """Returns the number of dropped bytes: the remaining ones are exactly those of `text`."""
     return len(data) - len(text.encode("utf-8"))
 
 

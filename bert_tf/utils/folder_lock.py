@@ -1,4 +1,4 @@
-"""One process at a time in a folder: others are refused or wait, and one that is killed leaves no lock behind."""
+"""Locks a directory for one process at a time; others fail or wait, and a killed process leaves no lock."""
 
 import contextlib
 import errno
@@ -14,16 +14,16 @@ _NOT_THERE = {errno.ENOLCK, errno.ENOTSUP, errno.EBADF, errno.EINVAL}  # a file 
 
 @contextlib.contextmanager
 def alone_in(folder: str | os.PathLike, parameter: str = "output_dir", wait: bool = False) -> Iterator[int]:
-    """Holds the lock of a folder for the length of the block; the system frees it however the process ends.
+    """Holds the lock of a directory during the block; the system releases it however the process ends.
 
-    The folder itself is locked, so that nothing appears in it; to `wait`, a file in it: over a network file system all
-    machines see a file's lock, and a folder's only the one that holds it. So those that wait and those that do not are
-    not kept apart. Where the file system has no locks, a warning says so.
+    The directory itself is locked, so that no file appears in it; with `wait`, a file in it is locked: on network file
+    systems, all machines see the lock of a file, but only one that of a directory. Waiting and non-waiting processes
+    therefore do not exclude each other. If the file system has no locks, a warning is logged.
 
     Args:
-        folder: a directory that exists.
-        parameter: what named it, for the message.
-        wait: for the end of the other one, in place of an error.
+        folder: an existing directory.
+        parameter: the parameter that named it, for the message.
+        wait: whether to wait for the other process instead of raising an error.
 
     Yields:
         a descriptor: a process that inherits it holds the lock too, until it ends.
@@ -47,12 +47,12 @@ def _lock(descriptor, folder, parameter, wait):
     except BlockingIOError as error:
         if not wait:
             raise ValueError(
-                f"`{parameter}` must be written by one run at a time. Received {folder}, in which another run is at "
-                "work; wait for its end, or name another."
+                f"Another run is already writing to {folder} (`{parameter}`). Wait until it ends, or choose another "
+                "directory."
             ) from error
-        logging.warning("Something of an earlier command still works in %s: waiting for its end.", folder)
+        logging.warning("A process of an earlier command is still working in %s: waiting for it to end.", folder)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     except OSError as error:
         if error.errno not in _NOT_THERE:
             raise
-        logging.warning("%s cannot be locked (%s): see to it that no other run writes there.", folder, error.strerror)
+        logging.warning("%s cannot be locked (%s): make sure that no other run writes there.", folder, error.strerror)

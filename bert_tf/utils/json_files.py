@@ -1,4 +1,4 @@
-"""JSON: read from files as text is, or, of a model from anywhere, within limits; written as every reader takes it."""
+"""Reads JSON files, within limits for untrusted model files, and writes strictly valid JSON."""
 
 import json
 import math
@@ -8,18 +8,18 @@ from bert_tf.utils.files import read_text
 
 _LARGEST_OBJECT = 8 * 2**20  # bytes of an object or list: the index of 50,000 weights has 5 MB
 _DEEPEST = 50  # levels of it
-_MOST_CONTAINERS = 1_000_000  # lists and objects, for which Python takes twenty times their text
+_MOST_CONTAINERS = 1_000_000  # lists and objects, which take Python twenty times the memory of their text
 
 
 def json_text(value, **options) -> str:
-    """Returns a value as JSON, in which null stands for a number that is not finite.
+    """Returns a value as JSON, with null for numbers that are not finite.
 
-    Python's own writer puts a bare NaN or Infinity there, which is no JSON: `jq` and every strict reader refuse the
+    Python's own writer emits bare NaN or Infinity, which is not valid JSON: `jq` and other strict readers reject the
     whole file.
 
     Args:
-        value: of lists, tuples, dicts, texts, numbers, true, false and None.
-        options: of `json.dumps`.
+        value: made of lists, tuples, dicts, texts, numbers, true, false and None.
+        options: options of `json.dumps`.
     """
     try:
         return json.dumps(value, allow_nan=False, **options)
@@ -36,40 +36,41 @@ def _with_nulls(value):
 
 
 def read_json(path: str | os.PathLike, kind: str = "JSON"):
-    """Returns the value that the file `path` holds, read as `read_text` does.
+    """Reads the JSON value in a file, decoded like `read_text`.
 
     Raises:
-        ValueError: as `read_text`, or it is no JSON; the message calls it `kind`.
+        ValueError: as `read_text`, or the file is not JSON; the message calls it `kind`.
     """
     text = read_text(path)
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{os.fspath(path)} must be {kind}. Received {text[:60]!r}, which does not parse ({error}); name another "
+            f"{os.fspath(path)} must be {kind}. Received {text[:60]!r}, which cannot be parsed ({error}); use another "
             "file."
         ) from error
 
 
 def read_object(path: str | os.PathLike, kind: str, remedy: str, largest: int = _LARGEST_OBJECT) -> dict:
-    """Returns the JSON object that a model's file holds; of a file from anywhere, so that nothing in it can do harm.
+    """Reads the JSON object in a model file, safely for untrusted files.
 
-    Python's reader takes many times the memory of the text, and what is nested deeply ends in a RecursionError, there
-    or where the values are compared and printed: both are bounded.
+    Python's reader takes many times the memory of the text, and deeply nested values cause a RecursionError, there or
+    when they are compared and printed: both are bounded.
 
     Args:
-        path: the file.
-        kind: what it must be, and `remedy`, what to do where it is not: for the message.
-        largest: bytes of the file at most.
+        path: path of the file.
+        kind: the expected content, for the message.
+        remedy: advice that ends the message.
+        largest: maximum size of the file in bytes.
 
     Raises:
-        ValueError: there is no such file, it is no UTF-8, no JSON object, too large or nested too deeply.
+        ValueError: the file is missing, not UTF-8, not a JSON object, too large or nested too deeply.
     """
     return _read_bounded(path, kind, remedy, largest, dict)
 
 
 def read_list(path: str | os.PathLike, kind: str, remedy: str) -> list:
-    """Returns the JSON list that a model's file holds; otherwise as `read_object`."""
+    """Reads the JSON list in a model file; otherwise like `read_object`."""
     return _read_bounded(path, kind, remedy, _LARGEST_OBJECT, list)
 
 

@@ -1,7 +1,7 @@
-"""The classes that Keras finds in saved models by their names, without any of them being imported before it is needed.
+"""Registers the classes that Keras looks up by name in saved models, importing them only when needed.
 
-Keras knows a class of others once the decorator above it has run. So that `keras.models.load_model` works after
-`import bert_tf`, which imports neither Keras nor TensorFlow, Keras is given stand-ins as soon as both are imported.
+Keras only finds a custom class after its decorator has run. So that `keras.models.load_model` works after
+`import bert_tf`, which imports neither Keras nor TensorFlow, Keras gets stand-ins as soon as both are imported.
 """
 
 import importlib
@@ -31,7 +31,7 @@ CLASSES = {  # module -> the classes registered in it; tests/utils/keras_names_t
 
 
 class _StandIn:
-    """Makes an object of a class that is imported when this is asked for the first time."""
+    """Creates objects of a class that is imported on first use."""
 
     def __init__(self, module, name):
         self._module, self._name = f"{PACKAGE}.{module}", name
@@ -41,7 +41,7 @@ class _StandIn:
 
 
 class _KerasFinder:
-    """For `sys.meta_path`: gives Keras the stand-ins as soon as it is imported, by whatever imports it."""
+    """For `sys.meta_path`: gives Keras the stand-ins as soon as it is imported."""
 
     def find_spec(self, fullname, path=None, target=None):
         if fullname != "keras":
@@ -65,7 +65,7 @@ class _KerasFinder:
 
 
 def announce():
-    """Gives Keras the stand-ins: now where it is imported, else as soon as it is."""
+    """Gives Keras the stand-ins, now if it is imported, otherwise as soon as it is."""
     if "keras" in sys.modules:
         _register(sys.modules["keras"])
     else:

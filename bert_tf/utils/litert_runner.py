@@ -1,4 +1,4 @@
-"""Sequences of tokens computed by LiteRT, TensorFlow's runtime for small devices, from a .tflite file of ours."""
+"""Runs .tflite files exported by bert_tf with LiteRT, TensorFlow's runtime for small devices."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -10,40 +10,40 @@ WHOLE = "ids"  # the signature of the longest sequences; for shorter ones their 
 
 
 def interpreter_class() -> Callable:
-    """Returns LiteRT's own, or the older one that TensorFlow has, where the package ai-edge-litert is not there."""
+    """Returns LiteRT's interpreter class, or TensorFlow's older one if the package ai-edge-litert is missing."""
     try:
         from ai_edge_litert.interpreter import Interpreter
     except ImportError:
-        # It warns of its age each time; it computes the same.
+        # It warns each time that it is deprecated; the results are the same.
         warnings.filterwarnings("ignore", r"\s*Warning: tf\.lite\.Interpreter is deprecated")
         return tf.lite.Interpreter
     return Interpreter
 
 
 class LitertRunner:
-    """Computes batches of sequences, one sequence at a time, by the signature of the least length that holds them.
+    """Runs batches of sequences, one sequence at a time, with the shortest signature that fits.
 
-    One thread at a time may use it.
+    It must only be used by one thread at a time.
 
     Attributes:
-        inputs: {name: tf.TensorSpec}; None is for an axis whose size depends on the batch.
+        inputs: {name: tf.TensorSpec}; None for axes whose size depends on the batch.
         outputs: likewise.
-        lengths: how many tokens each signature takes, in ascending order.
+        lengths: sequence lengths of the signatures, in ascending order.
     """
 
     def __init__(self, data: bytes, threads: int):
-        """Reads the bytes of a .tflite file that `export.litert` made, for this many threads.
+        """Loads the bytes of a .tflite file made by `export.litert`, for this many threads.
 
         Raises:
-            ValueError: the bytes are no such file.
+            ValueError: the bytes are not such a file.
         """
         # Both stay: the interpreter reads the bytes, and what runs a signature reads the interpreter.
         self._data, self._interpreter = data, interpreter_class()(model_content=data, num_threads=threads)
         signatures = self._interpreter.get_signature_list()
         if "input_ids" not in signatures.get(WHOLE, {"inputs": ()})["inputs"]:
             raise ValueError(
-                "A .tflite file must be one that was exported by bert_tf with `export_for` litert, with a signature "
-                f"{WHOLE} of `input_ids`. Received one with the signatures {sorted(signatures)}."
+                "The .tflite file must have been exported by bert_tf with `export_for` litert, with a signature "
+                f"{WHOLE} of `input_ids`. It has the signatures {sorted(signatures)}."
             )
         names = [name for name in signatures if name == WHOLE or name.startswith(f"{WHOLE}_")]
         runners = [self._interpreter.get_signature_runner(name) for name in names]
@@ -54,13 +54,13 @@ class LitertRunner:
         self.outputs = _specs([each.get_output_details() for each in in_order])
 
     def __call__(self, features: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Returns {output: array [n, ...]} of {input: array [n, ...]}, of sequences no longer than the longest length.
+        """Computes {output: array [n, ...]} from {input: array [n, ...]}, for sequences up to the longest length.
 
-        Padding is added up to a signature's length, and taken away from the outputs that have an axis for it.
+        Sequences are padded to a signature's length, and the padding is removed from the outputs.
 
         Raises:
             ValueError: the sequences are longer, or an array has another number of axes.
-            RuntimeError: LiteRT refuses a value, such as an id that is beyond the vocabulary. The interpreter
+            RuntimeError: LiteRT rejects a value, such as an id outside the vocabulary. The interpreter
                 repeats this reason in all its later errors.
         """
         count, width = features["input_ids"].shape
@@ -84,15 +84,15 @@ class LitertRunner:
 
 
 def length_for(lengths: Sequence[int], width: int) -> int:
-    """Returns the least of the ascending lengths that holds `width` tokens; raises ValueError where none does."""
+    """Returns the smallest of the ascending lengths that fits `width` tokens; raises ValueError if none does."""
     for length in lengths:
         if length >= width:
             return length
-    raise ValueError(f"A sequence may have at most {lengths[-1]} tokens. Received one of {width}; shorten it.")
+    raise ValueError(f"A sequence must have at most {lengths[-1]} tokens. Received {width}; shorten it.")
 
 
 def _specs(details):
-    """Returns {name: tf.TensorSpec}: the axis of the batch and those that differ between the lengths have no size."""
+    """Returns {name: tf.TensorSpec}: the batch axis and axes that differ between lengths have no size."""
     specs = {}
     for name, first in details[0].items():
         sizes = zip(*(each[name]["shape"].tolist() for each in details), strict=True)

@@ -1,4 +1,4 @@
-"""Progress of long work: rate and time left, as a line in the log now and then, or as a bar on a terminal."""
+"""Progress of long work: rate and time left, logged periodically or shown as a progress bar."""
 
 import atexit
 import contextlib
@@ -17,14 +17,14 @@ _on_terminal = _drawn = False
 
 
 def clock(seconds: float) -> str:
-    """Returns 75.2 as "1:15" and 3675 as "1:01:15"."""
+    """Formats seconds: 75.2 as "1:15" and 3675 as "1:01:15"."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
 class Stopwatch:
-    """Measures work without its pauses; it runs as soon as it is made.
+    """Measures working time without pauses; it starts when created.
 
     Attributes:
         paused: seconds of all pauses so far.
@@ -35,15 +35,15 @@ class Stopwatch:
         self._begin = time.perf_counter()
 
     def seconds(self) -> float:
-        """Returns the seconds of work so far, pauses left out. Not to be called in a pause."""
+        """Returns the seconds of work so far, without pauses. Must not be called during a pause."""
         return time.perf_counter() - self._begin - self.paused
 
     @contextlib.contextmanager
     def pause(self, after=None):
-        """Lets the seconds of a `with` block not count.
+        """Excludes the time of a `with` block.
 
         Args:
-            after: a number that a device may still compute, as part of the work: it is waited for; None: nothing is.
+            after: a value that a device may still be computing, which is waited for first. If None, nothing is.
         """
         if after is not None:
             float(after)
@@ -55,7 +55,7 @@ class Stopwatch:
 
 
 def use_bars():
-    """Lets the work of this process show bars where its log goes to a terminal; `erased` must begin each line of it."""
+    """Shows progress bars if the log goes to a terminal; each log line must then begin with `erased`."""
     global _on_terminal
     _on_terminal = bool(sys.stderr and sys.stderr.isatty()) and os.environ.get("TERM", "dumb") != "dumb"
     if _on_terminal:
@@ -63,28 +63,28 @@ def use_bars():
 
 
 def erased() -> str:
-    """Returns what is to be written before anything else is: it takes the bar away, until it is next drawn."""
+    """Returns the characters to write before other output, which erase the bar until it is drawn again."""
     global _drawn
     was, _drawn = _drawn, False
     return _ERASE if was else ""
 
 
 class ProgressBar:
-    """The line at the bottom of a terminal that is drawn over and over.
+    """A progress bar at the bottom of a terminal.
 
     Attributes:
-        is_shown: whether there is a terminal; nothing is drawn elsewhere.
+        is_shown: whether there is a terminal; otherwise nothing is drawn.
     """
 
     def __init__(self):
         self.is_shown, self._next = _on_terminal, 0.0
 
     def draw(self, share: float | None, text: str):
-        """Draws it, unless that was done just now.
+        """Draws the bar, unless it was drawn just now.
 
         Args:
-            share: of the work that is done; None: that is not known.
-            text: what follows the bar; it is cut at the edge.
+            share: the share of the work that is done. If None, it is unknown.
+            text: text after the bar, truncated at the edge.
         """
         global _drawn
         now = time.monotonic()
@@ -99,21 +99,21 @@ class ProgressBar:
 
 
 def _erase():
-    """Leaves a clean line to whoever writes next."""
+    """Leaves a clean line for the next output."""
     if text := erased():
         sys.stderr.write(text)
         sys.stderr.flush()
 
 
 class Countdown:
-    """Counts what is done and logs it every ten seconds, and once more at the end of its `with` block.
+    """Counts progress and logs it every ten seconds, and again at the end of its `with` block.
 
-    On a terminal it is a bar, and only its end is logged: see `use_bars`.
+    On a terminal, it is shown as a bar, and only the end is logged; see `use_bars`.
 
     Args:
-        doing: what the line begins with, such as "Tokenizing".
-        unit: what is counted, such as "MB".
-        total: how much there is, where that is known.
+        doing: the beginning of the line, such as "Tokenizing".
+        unit: the unit, such as "MB".
+        total: the total amount, if known.
     """
 
     def __init__(self, doing: str, unit: str, total: float | None = None):
@@ -131,7 +131,7 @@ class Countdown:
             logging.info("%s: %s %s in %s.", self._doing, f"{self._amount:,.0f}", self._unit, clock(seconds))
 
     def advance(self, amount: float = 1.0):
-        """Adds to what is done."""
+        """Adds to the amount done."""
         self._amount += amount
         now = time.monotonic()
         if now - self._line_time >= (_REDRAW if self._bar.is_shown else _EVERY):

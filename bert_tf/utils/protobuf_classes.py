@@ -1,6 +1,6 @@
-"""Protocol buffer message classes from tables of their fields, for messages that no installed package brings.
+"""Builds protocol buffer message classes from tables of fields, for messages without an installed package.
 
-Each call makes a descriptor pool of its own, in which the messages cannot meet those of TensorFlow.
+Each call creates its own descriptor pool, so that the messages cannot clash with those of TensorFlow.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,14 @@ def message_classes(
     imports: Sequence[FileDescriptor] = (),
     syntax: str = "proto3",
 ) -> dict[str, type]:
-    """Returns {message: its class}.
+    """Returns {message name: message class}.
 
     Args:
-        package: of the messages.
-        messages: {message: (number, name, type) of each field}; "*" before a type marks what is repeated. A type is a
-            scalar such as "int64", another message of this table, or with dots one of a file in `imports`.
+        package: package of the messages.
+        messages: {message: (number, name, type) of each field}; "*" before a type marks repeated fields. A type is a
+            scalar such as "int64", another message of this table, or, with dots, one of a file in `imports`.
         imports: files of other messages, which are copied into the pool.
-        syntax: "proto2" where a `string` may hold bytes that are not UTF-8.
+        syntax: "proto2" if a `string` may hold bytes that are not UTF-8.
     """
     file = descriptor_pb2.FileDescriptorProto(
         name=f"{package.replace('.', '/')}.proto", package=package, syntax=syntax, dependency=[f.name for f in imports]

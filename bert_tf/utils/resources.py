@@ -1,4 +1,4 @@
-"""Memory, processors with their instruction sets, and the versions of packages."""
+"""Memory, CPUs with their instruction sets, and package versions."""
 
 import ctypes
 import importlib.metadata
@@ -11,24 +11,24 @@ from collections.abc import Collection, Iterable, Mapping
 import bert_tf
 
 # === Memory ===
-# How much memory there is: what the machine has free, and what a container allows.
+# Available memory: of the machine, and within the limits of a container.
 
 
 def free_memory() -> int:
-    """Returns the bytes that are free or would be freed, and what this process has already; elsewhere than on Linux
-    all that the machine has."""
+    """Returns the bytes of memory that are free or can be freed, plus those of this process; on systems other than
+    Linux, the machine's total memory."""
     if os.path.exists("/proc/meminfo"):
         return kilobytes("/proc/meminfo", "MemAvailable") + kilobytes("/proc/self/status", "VmRSS")
     return total_memory()
 
 
 def total_memory() -> int:
-    """Returns the bytes of the machine's memory."""
+    """Returns the machine's memory in bytes."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def kilobytes(path: str, name: str) -> int:
-    """Returns as bytes what the line "name:  123 kB" of a file says; 0 where the system has no such file."""
+    """Returns the value of the line "name:  123 kB" of a file in bytes; 0 if the system has no such file."""
     if not os.path.exists(path):
         return 0
     with open(path, encoding="ascii", errors="replace") as file:
@@ -36,7 +36,7 @@ def kilobytes(path: str, name: str) -> int:
 
 
 def group_limits(groups: str | os.PathLike = "/proc/self/cgroup", root: str | os.PathLike = "/sys/fs/cgroup"):
-    """Returns the limits, in bytes, of the control groups that this process is in; version 1 and version 2.
+    """Returns the memory limits, in bytes, of this process's control groups, of version 1 and 2.
 
     A line of `groups` is "4:memory:/a/b" (version 1) or "0::/a/b" (version 2); groups above limit those below. Inside a
     container the path may be that of the host, and then the root that is seen here is the process's own group.
@@ -65,7 +65,7 @@ def _limit(path):
 
 
 # === Processor ===
-# What the processor can do: its name, its instruction sets, and whether TensorFlow computes in bfloat16 on it.
+# CPU capabilities: its name, its instruction sets, and whether TensorFlow computes in bfloat16 on it.
 
 
 CPU_INFO = "/proc/cpuinfo"
@@ -77,9 +77,9 @@ _WITH_BFLOAT16 = ("avx512_core_bf16", "avx512_core_fp16", "avx512_core_amx", "av
 
 
 def instruction_sets() -> frozenset[str]:
-    """Returns the names of what the processor has, small letters: those of Linux, or of sysctl on a Mac.
+    """Returns the CPU's instruction sets in lowercase, named as in Linux, or as in sysctl on a Mac.
 
-    On ARM Macs "FEAT_BF16" is "bf16", as Linux has it. Empty where the system does not say.
+    On ARM Macs "FEAT_BF16" is "bf16", as in Linux. Empty if the system does not report them.
     """
     if platform.system() == "Darwin":
         lines = _sysctl("hw.optional").splitlines()
@@ -90,31 +90,31 @@ def instruction_sets() -> frozenset[str]:
 
 
 def name() -> str:
-    """Returns the maker's name of the processor; that of its architecture where the system does not say."""
+    """Returns the CPU's model name, or its architecture if the system does not report it."""
     brand = _sysctl("-n", "machdep.cpu.brand_string") if platform.system() == "Darwin" else _cpu_info("model name")
     return " ".join(brand.split()) or platform.machine() or "unknown"
 
 
 def cores() -> int:
-    """Returns how many cores this process may use."""
+    """Returns the number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def has_onednn(environment: Mapping[str, str] = os.environ) -> bool:
-    """Says whether TensorFlow may use oneDNN, as it does by itself where its wheel holds it."""
+    """Returns whether TensorFlow may use oneDNN, which it does by default if its wheel includes it."""
     return environment.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in ("0", "false")
 
 
 def computes_bfloat16(sets: Collection[str] | None = None, environment: Mapping[str, str] = os.environ) -> bool:
-    """Says whether products of bfloat16 are made by instructions of the processor, and so faster than float32's.
+    """Returns whether the CPU has instructions for bfloat16 products, which make them faster than float32.
 
-    On x86 without such instructions oneDNN converts back and forth, or TensorFlow's plain kernels take over: both are
-    slower than float32. So are they where oneDNN is switched off or held back. Elsewhere, on ARM too, the answer is
-    no: TensorFlow's wheels do not promise them there. Of accelerators this says nothing.
+    On x86 without such instructions, oneDNN converts back and forth, or TensorFlow's plain kernels take over: both are
+    slower than float32. The same holds if oneDNN is disabled or restricted. On other architectures, including ARM, the
+    result is false: TensorFlow's wheels do not guarantee them there. Accelerators are not considered.
 
     Args:
-        sets: of `instruction_sets`; None: those of this machine.
-        environment: TF_ENABLE_ONEDNN_OPTS and ONEDNN_MAX_CPU_ISA count.
+        sets: from `instruction_sets`. If None, those of this machine.
+        environment: environment with TF_ENABLE_ONEDNN_OPTS and ONEDNN_MAX_CPU_ISA.
     """
     if not has_onednn(environment):
         return False
@@ -124,12 +124,12 @@ def computes_bfloat16(sets: Collection[str] | None = None, environment: Mapping[
 
 
 def best_precision() -> str:
-    """Returns "mixed_bfloat16" where this machine's processor computes in it, else "float32"; GPUs are not asked."""
+    """Returns "mixed_bfloat16" if this machine's CPU computes in it, otherwise "float32"; ignores GPUs."""
     return "mixed_bfloat16" if computes_bfloat16() else "float32"
 
 
 def _cpu_info(key):
-    """Returns what /proc/cpuinfo says of the first core; "" where it does not."""
+    """Returns a value of the first core from /proc/cpuinfo, or ""."""
     path = pathlib.Path(CPU_INFO)
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
     pairs = (line.partition(":") for line in lines)
@@ -137,7 +137,7 @@ def _cpu_info(key):
 
 
 def _sysctl(*words):
-    """Returns what `sysctl` prints; "" where there is none."""
+    """Returns the output of `sysctl`, or "" if it is missing."""
     try:
         return subprocess.run(["sysctl", *words], capture_output=True, text=True, timeout=10).stdout.strip()
     except (OSError, subprocess.SubprocessError):  # a cut-down system: what is not known is left out
@@ -148,7 +148,7 @@ def _sysctl(*words):
 
 
 def package_versions(packages: Iterable[str]) -> dict[str, str]:
-    """Returns {package: version} of Python, of this one and of those named; one that is not installed is left out."""
+    """Returns {package: version} of Python, bert_tf and the named packages, without those that are not installed."""
     found = {"python": platform.python_version(), "bert_tf": bert_tf.__version__}
     for name in packages:
         try:

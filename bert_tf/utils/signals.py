@@ -1,4 +1,4 @@
-"""SIGTERM, Ctrl-C and SIGHUP: how a program hears of them without being stopped where it must not be.
+"""Handles SIGTERM, Ctrl-C and SIGHUP without interrupting a program at the wrong place.
 
 Python runs a signal's handler between any two steps of the main thread, also inside another handler, and also while the
 thread holds a lock. So a handler here takes no lock and logs nothing: it raises, or it does nothing.
@@ -19,11 +19,11 @@ ONE_WISH = 1.0  # seconds in which several signals are one wish: a terminal and 
 
 @contextlib.contextmanager
 def orderly_end() -> Iterator[None]:
-    """In the block, SIGTERM raises SystemExit (143) and Ctrl-C KeyboardInterrupt, but once for signals of one moment.
+    """In the block, SIGTERM raises SystemExit (143) and Ctrl-C KeyboardInterrupt, once per burst of signals.
 
-    So the second of two that come together does not interrupt what the first one set off: ending child processes,
-    removing files that are half written. One that comes later raises again, for whoever does not want to wait. In a
-    thread that is not the main one Python knows no signals, and nothing happens.
+    A second signal that arrives at the same time thus does not interrupt the reaction to the first: ending child
+    processes, removing unfinished files. A later one raises again, if you do not want to wait. Outside the main thread,
+    where Python handles no signals, nothing happens.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -46,7 +46,7 @@ def orderly_end() -> Iterator[None]:
 
 
 class StopRequest:
-    """Waits for a signal to stop, for a server; a context manager that is entered before any thread is started.
+    """Waits for a stop signal, for servers; a context manager that must be entered before threads are started.
 
     SIGTERM, SIGINT and SIGHUP (unless it is ignored, as under nohup) are blocked in every thread, and a thread of this
     object takes them from the kernel: no handler runs, so nothing can be interrupted while it holds a lock.
@@ -79,11 +79,11 @@ class StopRequest:
         self._left.close()
 
     def ready(self):
-        """Says that from now on a stop has something to finish."""
+        """Marks that from now on a stop has work to finish."""
         self._ready.set()
 
     def wait(self) -> signal.Signals:
-        """Returns the signal that asks to stop, as soon as one came."""
+        """Waits for a stop signal and returns it."""
         self._came.wait()
         return self._first
 
@@ -92,7 +92,7 @@ class StopRequest:
         if self._over.is_set():
             return
         if not self._ready.is_set():
-            logging.warning("%s: stopped before anything was served.", self._first.name)
+            logging.warning("%s: stopped before serving started.", self._first.name)
             logging.flush()
             os._exit(0)
         self._came.set()

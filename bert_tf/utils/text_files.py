@@ -1,4 +1,4 @@
-"""Text files to sentences; packed ones too."""
+"""Reads text files, including compressed ones, and splits text into sentences."""
 
 import codecs
 import collections
@@ -21,12 +21,12 @@ from bert_tf.utils.files import files_below
 from bert_tf.utils.names import number_of
 
 # === Sentences ===
-# Running text to sentences, by the library sentencex (Wikimedia).
+# Splits running text into sentences with the library sentencex (Wikimedia).
 
 
 _QUOTES = "\"'`“”„‟‘’‚‛«»‹›「」『』《》"
 _OPENING = frozenset(_QUOTES + "([{")
-# A speech that ends like a sentence although the sentence goes on: "Why?" he asked.
+# Direct speech that ends like a sentence although the sentence continues: "Why?" he asked.
 _SPEECH = re.compile(rf"[.!?…][{_QUOTES}]+(?= [a-zß-öø-ÿ])")
 # The same marks inside a word are apostrophes; "don’t" cut in two would end in "t.", which passes for an abbreviation.
 _NOT_APOSTROPHES = re.compile(r"['’](?:(?!\w)|(?<!\w.))")
@@ -87,7 +87,7 @@ def _before_opening(paragraph, end):
 
 
 # === Files ===
-# The files of a corpus: found, seen to be readable text before any work begins, opened, their format guessed.
+# The files of a corpus: finds them, checks that they are readable text, opens them and detects their format.
 
 
 MAX_LINE_BYTES = 8 << 20
@@ -101,10 +101,10 @@ _SENTENCE_END = re.compile(r"""[.!?…:;。！？।؟۔](?:\s?["'”’»›)\]
 
 
 def find_text_files(patterns: list[str]) -> list[str]:
-    """Returns the files that `patterns` name, each once, in the order of the patterns, sorted within each.
+    """Returns the files that match `patterns`, each once, in the order of the patterns, sorted within each.
 
-    A pattern is a file, a glob (`**` is any depth) or a folder: all files below it but hidden ones. Every file is
-    opened, so that the unreadable one among a thousand is found now and not after hours.
+    A pattern is a file, a glob (`**` is any depth) or a directory: all files below it except hidden ones. Every file is
+    opened, so that an unreadable one among a thousand is found now rather than after hours.
 
     Raises:
         ValueError: a pattern matches nothing; or files cannot be read, or are not UTF-8 text: the first three by name.
@@ -119,9 +119,9 @@ def find_text_files(patterns: list[str]) -> list[str]:
 
 
 def open_lines(path: str) -> BinaryIO:
-    """Opens `path` for reading bytes, unpacked where its name ends in .gz or .zst, without a byte-order mark.
+    """Opens `path` for reading bytes, decompressed if its name ends in .gz or .zst, without a byte-order mark.
 
-    A packed file may consist of several, one after the other. The caller wraps opening and reading in `naming`.
+    A compressed file may consist of several concatenated ones. The caller wraps opening and reading in `naming`.
     """
     file = _open_unpacked(path)
     try:
@@ -140,16 +140,16 @@ def naming(path: str):
         yield
     except _UNREADABLE as error:
         raise ValueError(
-            f"{path} must be a file that can be read to its end. Received: {_reason(error)}; "
-            "make it readable, or copy or pack it again."
+            f"{path} cannot be read to its end: {_reason(error)}. "
+            "Make it readable, or copy or compress it again."
         ) from error
 
 
 def guess_format(path: str, language: str = "en") -> str:
-    """Returns which of TEXT_FORMATS the first 64 KiB of `path` look like.
+    """Guesses which of TEXT_FORMATS a file has, from its first 64 KiB.
 
-    "jsonl" where the name says so or the first line is a JSON object; "sentences" where at least 70 % of the lines
-    are one sentence (by the rules of `language`) and end like one; else "prose".
+    "jsonl" by extension or if the first line is a JSON object; "sentences" where at least 70 % of the lines
+    are one sentence (by the rules of `language`) and end like one; otherwise "prose".
 
     Raises:
         ValueError: the file cannot be read.
@@ -166,7 +166,7 @@ def guess_format(path: str, language: str = "en") -> str:
 
 
 def formats_of(paths: list[str], given: str | None, language: str = "en") -> list[str]:
-    """Returns the format of each file: the one that is `given`, or what `guess_format` says, which the log then tells.
+    """Returns the format of each file: `given`, or that of `guess_format`, which is logged.
 
     Raises:
         ValueError: a file cannot be read.
@@ -175,7 +175,7 @@ def formats_of(paths: list[str], given: str | None, language: str = "en") -> lis
         return [given] * len(paths)
     formats = [guess_format(path, language) for path in paths]
     guessed = [f"{name}: {number_of(number, 'file')}" for name, number in collections.Counter(formats).items()]
-    logging.info("Input format, as guessed: %s. `input_format` settles it.", ", ".join(guessed))
+    logging.info("Detected input format: %s. Set `input_format` to override it.", ", ".join(guessed))
     return formats
 
 
@@ -193,8 +193,8 @@ def _matches(pattern):
     paths = {path for match in matches for path in (files_below(match) if os.path.isdir(match) else [match])}
     if not paths:
         empty = os.path.isdir(pattern)
-        why = "a folder that holds no file; put text there" if empty else "which matches no file; check its spelling"
-        raise ValueError(f"Input must be files, folders or patterns that match some. Received {pattern!r}, {why}.")
+        why = "a directory without files; put text there" if empty else "which matches no file; check its spelling"
+        raise ValueError(f"Input must be files, directories or glob patterns. Received {pattern!r}, {why}.")
     return sorted(paths)
 
 
@@ -203,15 +203,15 @@ def _check(paths):
     if broken:
         more = f" and {len(broken) - 3} more" if len(broken) > 3 else ""
         raise ValueError(
-            f"Input files must be readable UTF-8 text. Received {len(broken)} of {len(paths)} that are not: "
-            f"{', '.join(broken[:3])}{more}; repair them or leave them out."
+            f"Input files must be readable UTF-8 text. {len(broken)} of {len(paths)} are not: "
+            f"{', '.join(broken[:3])}{more}. Repair or omit them."
         )
 
 
 def _fault(path):
-    """Returns what is wrong with the beginning of the file `path`; None where nothing is."""
+    """Returns the problem with the beginning of a file, or None."""
     if os.path.exists(path) and not os.path.isfile(path):
-        return "no regular file: it is read more than once"
+        return "not a regular file: it is read more than once"
     try:
         with open_lines(path) as file:
             head = file.read(_HEAD_BYTES)
@@ -219,11 +219,11 @@ def _fault(path):
         return _reason(error)
     for magic, ending in _PACKED.items():
         if head.startswith(magic):
-            return f"packed: add {ending} to its name"
+            return f"compressed: append {ending} to its name"
     if head.startswith(_UTF16_MARKS):
         return "UTF-16: convert it with iconv -f UTF-16 -t UTF-8"
     if b"\0" in head:
-        return "binary: it has NUL bytes"
+        return "binary: it contains NUL bytes"
     wrong = len(head) - len(head.decode("utf-8", "ignore").encode())
     if 10 * wrong > len(head):
         return f"binary or another encoding: {100 * wrong // len(head)} % of it is not UTF-8; see iconv --list"

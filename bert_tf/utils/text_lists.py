@@ -1,6 +1,7 @@
-"""Texts that somebody gave, as a list: one door for lists, Series, arrays, generators, and for what is refused.
+"""Converts texts passed by a caller to a list: lists, Series, arrays and generators; everything else is rejected.
 
-Imports nothing but Python: pandas, polars, Arrow, numpy and TensorFlow are known by what their objects can do.
+It only imports the standard library: objects of pandas, polars, Arrow, numpy and TensorFlow are recognized by their
+methods.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,25 +13,25 @@ _SHOWN = 5  # positions that a message names
 
 
 def text_list(texts: Iterable[Any], parameter: str = "texts", pairs: bool = False) -> list:
-    """Returns n texts as a list of str, or n pairs of them as a list of tuples, in the order in which they come.
+    """Returns n texts as a list of str, or n text pairs as a list of tuples, in order.
 
-    A Series gives its values in their order, whatever its index says; a generator is read once, to its end; bytes are
-    decoded as UTF-8, and those that are none dropped.
+    A Series yields its values in order, whatever its index; a generator is consumed; bytes are decoded as UTF-8, and
+    invalid ones are dropped.
 
     Args:
         texts: a list, tuple, generator, one-dimensional array, tensor or Series of str or bytes.
-        parameter: the name that a message calls it by.
-        pairs: whether pairs of texts may stand in place of texts; an array [n, 2] holds such, too.
+        parameter: the parameter name for messages.
+        pairs: whether pairs of texts are accepted in place of texts, including an array [n, 2].
 
     Raises:
-        ValueError: it is one text, a dict, a table or a set; or something in it is no text, such as None or NaN; or
+        ValueError: it is a single text, a dict, a table or a set; or an item is not a text, such as None or NaN; or
             texts and pairs are mixed.
     """
     given, shape = _listed(texts, parameter), getattr(texts, "shape", ())
     if len(shape) > 1 + pairs:
         raise ValueError(
-            f"`{parameter}` must be texts in one dimension. Received an array of shape {tuple(shape)}; choose one "
-            "column of it."
+            f"`{parameter}` must be one-dimensional. Received an array of shape {tuple(shape)}; choose one column of "
+            "it."
         )
     if all(type(each) is str for each in given):
         return given
@@ -39,19 +40,19 @@ def text_list(texts: Iterable[Any], parameter: str = "texts", pairs: bool = Fals
     kinds = {type(each) for each in found}
     if len(kinds) > 1 or kinds - {str, tuple}:
         odd = next(n for n, each in enumerate(found) if each is None or type(each) is not type(found[0]))
-        both = "all texts, or all pairs of two texts" if pairs else "texts, each a string"
+        both = "all strings, or all pairs of strings" if pairs else "strings"
         raise ValueError(
-            f"`{parameter}` must be {both}. Received {type(given[odd]).__name__} in position {odd}: "
+            f"`{parameter}` must be {both}. Received {type(given[odd]).__name__} at position {odd}: "
             f"{str(given[odd])[:60]!r}; correct it."
         )
     return found
 
 
 def present_list(values: Iterable[Any], parameter: str = "texts") -> list:
-    """Returns what somebody gave for several examples as a list with one item for each; none is missing.
+    """Returns per-example values as a list, after checking that none is missing.
 
     Raises:
-        ValueError: it is one text, or something whose items are no examples in an order; an item is None or NaN.
+        ValueError: it is a single text, or not an ordered collection; or an item is None or NaN.
     """
     given = _listed(values, parameter)
     _check_present(given, parameter)
@@ -64,45 +65,46 @@ def _listed(values, parameter):
         values = values.numpy()
     if getattr(values, "shape", None) == ():
         raise ValueError(
-            f"`{parameter}` must be texts, such as a list. Received a single value, {values!r:.60}; put it into "
-            "brackets."
+            f"`{parameter}` must be several texts, such as a list. Received a single value, {values!r:.60}; put it in "
+            "a list."
         )
     converted = next((getattr(values, name) for name in _AS_LIST if callable(getattr(values, name, None))), None)
     return list(converted() if converted else values)
 
 
 def refuse_no_list(values: Any, parameter: str = "texts"):
-    """Raises ValueError for what looks like several texts and is none: one text, a dict, a table, a set, no iterable.
+    """Raises ValueError for values that are not several texts: a single text, dict, table, set or non-iterable.
 
-    It reads nothing of a generator.
+    It does not consume generators.
     """
     if isinstance(values, str | bytes | bytearray):
         raise ValueError(
-            f"`{parameter}` must be texts, such as a list. Received one text, {values[:60]!r}; put it into brackets."
+            f"`{parameter}` must be several texts, such as a list. Received one text, {values[:60]!r}; put it in a "
+            "list."
         )
     columns, kind, odd = _columns(values), type(values).__name__, None
     if columns:
         named = ", ".join(map(str, columns[:_SHOWN]))
         odd = f"a {kind} of {named}; choose one of them, such as `[{columns[0]!r}]`"
     elif columns is not None:
-        odd = f"an empty {kind}; give a list"
+        odd = f"an empty {kind}; pass a list"
     elif isinstance(values, set | frozenset):
-        odd = "a set, which has no order; make a list"
+        odd = "a set, which has no order; use a list"
     elif not hasattr(values, "__iter__"):
-        odd = f"{kind}: {values!r:.60}; make a list"
+        odd = f"{kind}: {values!r:.60}; use a list"
     if odd:
-        raise ValueError(f"`{parameter}` must be texts, such as a list. Received {odd}.")
+        raise ValueError(f"`{parameter}` must be several texts, such as a list. Received {odd}.")
 
 
 def is_missing(value: Any) -> bool:
-    """Says whether a value stands for none: None, a float NaN, pandas's NA and NaT."""
+    """Returns whether a value represents a missing one: None, a float NaN, pandas's NA or NaT."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return type(value).__name__ in _FLOATS and value != value
 
 
 def _columns(values):
-    """Returns the names of a table's columns or a dict's keys; None for what is neither."""
+    """Returns the column names of a table or the keys of a dict; None for other values."""
     if isinstance(values, Mapping):
         return list(values)
     for name in ("column_names", "columns"):  # Arrow's and datasets'; pandas's and polars's
@@ -113,7 +115,7 @@ def _columns(values):
 
 
 def _text(value, pairs):
-    """Returns a text, or a pair of them as a tuple; None for what is neither."""
+    """Returns a text, or a pair of texts as a tuple; None for other values."""
     if callable(getattr(value, "numpy", None)):  # one of a tf.data.Dataset
         value = value.numpy()
     if isinstance(value, str):
@@ -133,6 +135,6 @@ def _check_present(given, parameter):
     shown = ", ".join(map(str, missing[:_SHOWN])) + (", ..." if len(missing) > _SHOWN else "")
     places = f"position {shown}" if len(missing) == 1 else f"positions {shown} ({len(missing)} of {len(given)})"
     raise ValueError(
-        f"`{parameter}` must be texts, with none missing. Received {given[missing[0]]!r} in {places}; leave them out, "
-        'or put "" there.'
+        f"`{parameter}` must not have missing texts. Received {given[missing[0]]!r} at {places}; remove them, or use "
+        '"".'
     )

@@ -1,4 +1,4 @@
-"""One method over many tasks in several processes: results in the order of the tasks, memory bounded."""
+"""Runs a method over many tasks in several processes, with results in task order and bounded memory."""
 
 import collections
 import contextlib
@@ -13,15 +13,15 @@ from multiprocessing import connection
 
 
 class Workers:
-    """A pool of processes, each with its own `make(*arguments)`; with one worker, this very process.
+    """A pool of processes, each with its own `make(*arguments)`; with one worker, the current process.
 
     with Workers(4, Stages, (context,)) as workers:
         for counts in workers.map("tokenize", [(0, blocks), (1, more_blocks)]): ...
 
     Args:
-        number: of processes.
-        make, arguments: see there.
-        threads: of TensorFlow in each process, where there are several.
+        number: number of processes.
+        make, arguments: see above.
+        threads: number of TensorFlow threads in each process, if there are several.
     """
 
     def __init__(self, number: int, make, arguments: tuple, threads: int = 1):
@@ -69,8 +69,8 @@ class Workers:
                 yield waiting.popleft().result()
         except BrokenProcessPool as error:
             raise ValueError(
-                "All worker processes must live to the end. Received the end of one of them, most often because memory "
-                f"ran out; try fewer than `num_workers={self._number}`."
+                "A worker process died, most likely because memory ran out. Try fewer than "
+                f"`num_workers={self._number}`."
             ) from error
 
 

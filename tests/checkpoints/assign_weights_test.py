@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import re
 import shutil
 
 import numpy as np
@@ -59,7 +58,7 @@ def test_every_field_that_shapes_a_variable_is_compared(saved):
             continue  # layers that share weights leave no trace in them
         if field == "num_hidden_groups" and config.num_hidden_layers == 1:
             continue  # one layer is one group
-        with pytest.raises(ValueError, match=rf"must describe the weights in .*\. Received: .*{value}"):
+        with pytest.raises(ValueError, match=rf"does not match the weights in .*: .*{value}"):
             check_shapes(checkpoint, dataclasses.replace(config, **{field: value}))
 
 
@@ -116,7 +115,7 @@ BROKEN = {
     ),
     "vocab_size 10^9": (
         _text('"vocab_size": 28', '"vocab_size": 1000000000'),
-        r"vocab_size 1000000000, but bert/embeddings/word_embeddings of shape \(28, 32\); give the configuration and",
+        r"vocab_size 1000000000, but bert/embeddings/word_embeddings of shape \(28, 32\). Use the configuration and",
     ),
     "10^9 layers": (_text('layers": 2', 'layers": 1000000000'), "num_hidden_layers must be at most 10,000"),
     "9,999 layers": (_text('layers": 2', 'layers": 9999'), "num_hidden_layers 9999, but layers 0 to 1 in the weights"),
@@ -124,7 +123,7 @@ BROKEN = {
     "positions": (_text('embeddings": 32', 'embeddings": 1000000000'), "max_position_embeddings 1000000000, but"),
     "one tensor of another shape": (
         _weights(lambda t: t.update({_FIRST + "output.dense.bias": np.zeros(5, np.float32)})),
-        r"1 of 39 with another:\n    bert/encoder/layer_0/output/dense/bias: \(32,\) in the model, \(5,\)",
+        r"1 of 39 variables:\n    bert/encoder/layer_0/output/dense/bias: \(32,\) in the model, \(5,\)",
     ),
     "a table of another width": (
         _weights(lambda t: t.update({"bert.embeddings.word_embeddings.weight": np.zeros((28, 16), np.float32)})),
@@ -140,15 +139,15 @@ BROKEN = {
     ),
     "one too many": (
         _weights(lambda t: t.update({"bert.adapter": np.zeros(3, np.float32)})),
-        r"1 in the checkpoint but left over:\n    bert.adapter",
+        r"1 in the checkpoint but not in the model:\n    bert.adapter",
     ),
     "no word embeddings": (
         _weights(lambda t: t.pop("bert.embeddings.word_embeddings.weight")),
-        "Received: vocab_size 28, but no bert/embeddings/word_embeddings among the weights; give",
+        "vocab_size 28, but no bert/embeddings/word_embeddings among the weights. Use",
     ),
     "integers": (
         _weights(lambda t: t.update({_FIRST + "output.dense.bias": np.zeros(32, np.int8)})),
-        "must be floating-point numbers. Received: .* of int8; take the checkpoint as it was before it was quantized",
+        "must be floating-point numbers. Received: .* of int8; use the checkpoint before quantization",
     ),
 }  # fmt: skip
 
@@ -160,7 +159,7 @@ def test_weights_and_configurations_that_contradict_each_other(good, tmp_path, c
     change(folder)
     with pytest.raises(ValueError, match=message) as error:
         bert_tf.load(folder)
-    assert re.search(r"\.( |\n)?.*Received", str(error.value)) and str(folder) in str(error.value)
+    assert str(folder) in str(error.value)
 
 
 def test_the_folder_that_was_broken_is_good(good):
@@ -174,7 +173,7 @@ def test_google_s_own_albert_is_refused_by_its_names(good, tmp_path):
     tf1.write_tensors(os.fspath(tmp_path / "model.ckpt-best"), arrays)
     for name in ("bert_config.json", "vocab.txt"):
         shutil.copy(good / name, tmp_path / name)
-    with pytest.raises(ValueError, match="layers of no number in the weights; names that mean nothing here: ") as e:
+    with pytest.raises(ValueError, match="layers without numbers in the weights; unknown names: ") as e:
         bert_tf.load(tmp_path / "model.ckpt-best")
     assert f"'{theirs}0/attention/output/LayerNorm/beta'" in str(e.value)
 
@@ -223,14 +222,14 @@ def test_both_lists_are_printed_whole_and_nothing_is_assigned(tmp_path, weights)
     with pytest.raises(ValueError) as error:
         assign_weights(folder, variables, excuse=["classifier/.*"])
     assert str(error.value) == (
-        f"The model and the checkpoint {folder}/model.safetensors (safetensors) must have the same weights, except "
-        "heads that may start fresh or stay unused. Received: 42 in both, and\n"
+        f"The weights of the model and the checkpoint {folder}/model.safetensors (safetensors) do not match, apart "
+        "from heads that may be new or unused: 42 are in both, and\n"
         "  3 in the model but missing in the checkpoint:\n"
         "    bert/pooler/dense/kernel\n    bert/pooler/dense/bias\n    classifier/output_weights (excused)\n"
-        "  3 in the checkpoint but left over:\n"
+        "  3 in the checkpoint but not in the model:\n"
         "    cls/seq_relationship/output_bias\n    cls/seq_relationship/output_weights\n    lm_head.bias\n"
-        "bert-tf convert with `leave_out=cls/seq_relationship/output_bias` and so on, a pattern for each weight that "
-        "is left over, makes a copy without them if what is missing may be missing."
+        "Use bert-tf convert with `leave_out=cls/seq_relationship/output_bias` and so on, one pattern per left-over "
+        "weight, to make a copy without them if the missing weights are optional."
     )
     assert _loaded(variables) == {}
 
@@ -244,7 +243,7 @@ def test_excuses(directory, weights):
     assert report.excused_missing == ["classifier/output_weights", "classifier/output_bias"]
     assert len(report.excused_left_over) == 7
     assert str(report) == (
-        f"Loaded 39 variables from {directory}/model.safetensors; 2 not in the checkpoint, left as initialized: "
+        f"Loaded 39 variables from {directory}/model.safetensors; 2 not in the checkpoint, randomly initialized: "
         "classifier/output_weights, classifier/output_bias; 7 in the checkpoint, not used: "
         "cls/predictions/output_bias, cls/predictions/transform/LayerNorm/beta, "
         "cls/predictions/transform/LayerNorm/gamma, "
@@ -256,17 +255,17 @@ def test_what_is_no_weight_is_named_in_plain_words():
     def said(*names):
         return str(LoadReport("m.bin", ["a", "b"], [], [], list(names))).removeprefix("Loaded 2 variables from m.bin")
 
-    one = "; 1 entry of the file is no weight of its own (a buffer, a counter or a second name): position_ids."
+    one = "; 1 entry of the file skipped, not a weight of its own (a buffer, a counter or a second name): position_ids."
     assert said("position_ids") == one
     assert said("step", "v", "w", "x", "y") == (
-        "; 5 entries of the file are no weights of their own (an optimizer's state, counters, second names): "
+        "; 5 entries of the file skipped, not weights of their own (optimizer state, counters, second names): "
         "step, v, w, x, ..."
     )
 
 
 def test_an_excuse_must_match_the_whole_path(directory, weights):
     variables = [v for v in fakes.variables_for(weights) if v.path != "cls/seq_relationship/output_bias"]
-    message = "left over:\n    cls/seq_relationship/output_bias\nbert-tf convert with `leave_out=cls/seq"
+    message = "not in the model:\n    cls/seq_relationship/output_bias\nUse bert-tf convert with `leave_out=cls/seq"
     with pytest.raises(ValueError, match=message):
         assign_weights(directory, variables, excuse=["cls/seq", "output_bias"])
 
@@ -278,8 +277,8 @@ def test_another_vocabulary(directory, weights):
     with pytest.raises(ValueError) as error:
         assign_weights(directory, variables)
     assert str(error.value).endswith(
-        "Received: 1 of 46 with another:\n    bert/embeddings/word_embeddings: (12, 4) in the model, (11, 4) in the "
-        "checkpoint (rows = entries of the vocabulary: are vocab.txt and vocab_size those of this checkpoint?)"
+        "1 of 46 variables:\n    bert/embeddings/word_embeddings: (12, 4) in the model, (11, 4) in the "
+        "checkpoint (rows = vocabulary size: do vocab.txt and vocab_size belong to this checkpoint?)"
     )
     assert _loaded(variables) == {}
 
@@ -297,7 +296,7 @@ def test_an_untied_output_layer(tmp_path, weights):
     (folder / "config.json").write_text('{"tie_word_embeddings": false}', encoding="utf-8")
     own = fakes.FakeVariable("cls/predictions/output_weights", (11, 4))
     assert own.path in assign_weights(folder, [*variables, own]).loaded
-    with pytest.raises(ValueError, match="left over:\n    cls/predictions/output_weights"):
+    with pytest.raises(ValueError, match="not in the model:\n    cls/predictions/output_weights"):
         assign_weights(folder, variables)
 
 
@@ -309,5 +308,5 @@ def test_a_head_of_another_size_stays_fresh_where_it_may(tmp_path):
     report = assign_weights(prefix, variables, excuse=["classifier/.*"])
     assert report.loaded == []
     assert sorted(report.excused_missing) == sorted(report.excused_left_over) == sorted(head)
-    with pytest.raises(ValueError, match="must have the shape"):
+    with pytest.raises(ValueError, match="Some shapes differ"):
         assign_weights(prefix, variables)

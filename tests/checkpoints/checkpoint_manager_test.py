@@ -76,8 +76,8 @@ def test_a_half_checkpoint_is_named_and_the_one_before_it_used(tmp_path, caplog,
     _cut(store, 3, ending)
     with caplog.at_level(logging.WARNING):
         assert store.latest() == (2, store.prefix(2))
-    assert "model.ckpt-3 must be a whole TF1 checkpoint" in caplog.text
-    with pytest.raises(ValueError, match="model.ckpt-3 must be a whole"):
+    assert "model.ckpt-3 is not a complete TF1 checkpoint" in caplog.text
+    with pytest.raises(ValueError, match="model.ckpt-3 is not a complete"):
         store.latest(strict=True)
     _save(store, 3)  # the run comes there again
     assert store.latest() == (3, store.prefix(3))
@@ -163,7 +163,7 @@ def test_what_has_nothing_to_lose_stays_as_it_is(tmp_path):
     before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     store.shrink(5, lambda name: True, {"ended": np.int64(1)})
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
-    with pytest.raises(ValueError, match="model.ckpt-7 must be a whole TF1 checkpoint"):
+    with pytest.raises(ValueError, match="model.ckpt-7 is not a complete TF1 checkpoint"):
         store.shrink(7, lambda name: True, {})
 
 
@@ -178,8 +178,8 @@ def test_a_full_disk_leaves_the_old_checkpoints_and_nothing_else(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     said = str(raised.value)
-    assert said.startswith(f"The checkpoint {tmp_path}/model.ckpt-2 must be written whole. Received: ")
-    assert "; File too large; nothing of it was kept" in said and "Is the disk full" in said
+    assert said.startswith(f"The checkpoint {tmp_path}/model.ckpt-2 could not be written: ")
+    assert "; File too large. Nothing of it was kept" in said and "Is the disk full" in said
     expected = ["checkpoint", "model.ckpt-1.data-00000-of-00001", "model.ckpt-1.index"]
     assert sorted(os.listdir(tmp_path)) == expected
     store = CheckpointManager(tmp_path)

@@ -88,9 +88,9 @@ def test_long_texts_are_cut(bert):
     ("options", "message"),
     [
         ({"layers": "top"}, "`layers` must be one of embeddings, .*Received: 'top'"),
-        ({"layers": [-1, 4]}, "from -4 to 3. Received: 4"),
+        ({"layers": [-1, 4]}, "from -4 to 3: there are 4 layers. Received: 4"),
         ({"layers": []}, "Received: none"),
-        ({"pooling": "median"}, "`pooling` must be one of cls, mean, .*Received: 'median'"),
+        ({"pooling": "median"}, "`pooling` must be one or several of cls, mean, .*Received: 'median'"),
         ({"max_seq_length": 33}, "from 3 to 32, .*Received: 33"),
     ],
 )
@@ -101,7 +101,7 @@ def test_unknown_choices(bert, options, message):
 
 def test_too_few_layers(tmp_path):
     bert = bert_tf.load(tiny.checkpoint(tmp_path))
-    with pytest.raises(ValueError, match="a model of 4 layers at least. Received a model of 1"):
+    with pytest.raises(ValueError, match="a model with at least 4 layers, but this one has 1"):
         bert.features(["film"], layers="concat_last_4")
 
 
@@ -138,11 +138,11 @@ def test_pairs_are_one_row(bert):
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ("film", "`texts` must be texts, such as a list. Received one text, 'film'"),
+        ("film", "`texts` must be several texts, such as a list. Received one text, 'film'"),
         (DataFrame({"text": TEXTS, "label": TEXTS}), "Received a DataFrame of text, label; choose one of them"),
-        (["film", None], "with none missing. Received None in position 1; leave them out"),
-        (["film", ("a", "b")], "all texts, or all pairs of two texts. Received tuple in position 1"),
-        ([("a", "b"), ("a", "b", "c")], "Received tuple in position 1"),
+        (["film", None], "must not have missing texts. Received None at position 1; remove them"),
+        (["film", ("a", "b")], "all strings, or all pairs of strings. Received tuple at position 1"),
+        ([("a", "b"), ("a", "b", "c")], "Received tuple at position 1"),
     ],
 )
 def test_what_is_no_list_of_texts(bert, texts, message):

@@ -57,5 +57,5 @@ def test_a_group_with_an_index_is_refused(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
         for n in range(20):
             file[f"vars/{n}"] = np.ones(3, np.float32)
-    with pytest.raises(ValueError, match=r"must be a whole HDF5 file.*an index of its links, which Keras does not"):
+    with pytest.raises(ValueError, match=r"is not a complete HDF5 file.*an index of its links, which Keras does not"):
         Hdf5File(tmp_path / "a.h5")

@@ -202,8 +202,8 @@ def test_a_roberta_with_rows_that_keras_hub_has_no_place_for(tmp_path):
     _check_same(_ask(ours.to_keras_hub("text_classifier"), rows), true)
     proof = bert_tf.save(ours, tmp_path / "preset", "keras_hub")
     assert proof.remarks[:2] == (
-        "The row of the only segment is added to those of the positions.",
-        "The first 2 rows of the positions, which no token reads, are zeros.",
+        "The only segment embedding is added to the position embeddings.",
+        "The first 2 position embeddings, which no token uses, are zeros.",
     )
     preset = bert_tf.load(tmp_path / "preset")
     assert (preset.config.type_vocab_size, preset.labels) == (0, ours.labels)
@@ -212,7 +212,7 @@ def test_a_roberta_with_rows_that_keras_hub_has_no_place_for(tmp_path):
 
 def test_a_backbone_takes_a_vocabulary(tmp_path):
     theirs = _theirs("bert", None)
-    with pytest.raises(ValueError, match="must have a tokenizer to take texts. Received one without"):
+    with pytest.raises(ValueError, match="has no tokenizer, so it cannot take texts"):
         bert_tf.load(theirs).features(TEXTS)
     with pytest.raises(ValueError, match="must have a tokenizer to be written. Received one without"):
         bert_tf.save(bert_tf.load(theirs), tmp_path / "no")
@@ -223,13 +223,13 @@ def test_a_backbone_takes_a_vocabulary(tmp_path):
 
 def test_what_keras_hub_computes_otherwise_is_said(caplog):
     classifier = _theirs("distilbert", "text_classifier", activation="softmax")
-    assert "gives scores before the softmax of DistilBertTextClassifier" in _said(caplog, bert_tf.load, classifier)
+    assert "returns logits, before the softmax of DistilBertTextClassifier" in _said(caplog, bert_tf.load, classifier)
     ours = bert_tf.load(_theirs("bert", "masked_lm"))
     assert "cls/predictions/output_bias" in ours.others
-    assert "BertMaskedLM computes with {'hidden_act': 'gelu', 'layer_norm_eps': 1e-05}" in caplog.text
+    assert "BertMaskedLM uses {'hidden_act': 'gelu', 'layer_norm_eps': 1e-05}" in caplog.text
     albert = bert_tf.load(_theirs("albert", "text_classifier"))
     said = _said(caplog, albert.to_keras_hub, "text_classifier")
-    assert "no place for do_lower_case=True, keep_accents=False, straight_quotes=True" in said
+    assert "does not support do_lower_case=True, keep_accents=False, straight_quotes=True" in said
 
 
 def _said(caplog, call, *given):
@@ -241,16 +241,16 @@ def _said(caplog, call, *given):
 @pytest.mark.parametrize(
     "case, kind, task, fields, message",
     [
-        ("bert", "masked_lm", "masked_lm", {}, r"no class that computes the same \(its BertMaskedLM has .*'gelu'"),
-        ("electra", "text", "text_classifier", {"hidden_act": "gelu_tanh"}, "for SequenceClassification, of which"),
-        ("bert-odd", "encoder", None, {}, "BertBackbone must have .*Received hidden_act='gelu'; take"),
-        ("bert", "encoder", None, {"layer_norm_eps": 1e-5}, "must have .*1e-12.* Received layer_norm_eps=1e-05; take"),
-        ("electra", "encoder", None, {"hidden_act": "gelu_tanh"}, "Received no pooler"),
-        ("albert-odd", "encoder", None, {"hidden_act": "gelu_tanh"}, "Received num_hidden_groups=2, which does"),
+        ("bert", "masked_lm", "masked_lm", {}, r"no equivalent class \(its BertMaskedLM has .*'gelu'"),
+        ("electra", "text", "text_classifier", {"hidden_act": "gelu_tanh"}, "for SequenceClassification, for which"),
+        ("bert-odd", "encoder", None, {}, "BertBackbone requires .*This model has hidden_act='gelu'; use"),
+        ("bert", "encoder", None, {"layer_norm_eps": 1e-5}, "requires .*1e-12.* has layer_norm_eps=1e-05; use"),
+        ("electra", "encoder", None, {"hidden_act": "gelu_tanh"}, "This model has no pooler"),
+        ("albert-odd", "encoder", None, {"hidden_act": "gelu_tanh"}, "This model has num_hidden_groups=2, which does"),
         ("ernie", "encoder", None, {}, r"one of \['albert', .*\]. Received: 'ernie'"),
-        ("bert", "encoder", "text_classifier", {}, "must be the one of the model's head, None. Received: 'text_classi"),
+        ("bert", "encoder", "text_classifier", {}, "must match the model's head, None. Received: 'text_classi"),
         ("bert", "encoder", "tagger", {}, "`task` must be None, 'text_classifier' or 'masked_lm'. Received: 'tagger'"),
-        ("roberta", "encoder", None, {"type_vocab_size": 2}, "Received type_vocab_size=2"),
+        ("roberta", "encoder", None, {"type_vocab_size": 2}, "This model has type_vocab_size=2"),
     ],
 )
 def test_what_keras_hub_cannot_hold_is_refused(case, kind, task, fields, message, tmp_path):
@@ -268,13 +268,13 @@ def test_keras_hub_is_imported_by_functions_alone():
 
 
 def test_what_is_no_model_of_keras_hub_s_is_refused():
-    with pytest.raises(ValueError, match="must be the path of a checkpoint, or a backbone .* of the class int; give"):
+    with pytest.raises(ValueError, match="must be the path of a checkpoint, or .* of class int; pass"):
         bert_tf.load(5)
     strange = keras_hub.models.FNetBackbone(20, num_layers=1, hidden_dim=8, intermediate_dim=8)
     with pytest.raises(ValueError, match="A KerasHub preset must be one of .*Received: 'FNetBackbone'"):
         bert_tf.load(strange)
     size = {"num_layers": 1, "num_heads": 2, "embedding_dim": 4, "hidden_dim": 8, "intermediate_dim": 8}
-    with pytest.raises(ValueError, match="inner_group_num must be 1, or be left out, .* Received: 2"):
+    with pytest.raises(ValueError, match="inner_group_num must be 1 or absent .* Received: 2"):
         bert_tf.load(keras_hub.models.AlbertBackbone(20, **size, num_inner_repetitions=2))
     with pytest.raises(ValueError, match=r"classifier/dense/kernel: \(12, 12\) in the model, \(12, 7\) in the check"):
         bert_tf.load(_theirs("roberta", "text_classifier", hidden_dim=7))

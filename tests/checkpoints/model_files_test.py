@@ -57,7 +57,7 @@ for face in (load, bert_tf.load):
 from bert_tf import Encoder, EncoderConfig, Tokenizer
 print(Encoder.__name__, EncoderConfig.__name__, Tokenizer.__name__)
 """
-    message = "A checkpoint must be a directory, a .safetensors or .bin file, or the prefix of a TF1 checkpoint "
+    message = "Checkpoint not found: "
     lines = _python(code).splitlines()
     assert lines[0] == lines[1] and lines[0].startswith(message)
     assert lines[2:] == ["Encoder EncoderConfig Tokenizer"]
@@ -133,7 +133,7 @@ def test_hugging_face_with_a_head(hugging_face):
     np.testing.assert_array_equal(bert.head.output_weights, kernel)
     assert bert.head(np.ones((1, 32), np.float32)).numpy().tolist() == [[kernel[0].sum() + 1, kernel[1].sum() + 2]]
     (hugging_face / "labels.txt").write_text("a\nb\nc\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="must name every output of the head in .* Received: 3 labels for 2 outputs."):
+    with pytest.raises(ValueError, match="must name every output of the head in .* It has 3 labels for 2 outputs."):
         bert_tf.load(hugging_face)
 
 
@@ -187,14 +187,14 @@ def test_without_a_pooler_it_warns(hugging_face, caplog):
     _change(hugging_face, change)
     with caplog.at_level(logging.WARNING):
         bert_tf.load(hugging_face)
-    message = f"{hugging_face}/model.safetensors has no pooler: pooled_output comes from random weights."
+    message = f"{hugging_face}/model.safetensors has no pooler: pooled_output uses random weights."
     assert message in [record.getMessage() for record in caplog.records]
 
 
 def test_a_vocabulary_larger_than_the_table(hugging_face):
     with open(hugging_face / "vocab.txt", "a", encoding="utf-8") as file:
         file.write("more\n")
-    message = "must fit the embedding table of 200 rows. Received 201 tokens in .*vocab.txt; give the `vocab_file`"
+    message = "does not match the embedding table of 200 rows: .*vocab.txt has 201 tokens. Use the `vocab_file`"
     with pytest.raises(ValueError, match=message):
         bert_tf.load(hugging_face)
 
@@ -203,15 +203,15 @@ def test_a_vocabulary_smaller_than_the_table_warns(hugging_face, caplog):
     (hugging_face / "vocab.txt").write_text("\n".join(PIECES[:150]) + "\n", encoding="utf-8")
     with caplog.at_level(logging.WARNING):
         bert_tf.load(hugging_face)
-    assert "has 150 tokens and the embedding table 200 rows: the last rows are never used." in caplog.text
+    assert "has 150 tokens, but the embedding table has 200 rows: the last rows are never used." in caplog.text
 
 
 @pytest.mark.parametrize(
     ("file", "message"),
     [
-        ("config.json", r"must hold one of \('bert_config.json', 'config.json'\). Received a directory with: \["),
-        ("vocab.txt", "The vocabulary must be a file, .*, or tokenizer.json. There is none at .*/vocab.txt"),
-        ("model.safetensors", "must hold weights: one of .* Received: a directory with"),
+        ("config.json", r"expected one of \('bert_config.json', 'config.json'\). It contains \["),
+        ("vocab.txt", "Vocabulary file not found: .*/vocab.txt. It must be a file .*, or tokenizer.json"),
+        ("model.safetensors", "No weights in .*: expected one of .* It contains"),
     ],
 )
 def test_a_missing_file(hugging_face, file, message):
@@ -221,7 +221,7 @@ def test_a_missing_file(hugging_face, file, message):
 
 
 def test_no_such_directory(tmp_path):
-    with pytest.raises(ValueError, match="must be a directory, .* Received: .*/nowhere; in .* there is"):
+    with pytest.raises(ValueError, match="Checkpoint not found: .*/nowhere; .* contains"):
         bert_tf.load(tmp_path / "nowhere")
 
 

@@ -51,14 +51,14 @@ def test_sharded(tmp_path, weights):
     _assert_holds(open_checkpoint(tmp_path), weights)
     _assert_holds(open_checkpoint(tmp_path / "model.safetensors.index.json"), weights)
     os.remove(tmp_path / "model-00002-of-00002.safetensors")
-    with pytest.raises(ValueError, match="must be next to it. Received: no 'model-00002-of-00002.safetensors'"):
+    with pytest.raises(ValueError, match="is missing next to it: 'model-00002-of-00002.safetensors'"):
         open_checkpoint(tmp_path)
 
 
 @pytest.mark.parametrize("index", ['{"weight_map": {"a": ', "[]", '{"weight_map": {"a": "../a.safetensors"}}'])
 def test_a_bad_index(tmp_path, index):
     (tmp_path / "model.safetensors.index.json").write_text(index, encoding="utf-8")
-    with pytest.raises(ValueError, match=r"model.safetensors.index.json (lists )?must be"):
+    with pytest.raises(ValueError, match=r"model.safetensors.index.json (must be|is missing)"):
         open_checkpoint(tmp_path)
 
 
@@ -115,31 +115,31 @@ def test_which_of_several_tf1_checkpoints(tmp_path):
     state.write_text('model_checkpoint_path: "/somewhere/else/model.ckpt-9"\n', encoding="utf-8")
     assert open_checkpoint(tmp_path).path == str(tmp_path / "model.ckpt-9")
     state.write_text('model_checkpoint_path: "model.ckpt-101"\n', encoding="utf-8")
-    with pytest.raises(ValueError, match="model.ckpt-101 must be a whole .* no file .data-00000-of-00001"):
+    with pytest.raises(ValueError, match="model.ckpt-101 is not a complete .* no file .data-00000-of-00001"):
         open_checkpoint(tmp_path)
     state.write_text('model_checkpoint_path: "model.ckpt-7"\n', encoding="utf-8")
     with pytest.raises(
-        ValueError, match=r"names model.ckpt-7, so that model.ckpt-7.index must be there. Received: .*-100"
+        ValueError, match=r"names model.ckpt-7, but model.ckpt-7.index does not exist. .*-100"
     ):
         open_checkpoint(tmp_path)
     state.write_text("what: ever", encoding="utf-8")
-    with pytest.raises(ValueError, match="checkpoint must name the latest checkpoint"):
+    with pytest.raises(ValueError, match="checkpoint does not name the latest checkpoint"):
         open_checkpoint(tmp_path)
 
 
 def test_nothing_there(tmp_path):
     (tmp_path / "readme.txt").touch()
     with pytest.raises(
-        ValueError, match=r"must hold weights: one of \['model.safetensors'.*Received: .*\['readme.txt'\]"
+        ValueError, match=r"No weights in .*: expected one of \['model.safetensors'.*It contains \['readme.txt'\]"
     ):
         open_checkpoint(tmp_path)
     (tmp_path / "model.onnx").touch()
-    with pytest.raises(ValueError, match=r"\['model.onnx', 'readme.txt'\]; .onnx is not read\."):
+    with pytest.raises(ValueError, match=r"\['model.onnx', 'readme.txt'\]; .onnx is not supported\."):
         open_checkpoint(tmp_path)
     (tmp_path / "model.onnx").unlink()
-    with pytest.raises(ValueError, match=r"prefix of a TF1 checkpoint.*nix; in .* there is \['readme.txt'\]"):
+    with pytest.raises(ValueError, match=r"nix; .* contains \['readme.txt'\]"):
         open_checkpoint(tmp_path / "nix")
-    with pytest.raises(ValueError, match=r"Received: .*/no/nix; .*/no is not a directory"):
+    with pytest.raises(ValueError, match=r"not found: .*/no/nix; .*/no is not a directory"):
         open_checkpoint(tmp_path / "no" / "nix")
     with pytest.raises(ValueError, match=r"must end in one of .*readme.txt"):
         open_checkpoint(tmp_path / "readme.txt")
@@ -151,7 +151,7 @@ def test_safetensors_cut_short(tmp_path, weights, share):
     path = folder / "model.safetensors"
     os.truncate(path, int(path.stat().st_size * share))
     with pytest.raises(
-        ValueError, match="model.safetensors must be a whole safetensors file. .*download or copy it again"
+        ValueError, match="model.safetensors is not a complete safetensors file: .*download or copy it again"
     ):
         open_checkpoint(folder)
 
@@ -160,7 +160,7 @@ def test_an_object_based_tf2_checkpoint(tmp_path):
     import tensorflow as tf
 
     tf.train.Checkpoint(weight=tf.Variable([1.0])).write(str(tmp_path / "model.ckpt-1"))
-    with pytest.raises(ValueError, match="plain names, as TF1's Saver writes. Received: an object-based TF2"):
+    with pytest.raises(ValueError, match="name-based checkpoint.* but it is an object-based TF2"):
         open_checkpoint(tmp_path)
 
 
@@ -180,9 +180,9 @@ def test_the_first_weight_that_is_not_finite_is_named_with_its_place(tmp_path, w
     tensors[name][3, 3] = np.nan
     checkpoint = open_checkpoint(fakes.save_hugging_face(tmp_path / "hf", tensors))
     shape, ours = tensors[name].shape, "bert/encoder/layer_1/attention/self/query/kernel"
-    count = rf"Received {value} in {name} at \[1, 2\], one of 2 in its {shape[0] * shape[1]} numbers"
+    count = rf"{value} in {name} at \[1, 2\], one of 2 in its {shape[0] * shape[1]} numbers"
     for read in (checkpoint.get, checkpoint.stored):
-        with pytest.raises(ValueError, match=f"must be finite numbers. {count}.*take an earlier checkpoint"):
+        with pytest.raises(ValueError, match=f"are not finite: {count}.*use an earlier checkpoint"):
             read(ours)
     assert np.isfinite(checkpoint.get("bert/encoder/layer_0/attention/self/query/kernel")).all()
 
@@ -195,5 +195,5 @@ def test_adapters_that_are_not_finite_are_named(tmp_path, weights):
     tf1.write_tensors(str(tmp_path / "model.ckpt-1"), arrays)
     lora = {"rank": 2, "alpha": 2, "targets": ["query"]}
     (tmp_path / "bert_config.json").write_text(json.dumps({"lora": lora}), encoding="utf-8")
-    with pytest.raises(ValueError, match="Received inf in bert/encoder/layer_0/attention/self/query/lora_B at"):
+    with pytest.raises(ValueError, match="are not finite: inf in bert/encoder/layer_0/attention/self/query/lora_B at"):
         open_checkpoint(tmp_path).get(kernel)

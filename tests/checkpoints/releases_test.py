@@ -37,7 +37,7 @@ def test_the_embedding_tables_are_as_large_as_published():
         ("allenai/scibert_scivocab_uncased", ["https://huggingface.co/allenai/", "31090", "BC5CDR 90.01"]),
         ("uncased_L-24_H-1024_A-16", ["bert-large-uncased", "uncased_L-24_H-1024_A-16.zip (TF1)", "24 layers of 1024"]),
         ("emilyalsentzer/Bio_ClinicalBERT", ["cased", "with `do_lower_case=false`"]),
-        ("somebody/some-model", ["If 'somebody/some-model' is a model on huggingface.co", "pass the folder"]),
+        ("somebody/some-model", ["If 'somebody/some-model' is a model on huggingface.co", "pass the directory"]),
     ],
 )
 def test_a_name_in_place_of_a_path(name, parts, tmp_path, monkeypatch):
@@ -49,7 +49,7 @@ def test_a_name_in_place_of_a_path(name, parts, tmp_path, monkeypatch):
 
 
 def test_a_path_that_is_no_name_gets_no_advice(tmp_path):
-    with pytest.raises(ValueError, match="no such directory, file or TF1 prefix.$"):
+    with pytest.raises(ValueError, match="there is no directory, file or TF1 prefix .*none.$"):
         loading.load_description([str(tmp_path / "none")])
     assert releases.advice("./models/of/mine") == releases.advice("/models") == ""
 

@@ -34,7 +34,7 @@ def test_what_python_2_wrote():
         (b"}](K\x01es.", "takes more from its stack|not text or integers"),
         (b"}(K\x01u.", "not text or integers"),
         (b"ccollections\nOrderedDict\nK\x01R.", "a int in place of a tuple"),
-        (b"ctorch\nFloatStorage\n)R.", "wants to call FloatStorage"),
+        (b"ctorch\nFloatStorage\n)R.", "tries to call FloatStorage"),
         (b"c" + b"x" * 2000, "cut short"),
         (b"X\x02\x00\x00\x00\xff\xff.", "can't decode"),
     ],

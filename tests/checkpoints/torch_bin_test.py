@@ -73,21 +73,21 @@ def test_code_is_refused_and_not_run(tmp_path, pack):
     pickle.loads(content)
     assert proof.exists()  # the pickle does what it says, if it may
     proof.unlink()
-    with pytest.raises(ValueError, match=r"model.bin must be .* nothing else. Received: .* wants to run posix.system"):
+    with pytest.raises(ValueError, match=r"model.bin is not a complete .* tries to run posix.system"):
         TorchBin(pack(tmp_path / "model.bin", content))
     assert not proof.exists()
 
 
 def test_a_plain_pickle_is_refused_before_it_runs(tmp_path):
     (tmp_path / "model.bin").write_bytes(pickle.dumps(Runs(tmp_path / "it_ran"), 4))
-    with pytest.raises(ValueError, match="wants to run posix.system"):
+    with pytest.raises(ValueError, match="tries to run posix.system"):
         TorchBin(tmp_path / "model.bin")
     assert not (tmp_path / "it_ran").exists()
 
 
 @pytest.mark.parametrize("name", ["eval", "getattr", "__import__", "print"])
 def test_builtins_are_refused(tmp_path, name):
-    with pytest.raises(ValueError, match=f"wants to run builtins.{name}"):
+    with pytest.raises(ValueError, match=f"tries to run builtins.{name}"):
         TorchBin(_zip_of(tmp_path / "model.bin", f"cbuiltins\n{name}\n(tR.".encode()))
 
 
@@ -120,7 +120,7 @@ def test_a_storage_cannot_be_changed_after_it_was_checked(tmp_path, state):
 def test_cut_short(tmp_path, name, share):
     whole = (DATA / name).read_bytes()
     (tmp_path / "model.bin").write_bytes(whole[: int(len(whole) * share)])
-    with pytest.raises(ValueError, match="model.bin must be a whole torch file .* Download it again"):
+    with pytest.raises(ValueError, match="model.bin is not a complete torch file .* Download it again"):
         TorchBin(tmp_path / "model.bin")
 
 
@@ -128,7 +128,7 @@ def test_cut_short_after_it_was_opened(tmp_path):
     path = shutil.copy(DATA / "stream.bin", tmp_path / "model.bin")
     file = TorchBin(path)
     os.truncate(path, os.path.getsize(path) - 40)
-    with pytest.raises(ValueError, match="must be a whole torch file"):
+    with pytest.raises(ValueError, match="is not a complete torch file"):
         for name in file.tensors:
             file.read(name)
 
@@ -143,7 +143,7 @@ def test_a_damaged_byte_in_a_zip_is_found(tmp_path):
 
 
 def test_a_file_that_holds_more_than_tensors(tmp_path):
-    with pytest.raises(ValueError, match=r"no tensors, under the names \['epoch'\]"):
+    with pytest.raises(ValueError, match=r"not tensors, under the names \['epoch'\]"):
         TorchBin(_zip_of(tmp_path / "model.bin", pickle.dumps({"epoch": 3}, 2)))
     with pytest.raises(ValueError, match="a list in place of a dict"):
         TorchBin(_zip_of(tmp_path / "model.bin", pickle.dumps([1], 2)))

@@ -170,11 +170,11 @@ def test_json_has_files_and_findings_with_their_places(results):
 def test_other_tasks(results):
     assert _kinds(results["pairs"]["log"]) == {("duplicates", True), ("empty_texts", True)}
     assert _kinds(results["questions"]["log"]) == {("duplicates", True), ("empty_texts", True), ("cut_texts", True)}
-    assert "does not fit --max_query_length=4 and is cut" in results["questions"]["log"]
+    assert "does not fit --max_query_length=4 and is truncated" in results["questions"]["log"]
     assert "data[0].paragraphs[0].qas[1] (id '1')" in results["questions"]["log"]
     assert _kinds(results["tags"]["log"]) == {
         ("label_spellings", True), ("duplicates", True), ("contradictions", True), ("overlap", True)}  # fmt: skip
-    assert "6 of 7 examples (86 %) have the text of another one, and not its tags: " in results["tags"]["log"]
+    assert "6 of 7 examples (86 %) have the same text as another one, but a different tags: " in results["tags"]["log"]
     assert "has 'B-LOC' in line 1 and 'B-Loc' in line 40 (" in results["tags"]["log"]
     # An empty context is none of them.
     assert _kinds(results["choices"]["log"]) == {("contradictions", True), ("cut_texts", False)}
@@ -184,10 +184,10 @@ def test_rows_without_a_label_are_found_all_at_once(results):
     log = results["no labels"]["log"]
     assert _kinds(log) == {("empty_labels", True), ("empty_texts", True), ("rare_labels", True)}
     assert "no_labels.tsv (train): 41 examples" in log
-    assert "2 of 43 rows (4.7 %) have an empty label, with which training does not start (line 2, line 43); " in log
+    assert "2 of 43 rows (4.7 %) have an empty label; training will not start (line 2, line 43); " in log
     log = results["no scores"]["log"]
     assert _kinds(log) == {("empty_labels", True), ("bad_labels", True)}
-    assert "1 of 43 rows (2.3 %) has a label that cannot be read, such as 'yes', with which" in log
+    assert "1 of 43 rows (2.3 %) has a label that cannot be read, such as 'yes'; training" in log
     assert _kinds(results["pairs without scores"]["log"]) == {("empty_labels", True)}
 
 
@@ -195,11 +195,11 @@ def test_rows_without_a_text_are_found_all_at_once(results):
     log = results["no texts"]["log"]
     assert _kinds(log) == {("missing_texts", True), ("bad_texts", True)}
     assert "no_texts.jsonl (train): 40 examples" in log
-    assert "3 of 44 rows (6.8 %) have no text, with which training does not start (line 1, line 42, line 44);" in log
-    assert "1 of 44 rows (2.3 %) has a text that cannot be read, such as 7, with which" in log
+    assert "3 of 44 rows (6.8 %) have no text; training will not start (line 1, line 42, line 44);" in log
+    assert "1 of 44 rows (2.3 %) has a text that cannot be read, such as 7; training" in log
     log = results["no third texts"]["log"]
     assert _kinds(log) == {("missing_texts", True)}
-    assert re.search(r"2 of \d+ rows \(\d+ %\) have no text, with .* \(line 2, line 4\); fill them in", log)
+    assert re.search(r"2 of \d+ rows \(\d+ %\) have no text; .* \(line 2, line 4\); fill them in", log)
 
 
 @pytest.mark.parametrize("name, message", [
@@ -235,7 +235,7 @@ def test_a_dry_run_says_what_it_takes_and_writes_nothing(results):
     assert re.search(r"^time of a step +\S+ s on average, by 3 that were made$", result["log"], re.MULTILINE)
     assert re.search(r"^time of the training +\d+:\d\d, without scoring and saving$", result["log"], re.MULTILINE)
     assert re.search(r"bad\.tsv: 5 labels, but only 3 if spaces and letter case are ignored: ", result["log"])
-    assert "is cut: " in result["log"] and "or read them through windows with --long_text=window" in result["log"]
+    assert "is truncated: " in result["log"] and "in overlapping windows with --long_text=window" in result["log"]
 
 
 @pytest.mark.slow

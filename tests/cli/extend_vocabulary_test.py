@@ -143,7 +143,7 @@ def test_lines_that_are_no_word(tmp_path, content, message):
 def test_nothing_to_add(tmp_path):
     words, known = vocabulary_extension.read_new_words(words_file(tmp_path, "film\ngood\n"), tokenizer())
     assert (words, known) == ([], ["film", "good"])
-    with pytest.raises(ValueError, match="There must be a word to add. Received none"):
+    with pytest.raises(ValueError, match="No words to add"):
         Extension.of(tokenizer(), words)
 
 
@@ -162,8 +162,8 @@ def test_longer_words_that_begin_with_a_new_one_are_counted():
     extension = Extension.of(pieces, ["films"])
     said = vocabulary_extension.effect(extension, Counter({"films": 3, "film": 2, "filmsi": 1, "seei": 1}))
     assert said.splitlines() == [
-        "Of the text's 7 words, 3 are the added ones; tokens per word go from 1.857 to 1.286.",
-        "Other words that begin with an added one and have other tokens now: 1 (1 occurrences).",
+        "Added words make up 3 of the text's 7 words; tokens per word change from 1.857 to 1.286.",
+        "Other words that begin with an added one and are now tokenized differently: 1 (1 occurrences).",
         "          1  filmsi: film ##s ##i  ->  films ##i",
     ]
 
@@ -172,7 +172,7 @@ def test_a_word_that_becomes_unknown_is_told():
     pieces = Tokenizer([*tiny.VOCAB, "##st"])  # films + t has no piece ##t, film + st has
     said = vocabulary_extension.effect(Extension.of(pieces, ["films"]), Counter({"filmst": 2}))
     assert "filmst: film ##st  ->  [UNK]" in said
-    assert "become [UNK], because the vocabulary lacks a token for what follows: 1." in said
+    assert "become [UNK], because the vocabulary lacks a token for the rest: 1." in said
 
 
 def test_a_full_disk(old, tmp_path):
@@ -189,7 +189,7 @@ def test_a_full_disk(old, tmp_path):
 def test_an_output_in_use(old, tmp_path):
     (tmp_path / "file").write_text("mine", encoding="utf-8")
     for path in (tmp_path, tmp_path / "file"):
-        with pytest.raises(ValueError, match="`output_dir` must not be there yet, or be an empty directory"):
+        with pytest.raises(ValueError, match="`output_dir` must not exist yet, or be an empty directory"):
             extend(old, path, ["films"])
     assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
 
@@ -209,7 +209,7 @@ def test_the_program(old, tmp_path):
     arguments = [f"--input_file={tmp_path / 'text.txt'}", "--num_words=1", f"--output_dir={tmp_path / 'new'}"]
     done = processes.run("-m", "bert_tf", "extend_vocabulary", f"--model={old}", *arguments)
     assert done.returncode == 0, done.stderr
-    assert "films  =  film ##s" in done.stdout and "10 are the added ones" in done.stdout
+    assert "films  =  film ##s" in done.stdout and "Added words make up 10" in done.stdout
     assert Tokenizer.from_directory(tmp_path / "new").vocab == [*tiny.VOCAB, "films"]
 
 
@@ -237,7 +237,7 @@ def test_50_medical_words_on_minilm(minilm, tmp_path):
 
 def test_other_vocabularies_than_word_pieces_are_refused():
     tokenizer = ByteBpeTokenizer.from_directory(ROOT / "tests" / "goldens" / "tokenizers" / "byte_bpe")
-    with pytest.raises(ValueError, match=r"added to a WordPiece vocabulary only.*vocab.json, read by ByteBpeTokenizer"):
+    with pytest.raises(ValueError, match=r"added to a WordPiece vocabulary.*vocab.json, read by ByteBpeTokenizer"):
         vocabulary_extension.check_is_wordpiece(tokenizer)
 
 
@@ -276,5 +276,5 @@ def test_words_of_added_tokens_are_no_words_of_the_text(with_tokens):
 
 def test_an_added_token_that_would_become_a_piece_of_words_is_refused(old):
     added = [AddedToken("filmology", len(tiny.VOCAB), normalized=True, single_word=True)]
-    with pytest.raises(ValueError, match="Received the added token 'filmology', which is not matched everywhere"):
+    with pytest.raises(ValueError, match="The added token 'filmology' is not matched everywhere"):
         Extension.of(Tokenizer(list(tiny.VOCAB), added_tokens=added), ["zebra"])

@@ -46,9 +46,9 @@ def test_every_program_says_so_before_tensorflow_is_imported():
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"train_file": "gone.tsv", "do_train": True}, "`train_file` must be a file. Received gone.tsv, a path where"),
-        ({"train_file": "gone.tsv"}, "Received gone.tsv"),  # of a program that has no actions
-        ({"train_file": "gone.tsv", "do_train": False, "dry_run": True}, "Received gone.tsv"),
+        ({"train_file": "gone.tsv", "do_train": True}, "File not found: gone.tsv .`train_file`.. Check"),
+        ({"train_file": "gone.tsv"}, "File not found: gone.tsv"),  # of a program that has no actions
+        ({"train_file": "gone.tsv", "do_train": False, "dry_run": True}, "File not found: gone.tsv"),
         ({"input_file": ["*.none"]}, r"No file matches `input_file=\*.none`\. Check its spelling"),
         ({"train_file": "gone.tsv", "do_train": False, "do_predict": True}, None),
         ({"input_file": ["gs://bucket/records"]}, None),

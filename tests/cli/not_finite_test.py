@@ -39,7 +39,7 @@ def test_fine_tuning(home):
         _command(home, "nan"), _command(home, "init", "--learning_rate=1e30"),
     ])  # fmt: skip
     assert bad["status"] == 1
-    assert f"must be finite numbers. Received nan in {NAME} at [3, 5], one of 1 in its 2,048 numbers" in bad["log"]
+    assert f"are not finite: nan in {NAME} at [3, 5], one of 1 in its 2,048 numbers" in bad["log"]
     assert not (home / "out_nan").exists()
     assert wild["status"] == 1, wild["log"]
     assert "Training must have a finite loss and finite gradients. Received a loss of nan in step 2 of 40, with a " \
@@ -52,6 +52,6 @@ def test_fine_tuning(home):
 
 def test_loading_and_conversion(home, tmp_path):
     for load in (bert_tf.load, lambda path: convert_model(path, tmp_path / "hf", "hugging_face")):
-        with pytest.raises(ValueError, match=f"nan/bert_model.ckpt must be finite numbers. Received nan in {NAME} at"):
+        with pytest.raises(ValueError, match=f"nan/bert_model.ckpt are not finite: nan in {NAME} at"):
             load(home / "nan")
     assert not (tmp_path / "hf").exists()

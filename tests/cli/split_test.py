@@ -30,7 +30,7 @@ def test_it_says_what_each_part_has(tmp_path, capsys, caplog, monkeypatch):
     assert not _start(*words)
     assert capsys.readouterr().out == SHOWN
     assert _start(*words) == 1
-    assert "`output_dir` must hold none of train.csv, eval.csv, test.csv yet" in caplog.text
+    assert "`output_dir` must not contain train.csv, eval.csv, test.csv yet" in caplog.text
 
 
 def test_a_label_that_is_never_trained_on_is_told(tmp_path, caplog):

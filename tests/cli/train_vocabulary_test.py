@@ -116,24 +116,24 @@ def test_a_piece_occurs_min_count_times(caplog):
     counts = Counter({"aaa": 5, "bbb": 4, "ccc": 1})
     pieces = learning.learn_vocabulary(counts, 100, min_count=4)
     assert pieces[11:] == ["aaa", "bbb"]
-    assert "gives only 13 tokens that occur 4 times or more, fewer than the 100 asked for" in caplog.text
+    assert "yields only 13 tokens that occur 4 times or more, fewer than the requested 100" in caplog.text
 
 
 def test_rare_characters_are_left_out(caplog):
     pieces = learning.learn_vocabulary(Counter({"aa": 9, "ab": 8, "axa": 1}), 9, max_characters=2)
     assert pieces[5:] == ["a", "b", "##a", "##b"]
-    assert "3 different characters, of which the rarest 1 will be [UNK]" in caplog.text
+    assert "3 distinct characters; the rarest 1 will be [UNK]" in caplog.text
 
 
 def test_a_size_below_the_characters(counts):
     with pytest.raises(
-        ValueError, match=r"`vocab_size` must have room for 5 special tokens and \d+ characters.* at le"
+        ValueError, match=r"`vocab_size` must be at least \d+, for 5 special tokens and \d+ characters"
     ):
         learning.learn_vocabulary(counts, 30)
 
 
 def test_no_words():
-    with pytest.raises(ValueError, match="The text must hold words. Received none"):
+    with pytest.raises(ValueError, match="The text contains no words"):
         learning.learn_vocabulary(Counter(), 100)
 
 

@@ -40,5 +40,5 @@ def test_numbers_that_are_equal_are_one_name_and_texts_stay(value, name):
 
 
 def test_a_separator_must_be_something():
-    with pytest.raises(ValueError, match=r"`label_separator` must not be empty\. Received ''; give"):
+    with pytest.raises(ValueError, match=r"`label_separator` must not be empty\. Set it to"):
         columns.several("")

@@ -65,14 +65,14 @@ def test_warns_of_a_header_read_as_an_example(tmp_path, header):
     found = kinds(sample(write(tmp_path / "a.tsv", [header, *ROWS]), False, (0,), 1))
     assert set(found) == {"header_as_row", "rare_labels"}
     text = str(found["header_as_row"])
-    assert f"the first row, {header[0]!r} and {header[1]!r}, seems to name the columns (line 1)" in text
-    assert text.endswith("take `header=false` out.")
+    assert f"the first row, {header[0]!r} and {header[1]!r}, seems to be a header (line 1)" in text
+    assert text.endswith("remove `header=false`.")
 
 
 def test_warns_of_an_example_read_as_the_header(tmp_path):
     (found,) = kinds(sample(write(tmp_path / "a.csv", ROWS, ","), True, (0,), 1)).values()
     assert (found.kind, found.places) == ("row_as_header", ("line 1",))
-    assert str(found).endswith("as the names of the columns (line 1); say `header=false`.")
+    assert str(found).endswith("as the header (line 1); set `header=false`.")
     rows = [(text, str(i % 4)) for i, text in enumerate(["late", "lost", *WORDS])]
     assert set(kinds(sample(write(tmp_path / "short.csv", rows, ","), True, (0,), 1))) == {"row_as_header"}
     assert not kinds(sample(write(tmp_path / "named.csv", [HEADER, *ROWS], ","), True, (0,), 1))
@@ -82,7 +82,7 @@ def test_warns_of_nearly_as_many_labels_as_rows(tmp_path):
     rows = [(text, str(i)) for i, (text, _) in enumerate(ROWS)]
     (found,) = kinds(sample(write(tmp_path / "a.tsv", [HEADER, *rows]))).values()
     assert (found.kind, found.count) == ("many_labels", 40)
-    assert str(found).endswith("check `label_column`, or say `problem_type=regression` if they are scores.")
+    assert str(found).endswith("check `label_column`, or set `problem_type=regression` if they are scores.")
     named = [(text, f"n{number}") for text, number in rows]
     assert str(*kinds(sample(write(tmp_path / "b.tsv", [HEADER, *named]))).values()).endswith("check `label_column`.")
 
@@ -91,7 +91,7 @@ def test_one_label_for_all_and_no_label_at_all(tmp_path):
     rows = [HEADER, *((text, "card") for text, _ in ROWS)]
     (found,) = kinds(sample(write(tmp_path / "a.tsv", rows))).values()
     assert (found.kind, found.count, found.is_warning) == ("one_label", 40, True)
-    assert "label 'card' in all 40 examples, with which training does not start" in str(found)
+    assert "label 'card' in all 40 examples; training will not start" in str(found)
     texts = {"text": [text for text, _ in ROWS]}
     several = LintSample(str(tmp_path / "a.tsv"), str, texts, labels=[()] * 40, table=None)
     assert [each.kind for each in table_checks.check_training_labels(several)] == ["no_labels"]
@@ -168,8 +168,8 @@ def test_labels_that_training_does_not_have(tmp_path):
     dev = sample(write(tmp_path / "dev.tsv", [HEADER, *ROWS[30:], ("new", "other"), ("newer", "Card ")]))
     (found,) = kinds(train, dev).values()
     assert (found.kind, found.count, found.places) == ("unknown_labels", 2, ("line 12", "line 13"))
-    alike = "of which, if spaces and letter case are ignored, 'Card ' is 'card' there ("
-    assert f"'Card ' 1, 'other' 1, {alike}" in str(found)
+    alike = "ignoring spaces and letter case, 'Card ' is 'card' in training ("
+    assert f"'Card ' 1, 'other' 1; {alike}" in str(found)
 
 
 @pytest.mark.parametrize("name, separator, called", [
@@ -177,10 +177,10 @@ def test_labels_that_training_does_not_have(tmp_path):
 ])  # fmt: skip
 def test_another_separator_than_the_name_says(tmp_path, name, separator, called):
     path = write(tmp_path / name, [HEADER, *ROWS], separator)
-    with pytest.raises(ValueError, match=rf"the columns \['text.+label'\]; {called} seem to separate them: write them"):
+    with pytest.raises(ValueError, match=rf"columns \['text.+label'\]; {called} seem to separate the columns: save"):
         sample(path)
     found = kinds(sample(path, False, (0,), None))  # nobody notices: the whole row is the text
-    assert f"the columns seem to be separated by {called}, and " in str(found["separator"])
+    assert f"the columns seem to be separated by {called}, but " in str(found["separator"])
     found = check_samples({"test": sample(path, False, (0,), None)})
     assert [each.kind for each in found] == ["separator"]
 
@@ -195,7 +195,7 @@ def test_commas_that_cut_texts_off(tmp_path):
     rows = [(label, text if i % 8 else f"{text}, and so on") for i, (text, label) in enumerate(ROWS)]
     (found,) = kinds(sample(write(tmp_path / "a.csv", rows, ","), False, (1,), 0)).values()
     assert (found.kind, found.count, found.places[:2]) == ("uneven_rows", 5, ("line 1", "line 9"))
-    assert str(found).endswith("put fields that hold commas into double quotes.")
+    assert str(found).endswith("put fields that contain commas in double quotes.")
 
 
 def test_a_wrong_encoding(tmp_path):
@@ -221,7 +221,7 @@ def test_a_bad_byte_in_a_file_that_is_utf8_otherwise(tmp_path):
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_two_bytes_a_letter_are_refused(tmp_path, encoding):
-    with pytest.raises(ValueError, match=rf"must be UTF-8 text\. .*iconv -f {encoding.upper().replace('-', '-?')}"):
+    with pytest.raises(ValueError, match=rf"must be UTF-8 text, .*iconv -f {encoding.upper().replace('-', '-?')}"):
         sample(write(tmp_path / "a.tsv", [HEADER, *ROWS], encoding=encoding))
 
 

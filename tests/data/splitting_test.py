@@ -173,8 +173,8 @@ WRONG = {
     "not a number": ({"eval_share": float("nan")}, "must be above 0"),
     "no such group": ({"columns": Columns(group="person")}, r"a\.csv:1: .*'person' \(`group_column`\)"),
     "no such label": ({"columns": Columns(label="class")}, r"'class' \(`label_column`\)"),
-    "one group": ({"columns": Columns(group="label")}, r"at least 2 groups .* Received 3 rows in 1, by .*group_column"),
-    "two groups": ({"test_share": 0.1}, "at least 3 groups .* Received 3 rows in 2, by their texts;"),
+    "one group": ({"columns": Columns(group="label")}, r"2 are needed.* Received 3 rows in 1, .*.*group_column"),
+    "two groups": ({"test_share": 0.1}, "too few groups .*: 3 are needed.* Received 3 rows in 2, grouped by text;"),
 }
 
 
@@ -190,7 +190,7 @@ def test_refuses_shares_and_tables_that_cannot_be_split(tmp_path, case):
 def test_existing_files_are_not_overwritten(tmp_path):
     table = _write(tmp_path / "a.csv", [("one", "x"), ("two", "x")], ("text", "label"))
     (tmp_path / "test.csv").write_text("old")
-    with pytest.raises(ValueError, match=r"`output_dir` must hold none of .* where test\.csv is; remove it"):
+    with pytest.raises(ValueError, match=r"`output_dir` must not contain .* which contains test\.csv; remove it"):
         split_table(table, str(tmp_path), 0.5)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "test.csv"]
 

@@ -215,18 +215,18 @@ PACKED = "packed"
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("nowhere", None, "must be a file that can be read. Received: No such file"),
-        ("a", b"", "Received a file without a record; leave it out"),
-        ("a.gz", b"", "Received a file without a record"),
-        pytest.param("a.gz", gzip.compress(b""), "Received a file without a record", id="nothing, packed"),
-        ("a", b"Call me Ishmael. Some years ago", "Received something else; make records with"),
-        ("a", b"short", "Received something else"),
-        pytest.param("a.gz", gzip.compress(b"Call me Ishmael."), "Received something else", id="text, packed"),
-        ("a", (PLAIN, 100), "Received one that is cut off or damaged"),
-        ("a.gz", (PACKED, 100), "Received one that is cut off or damaged"),
-        ("a.gz", (PACKED, 5), "Received one that is cut off or damaged"),
-        ("a.gz", (PLAIN, None), "Received a file that is not compressed; take .gz off its name"),
-        ("a", (PACKED, None), "Received a gzip file; add .gz to its name"),
+        ("nowhere", None, "cannot be read: No such file"),
+        ("a", b"", "It is a file without records; omit it"),
+        ("a.gz", b"", "It is a file without records"),
+        pytest.param("a.gz", gzip.compress(b""), "It is a file without records", id="nothing, packed"),
+        ("a", b"Call me Ishmael. Some years ago", "It is another format; create records with"),
+        ("a", b"short", "It is another format"),
+        pytest.param("a.gz", gzip.compress(b"Call me Ishmael."), "It is another format", id="text, packed"),
+        ("a", (PLAIN, 100), "It is a file that is truncated or damaged"),
+        ("a.gz", (PACKED, 100), "It is a file that is truncated or damaged"),
+        ("a.gz", (PACKED, 5), "It is a file that is truncated or damaged"),
+        ("a.gz", (PLAIN, None), "It is a file that is not compressed; remove .gz from its name"),
+        ("a", (PACKED, None), "It is a gzip file; append .gz to its name"),
     ],
 )
 def test_refuses_files_that_hold_no_records(tmp_path, name, content, message):
@@ -240,17 +240,17 @@ def test_refuses_files_that_hold_no_records(tmp_path, name, content, message):
     for use in (lambda: tfrecords.describe_records(path), lambda: read_records([path])):
         with pytest.raises(ValueError, match=message) as error:
             use()
-        assert str(error.value).startswith(f"{path} must be ")
+        assert str(error.value).startswith(f"{path} ")
 
 
 @pytest.mark.parametrize("message", [b"no protocol buffer", b"", tf.train.Example().SerializeToString()])
 def test_refuses_records_that_hold_no_example(tmp_path, message):
-    with pytest.raises(ValueError, match="Received records of another kind"):
+    with pytest.raises(ValueError, match="It is a file of records of another type"):
         tfrecords.describe_records(_file(tmp_path / "a", [message]))
 
 
 def test_a_folder_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="must be a file that can be read. Received: Is a directory"):
+    with pytest.raises(ValueError, match="cannot be read: Is a directory"):
         tfrecords.describe_records(tmp_path)
 
 
@@ -259,11 +259,11 @@ def test_files_made_for_different_lengths_are_refused(tmp_path):
     with pytest.raises(ValueError) as error:
         read_records(paths)
     assert str(error.value) == (
-        f"{paths[2]} must hold what {paths[0]} holds. Received input_ids as 32 int64 in the one and as 16 int64 in the "
-        "other, records made for another length or with other options; read them apart, or make them again."
+        f"{paths[2]} does not match {paths[0]}: input_ids is 32 int64 in the former and 16 int64 in the latter, so "
+        "they were made with another length or other options. Read them separately, or create them again."
     )
     lacks = written(tmp_path / "d", rows(names=PRETRAINING[:-1]))
-    with pytest.raises(ValueError, match="next_sentence_labels as nothing in the one and as 1 int64 in the other"):
+    with pytest.raises(ValueError, match="next_sentence_labels is nothing in the former and 1 int64 in the latter"):
         read_records([paths[0], lacks])
 
 
@@ -287,7 +287,7 @@ def test_refuses_features_of_another_type_and_unknown_ones(tmp_path):
     with pytest.raises(ValueError, match="must hold input_ids as int64. Received 3 float32"):
         read_records([path])
     path = written(tmp_path / "b", {"unique_ids": np.ones((2, 1), np.int32)})
-    with pytest.raises(ValueError, match="must hold input_ids. Received records with unique_ids; make them again"):
+    with pytest.raises(ValueError, match="lacks input_ids. Its records hold unique_ids; create them again"):
         read_records([path])
 
 

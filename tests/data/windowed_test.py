@@ -80,7 +80,7 @@ def test_windows_with_gaps_are_refused(tokenizer):
     ids = tokenizer.tokenize(["good"])
     windowed.window_rows(tokenizer, [ids], 8, Windowing(6))
     for texts, length, stride, room in (([ids], 8, 7, 6), ([ids, ids], 8, 6, 5)):
-        with pytest.raises(ValueError, match=rf"`doc_stride` is at most {room}, .* Received: {stride}; lower"):
+        with pytest.raises(ValueError, match=rf"`doc_stride` must be at most {room}, .* Received: {stride}; lower"):
             windowed.window_rows(tokenizer, texts, length, Windowing(stride))
 
 
@@ -146,7 +146,7 @@ def test_the_fingerprint_depends_on_tokens_windows_and_targets(tokenizer):
 def test_logs_how_much_was_cut(tokenizer, caplog):
     with caplog.at_level(logging.INFO, logger="absl"):
         windowed.tokenize_windows(tokenizer, [[_text(*range(9)), _text(1)]], 6, Windowing(2, 2), {}, "x.tsv")
-    assert "x.tsv: 2 examples in 3 windows, 1 of them in more than one; 1 have more than `max_windows=2`" in caplog.text
+    assert "3 windows; 1 examples have more than one window; 1 exceed `max_windows=2`" in caplog.text
     assert "lost 3 tokens" in caplog.text
 
 

@@ -112,7 +112,7 @@ def test_a_temperature_makes_the_error_smaller():
 
 def test_where_all_is_right_nothing_is_made_surer(caplog):
     assert fit_temperature(np.array([[3.0, 1.0], [0.0, 0.5]]), np.array([0, 1])) == 1.0
-    assert "right on all 2 examples" in caplog.text and "harder ones" in caplog.text
+    assert "correct on all 2 examples" in caplog.text and "harder examples" in caplog.text
     assert fit_temperature(np.array([[3.0, -1.0]]), np.array([[1, 0]])) == 1.0
     assert fit_temperature(np.zeros((3, 2)), np.array([0, 1, 1])) == 1.0  # and where the logits say nothing
 
@@ -134,7 +134,7 @@ def test_what_does_not_match_is_refused():
             function(np.zeros((2, 3)), np.zeros(3, int))
         with pytest.raises(ValueError, match=r"n > 0"):
             function(np.zeros((0, 3)), np.zeros(0, int))
-    with pytest.raises(ValueError, match="must be finite numbers"):
+    with pytest.raises(ValueError, match="are not finite"):
         fit_temperature(np.array([[np.nan, 0.0]]), np.array([1]))
 
 

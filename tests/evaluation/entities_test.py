@@ -158,8 +158,8 @@ def test_entities_without_a_type_have_no_line_of_their_own():
 @pytest.mark.parametrize(
     "golds, predictions, message",
     [
-        ([["O"]], [], r"`predictions` must have a sentence for each of `golds`\. Received 0 for 1"),
-        ([["O"], ["O", "O"]], [["O"], ["O"]], r"Sentence 1 of `predictions` must .*\. Received 1 for 2 words; fill up"),
+        ([["O"]], [], r"`predictions` must have one sentence for each of `golds`\. Received 0 for 1"),
+        ([["O"], ["O", "O"]], [["O"], ["O"]], r"Sentence 1 of `predictions` must .*\. Received 1 for 2 words; pad"),
         ([["L-PER"]], [["O"]], r"A tag must be O, .*\. Received the unknown tag 'L-PER'; rename"),
     ],
 )
@@ -227,8 +227,8 @@ FAULTS = [
     ("iob2", "O I-P", 1, "which must follow B-P or I-P in iob2, but follows 'O'"),
     ("iob2", "I-P", 0, "which must follow B-P or I-P in iob2, but begins the sentence"),
     ("iob2", "B-P I-P I-L", 2, "which must follow B-L or I-L in iob2, but follows 'I-P'"),
-    ("iob2", "B-P E-P", 1, "a prefix that iob2 does not have"),
-    ("iob1", "S-P", 0, "a prefix that iob1 does not have"),
+    ("iob2", "B-P E-P", 1, "a prefix that iob2 does not define"),
+    ("iob1", "S-P", 0, "a prefix that iob1 does not define"),
     ("iob1", "I-P B-P O B-P", 3,
      "which must follow B-P or I-P in iob1, where I-P begins other entities, but follows 'O'"),
     ("iob1", "I-L B-P", 1, "which must follow B-P or I-P in iob1, where I-P begins other entities, but follows 'I-L'"),

@@ -113,7 +113,7 @@ def test_a_question_without_a_prediction_is_wrong_and_counted(caplog):
     assert scores["missing"] == 2 and scores["total"] == 3
     assert scores["exact"] == scores["best_exact"] == pytest.approx(100 / 3) and scores["NoAns_exact"] == 0.0
     assert "2 questions have no prediction and count as wrong: 'b', 'c'." in caplog.text
-    assert "1 predictions are to no question of dev.json: 'z'." in caplog.text
+    assert "1 predictions match no question of dev.json: 'z'." in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -144,12 +144,12 @@ def test_impossible_questions_need_no_answers_and_an_id_may_be_a_number(tmp_path
 @pytest.mark.parametrize(
     "content, message",
     [
-        ("{", r"dev\.json must be JSON in SQuAD's format\. Received '\{', which does not parse \(.*\); name another"),
-        ({"dat": []}, r"dev\.json: there must be .* 'data' is a list\. Received the keys \['dat'\]; correct the file"),
-        ({"data": {"a": 1}}, r"in SQuAD's format, in which 'data' is a list\. Received 'data': \{'a': 1\}"),
-        ({"data": []}, r"dev\.json must hold questions\. Received a file with none"),
+        ("{", r"dev\.json must be JSON in SQuAD's format\. Received '\{', which cannot be parsed \(.*\); name another"),
+        ({"dat": []}, r"dev\.json: .* 'data' is a list\. Received the keys \['dat'\]; correct the file"),
+        ({"data": {"a": 1}}, r"requires an object in which 'data' is a list\. Received 'data': \{'a': 1\}"),
+        ({"data": []}, r"dev\.json contains no questions"),
         (squad_json([("a", ["x"]), ("a", ["y"])]), r"qas\[1\] \(id 'a'\): .* the id of data\[0\].*qas\[0\] again"),
-        (squad_json([("7", ["x"]), (7, ["y"])]), r"qas\[1\] \(id '7'\): every question must have an id of its own"),
+        (squad_json([("7", ["x"]), (7, ["y"])]), r"qas\[1\] \(id '7'\): every question must have a unique id"),
         (squad_json([("a", ["x"]), ("b", [7])]), r"\(id 'b'\), answers\[0\]: .*'text' is a text\. Received 'text': 7"),
         (squad_json([("a", ["x"]), (["b"], [])]), r"qas\[1\]: .*'id' is a text\. Received 'id': \['b'\]; correct"),
     ],
@@ -162,7 +162,7 @@ def test_refuses_files_that_are_not_squad_s(tmp_path, content, message):
 @pytest.mark.parametrize(
     "read, content, message",
     [
-        (squad.read_predictions, [], r"must be one JSON object by question id\. Received list; name another"),
+        (squad.read_predictions, [], r"must be one JSON object, keyed by question id\. Received list; use another"),
         (squad.read_predictions, {"q": None}, r"every value must be a text\. Received None for 'q'; correct it"),
         (squad.read_null_odds, {"q": "1"}, r"must be a finite number\. Received '1' for 'q'"),
         (squad.read_null_odds, '{"q": NaN}', r"must be a finite number\. Received nan for 'q'"),
@@ -175,10 +175,10 @@ def test_refuses_files_that_hold_no_predictions(tmp_path, read, content, message
 
 def test_files_that_do_not_belong_together():
     golds = Golds({"a": ["x"]}, False, "dev.json")
-    with pytest.raises(ValueError, match=r"questions of dev\.json\. Received 1 predictions, none of them to one of its "
-                       r"1 questions: 'b'; name the files that belong together\."):  # fmt: skip
+    with pytest.raises(ValueError, match=r"do not belong to dev\.json: none of 1 predictions is for one of its "
+                       r"1 questions: 'b'\. Use matching files\."):  # fmt: skip
         squad.score_squad(golds, {"b": "x"})
-    with pytest.raises(ValueError, match=r"Received none for 1: 'a'; name the files of one run"):
+    with pytest.raises(ValueError, match=r"They lack 1: 'a'; use the files of one run"):
         squad.score_squad(golds, {"a": "x"}, {})
 
 

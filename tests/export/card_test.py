@@ -95,7 +95,7 @@ def test_a_card_says_what_is_known(card, tmp_path):
         "| `serving_default` | input | `text` | string | [?] |",
         f"| exported by | bert_tf {bert_tf.__version__}, tensorflow {tf.__version__}",
         "| trained by | python 3.12.1 |",
-        "- What lies beyond 16 tokens",
+        "- Only the first 16 tokens",
     ]
     assert not [row for row in rows if row not in text], text
     assert "__saved" not in text and "None" not in text and "/home" not in text

@@ -207,7 +207,7 @@ def test_a_full_disk_leaves_nothing(trained, tmp_path):
 
 def test_a_directory_without_a_task_is_refused(tmp_path):
     save_description(str(tmp_path), tiny.config(), Tokenizer(tiny.VOCAB))
-    with pytest.raises(ValueError, match=r"must have task\.json, which `do_train` of the fine-tuning programs writes"):
+    with pytest.raises(ValueError, match=r"must have task\.json, which the fine-tuning commands write with `do_train`"):
         export_trained(str(tmp_path))
     (tmp_path / "task.json").write_text(json.dumps({"task": "poetry"}), encoding="utf-8")
     with pytest.raises(ValueError, match=r"task\.json must describe a task, one of \['classification', "):

@@ -30,9 +30,9 @@ CASES = {
 OUT = "--output_file=HOME/bad.npz"
 BAD = {
     "layers": ([*BASE, OUT, "--layers=top"], "--layers must be one of embeddings, second_to_last, last, "),
-    "index": ([*BASE, OUT, "--layers=-1,2"], "--layers must be indices of the model's 2 layers, from -2 to 1. "
+    "index": ([*BASE, OUT, "--layers=-1,2"], "--layers must be layer indices from -2 to 1: there are 2"
                                              "Received: 2"),
-    "shallow": ([*BASE, OUT, "--layers=concat_last_4"], "--layers=concat_last_4 must come with a model of 4 layers"),
+    "shallow": ([*BASE, OUT, "--layers=concat_last_4"], "--layers=concat_last_4 requires a model with at least 4"),
     "both": ([*BASE, OUT, "--layers=-1", "--pooling=mean", "--unit=word"], "--pooling must come without --unit=word"),
     "length": ([*BASE, OUT, "--layers=-1", "--max_seq_length=64"], "--max_seq_length must be from 3 to 32"),
     "no model": ([*BASE[1:], OUT], "Pass either --model or --init_checkpoint; got neither."),

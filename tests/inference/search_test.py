@@ -72,10 +72,10 @@ def test_it_knows_its_model(model, path, tmp_path):
 
 
 def test_whole_or_not_at_all(model, path, tmp_path):
-    with pytest.raises(ValueError, match="the text must be a string"):
+    with pytest.raises(ValueError, match="a text must be a string"):
         index_of(model, tmp_path, [*TEXTS, 5])
     assert not list(tmp_path.glob("index*"))
-    with pytest.raises(ValueError, match="`index_dir` must not be there yet"):
+    with pytest.raises(ValueError, match="`index_dir` must not exist yet"):
         index_of(model, path.parent)
     shutil.copytree(path, tmp_path / "index")
     np.save(tmp_path / "index" / "text_splits.npy", np.arange(3))

@@ -123,7 +123,7 @@ def test_the_identity_is_of_the_files_and_the_recipe(plain, tmp_path):
     [
         ({"modules": [*({"type": f"sentence_transformers.models.{k}", "path": p} for k, p in PLAIN),
                       {"type": "sentence_transformers.models.LSTM", "path": "2"}]}, "Received: 'LSTM'; name another"),
-        ({"1_Pooling__config": {"pooling_mode": "median"}}, "must ask for poolings that are known"),
+        ({"1_Pooling__config": {"pooling_mode": "median"}}, "must use supported poolings"),
     ],
 )  # fmt: skip
 def test_folders_that_ask_for_what_we_do_not_have(files, message, plain, tmp_path):
@@ -139,7 +139,7 @@ def test_activations_that_we_do_not_have(plain, tmp_path):
 
 
 def test_unknown_poolings_and_layers_are_refused(plain):
-    with pytest.raises(ValueError, match="`pooling` must be one of .*Received: 'median'"):
+    with pytest.raises(ValueError, match="`pooling` must be one or several of .*Received: 'median'"):
         SentenceEncoder(plain, pooling="median")
     with pytest.raises(ValueError, match="`layers` must be one of .*Received: 'top'"):
         SentenceEncoder(plain, layers="top")

@@ -161,7 +161,7 @@ def test_the_zip_of_all_of_them(more, tmp_path):
 @pytest.mark.slow
 def test_broken_rows_of_qqp_are_left_out_and_counted(more):
     assert (
-        "train.tsv: left out 2 rows of fewer than 6 columns, the first in line 2102." in (more / "qqp.log").read_text()
+        "train.tsv: skipped 2 rows with fewer than 6 columns, the first in line 2102." in (more / "qqp.log").read_text()
     )
 
 

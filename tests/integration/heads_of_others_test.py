@@ -47,7 +47,7 @@ def test_the_problem_that_a_configuration_names(said, labels, problem):
 def test_problems_that_are_not_followed():
     with pytest.raises(ValueError, match="problem_type must be one of single_label_class.* Received: 'ranking'"):
         problem_of(_config(problem_type="ranking"), ["a", "b"])
-    with pytest.raises(ValueError, match="with problem_type regression must have one output. Received 2: "):
+    with pytest.raises(ValueError, match="with problem_type regression must have one output, but it has 2: "):
         problem_of(_config(problem_type="regression"), ["a", "b"])
 
 
@@ -85,7 +85,7 @@ def test_names_of_labels(tmp_path):
 def test_a_glue_task_asks_a_model_for_its_own_problem_alone():
     data = types.SimpleNamespace(source=make_source("sts-b", "glue", {}), examples={})
     model = types.SimpleNamespace(config=_config(problem_type="multi_label_classification"), labels=["a", "b"])
-    message = "must be one for regression, as `task_name=sts-b` is. Received one for multi_label, as its configuration"
+    message = "does not match `task_name=sts-b`, which is for regression: .* the model is for multi_label"
     with pytest.raises(ValueError, match=message):
         ClassificationTask.create(model, data, ClassificationOptions(), None)
 
@@ -123,7 +123,7 @@ def test_classifiers_of_others_answer_as_their_configuration_says(tmp_path):
     assert answers[0]["labels"] == ["label 0", "label 1", "label 2"]
     np.testing.assert_allclose(answers[1]["probabilities"], np.exp(of_one) / np.exp(of_one).sum(), rtol=1e-5)
     assert answers[2] == {"id": "0", "text": TEXT, "score": pytest.approx(of_value[0], rel=1e-5)}
-    assert "--problem_type must be the trained model's, multi_label. Received: single_label; leave it" in answers[3]
+    assert "--problem_type must match the trained model's, multi_label. Received: single_label; omit it" in answers[3]
 
 
 def test_a_tagger_of_others_tags(tmp_path):
@@ -142,4 +142,4 @@ def test_a_tagger_of_others_tags(tmp_path):
          "score": pytest.approx(shares[first : last + 1].mean(), rel=1e-5)}
         for kind, first, last in found
     ]  # fmt: skip
-    assert "Received one that was not trained to tag: it has no task.json" in refused
+    assert "this one was not trained for tagging: it has no task.json" in refused

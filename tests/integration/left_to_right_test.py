@@ -135,7 +135,7 @@ def _run(name, arguments, home):
 @pytest.mark.slow
 def test_a_tagger_is_trained_and_served_left_to_right(home, rows):
     log = _run("run_tagger", TAGGER, home)  # told of the model by the keys that google-research/bert has
-    assert "plain.json does not say is_decoder: it is true, as in" in log
+    assert "plain.json does not set is_decoder: using true, as in" in log
     assert json.loads((home / "tagger" / "bert_config.json").read_text())["is_decoder"] is True
     serve = tf.saved_model.load(str(home / "tagger" / "export" / "1")).signatures["ids"]
     _check(serve(**rows)["probability"].numpy())
@@ -179,11 +179,11 @@ def test_a_foreign_classifier_reads_another_piece_than_there_and_the_log_says_so
     bert_tf.load(home / "left")
     assert "head for whole texts" not in caplog.text
     assert bert_tf.load(home / "foreign").head is not None
-    assert "model.safetensors is a left-to-right model (is_decoder) with a head for whole texts" in caplog.text
+    assert "model.safetensors is a causal (left-to-right) model (is_decoder) with a head for whole texts" in caplog.text
 
 
 def test_what_the_first_piece_cannot_say_is_refused(home, left):
-    message = r"`pooling` must not be cls for a left-to-right model .* choose last_token, which has seen all of it"
+    message = r"`pooling=cls` cannot be used with a causal .left-to-right. model .* Use last_token, which"
     for ask in (
         lambda: left.features(TEXTS, pooling="cls"),
         lambda: SentenceEncoder(home / "left", pooling=["mean", "cls"]),
@@ -199,10 +199,10 @@ def test_formats_that_would_forget_it_are_refused(home, left):
     classifier = dataclasses.replace(left, others=head)
     albert = dataclasses.replace(left, config=dataclasses.replace(left.config, model_type="albert"))
     for bert, form, message in (
-        (left, "tf1", r"must be one of a BERT as its modeling.py has it. Received: is_decoder=True"),
-        (left, "keras_hub", "has no class that computes the same"),
-        (albert, "huggingface", "Received is_decoder with model_type='albert', whose encoder there attends both ways"),
-        (classifier, "huggingface", r"must have no head for a whole text .* `leave_out=classifier/\.\*`"),
+        (left, "tf1", r"requires a BERT as in its modeling.py. This model has is_decoder=True"),
+        (left, "keras_hub", "has no equivalent class"),
+        (albert, "huggingface", "is_decoder with model_type='albert', whose encoder is bidirectional there"),
+        (classifier, "huggingface", r"cannot have a head for whole texts.* `leave_out=classifier/\.\*`"),
     ):
         with pytest.raises(ValueError, match=message):
             bert_tf.save(bert, home / "refused", form)
@@ -212,6 +212,6 @@ def test_formats_that_would_forget_it_are_refused(home, left):
 def test_a_configuration_that_says_otherwise_is_refused(home):
     said = json.loads((home / "plain.json").read_text()) | {"is_decoder": False}
     (home / "otherwise.json").write_text(json.dumps(said), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"must say of is_decoder what .*otherwise\.json, which says false"):
+    with pytest.raises(ValueError, match=r"contradicts .*: is_decoder is false in .*otherwise\.json"):
         bert_tf.load(home / "left", config_file=home / "otherwise.json")
     assert bert_tf.load(home / "left", config_file=home / "left" / "bert_config.json").config.is_decoder

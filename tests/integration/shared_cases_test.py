@@ -33,7 +33,7 @@ def test_squad_is_read_checked_and_scored_alike(shared_cases, name, golds):
 @pytest.mark.parametrize(
     "name, message",
     [
-        ("empty_not_marked.json", r"\(id 'q'\): a question must have an answer, or be marked"),
+        ("empty_not_marked.json", r"\(id 'q'\): a question must either have an answer, or be marked"),
         ("no_answers_at_all.json", r"\(id 'p'\): .* in which 'answers' is a list\. Received the keys \['id'"),
     ],
 )
@@ -74,10 +74,10 @@ def test_tables_of_other_writers(shared_cases, name, rows):
 @pytest.mark.parametrize(
     "name, message",
     [
-        ("cr_only.csv", r":1: lines must end in line feeds .* bare carriage return \(CR\) behind 'text,label'; "),
-        ("backslash.csv", r":2: the row that begins here must be CSV as in RFC 4180\. .* double the quotes inside"),
+        ("cr_only.csv", r":1: lines must end in a line feed .* bare carriage return \(CR\) after 'text,label';  "),
+        ("backslash.csv", r":2: the row that begins here is not valid CSV \(RFC 4180\): .* double the quotes inside"),
         ("blankmid.csv", r":3: a row must have at least 2 columns"),
-        ("space.csv", r":1: there must be a column 'label' .*Received the columns \['text', ' label'\]"),
+        ("space.csv", r":1: missing column 'label' .*Found the columns \['text', ' label'\]"),
     ],
 )
 def test_tables_that_are_refused_by_what_is_wrong(shared_cases, name, message):

@@ -21,11 +21,11 @@ def test_every_key_is_in_one_table():
     "said, message",
     [
         ({"position_embedding_type": "relative_key_query"}, 'position_embedding_type must be "absolute" or absent'),
-        ({"is_encoder_decoder": True}, "is_encoder_decoder must be false or absent, for here a model is one encoder."),
-        ({"quantization_config": {"bits": 4}}, "quantization_config must be null or absent, for here weights are "),
+        ({"is_encoder_decoder": True}, "is_encoder_decoder must be false or absent, because a model is a single "),
+        ({"quantization_config": {"bits": 4}}, "quantization_config must be null or absent, because weights are "),
         ({"cross_attention_hidden_size": 8}, "cross_attention_hidden_size must be null or absent"),
         ({"architectures": ["ElectraForMultipleChoice"], "summary_type": "mean"},
-         "summary_type must be \"first\" or absent, for here the first token stands"),
+         "summary_type must be \"first\" or absent, because the first token represents"),
         ({"architectures": ["ElectraForMultipleChoice"], "summary_use_proj": False}, "summary_use_proj must be true"),
     ],
 )  # fmt: skip
@@ -44,4 +44,4 @@ def test_keys_that_nobody_knows_are_kept_and_named_once(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         assert EncoderConfig.load(path).extra["lattice"] == EncoderConfig.load(tmp_path).extra["lattice"] == 1
     said = [record.getMessage() for record in caplog.records if "lattice" in record.getMessage()]
-    assert said == [f"{path}: settings that are not known here have no effect: lattice."]
+    assert said == [f"{path}: unknown settings are ignored: lattice."]

@@ -101,7 +101,7 @@ def test_it_is_frozen():
         ({"num_hidden_layers": 2.0}, "num_hidden_layers must be a positive integer. Received: 2.0."),
         ({"num_hidden_layers": True}, "num_hidden_layers must be a positive integer. Received: True."),
         ({"intermediate_size": None}, "intermediate_size must be a positive integer. Received: None."),
-        ({"type_vocab_size": -1}, "type_vocab_size must be an integer from 0 up. Received: -1."),
+        ({"type_vocab_size": -1}, "type_vocab_size must be an integer of 0 or more. Received: -1."),
         (
             {"hidden_size": 100},
             "hidden_size must be a multiple of num_attention_heads. Received: hidden_size=100, num_attention_heads=12.",
@@ -113,13 +113,13 @@ def test_it_is_frozen():
         ({"hidden_act": None}, "hidden_act must be the name of an activation. Received: None."),
         (
             {"hidden_dropout_prob": 1.0},
-            "hidden_dropout_prob must be a number from 0 up to, not including, 1. Received: 1.0.",
+            "hidden_dropout_prob must be a number from 0 to below 1. Received: 1.0.",
         ),
         (
             {"attention_probs_dropout_prob": -0.1},
-            "attention_probs_dropout_prob must be a number from 0 up to, not including, 1. Received: -0.1.",
+            "attention_probs_dropout_prob must be a number from 0 to below 1. Received: -0.1.",
         ),
-        ({"first_position": -1}, "first_position must be an integer from 0 up. Received: -1."),
+        ({"first_position": -1}, "first_position must be an integer of 0 or more. Received: -1."),
         ({"has_pooler": 1}, "has_pooler must be true or false. Received: 1."),
         ({"is_decoder": "yes"}, "is_decoder must be true or false. Received: 'yes'."),
         (
@@ -130,8 +130,8 @@ def test_it_is_frozen():
         ({"initializer_range": "0.02"}, "initializer_range must be a positive number. Received: '0.02'."),
         (
             {"position_embedding_type": "relative_key"},
-            'position_embedding_type must be "absolute" or absent, for here the position of a token is a row of a '
-            "table. Received: 'relative_key'; take another model.",
+            'position_embedding_type must be "absolute" or absent, because positions are learned embeddings '
+            "here. Received: 'relative_key'; use another model.",
         ),
     ],
 )
@@ -147,7 +147,7 @@ def test_wrong_values_are_refused_by_name(tmp_path, change, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"hidden_size": 4}', "{path}: A BERT configuration must give vocab_size. Received the keys: "),
+        ('{"hidden_size": 4}', "{path}: The BERT configuration lacks vocab_size. It has the keys "),
         ("{", "{path} must be a BERT configuration in JSON, such as bert_config.json. Received: Expecting"),
         ("[1, 2]", "bert_config.json. Received: a list in place of an object; correct the file, or `bert_con"),
         ("null", "bert_config.json. Received: a NoneType in place of an object; correct the file"),
@@ -161,10 +161,10 @@ def test_files_that_are_no_configuration(tmp_path, text, message):
 
 
 def test_no_file(tmp_path):
-    with pytest.raises(ValueError, match="must be a file. There is none at .*/bert_config.json; name one"):
+    with pytest.raises(ValueError, match="not found: .*/bert_config.json. Pass a file"):
         EncoderConfig.load(tmp_path / "bert_config.json")
     (tmp_path / "vocab.txt").touch()
-    message = r"must hold one of \('bert_config.json', 'config.json'\). Received a directory with: \['vocab.txt'\]\.$"
+    message = r"expected one of \('bert_config.json', 'config.json'\). It contains \['vocab.txt'\]\.$"
     with pytest.raises(ValueError, match=message):
         EncoderConfig.load(tmp_path)
 

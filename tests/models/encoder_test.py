@@ -88,7 +88,7 @@ def test_bfloat16_rounds_after_the_sum(embeddings):
 
 
 def test_segments_beyond_the_table_are_refused(embeddings):
-    message = "segment_ids must be from 0 to 2, for type_vocab_size is 3. Received: 0 to 3; leave them out"
+    message = "segment_ids must be from 0 to 2, because type_vocab_size is 3. Received: 0 to 3; omit them"
     with pytest.raises(ValueError, match=message):
         embeddings(IDS, ID_SEGMENTS + (ID_SEGMENTS == 2))
     with pytest.raises(ValueError, match="Received: -1 to 1"):

@@ -142,13 +142,13 @@ def test_distilbert_s_file_both_ways(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model_type": "t5"}, f"model_type must be one of {sorted(families.FAMILIES)}. Received: 't5'; take a model"),
-        ({"model_type": None}, f"model_type must be one of {sorted(families.FAMILIES)}. Received: None; take a model"),
-        ({"type_vocab_size": 2}, "type_vocab_size must be 0, or be left out, for this model_type. Received: 2."),
-        ({"sinusoidal_pos_embds": True}, "sinusoidal_pos_embds must be False, or be left out, for this model_type."),
-        ({"hidden_size": 7}, "hidden_size must be said once. Received 768 and 7"),
+        ({"model_type": "t5"}, f"model_type must be one of {sorted(families.FAMILIES)}. Received: 't5'; use a model"),
+        ({"model_type": None}, f"model_type must be one of {sorted(families.FAMILIES)}. Received: None; use a model"),
+        ({"type_vocab_size": 2}, "type_vocab_size must be 0 or absent for this model_type. Received: 2."),
+        ({"sinusoidal_pos_embds": True}, "sinusoidal_pos_embds must be False or absent for this model_type."),
+        ({"hidden_size": 7}, "hidden_size has two different values, 768 and 7"),
         ({"dim": "768"}, "hidden_size must be a positive integer. Received: '768'."),
-        ({"add_cross_attention": True}, "add_cross_attention must be false or absent, for here the encoder attends"),
+        ({"add_cross_attention": True}, "add_cross_attention must be false or absent, because the encoder attends"),
     ],
 )
 def test_what_a_family_does_not_have_is_refused(change, message):
@@ -161,7 +161,7 @@ def test_a_row_is_looked_up_when_it_is_needed(monkeypatch, tmp_path):
     path.write_text(json.dumps({"model_type": "mine", "words": 9, "pieces": 4}), encoding="utf-8")
     assert model_type_in(tmp_path / "nowhere") is None
     for read in (EncoderConfig.load, model_type_in):
-        with pytest.raises(ValueError, match="config.json: model_type must be one of .* Received: 'mine'; take a"):
+        with pytest.raises(ValueError, match="config.json: model_type must be one of .* Received: 'mine'; use a"):
             read(tmp_path)
     row = Family("bert", keys={"words": "vocab_size"}, fixed={"first_position": 2}, sizes={"mine-base": {"words": 5}})
     monkeypatch.setitem(families.FAMILIES, "mine", row)
@@ -179,7 +179,7 @@ def test_templates():
     assert (two.special(1), two.special(2)) == (2, 4)
     template = template_for(EncoderConfig(vocab_size=9, type_vocab_size=1))
     template.check(1)
-    message = "type_vocab_size of its configuration: 1. Received a second text, whose segment is 1; give one text"
+    message = "type_vocab_size of its configuration is 1, but the second text needs segment 1. Pass one text"
     with pytest.raises(ValueError, match=message):
         template.check(2)
     template_for(EncoderConfig.from_dict(DISTILBERT)).check(2)
@@ -199,7 +199,7 @@ def test_positions_begin_behind_the_padding():
     assert EncoderConfig.from_dict(_roberta(pad_token_id=0)).first_position == 1
     assert EncoderConfig.from_dict({"model_type": "bert", "vocab_size": 9, "pad_token_id": 3}).first_position == 0
     for wrong in (None, True, -1, "1"):
-        with pytest.raises(ValueError, match="pad_token_id must be an integer from 0 up for this model_type"):
+        with pytest.raises(ValueError, match="pad_token_id must be an integer of 0 or more for this model_type"):
             EncoderConfig.from_dict(_roberta(pad_token_id=wrong))
     with pytest.raises(ValueError, match=r"first_position must be pad_token_id \+ 1.* Received: 2 with pad_token_id 3"):
         EncoderConfig.from_dict(_roberta(pad_token_id=3, first_position=2))

@@ -47,9 +47,9 @@ def test_all_other_names_are_listed_at_once(encoder):
     with pytest.raises(ValueError) as raised:
         encoder(given)
     assert str(raised.value) == (
-        "`inputs` must be among `input_ids`, `input_mask`, `segment_ids`, `sentence_ids`. Received `token_ids`, which "
+        "`inputs` must only have `input_ids`, `input_mask`, `segment_ids`, `sentence_ids`. Received `token_ids`, which "
         "is called `input_ids` here; `padding_mask`, which is called `input_mask` here; `label_ids`, which this model "
-        "does not read: leave it out."
+        "does not use: omit it."
     )
 
 
@@ -80,19 +80,19 @@ def test_a_functional_model_with_a_mask_of_bools(encoder, padded):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (IDS, "`inputs` must be a dict with `input_ids`.*Received: list; give it as the tokenizer does"),
+        (IDS, "`inputs` must be a dict with `input_ids`.*Received: list; pass the tokenizer's output"),
         (np.array(IDS), "Received: ndarray"),
         (None, "Received: NoneType"),
-        ({"input_mask": MASK}, "must have `input_ids`. Received: `input_mask`; add them"),
-        ({"input_ids": IDS[0]}, r"a batch of rows, \[B, S\]. Received the shape \(5,\); put one row into brackets"),
-        ({"input_ids": [[2, 3], [2, 5, 3]]}, "`input_ids` must be rows of one length. Received lists of several"),
+        ({"input_mask": MASK}, "lacks `input_ids`. Received: `input_mask`; add them"),
+        ({"input_ids": IDS[0]}, r"a batch of sequences, \[B, S\]. Received shape \(5,\); put one sequence in a list"),
+        ({"input_ids": [[2, 3], [2, 5, 3]]}, "`input_ids` must have sequences of equal length. Received lists"),
         ({"input_ids": [["a text"]]}, "`input_ids` must be integers. Received: str"),
         ({"input_ids": np.array(IDS, np.float32)}, "`input_ids` must be integers. Received: float32; convert it"),
         ({"input_ids": tf.ragged.constant([[2, 3], [3]])}, "a dense tensor .* Received a ragged one"),
         ({"input_ids": IDS, "input_mask": MASK[0]}, r"the shape of `input_ids`, \(2, 5\). Received: \(5,\)"),
         ({"input_ids": IDS, "segment_ids": [[0]]}, r"`segment_ids` must have the shape.* Received: \(1, 1\)"),
-        ({"input_ids": IDS, "input_mask": IDS}, "1 for a token and 0 for padding. Received values from 0 to 9"),
-        ({"input_ids": IDS, "position_ids": IDS}, "`position_ids`, which the model counts itself"),
+        ({"input_ids": IDS, "input_mask": IDS}, "1 for tokens and 0 for padding. Received values from 0 to 9"),
+        ({"input_ids": IDS, "position_ids": IDS}, "`position_ids`, which the model computes itself"),
     ],
 )
 def test_what_is_no_batch_is_refused(encoder, given, told):
@@ -106,7 +106,7 @@ def test_a_float_input_of_keras_is_refused_when_the_model_is_made(encoder):
 
 
 def test_head_mask_must_have_every_layer(encoder):
-    with pytest.raises(ValueError, match="`head_mask` must have an entry for each of 1 layers, .*Received: 2"):
+    with pytest.raises(ValueError, match="`head_mask` must have one entry for each of 1 layers, .*Received: 2"):
         encoder({"input_ids": IDS}, head_mask=[np.ones(2), np.ones(2)])
 
 

@@ -98,12 +98,12 @@ def test_what_is_written_is_read(poolings, tmp_path):
         ({"modules": [*({"type": OLD + k, "path": p} for k, p in PLAIN), {"type": f"{OLD}LSTM", "path": "2"}]},
          "modules.json must be Transformer, Pooling, Dense or Normalize .*Received: 'LSTM'"),
         ({"modules": [{"type": "mine.Pooling", "path": ""}]}, "Received: 'mine.Pooling'"),
-        ({"modules": [{"type": f"{OLD}Pooling", "path": "../x"}]}, "lie next to it. Received the path '../x'"),
-        ({"1_Pooling__config": {"pooling_mode": "median"}}, "must ask for poolings that are known: .*"
+        ({"modules": [{"type": f"{OLD}Pooling", "path": "../x"}]}, "`path` next to it. Received the path '../x'"),
+        ({"1_Pooling__config": {"pooling_mode": "median"}}, "must use supported poolings: .*"
          r"Received pooling_mode=\['median'\]"),
         ({"sentence_bert_config": {"max_seq_length": "long"}}, "max_seq_length in .* must be of type int. Received: "),
         ({"sentence_bert_config": {"transformer_task": "fill-mask"}}, "must describe an encoder"),
-        ({"config_sentence_transformers": {"default_prompt_name": "query"}}, "one called query, the default"),
+        ({"config_sentence_transformers": {"default_prompt_name": "query"}}, "including query, the default"),
     ],
 )  # fmt: skip
 def test_what_we_do_not_have_is_named(files, message, tmp_path):

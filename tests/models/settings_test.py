@@ -153,5 +153,5 @@ def test_norms_first_with_dropout_computed_again_and_in_bfloat16():
 
 
 def test_segments_beyond_the_table_are_refused():
-    with pytest.raises(ValueError, match="segment_ids must be from 0 to 1, for type_vocab_size is 2. Received: 0 to 2"):
+    with pytest.raises(ValueError, match="segment_ids must be from 0 to 1, because type_vocab_size is 2."):
         _encoder()({"input_ids": IDS, "segment_ids": 2 * MASK})

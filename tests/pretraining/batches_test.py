@@ -58,15 +58,15 @@ def test_held_out_rows_come_in_order_and_once(files):
 
 
 def test_a_pattern_that_matches_nothing(tmp_path):
-    with pytest.raises(ValueError, match="Record files must be there. Received"):
+    with pytest.raises(ValueError, match="No record files found: "):
         Records.of([f"{tmp_path}/none-*"], 3, 2)
 
 
 def test_records_made_for_another_length(files):
-    message = "must hold input_ids as 8 int64. Received 3 int64; make the records again with `max_seq_length=8`, or"
-    with pytest.raises(ValueError, match=f"{files.paths[0]} {message} give `max_seq_length=3` here"):
+    message = "must hold input_ids as 8 int64. Received 3 int64; create the records again with `max_seq_length=8`, or"
+    with pytest.raises(ValueError, match=f"{files.paths[0]} {message} set `max_seq_length=3` here"):
         Records.of(files.paths, 8, 2)
-    with pytest.raises(ValueError, match="masked_lm_positions as 20 int64. .* give `max_predictions_per_seq=2` here"):
+    with pytest.raises(ValueError, match="masked_lm_positions as 20 int64. .* set `max_predictions_per_seq=2` here"):
         Records.of(files.paths, 3, 20)
 
 
@@ -86,13 +86,13 @@ def two_lengths(tmp_path):
 def test_records_of_one_length_are_selected_among_all(two_lengths):
     assert Records.select([f"{two_lengths}/*"], 3).paths == [f"{two_lengths}/short-{n}" for n in range(2)]
     assert Records.select([f"{two_lengths}/long", f"{two_lengths}/s*"], 5).paths == [f"{two_lengths}/long"]
-    message = f"rows of 9 tokens. Received {two_lengths}/., where all rows are of 3 and 5; .* `max_seq_length=9`"
+    message = f"sequences of 9 tokens: in {two_lengths}/.,  all have 3 and 5. .*  `max_seq_length=9`"
     with pytest.raises(ValueError, match=message):
         Records.select([f"{two_lengths}/*"], 9)
 
 
 def test_records_of_two_lengths_do_not_go_together(two_lengths):
-    with pytest.raises(ValueError, match="short-0 must hold what .*long holds. Received input_ids as 3 int64 in the "):
+    with pytest.raises(ValueError, match="short-0 does not match .*long: input_ids is 3 int64 in the "):
         Records.of([f"{two_lengths}/*"])
 
 
@@ -169,26 +169,26 @@ def test_whole_files_that_fit(path):
 def test_a_file_cut_in_the_middle(path):
     data = _raw(path)
     _put(path, data[: len(data) * 1300 // ROWS + 20])
-    _refused(path, rf"{path} must be a whole record file. .* cannot be read from record 1301 on")
+    _refused(path, rf"{path} is not a complete record file: .*  cannot be read from record 1301 on")
 
 
 def test_a_compressed_file_cut_in_the_middle(tmp_path):
     path = _write(tmp_path / "b.tfrecord.gz", _features())
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
-    _refused(path, rf"{path} must be a whole record file. .* cannot be read from record \d+ on, for it is cut off")
+    _refused(path, rf"{path} is not a complete .* cannot be read from record \d+ on, because it is truncated")
 
 
 def test_a_flipped_bit(path):
     data = bytearray(_raw(path))
     data[len(data) * 2 // ROWS + 40] ^= 4
     _put(path, bytes(data))
-    _refused(path, rf"{path} must be a whole record file. .* cannot be read from record 3 on")
+    _refused(path, rf"{path} is not a complete record file: .*  cannot be read from record 3 on")
 
 
 def test_rows_of_another_length_in_the_middle(path):
     _put(path, _raw(path) + _raw(_write(path.parent.parent / f"other{path.suffix}", _features(B, S + 1))))
-    _refused(path, rf"Record {ROWS + 1} of {path} must hold what the first one holds. .* another length")
+    _refused(path, rf"Record {ROWS + 1} of {path} must have the same features as the first one.* or lengths")
 
 
 @GZ
@@ -198,7 +198,7 @@ def test_rows_of_another_length_in_the_middle(path):
         pytest.param(
             "input_ids",
             V,
-            f"from 0 to 99, for 100 is the size of the model's vocabulary. Received {V}; .* another voc",
+            f"from 0 to 99, because 100 is the size of the model's vocabulary. Received {V}; .* another voc",
             marks=pytest.mark.slow,
         ),  # fmt: skip
         ("input_ids", -1, "from 0 to 99, .* Received -1; the records were made with another vocabulary"),
@@ -208,21 +208,21 @@ def test_rows_of_another_length_in_the_middle(path):
             "from 0 to 99, .* Received 30000; the records were made with another vocabulary",
             marks=pytest.mark.slow,
         ),  # fmt: skip
-        ("masked_lm_positions", S, "from 0 to 7, for 8 is the length of a row. Received 8; make the records again"),
+        ("masked_lm_positions", S, "from 0 to 7, because 8 is the sequence length. Received 8; create the"),
         pytest.param(
             "segment_ids",
             2,
-            "from 0 to 1, for 2 is the model's type_vocab_size. Received 2",
+            "from 0 to 1, because 2 is the model's type_vocab_size. Received 2",
             marks=pytest.mark.slow,
         ),  # fmt: skip
-        ("next_sentence_labels", 2, "from 0 to 1, for 2 is the number of labels. Received 2"),
+        ("next_sentence_labels", 2, "from 0 to 1, because 2 is the number of labels. Received 2"),
     ],
 )
 def test_a_value_beyond_the_model(path, name, value, message):
     features = _features()
     features[name][1100, -1] = value
     _write(path, features)
-    _refused(path, f"Record 1101 of {path} must hold {name} {message}")
+    _refused(path, f"Record 1101 of {path} must have {name} {message}")
 
 
 def _metadata(vocabulary, masking="token"):
@@ -236,8 +236,8 @@ def test_a_file_that_was_put_together_of_two_that_were_made_otherwise(path):
         tfrecords.write_records(part, tfrecords.serialize(_features(30)), stamp=metadata.stamp())
     path.write_bytes(one.read_bytes() + two.read_bytes())
     two.unlink()
-    received = "made with vocabulary 1{16}, masking span, and a first one with vocabulary 0{16}, masking token"
-    _refused(path, f"Record 31 of {path} must be made as the first one was, .* Received one that was {received}")
+    received = "made with vocabulary 1{16}, masking span, but the first was made with vocabulary 0{16}, masking token"
+    _refused(path, f"Record 31 of {path} must be made like the first one, .* It is one {received}")
     path.write_bytes(one.read_bytes() * 2)  # alike
     assert _exhaust(_records(path).in_order(4)) == (3 * 30 + 5) // 4
 
@@ -260,7 +260,7 @@ def test_a_file_that_went_away(path):
     held = _records(path)
     batches = held.batches(B, 0)
     path.unlink()
-    with pytest.raises(ValueError, match=f"{path} must be a file that can be read. Received: No such file"):
+    with pytest.raises(ValueError, match=f"{path} cannot be read: No such file"):
         _exhaust(batches)
 
 
@@ -283,7 +283,7 @@ def test_an_error_that_is_not_of_the_files_stays_what_it_was(path):
 
 
 def test_fewer_rows_than_a_batch_has(path):
-    with pytest.raises(ValueError, match="must hold one batch at least. Received none; take a smaller batch"):
+    with pytest.raises(ValueError, match="do not contain a full batch. Use a smaller batch"):
         _exhaust(_records(path).in_order(10_000))
 
 
@@ -291,15 +291,15 @@ def test_records_of_another_kind(tmp_path):
     features = _features(3)
     ours = {name: features[name] for name in ("input_ids", "input_mask", "segment_ids")}
     path = _write(tmp_path / "c.tfrecord", ours | {"label_ids": np.zeros((3, 1), int)})
-    message = f"{path} must hold records for pretraining. Received records with .*label_ids"
+    message = f"{path} does not hold pretraining records, but records with .*label_ids"
     with pytest.raises(ValueError, match=message):
         Records.of([str(path)])
     path = _write(tmp_path / "c.tfrecord", {"label_ids": np.zeros((3, 1), int)})
-    with pytest.raises(ValueError, match="must hold records for pretraining. Received records with label_ids"):
+    with pytest.raises(ValueError, match="does not hold pretraining records, but records with label_ids"):
         Records.select([str(path)], S)
 
 
 def test_an_empty_file_and_one_of_no_records(path):
     path.write_bytes(b"")
-    with pytest.raises(ValueError, match=f"{path} must be a TFRecord file .* Received a file without a record"):
+    with pytest.raises(ValueError, match=f"{path} must be a TFRecord file .* It is a file without records"):
         _records(path)

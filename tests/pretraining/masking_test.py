@@ -229,7 +229,7 @@ def test_phrases_are_counted_and_not_cut():
 
 
 def test_phrases_without_a_list_are_refused():
-    with pytest.raises(ValueError, match="`masking=phrase`, and that with a list of phrases. Received none, and"):
+    with pytest.raises(ValueError, match="`masking=phrase` require each other. Received no list and"):
         mask(_ids([CLS, 5, SEP]), Masking("phrase"), support.pieces(), _rng())
 
 
@@ -291,7 +291,7 @@ def test_how_the_rows_lie_in_memory_does_not_matter(kind):
 
 
 def test_a_vocabulary_without_mask_is_an_error():
-    with pytest.raises(ValueError, match=r"\[MASK\].*Received one of 120 tokens"):
+    with pytest.raises(ValueError, match=r"\[MASK\].*missing from the 120 tokens"):
         mask(_ids([CLS, 5, SEP]), Masking(), dataclasses.replace(PIECES, mask_id=None), _rng())
 
 
@@ -299,7 +299,7 @@ def test_a_vocabulary_without_mask_is_an_error():
     "wrong, message",
     [
         (dict(kind="word"), "token, whole_word, span, ngram, phrase. Received 'word'"),
-        (dict(prob=1.5), "between 0 and 1. Received 1.5"),
+        (dict(prob=1.5), "from 0 to 1. Received 1.5"),
         (dict(max_predictions=0), "Received 0"),
         (dict(mask_token_prob=0.9, random_token_prob=0.2), "`random_token_prob` must .* Received 0.9 and 0.2"),
     ],
@@ -393,13 +393,13 @@ def test_records_with_masks_are_refused(tmp_path):
     features = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), ids)
     features |= dict.fromkeys(("masked_lm_positions", "masked_lm_ids"), ids[:, :2])
     tfrecords.write_records(path, tfrecords.serialize(features | {"masked_lm_weights": np.ones((4, 2), np.float32)}))
-    with pytest.raises(ValueError, match="Records must have no masks .* masked already, such as .*masked.tfrecord"):
+    with pytest.raises(ValueError, match="requires records without masks, .* masked already, such as .*masked"):
         Records.of([path]).batches(2, 0, masks=_masker())
 
 
 def test_a_vocabulary_without_a_mask_is_refused_at_once():
     pieces = MaskingVocabulary.of([name for name in support.VOCAB if name != "[MASK]"])
-    with pytest.raises(ValueError, match="must have a vocabulary with the token .MASK."):
+    with pytest.raises(ValueError, match="requires a vocabulary with the token .MASK."):
         masker(Masking(), pieces, 1)
 
 
@@ -426,8 +426,8 @@ def test_settings_of_masks_reach_the_masks_and_phrases_that_never_occur_are_told
         phrases = Masking("phrase", max_predictions=M, mask_token_prob=0.0, random_token_prob=1.0)
         draw = masks_for(phrases, str(path), tokenizer, [unmasked])(unmasked, 0)
         assert len(told) == number  # of the first one there is a phrase in the rows
-    assert f"No phrase of {tmp_path}/1 stands in the first " in told[0] and unmasked.paths[0] in told[0]
+    assert f"No phrase of {tmp_path}/1 occurs in the first " in told[0] and unmasked.paths[0] in told[0]
     for batch in _take(unmasked.batches(B, 3, masks=draw), 3):
         assert batch["masked_lm_weights"].sum() > 20 and not (batch["input_ids"] == VOCABULARY.mask_id).any()
-    with pytest.raises(ValueError, match="`phrase_file` must come with `masking=phrase`.* Received some, and"):
+    with pytest.raises(ValueError, match="`phrase_file` and `masking=phrase` require each other.* Received a list and"):
         masks_for(Masking("ngram"), str(path), tokenizer, [unmasked])

@@ -59,11 +59,11 @@ def test_what_fits_is_not_spoken_of(tmp_path, tokenizer, caplog):
 
 @pytest.mark.parametrize(("change", "message"), [
     ({"vocabulary": vocabulary_fingerprint(VOCAB[::-1])},
-     r"made with the vocabulary of the model, .*vocab\.txt, of 107 tokens with the SHA-256 \w{16}\. Received \S+/b, "
-     r"made with another one, with the SHA-256 \w{16}; make the records again, or name that one\."),
+     r"made with the model's vocabulary, .*vocab\.txt, of 107 tokens with the SHA-256 \w{16}\. \S+/b was "
+     r"made with another one, with the SHA-256 \w{16}; create the records again, or use that one\."),
     ({"do_lower_case": False, "strip_accents": False},
-     r"the model's do_lower_case, true\. Received \S+/b, made with do_lower_case false; .* say false in `do_low"),
-    ({"strip_accents": False}, r"model's strip_accents, true\. Received \S+/b, made with strip_accents false; .* in t"),
+     r"the model's do_lower_case, true\. \S+/b was made with do_lower_case false; .* set false in `do_low"),
+    ({"strip_accents": False}, r"model's strip_accents, true\. \S+/b was made with strip_accents false; .* in t"),
 ], ids=["vocabulary", "case", "accents"])  # fmt: skip
 def test_records_that_do_not_fit_the_model(tmp_path, tokenizer, change, message):
     with pytest.raises(ValueError, match=message):
@@ -91,7 +91,7 @@ def test_a_sentence_objective_that_is_left_out_does_not_matter(tmp_path, tokeniz
 
 def test_a_sentence_objective_that_must_be_learned(tmp_path, tokenizer):
     records = _records(tmp_path / "a", METADATA)
-    message = r"made with `sentence_objective=sop`, for .* Received \S+/a, made with nsp; make them again, or choose an"
+    message = r"made with `sentence_objective=sop`, which .* \S+/a was made with nsp; create them again, or choose an"
     with pytest.raises(ValueError, match=message):
         _check([records], tokenizer, ("sop",))
     _check([_records(tmp_path / "b", dataclasses.replace(METADATA, sentence_objective="sop"))], tokenizer, ("sop",))
@@ -102,15 +102,15 @@ def test_records_that_say_nothing_are_told_of_once(tmp_path, tokenizer, caplog):
     with caplog.at_level(logging.WARNING, logger="absl"):
         _check([*several, several[0]], tokenizer)
     (line,) = caplog.records
-    assert f"2 of 3 record files, such as {tmp_path}/a, do not say how they were made" in line.getMessage()
-    assert "letter case" in line.getMessage() and "sentence order, cannot be known" in line.getMessage()
+    assert f"2 of 3 record files, such as {tmp_path}/a, do not state how they were made" in line.getMessage()
+    assert "letter case" in line.getMessage() and "sentence objective are unknown" in line.getMessage()
     assert several[0].sentence_objective is None and several[2].sentence_objective == "nsp"
 
 
 @pytest.mark.parametrize(("made", "message"), [
     ({"cls": 7}, r"b must begin with \[CLS\], 2 in the model's vocabulary, .*vocab\.txt\. Received 7: the records w"),
     ({"sep": 9}, r"b must end with \[SEP\], 3 in the model's vocabulary.* Received 9: "),
-    ({"mask": 11}, r"b must hide tokens by \[MASK\], 4 in the model's vocabulary.* Received 11: the records wer"),
+    ({"mask": 11}, r"b must mask tokens with \[MASK\], 4 in the model's vocabulary.* Received 11: the records wer"),
 ], ids=["first", "last", "hidden"])  # fmt: skip
 def test_their_special_ids_are_those_of_the_model(tmp_path, tokenizer, made, message):
     with pytest.raises(ValueError, match=message):
@@ -119,4 +119,4 @@ def test_their_special_ids_are_those_of_the_model(tmp_path, tokenizer, made, mes
 
 def test_without_masks_there_is_less_to_see(tmp_path, tokenizer, caplog):
     _check([_records(tmp_path / "a", masked=False)], tokenizer)
-    assert "do not say how they were made" in caplog.text
+    assert "do not state how they were made" in caplog.text

@@ -58,7 +58,7 @@ def test_files_of_others_say_nothing(tmp_path):
 def test_what_cannot_be_understood_is_refused(tmp_path, said):
     feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[said]))
     stamp = tf.train.Example(features=tf.train.Features(feature={"made_with": feature})).SerializeToString()
-    with pytest.raises(ValueError, match="a must say in made_with, a feature of its first record, how it was made. Re"):
+    with pytest.raises(ValueError, match="a must state how it was made in made_with, a feature of its first record."):
         RecordMetadata.of(_write(tmp_path / "a", stamp))
 
 
@@ -102,12 +102,12 @@ def test_a_folder_is_all_records_in_it(folder):
 def test_where_there_are_none(tmp_path, pattern, received):
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "notes.txt").write_text("")
-    with pytest.raises(ValueError, match=f"Record files must be there. .*{received}".replace("HOME", str(tmp_path))):
+    with pytest.raises(ValueError, match=f"No record files found: .*{received}".replace("HOME", str(tmp_path))):
         record_metadata.find_record_files([pattern.replace("HOME", str(tmp_path))])
 
 
 def test_nothing_but_what_is_scored_on(folder):
-    with pytest.raises(ValueError, match="which holds none but those to score on"):
+    with pytest.raises(ValueError, match="contains none except those of `eval_file`"):
         record_metadata.find_record_files([str(folder)], without=record_metadata.find_record_files([str(folder)]))
 
 
@@ -125,7 +125,7 @@ def test_a_file_cut_off_between_two_records(folder):
     path = folder / "train-00001-of-00002.tfrecord"
     whole = path.stat().st_size
     path.write_bytes(b"".join(_records_of(path)[:-3]))
-    message = rf"{path} must have {whole:,} bytes, as {folder}/train_records.json says. Received [\d,]+: it was cut"
+    message = rf"{path} must have {whole:,} bytes according to {folder}/train_records.json, but it has [\d,]+: it was"
     with pytest.raises(ValueError, match=message):
         Records.of([str(folder)])
     os.remove(folder / "train_records.json")
@@ -140,7 +140,7 @@ def test_one_of_several_descriptions_may_be_of_an_earlier_file(folder):
 @pytest.mark.parametrize("text", ["[]", "{", '{"files": 1}', '{"files": {"a": "b"}}'])
 def test_a_description_that_is_none(folder, text):
     (folder / "train_records.json").write_text(text)
-    with pytest.raises(ValueError, match=f"{folder}/train_records.json must .*; copy it again; or take it away"):
+    with pytest.raises(ValueError, match=f"{folder}/train_records.json must .*; copy it again, or remove it"):
         Records.of([str(folder)])
 
 
@@ -232,7 +232,7 @@ def test_added_tokens_are_part_of_the_records_and_of_what_lies_beside(corpus, tm
     ids = next(iter(records.in_order(1)))["input_ids"].numpy()
     assert len(support.VOCAB) in ids
     record_compatibility.check_compatibility([records], tokenizer, ("nsp",))
-    with pytest.raises(ValueError, match="must be made with the vocabulary of the model"):
+    with pytest.raises(ValueError, match="must be made with the model's vocabulary"):
         record_compatibility.check_compatibility([records], Tokenizer(support.VOCAB), ("nsp",))
     (path, metadata), *_ = records.metadata.items()
     assert record_metadata.find_vocabulary(path, metadata) == str(tmp_path / "train_vocabulary" / "vocab.txt")

@@ -73,7 +73,7 @@ def test_positions_begin_as_waves_that_tell_distances():
 
 
 def test_too_few_rows_are_refused():
-    with pytest.raises(ValueError, match="must come with 8 rows at least. Received fewer in rows; give more text"):
+    with pytest.raises(ValueError, match="requires at least 8 sequences, but there are fewer in rows. Use more text"):
         _weights(count=4)()
 
 
@@ -125,5 +125,5 @@ def test_pieces_of_one_kind_come_together():
 def test_neighbours_are_the_most_frequent_without_special_pieces(monkeypatch):
     monkeypatch.setattr(starts, "_NEIGHBOURS", 3)
     assert find_frequent(np.array([90, 2, 5, 0, 2, 1]), [0]).tolist() == [2, 1, 4]
-    with pytest.raises(ValueError, match="must be no wider than .* 3. Received a width of 4; give more text"):
+    with pytest.raises(ValueError, match="neighbor embeddings must be at most .* 3. Received 4; use more text"):
         Neighbours(6, np.array([2, 1, 4])).vectors(4)

@@ -59,7 +59,7 @@ def test_ask_classifies(client):
 def test_uneven_inputs(client):
     with pytest.raises(ValueError, match="Received question: 2, context: 1."):
         client.ask({"question": ["a", "b"], "context": ["c"]})
-    with pytest.raises(ValueError, match="`text` must be texts, such as a list. Received one text, "):
+    with pytest.raises(ValueError, match="`text` must be several texts, such as a list. Received one text, "):
         client.ask({"text": "fine"})
 
 

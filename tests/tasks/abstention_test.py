@@ -53,7 +53,7 @@ def test_no_threshold_is_kept_where_none_is_enough(caplog):
     task = _task(fit_abstention=0.9, abstention={"share": 0.5, "threshold": 0.5})
     found = task.evaluate([_outcome(task, labels=1 - LABELS)])
     assert task.abstention is None and found["coverage"] == 0 and "abstention_threshold" not in found
-    assert "`fit_abstention=0.9` must be a share that some threshold reaches on dev.tsv" in caplog.text
+    assert "No threshold reaches `fit_abstention=0.9` on dev.tsv" in caplog.text
     assert set(task.answer(tf.constant(LOGITS))) == {"label", "probabilities", "labels"}
 
 

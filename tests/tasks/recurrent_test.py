@@ -64,5 +64,5 @@ def test_where_there_is_none_nothing_is_said_of_it():
 def test_with_adapters_it_is_refused():
     assert base.read_lstm_units(RecurrentOptions(lstm_units=4)) == 4
     assert base.read_lstm_units(RecurrentOptions()) is None
-    with pytest.raises(ValueError, match=r"must come without `lora_rank`.* `lstm_units=4` and `lora_rank=2`"):
+    with pytest.raises(ValueError, match=r"`lora_rank` cannot be combined.* `lstm_units=4` and `lora_rank=2`"):
         base.read_lstm_units(RecurrentOptions(lstm_units=4, lora_rank=2))

@@ -92,18 +92,18 @@ def test_where_the_decoder_is_there_added_tokens_json_does_not_count_and_that_is
     decoder = {"added_tokens_decoder": {str(N): {"content": "[E1]", **RSTRIP}}}
     tokens = found(write(tmp_path, config=decoder, added_tokens={"[E2]": N + 1}))
     assert [token.content for token in tokens] == ["[E1]"]
-    assert "added_tokens.json lists '[E2]', which added_tokens_decoder" in caplog.text
+    assert "added_tokens.json lists '[E2]', but added_tokens_decoder" in caplog.text
 
 
 @pytest.mark.parametrize(
     "files, message",
     [
         ({"added_tokens": {"[E1]": N + 3}}, rf"added_tokens.json: .* '\[E1\]' with the id {N + 3}, where {N} was"),
-        ({"tokenizer": whole("[E1]", 7)}, r"json: the id 7 must be that of one token. Received: \['b', '\[E1\]'\]"),
+        ({"tokenizer": whole("[E1]", 7)}, r"json: the id 7 must be an id of one token. Received: \['b', '\[E1\]'\]"),
         ({"tokenizer": whole("[CLS]", 5)}, r"added_tokens\[0\].id must be 2, as in model.vocab. Received: 5"),
         ({"tokenizer": whole("[E1]", N), "added_tokens": {"[E1]": N + 1}}, rf"{N} in .*tokenizer.json and {N + 1} in"),
-        ({"added_tokens": {"[E1]": N, "[E2]": N}}, rf"'\[E2\]' with the id {N}, where {N + 1} was expected"),
-        ({"added_tokens": {"[E1]": "7"}}, "must hold an id from 0 up for each token. Received '7' for"),
+        ({"added_tokens": {"[E1]": N, "[E2]": N}}, rf"'\[E2\]' with the id {N} instead of {N + 1}"),
+        ({"added_tokens": {"[E1]": "7"}}, "must map each token to an id of 0 or more. Received '7' for"),
         ({"config": {"added_tokens_decoder": ["[E1]"]}}, "must be an object with a token for each id"),
         ({"config": {"added_tokens_decoder": {"x": {"content": "[E1]"}}}}, "with the id 'x'"),
         ({"tokenizer": whole("[E1]", N, lstrip="yes")}, "true or false"),

@@ -235,13 +235,13 @@ def test_text_between_added_tokens():
 @pytest.mark.parametrize(
     "token, message",
     [
-        (AddedToken("[E1]", 45), r"`added_tokens`: the id .* Received '\[E1\]' with the id 45, where 41 was expected"),
-        (AddedToken("[E1]", 7), r"with the id 7, where 41 was expected"),
-        (AddedToken("covid", -1), r"with the id -1, where 41 was expected"),
-        (AddedToken("co", 41), r"Received 'co' with the id 41, where 6 was expected"),
-        (AddedToken("", 41), "must have a text"),
-        (AddedToken("\ud800", 41), "must have a text that UTF-8 can hold"),
-        (AddedToken("\u0301", 41, normalized=True), "normalizer leaves nothing"),
+        (AddedToken("[E1]", 45), r"`added_tokens`: the id .* Received '\[E1\]' with the id 45 instead of 41"),
+        (AddedToken("[E1]", 7), r"with the id 7 instead of 41"),
+        (AddedToken("covid", -1), r"with the id -1 instead of 41"),
+        (AddedToken("co", 41), r"Received 'co' with the id 41 instead of 6"),
+        (AddedToken("", 41), "must be a text"),
+        (AddedToken("\ud800", 41), "must be a text in valid UTF-8"),
+        (AddedToken("\u0301", 41, normalized=True), "normalizer removes entirely"),
     ],
 )
 def test_a_token_that_does_not_go_with_the_vocabulary_is_refused(token, message):
@@ -252,5 +252,5 @@ def test_a_token_that_does_not_go_with_the_vocabulary_is_refused(token, message)
 def test_two_tokens_of_one_text_or_one_id_are_refused():
     with pytest.raises(ValueError, match="must have one id"):
         Tokenizer(golden()["words"], added_tokens=[AddedToken("[E1]", 41), AddedToken("[E1]", 42)])
-    with pytest.raises(ValueError, match=r"'\[E2\]' with the id 41, where 42 was expected"):
+    with pytest.raises(ValueError, match=r"'\[E2\]' with the id 41 instead of 42"):
         Tokenizer(golden()["words"], added_tokens=[AddedToken("[E1]", 41), AddedToken("[E2]", 41)])

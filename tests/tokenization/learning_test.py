@@ -47,7 +47,7 @@ def test_many_words_are_tokenized_in_parts(tokenizer, monkeypatch):
 
 
 def test_no_words(tokenizer):
-    with pytest.raises(ValueError, match="The text of the report must hold words"):
+    with pytest.raises(ValueError, match="The text for the report contains no words"):
         learning.measure_vocabulary(tokenizer, Counter())
 
 
@@ -57,8 +57,8 @@ def test_as_text(tokenizer):
     assert [re.split(" {2,}", line) for line in lines[2:9]] == [
         ["tokens in the vocabulary", "9"],
         ["words", "4"],
-        ["different words", "2"],
-        ["words that are one whole token", "75.00%"],
+        ["distinct words", "2"],
+        ["words that are a single token", "75.00%"],
         ["tokens per word", "1.250"],
         ["words that are [UNK]", "0.000%"],
         ["characters lost to [UNK]", "0.000%"],

@@ -58,5 +58,5 @@ def test_there_is_always_a_column_for_a_position(tokenizer, texts):
 
 
 def test_a_vocabulary_without_the_mask_is_refused():
-    with pytest.raises(ValueError, match=r"must hold \[MASK\]\. Received: 5 tokens from None, none of them \[MASK\]"):
+    with pytest.raises(ValueError, match=r"the mask token \[MASK\], but none of the 5 tokens of None is \[MASK\]"):
         MaskReader(Tokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"]))

@@ -52,19 +52,19 @@ def test_what_transformers_writes_by_default_is_read(tmp_path):
         ("tokenizer_class", "BertJapaneseTokenizer", "must be BertTokenizer or DistilBertTokenizer or "),
         ("tokenizer_class", "RobertaTokenizer", "must be BertTokenizer or DistilBertTokenizer or "),
         ("tokenizer_class", 3, "must be BertTokenizer or DistilBertTokenizer or "),
-        ("word_tokenizer_type", "mecab", "must be .basic. or absent, for here words end at white"),
+        ("word_tokenizer_type", "mecab", "must be .basic. or absent, because here words end at white"),
         ("subword_tokenizer_type", "character", "must be .wordpiece. or absent"),
         ("mecab_kwargs", {"mecab_dic": "ipadic"}, "must be None or absent"),
-        ("never_split", ["film"], "must be .* or absent, for here every word is split"),
-        ("truncation_side", "left", "must be .right. or absent, for here the end of a long text is cut off"),
+        ("never_split", ["film"], "must be .* or absent, because here every word is tokenized"),
+        ("truncation_side", "left", "must be .right. or absent, because here a long text is truncated at its end"),
         ("padding_side", "left", "must be .right. or absent"),
         ("do_subword_tokenize", False, "must be true or absent"),
         ("wordpieces_prefix", "@@", "must be .##. or absent"),
         ("split_special_tokens", True, "must be false or absent"),
         ("tokenize_chinese_chars", False, "must be true or absent"),
-        ("pad_token", "<pad>", r"must be \[PAD\] in a model with WordPiece"),
-        ("mask_token", "<mask>", r"must be \[MASK\] in a model with WordPiece"),
-        ("cls_token", 7, "must be a text"),
+        ("pad_token", "<pad>", r"must be \[PAD\] for a WordPiece model"),
+        ("mask_token", "<mask>", r"must be \[MASK\] for a WordPiece model"),
+        ("cls_token", 7, "must be a string"),
     ],
 )
 def test_a_setting_that_makes_other_ids_is_refused_by_name(tmp_path, key, value, must):
@@ -85,7 +85,7 @@ def test_settings_that_nobody_knows_are_named_once(tmp_path, caplog):
         for _ in range(2):
             Tokenizer.from_directory(folder)
     said = [record.getMessage() for record in caplog.records if "lattice_width" in record.getMessage()]
-    assert said == [f"{folder}/tokenizer_config.json: settings that are not known here have no effect: lattice_width."]
+    assert said == [f"{folder}/tokenizer_config.json: unknown settings are ignored: lattice_width."]
 
 
 def _row(tokenizer):

@@ -143,12 +143,12 @@ LOWERED = ["the", "sea", "caf", "##e"]
 @pytest.mark.parametrize(
     "config, lowercase, tokens, words",
     [
-        ({"do_lower_case": False}, True, CASED, "izer.json says {\"do_lower_case\": true}, and .*r_config.json says"),
-        ({"do_lower_case": True}, False, LOWERED, "says {\"do_lower_case\": false}, .*_config.json says .* The latter"),
-        (NO_LOWER, False, LOWERED, "tokenizer_config.json, which says nothing of it and so means the default, says"),
-        (None, False, LOWERED, "tokenizer_config.json, which says nothing of it and so means the default, says"),
-        ({"tokenizer_class": "PreTrainedTokenizerFast"}, False, CASED, "_config.json says .*true.*, and .*er.json"),
-        ({"tokenizer_class": "TokenizersBackend", "do_lower_case": False}, True, LOWERED, "The latter counts"),
+        ({"do_lower_case": False}, True, CASED, "izer.json has {\"do_lower_case\": true}, but .*r_config.json has"),
+        ({"do_lower_case": True}, False, LOWERED, "has {\"do_lower_case\": false}, .*_config.json has .* The latter"),
+        (NO_LOWER, False, LOWERED, r"tokenizer_config.json \(by default\) has"),
+        (None, False, LOWERED, r"tokenizer_config.json \(by default\) has"),
+        ({"tokenizer_class": "PreTrainedTokenizerFast"}, False, CASED, "_config.json has .*true.*, but .*er.json"),
+        ({"tokenizer_class": "TokenizersBackend", "do_lower_case": False}, True, LOWERED, "The latter takes pre"),
         ({}, True, LOWERED, None),
         ({**NO_LOWER, "tokenizer_class": "TokenizersBackend"}, False, CASED, None),
     ],
@@ -166,10 +166,10 @@ def test_a_caller_who_asks_for_a_letter_case(folder):
     silent = folder("5/bert", NO_LOWER, normalizer__lowercase=False)
     assert _tokens(_read(silent, "bert", False), "The sea") == ["The", "sea"]
     alone = folder("5/bert-cased", {**NO_LOWER, "tokenizer_class": "PreTrainedTokenizerFast"})
-    with pytest.raises(ValueError, match=r"`do_lower_case` must fit .*tokenizer.json says false. Received: true"):
+    with pytest.raises(ValueError, match=r"`do_lower_case` does not match .*tokenizer.json has false. Received: true"):
         _read(alone, "bert", True)
     albert = folder("5/albert", {"do_lower_case": ..., "keep_accents": ...})
-    with pytest.raises(ValueError, match=r"`do_lower_case` must fit .*tokenizer.json says true. Received: false"):
+    with pytest.raises(ValueError, match=r"`do_lower_case` does not match .*tokenizer.json has true. Received: false"):
         _read(albert, "albert", False)
 
 
@@ -184,7 +184,7 @@ def test_settings_of_albert_that_contradict_each_other(folder, caplog):
     steps = json.loads((WHOLE / "5/albert/tokenizer.json").read_text(encoding="utf-8"))["normalizer"]["normalizers"]
     cased = [step for step in steps if step["type"] != "Lowercase"]
     lowered = _read(folder("5/albert", normalizer__normalizers=cased), "albert")
-    assert _tokens(lowered, "The") == ["\u2581the"] and "The latter counts" in caplog.text
+    assert _tokens(lowered, "The") == ["\u2581the"] and "The latter takes precedence" in caplog.text
     caplog.clear()
     silent = {"do_lower_case": ..., "keep_accents": ...}
     followed = _read(folder("5/albert", silent, normalizer__normalizers=cased), "albert")
@@ -195,7 +195,7 @@ def test_settings_of_albert_that_contradict_each_other(folder, caplog):
 
 def test_the_space_in_front_is_that_of_the_file_which_transformers_follows(folder, caplog):
     silent = folder("5/roberta", {"add_prefix_space": ...}, pre_tokenizer__add_prefix_space=True)
-    assert not _read(silent, "roberta").add_prefix_space and "means the default" in caplog.text
+    assert not _read(silent, "roberta").add_prefix_space and "(by default) has" in caplog.text
     alone = {"add_prefix_space": ..., "tokenizer_class": "TokenizersBackend"}
     assert _read(folder("5/roberta", alone, pre_tokenizer__add_prefix_space=True), "roberta").add_prefix_space
     said = _read(folder("5/roberta", {"add_prefix_space": True}), "roberta")
@@ -218,7 +218,7 @@ def test_a_vocabulary_beside_it_does_not_count(folder, caplog):
     other = [*tokens[:5], "ship", "sea", "the", *tokens[8:]]
     (copy / "vocab.txt").write_text("\n".join(other) + "\n", encoding="utf-8")
     assert _read(copy, "bert").vocab == tokens
-    assert "hold different vocabularies (id 5 is 'the' and 'ship'). The former counts" in caplog.text
+    assert "hold different vocabularies (id 5 is 'the' and 'ship'). The former takes precedence" in caplog.text
     assert _read(copy, "bert", vocab_file=copy / "vocab.txt").vocab == other  # as the caller says
     model = folder("4/albert")
     shutil.copy(WHOLE.parent / "unigram" / "spiece.model", model)
@@ -230,7 +230,7 @@ def test_a_vocabulary_beside_it_does_not_count(folder, caplog):
     assert "(id 1 is '<pad>' and 'a')" in caplog.text
 
 
-TEMPLATE = "post_processor must put around texts what a model of this model_type has there, "
+TEMPLATE = "post_processor must put the same special tokens around texts as this model_type, "
 BERTS = r"\[CLS\] \$A \[SEP\] and \[CLS\] \$A \[SEP\] \$B:1 \[SEP\]:1. Received: "
 
 
@@ -250,20 +250,20 @@ BERTS = r"\[CLS\] \$A \[SEP\] and \[CLS\] \$A \[SEP\] \$B:1 \[SEP\]:1. Received:
         ("5/bert", {"truncation": {"direction": "Left"}}, "truncation.direction must be 'Right'. Received: .*'Left'"),
         ("5/bert", {"padding": {"direction": "Left"}}, "padding.direction must be 'Right'"),
         ("5/bert", {"post_processor__single": []}, TEMPLATE + BERTS + r" and \[CLS\] \$A \[SEP\] \$B:1"),
-        ("5/bert", {"post_processor__pair__3__Sequence__type_id": 0}, TEMPLATE + BERTS + r".* \$B \[SEP\]:1; take"),
+        ("5/bert", {"post_processor__pair__3__Sequence__type_id": 0}, TEMPLATE + BERTS + r".* \$B \[SEP\]:1; use"),
         ("5/bert", {"post_processor": {"type": "RobertaProcessing", "cls": ["[CLS]", 2], "sep": ["[SEP]", 3]}},
          TEMPLATE + BERTS + r".*\$A \[SEP\] \[SEP\] \$B"),
         ("5/bert", {"post_processor": {"type": "BertProcessing", "cls": ["[CLS]", 3], "sep": ["[SEP]", 3]}},
          r"post_processor.cls must be a token of the vocabulary and its id. Received: \['\[CLS\]', 3\]"),
         ("5/bert", {"added_tokens__0__id": 3}, r"added_tokens\[0\].id must be 0, as in model.vocab. Received: 3"),
-        ("5/bert", {"model__vocab__more": 7}, r"the id 7 must be that of one token. Received: \['ship', 'more'\]"),
-        ("5/bert", {"model__vocab__more": -1}, "an id from 0 up for each token"),
+        ("5/bert", {"model__vocab__more": 7}, r"the id 7 must be an id of one token. Received: \['ship', 'more'\]"),
+        ("5/bert", {"model__vocab__more": -1}, "each token to an id of 0 or more"),
         ("5/roberta", {"model__ignore_merges": True}, "model.ignore_merges must be false. Received: True"),
         ("5/roberta", {"model__dropout": 0.1}, "model.dropout must be null or 0 or 0.0. Received: 0.1"),
         ("5/roberta", {"pre_tokenizer__use_regex": False}, "pre_tokenizer.use_regex must be true. Received: False"),
         ("5/roberta", {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Digits"}]}},
          "pre_tokenizer must be ByteLevel. Received: .*Digits"),
-        ("5/roberta", {"normalizer": {"type": "NFC"}}, "normalizer must be null, as RoBERTa has it. Received: .*NFC"),
+        ("5/roberta", {"normalizer": {"type": "NFC"}}, "normalizer must be null, as in RoBERTa. Received: .*NFC"),
         ("5/albert", {"model__byte_fallback": True}, "model.byte_fallback must be false. Received: True"),
         ("5/albert", {"model__unk_id": 3}, "model.unk_id must be the id of <unk>. Received: 3"),
         ("5/albert", {"model__vocab__7": ["s", "high"]}, r"model.vocab\[7\] must be a token and its score"),
@@ -347,7 +347,7 @@ def test_metaspace_alone_needs_the_step_that_joins_spaces(folder):
     whole = json.loads((WHOLE / "4/albert/tokenizer.json").read_text(encoding="utf-8"))
     steps = [step for step in whole["normalizer"]["normalizers"] if step.get("pattern") != {"Regex": " {2,}"}]
     copy = folder("4/albert", normalizer={"type": "Sequence", "normalizers": steps})
-    words = r'the steps of normalizer must be .*Replace of " \{2,\}", where Metaspace alone splits'
+    words = r'the steps of normalizer must be .*Replace of " \{2,\}", because only Metaspace splits'
     with pytest.raises(ValueError, match=words):
         _read(copy, "albert")
 
@@ -364,13 +364,13 @@ def test_refuses_files_that_hold_no_tokenizer(tmp_path):
         ("{", "must be a tokenizer in JSON. Received: Expecting"),
         ("[]", "a list in place of an object"),
         ('{"model": 1}', "model.type must be WordPiece or BPE or Unigram. Received: None"),
-        ('{"model": {"unk_id": 0, "vocab": 3}}', "must hold a JSON object with an id from 0 up"),
+        ('{"model": {"unk_id": 0, "vocab": 3}}', "must hold a JSON object that maps each token to an id of 0"),
         ('{"model": {"merges": 0, "vocab": {}}}', "model.merges must be a list. Received: 0"),
     ):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(ValueError, match=words):
             tokenizer_json.read_whole(path, tokenizer_json.tokenizer_kind(path))
-    with pytest.raises(ValueError, match="model.type must be 'BPE'. Received: 'WordPiece'; take the file of such"):
+    with pytest.raises(ValueError, match="model.type must be 'BPE'. Received: 'WordPiece'; use the file of such"):
         tokenizer_json.read_whole(WHOLE / "5/bert/tokenizer.json", "byte_bpe")
 
 

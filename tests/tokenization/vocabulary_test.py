@@ -78,7 +78,7 @@ def test_case_of_a_directory(tmp_path, config, asked, want):
 
 @pytest.mark.parametrize(
     "config, asked, words",
-    [({"do_lower_case": False}, True, r"`do_lower_case` must fit.*tokenizer_config.json says false. Received: true"),
+    [({"do_lower_case": False}, True, r"`do_lower_case` does not match.*_config.json has false. Received: true"),
      ({"do_lower_case": "no"}, None, r"do_lower_case must be true or false. Received: 'no'"),
      ({"do_lower_case": False, "strip_accents": True}, None, r"strip_accents must be false or absent"),
      ({"tokenize_chinese_chars": False}, None, r"tokenize_chinese_chars must be true.*remove the key"),
@@ -105,14 +105,14 @@ def test_a_cased_vocabulary_is_not_lowercased_without_a_word(tmp_path, caplog):
         Tokenizer.from_directory(path, do_lower_case=True)
         assert not caplog.records
         Tokenizer.from_directory(path)
-    assert "tokens in " in caplog.text and "give do_lower_case=false if the model is cased" in caplog.text
+    assert "tokens in " in caplog.text and "set do_lower_case=false if the model is cased" in caplog.text
 
 
 def test_another_vocabulary_and_broken_files(tmp_path):
     path = directory(tmp_path)
     (tmp_path / "other.txt").write_text("\n".join([*TOKENS, "z"]), encoding="utf-8")
     assert Tokenizer.from_directory(path, vocab_file=tmp_path / "other.txt").vocab_size == 8
-    with pytest.raises(ValueError, match=r"There is none at .*gone.txt; put it there, or correct `vocab_file`"):
+    with pytest.raises(ValueError, match=r"not found: .*gone.txt. .*; put it there, or correct `vocab_file`"):
         Tokenizer.from_directory(path, vocab_file=tmp_path / "gone.txt")
     (path / "tokenizer_config.json").write_text('{\n"do_lower_case": tru\n}')
     with pytest.raises(ValueError, match=r"tokenizer_config.json must be the settings of .*line 2"):
@@ -122,12 +122,12 @@ def test_another_vocabulary_and_broken_files(tmp_path):
 @pytest.mark.parametrize("lines, missing", [(TOKENS[:2], r"\[CLS\], \[SEP\]"), ([], r"\[PAD\]"), (["<s>"], r"\[UNK\]")])
 def test_a_vocabulary_of_another_kind(tmp_path, lines, missing):
     path = directory(tmp_path, vocab="\n".join(lines))
-    with pytest.raises(ValueError, match=rf"must hold \[PAD\].*vocab.txt has {len(lines)} lines, .*{missing}"):
+    with pytest.raises(ValueError, match=rf"must contain \[PAD\].*vocab.txt has {len(lines)} lines, .*{missing}"):
         Tokenizer.from_directory(path)
 
 
 def test_a_list_with_something_else(tmp_path):
-    with pytest.raises(ValueError, match=r"list of single lines. Received, at 7: 'x\\ny'"):
+    with pytest.raises(ValueError, match=r"list of single lines. Received 'x\\ny' at index 7"):
         Tokenizer([*TOKENS, "x\ny"])
 
 
@@ -141,7 +141,7 @@ CASED = ["cased_L-12_H-768_A-12", "wwm_cased_L-24_H-1024_A-16", "multi_cased_L-1
 def test_names_of_releases(name, lower, form):
     path = form.format(name)
     check_case(path, lower)
-    words = rf"`do_lower_case` must fit.*{name}.*pass `do_lower_case={str(lower).lower()}`"
+    words = rf"`do_lower_case` does not match.*{name}.*Set `do_lower_case={str(lower).lower()}`"
     with pytest.raises(ValueError, match=words):
         check_case(path, not lower)
 

@@ -104,7 +104,7 @@ def test_an_unknown_metric_is_refused_before_anything_is_written(tmp_path):
 
 
 def test_two_runs_in_one_directory_are_not_mixed(tmp_path):
-    with alone_in(tmp_path), pytest.raises(ValueError, match=f"`output_dir` must be written by one.*{tmp_path}, in"):
+    with alone_in(tmp_path), pytest.raises(ValueError, match=f"Another run is already writing to *{tmp_path}, in"):
         _train(_job(tmp_path))
     assert not os.listdir(tmp_path)
     _train(_job(tmp_path))
@@ -132,7 +132,7 @@ def test_random_weights_are_announced(tmp_path, caplog):
 
 def test_a_disk_that_is_full_after_the_last_step_does_not_end_a_run_in_an_error(tmp_path, monkeypatch, caplog):
     def full(step, is_needed, more):
-        raise ValueError(f"The checkpoint {step} must be written whole. Received: no space.")
+        raise ValueError(f"The checkpoint {step} could not be written: no space.")
 
     job = _job(tmp_path)
     job.global_step = 4
@@ -140,7 +140,7 @@ def test_a_disk_that_is_full_after_the_last_step_does_not_end_a_run_in_an_error(
     with caplog.at_level(logging.WARNING):
         job._drop_optimizer(6)
     assert sorted(caplog.messages) == [
-        f"The checkpoint {step} must be written whole. Received: no space. The checkpoint keeps the optimizer's state."
+        f"The checkpoint {step} could not be written: no space. The checkpoint keeps the optimizer's state."
         for step in (4, 6)
     ]
 

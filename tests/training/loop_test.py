@@ -175,7 +175,7 @@ def test_the_checkpoint_before_a_half_written_one_is_used_with_a_warning(tmp_pat
         losses = _fit(_run(tmp_path / "cut"))
     assert losses == {step: whole[step] for step in range(5, 11)}
     (warning,) = [r.getMessage() for r in caplog.records if "not whole" in r.getMessage()]
-    assert warning.startswith(f"Not used, because it is not whole: {tmp_path}/cut/model.ckpt-8 must be a whole TF1")
+    assert warning.startswith(f"Skipped an incomplete checkpoint: {tmp_path}/cut/model.ckpt-8 is not a complete TF1")
 
 
 def test_initial_weights_are_loaded_under_a_fresh_head(tmp_path):
@@ -193,7 +193,7 @@ def test_nothing_is_written_where_the_initial_weights_are_not_good(tmp_path):
     data = init / "bert_model.ckpt.data-00000-of-00001"
     os.truncate(data, data.stat().st_size // 2)
     called = []
-    with pytest.raises(ValueError, match=r"bert_model\.ckpt must be a whole TF1 checkpoint"):
+    with pytest.raises(ValueError, match=r"bert_model\.ckpt is not a complete TF1 checkpoint"):
         _fit(_run(tmp_path / "out", init_checkpoint=os.fspath(init)), WHOLE, on_begin=lambda *_: called.append(1))
     assert not called and not (tmp_path / "out").exists()
 

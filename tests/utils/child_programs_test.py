@@ -89,4 +89,4 @@ def test_a_signal_reaches_the_child_and_ends_in_one_message(tmp_path, number):
         (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
         said = process.stderr.read()
     assert process.returncode == 128 + number and (tmp_path / "saved").exists()
-    assert said.count("Stopped. The same command goes on where it was.") == 1 and "Traceback" not in said
+    assert said.count("Stopped. Run the same command again to resume.") == 1 and "Traceback" not in said

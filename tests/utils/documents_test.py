@@ -63,14 +63,14 @@ def test_jsonl(path):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("{not json", r"a.txt:3 must be a JSON object, whole and alone on its line. Received '{not json': Expecting"),
+        ("{not json", r"a.txt:3 must be one complete JSON object per line. Received '{not json': Expecting"),
         ("[1]", r"a.txt:3 must be a JSON object. Received list"),
         (
             '{"id": 1, "body": ""}',
-            r"a.txt:3 must have the field 'text'. Received the fields 'id', 'body'; .*`text_col",
+            r"a.txt:3 lacks the field 'text'. It has 'id', 'body'; set `text_col",
         ),
-        ("{}", r"a.txt:3 must have the field 'text'. Received the fields \(none\)"),
-        ('{"text": null}', r"a.txt:3 must have text in the field 'text'. Received NoneType"),
+        ("{}", r"a.txt:3 lacks the field 'text'. It has \(none\)"),
+        ('{"text": null}', r"a.txt:3 must have a string in the field 'text'. Received NoneType"),
         ("[" * 100_000, r"a.txt:3 must be a JSON object, .*recursion"),
     ],
 )

@@ -36,7 +36,7 @@ def test_it_is_waited_for_the_last_child_that_inherited_the_lock(tmp_path, monke
     monkeypatch.setattr(folder_lock.logging, "warning", warning)
     with alone_in(tmp_path, wait=True):
         assert child.wait() == 0
-    assert told == [f"Something of an earlier command still works in {tmp_path}: waiting for its end."]
+    assert told == [f"A process of an earlier command is still working in {tmp_path}: waiting for it to end."]
 
 
 @pytest.mark.parametrize("wait", [False, True])
@@ -46,4 +46,4 @@ def test_a_file_system_without_locks_is_told_of(tmp_path, monkeypatch, caplog, w
 
     monkeypatch.setattr(fcntl, "flock", flock)
     with caplog.at_level("WARNING", "absl"), alone_in(tmp_path, wait=wait):
-        assert "cannot be locked (No locks available): see to it" in caplog.text
+        assert "cannot be locked (No locks available): make sure" in caplog.text

@@ -21,7 +21,7 @@ def test_names_of_files(output_file, num_shards, written, report):
 
 
 def test_the_same_file_twice():
-    with pytest.raises(ValueError, match="must name each file once"):
+    with pytest.raises(ValueError, match="must not repeat a file"):
         shards.output_files(["a", "a"], None)
 
 

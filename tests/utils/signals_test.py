@@ -108,7 +108,7 @@ def test_a_signal_before_anything_is_served_ends_at_once():
     process = _start("loads", "load")
     process.send_signal(signal.SIGTERM)
     _, log = process.communicate(timeout=60)
-    assert process.returncode == 0 and "SIGTERM: stopped before anything was served." in log
+    assert process.returncode == 0 and "SIGTERM: stopped before serving started." in log
 
 
 def test_what_fails_before_a_signal_comes_leaves_signals_as_they_were():

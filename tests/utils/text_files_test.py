@@ -80,11 +80,11 @@ def test_a_pattern_without_files_is_named(folder, pattern, why):
 
 
 BROKEN = {
-    "nul.txt": (b"text\0text", "binary: it has NUL bytes"),
+    "nul.txt": (b"text\0text", "binary: it contains NUL bytes"),
     "latin.txt": ("é".encode("latin-1") * 30 + b"a" * 70, "30 % of it is not UTF-8"),
     "utf16.txt": (codecs.BOM_UTF16_LE + "text".encode("utf-16-le"), "iconv -f UTF-16"),
-    "packed.txt": (gzip.compress(b"text"), "packed: add .gz to its name"),
-    "squeezed.txt": (zstd(b"text"), "packed: add .zst to its name"),
+    "packed.txt": (gzip.compress(b"text"), "compressed: append .gz to its name"),
+    "squeezed.txt": (zstd(b"text"), "compressed: append .zst to its name"),
     "plain.txt.gz": (b"text", "Not a gzipped file"),
     "plain.txt.zst": (b"text, not packed", "ZSTD decompress failed"),
     "cut.txt.gz": (gzip.compress(b"text")[:15], "end-of-stream marker"),
@@ -106,7 +106,7 @@ def test_a_dangling_link_and_a_pipe_are_named(folder):
     with pytest.raises(ValueError, match=r"1 of 5 .*dangling.txt \(No such file or directory\)"):
         found(folder, ".")
     os.mkfifo(folder / "pipe")
-    with pytest.raises(ValueError, match=r"1 of 1 .*pipe \(no regular file"):
+    with pytest.raises(ValueError, match=r"1 of 1 .*pipe \(not a regular file"):
         found(folder, "pipe")
 
 
@@ -181,7 +181,7 @@ def test_real_prose_is_guessed_prose(corpus):
 
 
 def test_guessing_names_a_file_that_cannot_be_read(tmp_path):
-    with pytest.raises(ValueError, match="gone.txt must be a file that can be read.*No such file"):
+    with pytest.raises(ValueError, match="gone.txt cannot be read.*No such file"):
         text_files.guess_format(str(tmp_path / "gone.txt"))
 
 

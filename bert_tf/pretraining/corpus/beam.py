@@ -1,8 +1,8 @@
-"""Creates pretraining records on Apache Beam: the same as a local run's, on as many machines as a runner has.
+"""Creates pretraining records on Apache Beam: the same records as a local run, on all machines of a runner.
 
-Each step calls the function that a local run calls for it, with the same random keys, so the records are the same. One
-worker at a time reads a file of text, holds the documents of a unit and sorts the records of an output file: give many
-files of text, and so many shards that the records of one fit into memory.
+Each step calls the same function as a local run, with the same random keys, so the records are the same. One worker at
+a time reads a text file, holds the documents of a unit and sorts the records of an output file: use many text files,
+and enough shards that the records of one fit into memory.
 """
 
 import dataclasses
@@ -42,15 +42,15 @@ from bert_tf.utils.documents import read_blocks, read_documents
 
 
 def run_pipeline(job: CorpusJob, runner: str, beam_options: str = "") -> Statistics:
-    """Runs `job` on a Beam runner and waits for its end; see `job.create_pretraining_data`.
+    """Runs `job` on a Beam runner and waits until it finishes; see `job.create_pretraining_data`.
 
     Args:
-        job: its num_workers and work_dir are the runner's business, and not looked at.
-        runner: a name that Beam knows, such as "DirectRunner".
-        beam_options: more options as on the command line of a Beam program.
+        job: num_workers and work_dir are ignored; the runner decides on them.
+        runner: a runner's name in Beam, such as "DirectRunner".
+        beam_options: further options, as on the command line of a Beam program.
 
     Returns:
-        What was read and made.
+        The statistics of the text and the records.
     """
     options = PipelineOptions(shlex.split(beam_options), runner=runner)
     options.view_as(SetupOptions).save_main_session = False
@@ -76,7 +76,7 @@ def run_pipeline(job: CorpusJob, runner: str, beam_options: str = "") -> Statist
 
 
 def build_pipeline(pipeline, job: CorpusJob, output_files: list[str], report: str):
-    """Adds the steps to a pipeline: records to `output_files`, counts and `Statistics` as JSON to `report`."""
+    """Adds the steps to a pipeline; writes records to `output_files`, counts and `Statistics` as JSON to `report`."""
     files = [(number, *file) for number, file in enumerate(zip(job.paths, job.formats, strict=True))]
     blocks = (
         pipeline
@@ -99,7 +99,7 @@ def build_pipeline(pipeline, job: CorpusJob, output_files: list[str], report: st
 
 
 class _WithTokenizer(beam.DoFn):
-    """A step that makes its tokenizer once for each worker."""
+    """A step that creates its tokenizer once per worker."""
 
     def __init__(self, job):
         self._job = job
@@ -109,7 +109,7 @@ class _WithTokenizer(beam.DoFn):
 
 
 class _TokenizeBlocks(_WithTokenizer):
-    """Block -> Documents; and what was read, as "counts"."""
+    """Block -> Documents; also outputs the counts of what was read as "counts"."""
 
     def process(self, block):
         counts, options = Counter(bytes=len(block.data)), self._job.options
@@ -123,7 +123,7 @@ class _TokenizeBlocks(_WithTokenizer):
 
 @beam.typehints.with_output_types(tuple[int, Any])
 class _Make(_WithTokenizer):
-    """(unit, its documents) -> (output file, (keys, records)); and their statistics."""
+    """(unit, its documents) -> (output file, (keys, records)); also outputs their statistics."""
 
     def setup(self):
         super().setup()
@@ -149,7 +149,7 @@ def _read(file, job):
 
 
 def _split_by_unit(documents, of):
-    """Documents -> (unit, those of them that belong to it)."""
+    """Documents -> (unit, its documents)."""
     unit = external_sort.find_range(documents.keys, of)
     for number in np.unique(unit).tolist():
         yield number, documents.take(np.flatnonzero(unit == number))
@@ -172,7 +172,7 @@ def _write_text(path, text):
 
 
 def _write(grouped, output_files, names, stamp):
-    """Sorts the records of a file and writes it: here first, then next to the one of `names` that it will be."""
+    """Sorts and writes the records of a file: first locally, then next to its final path in `names`."""
     number, pairs = grouped
     pairs = [each for each in pairs if each is not None]
     path = output_files[number]
@@ -192,7 +192,7 @@ def _write_report(counts, statistics, path):
 
 
 def _parse_report(text):
-    """Returns the counts and the `Statistics` of a report. It lies where others may write: to read it runs nothing."""
+    """Returns the counts and the `Statistics` of a report. Others may be able to write it: parsing it runs no code."""
     report = json.loads(text)
     kinds = {list: lambda values: np.array(values, np.int64), dict: Counter, int: int}
     fields = {name: kinds[type(value)](value) for name, value in report["statistics"].items()}
@@ -200,6 +200,6 @@ def _parse_report(text):
 
 
 def _temporary_path(path):
-    """Returns a path in the folder of `path`, hidden as `files.is_temporary` knows it, that no other job has."""
+    """Returns a temporary path in the directory of `path`, hidden as in `files.is_temporary` and unique to this job."""
     folder, name = FileSystems.split(path)
     return FileSystems.join(folder, f".{name}.{secrets.token_hex(8)}.tmp")

@@ -12,23 +12,23 @@ from bert_tf.data.features import Ragged
 from bert_tf.utils.documents import split_by_characters
 
 # === Arrays ===
-# Tokenized documents as arrays: what every later stage of pretraining data reads.
+# Tokenized documents as arrays: the input of every later stage.
 
 
 @dataclasses.dataclass(frozen=True)
 class Documents:
-    """Parts of documents: their sentences as WordPiece ids, end to end. A long document comes in several parts.
+    """Parts of documents: their concatenated sentences as WordPiece ids. A long document has several parts.
 
-        keys              81..      02..        two parts, placed by chance
+        keys              81..      02..        two parts, randomly placed
         ids               17        17          of the same document
         sentences         3    4    2           lengths: two sentences in the first part, one in the second
         tokens            a a a b b b b c c
 
     Attributes:
         keys: uint64 [parts], random numbers: their order is the shuffled order of the parts.
-        ids: int64 [parts], names the document that the part is of.
+        ids: int64 [parts], identifies the document of each part.
         tokens: Ragged int32, the tokens of each part.
-        sentences: Ragged int32, the lengths of the sentences of each part, in tokens; none is 0.
+        sentences: Ragged int32, the sentence lengths of each part, in tokens, all positive.
     """
 
     keys: np.ndarray
@@ -41,7 +41,7 @@ class Documents:
 
     @cached_property
     def sentence_starts(self):
-        """int64 [all sentences + 1], where in tokens.flat each sentence begins, and at last where the tokens end."""
+        """int64 [all sentences + 1], offsets of the sentences in tokens.flat, followed by the end of the tokens."""
         return features.splits_of(self.sentences.flat)
 
     def take(self, parts) -> "Documents":
@@ -50,7 +50,7 @@ class Documents:
 
 
 def concatenate_documents(several) -> Documents:
-    """Returns the parts of several `Documents` (one at least) as one."""
+    """Concatenates one or more `Documents`."""
     return Documents(
         np.concatenate([d.keys for d in several]),
         np.concatenate([d.ids for d in several]),
@@ -60,32 +60,32 @@ def concatenate_documents(several) -> Documents:
 
 
 # === Tokenize ===
-# Documents of sentences to `Documents` of ids, each part with the random number that places it.
+# Tokenizes documents to `Documents`, and gives each part a random sort key.
 
 
-# A document of more tokens comes in several parts: lest one book fill a whole range of the shuffled order, and so that
-# a book's examples are spread over it.
+# A document of more tokens is split into several parts, so that one book does not fill a whole range of the shuffled
+# order, and its examples are spread over it.
 LONGEST_PART = 1 << 16
-_LINE_BITS = 40  # of a document's id, for the line it begins at; the rest is for the file
+_LINE_BITS = 40  # of a document's id, for its first line; the rest is for the file
 
 
 def tokenize_documents(texts, tokenizer, seed: int, longest_part: int = LONGEST_PART) -> Documents:
-    """Tokenizes documents of sentences to `Documents` of ids, sorted by random keys.
+    """Tokenizes documents, and returns them as `Documents` sorted by random keys.
 
     Args:
-        texts: list of `bert_tf.utils.documents.Document`.
+        texts: a list of `bert_tf.utils.documents.Document`.
         tokenizer: a `bert_tf.tokenization.wordpiece.Tokenizer`.
-        seed: of the random keys; a part's key depends on this and on its place in the corpus alone.
-        longest_part: a part ends with the sentence that brings it to so many tokens.
+        seed: of the random keys; a part's key depends only on the seed and its place in the corpus.
+        longest_part: a part ends with the sentence that brings it to this many tokens.
 
     Returns:
-        Documents sorted by key; sentences without a token, and documents without a sentence, are left out.
+        The documents sorted by key, without empty sentences and empty documents.
     """
     encoded = _encode([s for text in texts for s in text.sentences], tokenizer)
     text_of = np.repeat(np.arange(len(texts)), [len(text.sentences) for text in texts])
     real = np.flatnonzero(encoded.lengths)
     text_of, lengths = text_of[real], encoded.lengths[real].astype(np.int32)
-    part_of = _number_parts(text_of, lengths, longest_part)  # numbers the parts within their text
+    part_of = _number_parts(text_of, lengths, longest_part)  # index of the part within its text
     first = np.flatnonzero(np.diff(text_of, prepend=-1) | np.diff(part_of, prepend=-1))  # each part's first sentence
     sentences = Ragged.of_lengths(lengths, np.diff(first, append=len(lengths)))
     tokens = Ragged(encoded.flat, features.splits_of(lengths)[sentences.splits])
@@ -97,7 +97,7 @@ def tokenize_documents(texts, tokenizer, seed: int, longest_part: int = LONGEST_
 
 
 def random_keys(seed: int, *numbers) -> np.ndarray:
-    """Returns uint64 [n], random numbers that are a function of the seed and of `numbers` (int64 [n] each)."""
+    """Returns random numbers, uint64 [n], as a function of the seed and `numbers` (int64 [n] each)."""
     keys = np.array(seed, np.uint64)
     for values in numbers:
         keys = mix_bits(keys ^ np.asarray(values).astype(np.uint64))
@@ -105,8 +105,8 @@ def random_keys(seed: int, *numbers) -> np.ndarray:
 
 
 def mix_bits(x):
-    """Returns uint64 like x, every bit of which depends on every bit of x (the finalizer of SplitMix64)."""
-    with np.errstate(over="ignore"):  # it counts modulo 2^64
+    """Mixes the bits of uint64 numbers, so that every bit depends on every bit of x (the finalizer of SplitMix64)."""
+    with np.errstate(over="ignore"):  # arithmetic modulo 2^64
         x = x + np.uint64(0x9E3779B97F4A7C15)
         x = (x ^ x >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ x >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
@@ -114,9 +114,9 @@ def mix_bits(x):
 
 
 def _encode(sentences, tokenizer):
-    """Ragged int32, the ids of each sentence.
+    """Returns the ids of each sentence, as Ragged int32.
 
-    What stands between two spaces is tokenized by itself, so it is enough to tokenize once what occurs many times:
+    Words between spaces are tokenized independently, so each distinct word is tokenized only once:
 
         the cat the dog     distinct  the cat dog     positions  0 1 0 2
     """
@@ -129,7 +129,7 @@ def _encode(sentences, tokenizer):
 
 
 def _number_parts(text_of, lengths, longest):
-    """int64 [sentences]: the number of the part of its text that each sentence belongs to."""
+    """Returns each sentence's part number within its text, int64 [sentences]."""
     before = np.cumsum(lengths, dtype=np.int64) - lengths
     first = np.searchsorted(text_of, text_of)  # the first sentence of the same text
     return (before - before[first]) // longest

@@ -1,7 +1,7 @@
-"""Stretches of text to examples of one text or two: google-research/bert's create_instances_from_document.
+"""Creates examples of one or two texts, like google-research/bert's create_instances_from_document.
 
-An example is chosen as positions in `Documents.tokens`; the ids are fetched last, for many examples at once. Only the
-choice itself, which goes on where the example before it ended, is a loop.
+An example is chosen as positions in `Documents.tokens`; the ids are looked up last, for many examples at once. Only the
+choice itself, which starts where the example before it ended, is a loop.
 """
 
 import dataclasses
@@ -17,29 +17,29 @@ from bert_tf.pretraining.masking import Masking, check_phrases
 from bert_tf.utils.documents import TextOptions
 
 # === Options ===
-# What pretraining data are to be like: one value, from the flags to every worker.
+# Options of pretraining data: one value, passed from the flags to every worker.
 
 
 @dataclasses.dataclass(frozen=True)
 class CorpusOptions:
-    """Options of making examples; the names and defaults are those of google-research/bert's flags where it has one.
+    """Options for creating examples; names and defaults follow google-research/bert's flags where it has them.
 
     Attributes:
-        max_seq_length: tokens of a row, special ones included.
-        max_predictions_per_seq: masked tokens of a row at most.
-        masked_lm_prob: share of an example's tokens that is masked.
-        short_seq_prob: how often an example aims at a random shorter length.
-        dupe_factor: how many times the corpus is gone through, each time with other examples and masks.
-        random_seed: of everything that is drawn.
+        max_seq_length: length of a row in tokens, including special tokens.
+        max_predictions_per_seq: maximum number of masked tokens per row.
+        masked_lm_prob: fraction of an example's tokens to mask.
+        short_seq_prob: probability of a random shorter target length.
+        dupe_factor: number of passes over the corpus, each with different examples and masks.
+        random_seed: seed of all random choices.
         masking: one of `names.MASKINGS`.
-        phrase_file: with the masking "phrase": a list of phrases, one a line.
-        mask_token_prob: share of the masked tokens in whose place [MASK] stands.
-        random_token_prob: share in whose place a random token stands; the rest stays as it is.
+        phrase_file: list of phrases for the masking "phrase", one per line.
+        mask_token_prob: fraction of the masked tokens replaced with [MASK].
+        random_token_prob: fraction replaced with a random token; the rest is unchanged.
         sentence_objective: "nsp", "sop" or "none".
-        packing: several short examples in a row.
-        max_sentences_per_seq: with packing, examples in a row at most.
-        dynamic_masking: leave the masking to the reader of the records.
-        text: how the files are read.
+        packing: whether to pack several short examples into a row.
+        max_sentences_per_seq: with packing, the maximum number of examples per row.
+        dynamic_masking: whether to leave the masking to the reader of the records.
+        text: how text files are read.
     """
 
     max_seq_length: int = 128
@@ -61,7 +61,7 @@ class CorpusOptions:
     def __post_init__(self):
         if self.max_seq_length < 5:
             raise ValueError(
-                "`max_seq_length` must have room for two tokens besides [CLS] and two [SEP], so be 5 at least. "
+                "`max_seq_length` must be at least 5, to hold [CLS], two [SEP] and two more tokens. "
                 f"Received {self.max_seq_length}."
             )
         if not self.dynamic_masking:
@@ -69,7 +69,7 @@ class CorpusOptions:
 
     @property
     def masks(self) -> Masking:
-        """The options of `masking.mask`."""
+        """Returns the options of `masking.mask`."""
         shares = self.mask_token_prob, self.random_token_prob
         return Masking(self.masking, self.masked_lm_prob, self.max_predictions_per_seq, *shares)
 
@@ -77,16 +77,16 @@ class CorpusOptions:
 # === Examples ===
 
 
-CHOSEN, FORCED_RANDOM, FORCED_ACTUAL = range(3)  # how the second text came about
+CHOSEN, FORCED_RANDOM, FORCED_ACTUAL = range(3)  # how the second text was selected
 
 
 class PretrainingExamples(NamedTuple):
-    """n examples of one text or two, as stretches of `Documents.tokens.flat`.
+    """n examples of one or two texts, as slices of `Documents.tokens.flat`.
 
     Attributes:
-        a_start, a_length, b_start, b_length: int64 [n]; b_length is 0 where there is no second text.
-        label: int32 [n], 1 where the second text is random (nsp) or the two are swapped (sop).
-        forced: int8 [n], CHOSEN by chance, or FORCED_RANDOM or FORCED_ACTUAL because there was no choice.
+        a_start, a_length, b_start, b_length: int64 [n]; b_length is 0 if there is no second text.
+        label: int32 [n], 1 if the second text is random (nsp) or the two are swapped (sop).
+        forced: int8 [n], CHOSEN at random, or FORCED_RANDOM or FORCED_ACTUAL if there was no choice.
     """
 
     a_start: np.ndarray
@@ -102,7 +102,7 @@ class PretrainingExamples(NamedTuple):
 
 
 class _OtherDocuments:
-    """Draws a part of another document, each with the same chance."""
+    """Samples parts of other documents uniformly."""
 
     def __init__(self, ids):
         self._order = np.argsort(ids, kind="stable").tolist()
@@ -111,25 +111,25 @@ class _OtherDocuments:
         self._first, self._own = first.tolist(), (np.searchsorted(ordered, ids, "right") - first).tolist()
 
     def any(self, part) -> bool:
-        """Says whether there is a part of another document than that of `part`."""
+        """Returns whether there is a part of a document other than that of `part`."""
         return self._own[part] < len(self._order)
 
     def draw(self, part, uniform) -> int:
-        """Returns the number of a part of another document, each with the same chance."""
+        """Samples a part of another document uniformly, and returns its index."""
         place = int(uniform() * (len(self._order) - self._own[part]))
         return self._order[place + (self._own[part] if place >= self._first[part] else 0)]
 
 
 def next_sentence(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> PretrainingExamples:
-    """Returns pairs of texts: the second is the true next one, or one of another document (BERT, section 3.1).
+    """Creates text pairs whose second text is the actual next one or a random one (BERT, section 3.1).
 
         the document's sentences    s0 s1 s2 s3 s4 ...         s0 to s3 fill a row; s0 s1 were drawn as the first text
         label 0                     s0 s1 | s2 s3              the next example begins with s4
-        label 1                     s0 s1 | r7 r8              ... with s2, lest s2 s3 be lost
+        label 1                     s0 s1 | r7 r8              ... with s2, so that s2 s3 are not lost
 
-    A random text is never of the same document. A lone sentence, the last of its document, has no next one and is
-    paired with a random text; where there is no other document, the pair is a true one and the lone sentence is left
-    out. Pairs that came about so are marked as forced.
+    A random text is never from the same document. A single sentence at the end of its document has no next one and is
+    paired with a random text; if there is no other document, the pair is an actual one and the single sentence is
+    omitted. Such pairs are marked as forced.
     """
     others, starts = _OtherDocuments(documents.ids), documents.sentence_starts.tolist()
     uniform, target = _make_draws(rng, max_seq_length - 3, short_seq_prob)
@@ -159,11 +159,11 @@ def next_sentence(documents: Documents, max_seq_length: int, short_seq_prob: flo
 
 
 def sentence_order(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> PretrainingExamples:
-    """Returns pairs of successive texts, half of them swapped (ALBERT, arXiv 1909.11942, section 3.1).
+    """Creates pairs of consecutive texts, half of them swapped (ALBERT, arXiv 1909.11942, section 3.1).
 
         label 0     s0 s1 | s2 s3          label 1     s2 s3 | s0 s1
 
-    A lone sentence is cut in two at a random position; one of a single token is left out.
+    A single sentence is split at a random position; if it has one token only, it is omitted.
     """
     starts = documents.sentence_starts.tolist()
     uniform, target = _make_draws(rng, max_seq_length - 3, short_seq_prob)
@@ -186,11 +186,11 @@ def sentence_order(documents: Documents, max_seq_length: int, short_seq_prob: fl
 
 
 def one_text(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> PretrainingExamples:
-    """Returns single texts of as many whole sentences as fit (RoBERTa, arXiv 1907.11692, DOC-SENTENCES).
+    """Creates single texts of as many complete sentences as fit (RoBERTa, arXiv 1907.11692, DOC-SENTENCES).
 
         s0 s1 s2 | s3 s4 | ...          one example after the other
 
-    A sentence that is longer than an example fills several: nothing is cut off.
+    A sentence longer than an example is split over several: nothing is truncated.
     """
     starts = documents.sentence_starts.tolist()
     _, target = _make_draws(rng, max_seq_length - 2, short_seq_prob)
@@ -199,24 +199,24 @@ def one_text(documents: Documents, max_seq_length: int, short_seq_prob: float, r
         place, stop = starts[i], starts[end]
         while place < stop:
             goal = place + target()
-            whole = starts[bisect_right(starts, goal, i, end + 1) - 1]  # where the last sentence that fits ends
+            whole = starts[bisect_right(starts, goal, i, end + 1) - 1]  # end of the last sentence that fits
             upto = whole if whole > place else goal
             examples.append((place, upto - place, 0, 0, 0, CHOSEN))
             place = upto
     return _to_arrays(examples)
 
 
-# What --sentence_objective names. Each takes (documents, max_seq_length, short_seq_prob, rng): the texts, the tokens of
-# an example at most (special ones included), how often an example aims at a random shorter length, and a
-# np.random.Generator; each returns Examples that fit. The length is drawn for every example. Google draws it once
-# for a document, which makes one long document in ten a series of short examples from end to end.
+# The functions for `sentence_objective`. Each takes (documents, max_seq_length, short_seq_prob, rng): the texts, the
+# maximum tokens per example (including special ones), the probability of a random shorter target length, and a
+# np.random.Generator; each returns examples that fit. The length is drawn for every example. Google draws it once per
+# document, which turns one long document in ten into short examples only.
 OBJECTIVES = {"nsp": next_sentence, "sop": sentence_order, "none": one_text}
 
 
 def lay_out_examples(
     documents: Documents, examples: PretrainingExamples, max_seq_length: int, vocabulary: MaskingVocabulary
 ) -> dict:
-    """Returns the input features of examples: ids, mask and segments, laid out as BERT reads them.
+    """Returns the input features of examples, in BERT's layout: ids, mask and segments.
 
         input_ids    [CLS]  a  a  a [SEP]  b  b [SEP] [PAD] [PAD]
         input_mask     1    1  1  1   1    1  1   1     0     0
@@ -244,14 +244,14 @@ def lay_out_examples(
 
 
 def _parts(documents):
-    """[(first sentence, sentence after the last)] of each part, as Python numbers: a loop reads them fastest."""
+    """Returns (first sentence, sentence after the last) of each part, as Python integers, the fastest for a loop."""
     splits = documents.sentences.splits.tolist()
     return list(zip(splits[:-1], splits[1:], strict=True))
 
 
 def _make_draws(rng, longest, short_seq_prob):
-    """Returns two functions for loops: a draw from [0, 1), and the length that an example aims at."""
-    uniform = random.Random(int(rng.integers(2**63))).random  # ten times as fast as the Generator for single numbers
+    """Returns two functions for loops: a sample from [0, 1), and an example's target length."""
+    uniform = random.Random(int(rng.integers(2**63))).random  # ten times faster than the Generator for single numbers
 
     def target():
         return 2 + int(uniform() * (longest - 1)) if uniform() < short_seq_prob else longest
@@ -265,10 +265,10 @@ def _to_arrays(examples):
 
 
 def _truncate(examples, room, rng):
-    """Cuts both texts to `room` tokens: always the longer one (the second of equals), at front or back by chance.
+    """Truncates both texts to `room` tokens: always the longer one (the second if equal), at a random end.
 
-    What google-research/bert's truncate_seq_pair does token by token depends on the lengths alone, so it is done at
-    once: a text under half of the room leaves the rest of its half to the other.
+    What google-research/bert's truncate_seq_pair does token by token depends only on the lengths, so it is computed at
+    once: a text shorter than half of the room leaves the rest of its half to the other.
     """
     keep_b = np.minimum(examples.b_length, np.maximum(room // 2, room - examples.a_length))
     keep_a = np.minimum(examples.a_length, room - keep_b)

@@ -1,8 +1,8 @@
-"""External sort: rows sorted by uint64 keys on disk, for more of them than fit into memory.
+"""External sort: sorts rows by uint64 keys on disk, for data that does not fit into memory.
 
-A run is a folder with some rows sorted by their key. The rows of all runs whose keys lie between two bounds are read
-together: whoever needs all rows in the order of their keys reads one range after the other, each small enough for
-memory. Where the keys are random numbers, that is a shuffle.
+A run is a directory of rows sorted by key. The rows of all runs whose keys lie between two bounds are read together: to
+get all rows in the order of their keys, read one range after the other, each small enough for memory. If the keys are
+random numbers, this is a shuffle.
 
     run 0   keys 1 4 8        range [0, 5)   ->   1 2 4
     run 1   keys 2 5 9        range [5, 10)  ->   5 8 9
@@ -15,19 +15,19 @@ import numpy as np
 from bert_tf.data import features
 from bert_tf.data.features import Ragged
 
-KEYS = 1 << 64  # keys are uint64, so this is the bound above all of them
+KEYS = 1 << 64  # the exclusive upper bound of all keys, which are uint64
 
 
 def write_sorted(directory: str, keys: np.ndarray, columns: dict):
-    """Writes a run: a folder of rows sorted by their keys.
+    """Writes a run: a directory of rows sorted by key.
 
     Args:
-        directory: its folder, made here.
+        directory: the run's directory, created here.
         keys: uint64 [n], in any order.
         columns: {name: array [n, ...] or Ragged of n rows}.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the run cannot be written.
     """
     os.makedirs(directory)
     in_order = (keys[1:] >= keys[:-1]).all()
@@ -41,11 +41,11 @@ def write_sorted(directory: str, keys: np.ndarray, columns: dict):
 
 
 def read_sorted(directories: list[str], names: list[str], low: int, high: int) -> tuple[np.ndarray, dict]:
-    """Returns the rows with low <= key < high of all runs, sorted by key (equal keys: in the order of the runs).
+    """Returns the rows of all runs with low <= key < high, sorted by key (stable over the runs).
 
     Args:
-        directories: of the runs, at least one.
-        names: the columns.
+        directories: directories of the runs, at least one.
+        names: names of the columns.
         low, high: Python integers from 0 to KEYS.
 
     Returns:
@@ -56,7 +56,7 @@ def read_sorted(directories: list[str], names: list[str], low: int, high: int) -
 
 
 def read_unsorted(directories: list[str], names: list[str], low: int, high: int) -> tuple[np.ndarray, dict, np.ndarray]:
-    """As `read_sorted`, but the rows come as they lie in the runs; third, the order that sorts them, int [n]."""
+    """As `read_sorted`, but with unsorted rows; the third value is the order that sorts them, int [n]."""
     spans = [(directory, *_span(directory, low, high)) for directory in directories]
     keys = np.concatenate([_load(directory, "keys", a, b) for directory, a, b in spans])
     columns = {}
@@ -67,18 +67,18 @@ def read_unsorted(directories: list[str], names: list[str], low: int, high: int)
 
 
 def bounds(number: int, of: int) -> tuple[int, int]:
-    """Returns low and high of range `number` when all keys are divided into `of` ranges of equal size."""
+    """Returns the bounds of range `number` if all keys are divided into `of` equal ranges."""
     return KEYS * number // of, KEYS * (number + 1) // of
 
 
 def find_range(keys: np.ndarray, of: int) -> np.ndarray:
-    """Returns int64 [n], the number of the range that each key lies in when all are divided into `of`."""
+    """Returns the range number of each key, int64 [n], if all keys are divided into `of` equal ranges."""
     lows = np.array([bounds(number, of)[0] for number in range(of)], np.uint64)
     return np.searchsorted(lows, keys, "right") - 1
 
 
 def _save(directory, name, array):
-    """Writes as np.save does, whose error on a full disk tells neither the file nor the reason."""
+    """Writes an array like np.save, whose error on a full disk states neither the file nor the reason."""
     array, path = np.ascontiguousarray(array), os.path.join(directory, f"{name}.npy")
     try:
         with open(path, "wb") as file:
@@ -90,7 +90,7 @@ def _save(directory, name, array):
 
 
 def _load(directory, name, a, b):
-    """Values a to b of an array. Not by mmap: what it touches of hundreds of files would count as memory in use."""
+    """Returns values a to b of an array; not by mmap, whose pages of hundreds of files count as memory in use."""
     with open(os.path.join(directory, f"{name}.npy"), "rb") as file:
         np.lib.format.read_magic(file)
         _, _, dtype = np.lib.format.read_array_header_1_0(file)
@@ -103,13 +103,13 @@ def _rows(column, order):
 
 
 def _span(directory, low, high):
-    """The rows of a run with low <= key < high: first and after the last."""
-    keys = np.load(os.path.join(directory, "keys.npy"), mmap_mode="r")  # a few pages of it, and for a moment
+    """Returns the half-open range of a run's rows with low <= key < high."""
+    keys = np.load(os.path.join(directory, "keys.npy"), mmap_mode="r")  # only briefly, and a few pages of it
     return tuple(int(np.searchsorted(keys, np.uint64(x))) if x < KEYS else len(keys) for x in (low, high))
 
 
 def _column(directory, name, a, b):
-    """Rows a to b of a column."""
+    """Returns rows a to b of a column."""
     if not os.path.exists(os.path.join(directory, f"{name}.splits.npy")):
         return _load(directory, name, a, b)
     splits = _load(directory, f"{name}.splits", a, b + 1)

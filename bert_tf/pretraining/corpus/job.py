@@ -1,9 +1,9 @@
-"""Creates pretraining records from text files on one machine, in memory that does not grow with the corpus.
+"""Creates pretraining records from text files on one machine, with memory use independent of the corpus size.
 
     text --tokenize--> documents --shuffle--> units --mask--> records --shuffle--> files
 
-Both shuffles go over the disk, as runs sorted by random keys (`external_sort`). What lies between them is cut into
-tasks (`CorpusStages`), so any number of processes makes the same files.
+Both shuffles use the disk, as runs sorted by random keys (`external_sort`). The work in between is split into tasks
+(`CorpusStages`), so any number of processes creates the same files.
 """
 
 import contextlib
@@ -45,17 +45,17 @@ _COPIED_BYTES = 1 << 26
 
 @dataclasses.dataclass(frozen=True)
 class CorpusJob:
-    """The text, tokenizer, options and output files of one run.
+    """The text files, tokenizer, options and output files of a run.
 
     Attributes:
-        paths, formats: the text files and what they hold; see `bert_tf.utils.text_files`.
-        output_files: the records are shared out among these at random; .gz: compressed.
-        vocab_file, do_lower_case: of the tokenizer.
-        options: how the examples are made.
-        num_workers: processes.
-        work_dir: where there is room for the sorted runs; None: the folder of the first output file.
-        strip_accents: of the tokenizer; None: as do_lower_case.
-        added_tokens: of the tokenizer.
+        paths, formats: the text files and their formats; see `bert_tf.utils.text_files`.
+        output_files: files that the records are randomly distributed over; compressed if they end in .gz.
+        vocab_file, do_lower_case: settings of the tokenizer.
+        options: how examples are created.
+        num_workers: number of processes.
+        work_dir: directory for the sorted runs. If None, the directory of the first output file.
+        strip_accents: setting of the tokenizer. If None, the same as do_lower_case.
+        added_tokens: added tokens of the tokenizer.
     """
 
     paths: list
@@ -71,12 +71,12 @@ class CorpusJob:
 
     @property
     def strips_accents(self) -> bool:
-        """True where letters lose their accents."""
+        """True if accents are stripped."""
         return self.do_lower_case if self.strip_accents is None else self.strip_accents
 
     def make_tokenizer(self):
         """Returns the WordPiece tokenizer."""
-        from bert_tf.tokenization.wordpiece import Tokenizer  # imports TensorFlow: only those who work wait for it
+        from bert_tf.tokenization.wordpiece import Tokenizer  # imports TensorFlow, which only worker processes need
 
         accents = self.strip_accents
         return Tokenizer(self.vocab_file, self.do_lower_case, strip_accents=accents, added_tokens=self.added_tokens)
@@ -84,9 +84,9 @@ class CorpusJob:
 
 @contextlib.contextmanager
 def scratch_folder(place: str, name: str):
-    """Makes a hidden folder in `place` for the length of a `with` block.
+    """Creates a hidden temporary directory in `place`, for a `with` block.
 
-    If the process is killed, the next one that makes such a folder in `place` removes what was left.
+    If the process is killed, the next call for `place` removes the remains.
     """
     with temporary_path(os.path.join(place, name)) as directory:
         os.mkdir(directory, 0o700)  # others can neither read the text nor put files there
@@ -94,17 +94,17 @@ def scratch_folder(place: str, name: str):
 
 
 # === Units ===
-# A unit is the documents whose keys lie in one range, sorted by key, in one pass over the corpus. Whatever is drawn for
-# it depends on the seed, the pass and the number of the range alone: not on who does the work, or when.
+# A unit is the documents whose keys lie in one range, sorted by key, in one pass over the corpus. Its random choices
+# depend only on the seed, the pass and the number of the range, not on the process or the time.
 
 
-UNIT_TOKENS = 1 << 22  # about: enough documents to draw a random next sentence from, and little enough memory
-_EXAMPLES = 4096  # masked at a time, so that the arrays stay in the processor's cache
-_EXAMPLES_TO_PACK = 1 << 15  # the more there are to choose from, the fuller are the rows
+UNIT_TOKENS = 1 << 22  # approximate: enough documents to sample random next sentences from, and small enough for memory
+_EXAMPLES = 4096  # masked together, so that the arrays stay in the processor's cache
+_EXAMPLES_TO_PACK = 1 << 15  # more candidates give fuller rows
 
 
 def number_of_units(tokens: int) -> int:
-    """Returns into how many units a pass over a corpus of so many tokens is divided."""
+    """Returns the number of units of a pass over a corpus of the given number of tokens."""
     return max(1, -(-tokens // UNIT_TOKENS))
 
 
@@ -116,16 +116,16 @@ def make_batches(
     unit: int,
     statistics=None,
 ):
-    """Makes the examples of a unit, in a random order.
+    """Creates the examples of a unit, in random order.
 
     Args:
-        documents: of the unit, sorted by key.
-        options, vocabulary: of the examples.
-        pass_number, unit: integers from 0, which the random draws depend on.
-        statistics: a `Statistics` that counts what is made, or None.
+        documents: the unit's documents, sorted by key.
+        options, vocabulary: how to create the examples.
+        pass_number, unit: integers from 0 that determine the random choices.
+        statistics: a `Statistics` that counts the examples, or None.
 
     Yields:
-        {name: array [n, ...]} with the features of `bert_tf.data.features` that the options ask for.
+        {name: array [n, ...]} with the features of `bert_tf.data.features` that the options require.
     """
     rng = np.random.default_rng([options.random_seed, pass_number, unit])
     objective = OBJECTIVES[options.sentence_objective]
@@ -146,20 +146,20 @@ def make_batches(
 
 
 def make_records(documents, options, vocabulary, pass_number, unit) -> tuple[np.ndarray, Ragged, Statistics]:
-    """Returns the unit's records: a random uint64 key and the bytes of each, and their statistics.
+    """Returns the random uint64 keys and the bytes of the unit's records, and their statistics.
 
-    The arguments are those of `make_batches`.
+    The arguments are the same as of `make_batches`.
     """
     statistics = Statistics.empty(options, vocabulary.vocab_size)
     parts = [serialize(rows) for rows in make_batches(documents, options, vocabulary, pass_number, unit, statistics)]
     records = concatenate_features(parts) if parts else NOTHING
     rng = np.random.default_rng([options.random_seed, pass_number, unit, 1])
     keys = rng.integers(0, np.iinfo(np.uint64).max, len(records.lengths), np.uint64, endpoint=True)
-    return np.sort(keys), records, statistics  # sorted for speed: the records themselves are in a random order
+    return np.sort(keys), records, statistics  # sorted for speed: the records are already in random order
 
 
 def _masked_rows(documents, examples, options, vocabulary, rng, counts):
-    """The features of some examples. Masked a few thousand at a time, packed or not: it is faster so."""
+    """Returns the features of examples, masked a few thousand at a time for speed."""
     parts = []
     for start in range(0, len(examples.label), _EXAMPLES):
         rows = lay_out_examples(
@@ -176,35 +176,35 @@ def _masked_rows(documents, examples, options, vocabulary, rng, counts):
 
 
 # === Stages ===
-# The tasks that a local run consists of: what one process does at a time, from files on disk to files on disk.
+# The tasks of a local run: units of work for one process, from files on disk to files on disk.
 #
-# Each task depends on its arguments and on what earlier stages wrote alone, so it does not matter which process does
-# it.
+# The result of each task depends only on its arguments and the files of earlier stages, so it does not matter which
+# process runs it.
 
 
 _COLUMNS = ["ids", "tokens", "sentences"]  # of `Documents`, in addition to its keys
 
 
 class CorpusStages:
-    """The tasks of one process, which makes its tokenizer when it is first needed.
+    """The tasks of one process, which creates its tokenizer on first use.
 
     Args:
-        directory: where the runs lie, those of a kind in a folder.
-        job: what is to be made.
+        directory: directory of the runs, with a subdirectory per kind.
+        job: the options of the whole run.
     """
 
     def __init__(self, directory: str, job: CorpusJob):
         self._directory, self._job, self._options = directory, job, job.options
 
     def tokenize(self, number: int, blocks: list) -> Counter:
-        """Reads some text and writes its documents.
+        """Reads and tokenizes text blocks, and writes their documents.
 
         Args:
-            number: of the run to write.
-            blocks: list of `bert_tf.utils.documents.Block`.
+            number: number of the run to write.
+            blocks: a list of `bert_tf.utils.documents.Block`.
 
         Returns:
-            What was read: documents, tokens and so on, by name.
+            The counts of what was read by name: documents, tokens and so on.
         """
         counts = Counter(bytes=sum(len(block.data) for block in blocks))
         texts = [text for block in blocks for text in read_documents(block, self._options.text, counts)]
@@ -221,16 +221,16 @@ class CorpusStages:
         return Documents(keys, **columns)
 
     def make_records(self, pass_number: int, unit: int, of: int) -> tuple[Statistics, int]:
-        """Makes the records of a unit and writes them as a run. Returns their statistics and bytes."""
+        """Creates the records of a unit and writes them as a run; returns their statistics and size in bytes."""
         documents = self.read_documents(unit, of)
         keys, rows, statistics = make_records(documents, self._options, self.vocabulary, pass_number, unit)
         external_sort.write_sorted(self._run("records", pass_number, unit), keys, {"records": rows})
         return statistics, len(rows.flat)
 
     def write_part(self, path: str, number: int, of: int, compression: str, first: bool) -> int:
-        """Writes the records of range `number` of all keys to a record file, or a part of one; returns how many.
+        """Writes the records of key range `number` to a record file, or a part of one; returns their number.
 
-        Where it is the `first` part, its first record says of the file how it was made.
+        In the `first` part, the first record states how the file was created.
         """
         bounds = external_sort.bounds(number, of)
         _, columns, order = external_sort.read_unsorted(self._runs("records"), ["records"], *bounds)
@@ -240,7 +240,7 @@ class CorpusStages:
 
     @functools.cached_property
     def vocabulary(self) -> MaskingVocabulary:
-        """The ids that masking has to know, and the phrases that are masked as one."""
+        """Returns the special ids for masking, and the phrases to mask as units."""
         return MaskingVocabulary.of_tokenizer(self._tokenizer, self._options.phrase_file)
 
     @functools.cached_property
@@ -248,7 +248,7 @@ class CorpusStages:
         return self._job.make_tokenizer()
 
     def _run(self, kind, *numbers):
-        """Returns the folder of one run; names sort as the numbers do."""
+        """Returns the directory of a run; the names sort like the numbers."""
         return os.path.join(self._directory, kind, "-".join(f"{number:08d}" for number in numbers))
 
     def _runs(self, kind):
@@ -260,14 +260,14 @@ class CorpusStages:
 
 
 def create_pretraining_data(job: CorpusJob) -> Statistics:
-    """Makes the record files, and the files that describe them next to them: all of it, or nothing.
+    """Creates the record files and their descriptions, atomically.
 
     Returns:
-        What was read and made.
+        The statistics of the text and the records.
 
     Raises:
-        ValueError: the text, or what is to be made of it, is not as it must be.
-        OSError: something cannot be written, for example because the disk is full.
+        ValueError: the text or the options are not valid.
+        OSError: a file cannot be written, for example because the disk is full.
     """
     for path in job.output_files:
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
@@ -285,7 +285,7 @@ def create_pretraining_data(job: CorpusJob) -> Statistics:
 
 
 def tokenize_corpus(job: CorpusJob, workers: Workers) -> Counter:
-    """Writes the tokenized text as runs; returns its counts."""
+    """Tokenizes the text, and writes it as runs; returns its counts."""
     counts = Counter(files=len(job.paths))
     tasks = enumerate(_tasks(read_blocks(job.paths, job.formats, job.options.text)))
     packed = any(path.lower().endswith((".gz", ".zst")) for path in job.paths)
@@ -297,39 +297,39 @@ def tokenize_corpus(job: CorpusJob, workers: Workers) -> Counter:
     check_text(counts, job.options)
     if job.options.text.document_start and counts["documents"] <= len(job.paths):
         logging.warning(
-            "`document_start=%r` was found in no line but perhaps the first ones: there are %d documents in %d files. "
-            "It is sought in lines without the blanks around them.",
+            "`document_start=%r` matched no line except possibly the first ones: there are %d documents in %d files. "
+            "It is matched against lines without surrounding white space.",
             *(job.options.text.document_start, counts["documents"], len(job.paths)),
         )
     return counts
 
 
 def check_text(counts: Counter, options: CorpusOptions):
-    """Raises ValueError where the text that was read is too little to make examples of."""
+    """Raises ValueError if there is not enough text to create examples."""
     if not counts["tokens"]:
         raise ValueError(
-            f"The text must hold a sentence at least. Received {number_of(counts['files'], 'file')} without one; "
-            "look at `input_file` and `input_format`."
+            f"No sentences found in {number_of(counts['files'], 'file')}. "
+            "Check `input_file` and `input_format`."
         )
     if options.sentence_objective == "nsp" and counts["documents"] < 2:
         raise ValueError(
-            "Next sentence prediction must have two documents at least, for a random sentence comes from another one. "
-            "Received one document; part documents with blank lines (`input_format=sentences`), give more files or "
+            "Next sentence prediction requires at least two documents, because a random sentence comes from another "
+            "one. There is only one; separate documents with blank lines (`input_format=sentences`), use more files or "
             "`document_start` (prose), or use `sentence_objective=sop` or none."
         )
 
 
 def check_made(size: int, counts: Counter, options: CorpusOptions):
-    """Raises ValueError where no record was made; `size` is how many there are, or of how many bytes."""
+    """Raises ValueError if no record was created; `size` is their number or size in bytes."""
     if not size:
         raise ValueError(
-            f"The text must be enough for an example. Received {counts['tokens']} tokens, of which none could be made "
-            f"with `sentence_objective={options.sentence_objective}`; give more text."
+            f"The text is too short: no example could be made of its {counts['tokens']} tokens "
+            f"with `sentence_objective={options.sentence_objective}`. Use more text."
         )
 
 
 def _make(job, workers, counts) -> tuple[Statistics, int]:
-    """Makes the records, as runs. Returns what they are like and how many bytes they have."""
+    """Creates the records, as runs; returns their statistics and size in bytes."""
     of = number_of_units(counts["tokens"])
     tasks = [(pass_number, unit, of) for pass_number in range(job.options.dupe_factor) for unit in range(of)]
     statistics, size = None, 0
@@ -343,7 +343,7 @@ def _make(job, workers, counts) -> tuple[Statistics, int]:
 
 
 def _write_parts(job, directory, workers, size) -> list[list[str]]:
-    """Sorts the records and writes each file's as one part or several. Returns their paths."""
+    """Sorts the records and writes those of each file in one or more parts; returns the parts' paths."""
     each = -(-size // (_BUCKET_BYTES * len(job.output_files)))
     of = each * len(job.output_files)
     parts = [
@@ -364,18 +364,18 @@ def _write_parts(job, directory, workers, size) -> list[list[str]]:
 
 
 def check_written(path: str, number: int, of: int):
-    """Raises ValueError where one of several files would hold no record."""
+    """Raises ValueError if one of several files would have no record."""
     if not number:
         raise ValueError(
-            f"Each output file must have a record. Received {of} files for so little text that {path} has none; "
-            "write fewer files."
+            f"Too many output files: the text is so short that {path}, one of {of} files, has no record. "
+            "Write fewer files."
         )
 
 
 def _publish(paths, parts, describe):
-    """Puts the parts together next to the output files, and renames these when all of them are whole.
+    """Joins the parts next to the output files, and renames these when all of them are complete.
 
-    With them goes what `describe` makes of {path: bytes}: {path: text}.
+    Also writes the text files that `describe` returns for {path: bytes}: {path: text}.
     """
     aside, folders = {}, []
     try:
@@ -392,7 +392,7 @@ def _publish(paths, parts, describe):
                 os.replace(its_aside, os.path.realpath(path))
     finally:
         for folder in folders:
-            with contextlib.suppress(OSError):  # it is not empty: all is well
+            with contextlib.suppress(OSError):  # not empty, which is fine
                 os.rmdir(folder)
 
 
@@ -406,14 +406,14 @@ def _concatenate(path, parts):
                     _copy(source, file)
                 os.remove(part)
             file.flush()
-            os.fsync(file.fileno())  # some file systems notice a full disk only here
+            os.fsync(file.fileno())  # some file systems report a full disk only here
     except OSError as error:
         error.filename = error.filename or path
         raise
 
 
 def _copy(source, file):
-    """Copies a file to where another one stands: by the kernel where it can, four times as fast."""
+    """Appends a file to an open one, in the kernel if possible, which is four times faster."""
     if sys.platform != "linux":
         shutil.copyfileobj(source, file, _COPIED_BYTES)
         return
@@ -422,7 +422,7 @@ def _copy(source, file):
 
 
 def _tasks(blocks):
-    """Groups blocks until they make up a task, so that thousands of small files do not become thousands of runs."""
+    """Groups blocks into tasks, so that thousands of small files do not become thousands of runs."""
     task, size = [], 0
     for block in blocks:
         task.append(block)

@@ -13,10 +13,10 @@ from bert_tf.utils.html_report import ACCENT, FILL, INK, PALE, Page
 from bert_tf.utils.names import percent
 
 # === Counts ===
-# Counts of what was read and made, small enough to be added up over any number of workers.
+# Counts of the text and the records, small enough to be summed over any number of workers.
 
 
-HIDDEN, SWAPPED, KEPT = range(3)  # what became of a masked token: [MASK], a random token, itself
+HIDDEN, SWAPPED, KEPT = range(3)  # the replacement of a masked token: [MASK], a random token, itself
 
 
 @dataclasses.dataclass(eq=False)
@@ -24,16 +24,16 @@ class Statistics:
     """Counts of examples, pairs, masks and rows; S is max_seq_length, M max_predictions_per_seq, V vocab_size.
 
     Attributes:
-        shapes: int64 [S + 1, M + 1], how many examples have this many tokens (special ones too) and predictions.
-        pairs: int64 [2, 3], how many examples have this next_sentence_label and one of examples.CHOSEN, FORCED_RANDOM
-            and FORCED_ACTUAL; all 0 where the examples have one text.
-        fates: int64 [3], how many predictions were HIDDEN, SWAPPED or KEPT. A random token which happens to be the
-            original one counts as kept: nobody could tell.
-        masked_ids: int64 [V], how often each token is to be predicted.
-        rows: how many rows of S were written, with one example or, packed, several.
-        padding: how many positions of them hold none.
-        text: what was read and dropped: "files", "bytes", "documents", "sentences", "tokens" and so on.
-        phrases: how many phrases were "found" in the examples, and how many "masked".
+        shapes: int64 [S + 1, M + 1], number of examples by tokens (including special ones) and predictions.
+        pairs: int64 [2, 3], number of examples by next_sentence_label and examples.CHOSEN, FORCED_RANDOM or
+            FORCED_ACTUAL; all 0 if the examples have one text.
+        fates: int64 [3], number of predictions that were HIDDEN, SWAPPED or KEPT. A random token that equals the
+            original one counts as kept, since the two cannot be told apart.
+        masked_ids: int64 [V], number of predictions of each token.
+        rows: number of rows of length S written, with one example each, or several if packed.
+        padding: number of padding positions in them.
+        text: counts of the text read and dropped: "files", "bytes", "documents", "sentences", "tokens" and so on.
+        phrases: number of phrases "found" in the examples, and of those "masked".
     """
 
     shapes: np.ndarray
@@ -47,7 +47,7 @@ class Statistics:
 
     @classmethod
     def empty(cls, options: CorpusOptions, vocab_size: int) -> "Statistics":
-        """Returns statistics of no examples."""
+        """Returns all counts as 0."""
         shapes = options.max_seq_length + 1, options.max_predictions_per_seq + 1
         return cls(*(np.zeros(shape, np.int64) for shape in (shapes, (2, FORCED_ACTUAL + 1), KEPT + 1, vocab_size)))
 
@@ -55,11 +55,11 @@ class Statistics:
         """Counts n examples, before they are packed.
 
         Args:
-            rows: "input_ids" (masked), "input_mask" int [n, S]; and where there are masks "masked_lm_positions",
-                "masked_lm_ids", "masked_lm_weights" [n, M]; and where there are two texts "next_sentence_labels" int
+            rows: "input_ids" (masked), "input_mask" int [n, S]; if there are masks, "masked_lm_positions",
+                "masked_lm_ids", "masked_lm_weights" [n, M]; if there are two texts, "next_sentence_labels" int
                 [n, 1].
-            forced: int8 [n], as `examples.PretrainingExamples` has it.
-            vocabulary: of the records.
+            forced: int8 [n], as in `examples.PretrainingExamples`.
+            vocabulary: the vocabulary of the records.
         """
         lengths = np.count_nonzero(rows["input_mask"], axis=1)
         predictions = self._add_predictions(rows, vocabulary) if "masked_lm_weights" in rows else 0
@@ -79,27 +79,27 @@ class Statistics:
 
     @property
     def lengths(self):
-        """int64 [S + 1], how many examples have this many tokens."""
+        """Number of examples by their tokens, int64 [S + 1]."""
         return self.shapes.sum(axis=1)
 
     @property
     def predictions(self):
-        """int64 [M + 1], how many examples have this many predictions."""
+        """Number of examples by their predictions, int64 [M + 1]."""
         return self.shapes.sum(axis=0)
 
     @property
     def examples(self) -> int:
-        """The number of examples."""
+        """Number of examples."""
         return int(self.shapes.sum())
 
     @property
     def tokens(self) -> int:
-        """Tokens of all examples, special ones too."""
+        """Number of tokens of all examples, including special ones."""
         return int(self.lengths @ np.arange(len(self.lengths)))
 
     @property
     def chosen(self) -> int:
-        """Predictions of all examples."""
+        """Number of predictions of all examples."""
         return int(self.fates.sum())
 
     def to_json(self) -> dict:
@@ -121,7 +121,7 @@ class Statistics:
         }
 
     def _add_predictions(self, rows, vocabulary):
-        """Counts what was masked. Returns how many predictions each example has, int64 [n]."""
+        """Counts masked tokens; returns the number of predictions of each example, int64 [n]."""
         chosen = np.flatnonzero(rows["masked_lm_weights"])
         row = chosen // rows["masked_lm_weights"].shape[1]
         place = row * rows["input_ids"].shape[1] + rows["masked_lm_positions"].ravel()[chosen]

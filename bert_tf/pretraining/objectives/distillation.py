@@ -141,14 +141,14 @@ def parse_losses(texts) -> dict[str, float]:
         number = _number(weight if colon else "1")
         if name not in known or name in weights or not 0 < number < float("inf"):
             raise ValueError(
-                f"`distillation_losses` must be names with commas between them, each once, of {', '.join(known)}; "
-                f"after a colon a weight over 0. Received {text!r} in {','.join(texts)}; correct it."
+                f"`distillation_losses` must be comma-separated distinct names of {', '.join(known)}, each optionally "
+                f"with a colon and a weight above 0. Received {text!r} in {','.join(texts)}; correct it."
             )
         weights[name] = number
     if not set(weights) - {MASKED_LM}:
         raise ValueError(
-            f"`distillation_losses` must name what is learned from the teacher. Received {','.join(texts)!r}; add one "
-            f"of {', '.join(COMPARISONS)}."
+            f"`distillation_losses` must include a loss on the teacher's outputs. Received {','.join(texts)!r}; add "
+            f"one of {', '.join(COMPARISONS)}."
         )
     return weights
 
@@ -186,8 +186,7 @@ class DistillationOptions:
         object.__setattr__(self, "weights", parse_losses(self.losses))
         if not self.teacher:
             raise ValueError(
-                "`objective=distillation` must come with `teacher`. Received none; name the model that teaches, a "
-                "checkpoint's directory."
+                "`objective=distillation` requires `teacher`. Add `teacher=DIR`, a checkpoint directory."
             )
 
 
@@ -246,8 +245,8 @@ class DistillationTask(RecordTask):
         teacher, heads = self._numbers.attention_heads, self._numbers.relation_heads
         if "attention" in self.losses and student != teacher:
             raise ValueError(
-                f"The loss attention of `distillation_losses` must have a student with as many attention heads as its "
-                f"teacher's layer, {teacher}. Received one with {student}; take {', '.join(RELATIONS)} instead, or "
+                "The loss attention of `distillation_losses` requires a student with as many attention heads as the "
+                f"teacher's layer, {teacher}. The student has {student}; use {', '.join(RELATIONS)} instead, or "
                 "another num_attention_heads."
             )
         own, theirs = (
@@ -342,14 +341,14 @@ def load_encoder_teacher(options: DistillationOptions, student: Description, lon
     config, shown = described.config, required_outputs([name for name in options.weights if name in COMPARISONS])
     if config.is_decoder:
         raise ValueError(
-            "`teacher` must see the texts on both sides of a token, as its student does. Received "
-            f"{options.teacher}, which learned left to right; name another."
+            "`teacher` must be bidirectional, like its student. "
+            f"{options.teacher} is a causal (left-to-right) model; use another."
         )
     if "mlm_logits" in shown and _PART_OF_HEAD not in checkpoint.names:
         others = [name for name in COMPARISONS if "mlm_logits" not in COMPARISONS[name].shown]
         raise ValueError(
-            f"`teacher` must have a masked-LM head for the loss soft_targets. Received {options.teacher}, which has "
-            f"none; choose `distillation_losses` of {', '.join(others)}."
+            f"The loss soft_targets requires a `teacher` with a masked-LM head, but {options.teacher} has none. "
+            f"Use `distillation_losses` of {', '.join(others)}."
         )
     layer = options.layer or config.num_hidden_layers
     if layer > config.num_hidden_layers:

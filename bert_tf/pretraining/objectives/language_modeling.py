@@ -78,12 +78,12 @@ class PretrainingTask(RecordTask):
             )
         if config.is_decoder and sentence_objective != "none":
             raise ValueError(
-                "A left-to-right model must be trained without a sentence objective, for its first token, [CLS], sees "
-                f'nothing of the texts. Received: {sentence_objective!r}; choose "none".'
+                "A causal (left-to-right) model cannot be trained with a sentence objective, because its first token, "
+                f'[CLS], does not see the texts. Received: {sentence_objective!r}; choose "none".'
             )
         if config.classifier_pooling != "cls" and sentence_objective != "none":
             raise ValueError(
-                "A sentence objective must be learned at the first token, [CLS]. Received: "
+                "A sentence objective requires the first token, [CLS], as pooling. Received: "
                 f"{sentence_objective!r} with classifier_pooling={config.classifier_pooling!r} in the configuration; "
                 'choose "none", or "cls".'
             )
@@ -197,8 +197,8 @@ class LeftToRightTask(PretrainingTask):
     def __init__(self, config: EncoderConfig, *args, **kwargs):
         if not config.is_decoder:
             raise ValueError(
-                "`config` must say is_decoder, or each token would see the next one, which it is to predict. Received: "
-                "is_decoder=False; set it."
+                "`config` must have is_decoder, otherwise each token would see the next one, which it has to predict. "
+                "Received: is_decoder=False; set it."
             )
         super().__init__(config, *args, **kwargs)
         self.metric_names = tuple(_rename(dict.fromkeys(self.metric_names)))

@@ -100,18 +100,18 @@ class Objective:
                 must, received, remedy = fault
                 raise ValueError(
                     f"Records for `objective={self.name}` must {must}. Received records {received}, such as "
-                    f"{records.paths[0]}; make them by create_pretraining_data with {remedy}, or choose another "
+                    f"{records.paths[0]}; create them by create_pretraining_data with {remedy}, or choose another "
                     "`objective`."
                 )
 
     def _fault(self, records):
         """Returns what records must, what they are instead, and the setting that makes others; None: all is well."""
         if "none" not in self.sentence_objectives and not records.has_sentences:
-            return "have labels for sentences", "without", f"`sentence_objective={self.sentence_objectives[0]}`"
+            return "have sentence labels", "without", f"`sentence_objective={self.sentence_objectives[0]}`"
         if not self.takes_labels and records.has_sentences:
-            return "have no labels for sentences", "with some", "`sentence_objective=none`"
+            return "not have sentence labels", "with some", "`sentence_objective=none`"
         if not self.takes_masks and records.masked:
-            return "have no masks, as these are drawn in training", "that are masked already", "`dynamic_masking`"
+            return "not have masks, which are sampled in training", "that are masked already", "`dynamic_masking`"
         return None
 
 

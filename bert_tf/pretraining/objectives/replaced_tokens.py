@@ -47,8 +47,8 @@ def make_generator_config(config: EncoderConfig, generator_size: float) -> Encod
     generator = _shrink(config, generator_size)
     if _count_weights(generator) >= _count_weights(config):
         raise ValueError(
-            "The generator must be smaller than the discriminator, whose task would be too hard next to an equal: a "
-            f"quarter to a half as wide. Received `generator_size={generator_size}`: {_count_weights(generator):,} "
+            "The generator must be smaller than the discriminator, otherwise the discriminator's task is too hard: a "
+            f"quarter to half as wide. Received `generator_size={generator_size}`: {_count_weights(generator):,} "
             f"weights in its layers, and {_count_weights(config):,} in the discriminator's; make it smaller."
         )
     return generator
@@ -57,7 +57,7 @@ def make_generator_config(config: EncoderConfig, generator_size: float) -> Encod
 def _shrink(config, share):
     if not 0 < share <= 1:
         raise ValueError(
-            f"`generator_size` must be a share of the discriminator's, above 0 and below 1. Received: {share}; try "
+            f"`generator_size` must be a fraction of the discriminator's, above 0 and below 1. Received: {share}; try "
             "0.25."
         )
     hidden, heads = max(1, round(config.hidden_size * share)), max(1, round(config.num_attention_heads * share))

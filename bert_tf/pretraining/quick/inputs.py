@@ -73,9 +73,9 @@ def check_vocabulary_size(size: int, path: str | os.PathLike, width: int):
     """
     if size < width:
         raise ValueError(
-            f"The vocabulary must have as many tokens as the encoder is wide, {width}. Received {size} in "
-            f"{os.fspath(path)}; begin in another `output_dir` with more text, of more different words, or with "
-            "another `vocab_file`."
+            f"The vocabulary must have at least as many tokens as the width of the encoder, {width}. It has {size} in "
+            f"{os.fspath(path)}; start in another `output_dir` with more text of more distinct words, or with another "
+            "`vocab_file`."
         )
 
 
@@ -85,8 +85,8 @@ def check_rows(rows: Mapping[int, int], recipe: SizeRecipe):
         if (there := rows[phase.row_length]) < phase.batch_size:
             words = 3 * phase.batch_size * phase.row_length // 4  # of English; other languages have fewer
             raise ValueError(
-                f"`input_file` must be text for one step at least, {phase.batch_size} rows of {phase.row_length} "
-                f"tokens, some {words:,} words. Received text for {there}; begin in another `output_dir` with more: a "
+                f"`input_file` must have enough text for one step, {phase.batch_size} sequences of {phase.row_length} "
+                f"tokens, about {words:,} words. It has text for {there}; start in another `output_dir` with more: a "
                 "useful encoder takes megabytes."
             )
 
@@ -113,14 +113,13 @@ def _check_texts(options):
     for paths in found:
         if not any(map(os.path.getsize, paths)):
             raise ValueError(
-                f"Text must be there. Received {number_of(len(paths), 'file')} without any, such as {paths[0]}; name "
-                "others."
+                f"No text found in {number_of(len(paths), 'file')}, such as {paths[0]}. Use other files."
             )
     train, held_out = ({*map(os.path.realpath, paths)} for paths in (*found, [])[:2])
     if both := train & held_out:
         raise ValueError(
-            f"`eval_file` must be text that is not trained on. Received {min(both)}, which `input_file` names too; "
-            "move it out of there."
+            f"`eval_file` must not contain training text, but {min(both)} is also in `input_file`. Move it out of "
+            "there."
         )
 
 
@@ -128,21 +127,21 @@ def _check_teacher(teacher, recipe):
     path = pathlib.Path(vocabulary_in(teacher))
     if not path.is_file():
         raise ValueError(
-            f"`teacher` must be a model's folder with {VOCAB_FILE} or tokenizer.json, by which the records are made. "
-            f"Received {teacher}, where there is none; name another teacher, or train without one."
+            f"`teacher` must be a model directory with {VOCAB_FILE} or tokenizer.json, which the records are made "
+            f"with. {teacher} has none; use another teacher, or train without one."
         )
     _check_vocabulary(path)
     depth = EncoderConfig.load(teacher).num_hidden_layers
     if depth <= recipe.layers:
         raise ValueError(
-            f"`teacher` must have more than the {recipe.layers} layers of its student. Received {teacher} with "
-            f"{depth}; name a larger one, or fine-tune this one itself."
+            f"`teacher` must have more than the {recipe.layers} layers of its student. {teacher} has {depth}; use a "
+            "larger one, or fine-tune this one directly."
         )
 
 
 def _check_vocabulary(path):
     if Vocabulary.read(path).id_of(MASK) is None:
         raise ValueError(
-            f"The vocabulary must hold {MASK}. Received {os.fspath(path)} without it; append it as a line of its own, "
-            "or leave `vocab_file` out, and one is learned."
+            f"The vocabulary must contain {MASK}, but {os.fspath(path)} lacks it. Append it on its own line, or omit "
+            "`vocab_file` to learn a vocabulary."
         )

@@ -161,8 +161,8 @@ class TrainingPlan:
         if steps < least:
             raise ValueError(
                 f"`minutes` must leave time for {least} steps of training. Received {minutes:g}, of which "
-                f"{besides / 60:.1f} go into what comes before and into checkpoints; give "
-                f"{math.ceil((besides + least * per_step) / 60)} or more, with which the same command goes on."
+                f"{besides / 60:.1f} are needed for preparation and checkpoints; use "
+                f"{math.ceil((besides + least * per_step) / 60)} or more, and run the same command again to resume."
             )
         ends = [round(steps * share) for share in itertools.accumulate(phase.share for phase in phases)]
         steps_of_phases = tuple(end - start for start, end in itertools.pairwise([0, *ends]))
@@ -178,7 +178,7 @@ class TrainingPlan:
         path = folder / PLAN_FILE
         if not path.exists():
             return None
-        values = read_object(path, "the plan of pretrain_small", "name another `output_dir`, or remove it all")
+        values = read_object(path, "the plan of pretrain_small", "choose another `output_dir`, or remove this one")
         try:
             phases = values["phases"]
             rates = [phase["rows_per_second"] for phase in phases]
@@ -188,7 +188,7 @@ class TrainingPlan:
             )
         except (KeyError, TypeError) as error:
             raise ValueError(
-                f"{path} must be a plan of pretrain_small. Received one that lacks {error}; name another `output_dir`."
+                f"{path} is not a plan of pretrain_small: it lacks {error}. Choose another `output_dir`."
             ) from error
 
     def times_read(self, phases: Sequence[PlannedPhase], rows: Mapping[int, int]) -> list[float]:

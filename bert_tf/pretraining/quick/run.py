@@ -199,10 +199,10 @@ class Journal:
         if not path.exists():
             check_free(folder)
             return cls(path, dict(run), {})
-        values = read_manifest(path, "name another `output_dir`, or remove it all")
+        values = read_manifest(path, "choose another `output_dir`, or remove this one")
         then = values.get("run", {})
         now = {**run, **{name: then.get(name) for name in open_}}
-        check_same(path, then, now, "Name another `output_dir`, or remove it all.")
+        check_same(path, then, now, "Choose another `output_dir`, or remove this one.")
         return cls(path, then, values.get("steps", {}))
 
     @property
@@ -290,8 +290,8 @@ class _Run:
             plan = self._settle()
         elif plan.minutes != self.minutes:
             raise ValueError(
-                f"`minutes` must stay as they were once the training is planned. Received {self.minutes:g}, and "
-                f"{self.commands.folder} is planned for {plan.minutes:g}; name another `output_dir`."
+                f"`minutes` cannot be changed once the training is planned. Received {self.minutes:g}, but "
+                f"{self.commands.folder} is planned for {plan.minutes:g}; choose another `output_dir`."
             )
         shutil.rmtree(self.commands.calibration_folder, ignore_errors=True)
         self._do("training", self.commands.training(plan.steps), is_limited=False)
@@ -317,13 +317,13 @@ class _Run:
         done = [step["command"] for step in self.journal.steps.values()]
         plan.write(commands.folder, phases, commands.rows(), [*done, str(commands.training(plan.steps))])
         logging.info(
-            "Planned: %d steps in %.1f of %g minutes, of which %.1f are used.",
+            "Plan: %d steps in %.1f of %g minutes, of which %.1f are used.",
             *(sum(plan.steps), self.minutes - plan.minutes_used, self.minutes, plan.minutes_used),
         )
         if (read := max(plan.times_read(phases, commands.rows()))) < 1:
             logging.warning(
-                "The minutes suffice to read %.0f %% of the text. Preparing the rest took time and gains nothing: with "
-                "less in `input_file` more of them are left for the training.", 100 * read,
+                "The time budget only covers %.0f %% of the text. Preparing the rest takes time without benefit: use "
+                "less text in `input_file` to leave more time for training.", 100 * read,
             )  # fmt: skip
         return plan
 
@@ -332,9 +332,9 @@ class _Run:
         if name in self.journal.steps:
             return
         too_few = ValueError(
-            f"`minutes` must be enough for all that comes before the training. Received {self.minutes:g}, which were "
-            f"over in the step {name!r}; give more, with which the same command goes on, or begin in another "
-            "`output_dir` with less text."
+            f"`minutes` is too short for the steps before the training: {self.minutes:g} minutes ended in the step "
+            f"{name!r}. Use more minutes and run the same command again to resume, or start in another `output_dir` "
+            "with less text."
         )
         left = 60 * self.minutes - self.journal.seconds if is_limited else None
         if is_limited and left <= 0:

@@ -141,16 +141,16 @@ QUERY = "base_model.model.bert.encoder.layer.0.attention.self.query"
 @pytest.mark.parametrize(
     ("settings", "weights", "message"),
     [
-        ({"peft_type": "LOHA"}, None, "must be of a LoRA adapter, peft_type LORA. Received: "),
+        ({"peft_type": "LOHA"}, None, "must describe a LoRA adapter, peft_type LORA. Received: "),
         ({"use_dora": True}, None, "must not set use_dora, which changes what an adapter computes. Received: True;"),
         ({"rank_pattern": {"query": 4}}, None, "must not set rank_pattern"),
         ({"r": "2"}, None, "must be a whole number above 0"),
-        ({"r": 4}, None, r"with a broken one for .*/kernel, where the model has \(32, 32\);"),
-        ({}, lambda t: t.pop(f"{QUERY}.lora_A.weight"), "a broken one for bert/encoder/layer_0/attention/self/query"),
-        ({}, lambda t: t.update(other=np.ones(2)), "must hold adapters and heads that the family .*: .'other'"),
-        ({}, lambda t: t.update({f"{QUERY}.lora_B.weight": np.ones((8, 2))}), r"with \(32, 8\) for .*query/kernel"),
+        ({"r": 4}, None, r"has an incomplete one for .*/kernel, but the model has \(32, 32\)\."),
+        ({}, lambda t: t.pop(f"{QUERY}.lora_A.weight"), "an incomplete one for bert/encoder/layer_0/attention/self"),
+        ({}, lambda t: t.update(other=np.ones(2)), "adapters and heads that the model family .* also holds .'other'"),
+        ({}, lambda t: t.update({f"{QUERY}.lora_B.weight": np.ones((8, 2))}), r"has \(32, 8\) for .*query/kernel"),
         ({}, lambda t: t.update({f"{QUERY.replace('.0.', '.7.')}.lora_{m}.weight": np.ones(s)
-                                 for m, s in (("A", (2, 32)), ("B", (32, 2)))}), "where the model has nothing;"),
+                                 for m, s in (("A", (2, 32)), ("B", (32, 2)))}), "but the model has nothing."),
     ],
 )  # fmt: skip
 def test_adapters_that_are_none_of_this_model(kept, tmp_path, settings, weights, message):

@@ -72,7 +72,7 @@ def test_a_run_keeps_its_adapters(place):
         (1, "--lora_rank=2 requires --init_checkpoint: without it"),
         (2, "--lora_alpha requires --lora_rank. Add --lora_rank or remove --lora_alpha."),
         (3, "--lora_rank cannot be combined with --reinit_layers=1, with which adapters have no use."),
-        (4, "--lora_targets must be some of ['query', 'key', 'value', 'output'], each of them once. Received: "),
+        (4, "--lora_targets must be distinct names from ['query', 'key', 'value', 'output']. Received: "),
     ],
 )
 def test_flags_that_contradict_each_other(place, case, message):
@@ -131,7 +131,7 @@ def test_several_operations_at_once(place, results):
 def test_the_mean_of_a_model_with_itself_is_the_model(place, results):
     folder, _ = place
     assert results["mean"]["status"] == 0, results["mean"]["log"]
-    assert f"Not taken over from {folder}/run: adapter, export, history.jsonl, " in results["mean"]["log"]
+    assert f"Not copied from {folder}/run: adapter, export, history.jsonl, " in results["mean"]["log"]
     mean, run = read_arrays(folder / "mean"), read_arrays(folder / "run")
     for name in run:
         np.testing.assert_array_equal(mean[name], run[name], err_msg=name)
@@ -141,11 +141,11 @@ def test_the_mean_of_a_model_with_itself_is_the_model(place, results):
     ("name", "message"),
     [
         ("nothing", "Nothing to do: pass at least one of --average, --adapter, --prune_heads, --lay"),
-        ("unlike", " with intermediate_size 64 and 48; leave one of them out."),
+        ("unlike", " have intermediate_size 64 and 48; remove one of them."),
         ("words", "--prune_heads must be numbers such as \"0:1,3;2:0\", each layer once; got '0-1'."),
-        ("short", "--max_position_embeddings must leave a position for each token of the rows that the model was "
-                  "trained for, 20 by task.json in "),
-        ("base", "--output_dir must not be there yet, or be an empty directory. Received "),
+        ("short", "--max_position_embeddings must cover the sequence length that the model was "
+                  "trained with, 20 according to task.json in "),
+        ("base", "--output_dir must not exist yet, or be an empty directory. "),
     ],
 )  # fmt: skip
 def test_what_cannot_be_done_is_refused_and_leaves_nothing(place, results, name, message):

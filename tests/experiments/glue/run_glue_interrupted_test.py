@@ -116,7 +116,7 @@ def test_asked_to_stop_it_stops_its_run_which_saves(material):
             time.sleep(0.05)
         process.terminate()
         log = process.stderr.read()
-    assert process.returncode == 143 and "Stopped. The same command goes on where it was." in log
+    assert process.returncode == 143 and "Stopped. Run the same command again to resume." in log
     said = (folder / LOG_FILE).read_text()
     assert "SIGTERM: stopped after step " in said and not glue_runs.finished(folder)
     with pytest.raises(ProcessLookupError):

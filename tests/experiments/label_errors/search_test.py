@@ -183,7 +183,7 @@ def test_what_another_search_is_at_is_not_removed(tmp_path, caplog, monkeypatch)
     there = sorted(tmp_path.glob("out/**/*"))
     with alone_in(tmp_path / "out"):
         assert _run(tmp_path, "--init_checkpoint=model", "--folds=2", "--fine_tune", "--overwrite_output_dir") == 1
-    assert "must be written by one run at a time" in caplog.text
+    assert "Another run is already writing to" in caplog.text
     assert sorted(tmp_path.glob("out/**/*")) == there
 
 

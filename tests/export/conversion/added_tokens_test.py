@@ -53,11 +53,11 @@ def test_added_tokens_come_along(source, form, tmp_path):
     assert new.tokenize(["a [E1] FILMOLOGYs"]).to_list() == [[old.vocab.index(p) for p in ("a", "[E1]", "filmology")]
                                                                + [old.unk_id]]  # fmt: skip
     assert proof.text.startswith("[E1] filmology <a b> Unaffable")
-    assert ("has no place for the 3 added tokens" in str(proof)) == (form == "tf1")
+    assert ("cannot store the 3 added tokens" in str(proof)) == (form == "tf1")
 
 
 def test_kerashub_has_no_place_for_them(source, tmp_path):
-    with pytest.raises(ValueError, match=r"without added tokens, .* Received 3, the first '\[E1\]'"):
+    with pytest.raises(ValueError, match=r"does not support added tokens.* has 3, the first '\[E1\]'"):
         convert_model(source, tmp_path / "keras_hub", "keras_hub")
 
 
@@ -120,5 +120,5 @@ def test_more_tokens_than_rows_are_refused_by_name(source, tmp_path):
     config = json.loads(path.read_text(encoding="utf-8"))
     config["additional_special_tokens"].append("[E9]")
     path.write_text(json.dumps(config), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"among them the added tokens '\[E9\]'"):
+    with pytest.raises(ValueError, match=r"including the added tokens '\[E9\]'"):
         load_description([tmp_path / "more"])

@@ -75,7 +75,7 @@ def test_a_form_that_cannot_hold_the_result_is_refused_before_training(tmp_path)
     tiny.checkpoint(tmp_path / "init")
     tagging.write_columns(tmp_path / "tags.txt", tagging.sentences(8))
     words = [*TRAIN[:-1], "--train_file=HOME/tags.txt", "--doc_stride=8", "--output_dir=HOME/out"]
-    for form, message in (("keras_hub", "must be an encoder or a classifier of texts. Received a model for TokenCl"),
+    for form, message in (("keras_hub", "must be an encoder or a text classifier. Received a model for TokenCl"),
                           ("onnx", "--save_format must be one or more of bert_tf, hugg")):  # fmt: skip
         (result,) = run_programs("run_tagger", [at(tmp_path, [*words, f"--save_format={form}"])])
         assert result["status"] == 1 and message in result["log"] and "Traceback" not in result["log"]
@@ -88,7 +88,7 @@ def test_the_program_speaks_of_flags(tmp_path):
     (tmp_path / "to").mkdir()
     words = [f"--from={tmp_path}", f"--to={tmp_path}/to/new", "--format=keras_hub"]
     refused, written = run_programs("convert", [words, [*words, "--leave_out=hidden_act"]])
-    assert refused["status"] == 1 and "give a setting up with --leave_out" in refused["log"]
+    assert refused["status"] == 1 and "drop a setting with --leave_out" in refused["log"]
     assert "Traceback" not in refused["log"]
     assert written["status"] == 0 and "  setting     hidden_act: 'gelu' before, 'gelu_tanh' after" in written["log"]
     assert (tmp_path / "to" / "new" / "task.weights.h5").exists()

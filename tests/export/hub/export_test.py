@@ -92,7 +92,7 @@ def _round_robin(a, b, seq_length):
 def test_packing_has_a_default_and_a_lower_bound(preprocessor):
     ids = preprocessor.tokenize(tf.constant(TEXTS))
     assert preprocessor.bert_pack_inputs([ids])["input_mask"].shape == (3, 16)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"room for the special tokens, \[CLS\] \[SEP\] \[SEP\]"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"to hold the special tokens \[CLS\] \[SEP\] \[SEP\]"):
         preprocessor.bert_pack_inputs([ids, ids], seq_length=2)
 
 
@@ -205,7 +205,7 @@ def test_twenty_steps_of_fine_tuning_are_those_of_our_own_encoder(preprocessor, 
     ("words", "message"),
     [
         (["--hub", "--default_seq_length=33"], "--default_seq_length must be from 3, the special tokens of a pair, to"),
-        (["--hub", "--export_dir=USED"], "--export_dir must not be there yet"),
+        (["--hub", "--export_dir=USED"], "--export_dir must not exist yet"),
         (["--hub", "--export_dtype=bfloat16"], "--export_dtype cannot be combined with --hub"),
         (["--hub", "--export_explanations=attention"], "--export_explanations cannot be combined with --hub"),
         (["--hub", "--export_for=cpu"], "--export_for cannot be combined with --hub"),

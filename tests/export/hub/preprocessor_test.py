@@ -51,5 +51,5 @@ def test_a_model_without_a_second_segment_takes_one_text():
     preprocessor = Preprocessor(Tokenizer(tiny.VOCAB, template=template), 8)
     ids = preprocessor.tokenize(tf.constant(["film"]))
     assert preprocessor.bert_pack_inputs([ids], seq_length=4)["input_word_ids"].numpy().tolist() == [[2, 14, 3, 0]]
-    with pytest.raises(ValueError, match="A pair of texts must have segments that the model knows"):
+    with pytest.raises(ValueError, match="The model does not support text pairs"):
         preprocessor.bert_pack_inputs([ids, ids], seq_length=4)

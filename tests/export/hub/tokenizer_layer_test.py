@@ -49,8 +49,8 @@ def test_texts_and_pairs_become_the_encoders_inputs(tokenizer):
         ([keras.Input((), dtype="string") for _ in range(3)], "two of them for pairs. Received 3"),
         (keras.Input((1,), dtype="string"), r"strings \[n\]. Received string of the shape \(None, 1\); make the input"),
         (keras.Input(()), r"Received float32 of the shape \(None,\)"),
-        ("film", "Received one text, 'film'; put it into brackets"),
-        ([("film", "good")], "Received tuple in position 0"),
+        ("film", "Received one text, 'film'; put it in a list"),
+        ([("film", "good")], "Received tuple at position 0"),
         ({"text": ["a"]}, r"Received a dict of text; choose one of them"),
     ],
 )

@@ -131,7 +131,7 @@ def test_columns_of_the_table_are_kept(home, predict):
     assert [list(row)[:4] for row in rows] == [["id", "customer", "2", "text"]] * 2
     assert [[row[name] for name in ("customer", "2", "text")] for row in rows] == [["007", "", "fine"],
                                                                                   ["12", "May", "good"]]  # fmt: skip
-    for name, words in (("label", "--keep_columns must name other columns"), ("none", "must be a column 'none'")):
+    for name, words in (("label", "--keep_columns must name other columns"), ("none", "missing column 'none'")):
         rows, log = predict("kept.tsv", model=home / "film", keep_columns=name, overwrite="true")
         assert not rows and words in log, log
     rows, _ = predict("kept.tsv", model=home / "film", keep_columns="3", overwrite="true")
@@ -188,7 +188,7 @@ def test_bad_models_signatures_and_columns_are_refused(home, predict):
         ("texts.txt", {"model": film, "signature": "numbers"}, "whose input 'scale' is int32 [-1]; name another one"),
         ("texts.txt", {"model": film, "signature": "pair"}, "--input_file must be a .tsv, .csv, .jsonl or .parquet"),
         ("texts.txt", {"model": other, "signature": "together"}, "for 4 texts the output 'all' of shape [1]"),
-        ("choices.jsonl", {"model": film}, "choices.jsonl:1: there must be a column 'text' (--text_column)"),
+        ("choices.jsonl", {"model": film}, "choices.jsonl:1: missing column 'text' (--text_column)"),
         ("choices.jsonl", {"model": other, "text_column": "context"}, "the model's inputs: context, choices"),
         ("choices.jsonl", {"model": other, "text_column": "context,name"}, "jsonl:1: the texts must be a list"),
         ("broken.jsonl", {"model": other}, "for 1 rows from '1' on: "),

@@ -98,5 +98,5 @@ def test_rows_without_a_text_are_counted_and_others_stand_in_for_them(tmp_path):
     with pytest.raises(ValueError, match="must hold a text somewhere. Received null in all 2 rows; check `text_"):
         InputTable(str(path)).summary()
     path.write_text('{"text": null}\n{"text": 5}\n')
-    with pytest.raises(ValueError, match="a.jsonl:2: the text must be a string. Received: 5 in column 'text'"):
+    with pytest.raises(ValueError, match="a.jsonl:2: a text must be a string. Received: 5 in column 'text'"):
         InputTable(str(path)).summary()

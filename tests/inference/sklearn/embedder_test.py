@@ -53,10 +53,10 @@ def test_a_search_over_a_pipeline(folder):
 @pytest.mark.parametrize(
     ("options", "texts", "message"),
     [
-        ({}, "one text", "`X` must be texts, .*Received one text, 'one text'; put it into brackets"),
+        ({}, "one text", "`X` must be texts, .*Received one text, 'one text'; put it in a list"),
         ({}, [], "`X` must hold a text at least"),
-        ({}, ["film", 3], "`X` must be texts, each a string. Received int in position 1: '3'"),
-        ({}, np.array([["a", "b"]]), r"in one dimension. Received an array of shape \(1, 2\)"),
+        ({}, ["film", 3], "`X` must be strings. Received int at position 1: '3'"),
+        ({}, np.array([["a", "b"]]), r"one-dimensional. Received an array of shape \(1, 2\)"),
         ({"layers": "top"}, ["film"], "`layers` must be one of"),
         ({"precision": "half"}, ["film"], "`precision` must be one of float32, .*Received: 'half'"),
         ({"model": "nowhere"}, ["film"], "nowhere"),

@@ -24,8 +24,8 @@ BAD = {
     "an empty glob of held-out files": (["--eval_file=HOME/nothing-*"], r"No file matches --eval_file=HOME/noth"),
     "records for another length": (
         ["--max_seq_length=16"],
-        rf"train\.tfrecord must hold input_ids as 16 int64\. Received {LENGTH} int64; make the records again with "
-        rf"--max_seq_length=16, or give --max_seq_length={LENGTH} here",
+        rf"train\.tfrecord must hold input_ids as 16 int64\. Received {LENGTH} int64; create the records again with "
+        rf"--max_seq_length=16, or set --max_seq_length={LENGTH} here",
     ),
     "records with fewer predictions": (
         ["--max_predictions_per_seq=9"],
@@ -46,20 +46,20 @@ BAD = {
     ),
     "held-out records without sentences": (
         ["--eval_file=HOME/alone.tfrecord"],
-        r"with the same `sentence_objective`\. Received others in HOME/train\.tfrecord, HOME/alone\.tfrecord; make t",
+        r"with the same `sentence_objective`\. It differs in HOME/train\.tfrecord, HOME/alone\.tfrecord; make t",
     ),
     "records packed and not": (
         ["--input_file=HOME/train.tfrecord,HOME/packed.tfrecord"],
-        r"packed\.tfrecord must hold what HOME/train\.tfrecord",
+        r"packed\.tfrecord does not match HOME/train\.tfrecord",
     ),
     "another vocabulary of the same size": (
         ["--vocab_file=HOME/other.txt"],
-        rf"with the vocabulary of the model, HOME/other\.txt, of {len(tiny.VOCAB)} tokens with the SHA-256 \w+\. "
-        r"Received HOME/train\.tfrecord, made with another one.* pass --vocab_file=HOME/train_vocabulary/vocab\.txt ",
+        rf"with the model's vocabulary, HOME/other\.txt, of {len(tiny.VOCAB)} tokens with the SHA-256 \w+\. "
+        r"HOME/train\.tfrecord was made with another one.* pass --vocab_file=HOME/train_vocabulary/vocab\.txt ",
     ),
     "another letter case": (
         ["--do_lower_case=false"],
-        r"do_lower_case, false\. Received HOME/train\.tfrecord, made with do_lower_case true; .* true in --do_lower_c",
+        r"do_lower_case, false\. HOME/train\.tfrecord was made with do_lower_case true; .* true in --do_lower_c",
     ),
     "records of another program, and of another vocabulary": (
         ["--input_file=HOME/foreign.tfrecord", "--vocab_file=HOME/moved.txt"],
@@ -74,11 +74,11 @@ BAD = {
         r"HOME/cut_short/train\.tfrecord must have [\d,]+ bytes, as HOME/cut_short/train_records\.json says\. Received",
     ),
     "a folder that holds no records": (
-        ["--input_file=HOME/empty"], r"Record files must be there\. Received 'HOME/empty', which holds none; make some",
+        ["--input_file=HOME/empty"], r"No record files found: 'HOME/empty' contains none\. Create some",
     ),
     "phases without records": (
         ["--phases=64x3", "-max_seq_length"],
-        r"There must be records with rows of 64 tokens\. Received HOME/train\.tfrecord, where all rows are of 32",
+        r"No records with sequences of 64 tokens: in HOME/train\.tfrecord, all have 32",
     ),
     "phases that cannot be read": (["--phases=32", "-max_seq_length"], r"--phases must list LENGTHxSTEPS"),
     "masks for records that have some": (["--masking=span"], r"--masking requires records without masks, but"),
@@ -88,38 +88,38 @@ BAD = {
     ),
     "shares that are more than all": (
         ["--input_file=HOME/unmasked.tfrecord", "--mask_token_prob=0.9", "--random_token_prob=0.2"],
-        r"--mask_token_prob and --random_token_prob must .*nor be more than 1 together\. Received 0\.9 and 0\.2",
+        r"--mask_token_prob and --random_token_prob must .* at most 1\. Received 0\.9 and 0\.2",
     ),
     "ALBERT without sentences": (
         ["--input_file=HOME/unmasked_alone.tfrecord", "--objective=albert"],
-        r"Records for --objective=albert must have labels for sentences\. Received records "
-        r"without, such as HOME/unmasked_alone\.tfrecord; make them by",
+        r"Records for --objective=albert must have sentence labels\. Received records "
+        r"without, such as HOME/unmasked_alone\.tfrecord; create them by",
     ),
     "RoBERTa with sentences": (
         ["--input_file=HOME/unmasked.tfrecord", "--objective=roberta"],
-        r"--objective=roberta must have no labels for sentences\. Received records with some, such as HOME/unmasked\.t",
+        r"--objective=roberta must not have sentence labels\. Received records with some, such as HOME/unmasked\.t",
     ),
     "RoBERTa with masks": (
         ["--input_file=HOME/alone.tfrecord", "--objective=roberta"],
-        r"--objective=roberta must have no masks, .*Received records that are masked already, such as HOME/alone\.tfr",
+        r"--objective=roberta must not have masks, .*Received records that are masked already, such as HOME/alone\.tfr",
     ),
     "ERNIE without a list": (
         ["--input_file=HOME/unmasked.tfrecord", "--objective=ernie"],
-        r"--phrase_file must come with --masking=phrase, and that with a list of phrases\. Received none, and --mask",
+        r"--phrase_file and --masking=phrase require each other\. Received no list and --mask",
     ),
     "a list in the wrong form": (
         ["--input_file=HOME/unmasked.tfrecord", "--objective=ernie", "--phrase_file=HOME/columns.tsv"],
-        r"HOME/columns\.tsv:1 must be one phrase, .*Received 'the\\tfilm', which has a tab; give a plain list",
+        r"HOME/columns\.tsv:1: .* must be one phrase .*Received 'the\\tfilm', which has a tab; use a plain list",
     ),
     "training on nothing": (["-input_file"], r"No records: --do_train requires --input_file"),
     "an empty name": (["--output_dir="], r"--output_dir must not be empty\."),
     "a file that holds no records": (
         ["--input_file=HOME/vocab.txt"],
-        r"vocab\.txt must be a TFRecord file of .* Received something else; make records with",
+        r"vocab\.txt must be a TFRecord file of .* It is another format; create records with",
     ),
     "a configuration that contradicts the checkpoint": (
         ["--init_checkpoint=HOME/init", "--bert_config_file=HOME/wide.json"],
-        r"must describe the weights in HOME/init.*Received: hidden_size 64, but bert/embeddings/word_embeddings of",
+        r"does not match the weights in HOME/init.*: hidden_size 64, but bert/embeddings/word_embeddings of",
     ),
     "a model that no memory holds": (
         ["--bert_config_file=HOME/deep.json"],
@@ -135,11 +135,11 @@ BAD = {
     ),
     "a vocabulary that contradicts the configuration": (
         ["--bert_config_file=HOME/few.json"],
-        rf"must fit the embedding table of {FEW} rows\. Received {len(tiny.VOCAB)} tokens in HOME/vocab\.txt; give the",
+        rf"does not match the embedding table of {FEW} rows: HOME/vocab\.txt has {len(tiny.VOCAB)} tokens\. Use the",
     ),
     "rows beyond the positions": (
         ["--bert_config_file=HOME/positions.json"],
-        rf"--max_seq_length must be at most max_position_embeddings of the checkpoint, 16\. Received: {LENGTH}\.",
+        rf"--max_seq_length must be at most 16, max_position_embeddings of the checkpoint\. Received: {LENGTH}\.",
     ),
     "masked LM for a left-to-right model": (
         ["--bert_config_file=HOME/left.json"],
@@ -156,7 +156,7 @@ BAD = {
     "no configuration": (["--bert_config_file=HOME/none.json"], r"--bert_config_file must be a file\. .*HOME/none\."),
     "a damaged checkpoint": (
         ["--init_checkpoint=HOME/cut"],
-        r"cut/bert_model\.ckpt must be a whole TF1 checkpoint, .*Copy it again, or name an older checkpoint",
+        r"cut/bert_model\.ckpt is not a complete TF1 checkpoint .*Copy it again, or use an older checkpoint",
     ),
     "a micro-batch that does not divide": (
         ["--gradient_accumulation_steps=3"],
@@ -182,7 +182,7 @@ BAD = {
     ),
     "a file cut in the middle": (
         ["--input_file=HOME/train.tfrecord,HOME/half.tfrecord"],
-        r"HOME/half\.tfrecord must be a whole record file\. Received one that cannot be read from record \d+ on.*; cop",
+        r"HOME/half\.tfrecord is not a complete record file: it cannot be read from record \d+ on.* Cop",
     ),
 }  # fmt: skip
 

@@ -23,32 +23,32 @@ OF_DISTILBERT = "--distillation_losses=soft_targets:5,masked_lm:2,hidden"
 
 # Name -> (flags, what the message must say); HOME is the folder with teachers and records.
 BAD = {
-    "no teacher": ([], r"--objective=distillation must come with --teacher\. Received none; name the model"),
+    "no teacher": ([], r"--objective=distillation requires --teacher\. Add --teacher=DIR"),
     "another objective": (
         ["--teacher=HOME/bare", "--objective=masked_lm"],
         r"--teacher must come with --objective=distillation\. Received it with --objective=masked_lm",
     ),
     "no head": (
         ["--teacher=HOME/bare", OF_DISTILBERT],
-        r"--teacher must have a masked-LM head for the loss soft_targets\. Received HOME/bare, which has none; choose "
+        r"soft_targets requires a --teacher with a masked-LM head, but HOME/bare has none\. Use "
         "--distillation_losses of hidden, attention, query_relations",
     ),
     "another vocabulary": (
         ["--teacher=HOME/other"],
-        rf"--teacher must have the student's vocabulary\. Received HOME/other with {len(tiny.VOCAB)} tokens, and a "
-        rf"student with {len(tiny.VOCAB)}; 2 differ, the first with id {len(tiny.VOCAB) - 2}: ',' and '\.'",
+        rf"--teacher must have the student's vocabulary\. HOME/other has {len(tiny.VOCAB)} tokens, the "
+        rf"student has {len(tiny.VOCAB)}; 2 differ, the first with id {len(tiny.VOCAB) - 2}: ',' and '\.'",
     ),
-    "another letter case": (["--teacher=HOME/cased"], r"--teacher must read texts as the student does\. Received"),
-    "shorter rows": (["--teacher=HOME/short"], r"as long as the student's, 32 tokens\. Received HOME/short, "),
+    "another letter case": (["--teacher=HOME/cased"], r"--teacher must read texts like the student\."),
+    "shorter rows": (["--teacher=HOME/short"], r"as long as the student's, 32 tokens\. HOME/short only"),
     "an unknown loss": (["--teacher=HOME/bare", "--distillation_losses=logits"], r"Received 'logits' in logits; corr"),
     "no weight": (["--teacher=HOME/bare", "--distillation_losses=hidden:0"], r"Received 'hidden:0' in hidden:0; corr"),
     "nothing of the teacher": (
         ["--teacher=HOME/bare", "--distillation_losses=masked_lm"],
-        r"--distillation_losses must name what is learned from the teacher\. Received 'masked_lm'; add one of",
+        r"--distillation_losses must include a loss on the teacher's outputs\. Received 'masked_lm'; add one of",
     ),
     "other heads": (
         ["--teacher=HOME/bare", "--distillation_losses=attention"],
-        r"must have a student with as many attention heads as its teacher's layer, 3\. Received one with 2; take",
+        r"requires a student with as many attention heads as the teacher's layer, 3\. The student has 2; use",
     ),
     "relation heads": (
         ["--teacher=HOME/bare", "--relation_heads=5"],

@@ -206,6 +206,6 @@ def test_checkpoints_cut_by_hand_are_refused_by_name_and_the_one_before_them_is_
         file.truncate(data.stat().st_size * 2 // 3)
     log = scripts.run(_flags(material, output), support.SCRIPT)
     for step in (cut, emptied):
-        assert re.search(rf"Not used, because it is not whole: \S*model\.ckpt-{step} must be a whole TF1", log), log
+        assert re.search(rf"Skipped an incomplete checkpoint: \S*model\.ckpt-{step} is not a complete TF1", log), log
     _check_continued(log, before)
     _check_same(output, whole)

@@ -76,7 +76,7 @@ def test_the_vocabulary_and_its_letter_case_come_from_the_records(home, said):
     assert f"Using the vocabulary of the records: {home}/both/" in log and "do_lower_case=false" in log
     assert (home / "out" / "vocab.txt").read_text().split("\n") == [*tiny.VOCAB, ""]
     assert not json.loads((home / "out" / "tokenizer_config.json").read_text())["do_lower_case"]
-    assert "do not say how they were made" not in log
+    assert "do not state how they were made" not in log
 
 
 def test_of_a_folder_all_is_trained_on_but_what_is_scored_on(said):
@@ -86,8 +86,8 @@ def test_of_a_folder_all_is_trained_on_but_what_is_scored_on(said):
 
 def test_what_is_named_is_trained_on_and_scored_on(said):
     log = said["both"]["log"]
-    assert "1 file of --eval_file" in log and "what is trained on is scored on" in log
-    assert "held_out_packed.tfrecord must hold what" in log  # other rows do not go together
+    assert "1 file of --eval_file" in log and "the evaluation includes training data" in log
+    assert "held_out_packed.tfrecord does not match" in log  # other rows do not go together
 
 
 def _close(home, *runs):

@@ -113,7 +113,7 @@ def _variant(material, folder, name):
 
 # What a run is continued with that it was not begun with -> what is said of it.
 OTHERS = {
-    "other pieces": "The records must be made with the vocabulary of the model",
+    "other pieces": "The records must be made with the model's vocabulary",
     "other sizes": "continues only with the settings",
 }
 

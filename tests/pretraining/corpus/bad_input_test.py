@@ -50,18 +50,18 @@ GOOD = "wak wal .\nwam .\n\nwal .\nwak .\n"
 # Name -> (files of the corpus, further flags, parts of the message); HOME is the folder with all files.
 BAD = {
     "an empty corpus": ({}, (), "must be files, folders or patterns that match some"),
-    "empty files": ({"a": "", "b": "\n\n"}, (), "must hold a sentence at least. Received 2 files without one"),
+    "empty files": ({"a": "", "b": "\n\n"}, (), "No sentences found in 2 files"),
     "one document": (
         {"a": "wak wal .\nwam .\n"},
         (),
-        "must have two documents at least",
+        "requires at least two documents",
         "--sentence_objective=sop or none",
     ),
-    "a binary file": ({"a": GOOD, "b": bytes(range(256)) * 10}, (), "corpus/b.txt (binary: it has NUL bytes)"),
+    "a binary file": ({"a": GOOD, "b": bytes(range(256)) * 10}, (), "corpus/b.txt (binary: it contains NUL bytes)"),
     "a line of 10 MB": (
         {"a": GOOD, "b": "wak .\n" + "wal " * 2_500_000},
         ("--input_format=sentences",),
-        "corpus/b.txt:2 must be a line of at most 8 MiB",
+        "corpus/b.txt:2: a line must have at most 8 MiB",
     ),
     "masking flags that contradict each other": (
         {"a": GOOD},
@@ -71,17 +71,17 @@ BAD = {
     "shares that are more than all": (
         {"a": GOOD},
         ("--mask_token_prob=0.8", "--random_token_prob=0.3"),
-        "--mask_token_prob and --random_token_prob must not be negative, nor be more than 1 together",
+        "--mask_token_prob and --random_token_prob must not be negative, and their sum must be at most 1",
     ),
     "several files and shards": (
         {"a": GOOD},
         ("--output_file=HOME/out/a.tfrecord,HOME/out/b.tfrecord", "--num_shards=2"),
-        "--num_shards must come with one --output_file. Received 2",
+        "--num_shards requires a single --output_file.  Received 2",
     ),
     "a folder as output": (
         {"a": GOOD},
         ("--output_file=HOME/out",),
-        "--output_file must be a file. Received the folder",
+        "--output_file must be a file. Received the directory",
     ),
 }
 
@@ -110,7 +110,7 @@ def test_an_unreadable_file_among_a_thousand_is_named(program, folder):
 def test_a_file_that_breaks_off_is_named(program, folder):
     packed = gzip.compress(os.urandom(300_000).hex().encode())
     (folder / "corpus" / "a.txt.gz").write_bytes(packed[: len(packed) // 2])
-    assert "a.txt.gz must be a file that can be read to its end" in _run(program, folder, "--input_format=sentences")
+    assert "a.txt.gz cannot be read to its end" in _run(program, folder, "--input_format=sentences")
 
 
 @pytest.mark.slow
@@ -122,11 +122,11 @@ def test_a_full_disk_is_told_with_the_file(program, folder, workers):
 
 
 PHRASES = {
-    "no list": ("--masking=phrase", None, "--phrase_file must come with --masking=phrase, and that with a list of"),
-    "a list for another masking": ("--masking=ngram", "wak wal\n", "Received some, and --masking=ngram; leave out the"),
-    "an empty list": ("--masking=phrase", "\n", "must hold one phrase at least. Received a --phrase_file without"),
+    "no list": ("--masking=phrase", None, "--phrase_file and --masking=phrase require each other"),
+    "a list for another masking": ("--masking=ngram", "wak wal\n", "Received a list and --masking=ngram; remove the"),
+    "an empty list": ("--masking=phrase", "\n", "contains no phrases"),
     "columns": ("--masking=phrase", "wak\twal\n", "phrases.list:1 must be one phrase, of at most 256 characters"),
-    "other words": ("--masking=phrase", "new york\n", "must hold a phrase whose tokens the vocabulary has. Received a"),
+    "other words": ("--masking=phrase", "new york\n", "consists of tokens of the vocabulary"),
 }  # fmt: skip
 
 

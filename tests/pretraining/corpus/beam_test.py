@@ -43,7 +43,7 @@ def test_what_is_wrong_with_the_text_is_said_and_nothing_is_left(corpus, tmp_pat
     job = dataclasses.replace(
         support.job(corpus, [tmp_path / "a"]), paths=[str(tmp_path / "one.txt")], formats=["sentences"]
     )
-    with pytest.raises(Exception, match="two documents at least"):
+    with pytest.raises(Exception, match="at least two documents"):
         beam.run_pipeline(job, "DirectRunner")
     assert os.listdir(tmp_path) == ["one.txt"]
 

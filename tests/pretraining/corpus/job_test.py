@@ -114,7 +114,7 @@ def test_one_document_is_not_enough_for_next_sentences(corpus, tmp_path):
     job = dataclasses.replace(
         support.job(corpus, [tmp_path / "a"]), paths=[str(tmp_path / "one.txt")], formats=["sentences"]
     )
-    with pytest.raises(ValueError, match="two documents at least.*Received one document"):
+    with pytest.raises(ValueError, match="at least two documents.*There is only one"):
         jobs.create_pretraining_data(job)
     jobs.create_pretraining_data(
         dataclasses.replace(job, options=CorpusOptions(sentence_objective="sop", max_seq_length=8))
@@ -127,7 +127,7 @@ def test_text_without_a_sentence(corpus, tmp_path):
     job = dataclasses.replace(
         support.job(corpus, [tmp_path / "a"]), paths=[str(tmp_path / "none.txt")], formats=["sentences"]
     )
-    with pytest.raises(ValueError, match="hold a sentence at least. Received 1 file"):
+    with pytest.raises(ValueError, match="No sentences found in 1 file"):
         jobs.create_pretraining_data(job)
 
 
@@ -135,7 +135,7 @@ def test_more_files_than_records(corpus, tmp_path):
     (tmp_path / "two.txt").write_text("wak .\nwal .\n\nwam .\n")
     paths = [tmp_path / f"{n}.tfrecord" for n in range(50)]
     job = dataclasses.replace(support.job(corpus, paths), paths=[str(tmp_path / "two.txt")], formats=["sentences"])
-    with pytest.raises(ValueError, match="Each output file must have a record. Received 50 files"):
+    with pytest.raises(ValueError, match="Too many output files.* one of 50 files"):
         jobs.create_pretraining_data(job)
     assert [p.name for p in tmp_path.iterdir()] == ["two.txt"]
 
@@ -147,4 +147,4 @@ def test_a_document_start_that_is_nowhere_is_told(corpus, tmp_path, caplog):
         job = support.job(corpus, [tmp_path / "a.tfrecord"], text=text, sentence_objective="none", dupe_factor=1)
         with caplog.at_level(logging.WARNING, logger="absl"):
             jobs.create_pretraining_data(dataclasses.replace(job, paths=[str(tmp_path / "a.txt")], formats=["prose"]))
-        assert ("was found in no line" in caplog.text) == told
+        assert ("matched no line" in caplog.text) == told

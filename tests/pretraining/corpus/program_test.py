@@ -20,7 +20,7 @@ def test_flags_without_effect_are_told(program, corpus, tmp_path):
         "--beam_options has no effect without --runner.",
         "--document_start has no effect with files that are not prose.",
     ]
-    assert f"1 files of another run lie beside them, such as {tmp_path}/a-00001-of-00004.tfrecord." in done["log"]
+    assert f"another run are in the same directory, such as {tmp_path}/a-00001-of-00004.tfrecord." in done["log"]
 
 
 def test_phrases_that_never_occur_are_told(program, corpus, tmp_path):

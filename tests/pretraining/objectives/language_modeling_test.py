@@ -272,12 +272,12 @@ def test_an_unknown_objective_is_refused():
 
 
 def test_left_to_right_has_no_sentence_objective():
-    with pytest.raises(ValueError, match=r"\[CLS\], sees nothing of the texts\. Received: 'nsp'; choose \"none\"\."):
+    with pytest.raises(ValueError, match=r"\[CLS\], does not see the texts\. Received: 'nsp'; choose \"none\"\."):
         LeftToRightTask(dataclasses.replace(CONFIG, is_decoder=True))
 
 
 def test_left_to_right_has_scores_of_its_own():
-    with pytest.raises(ValueError, match="`config` must say is_decoder"):
+    with pytest.raises(ValueError, match="`config` must have is_decoder"):
         LeftToRightTask(CONFIG, "none")
     config = dataclasses.replace(CONFIG, is_decoder=True)
     task, plain = LeftToRightTask(config, "none"), PretrainingTask(config, "none")

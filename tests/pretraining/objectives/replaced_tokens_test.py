@@ -139,7 +139,7 @@ def test_a_generator_as_narrow_as_its_table_has_the_map_that_its_family_always_h
 
 @pytest.mark.parametrize("size", [0.0, -1.0, 1.5])
 def test_a_share_that_is_none(size):
-    with pytest.raises(ValueError, match=r"`generator_size` must be a share .*, above 0 and below 1\. Received: "):
+    with pytest.raises(ValueError, match=r"`generator_size` must be a fraction .*, above 0 and below 1\. Received: "):
         make_generator_config(CONFIG, size)
 
 

@@ -79,7 +79,7 @@ class Children:
         if limit is not None and seconds > limit:
             raise subprocess.TimeoutExpired(command, limit)
         if program == self.fails:
-            raise ValueError("The command above must end with status 0.")
+            raise ValueError("The command above failed with status")
         self.now += seconds
         getattr(self, f"_{program}", lambda flags: None)(flags)
 

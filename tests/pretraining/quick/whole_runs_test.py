@@ -72,7 +72,7 @@ def test_stopped_and_killed_it_ends_as_one_left_alone(home):
     more = [f"--eval_file={home}/held_out", "--vocab_size=100", "--precision=float32"]
     output, twin = home / "killed", home / "twin"
     status, said = _end(_words(home, "killed", *more), output, 0, signal.SIGTERM, alone=True)
-    assert status == 143 and said.count("Stopped. The same command goes on where it was.") == 1, said
+    assert status == 143 and said.count("Stopped. Run the same command again to resume.") == 1, said
     assert "SIGTERM: stopped after step " in said
     stopped = _last_step(output)
     assert 0 < stopped < STEPS

@@ -86,15 +86,15 @@ def test_equal_weights_and_no_smoothing_change_nothing(problem, target):
 @pytest.mark.parametrize(
     "problem, options, message",
     [
-        ("regression", {"class_weights": (1.0,)}, "must come with labels. Received them for regression"),
-        ("regression", {"label_smoothing": 0.1}, "must come with labels"),
-        ("regression", {"temperature": 2.0}, "must come with labels"),
-        ("single_label", {"class_weights": (1.0, 2.0)}, r"must be 3 numbers over 0.*Received \[1.0, 2.0\]"),
-        ("multi_label", {"class_weights": (1.0, 0.0, 2.0)}, "must be 3 numbers over 0"),
-        ("single_label", {"class_weights": (1.0, np.nan, 2.0)}, "must be 3 numbers over 0"),
+        ("regression", {"class_weights": (1.0,)}, "require labels, but the problem is regression"),
+        ("regression", {"label_smoothing": 0.1}, "require labels"),
+        ("regression", {"temperature": 2.0}, "require labels"),
+        ("single_label", {"class_weights": (1.0, 2.0)}, r"must be 3 numbers above 0.*Received \[1.0, 2.0\]"),
+        ("multi_label", {"class_weights": (1.0, 0.0, 2.0)}, "must be 3 numbers above 0"),
+        ("single_label", {"class_weights": (1.0, np.nan, 2.0)}, "must be 3 numbers above 0"),
         ("single_label", {"label_smoothing": 1.1}, "must be from 0 to 1. Received 1.1"),
-        ("single_label", {"temperature": 0.0}, "must be over 0. Received 0.0"),
-        ("single_label", {"temperature": np.nan}, "must be over 0"),
+        ("single_label", {"temperature": 0.0}, "must be above 0. Received 0.0"),
+        ("single_label", {"temperature": np.nan}, "must be above 0"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(problem, options, message):
@@ -276,7 +276,7 @@ def test_task_json_has_options_that_are_not_the_default_s_only(tmp_path):
     assert set(old) == {"task", "num_labels", "problem", "labels", "text_inputs", "max_seq_length"}
     assert read_task(str(tmp_path), CONFIG).task.temperature == 1
     (tmp_path / "task.json").write_text(json.dumps(old | {"temperature": 0}))
-    with pytest.raises(ValueError, match="task.json must describe a task.*temperature must be over 0"):
+    with pytest.raises(ValueError, match="task.json must describe a task.*temperature must be above 0"):
         read_task(str(tmp_path), CONFIG)
 
 
@@ -310,11 +310,11 @@ def path(tmp_path):
 @pytest.mark.parametrize(
     "problem, given, message",
     [
-        ("regression", {"class_weights": ["balanced"]}, "must be labels for `class_weights`. Received numbers"),
-        ("regression", {"label_smoothing": 0.1}, "must be labels for `label_smoothing`"),
-        ("regression", {"fit_temperature": True, "do_eval": True}, "must be labels for `fit_temperature`"),
+        ("regression", {"class_weights": ["balanced"]}, "`class_weights` requires labels, but the targets are numbers"),
+        ("regression", {"label_smoothing": 0.1}, "`label_smoothing` requires labels"),
+        ("regression", {"fit_temperature": True, "do_eval": True}, "`fit_temperature` requires labels"),
         ("single_label", {"fit_temperature": True}, "`fit_temperature` must come with `do_eval`"),
-        ("single_label", {"label_separator": ";"}, "`label_separator` must come with `problem_type=multi_label`"),
+        ("single_label", {"label_separator": ";"}, "`label_separator` requires `problem_type=multi_label`"),
     ],
 )
 def test_options_that_contradict_the_problem_are_refused(path, problem, given, message):
@@ -335,7 +335,7 @@ def test_a_trained_model_says_what_the_labels_are(path):
     trained = TrainedTask(ClassificationTask(tiny.config(), 1, "regression"), ("text",), 16)
     read = ClassificationTask.read_data(_options(eval_file=path), ["dev"], trained)
     assert read.source.problem == "regression" and read.examples["dev"].labels == [1.5, 0.0]
-    with pytest.raises(ValueError, match="`problem_type` must be the trained model's, regression. Received: multi_la"):
+    with pytest.raises(ValueError, match="`problem_type` must match the trained model's, regression. Received: mult"):
         ClassificationTask.read_data(_options(eval_file=path, problem_type="multi_label"), ["dev"], trained)
 
 
@@ -350,12 +350,12 @@ def test_windows():
     assert classification.windows_of(_options(long_text="window")) == Windowing(64, 32)
     narrow = {"long_text": "window", "max_seq_length": 32}
     assert classification.windows_of(_options(**narrow, doc_stride=30, max_windows=2)) == Windowing(30, 2)
-    with pytest.raises(ValueError, match=r"with `long_text=window`\. Received `doc_stride` and `max_windows` alone"):
+    with pytest.raises(ValueError, match=r"`doc_stride` and `max_windows` requires `long_text=window`"):
         classification.windows_of(_options(doc_stride=4, max_windows=32))
 
 
 def test_windows_with_gaps_are_refused():
-    with pytest.raises(ValueError, match=r"`doc_stride` is at most 30, .*\. Received: 31; lower `doc_stride`"):
+    with pytest.raises(ValueError, match=r"`doc_stride` must be at most 30, .*\. Received: 31; lower `doc_stride`"):
         classification.windows_of(_options(long_text="window", max_seq_length=32, doc_stride=31))
 
 
@@ -368,7 +368,7 @@ def test_a_trained_model_keeps_its_windows():
 
 def test_a_temperature_is_fitted_to_the_model_in_the_folder(tmp_path):
     asked = _options(fit_temperature=True, output_dir=str(tmp_path))
-    with pytest.raises(ValueError, match="`fit_temperature` must find the trained model in `output_dir`"):
+    with pytest.raises(ValueError, match="`fit_temperature` is stored with .* there is none in `output_dir`"):
         classification.check_trained(asked, None)
     (tmp_path / "task.json").write_text("{}")
     classification.check_trained(asked, None)

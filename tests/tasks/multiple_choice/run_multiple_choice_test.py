@@ -45,9 +45,9 @@ MORE = {
 OUT = "--output_dir=HOME/bad"
 BAD = {  # case -> arguments, what the message says
     "no file": ([*TRAIN[:1], *TRAIN[2:], OUT], "--do_train must have questions. Received no --train_file; name one."),
-    "one choice": ([*TRAIN, "--train_file=HOME/one.jsonl", OUT], "one.jsonl:1: 'choices' must be a list of two texts"),
-    "empty": ([*TRAIN, "--train_file=HOME/empty.jsonl", OUT], "empty.jsonl must hold at least one question."),
-    "another task": (["--init_checkpoint=HOME/classifier", *ASK, OUT], "The model must be one for multiple_choice"),
+    "one choice": ([*TRAIN, "--train_file=HOME/one.jsonl", OUT], ".choices. must be a list of at least two"),
+    "empty": ([*TRAIN, "--train_file=HOME/empty.jsonl", OUT], "empty.jsonl contains no questions."),
+    "another task": (["--init_checkpoint=HOME/classifier", *ASK, OUT], "This requires a model for multiple_choice"),
     "a format": ([*TRAIN, "--save_format=keras_hub", OUT], "--save_format must be a form that holds the result"),
 }  # fmt: skip
 

@@ -110,14 +110,14 @@ def test_auto_says_where_tags_do_not_keep_to_what_it_found(tmp_path, caplog):
     with caplog.at_level(logging.WARNING, logger="absl"):
         examples = read_columns(path)
     assert examples.tags == [["O", "B-P"], ["O", "B-P", "B-L"]] and examples.scheme == "iob1"
-    assert f"{path}:5: sentences whose tags do not keep to iob1: 1, first 'B-P', which must follow" in caplog.text
+    assert f"{path}:5: sentences whose tags do not follow iob1: 1, first 'B-P', which must follow" in caplog.text
 
 
 def test_a_b_too_many_is_no_error_in_iob1(tmp_path, caplog):
     with caplog.at_level(logging.WARNING, logger="absl"):
         examples = read_columns(write(tmp_path, "a O\nb B-P\nc I-P\n"), tag_scheme="iob1")
     assert examples.tags == [["O", "B-P", "I-P"]]
-    assert ":2: sentences whose tags do not keep to iob1: 1, first 'B-P', which must follow" in caplog.text
+    assert ":2: sentences whose tags do not follow iob1: 1, first 'B-P', which must follow" in caplog.text
 
 
 def test_files_that_keep_to_a_scheme_say_nothing(tmp_path, caplog):
@@ -143,50 +143,50 @@ def test_half_an_emoji_is_no_text(tmp_path):
 
 JSONL, NO_TAGS = "a.jsonl", {"tag_column": None}
 BAD = {
-    "ragged": ("train.txt", "a b O\n\nc O\n", {}, r"train\.txt:3: a word's line must have 3 columns, as line 1 has, .*"
+    "ragged": ("train.txt", "a b O\n\nc O\n", {}, r"train\.txt:3: a word's line must have 3 columns, like line 1, .*"
                r"Received 2: \['c', 'O'\]; correct this line"),
-    "ragged after a document": ("a", "-DOCSTART- O O O\n\na O\nb x O\n", {}, r"a:4: .* 2 columns, as line 3 .* 3: "),
-    "no such text": ("a", "\na O\n", {"text_column": 2}, r"a:2: there must be a column 2 \(`text_column`\)\. "
-                     r"Received 2 columns, \['a', 'O'\]; choose one of 0 to 1"),
-    "no such tag": ("a", "a O\n", {"tag_column": -3}, r"a:1: there must be a column -3 \(`tag_column`\)"),
-    "one column": ("a", "a\nb\n", {}, r"a:1: words and tags must be in different columns\. Received \['a'\], of "
-                   r"which column 0 is both; .* `text_column` and `tag_column`, or read only words"),
+    "ragged after a document": ("a", "-DOCSTART- O O O\n\na O\nb x O\n", {}, r"a:4: .* 2 columns, like line 3.* 3: "),
+    "no such text": ("a", "\na O\n", {"text_column": 2}, r"a:2: missing column 2 \(`text_column`\)\. "
+                     r"Found 2 columns, \['a', 'O'\]; choose one of 0 to 1"),
+    "no such tag": ("a", "a O\n", {"tag_column": -3}, r"a:1: missing column -3 \(`tag_column`\)"),
+    "one column": ("a", "a\nb\n", {}, r"a:1: words and tags must be in different columns\. Received \['a'\], where "
+                   r"both are in column 0; .* `text_column` and `tag_column`, or read only words"),
     "same column": ("a", "a O\n", {"text_column": 1}, r"a:1: words and tags must be in different columns"),
-    "empty": ("a.txt", "", {}, r"a\.txt must hold at least one sentence\. Received a file with no words; check"),
-    "blank": ("a.txt", "\n \t\r\n-DOCSTART- O\n\n", NO_TAGS, r"a\.txt must hold at least one sentence"),
-    "empty jsonl": (JSONL, "\n", {}, r"a\.jsonl must hold at least one sentence"),
-    "only a space": ("a", "a O\n\u00a0 O\n", {}, r"a:2: a word must have a character that is no space\. Received "
+    "empty": ("a.txt", "", {}, r"a\.txt contains no sentences\. Check"),
+    "blank": ("a.txt", "\n \t\r\n-DOCSTART- O\n\n", NO_TAGS, r"a\.txt contains no sentences"),
+    "empty jsonl": (JSONL, "\n", {}, r"a\.jsonl contains no sentences"),
+    "only a space": ("a", "a O\n\u00a0 O\n", {}, r"a:2: a word must not be blank\. Received "
                      r"'\\xa0' as word 1"),
     "unknown tag": ("a", "a O\nb L-PER\n", {}, r"a:2: a tag must be O, .* \(iob1, iob2\) .* \(bioes\)\. Received the "
-                    r"unknown tag 'L-PER'; rename it to one of these, or check `tag_column`\.$"),
+                    r"unknown tag 'L-PER'; rename it, or check `tag_column`\.$"),
     "other column": ("a", "a NNP\n", {"tag_scheme": "iob2"}, r"a:1: .*the unknown tag 'NNP'"),
     "no scheme": ("a", "a O\n", {"tag_scheme": "bio"}, r"`tag_scheme` must be one of auto, iob1, iob2, bioes\. "
                   r"Received: 'bio'"),
-    "iob2": ("a", "a O\n\nb I-P\n", {"tag_scheme": "iob2"}, r"a:3: the tags must keep to iob2 \(`tag_scheme`\)\. "
+    "iob2": ("a", "a O\n\nb I-P\n", {"tag_scheme": "iob2"}, r"a:3: the tags must follow iob2 \(`tag_scheme`\)\. "
              r"Received 'I-P', which must follow B-P or I-P in iob2, but begins the sentence; correct this line, or "
-             r"let `tag_scheme` be auto"),
+             r"set `tag_scheme` to auto"),
     "iob1": ("a", "a B-P\n\nb I-P\nc E-P\n", {"tag_scheme": "iob1"}, r"a:4: .* iob1 .*'E-P', a prefix that it"),
     "bioes": ("a", "a B-P\nb O\n", {"tag_scheme": "bioes"}, r"a:1: .*'B-P', which I-P or E-P must follow in bioes"),
-    "no tokens": (JSONL, '{"words": ["a"]}\n', NO_TAGS, r"a\.jsonl:1: there must be a column 'tokens' \(the words of "
-                  r"a sentence\)\. Received the columns \['words'\]; write them there as a list of texts"),
-    "no tags": (JSONL, '{"tokens": ["a"], "tags": ["O"]}\n{"tokens": ["a"]}\n', {}, r"a\.jsonl:2: there must be a "
-                r"column 'tags' \(a tag for each word\)\. .*or read only words \(no `tag_column`\)"),
-    "text": (JSONL, '{"tokens": "a b"}\n', NO_TAGS, r"a\.jsonl:1: 'tokens' must be a list of texts, one at least\. "
-             r"Received: 'a b'; correct this line, or take it out"),
+    "no tokens": (JSONL, '{"words": ["a"]}\n', NO_TAGS, r"a\.jsonl:1: missing column 'tokens' \(the words of "
+                  r"a sentence\)\. Found the columns \['words'\]; write them as a list of texts"),
+    "no tags": (JSONL, '{"tokens": ["a"], "tags": ["O"]}\n{"tokens": ["a"]}\n', {}, r"a\.jsonl:2: missing "
+                r"column 'tags' \(one tag per word\)\. .*or read only words \(no `tag_column`\)"),
+    "text": (JSONL, '{"tokens": "a b"}\n', NO_TAGS, r"a\.jsonl:1: 'tokens' must be a non-empty list of texts\. "
+             r"Received: 'a b'; correct this line, or remove it"),
     "no words": (JSONL, '{"tokens": ["a"]}\n{"tokens": []}\n', NO_TAGS, r"a\.jsonl:2: 'tokens' .*Received: \[\]"),
     "number": (JSONL, '{"tokens": ["a", 1]}\n', NO_TAGS, r"a\.jsonl:1: 'tokens' must .*Received: \['a', 1\]"),
     "tag numbers": (JSONL, '{"tokens": ["a"], "tags": [0]}\n', {}, r"a\.jsonl:1: 'tags' must .*Received: \[0\]"),
-    "lengths": (JSONL, '{"tokens": ["a", "b"], "tags": ["O"]}\n', {}, r"a\.jsonl:1: 'tags' must have a tag for each of "
+    "lengths": (JSONL, '{"tokens": ["a", "b"], "tags": ["O"]}\n', {}, r"a\.jsonl:1: .* must have one tag for each of "
                 r"the 'tokens'\. Received 1 tags for 2 tokens; correct"),
     "empty word": (JSONL, '{"tokens": ["a", ""]}\n', NO_TAGS, r"a\.jsonl:1: a word must .*Received '' as word 1 of"),
     "space in tag": (JSONL, '{"tokens": ["a"], "tags": ["B-A B"]}\n', {}, r"a\.jsonl:1: a tag .*unknown tag 'B-A B'"),
     "tag": (JSONL, '{"tokens": ["a"], "tags": ["O"]}\n{"tokens": ["a", "b"], "tags": ["O", "I-P"]}\n',
-            {"tag_scheme": "iob2"}, r"a\.jsonl:2: the tags must keep to iob2"),
+            {"tag_scheme": "iob2"}, r"a\.jsonl:2: the tags must follow iob2"),
     "blank line": (JSONL, '{"tokens": ["a"]}\n\n{"tokens": ["a"]}\n', NO_TAGS, r"a\.jsonl:2: every line must be one"),
     "one id twice": (JSONL, '{"tokens": ["a"], "id": 1}\n{"tokens": ["a"], "id": "1"}\n', NO_TAGS,
-                     r"a\.jsonl:2: the ids of a file must differ\. Received '1', which .*a\.jsonl:1 has too"),
+                     r"a\.jsonl:2: the ids of a file must be unique\. Received '1', which .* in .*a\.jsonl:1"),
     "null id": (JSONL, '{"tokens": ["a"], "id": null}\n', NO_TAGS, r"a\.jsonl:1: a label or id .*'id': None; correct"),
-    "not packed": ("a.txt", gzip.compress(b"a O"), {}, r"a\.txt must be text\. Received a gzip file"),
+    "not packed": ("a.txt", gzip.compress(b"a O"), {}, r"a\.txt is a gzip file, not text"),
 }  # fmt: skip
 
 
@@ -224,8 +224,8 @@ def test_what_is_written_is_read(tmp_path):
 @pytest.mark.parametrize(
     "sentences, message",
     [
-        ([[("a", "O")], []], r"out\.txt: a sentence must have lines\. Received none in sentence 1"),
-        ([[("a", "O")], [("a",)]], r"all lines must have as many cells as the first, 2\. Received 1 in sentence 1"),
+        ([[("a", "O")], []], r"out\.txt: sentence 1 has no lines"),
+        ([[("a", "O")], [("a",)]], r"all lines must have 2 cells, like the first\.  Received 1 in sentence 1"),
         ([[("New York", "O")]], r"a cell must not be empty, .*\. Received \('New York', 'O'\) in sentence 0; replace"),
         *([[[(word, "O")]], "a cell must not"] for word in ("", "\u00a0", "a\tb", "a\n", "a\rb", "-DOCSTART-")),
         ([[()]], "a cell must not be empty"),
@@ -266,7 +266,7 @@ def test_conll_2003(name, caplog):
         numbers = count(folder / "conll2003" / name)
     sentences, documents, found = CONLL_2003[name]
     assert numbers == (sentences - documents, found, "iob1")
-    warning = "eng.train:152428: sentences whose tags do not keep to iob1: 2, first 'B-MISC'"
+    warning = "eng.train:152428: sentences whose tags do not follow iob1: 2, first 'B-MISC'"
     assert (warning in caplog.text) == bool(caplog.records) == (name == "eng.train")
 
 
