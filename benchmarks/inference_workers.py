@@ -147,7 +147,7 @@ def _is_for_processors(version):
 
 def main():
     kind, model, threads = sys.argv[1:]
-    # As docs/guides/export.md advises: an export for processors has parts for threads, which need not share an operation.
+    # As docs/guides/cpu_inference.md advises: a CPU export has shards for threads, which need not share an operation.
     of_operation = "1" if kind == "bert_tf_batched" or _is_for_processors(model) else threads
     variables = {"OMP_NUM_THREADS": threads, "TF_NUM_INTRAOP_THREADS": of_operation, "TF_NUM_INTEROP_THREADS": threads}
     os.environ.update(variables)  # before a library is imported

@@ -11,7 +11,7 @@ from bert_tf.utils import keras_names
 __version__ = "0.1.0"
 __all__ = [
     "Client", "Encoder", "EncoderConfig", "HubLayer", "SentenceEncoder", "Tokenizer", "TokenizerLayer",
-    "inspect", "load", "save", "sklearn",
+    "inspect", "load", "save", "sklearn", "visualize",
 ]  # fmt: skip
 
 _HOMES = {
@@ -24,6 +24,7 @@ _HOMES = {
     "TokenizerLayer": "bert_tf.export.hub.tokenizer_layer",
     "load": "bert_tf.checkpoints.loading",
     "save": "bert_tf.export.conversion.convert",
+    "visualize": "bert_tf.interpret.page",
 }
 _MODULES = {"inspect": "bert_tf.interpret", "sklearn": "bert_tf.inference.sklearn"}
 

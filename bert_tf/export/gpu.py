@@ -1,7 +1,7 @@
 """A task's model for GPUs: requests of any size are padded to one of a few shapes, so XLA needs only a few programs.
 
 The graph does not force XLA compilation, which a server refuses unless it was started with XLA enabled. It runs as it
-is, and if the server lets XLA choose what to compile (docs/guides/gpu.md#serving-on-a-gpu), XLA compiles only the model. Compiling
+is, and if the server lets XLA choose what to compile (docs/guides/gpu.md), XLA compiles only the model. Compiling
 takes seconds for each shape of the inputs. So the graph rounds rows and widths up, and warm-up requests of every shape
 make sure that the programs are ready before a version serves.
 """

@@ -124,7 +124,7 @@ class ServingModule(tf.Module):
         serving_default   text [n] (or text_a, text_b [n]): strings     ->  the task's answers
         ids               the model's inputs, int32 [n, S]              ->  the same
         classify/regress  inputs [n]: tf.Example with those texts       ->  scores, classes / outputs
-        attention, attributions  text [n], and what to explain          ->  see docs/guides/export.md; where they are wanted
+        attention, attributions  text [n], and what to explain          ->  see docs/reference/rest_grpc.md, on request
 
     A batch is as long as its longest text, max_seq_length at most; texts beyond that are cut, or read through windows,
     as in training. A model that reads through windows takes N of them for each text, int32 [n, N, S]; a window whose

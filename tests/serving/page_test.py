@@ -154,8 +154,8 @@ def browse(url, **query):
     return Dom(done.stdout.decode())
 
 
-# What models of each task take and give, as docs/guides/serving.md has it; the contexts hold characters that JavaScript counts
-# as two.
+# What models of each task take and return, as in docs/reference/rest_grpc.md; the contexts hold characters that
+# JavaScript counts as two.
 SPY = "😀 <b>Emma</b> was written by 𝒥ane Austen."
 MODELS = {
     "films": (["text"], {

@@ -1,6 +1,6 @@
 """Attention, hidden states and attributions as one HTML file: the arrays of `bert_tf.inspect`, drawn in a browser.
 
-    see(bert, "The cat sat on the mat.")        # in a notebook; `.page` is the file
+    visualize(bert, "The cat sat on the mat.")        # in a notebook; `.page` is the file
 
 Style and script are files in the folder `assets`, joined with the arrays of `contents.py` into one file. Each view is
 one file of plain JavaScript; `base.js` comes before them and `start.js` after them. A view's declarations are its own:
@@ -19,7 +19,7 @@ from typing import Any
 
 from bert_tf.interpret.page.contents import VIEWS, PageContents, PageOptions, gather, shown_name
 
-__all__ = ["Seen", "see"]
+__all__ = ["Visualization", "visualize"]
 
 _BEFORE, _BEHIND = ("base", "parts"), ("start",)
 
@@ -78,7 +78,7 @@ def _read_asset(name):
 _HEIGHT = 760  # of a notebook's cell, in the browser's pixels
 
 
-class Seen:
+class Visualization:
     """A visualization as one HTML page; a notebook displays it as the value of a cell.
 
     Args:
@@ -96,18 +96,18 @@ class Seen:
         )
 
 
-def see(
+def visualize(
     model: Any,
     *texts: str,
     views: Sequence[str] | None = None,
     layers: Sequence[int] | None = None,
     target: Any = None,
     top_k: int = 5,
-) -> Seen:
+) -> Visualization:
     """Visualizes a model on a text or text pair: attention heads, neurons, inputs, layers, attributions.
 
-        from bert_tf.interpret.page import see
-        see(bert_tf.load("uncased_L-12_H-768_A-12"), "The cat sat on the mat.")
+        bert = bert_tf.load("uncased_L-12_H-768_A-12")
+        bert_tf.visualize(bert, "The cat sat on the mat.")  # displayed as the value of a notebook cell
 
     Args:
         model: what `bert_tf.load` gave.
@@ -126,4 +126,5 @@ def see(
         raise ValueError(f"There must be a text, or two for a pair. Received {len(texts)}; give one or two.")
     if wrong := [each for each in texts if not isinstance(each, str)]:
         raise ValueError(f"`texts` must be strings. Received: {wrong[0]!r}; give a text, or two for a pair.")
-    return Seen(build_html(gather(model, texts, PageOptions(views, layers, target, top_k)), shown_name(model.path)))
+    found = gather(model, texts, PageOptions(views, layers, target, top_k))
+    return Visualization(build_html(found, shown_name(model.path)))

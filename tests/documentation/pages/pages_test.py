@@ -14,7 +14,7 @@ from tools.docs import pages, tables
         ("docs/README.md", "README.md", "[a](../pyproject.toml), b", "a, b"),
         ("docs/tutorials/input.md", "tutorials/input.md", "[a](../guides/keras.md)", "[a](../guides/keras.md)"),
         ("CONTRIBUTING.md", "CONTRIBUTING.md", "[a](benchmarks/README.md)", "[a](benchmarks/README.md)"),
-        ("CONTRIBUTING.md", "CONTRIBUTING.md", "[a](docs/guides/keras.md#tf-hub-encoders)", "[a](guides/keras.md#tf-hub-encoders)"),
+        ("CONTRIBUTING.md", "CONTRIBUTING.md", "[a](docs/guides/keras.md#levels)", "[a](guides/keras.md#levels)"),
         ("benchmarks/README.md", "benchmarks/README.md", "[a](../docs/guides/export.md)", "[a](../guides/export.md)"),
         ("docs/guides/keras.md", "guides/keras.md", "[a](https://x.y/z) ![p](picture.svg) [b](#c)", None),
         ("docs/guides/keras.md", "guides/keras.md", "[a](nowhere.md)", None),

@@ -17,7 +17,7 @@ from bert_tf.checkpoints.loading import save_description
 from bert_tf.checkpoints.tf1 import write_tf1
 from bert_tf.cli.see import FLAGS
 from bert_tf.interpret import attribution
-from bert_tf.interpret.page import build_html, contents, see
+from bert_tf.interpret.page import build_html, contents, visualize
 from bert_tf.interpret.page.contents import VIEWS, PageOptions, gather, target_of
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
 from bert_tf.tasks.base import TrainedTask
@@ -93,9 +93,9 @@ def test_what_python_gives_is_taken_as_a_command_line_is(bert):
     assert gather(bert, ["a film"], PageOptions("attribution", target=0)).facts["attribution"]["target"] == "bad"
     assert gather(bert, ["a film"], PageOptions(["heads"], 1)).facts["layers"] == [1]
     with pytest.raises(ValueError, match="`top_k` must be at least 1. Received: 0;"):
-        see(bert, "a film", top_k=0)
+        visualize(bert, "a film", top_k=0)
     with pytest.raises(ValueError, match="`texts` must be strings. Received: None;"):
-        see(bert, None)
+        visualize(bert, None)
     with pytest.raises(ValueError, match=r"`heads` must be a dict of layers with their heads. Received: \[0, 1\];"):
         inspect.heads_off(bert, [0, 1])
 
@@ -199,12 +199,12 @@ def test_the_page_allows_its_own_script_alone(found):
 
 
 def test_a_notebook_shows_the_page_in_a_frame(bert):
-    seen = see(bert, *PAIR, views=["heads"])
+    seen = visualize(bert, *PAIR, views=["heads"])
     [(tag, attributes)] = _Tags(seen._repr_html_()).tags
     assert tag == "iframe" and attributes["srcdoc"] == seen.page and attributes["sandbox"] == "allow-scripts"
     assert "<title>a model: attention and attributions</title>" in seen.page
     with pytest.raises(ValueError, match="There must be a text, or two for a pair. Received 3"):
-        see(bert, "a", "b", "c")
+        visualize(bert, "a", "b", "c")
 
 
 @pytest.mark.parametrize(
