@@ -72,7 +72,7 @@ PATTERNS = (
     _pattern("honest", r"\bhonest (probabilit|number)", "calibrated"),
     _pattern("hostile", r"\b(hostile files?|files? from anywhere)\b", "untrusted files"),
     _pattern("forms", r"\bother programs' forms?\b|\bother people's checkpoints\b", "formats of other libraries"),
-    _pattern("room", r"\b(rooms?)\b", "package"),
+    _pattern("rooms", r"\brooms\b", "packages"),
 )
 
 _CODE = re.compile(r"^ *```.*?^ *```$|<!--.*?-->", re.MULTILINE | re.DOTALL)
