@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from bert_tf.training.history import build_history_page
+from bert_tf.training.report_page import build_history_page
 from bert_tf.utils.html_report import kept
 
 START = {"kind": "start", "step": 0, "time": "2025-01-31T09:00:00+00:00", "from": "init/bert_model.ckpt"}
