@@ -12,7 +12,7 @@ from bert_tf.checkpoints.loading import directory_of
 from bert_tf.evaluation.error_reports.common import render_errors, render_headline, render_overview, write_table
 from bert_tf.evaluation.metrics import only_answer_in
 from bert_tf.tasks.base import FineTuningTask, SplitPredictions
-from bert_tf.training.history import HEADLINE, OVERVIEW
+from bert_tf.training.report_page import HEADLINE, OVERVIEW
 from bert_tf.training.trainer import Trainer
 from bert_tf.utils.html_report import Page
 from bert_tf.utils.settings import Settings, command_line

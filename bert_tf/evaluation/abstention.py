@@ -135,9 +135,9 @@ def add_abstention(page: Page, curve: RiskCoverageCurve, abstention: Abstention 
 
     Args:
         page: to add to.
-        curve: of the evaluated examples.
-        abstention: the chosen threshold; None: no threshold reaches the target.
-        share: the target accuracy of the accepted predictions.
+        curve: of the scored examples.
+        abstention: the chosen threshold, or None if none reaches the share.
+        share: of the answers that was to be right.
     """
     page.heading("Selective prediction")
     if abstention is None:

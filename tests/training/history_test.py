@@ -65,7 +65,7 @@ def test_a_start_says_what_is_read(tmp_path):
     history.start(0, None)
     assert [line["data"] for line in read_history(tmp_path / "history.jsonl")] == [data]
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "Examples" in page and "6,920" in page and "train.tsv" in page
+    assert "Training data" in page and "6,920 examples" in page and "train.tsv" in page
 
 
 def test_a_resumed_run_has_every_step_once(tmp_path):
@@ -82,7 +82,7 @@ def test_a_resumed_run_has_every_step_once(tmp_path):
     assert [start["seed"] for (start,) in _of(lines, "start", "flags")] == ["1", "2"]
     assert (tmp_path / "history.jsonl").read_bytes().endswith(b"}\n")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "after step 4" in page and f"{tmp_path}/model.ckpt-4" in page and "Gradient norm" in page
+    assert "from step 4" in page and f"{tmp_path}/model.ckpt-4" in page and "Gradient norm" in page
 
 
 def test_a_run_killed_before_its_first_checkpoint_begins_the_curves_again(tmp_path):
@@ -171,7 +171,7 @@ def test_what_was_scored_stays_on_the_page_and_is_put_in_its_own_place(tmp_path)
     assert _shown(tmp_path) == {"eval": "<p>scored once</p>", "more": "<p>more</p>"}
     _train(tmp_path, 7, 12, 3.0).write_page()  # the run goes on
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "scored once" in page and "after step 6" in page
+    assert "scored once" in page and "from step 6" in page
     again = History(os.fspath(tmp_path), {})  # scored in another process, which does not train
     again.show("eval", lambda: _part("scored twice"))
     again.concluded(12, {"loss": 1.0})

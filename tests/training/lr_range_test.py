@@ -9,7 +9,7 @@ import pytest
 
 from bert_tf.checkpoints.checkpoint_manager import CheckpointManager
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.training import fine_tuning, history
+from bert_tf.training import fine_tuning, history, report_page
 from bert_tf.training.fine_tuning import with_tested_rate
 from bert_tf.training.history import History
 from bert_tf.training.learning_rate import RangeTest
@@ -168,7 +168,7 @@ def test_what_is_kept_makes_the_same_test_and_the_page_shows_it():
     assert again == test and test.to_dict()["learning_rate"] == test.learning_rate
     pages = [Page("Run"), Page("Run")]
     for page in pages:
-        history.add_range_test(page, again)
+        report_page.add_range_test(page, again)
     text = pages[0].html()
     assert text == pages[1].html()
-    assert "Range test of the learning rate: the loss" in text and f"the rate, {test.learning_rate:.1e}" in text
+    assert "Learning-rate range test" in text and f"chosen {test.learning_rate:.1e}" in text

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from bert_tf.training.history import build_history_page
+from bert_tf.training.report_page import build_history_page
 from bert_tf.utils.html_report import kept
 
 START = {"kind": "start", "step": 0, "time": "2025-01-31T09:00:00+00:00", "from": "init/bert_model.ckpt"}
@@ -80,8 +80,8 @@ def test_every_curve_is_there():
 def test_what_was_evaluated_is_on_the_first_screen_and_its_numbers_are_there_once():
     shown = {"eval": "<h2>Errors</h2>", "headline": "<b>0.75</b>", "overview": "<h2>Matrix</h2>", "more": "<i></i>"}
     page = build_history_page(_lines(), "Run", shown)
-    marks = ("<b>0.75</b>", ">Run</h2>", ">Loss<", ">Matrix<", ">Errors<", "<i></i>", ">Training curves<", ">Flags<")
-    places = [page.index(mark) for mark in marks]
+    headings = (f">{name}</h2>" for name in ("Run", "Loss", "Matrix", "Errors", "Training curves", "Flags"))
+    places = [page.index(mark) for mark in ("<b>0.75</b>", *headings)]
     assert places == sorted(places)
     assert "Evaluation loss" not in page and "Evaluation loss" in build_history_page(_lines(), "Run")
     assert list(kept(page)) == ["headline", "overview", "eval", "more"]

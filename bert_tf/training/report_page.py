@@ -1,0 +1,226 @@
+"""The report page of a run, report.html: evaluation, curves, and how the run was started."""
+
+import dataclasses
+import math
+import os
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from bert_tf.training.learning_rate import RangeTest
+from bert_tf.utils.html_report import ACCENT, FILL, INK, PALE, Page
+
+# === Range test of the learning rate ===
+
+
+def add_range_test(page: Page, test: RangeTest):
+    """Adds the loss curve of a learning-rate range test to a run's page."""
+
+    def draw(axes):
+        axes.plot(test.rates, test.losses, ".", color=PALE, label="batch loss")
+        axes.plot(test.rates, test.smoothed, color=FILL, linewidth=1.5, label="smoothed")
+        axes.axvline(test.edge, color=INK, linewidth=1, linestyle=":", label=f"edge {test.edge:.1e}")
+        axes.axvline(test.learning_rate, color=ACCENT, linewidth=1.5, label=f"chosen {test.learning_rate:.1e}")
+        axes.set_xscale("log")
+        powers = range(math.floor(math.log10(test.rates[0])), math.ceil(math.log10(test.rates[-1])) + 1)
+        axes.set_xticks([10.0**n for n in powers], [f"1e{n}" for n in powers])  # else they are formulas
+        axes.minorticks_off()
+        axes.set_xlim(0.8 * test.rates[0], 1.25 * test.rates[-1])
+        axes.set_ylim(0, 3 * float(np.min(test.smoothed)) if np.max(test.losses) > 3 * np.min(test.smoothed) else None)
+        axes.set_xlabel("learning rate")
+        axes.set_ylabel("loss")
+        axes.legend(ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
+
+    with page.section("Learning-rate range test"):
+        page.figure(None, draw, height=2.4, label="Learning-rate range test")
+        page.text(
+            f"{len(test.losses)} steps from the initial weights, each at a higher learning rate; they were undone "
+            f"afterwards. The edge is the last step whose smoothed loss is at most {RangeTest.RISE:g} times the lowest "
+            f"one. The chosen learning rate is 1/{RangeTest.BELOW} of the one at the edge."
+        )
+
+
+# === Page ===
+
+
+HEADLINE, OVERVIEW = "headline", "overview"  # how names of fragments begin that belong to the first screen
+_ABOUT = {"kind", "step", "time"}  # keys of a line that are no values
+_SKIPPED = "skipped"
+_HEADINGS = {
+    "loss": "Loss",
+    "examples_per_second": "Examples per second",
+    "tokens_per_second": "Tokens per second",
+    "learning_rate": "Learning rate",
+    "gradient_norm": "Gradient norm before clipping",
+    _SKIPPED: "Skipped steps, cumulative",
+}
+_LATEST = {"loss", "examples_per_second"}  # values of training whose last one is on the first screen
+_SPLITS = {"train": "Training data", "dev": "Evaluation data", "test": "Prediction data"}
+_TRAIN, _HELD_OUT, _COMMONEST = "training", "evaluation", "majority baseline"
+_COLOURS = {_TRAIN: FILL, _HELD_OUT: ACCENT, _COMMONEST: INK}
+_LINES = {_TRAIN: "-", _HELD_OUT: "--", _COMMONEST: ":"}  # the curves can be distinguished without colours too
+_OF_COMMONEST = "_of_commonest"  # a score so named belongs to the score whose name comes before
+_FEW = 50  # points of a curve that are marked one by one
+
+
+def build_history_page(lines: Sequence[dict], title: str, shown: Mapping[str, str] | None = None) -> str:
+    """Returns the page as one HTML file. The same lines make the same bytes.
+
+    Args:
+        lines: of the history, at least one of them a "start", or none; see `history.py`.
+        title: of the page.
+        shown: {name: fragment} of the evaluation. Those whose names begin with HEADLINE or OVERVIEW are on the first
+            screen, next to the loss curve.
+    """
+    starts, train, held_out = ([line for line in lines if line["kind"] == kind] for kind in ("start", "train", "eval"))
+    shown, document = dict(shown or {}), Page(title)
+    curves = {_TRAIN: _curves(_counted(train)), **_scores(_curves(held_out))} if starts else {}
+    names = [name for name in _in_order(curves) if max(len(group.get(name, ())) for group in curves.values()) > 1]
+    with document.cards():
+        headlines = _keep(document, shown, HEADLINE)
+        if starts:
+            with document.card("Run"):
+                document.table(None, _summary(starts, train, [] if headlines else held_out))
+        if "loss" in names:
+            with document.card("Loss"):
+                _add_figure(document, "loss", curves, starts)
+                names.remove("loss")
+        _keep(document, shown, OVERVIEW)
+    _keep(document, shown)
+    if names:
+        document.heading("Training curves")
+        with document.cards():
+            for name in names:
+                with document.card(_HEADINGS.get(name, name.replace("_", " ").capitalize())):
+                    _add_figure(document, name, curves, starts)
+    if starts:
+        _add_details(document, starts)
+    return document.html()
+
+
+def _keep(document, shown, begin=""):
+    """Moves the fragments whose names begin so from `shown` to the page; returns how many there were."""
+    names = [name for name in shown if name.startswith(begin)]
+    for name in names:
+        document.keep(name, shown.pop(name))
+    return len(names)
+
+
+def _add_details(document, starts):
+    """Adds how the run was started: with which flags, on which data, with which versions."""
+    last = starts[-1]
+    versions = list(last["versions"].items())
+    if git := last.get("git"):
+        versions.append(("git commit", git["commit"], "with uncommitted changes" if git["dirty"] else ""))
+    tables = {
+        "Flags": [(f"--{name}", value) for name, value in last["flags"].items()],
+        "Starts": [(_minute(each["time"]), f"from step {each['step']:,}", each["from"] or "random weights")
+                   for each in starts],
+        "Data files": [(_SPLITS.get(name, name), each["file"]) for name, each in (last.get("data") or {}).items()],
+        "Versions": versions,
+    }  # fmt: skip
+    document.heading("Details")
+    if test := last.get("range_test"):
+        add_range_test(document, RangeTest(test["rates"], test["losses"]))
+    with document.cards():
+        for heading, rows in tables.items():
+            if rows:
+                with document.card(heading):
+                    document.table(None, rows)
+
+
+def _summary(starts, train, held_out):
+    """Returns rows: the model, the data, how far the run is, and the latest values."""
+    last = max((*train, *held_out, *starts), key=lambda line: line["step"])
+    origin = starts[0]["from"]
+    rows = [("Initial weights", os.path.basename(os.path.abspath(origin)) if origin else "random")]
+    for name, each in (starts[-1].get("data") or {}).items():
+        rows.append((_SPLITS.get(name, f"{name} data"), f"{each['rows']:,} examples, {os.path.basename(each['file'])}"))
+    rows.append(("Training steps", f"{last['step']:,}, until {_minute(last['time'])}"))
+    if skipped := sum(line.get(_SKIPPED) or 0 for line in train):
+        rows.append(("Skipped steps", f"{skipped:,.0f} (non-finite gradients)"))
+    for kind, line in (("Training", train[-1:]), ("Evaluation", held_out[-1:])):
+        for name, value in _values(*line).items() if line else ():
+            if kind == "Evaluation" or name in _LATEST:
+                name = name.replace(_OF_COMMONEST, f" ({_COMMONEST})").replace("_", " ")
+                rows.append((f"{kind} {name}", _shown(value)))
+    return rows
+
+
+def _minute(stamp):
+    """Returns a time of the history, in UTC, as people write it."""
+    return f"{stamp[:10]} {stamp[11:16]} UTC"
+
+
+def _values(line):
+    return {name: value for name, value in line.items() if name not in _ABOUT | {_SKIPPED}}
+
+
+def _shown(value):
+    return "not finite" if value is None else f"{value:.4g}"
+
+
+def _counted(train):
+    """Returns the lines with the steps skipped since the start; without them if there are none."""
+    counted, count = [], 0.0
+    for line in train:
+        count += line.get(_SKIPPED) or 0.0
+        counted.append({**line, _SKIPPED: count})
+    return counted if count else [{k: v for k, v in line.items() if k != _SKIPPED} for line in train]
+
+
+def _curves(lines):
+    """Returns {name: {step: value}}, ascending; of several lines of a step the last."""
+    curves = {}
+    for line in sorted(lines, key=lambda line: line["step"]):
+        for name, value in line.items():
+            if name not in _ABOUT:
+                curves.setdefault(name, {})[line["step"]] = math.nan if value is None else value
+    return curves
+
+
+def _scores(curves):
+    """Returns the curves of scores in two groups: those of the model, and those of the commonest answer."""
+    commonest = {name: points for name, points in curves.items() if name.endswith(_OF_COMMONEST)}
+    own = {name: points for name, points in curves.items() if name not in commonest}
+    return {_HELD_OUT: own, _COMMONEST: {name.removesuffix(_OF_COMMONEST): p for name, p in commonest.items()}}
+
+
+def _in_order(curves):
+    """Returns the names of all curves: the loss, scores, then how the run went."""
+    names = list(dict.fromkeys(name for group in curves.values() for name in group))
+    known = list(_HEADINGS)
+    return sorted(names, key=lambda name: (name != known[0], known.index(name) if name in known else 0))
+
+
+def _add_figure(document, name, curves, starts):
+    """Adds the curves of one name in a plot, with a pale line where the run was resumed."""
+    curves = {kind: group[name] for kind, group in curves.items() if name in group}
+    points = tuple((kind, tuple(values.items())) for kind, values in curves.items())
+    end = max(step for values in curves.values() for step in values)
+    again = tuple(line["step"] for line in starts if 0 < line["step"] < end)
+    document.figure(None, _Drawing(points, again), height=2.2, label=_HEADINGS.get(name, name))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Drawing:
+    """Draws curves.
+
+    Attributes:
+        curves: (kind, points) each; a point is a step and its value.
+        again: steps at which the run was resumed.
+    """
+
+    curves: tuple[tuple[str, tuple[tuple[int, float], ...]], ...]
+    again: tuple[int, ...]
+
+    def __call__(self, axes):
+        for step in self.again:
+            axes.axvline(step, color=PALE, linewidth=1, zorder=0)
+        for kind, points in self.curves:
+            marker = "." if len(points) <= _FEW else None
+            style = {"color": _COLOURS[kind], "linestyle": _LINES[kind], "linewidth": 1, "marker": marker}
+            axes.plot(*zip(*points, strict=True), label=kind, **style)
+        axes.set_xlabel("step")
+        if len(self.curves) > 1 or _HELD_OUT in dict(self.curves):
+            axes.legend()
