@@ -144,7 +144,7 @@ def test_impossible_questions_need_no_answers_and_an_id_may_be_a_number(tmp_path
 @pytest.mark.parametrize(
     "content, message",
     [
-        ("{", r"dev\.json must be JSON in SQuAD's format\. Received '\{', which cannot be parsed \(.*\); name another"),
+        ("{", r"dev\.json must be JSON in SQuAD's format\. Received '\{', which cannot be parsed \(.*\); use another"),
         ({"dat": []}, r"dev\.json: .* 'data' is a list\. Received the keys \['dat'\]; correct the file"),
         ({"data": {"a": 1}}, r"requires an object in which 'data' is a list\. Received 'data': \{'a': 1\}"),
         ({"data": []}, r"dev\.json contains no questions"),
