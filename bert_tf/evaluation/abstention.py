@@ -136,7 +136,7 @@ def add_abstention(page: Page, curve: RiskCoverageCurve, abstention: Abstention 
     Args:
         page: to add to.
         curve: of the scored examples.
-        abstention: what was chosen; None: no threshold reaches the share.
+        abstention: the chosen threshold, or None if none reaches the share.
         share: of the answers that was to be right.
     """
     page.heading("When it is confident")
