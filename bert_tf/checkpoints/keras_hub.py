@@ -240,7 +240,7 @@ def _dtype(kind):
 MODEL_WEIGHTS, TASK_WEIGHTS = "model.weights.h5", "task.weights.h5"
 TOKENIZER_FILE = "tokenizer.json"
 ASSETS = os.path.join("assets", "tokenizer")
-# Of WordPiece, byte-level BPE (with merges.txt next to it) and SentencePiece.
+# Vocabularies of WordPiece, byte-level BPE (with merges.txt next to it) and SentencePiece.
 VOCABULARIES = ("vocabulary.txt", "vocabulary.json", "vocabulary.spm")
 _DESCRIPTION, _REMEDY = "JSON written by KerasHub or bert_tf", "copy it again, or save the preset again"
 

@@ -325,7 +325,7 @@ def build_tokenizer(model: ModelArrays) -> Any:
     tokenizer, row = model.tokenizer, families.family(model.config.model_type).keras_hub
     make = getattr(keras_hub.models, f"{row.classes}Tokenizer")
     if tokenizer.KIND == "wordpiece":
-        # Its own way is to keep accents where it lowercases; Google's is not.
+        # KerasHub keeps accents when it lowercases; Google does not.
         case = {"lowercase": tokenizer.do_lower_case, "strip_accents": tokenizer.strip_accents}
         return make(vocabulary=list(tokenizer.vocab), **case)
     with tempfile.TemporaryDirectory() as name:
@@ -358,6 +358,6 @@ def write_keras_hub(directory: str, model: ModelArrays) -> Written:
     made.save_to_preset(os.fspath(directory), max_shard_size=None)
     if task is None:
         build_tokenizer(model).save_to_preset(os.fspath(directory))
-    write_labels(directory, model.labels)  # KerasHub knows no names for labels; for whoever reads them
+    write_labels(directory, model.labels)  # KerasHub has no label names; written for other readers
     files = (MODEL_WEIGHTS, TASK_WEIGHTS) if task else (MODEL_WEIGHTS,)
     return Written(files, remarks=_remarks_on(model.tokenizer))

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-_EXACT = 2.0**53  # beyond it floats have no ones
+_EXACT = 2.0**53  # above it, floats cannot represent all integers
 
 
 @dataclasses.dataclass(frozen=True)
 class ColumnType:
-    """One kind of cell.
+    """The type of a column's cells.
 
     Attributes:
-        must: what must hold, as an error says it.
-        read: a value of the file -> what is kept of it, or None where `must` does not hold.
+        must: the requirement, as stated in errors.
+        read: maps a value of the file to its parsed value, or to None if it violates `must`.
     """
 
     must: str
@@ -24,10 +24,10 @@ class ColumnType:
 
 
 def several(separator: str) -> ColumnType:
-    """Returns the kind that is kept as a tuple of names, each once; an empty field and an empty list hold none.
+    """Returns the type of cells with several names, parsed as a tuple without duplicates; empty cells have none.
 
     Args:
-        separator: what separates the names of a field; a list of .jsonl or .parquet needs none.
+        separator: separator of the names in a field; ignored for lists in .jsonl or .parquet.
 
     Raises:
         ValueError: the separator is empty.
@@ -39,24 +39,24 @@ def several(separator: str) -> ColumnType:
 
 
 def number(low: float = -math.inf, high: float = math.inf) -> ColumnType:
-    """Returns the kind that is kept as a float from `low` to `high`, not nan and not infinite."""
+    """Returns the type of cells with a finite number from `low` to `high`, parsed as a float."""
     scale = f" from {low:g} to {high:g}" if math.isfinite(high - low) else ""
     return ColumnType(f"the score must be a number{scale}", lambda value: _number(value, low, high))
 
 
 def is_whole_number(value: Any) -> bool:
-    """Returns whether a value is a number without a fraction that is written with one, such as 1.0."""
+    """Returns whether a value is a float with an integer value, such as 1.0."""
     return isinstance(value, numbers.Real | Decimal) and not isinstance(value, int) and abs(value) < _EXACT \
         and value == int(value)  # fmt: skip
 
 
 def is_missing_cell(value: Any) -> bool:
-    """Returns whether a cell holds null, or NaN, as tables write what is missing."""
+    """Returns whether a cell is null or NaN (missing values in tables)."""
     return value is None or value != value
 
 
 def without_surrogates(text: str) -> str:
-    """Returns a text without half emojis, such as "\\ud83d": legal JSON but no Unicode; they go as invalid bytes do."""
+    """Removes lone surrogates, such as "\\ud83d", which are legal JSON but not Unicode, like invalid bytes."""
     return text.encode("utf-8", "ignore").decode("utf-8")
 
 
@@ -65,17 +65,17 @@ def _text(value):
 
 
 def _name(value):
-    """Returns a label or id as text (1 -> "1", 1.0 -> "1", True -> "true"), or None for what names nothing.
+    """Returns a label or id as text (1 -> "1", 1.0 -> "1", True -> "true"), or None if it is not a name.
 
-    Numbers that are equal are one name. A text stays as it is: "1.0" and "1" that are no numbers in the file are two.
+    Equal numbers are the same name. Texts are unchanged: the strings "1.0" and "1" are different names.
     """
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, numbers.Number):
-        if value != value:  # NaN, as tables write what is missing
+        if value != value:  # NaN, a missing value in tables
             return None
         return str(int(value) if is_whole_number(value) else value)
-    one_line = isinstance(value, str) and not {"\n", "\r"} & set(value)  # labels.txt holds one a line
+    one_line = isinstance(value, str) and not {"\n", "\r"} & set(value)  # labels.txt has one label per line
     return value if one_line and value.strip() else None
 
 

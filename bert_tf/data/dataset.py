@@ -1,4 +1,4 @@
-"""Batches of tokenized examples in memory: which examples go together, in which order, padded to which width."""
+"""Batches of tokenized examples in memory: their composition, order and padding."""
 
 import dataclasses
 import hashlib
@@ -14,10 +14,10 @@ from bert_tf.data.features import FEATURES
 
 
 def without_autotune(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Returns a dataset whose threads and buffers stay as many as they are at first.
+    """Returns a dataset with a fixed number of threads and buffers.
 
-    The thread by which TensorFlow 2.21 adapts them sleeps for up to a minute at a time, and whoever lets go of an
-    iterator may have to wait for it: a run stood still for that long behind its last step.
+    TensorFlow 2.21's autotuning thread sleeps for up to a minute at a time, and releasing an iterator may have to wait
+    for it: runs were delayed that long after their last step.
     """
     options = tf.data.Options()
     options.autotune.enabled = False
@@ -30,14 +30,14 @@ def without_autotune(dataset: tf.data.Dataset) -> tf.data.Dataset:
 
 @dataclasses.dataclass(frozen=True)
 class Truncation:
-    """Counts of the tokens that were truncated in n examples.
+    """Counts of truncated tokens in n examples.
 
     Attributes:
-        parameter: what limits them, such as "max_seq_length".
+        parameter: the parameter that limits them, such as "max_seq_length".
         limit: its value.
-        needed: int64 [n], the least value with which nothing of the example would be cut.
-        lost: tokens of all examples that were cut off.
-        total: tokens of all examples.
+        needed: int64 [n], the smallest limit without truncation of each example.
+        lost: number of truncated tokens of all examples.
+        total: total number of tokens of all examples.
     """
 
     parameter: str
@@ -48,20 +48,20 @@ class Truncation:
 
     @property
     def examples(self) -> np.ndarray:
-        """int64, the examples that lost something, ascending."""
+        """Indices of the truncated examples, int64, ascending."""
         return np.flatnonzero(self.needed > self.limit)
 
 
 def count_truncated(
     lengths: np.ndarray, max_seq_length: int, of: np.ndarray | None = None, n: int | None = None
 ) -> Truncation:
-    """Returns how much was truncated to `max_seq_length`.
+    """Counts the tokens truncated to `max_seq_length`.
 
     Args:
-        lengths: int64 [w], of the untruncated sequences, special tokens counted in.
-        max_seq_length: of the truncated sequences.
-        of: int64 [w], the example of each sequence, from 0; None: every sequence is one.
-        n: how many examples there are, with `of`.
+        lengths: int64 [w], lengths of the untruncated sequences, including special tokens.
+        max_seq_length: maximum length of the truncated sequences.
+        of: int64 [w], the example of each sequence, from 0. If None, each sequence is an example.
+        n: number of examples, required with `of`.
     """
     needed = lengths
     if of is not None:
@@ -74,27 +74,27 @@ def count_truncated(
 # === Dataset ===
 
 
-# A pool of so many batches at most is sorted by length: enough for batches of nearly equal lengths. An epoch has that
-# many pools at least, or pools of the fewest batches: in larger ones small sets were learned late and less well.
+# A pool of at most this many batches is sorted by length: enough for batches of nearly equal lengths. An epoch has at
+# least that many pools, or pools of the minimum size: with larger ones, small data sets were learned later and worse.
 MOST_POOL_BATCHES, LEAST_POOL_BATCHES, POOLS_OF_EPOCH = 50, 4, 40
-WIDTH_STEP = 8  # widths are multiples of this: oneDNN's kernels like it, and there are fewer shapes
+WIDTH_STEP = 8  # widths are multiples of this: faster in oneDNN's kernels, and fewer shapes
 
 
 @dataclasses.dataclass
 class Tokenized:
-    """Tokenized examples, end to end.
+    """Tokenized examples, concatenated.
 
         input_ids    101 7592 102 101 2748 102       splits   0 3 6       two examples of three tokens
 
     Attributes:
-        features: {name: int32 [all tokens]}, what each token has: `input_ids`, `segment_ids`, and targets of tokens,
+        features: {name: int32 [all tokens]}, features of tokens: `input_ids`, `segment_ids`, and targets of tokens,
             such as `tag_ids`.
-        splits: int64 [n + 1], where each example's tokens begin and end.
-        targets: {name: [n, ...]} of what is aimed at with each example, such as `label_ids`; of choices one value, or
-            one for each. Empty when there is nothing to aim at, or only with tokens.
-        pad_id: id of [PAD], with which sequences are filled up.
-        origin: what the task needs in addition to decode outputs: where the tokens come from.
-        truncation: what was truncated; None: nothing ever is.
+        splits: int64 [n + 1], offsets of each example's tokens.
+        targets: {name: [n, ...]}, targets of examples, such as `label_ids`; for multiple choice, one value or one per
+            choice. Empty if there are no targets, or only targets of tokens.
+        pad_id: id of [PAD], used for padding.
+        origin: the origins of tokens, which the task requires to decode outputs.
+        truncation: counts of truncated tokens. If None, nothing is ever truncated.
     """
 
     features: dict
@@ -108,7 +108,7 @@ class Tokenized:
         return len(self.splits) - 1
 
     def fingerprint(self) -> str:
-        """Returns a short hash of all that training sees: tokens, segments, targets and their order."""
+        """Returns a short hash of the training inputs: tokens, segments, targets and their order."""
         digest = hashlib.sha256()
         for name, values in sorted({**self.features, **self.targets, "splits": self.splits}.items()):
             digest.update(name.encode() + np.ascontiguousarray(values).tobytes())
@@ -116,30 +116,30 @@ class Tokenized:
 
     @property
     def lengths(self):
-        """int64 [n]: tokens of each example."""
+        """Returns the number of tokens of each example, int64 [n]."""
         return np.diff(self.splits)
 
     @property
     def row_counts(self):
-        """int64 [n]: sequences of each example."""
+        """Returns the number of sequences of each example, int64 [n]."""
         return np.ones(len(self), np.int64)
 
     @property
     def longest_rows(self):
-        """int64 [n]: tokens of each example's longest sequence."""
+        """Returns the length of each example's longest sequence, int64 [n]."""
         return self.lengths
 
     def input_specs(self, batch_size: int) -> dict[str, tf.TensorSpec]:
-        """Returns {name: TensorSpec} of what `inputs` returns, of any width."""
+        """Returns {name: TensorSpec} for the result of `inputs`, of any width."""
         return {name: tf.TensorSpec([batch_size, None], tf.int32) for name in (*self.features, "input_mask")}
 
     def inputs(self, chosen: np.ndarray, width) -> dict[str, np.ndarray]:
         """Returns a batch's inputs, int32 [B, S].
 
         Args:
-            chosen: int [B], indices of examples; -1 stands for a sequence of padding, which keeps one token, that of
-                [CLS], so that no sequence attends to nothing.
-            width: lengths, int [B] -> S.
+            chosen: int [B], indices of examples; -1 is a padding sequence, in which [CLS] is not masked, so that no
+                sequence attends to nothing.
+            width: function from lengths, int [B], to S.
         """
         real = chosen >= 0
         lengths = np.where(real, self.lengths[chosen], 1)
@@ -155,25 +155,25 @@ class Tokenized:
 
 
 def usual_pool(num_examples: int, batch_size: int) -> int:
-    """Returns how many batches are sorted together where nothing else is said: 4 of a small set, 50 of a large one."""
+    """Returns the default number of batches sorted together: 4 for a small data set, 50 for a large one."""
     share = num_examples // (batch_size * POOLS_OF_EPOCH)
     return min(MOST_POOL_BATCHES, max(LEAST_POOL_BATCHES, share))
 
 
 def training_order(lengths, batch_size, num_steps, seed, by_length=True, pool_batches=None):
-    """Decides which examples make up each step: a pure function of its arguments, so that runs can be resumed.
+    """Determines the examples of each step: a pure function of its arguments, so that runs can be resumed.
 
-    The examples come in a new random order each epoch, one epoch after the other without a gap. With `by_length` every
-    pool of batches (one epoch where that is less) is sorted by length, cut into batches, and these are shuffled.
+    Examples are reshuffled each epoch, and epochs follow each other without a gap. With `by_length`, each pool of
+    batches (an epoch if that is less) is sorted by length and split into batches, and these are shuffled.
 
     Args:
-        lengths: int [n].
-        batch_size: examples a step.
-        num_steps: steps of the whole run.
+        lengths: lengths of the examples, int [n].
+        batch_size: examples per step.
+        num_steps: number of steps of the whole run.
         seed: of the shuffling.
-        by_length: False: batches are the plain random order.
-        pool_batches: of a pool, at least 1; with 1 the batches hold what they hold without `by_length`; None: as
-            many as `usual_pool` says.
+        by_length: whether to group examples of similar length; if False, batches are in plain random order.
+        pool_batches: number of batches per pool, at least 1, which gives the same batches as without `by_length`. If
+            None, `usual_pool` decides.
 
     Returns:
         int64 [num_steps, batch_size], indices of examples.
@@ -184,7 +184,7 @@ def training_order(lengths, batch_size, num_steps, seed, by_length=True, pool_ba
     if not by_length:
         return order
     pool_batches = pool_batches or usual_pool(n, batch_size)
-    size = min(pool_batches, max(1, n // batch_size))  # an epoch at most, so that no example is in a batch twice
+    size = min(pool_batches, max(1, n // batch_size))  # at most an epoch, so that a batch has no duplicate examples
     pools = []
     for pool, start in enumerate(range(0, num_steps, size)):
         examples = order[start : start + size].reshape(-1)
@@ -194,11 +194,11 @@ def training_order(lengths, batch_size, num_steps, seed, by_length=True, pool_ba
 
 
 def scoring_order(lengths, batch_size, by_length=True):
-    """Decides the batches of an evaluation: every example once, the last batch filled up with -1.
+    """Determines the batches of an evaluation: each example once, with the last batch padded with -1.
 
     Returns:
-        int64 [steps, batch_size], indices of examples or -1. With `by_length` the longest come first, so that a run
-        that does not fit into memory says so at once.
+        int64 [steps, batch_size], indices of examples or -1. With `by_length`, the longest come first, so that a run
+        that does not fit into memory fails at once.
     """
     order = np.argsort(-lengths, kind="stable") if by_length else np.arange(len(lengths))
     missing = -len(order) % batch_size
@@ -206,18 +206,18 @@ def scoring_order(lengths, batch_size, by_length=True):
 
 
 def width_of(lengths, max_seq_length, width_step=WIDTH_STEP):
-    """Returns the width to which a batch of these lengths is padded: the next step, or max_seq_length."""
+    """Returns the padded width of a batch with these lengths: the next multiple of the step, or max_seq_length."""
     return min(-(-int(max(lengths)) // width_step) * width_step, max_seq_length)
 
 
 def build_batches(examples, order, max_seq_length, by_length=True, width_step=WIDTH_STEP):
-    """Builds the batches that `order` names, padded on the right.
+    """Creates the batches given by `order`, padded on the right.
 
     Args:
-        examples: a `Tokenized`, or what has its interface, such as `windowed.Windowed`.
-        order: int [steps, B]; -1 stands for a sequence of padding that counts for nothing.
-        max_seq_length: the width without `by_length`, and the greatest one with it.
-        by_length: pad to the batch's longest example only.
+        examples: a `Tokenized`, or an object with its interface, such as `windowed.Windowed`.
+        order: int [steps, B]; -1 is a padding sequence, which is ignored.
+        max_seq_length: the width without `by_length`, and the maximum width with it.
+        by_length: whether to pad to the batch's longest example only.
         width_step: widths are multiples of this.
 
     Returns:
@@ -237,7 +237,7 @@ def build_batches(examples, order, max_seq_length, by_length=True, width_step=WI
     def generate():
         for rows in order:
             real = rows >= 0
-            # 0 for padding: `start_positions` of another example may lie beyond this batch.
+            # 0 for padding: `start_positions` of another example may be out of range in this batch.
             chosen = {name: _zero_padding(values[rows], real) for name, values in targets.items()}
             yield {**examples.inputs(rows, width), **chosen, "is_real_example": real.astype(np.float32)}
 
@@ -245,5 +245,5 @@ def build_batches(examples, order, max_seq_length, by_length=True, width_step=WI
 
 
 def _zero_padding(values, real):
-    """Returns values [B, ...] with 0 in the sequences that are not real."""
+    """Returns values [B, ...] with 0 in padding sequences."""
     return np.where(real.reshape(-1, *[1] * (values.ndim - 1)), values, 0).astype(values.dtype)

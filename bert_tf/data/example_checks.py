@@ -180,7 +180,7 @@ def _difference(one, other):
 
 
 # === All checks ===
-# Of the files of a run.
+# Checks of a run's files.
 
 
 def check_samples(samples: Mapping[str, LintSample]) -> list[DataFinding]:

@@ -1,4 +1,4 @@
-"""The schema: every tensor that passes from disk to model, under google-research/bert's name, declared once."""
+"""The schema of features: all tensors from files to the model, with google-research/bert's names."""
 
 import dataclasses
 from typing import NamedTuple
@@ -6,20 +6,20 @@ from typing import NamedTuple
 import numpy as np
 
 # === Ragged ===
-# Rows of unequal lengths, end to end in one array.
+# Rows of unequal lengths, concatenated in one array.
 
 
-_LONG = 32  # values of a row on average, from which on rows are copied one by one
+_LONG = 32  # average values per row from which rows are copied one by one
 
 
 class Ragged(NamedTuple):
-    """n rows of one array.
+    """n rows of unequal lengths, concatenated in one array.
 
         flat    7 7 7 4 4 9      splits   0 3 5 6       three rows: 7 7 7, 4 4 and 9
 
     Attributes:
         flat: [all values], any dtype.
-        splits: int64 [n + 1], where each row begins and ends.
+        splits: int64 [n + 1], offsets of the rows.
     """
 
     flat: np.ndarray
@@ -27,22 +27,22 @@ class Ragged(NamedTuple):
 
     @classmethod
     def of_lengths(cls, flat, lengths) -> "Ragged":
-        """Returns the rows of `flat` that have these lengths, int [n]."""
+        """Returns the rows of `flat` with these lengths, int [n]."""
         return cls(flat, splits_of(lengths))
 
     @property
     def lengths(self):
-        """int64 [n]."""
+        """Returns the lengths of the rows, int64 [n]."""
         return np.diff(self.splits)
 
     def take(self, rows) -> "Ragged":
-        """Returns the rows (int [k]) in the order asked for."""
+        """Returns the rows (int [k]) in the given order."""
         starts, lengths = self.splits[:-1][rows], self.lengths[rows]
         selection = Ragged.of_lengths(np.empty(int(lengths.sum()), self.flat.dtype), lengths)
         if len(selection.flat) < _LONG * len(lengths):
             np.take(self.flat, ranges(starts, lengths), out=selection.flat, mode="clip")
             return selection
-        begin, end = starts.tolist(), (starts + lengths).tolist()  # an index for each value would cost more than a loop
+        begin, end = starts.tolist(), (starts + lengths).tolist()  # one index per value would cost more than a loop
         for row, a, b in zip(selection.rows(), begin, end, strict=True):
             row[:] = self.flat[a:b]
         return selection
@@ -53,24 +53,24 @@ class Ragged(NamedTuple):
 
 
 def splits_of(lengths):
-    """Returns int64 [n + 1], the running sum of lengths (int [n]) from 0."""
+    """Returns the cumulative sum of lengths (int [n]), starting at 0, int64 [n + 1]."""
     splits = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=splits[1:])
     return splits
 
 
 def ranges(starts, lengths):
-    """Returns int64 [sum of lengths]: starts[0], starts[0] + 1, ... for lengths[0] values, then from starts[1] on."""
+    """Returns the concatenated ranges [start, start + length), int64 [sum of lengths]."""
     first = splits_of(lengths)[:-1]
     return np.repeat(np.asarray(starts, np.int64) - first, lengths) + np.arange(int(np.sum(lengths)))
 
 
 def concatenate_features(parts) -> Ragged:
-    """Returns the rows of all `parts` (Ragged, one at least), one after the other."""
+    """Concatenates the rows of all `parts` (at least one Ragged)."""
     return Ragged.of_lengths(np.concatenate([p.flat for p in parts]), np.concatenate([p.lengths for p in parts]))
 
 
-NOTHING = Ragged(np.zeros(0, np.uint8), np.zeros(1, np.int64))  # no row of bytes
+NOTHING = Ragged(np.zeros(0, np.uint8), np.zeros(1, np.int64))  # zero rows of bytes
 
 
 # === Features ===
@@ -78,14 +78,14 @@ NOTHING = Ragged(np.zeros(0, np.uint8), np.zeros(1, np.int64))  # no row of byte
 
 @dataclasses.dataclass(frozen=True)
 class Feature:
-    """One named tensor of a batch.
+    """A named tensor of a batch.
 
     Attributes:
         name: the same in the record, the batch, the Keras input, the signature and the request.
-        dtype: "int32" or "float32", in the batch.
-        per: what it has a value for in each row, which is its shape in the batch: "token" [B, S],
+        dtype: dtype in the batch, "int32" or "float32".
+        per: the unit that has one value, which determines the shape: "token" [B, S],
             "prediction" [B, M], "sentence" [B, K] or "example" [B].
-        padding: what fills a row after its last token; None: the vocabulary's [PAD].
+        padding: padding value. If None, the vocabulary's [PAD].
     """
 
     name: str
@@ -94,7 +94,7 @@ class Feature:
     padding: int | None = 0
 
     def padding_of(self, pad_id: int) -> int:
-        """Returns what fills a row, with a vocabulary whose [PAD] is `pad_id`."""
+        """Returns the padding value, given the id of [PAD]."""
         return pad_id if self.padding is None else self.padding
 
 
@@ -107,19 +107,19 @@ FEATURES = {
         Feature("context_mask"),  # question answering's, no input of the model: 1 for a token of the context
         Feature("sentence_ids"),  # packed rows only: 1, 2, ... for each sentence of the row, 0 for padding
         Feature("masked_lm_positions", per="prediction"),  # ascending positions of the tokens to predict; 0 for padding
-        Feature("masked_lm_ids", per="prediction"),  # the tokens that were there; 0 for padding
+        Feature("masked_lm_ids", per="prediction"),  # the original tokens; 0 for padding
         Feature("masked_lm_weights", dtype="float32", per="prediction"),  # 1 for a prediction, 0 for padding
-        Feature("unmasked_ids", padding=None),  # replaced tokens: input_ids as they were before they were masked
+        Feature("unmasked_ids", padding=None),  # replaced tokens: the original input_ids, before masking
         Feature("sampling_draws", dtype="float32", per="prediction"),  # replaced tokens: from 0 to 1, which one it is
         Feature("next_sentence_labels", per="sentence"),  # 1 for a random or swapped second text, 0 for the true next
         Feature("next_sentence_positions", per="sentence"),  # packed rows only: the position of each example's [CLS]
-        Feature("next_sentence_weights", dtype="float32", per="sentence"),  # packed rows only: 0 where no example is
+        Feature("next_sentence_weights", dtype="float32", per="sentence"),  # packed rows only: 0 if there is no example
         Feature("label_ids", per="example"),  # index into the sorted labels
         Feature("tag_ids", padding=-1),  # index into the tags on a word's first token, -1 on all other tokens
-        Feature("label_values", dtype="float32", per="example"),  # the number that regression aims at
+        Feature("label_values", dtype="float32", per="example"),  # the target value of regression
         Feature("start_positions", per="example"),  # of the answer's first token; 0: not in this sequence
         Feature("end_positions", per="example"),  # of its last token
-        Feature("is_real_example", dtype="float32", per="example"),  # 0 for rows that only fill up a batch
+        Feature("is_real_example", dtype="float32", per="example"),  # 0 for padding rows
     )
 }
 
@@ -129,7 +129,7 @@ ENCODER_INPUTS = ("input_ids", "input_mask", "segment_ids")
 def keras_inputs(names=ENCODER_INPUTS, windows=False):
     """Returns {name: keras.Input} of unknown batch size and length, for a functional model.
 
-    With `windows` an example has several rows: what is per token is [B, N, S], any number N of them.
+    With `windows`, an example has several rows: features of tokens are [B, N, S], for any number N of windows.
     """
     import keras
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from bert_tf.data import columns, tables
 
 # === Glue tasks ===
-# The official layouts of GLUE and XNLI as a table: a task is a row, and the code that reads it knows none by name.
+# The official layouts of GLUE and XNLI as a table, one row per task; the reader has no code for single tasks.
 
 
 _LANGUAGES = ("ar", "bg", "de", "el", "en", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")
@@ -16,18 +16,18 @@ _LANGUAGES = ("ar", "bg", "de", "el", "en", "es", "fr", "hi", "ru", "sw", "th", 
 
 @dataclasses.dataclass(frozen=True)
 class GlueFile:
-    """One file of a task: columns are names, or indexes where the file has no header.
+    """A file of a task; columns are names, or indices if the file has no header.
 
     Attributes:
-        file: its path in the task's folder; `{language}` stands for `xnli_language`.
-        text_columns: one or two.
-        label_column: None in test files.
-        id_column: None: the examples are numbered.
+        file: its path in the task's directory; `{language}` is replaced with `xnli_language`.
+        text_columns: one or two columns.
+        label_column: the label's column; None in test files.
+        id_column: the column of ids. If None, the examples are numbered.
         header: whether line 1 names the columns.
-        leaderboard: what GLUE's server calls the file of answers; "" where it asks for none.
-        language_column: only the rows are read that have `xnli_language` there.
-        renamed: labels that the file writes otherwise than the task.
-        skip_short: as in `tables.read_table`: the official file has broken rows.
+        leaderboard: the name of the file of predictions on GLUE's server, or "" if it expects none.
+        language_column: only rows with `xnli_language` in this column are read.
+        renamed: labels that the file spells differently from the task.
+        skip_short: as in `tables.read_table`: the official file has malformed rows.
     """
 
     file: str
@@ -43,17 +43,17 @@ class GlueFile:
 
 @dataclasses.dataclass(frozen=True)
 class GlueTask:
-    """One task.
+    """A task of GLUE, or XNLI.
 
     Attributes:
-        name: as `task_name` gives it.
-        directory: what the official download calls the folder that `data_dir` points to.
+        name: the value of `task_name`.
+        directory: the directory's name in the official download; `data_dir` points to it.
         splits: "train", "dev", "test", and further dev and test files as "dev_<name>" and "test_<name>" -> the file.
         labels: label names in the order of their ids, sorted as strings; () for scores.
         metrics: official metrics, names from `bert_tf.evaluation.metrics`.
         problem: "single_label" or "regression".
-        scale: lowest and highest score.
-        languages: those of which `xnli_language` chooses one; () for a task in English alone.
+        scale: lowest and highest value of scores.
+        languages: the possible values of `xnli_language`; () for a task in English only.
     """
 
     name: str
@@ -71,12 +71,12 @@ class GlueTask:
 
     @property
     def leaderboard_files(self) -> tuple[str, ...]:
-        """Names of the files of predictions that GLUE's server asks for; () where it asks for none."""
+        """Names of the prediction files that GLUE's server expects; () if it expects none."""
         return tuple(split.leaderboard for split in self.splits.values() if split.leaderboard)
 
 
 def _splits(columns, label, index="index", answers="", **settings):
-    """The three files of most tasks: labelled by the column `label`, the test file numbered by `index`."""
+    """Returns the three files of most tasks: labels in the column `label`, test ids in the column `index`."""
     return {
         "train": GlueFile("train.tsv", columns, label, **settings),
         "dev": GlueFile("dev.tsv", columns, label, **settings),
@@ -87,7 +87,7 @@ def _splits(columns, label, index="index", answers="", **settings):
 _PAIR = ("sentence1", "sentence2")
 _ENTAILMENT = ("entailment", "not_entailment")
 _NLI = ("contradiction", "entailment", "neutral")
-_COLA = {  # source, label, the author's own mark, sentence
+_COLA = {  # source, label, the author's original mark, sentence
     "train": GlueFile("train.tsv", (3,), 1, header=False),
     "dev": GlueFile("dev.tsv", (3,), 1, header=False),
     "test": GlueFile("test.tsv", ("sentence",), id_column="index", leaderboard="CoLA.tsv"),
@@ -104,7 +104,7 @@ _XNLI = {  # the training file is a translation of MultiNLI: premise, hypothesis
     "dev": GlueFile("xnli.dev.tsv", _PAIR, "gold_label", language_column="language"),
     "test": GlueFile("xnli.test.tsv", _PAIR, language_column="language"),
 }
-# The Quora questions hold line ends and tabs, which the official files left as they were: rows in two halves.
+# Quora questions contain line breaks and tabs, which the official files did not escape: rows are split in two.
 _QQP = _splits(("question1", "question2"), "is_duplicate", "id", "QQP.tsv", skip_short=True)
 
 TASKS = {
@@ -136,7 +136,7 @@ TASKS = {
     )
 }  # fmt: skip
 
-# What GLUE's server wants in one zip, with the scale to which scores are cut.
+# The files that GLUE's server expects in one zip, with the range that scores are clipped to.
 LEADERBOARD = {file: task.scale for task in TASKS.values() for file in task.leaderboard_files}
 LEADERBOARD_HEADER = "index\tprediction\n"  # the first line of each of these files
 

@@ -13,7 +13,7 @@ from bert_tf.utils.names import word_for
 # Findings of the data checks, and their thresholds.
 
 
-_SHOWN = 5  # positions in a line of text
+_SHOWN = 5  # positions shown in a line of text
 _KEPT = 1000  # positions of a finding
 
 # From this share on a finding is a warning, below it a note: real data sets have a few of each. GLUE's, SQuAD and

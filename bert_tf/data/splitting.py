@@ -17,7 +17,7 @@ from bert_tf.data.tables import LabeledTexts, read_table, read_values
 from bert_tf.utils import files
 
 # === Groups ===
-# Rows that must stay together: those of the same texts, and those that share a value, such as a user's name.
+# Rows that must stay together: those with the same texts, or with the same value, such as a user's name.
 
 
 def group_by_texts(sample: LintSample) -> np.ndarray:
@@ -25,7 +25,7 @@ def group_by_texts(sample: LintSample) -> np.ndarray:
 
     Texts are compared as in `example_checks.find_overlap`: case and outer spaces are ignored.
     """
-    hashes, examples = sample.fingerprints  # ascending hashes; of the same ones the earlier example comes first
+    hashes, examples = sample.fingerprints  # ascending hashes; of equal ones, the earlier example comes first
     begins = np.concatenate([[True], hashes[1:] != hashes[:-1]])
     first = np.empty(len(sample), np.int64)
     first[examples] = examples[begins][np.cumsum(begins) - 1]
@@ -41,10 +41,10 @@ def group_by_values(values: Sequence[Hashable]) -> np.ndarray:
 def join_groups(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Returns int64 [n]: the merged groups of two groupings, each group numbered by its first row.
 
-    If a is with b in one grouping, and b with c in the other, all three are in one group.
+    If a and b are grouped in one, and b and c in the other, all three are in one group.
 
     Args:
-        one, other: int64 [n], as the functions above return them.
+        one, other: int64 [n], results of the functions above.
     """
     leader = one.tolist()  # each points to itself or to an earlier one
     for i, first in enumerate(other.tolist()):
@@ -61,25 +61,25 @@ def _find(leader, i):
 
 
 # === Assignment ===
-# Assigns rows to parts of the sizes asked for, in which every label is as frequent as in the whole (stratified).
+# Stratified assignment of rows to parts of given sizes: each label is as frequent as in the whole table.
 
 
-_EXACT = 1e-9  # what is so near to a whole number is one
-_ROUNDS = 100  # after which the rows and columns of a table fit their sums well enough to be rounded
+_EXACT = 1e-9  # tolerance for integers
+_ROUNDS = 100  # after which the sums of rows and columns are accurate enough for rounding
 
 
 def assign_parts(units: np.ndarray, strata: np.ndarray, shares: Sequence[float], seed: int) -> np.ndarray:
-    """Returns int64 [n]: the part of each row, from 0; no part is empty.
+    """Assigns each row to a part, and returns its index, int64 [n]; no part is empty.
 
-    Units of several rows come first, the largest of all before the others: each goes where it leaves the parts nearest
-    to what they should have of every label and in all (least chi-square). Single rows fill up what is missing then, by
-    largest remainders. Chance, which the seed decides, has its say among units of one size and rows of one label.
+    Units of several rows come first, in decreasing size: each is assigned so that the parts are nearest to their
+    expected counts, per label and in total (least chi-square). Single rows then fill the remaining counts, by largest
+    remainders. Ties between units of one size and rows of one label are broken at random, given the seed.
 
     Args:
-        units: int [n], equal for rows that must stay together; at least as many different ones as there are parts.
+        units: int [n], equal for rows that must stay together; at least as many distinct values as parts.
         strata: int [n], from 0: the label of each row.
-        shares: of the parts, which sum to 1.
-        seed: for what chance decides.
+        shares: fractions of the parts, which sum to 1.
+        seed: seed of random choices.
     """
     rng, shares = np.random.default_rng(seed), np.asarray(shares)
     unit_of = np.unique(units, return_inverse=True)[1]
@@ -102,13 +102,13 @@ def assign_parts(units: np.ndarray, strata: np.ndarray, shares: Sequence[float],
 
 
 def _assign_large_units(units, expected):
-    """Returns the part of each unit, given as its rows' labels, and float [labels, parts]: how many rows are there."""
+    """Returns the part of each unit (given as its rows' labels), and the resulting counts, float [labels, parts]."""
     labels, parts = expected.shape
     held, aims = np.zeros([labels + 1, parts]).tolist(), np.vstack([expected, expected.sum(0)]).tolist()
     chosen = []
     for rows in units:
-        counts = [*collections.Counter(rows).items(), (labels, len(rows))]  # in the last position those of all labels
-        # By how much (held - aim)^2 / aim grows when these are added.
+        counts = [*collections.Counter(rows).items(), (labels, len(rows))]  # the last position counts all labels
+        # The increase of (held - aim)^2 / aim if these are added.
         rises = [[n * (n + 2 * (held[k][p] - aims[k][p])) / aims[k][p] for k, n in counts] for p in range(parts)]
         costs = list(map(sum, rises))
         chosen.append(costs.index(min(costs)))
@@ -118,7 +118,7 @@ def _assign_large_units(units, expected):
 
 
 def _quotas(expected, held, rows, rng):
-    """Returns int [labels, parts]: how many single rows of each label each part gets; `rows`: how many there are."""
+    """Returns the number of single rows per label and part, int [labels, parts]; `rows` are the numbers available."""
     if not rows.sum():
         return np.zeros(expected.shape, int)
     missing = np.maximum(expected - held, 0)
@@ -129,7 +129,7 @@ def _quotas(expected, held, rows, rng):
 
 
 def largest_remainders(values: np.ndarray) -> np.ndarray:
-    """Returns int: values whose sum is a whole number, rounded so that the sum stays; of equal ones the first up."""
+    """Rounds values with an integer sum, keeping the sum (largest remainders; the first of equal ones up)."""
     whole = np.floor(values + _EXACT).astype(int)
     up = np.argsort(-np.round(values - whole, 9), kind="stable")[: round(values.sum()) - whole.sum()]
     whole[up] += 1
@@ -137,7 +137,7 @@ def largest_remainders(values: np.ndarray) -> np.ndarray:
 
 
 def _rake(table, rows, columns):
-    """Returns a table stretched, row by row and column by column, until both have about these sums (raking)."""
+    """Scales the rows and columns of a table until both have approximately these sums (raking)."""
     for _ in range(_ROUNDS):
         table = table * (columns / np.maximum(table.sum(0), _EXACT))
         table = table * (rows / np.maximum(table.sum(1), _EXACT))[:, None]
@@ -145,12 +145,12 @@ def _rake(table, rows, columns):
 
 
 def _round_table(table, rows, columns, rng):
-    """Returns the table as whole numbers with these sums: the largest remainders are rounded up while there is room."""
+    """Rounds a table to integers with these sums: the largest remainders are rounded up where the sums allow."""
     whole = np.floor(table + _EXACT).astype(int)
     remainders = np.round(table - whole, 9).ravel()
     order = np.lexsort((rng.random(remainders.size), -remainders)).tolist()
     of_rows, of_columns = rows - whole.sum(1), columns - whole.sum(0)
-    for most in (1, int(rows.max())):  # what one row up in each place leaves over goes where there is room
+    for most in (1, int(rows.max())):  # the remainder after one row per place is put where there is room
         for row, column in (divmod(index, table.shape[1]) for index in order):
             more = max(0, min(most, of_rows[row], of_columns[column]))
             whole[row, column] += more
@@ -160,7 +160,7 @@ def _round_table(table, rows, columns, rng):
 
 
 def _fill_empty(parts, sizes, order, count):
-    """Gives each part without a unit the smallest one of the part that has the most units."""
+    """Moves to each empty part the smallest unit of the part with the most units."""
     for empty in set(range(count)) - set(parts.tolist()):
         richest = np.bincount(parts, minlength=count).argmax()
         those = order[parts[order] == richest]
@@ -168,23 +168,23 @@ def _fill_empty(parts, sizes, order, count):
 
 
 # === Writing ===
-# The rows of a table written into several files of its own format, byte for byte as they were.
+# Writes the rows of a table to several files of the same format, byte for byte.
 
 
 _BLANK = b" \t\r\n"
 
 
 def write_split_files(path: str, begins: Sequence[int], parts: np.ndarray, outputs: Sequence[str]):
-    """Writes each row of a table into the file of its part, in the table's order; all files, or none and an error.
+    """Writes each row of a table to the file of its part, in the table's order; writes all files or none.
 
-    Rows keep their bytes: quotes, line ends inside fields, and letters that are not UTF-8. The header and a byte-order
-    mark are repeated. The last row gets a line end where it has none. Of Parquet the values and the schema stay.
+    Rows keep their bytes: quotes, line breaks in fields, and bytes that are not UTF-8. The header and a byte-order mark
+    are repeated. A line end is added to the last row if missing. For Parquet, the values and the schema are kept.
 
     Args:
-        path: the table; .gz is unpacked, and the files are packed as well.
+        path: the table; if it is a .gz file, the outputs are compressed as well.
         begins: the 1-based line on which each row begins.
-        parts: int [n], the position in `outputs` of each row's file.
-        outputs: paths at which nothing is.
+        parts: int [n], the index in `outputs` of each row's file.
+        outputs: paths that do not exist.
 
     Raises:
         OSError: a file cannot be written.
@@ -195,7 +195,7 @@ def write_split_files(path: str, begins: Sequence[int], parts: np.ndarray, outpu
             _write_parquet(path, parts, opened)
             return
         with contextlib.ExitStack() as stack:
-            if is_packed:  # without name and time, which would make other bytes of the same rows
+            if is_packed:  # without name and time, so that the same rows give the same bytes
                 packed = (gzip.GzipFile("", "wb", fileobj=file, mtime=0) for file in opened)
                 opened = [stack.enter_context(file) for file in packed]
             _write_rows(_read_blocks(path, begins), parts, opened)
@@ -203,7 +203,7 @@ def write_split_files(path: str, begins: Sequence[int], parts: np.ndarray, outpu
 
 @contextlib.contextmanager
 def _new_files(paths):
-    """Opens files that appear when the block ends well; where one cannot, the others go too."""
+    """Opens files that appear when the block succeeds; if one fails, all are removed."""
     folder = os.path.dirname(paths[0])
     is_new = not os.path.isdir(folder)
     os.makedirs(folder, exist_ok=True)
@@ -211,7 +211,7 @@ def _new_files(paths):
         with contextlib.ExitStack() as stack:
             yield [stack.enter_context(files.atomic_open(path, "wb")) for path in paths]
     except BaseException:
-        for path in filter(os.path.exists, paths):  # nothing was there before
+        for path in filter(os.path.exists, paths):  # none of them existed before
             os.remove(path)
         if is_new:
             os.rmdir(folder)
@@ -220,7 +220,7 @@ def _new_files(paths):
 
 def _write_rows(blocks: Iterator[bytes], parts, opened):
     head, first = next(blocks), next(blocks)
-    if first.startswith(codecs.BOM_UTF8):  # there is no header that has it
+    if first.startswith(codecs.BOM_UTF8):  # there is no header with it
         head, first = codecs.BOM_UTF8, first.removeprefix(codecs.BOM_UTF8)
     end = b"\r\n" if (head or first).endswith(b"\r\n") else b"\n"
     for file in opened:
@@ -235,7 +235,7 @@ def _write_row(file, row, end):
 
 
 def _read_blocks(path, begins) -> Iterator[bytes]:
-    """Yields the lines before the first row, then those of each row; blank lines at the end are left out."""
+    """Yields the lines before the first row, then those of each row, without blank lines at the end."""
     block, rest = [], iter(begins)
     begin = next(rest)
     for line_number, line in enumerate(files.read_byte_lines(path), 1):
@@ -258,11 +258,11 @@ def _write_parquet(path, parts, opened):
 
 
 # === Split ===
-# A table of examples split into files to train on, to score on and to test with, which share no text.
+# Splits a table of examples into training, evaluation and test files that share no text.
 
 
 _PARTS = ("train", "eval", "test")
-# What a label is -> the type of its column, by what separates several.
+# The problem -> the type of the label column, given the separator of several labels.
 _KINDS = {
     "single_label": lambda _: NAME,
     "multi_label": several,
@@ -275,12 +275,12 @@ class Columns:
     """The columns to read, and their types; see `tables.read_table`.
 
     Attributes:
-        text: one or two columns.
-        label: None or "": there are no labels.
-        group: rows with the same value here stay together; None: no such column.
+        text: one or two text columns.
+        label: the label column. If None or "", there are no labels.
+        group: column whose equal values keep rows together, or None.
         header: whether line 1 of .tsv and .csv names the columns.
-        problem: what a label is, one of `names.PROBLEMS`.
-        separator: what separates several labels.
+        problem: the kind of labels, one of `names.PROBLEMS`.
+        separator: separator of several labels.
     """
 
     text: Sequence[str | int] = ("text",)
@@ -292,7 +292,7 @@ class Columns:
 
 
 def group_sizes(groups: np.ndarray) -> list[int]:
-    """Returns how many rows each group has; groups: int [n], equal for rows of one."""
+    """Returns the number of rows of each group; `groups` is int [n], equal for rows of one group."""
     return np.unique(groups, return_counts=True)[1].tolist()
 
 
@@ -302,11 +302,11 @@ class SplitResult:
 
     Attributes:
         paths: part -> its file.
-        shares: part -> the share that was asked for.
-        parts: int [n], the position in `paths` of each row's part.
-        texts: int [n], equal for rows of the same texts.
+        shares: part -> its requested fraction of the rows.
+        parts: int [n], the index in `paths` of each row's part.
+        texts: int [n], equal for rows with the same texts.
         units: int [n], equal for rows that had to stay together.
-        labels: the names of each row's labels; None: there are none.
+        labels: the names of each row's labels, or None if there are no labels.
     """
 
     paths: Mapping[str, str]
@@ -317,11 +317,11 @@ class SplitResult:
     labels: Sequence[Sequence[str]] | None
 
     def sizes(self) -> list[int]:
-        """Returns how many rows each part has."""
+        """Returns the number of rows of each part."""
         return np.bincount(self.parts, minlength=len(self.paths)).tolist()
 
     def counts(self) -> list[collections.Counter]:
-        """Returns of each part how many rows each label has; where there are no labels, nothing."""
+        """Returns the number of rows per label of each part; empty without labels."""
         counts = [collections.Counter() for _ in self.paths]
         for part, names in zip(self.parts.tolist(), self.labels or (), strict=False):
             counts[part].update(names)
@@ -343,8 +343,8 @@ def split_table(
         seed: random seed of the split.
 
     Raises:
-        ValueError: shares that leave nothing to train on, a table that is not as described, fewer groups than parts, or
-            a part that is there already.
+            ValueError: no rows would be left for training, the table is not as described, there are fewer groups than
+                parts, or an output file already exists.
     """
     columns, shares = columns or Columns(), _shares(eval_share, test_share)
     paths = _paths(path, folder)
@@ -378,7 +378,7 @@ def _shares(eval_share, test_share):
 
 
 def _paths(path, folder):
-    """Returns part -> its file, of all parts; one of another split next to these would be taken for theirs."""
+    """Returns part -> its file for all parts; checks for files of another split, which could be mistaken for these."""
     ending = extension_of(path) + (".gz" if path.lower().endswith(".gz") else "")
     paths = {part: os.path.join(folder, f"{part}{ending}") for part in _PARTS}
     if there := [each for each in paths.values() if os.path.lexists(each)]:

@@ -17,13 +17,13 @@ from bert_tf.utils import files
 from bert_tf.utils.names import number_of, word_for
 
 # === Labels ===
-# Labels that are probably a mistake: two spellings of one, one for every row, some with hardly an example.
+# Labels that are probably a mistake: two spellings of one, a distinct one in each row, very rare ones.
 
 
-UNKNOWN = "unknown_labels"  # with which a file cannot be encoded
-_RARE = 2  # examples, at most, of a rare label
-_FEW_ROWS = 10  # fewer say nothing of how many labels there should be
-_SHOWN = 6  # labels
+UNKNOWN = "unknown_labels"  # a file with these cannot be encoded
+_RARE = 2  # maximum number of examples of a rare label
+_FEW_ROWS = 10  # with fewer rows, the number of labels is not checked
+_SHOWN = 6  # number of labels shown
 
 
 def check_training_labels(sample: LintSample) -> Iterator[DataFinding]:
@@ -93,7 +93,7 @@ def _spellings(sample, counts):
 
 
 def _too_few(sample, counts):
-    """Yields labels that training cannot learn to tell apart: none at all, or the same one for every example."""
+    """Yields labels that cannot be learned: none at all, or the same one for every example."""
     if not counts:
         what, remedy = f"no {sample.label} in {number_of(len(sample), 'example')}", "add examples that have one"
         yield DataFinding("no_labels", sample.path, len(sample), f"{what}, so nothing can be learned",
@@ -154,19 +154,19 @@ def _plain(name):
 
 
 # === Separators ===
-# The separator of a text table, guessed from how even its rows are.
+# The separator of a text table, guessed from the uniformity of its rows.
 
 
 _SEPARATORS = {".tsv": "\t", ".csv": ","}
 _LOOKED_AT = 1000  # rows whose columns are counted
-_EVEN, _UNEVEN = 0.95, 0.8  # share of rows with as many columns as most: a separator that fits, one that does not
+_EVEN, _UNEVEN = 0.95, 0.8  # share of rows with the most common number of columns, for a right and a wrong separator
 
 
 def _likely_separator(text: str, extension: str) -> str | None:
-    """Returns what seems to separate the columns, where that is not what the extension says: a key of SEPARATOR_NAMES.
+    """Returns the probable separator (a key of SEPARATOR_NAMES) if it differs from the extension's, else None.
 
     Args:
-        text: of the file.
+        text: contents of the file.
         extension: ".tsv" or ".csv".
     """
     own = _SEPARATORS[extension]
@@ -178,11 +178,11 @@ def _likely_separator(text: str, extension: str) -> str | None:
 
 
 def _widths(text: str, extension: str, separator: str | None = None) -> Iterator[int]:
-    """Yields how many columns each row has, blank ones left out; it ends at what is no CSV.
+    """Yields the number of columns of each row that is not blank; stops at invalid CSV.
 
     Args:
         text, extension: as in `_likely_separator`.
-        separator: None: what the extension says.
+        separator: separator of columns. If None, that of the extension.
     """
     separator = separator or _SEPARATORS[extension]
     if separator == "\t" or extension == ".tsv":
@@ -196,27 +196,27 @@ def _widths(text: str, extension: str, separator: str | None = None) -> Iterator
 
 
 def _evenness(text, extension, separator):
-    """Returns the share of rows with as many columns as most, of which there are two at least."""
+    """Returns the share of rows with the most common number of columns, which must be at least two."""
     counts = collections.Counter(itertools.islice(_widths(text, extension, separator), _LOOKED_AT))
     width, rows = max(counts.items(), key=lambda item: item[1], default=(1, 0))
     return rows / counts.total() if width > 1 else 0.0
 
 
 # === Raw file ===
-# Its encoding, its separators, and which of its lines are rows.
+# Checks of a file's encoding, separators and rows.
 
 
-# UTF-8 that was read as Windows-1252 and written as UTF-8 again: an é has become Ã©, a ’ has become â€™.
+# UTF-8 that was read as Windows-1252 and written as UTF-8 again: é became Ã©, and ’ became â€™.
 _DAMAGED = re.compile("[ÃÂ][\u0080-\u00bf]|â€[\u0080-\u00bf™œ˜“”¦]|\ufffd")
 _MARKS = ("Ã", "Â", "â€", "\ufffd")
-# Usual names of columns, in addition to those of the tasks.
+# Common names of columns, in addition to those of the tasks.
 _NAMES = {
     "text", "texts", "sentence", "sentence1", "sentence2", "question", "question1", "question2", "review", "comment",
     "content", "body", "message", "tweet", "title", "description", "document", "utterance", "query", "premise",
     "hypothesis", "input", "text_a", "text_b", "label", "labels", "class", "category", "target", "sentiment",
     "gold_label", "score", "rating", "intent", "topic", "tag", "y", "quality",
 }  # fmt: skip
-_LONG = 4  # words: no name of a column has so many
+_LONG = 4  # words: more than any column name has
 
 
 def check_raw_file(sample: LintSample) -> Iterator[DataFinding]:
@@ -247,7 +247,7 @@ def _encoding(path, text, lost):
             f"{number_of(len(lost), 'line')}: dropped, so words lose letters",
             _conversion(path)
             if text.isascii()
-            # Other letters beyond ASCII are UTF-8: of each é a conversion would make an Ã©.
+            # Other non-ASCII letters are UTF-8: a conversion would turn é into Ã©.
             else f"correct {word_for(len(lost), 'this line', 'these lines')} by hand; do not convert the file, because "
             "other letters in it are valid UTF-8",
             first_lines(lost),
@@ -275,7 +275,7 @@ def _conversion(path):
 
 
 def _damaged_lines(text):
-    """Returns {number: a part} of the lines with such letters; the expression alone would be slow."""
+    """Returns {line number: excerpt} of the lines with such letters; the expression alone would be slow."""
     if not any(mark in text for mark in _MARKS):
         return {}
     damaged = {}
@@ -298,7 +298,7 @@ def _separators(sample, text, extension):
 
 
 def _uneven_rows(sample, text, extension):
-    """Yields the rows that have more columns than most, where a text may have been cut in two."""
+    """Yields the rows with more columns than most, in which a text may have been split."""
     widths = list(_widths(text, extension))
     usual = collections.Counter(widths).most_common(1)[0][0]
     wide = [i for i, width in enumerate(widths) if width > usual]
@@ -336,7 +336,7 @@ def _header_as_row(sample):
 
 
 def _stands_out(texts, label, others):
-    """Returns whether the first row is of two single words, over texts of several and labels that all occur again."""
+    """Returns whether the first row has two single words, above longer texts and labels that all recur."""
     if label is None or len(texts) < _FEW_ROWS or len(label.split()) > 1 or len(texts[0].split()) > 1:
         return False
     words = sorted(len(text.split()) for text in texts[1:])
@@ -344,7 +344,7 @@ def _stands_out(texts, label, others):
 
 
 def _row_as_header(sample):
-    """Yields the header that is an example: columns were given by number, and what they are called is data."""
+    """Yields a header that looks like an example: columns were given by index, and their names are data."""
     names, table = names_in(sample.path), sample.table
     numbers = [column for column in table.text_columns if str(column) not in names]
     text = next((names[Column(c).index()] for c in numbers if Column(c).index() is not None), "")

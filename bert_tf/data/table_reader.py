@@ -47,7 +47,7 @@ def parquet_rows(path: str, find: Callable[[list[str]], list[int]]) -> Iterator[
                 columns = [_plain_values(batch.column(name)) for name in headings]
                 yield from ((next(numbers), list(values)) for values in zip(*columns, strict=True))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())  # Arrow's own messages may run over several lines
+        reason = " ".join(str(error).split())  # Arrow's messages may have several lines
         raise ValueError(f"{path} is not a complete Parquet file: {reason}. Write the file again.") from error
 
 
@@ -63,10 +63,10 @@ def _plain_values(column):
 
 
 # === Rows ===
-# Rows of .tsv, .csv, .jsonl and .parquet files: the values of the columns asked for, with the line they came from.
+# Rows of .tsv, .csv, .jsonl and .parquet files: the values of the requested columns, with their lines.
 
 
-_FEW = 1e-3  # share of rows that may be broken where a file is known for it
+_FEW = 1e-3  # share of rows that may be malformed in files known for it
 SEPARATOR_NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
 FIELD_LIMIT = 2**31 - 1  # Python's csv refuses fields over 128 KiB by default
 
@@ -182,13 +182,13 @@ def iterate_lines(path: str) -> Iterator[tuple[int, list[str]]]:
 
 def is_table(path: str) -> bool:
     """Returns whether the extension is that of a table; other files are read with `iterate_lines`."""
-    return extension_of(path) in _READERS or path.lower().endswith(".parquet.gz")  # packed twice: an error of tables
+    return extension_of(path) in _READERS or path.lower().endswith(".parquet.gz")  # compressed twice: an error
 
 
 def extension_of(path: str) -> str:
     """Returns the extension that decides the format: the inner one if the name ends in .gz."""
     stem, extension = os.path.splitext(path.lower())
-    if extension == ".gz" and not stem.endswith(".parquet"):  # Parquet packs its columns itself
+    if extension == ".gz" and not stem.endswith(".parquet"):  # Parquet compresses its columns itself
         return os.path.splitext(stem)[1]
     return extension
 
@@ -199,7 +199,7 @@ def line_position(path: str, line: int) -> str:
 
 
 def excerpt(value: Any, length: int = 80) -> str:
-    """Returns repr(value), cut to about `length` characters."""
+    """Returns repr(value), truncated to about `length` characters."""
     text = repr(value)
     return text if len(text) <= length else text[:length] + "..."
 
@@ -215,7 +215,7 @@ def _lines(path):
     Not those of str.splitlines(), which also breaks at U+2028, U+0085 and vertical tabs: they are ordinary text here.
 
     Raises:
-        ValueError: as `files.read_lines`, or nothing but carriage returns ends the lines.
+        ValueError: as in `files.read_lines`, or the lines end in bare carriage returns.
     """
     for number, line in enumerate(files.read_lines(path), 1):
         if number == 1 and not line.endswith("\n") and "\r" in line.removesuffix("\r"):
@@ -247,7 +247,7 @@ def _csv_rows(path):
     try:
         for row in reader:
             yield start, row
-            start = reader.line_num + 1  # a quoted field may hold line feeds: a row can be longer than a line
+            start = reader.line_num + 1  # a quoted field may contain line feeds: a row may span several lines
     except csv.Error as error:
         if "new-line character" in str(error):
             number = reader.line_num
@@ -259,7 +259,7 @@ def _csv_rows(path):
 
 
 def _read_jsonl(path, wanted, header, skip_short):
-    """Reads one object a line; the settings say nothing here, since every object names its columns."""
+    """Reads one object per line; `header` and `skip_short` are ignored, since every object names its columns."""
     lines = ((number, line.strip(" \t\r\n")) for number, line in enumerate(_lines(path), 1))
     broken = 0
     for number, line in _without_blank_end(lines):
@@ -276,7 +276,7 @@ def _read_jsonl(path, wanted, header, skip_short):
 
 
 def parse_object(at: str, line: str) -> dict:
-    """Returns the JSON object that a line holds; `at` is "file:line" for the error if there is none."""
+    """Parses the JSON object in a line; `at` is "file:line" for errors."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -293,7 +293,7 @@ def parse_object(at: str, line: str) -> dict:
 
 
 def _read_parquet(path, wanted, header, skip_short):
-    """The settings say nothing here, since the file names its columns."""
+    """Reads a Parquet file; `header` and `skip_short` are ignored, since the file names its columns."""
     return parquet_rows(path, lambda names: find_columns(wanted, names, path, header=False))
 
 
@@ -366,7 +366,7 @@ def _index_without_header(path, column):
 
 
 def _without_blank_end(rows):
-    """Leaves (line, empty) out at the end: nothing is lost, while a blank line elsewhere would be a row."""
+    """Removes blank lines at the end, which lose nothing, while a blank line elsewhere would be a row."""
     blank = []
     for row in rows:
         if not row[1]:
@@ -400,5 +400,5 @@ def names_in(path: str) -> list[str]:
         if extension == ".jsonl":
             return list(parse_object(path, next(lines, "")))
         return without_end(next(lines, "")).split("\t") if extension == ".tsv" else []
-    except (ValueError, OSError, csv.Error, RecursionError):  # pyarrow's errors are of the first kind
+    except (ValueError, OSError, csv.Error, RecursionError):  # pyarrow's errors are ValueErrors
         return []

@@ -11,7 +11,7 @@ from bert_tf.data.columns import NAME, TEXT, ColumnType, is_missing_cell, is_who
 from bert_tf.data.table_reader import Column, excerpt, line_position, read_rows
 from bert_tf.utils.names import number_of, word_for
 
-MOST = 99  # lines that a message names, in addition to the first
+MOST = 99  # number of lines that a message lists, in addition to the first
 
 
 @dataclasses.dataclass
@@ -119,7 +119,7 @@ def read_table(
 
 
 def check_ids(examples):
-    """Raises ValueError if two examples have the same id, because predictions could not be told apart by id.
+    """Raises ValueError if two examples have the same id, since ids must identify predictions.
 
     Args:
         examples: with `ids`, and `where(index)` as of `LabeledTexts`.
@@ -219,7 +219,7 @@ def read_values(path: str, line: int, kinds: Sequence[tuple[Column, ColumnType]]
 
 
 def _kept(kinds, values):
-    """Returns what is kept of values, None for each that is not of its kind."""
+    """Returns the parsed values, None for each of the wrong type."""
     return [kind.read(value) for (_, kind), value in zip(kinds, values, strict=True)]
 
 
@@ -262,22 +262,22 @@ def _lacks(value):
 
 
 def _bad_of(values, kept):
-    """Returns {position: value} of the values of which nothing is kept."""
+    """Returns {position: value} of the values of the wrong type."""
     return {index: value for index, (value, each) in enumerate(zip(values, kept, strict=False)) if each is None}
 
 
 def _check_values(path, rows, kinds, texts, label_place):
-    """Returns what is kept of the rows whose texts and label are such.
+    """Returns the parsed values of the rows with valid texts and labels, and the invalid ones.
 
     Args:
         path: the file.
         rows: lines and values.
-        kinds: a `Column` and a `ColumnType` of each value.
-        texts: how many of the values, the first ones, are texts.
-        label_place: which of the values is the label; None: none.
+        kinds: the `Column` and `ColumnType` of each value.
+        texts: number of texts, which are the first values.
+        label_place: index of the label among the values, or None.
 
     Returns:
-        each column as a list; the lines; {line: {position: value}} of texts that are none; {line: label} of the labels.
+        each column as a list; the lines; {line: {position: value}} of invalid texts; {line: label} of invalid labels.
     """
     good, lines, bad_texts, bad_labels, shortened = [], [], {}, {}, {}
     for line, values in rows:
@@ -306,7 +306,7 @@ def _refuse_bad(path, kinds, bad_texts, bad_labels, label_place):
 
 
 def _bad_text(path, bad, kinds):
-    """Returns the error of all rows without a text; bad: line -> {position: value}."""
+    """Returns the error for all rows without a text; `bad` is line -> {position: value}."""
     index, value = next(iter(next(iter(bad.values())).items()))
     column, kind = kinds[index]
     remedy = f"correct {word_for(len(bad), 'this line', 'these lines')}"
@@ -317,14 +317,14 @@ def _bad_text(path, bad, kinds):
 
 def _bad_label(path, bad, column, kind):
     value, must = next(iter(bad.values())), kind.must
-    if is_empty(value) and kind.read("") is None:  # else an empty field stands for no labels
+    if is_empty(value) and kind.read("") is None:  # otherwise an empty field means no labels
         must = "every example must have a label, but the label here is empty"
     correct = f"correct {word_for(len(bad), 'this line', 'these lines')}"
     return _bad_rows(path, list(bad), must, value, column, correct)
 
 
 def _bad_rows(path, lines, must, value, column, remedy):
-    """Returns the error of rows at `lines`, in the first of which stands `value`."""
+    """Returns the error for the rows at `lines`; `value` is that of the first row."""
     more, advice = "", f", or {_column_advice(column)}" if column.parameter else ""
     if len(lines) > 1:
         noun = "row" if path.lower().endswith(".parquet") else "line"
@@ -336,6 +336,6 @@ def _bad_rows(path, lines, must, value, column, remedy):
 
 
 def format_lines(lines: Sequence[int], count: int | None = None) -> str:
-    """Returns "3, 5, 8", of which the first 99 are shown; count: how many there are where `lines` lacks some."""
+    """Returns the first 99 lines as "3, 5, 8"; `count` is their total number if `lines` is incomplete."""
     shown = ", ".join(map(str, lines[:MOST]))
     return shown + (", ..." if max(count or 0, len(lines)) > len(lines[:MOST]) else "")

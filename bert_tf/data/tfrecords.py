@@ -3,8 +3,8 @@
     {"input_ids": [n, S], ...} --serialize--> bytes --write_records--> train.tfrecord.gz
     train.tfrecord.gz --read_serialized--> string [B] --build_parser--> {"input_ids": [B, S], ...}
 
-A file whose name ends in .gz is gzip-compressed, any other is not. Several gzip files end to end are one such file, and
-several plain ones are one plain file, so a big file can be put together from parts.
+A file whose name ends in .gz is gzip-compressed, any other is not. Concatenated files are valid files, both gzipped and
+plain ones, so a large file can be assembled from parts.
 """
 
 import errno
@@ -23,9 +23,9 @@ from bert_tf.utils.files import atomic_open
 # === Example bytes ===
 # Serializes features as tf.train.Example messages, thousands of examples at once.
 #
-# Building one message after the other with the protobuf library takes more than ten times as long as this, for it turns
-# each number into a Python object. tf.io.encode_proto makes the same bytes, in five nested steps, and takes twice as
-# long or longer.
+# Creating messages one by one with the protobuf library takes more than ten times as long, because it converts each
+# number to a Python object. tf.io.encode_proto creates the same bytes, in five nested steps, but takes at least twice
+# as long.
 
 
 _ROWS = 2048  # serialized at a time: about 4 MB, which stay in the processor's cache
@@ -38,15 +38,15 @@ _THIRD = b"\x1a"  # Feature.int64_list
 
 
 class _Part(NamedTuple):
-    """A part of every example's message, in columns of which an example uses some.
+    """A part of every example's message, as columns, some of which each example uses.
 
         number   bytes      used
              5   05 00      1 0
            300   ac 02      1 1
 
     Attributes:
-        columns: list of (bytes uint8 [n, w], used bool [n, w]); n is 1 where all examples are alike.
-        lengths: int64 [n], how many bytes each example uses.
+        columns: list of (bytes uint8 [n, w], used bool [n, w]); n is 1 if all examples are the same.
+        lengths: int64 [n], number of bytes of each example.
     """
 
     columns: list
@@ -54,16 +54,16 @@ class _Part(NamedTuple):
 
 
 def serialize(features: dict) -> Ragged:
-    """Returns each example's features as the bytes of a tf.train.Example.
+    """Serializes each example's features as a tf.train.Example.
 
         input_ids   [[101, 7592, 102],       0a 1a 0a 18 0a 09 "input_ids" 12 0b 1a 09 0a 07 65 a8 3b 66 ...
                      [101, 102, 0]]
 
-    The features are in the order of their names, so equal examples have equal bytes; they are those which protobuf's
-    deterministic serialization writes.
+    Features are sorted by name, so equal examples have equal bytes, the same as those of protobuf's deterministic
+    serialization.
 
     Args:
-        features: {name: [n, k]}, one feature at least; integers become an Int64List, floats a FloatList.
+        features: {name: [n, k]}, at least one feature; integers become an Int64List, floats a FloatList.
 
     Returns:
         Ragged uint8 of n examples.
@@ -77,7 +77,7 @@ def serialize(features: dict) -> Ragged:
 
 
 def _serialize(values):
-    """`serialize` for examples that fit into the cache together; one at least."""
+    """Like `serialize`, for at least one example, and no more than fit into the cache together."""
     entries = [_entry(name, rows) for name, rows in values.items()]
     columns = [column for entry in entries for column in entry.columns]
     example = _field(_FIRST, _Part(columns, sum(entry.lengths for entry in entries)))
@@ -96,7 +96,7 @@ def _entry(name, rows):
     kind, numbers = (_SECOND, _floats(rows)) if rows.dtype.kind == "f" else (_THIRD, _varints(rows))
     feature = _field(kind, _field(_FIRST, numbers))
     key = name.encode()
-    assert len(key) < 128, name  # else its length would take two bytes
+    assert len(key) < 128, name  # otherwise its length would take two bytes
     return _field(_FIRST, _field(_FIRST + bytes([len(key)]) + key + _SECOND, feature))
 
 
@@ -114,9 +114,9 @@ def _floats(rows):
 
 
 def _varints(rows):
-    """Returns [n, k] integers as varints: seven bits a byte, the lowest first; the top bit says that more follow.
+    """Returns [n, k] integers as varints: seven bits per byte, lowest first; the top bit is set if more follow.
 
-    A negative number is written as the 64 bits of its two's complement, as protobuf does: ten bytes.
+    A negative number is written as its 64-bit two's complement, as in protobuf: ten bytes.
     """
     n, k = rows.shape
     largest = int(rows.max(initial=0)) if rows.min(initial=0) >= 0 else 2**64 - 1
@@ -139,10 +139,10 @@ def _varints(rows):
 # Names, types and lengths of a record file's features, from its first record.
 
 
-# What TF Model Garden's create_pretraining_data calls these with --use_v2_feature_names.
+# Names of these in TF Model Garden's create_pretraining_data with --use_v2_feature_names.
 _V2_NAMES = {"input_word_ids": "input_ids", "input_type_ids": "segment_ids"}
 _GZIP_MAGIC = b"\x1f\x8b"
-MADE_WITH = "made_with"  # a feature of a file's first record alone: see `pretraining/record_metadata.py`
+MADE_WITH = "made_with"  # a feature of a file's first record only: see `pretraining/record_metadata.py`
 
 
 def compression_of(path: str | os.PathLike) -> str:
@@ -151,13 +151,13 @@ def compression_of(path: str | os.PathLike) -> str:
 
 
 def describe_records(path: str | os.PathLike) -> dict[str, tuple[str, int]]:
-    """Returns what the first record of a TFRecord file holds, under our names: {"input_ids": ("int64", 128), ...}.
+    """Returns the features of a TFRecord file's first record, with our names: {"input_ids": ("int64", 128), ...}.
 
-    The types are those in the file: "int64", "float32" or "bytes".
+    The types are those of the file: "int64", "float32" or "bytes".
 
     Raises:
-        ValueError: the file cannot be read, is empty or cut off, is no TFRecord file, is compressed although its name
-            does not end in .gz or the other way round, or its record is no tf.train.Example.
+        ValueError: the file cannot be read, is empty, truncated or not a TFRecord file, its compression does not match
+            the extension .gz, or its record is not a tf.train.Example.
     """
     features = first_features(os.fspath(path))
     return {name: features[in_file] for name, in_file in map_names(features).items()}
@@ -169,7 +169,7 @@ def map_names(names) -> dict[str, str]:
 
 
 def first_features(path: str) -> dict[str, tuple[str, int]]:
-    """`describe_records`, under the names in the file, sorted."""
+    """Like `describe_records`, but with the names in the file, sorted."""
     features = _first_example(path)
     kinds = {"int64_list": "int64", "float_list": "float32", "bytes_list": "bytes"}
     names = sorted(features.keys() - {MADE_WITH})
@@ -181,14 +181,14 @@ def first_features(path: str) -> dict[str, tuple[str, int]]:
 
 
 def read_stamp(path: str | os.PathLike) -> bytes | None:
-    """Returns a file's record of how it was made, or None if it has none; raises the errors of `describe_records`."""
+    """Returns a file's stamp of how it was created, or None if it has none; raises the errors of `describe_records`."""
     features = _first_example(os.fspath(path))
     values = features[MADE_WITH].bytes_list.value if MADE_WITH in features else ()
     return values[0] if values else None
 
 
 def _first_example(path):
-    """Returns {name: feature} of the first record; nothing where it is no tf.train.Example."""
+    """Returns {name: feature} of the first record, empty if it is not a tf.train.Example."""
     try:
         return dict(tf.train.Example.FromString(_first_record(path)).features.feature)
     except DecodeError:
@@ -198,7 +198,7 @@ def _first_example(path):
 def _first_record(path):
     """Returns the bytes of the first record.
 
-    Not read with TensorFlow, which takes a gzip file that is cut off early for an empty one, and needs 30 ms a file.
+    TensorFlow is not used: it reads a gzip file that is truncated early as an empty one, and takes 30 ms per file.
     """
     by_name = bool(compression_of(path))
     try:
@@ -224,7 +224,7 @@ def _first_record(path):
 
 
 def _read_record(file):
-    """Returns what is before the first record, and the record, or None where there is none."""
+    """Returns the header of the first record, and the record, or None if there is none."""
     header = file.read(12)  # its length, 8 bytes, and their checksum
     if len(header) < 12 or _checksum(header[:8]) != int.from_bytes(header[8:], "little"):
         return header, None
@@ -236,7 +236,7 @@ def _read_record(file):
 
 
 def _checksum(data):
-    """Returns the masked CRC-32C of a few bytes, of tensorflow/core/lib/hash/crc32c.h."""
+    """Returns the masked CRC-32C of a few bytes, as in tensorflow/core/lib/hash/crc32c.h."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc ^= byte
@@ -254,7 +254,7 @@ def _no_records(path, received):
 
 
 _FILE_DTYPES = {"int32": "int64", "float32": "float32"}  # in the batch -> in a tf.train.Example
-# What a feature's length is called where records are made and read.
+# The parameter for a feature's length, when records are created and read.
 _LENGTHS = {"token": "max_seq_length", "prediction": "max_predictions_per_seq", "sentence": "max_sentences_per_seq"}
 _ERRNO = {os.strerror(number): number for number in errno.errorcode}
 
@@ -267,16 +267,16 @@ def write_records(
     order=None,
     stamp: bytes = b"",
 ):
-    """Writes a TFRecord file: all of it, or nothing and OSError.
+    """Writes a TFRecord file atomically.
 
     Args:
-        path: of the file.
-        records: uint8, the bytes of each record, as `serialize` returns them.
-        compression: "GZIP" or "", whatever the path's name; None: as the name says.
-        durable: wait until it is on the disk.
-        order: int [n], in which they are written; None: as they are.
-        stamp: further features for the first record, a serialized tf.train.Example: two of them, one after the other,
-            are one with the features of both.
+        path: path of the file.
+        records: uint8, the bytes of each record, as returned by `serialize`.
+        compression: "GZIP" or "", regardless of the path's extension. If None, as the extension specifies.
+        durable: whether to wait until the file is on disk.
+        order: int [n], the order to write them in. If None, their own order.
+        stamp: further features for the first record, as a serialized tf.train.Example: two concatenated ones are one
+            with the features of both.
 
     Raises:
         OSError: the file cannot be written, for example because the disk is full.
@@ -287,7 +287,7 @@ def write_records(
     data, ends = records.flat.tobytes(), records.splits[1:][order].tolist()
     with atomic_open(path, "wb", durable) as file:
         try:
-            with tf.io.TFRecordWriter(file.name, compression) as writer:  # the same file, once more
+            with tf.io.TFRecordWriter(file.name, compression) as writer:  # opens the same file again
                 for start, end in zip(records.splits[:-1][order].tolist(), ends, strict=True):
                     writer.write(data[start:end] + stamp)
                     stamp = b""
@@ -297,33 +297,33 @@ def write_records(
 
 
 def read_serialized(paths: list) -> tf.data.Dataset:
-    """Returns the records of all files, string [], one file after the other."""
+    """Returns a dataset of the serialized records of all files in order, string []."""
     return list_record_files(paths).flat_map(read_record_file)
 
 
 def list_record_files(paths: list) -> tf.data.Dataset:
-    """Returns path and compression of each file, for `read_record_file`."""
+    """Returns a dataset of the path and compression of each file, for `read_record_file`."""
     return tf.data.Dataset.from_tensor_slices([[os.fspath(path), compression_of(path)] for path in paths])
 
 
 def read_record_file(file) -> tf.data.Dataset:
-    """Returns the records of one file of `list_record_files`, string []."""
+    """Returns a dataset of the serialized records of one file of `list_record_files`, string []."""
     return tf.data.TFRecordDataset(file[0], file[1])
 
 
 def build_parser(paths: list, names: tuple[str, ...] | None = None, expect: dict | None = None, stamps: bool = False):
-    """Returns the function from serialized records, string [B], of these files to {name: tensor}.
+    """Returns a function that parses serialized records of these files, string [B], to {name: tensor}.
 
     The tensors have the dtypes and shapes (see `Feature.per`) of `bert_tf.data.features`.
 
     Args:
-        paths: of the files, one at least; .gz: compressed.
-        names: which features to return; None: all in the files that `bert_tf.data.features` knows.
-        expect: {name: its length, or None for any}: what the files must hold, returned or not.
-        stamps: return string [B] under MADE_WITH too: what a record says of how it was made, empty in most.
+        paths: at least one file; compressed if it ends in .gz.
+        names: the features to return. If None, all in the files that are defined in `bert_tf.data.features`.
+        expect: {name: its length, or None for any}: features that the files must have, whether returned or not.
+        stamps: whether to return the stamps of records under MADE_WITH too, string [B], mostly empty.
 
     Raises:
-        ValueError: a file is not as `describe_records` needs it, not as `names` and `expect` say, or not like the
+        ValueError: a file is not valid for `describe_records`, does not match `names` and `expect`, or differs from the
             others.
     """
     assert paths
@@ -359,7 +359,7 @@ def _check_same(first_path, first, path, features):
 
 
 def _check(path, held, expect):
-    """Raises ValueError where a file does not hold the features of `expect`, {name: length or None}."""
+    """Raises ValueError if a file does not have the features of `expect`, {name: length or None}."""
     for name, length in expect.items():
         feature = FEATURES[name]
         length = 1 if feature.per == "example" else length

@@ -1,4 +1,4 @@
-"""Long texts read through windows: examples of several sequences each (`long_text=window`)."""
+"""Long texts split into windows: examples of several sequences each (`long_text=window`)."""
 
 import dataclasses
 import hashlib
@@ -17,18 +17,18 @@ _CHUNK = 2_000  # texts tokenized at a time; they are long
 
 @dataclasses.dataclass(frozen=True)
 class Windowing:
-    """Stride and greatest number of the windows of a text.
+    """The stride and maximum number of windows of a text.
 
     Attributes:
         stride: tokens from the start of one window to that of the next.
-        max_windows: windows of a text at most; what lies behind them is cut.
+        max_windows: maximum number of windows per text; the rest is truncated.
     """
 
     stride: int
     max_windows: int = 32
 
     def check(self, room: int):
-        """Raises ValueError where tokens would fall between two windows of `room` tokens."""
+        """Raises ValueError if windows of `room` tokens would leave gaps."""
         if self.stride > room:
             raise ValueError(
                 f"`doc_stride` must be at most {room}, the number of text tokens that fit into a sequence of "
@@ -38,28 +38,28 @@ class Windowing:
 
 
 def window_rows(tokenizer, ids: list, max_seq_length: int, windows: Windowing):
-    """Cuts texts, or the second ones of pairs, into windows, and encodes each; in the graph too.
+    """Splits texts, or the second texts of pairs, into windows, and encodes each, also in the graph.
 
         [CLS] a [SEP]                 [CLS] window [SEP]
-        [CLS] a [SEP] b [SEP]         [CLS] a [SEP] window of b [SEP]          or as the tokenizer's template has it
+        [CLS] a [SEP] b [SEP]         [CLS] a [SEP] window of b [SEP]          or as in the tokenizer's template
 
-    The first sequence of a text or pair is the one that `Tokenizer.pack` makes of it, so what fits is read as without
-    windows. Of a pair, every window has as much of the first text as that sequence.
+    The first sequence of a text or pair is the result of `Tokenizer.pack`, so texts that fit are encoded as without
+    windows. For a pair, every window has as much of the first text as that sequence.
 
     Args:
         tokenizer: a `Tokenizer`.
         ids: one or two RaggedTensors int32 [n, (tokens)].
-        max_seq_length: longest sequence.
-        windows: how to cut.
+        max_seq_length: maximum length of a sequence.
+        windows: the stride and number of windows.
 
     Returns:
-        sequences as from `Tokenizer.pack`, [w, (length)]; int64 [w], the text that each is of, ascending; int64 [n],
-        how many tokens were cut off the end of what is cut into windows.
+        sequences as from `Tokenizer.pack`, [w, (length)]; int64 [w], the text of each sequence, ascending; int64 [n],
+        the number of truncated tokens at the end of each text.
 
     Raises:
         ValueError: there is no room for the special tokens, or the stride is longer than the room.
     """
-    *first, last = ids  # of one text there is no first
+    *first, last = ids  # a single text has no first
     room = room_for(len(ids), max_seq_length, tokenizer.template)
     windows.check(room)
     room, lengths = tf.cast(room, tf.int64), last.row_lengths()
@@ -73,7 +73,7 @@ def window_rows(tokenizer, ids: list, max_seq_length: int, windows: Windowing):
 
 
 def read_windows(tokenizer, texts, max_seq_length: int, windows: Windowing) -> dict[str, tf.Tensor]:
-    """Turns texts into what a model that reads through windows takes, in the graph.
+    """Encodes texts as inputs of a model with windows, in the graph.
 
     Args:
         tokenizer: a `Tokenizer`.
@@ -81,8 +81,8 @@ def read_windows(tokenizer, texts, max_seq_length: int, windows: Windowing) -> d
         max_seq_length, windows: as in `window_rows`.
 
     Returns:
-        "input_ids", "input_mask" and "segment_ids", int32 [n, N, S]; N and S as large as these texts need. A window
-        that a text does not have is all zeros.
+        "input_ids", "input_mask" and "segment_ids", int32 [n, N, S]; N and S are as large as these texts require.
+        Missing windows of a text are all zeros.
     """
     packed, rows, _ = window_rows(tokenizer, [*map(tokenizer.tokenize, texts)], max_seq_length, windows)
     n = tf.size(texts[0], tf.int64)
@@ -98,10 +98,10 @@ class Windowed:
     """Examples of one or more sequences, with the interface of `dataset.Tokenized`.
 
     Attributes:
-        rows: the windows of all examples, end to end; without targets.
-        splits: int64 [n + 1], where each example's windows begin and end in `rows`.
+        rows: the concatenated windows of all examples, without targets.
+        splits: int64 [n + 1], offsets of each example's windows in `rows`.
         targets: {name: [n]}.
-        origin, truncation: as of `dataset.Tokenized`.
+        origin, truncation: as in `dataset.Tokenized`.
     """
 
     rows: Tokenized
@@ -114,7 +114,7 @@ class Windowed:
         return len(self.splits) - 1
 
     def fingerprint(self) -> str:
-        """Returns a short hash of all that training sees."""
+        """Returns a short hash of the training inputs."""
         digest = hashlib.sha256(self.rows.fingerprint().encode())
         for name, values in sorted({**self.targets, "windows": self.splits}.items()):
             digest.update(name.encode() + np.ascontiguousarray(values).tobytes())
@@ -122,27 +122,27 @@ class Windowed:
 
     @property
     def lengths(self):
-        """int64 [n]: tokens of each example, in all of its windows: near ones have as many windows, or nearly."""
+        """Returns the number of tokens of each example in all of its windows, int64 [n]."""
         return self.rows.splits[self.splits[1:]] - self.rows.splits[self.splits[:-1]]
 
     @property
     def row_counts(self):
-        """int64 [n]: sequences of each example."""
+        """Returns the number of sequences of each example, int64 [n]."""
         return np.diff(self.splits)
 
     @property
     def longest_rows(self):
-        """int64 [n]: tokens of each example's longest sequence."""
+        """Returns the length of each example's longest sequence, int64 [n]."""
         return np.maximum.reduceat(self.rows.lengths, self.splits[:-1])
 
     def input_specs(self, batch_size: int) -> dict[str, tf.TensorSpec]:
-        """Returns {name: TensorSpec} of what `inputs` returns."""
+        """Returns {name: TensorSpec} for the result of `inputs`."""
         return {name: tf.TensorSpec([batch_size, None, None], tf.int32) for name in self.rows.input_specs(batch_size)}
 
     def inputs(self, chosen: np.ndarray, width) -> dict[str, np.ndarray]:
-        """Returns a batch's inputs, int32 [B, N, S]; a window that an example does not have is all zeros.
+        """Returns a batch's inputs, int32 [B, N, S]; missing windows of an example are all zeros.
 
-        Args: as `Tokenized.inputs`.
+        Args: as in `Tokenized.inputs`.
         """
         counts = np.where(chosen >= 0, np.diff(self.splits)[chosen], 1)
         number = np.arange(_round_up_size(counts.max()))
@@ -161,15 +161,15 @@ def _round_up_size(count):
 def tokenize_windows(
     tokenizer, texts: list, max_seq_length: int, windows: Windowing, targets: dict, path=""
 ) -> Windowed:
-    """Turns texts into examples of windows.
+    """Tokenizes texts to examples of windows.
 
     Args:
         tokenizer: a `Tokenizer`.
         texts: one or two lists of n str.
-        max_seq_length: longest sequence.
-        windows: how to cut.
+        max_seq_length: maximum length of a sequence.
+        windows: the stride and number of windows.
         targets: {name: [n]}.
-        path: of the file, for the log.
+        path: path of the file, for the log.
 
     Raises:
         ValueError: there is no room for the special tokens, or the stride is longer than the room.

@@ -108,7 +108,7 @@ ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh", "linear")
 CLASSIFIER_POOLINGS = ("cls", "mean")
 
 # The word "gelu" means two functions: in google-research/bert's modeling.py the tanh approximation, in Hugging Face's
-# config.json the exact erf form. Inside this package "gelu" is erf and "gelu_tanh" is tanh; files are told apart by
+# config.json the exact erf form. Inside this package "gelu" is erf and "gelu_tanh" is tanh; files are distinguished by
 # the keys that only Hugging Face writes.
 _HUGGING_FACE_KEYS = ("model_type", "architectures", "transformers_version", "layer_norm_eps")
 _HUGGING_FACE_ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh"}

@@ -203,7 +203,7 @@ def _dense(directory, folder):
     kind = _value(path, values, "activation_function", str, "torch.nn.modules.activation.Tanh")
     package, _, activation = kind.rpartition(".")
     if package not in ("torch.nn", "torch.nn.modules.activation", "torch.nn.modules.linear"):
-        activation = kind  # of somebody's own: whoever knows the activations refuses it by its whole name
+        activation = kind  # a custom one, rejected by its full name where activations are looked up
     return Dense(folder, width, bias, activation)
 
 

@@ -1,4 +1,4 @@
-"""Checks that records fit each other and the model: vocabulary, letter case and sentence objective."""
+"""Checks that records are consistent and match the model: vocabulary, letter case and sentence objective."""
 
 import numpy as np
 from absl import logging
@@ -7,24 +7,24 @@ from bert_tf.pretraining.batches import Records
 from bert_tf.pretraining.record_metadata import RecordMetadata, find_vocabulary, vocabulary_fingerprint
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 
-_ROWS, _FILES = 256, 16  # that are looked at, of files that do not say how they were made
+_ROWS, _FILES = 256, 16  # to check in files that do not state how they were created
 _CASE = ("do_lower_case", "strip_accents")
 
 
 def check_compatibility(several: list[Records], tokenizer: BaseTokenizer, sentence_objectives: tuple[str, ...]):
-    """Refuses records of another vocabulary, letter case or sentence objective.
+    """Raises ValueError for records of another vocabulary, letter case or sentence objective.
 
-    Files that do not say how they were made are checked by their ids of [CLS], [SEP] and [MASK]; a warning says what
-    that leaves open.
+    Files that do not state how they were created are checked by their ids of [CLS], [SEP] and [MASK]; a warning states
+    what remains unchecked.
 
     Args:
-        several: all records of a run, those to score on too.
-        tokenizer: the model's.
-        sentence_objectives: those that the run can learn; where records have another one, it is left out if "none" is
-            among them, and refused if not.
+        several: all records of a run, including those for evaluation.
+        tokenizer: the model's tokenizer.
+        sentence_objectives: those that the run supports; if the records have another one, it is ignored if "none" is
+            among them, and an error otherwise.
 
     Raises:
-        ValueError: something does not fit.
+        ValueError: the records do not match.
     """
     described = {path: metadata for records in several for path, metadata in records.metadata.items()}
     known = {path: metadata for path, metadata in described.items() if metadata}
@@ -45,10 +45,10 @@ def check_compatibility(several: list[Records], tokenizer: BaseTokenizer, senten
 
 
 def find_records_vocabulary(several: list[Records]) -> tuple[str, bool] | None:
-    """Returns the vocab.txt next to one of the records that made them, and its do_lower_case; None: there is none.
+    """Finds the vocab.txt next to records that created them, and its do_lower_case; returns None if there is none.
 
     Raises:
-        ValueError: they were made with several vocabularies.
+        ValueError: the records were created with several vocabularies.
     """
     known = {path: metadata for records in several for path, metadata in records.metadata.items() if metadata}
     _check_same(known, "vocabulary", "vocab_file")
@@ -73,7 +73,7 @@ def _check_vocabulary(known: dict[str, RecordMetadata], tokenizer):
 def _check_case(known, tokenizer):
     for name in _CASE:
         _check_same(known, name, name)
-        ours = getattr(tokenizer, name, None)  # only WordPiece tokens have a setting for accents
+        ours = getattr(tokenizer, name, None)  # only WordPiece tokenizers have a setting for accents
         for path, metadata in known.items():
             if ours not in (None, getattr(metadata, name)):
                 theirs = str(getattr(metadata, name)).lower()
@@ -96,7 +96,7 @@ def _check_sentences(known, can_learn):
 
 
 def _check_same(known, name, option):
-    """Raises ValueError unless all files were made with the same; `option` is what create_pretraining_data calls it."""
+    """Raises ValueError if files were created with different values of create_pretraining_data's `option`."""
     first = next(iter(known), None)
     for path, metadata in known.items():
         here, there = getattr(metadata, name), getattr(known[first], name)
@@ -109,7 +109,7 @@ def _check_same(known, name, option):
 
 
 def _check_special_ids(path, batch, tokenizer):
-    """Raises ValueError where rows show that they were made with another vocabulary: int32 [n, S] and so on."""
+    """Raises ValueError if the ids of rows (int32 [n, S] and so on) imply another vocabulary."""
     rows = {name: values.numpy() for name, values in batch.items()}
     ids, lengths = rows["input_ids"], rows["input_mask"].sum(1)
     row = np.arange(len(ids))
@@ -119,12 +119,12 @@ def _check_special_ids(path, batch, tokenizer):
     hidden = _hidden(rows) if "masked_lm_ids" in rows else ids[:0, 0]
     if len(hidden) and tokenizer.mask_id is not None:
         values, counts = np.unique(hidden, return_counts=True)
-        if counts.max() > len(hidden) / 2:  # it is more likely the mask token than random tokens
+        if counts.max() > len(hidden) / 2:  # more likely the mask token than random tokens
             _expect(path, tokenizer.mask, tokenizer, values[[counts.argmax()]], "mask tokens with")
 
 
 def _hidden(rows):
-    """Returns int [n]: what stands in place of masked tokens, where that is another one."""
+    """Returns the replacements of masked tokens that differ from the originals, int [n]."""
     real = rows["masked_lm_weights"] > 0
     seen = np.take_along_axis(rows["input_ids"], rows["masked_lm_positions"], 1)[real]
     return seen[seen != rows["masked_lm_ids"][real]]

@@ -1,4 +1,4 @@
-"""Metadata of record files: in the first record of each, and in the files next to them."""
+"""Metadata of record files: in the first record of each, and in files next to them."""
 
 import dataclasses
 import glob
@@ -29,13 +29,13 @@ _TYPES = {
 
 @dataclasses.dataclass(frozen=True)
 class RecordMetadata:
-    """The vocabulary, letter case, objective and masking that records were made with.
+    """The vocabulary, letter case, objective and masking that records were created with.
 
     Attributes:
-        vocabulary: `vocabulary_fingerprint` of the tokens whose ids the rows hold.
-        do_lower_case, strip_accents: what became of the text before it was cut into tokens.
-        sentence_objective: "nsp", "sop" or "none": what the label 1 of two texts means, if there are two.
-        masking: how it was masked: "token" and so on; None: it was not.
+        vocabulary: `vocabulary_fingerprint` of the vocabulary of the rows' ids.
+        do_lower_case, strip_accents: the normalization of the text.
+        sentence_objective: "nsp", "sop" or "none": the meaning of label 1 of two texts, if there are two.
+        masking: the kind of masking, such as "token", or None if not masked.
     """
 
     vocabulary: str
@@ -46,20 +46,20 @@ class RecordMetadata:
 
     @classmethod
     def of(cls, path: str | os.PathLike) -> "RecordMetadata | None":
-        """Returns the metadata of a file; None where another program wrote it, without any.
+        """Reads the metadata of a file, or returns None if it has none, because another program wrote it.
 
         Raises:
-            ValueError: the file is none of records, or what it says cannot be understood.
+            ValueError: the file is not a record file, or its metadata are not valid.
         """
         data = tfrecords.read_stamp(path)
         return None if data is None else cls.of_stamp(path, data)
 
     @classmethod
     def of_stamp(cls, path: str | os.PathLike, data: bytes) -> "RecordMetadata":
-        """Returns the metadata in a record's feature MADE_WITH, of which it reads what it knows.
+        """Parses the metadata in a record's feature MADE_WITH, ignoring unknown fields.
 
         Raises:
-            ValueError: it cannot be understood.
+            ValueError: the metadata are not valid.
         """
         try:
             values = json.loads(data) if len(data) <= _LARGEST else None
@@ -73,8 +73,8 @@ class RecordMetadata:
         return cls(**{name: values[name] for name in _TYPES})
 
     def stamp(self) -> bytes:
-        """Returns what `tfrecords.write_records` takes as `stamp`."""
-        import tensorflow as tf  # here, so that a program which only reads what lies next to records need not wait
+        """Returns the metadata as the `stamp` for `tfrecords.write_records`."""
+        import tensorflow as tf  # imported here, so that programs that only read files next to records need not wait
 
         data = json.dumps(dataclasses.asdict(self), sort_keys=True, separators=(",", ":")).encode()
         feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[data]))
@@ -83,31 +83,31 @@ class RecordMetadata:
 
 
 def vocabulary_fingerprint(tokens: list[str]) -> str:
-    """Returns the SHA-256 of a vocabulary, in hexadecimal: of its tokens in their order, one a line."""
+    """Returns the hexadecimal SHA-256 of a vocabulary: of its tokens in order, one per line."""
     return hashlib.sha256("\n".join(tokens).encode()).hexdigest()
 
 
 # === Files next to records ===
-# A description of the run that made them, for people too, and its vocabulary.
+# A human-readable description of the run that created the records, and its vocabulary.
 #
 #     train-00000-of-00002.tfrecord.gz  train-00001-of-00002.tfrecord.gz
-#     train_records.json                what was made of what, and how many bytes each file has
+#     train_records.json                inputs, options, results, and the size of each file
 #     train_vocabulary/                 vocab.txt and tokenizer_config.json
 
 
-DESCRIPTION, VOCABULARY = "_records.json", "_vocabulary"  # after the name that the files of one output share
+DESCRIPTION, VOCABULARY = "_records.json", "_vocabulary"  # suffixes to the common name of an output's files
 _OTHERS = (".json", ".txt", ".html", ".tmp")  # other files next to records: metadata, reports, unfinished files
 _KIND = "the JSON metadata that create_pretraining_data writes next to its records"
 _REMEDY = "copy it again, or remove it, which means that the files are no longer checked for completeness"
 
 
 def find_record_files(patterns: list[str], without: Iterable[str] = ()) -> list[str]:
-    """Returns the record files that `patterns` name, each once, in the order of the patterns, sorted within each.
+    """Finds the record files that match `patterns`, without duplicates, in their order and sorted within each.
 
     Args:
-        patterns: each a file, a glob (`**` is any depth) or a folder: all files below it but hidden ones and those that
-            are no records by the end of their names. A glob may match folders, too.
-        without: files to leave out where a folder or a glob brings them.
+        patterns: each a file, a glob (`**` is any depth) or a directory: all files below it except hidden ones and
+            those whose extensions are not those of records. A glob may match directories, too.
+        without: files to omit if a directory or glob matches them.
 
     Raises:
         ValueError: a pattern matches nothing.
@@ -133,9 +133,9 @@ def _matches(pattern, without):
 
 
 def check_whole(paths: list[str]):
-    """Raises ValueError where the description next to a file says that it has another number of bytes.
+    """Raises ValueError if the description next to a file states another size.
 
-    A file that was cut off between two records looks like a whole one by itself.
+    A file truncated between two records cannot otherwise be distinguished from a complete one.
     """
     described = {folder: _descriptions(folder) for folder in {os.path.dirname(path) for path in paths}}
     for path in paths:
@@ -151,10 +151,10 @@ def check_whole(paths: list[str]):
 
 
 def number_of_rows(path: str | os.PathLike) -> int:
-    """Returns how many rows the record files of one output have together, of which `path` is one.
+    """Returns the total number of rows of an output's record files, of which `path` is one.
 
     Raises:
-        ValueError: the description next to them does not say.
+        ValueError: the description next to them does not state it.
     """
     source = set_name(os.fspath(path)) + DESCRIPTION
     rows = read_object(source, _KIND, _REMEDY).get("rows")
@@ -164,7 +164,7 @@ def number_of_rows(path: str | os.PathLike) -> int:
 
 
 def find_vocabulary(path: str, metadata: RecordMetadata) -> str | None:
-    """Returns the vocab.txt that lies next to a record file and made it, where it is still what it was; else None."""
+    """Returns the vocab.txt next to a record file that created it, or None if it is missing or was changed."""
     own = os.path.join(set_name(path) + VOCABULARY, VOCAB_FILE)
     there = glob.glob(os.path.join(glob.escape(os.path.dirname(path)), f"*{VOCABULARY}", VOCAB_FILE))
     for candidate in sorted(there, key=lambda candidate: (candidate != own, candidate)):
@@ -177,7 +177,7 @@ def find_vocabulary(path: str, metadata: RecordMetadata) -> str | None:
 
 
 def _descriptions(folder: str) -> dict[str, dict[str, int]]:
-    """Returns {path of a description in a folder: {name of a record file: its bytes}}."""
+    """Returns {path of a description in a directory: {name of a record file: its size in bytes}}."""
     paths = sorted(glob.glob(os.path.join(glob.escape(folder), f"*{DESCRIPTION}")))
     return {path: _sizes(path, read_object(path, _KIND, _REMEDY).get("files")) for path in paths}
 
@@ -191,16 +191,16 @@ def _sizes(path, files):
 
 
 # === What create_pretraining_data writes ===
-# The metadata in each of its files, and the description next to them.
+# The metadata in each output file, and the description next to them.
 
 
 _PACKAGES = ("numpy", "tensorflow", "tensorflow-text", "sentencex")
-_LISTED = 1000  # sources with their own lines, at most
+_LISTED = 1000  # maximum number of sources to list
 _READ_BYTES = 1 << 22
 
 
 def metadata_of_job(job) -> RecordMetadata:
-    """Returns the metadata of a `job.CorpusJob`, which stands in the first record of each of its files."""
+    """Returns the metadata of a `job.CorpusJob`, for the first record of each of its files."""
     names = names_with_added(Vocabulary.read(job.vocab_file).tokens, job.added_tokens)
     masking = None if job.options.dynamic_masking else job.options.masking
     return RecordMetadata(
@@ -209,9 +209,9 @@ def metadata_of_job(job) -> RecordMetadata:
 
 
 def hash_sources(paths: list[str]) -> dict:
-    """Reads the texts through and says which they are, for JSON: their paths, bytes and SHA-256.
+    """Returns the paths, sizes and SHA-256 of text files, for JSON.
 
-    Of more than a thousand files only so many are listed; "sha256" is that of all their hashes, one a line.
+    At most a thousand files are listed; "sha256" is that of all their hashes, one per line.
     """
     listed = []
     with Countdown("Hashing the text", "MB", sum(map(os.path.getsize, paths)) / 1e6) as progress:
@@ -229,13 +229,13 @@ def hash_sources(paths: list[str]) -> dict:
 
 
 def describe_corpus(job, sizes: dict[str, int], statistics, sources: dict) -> dict[str, str]:
-    """Returns {path: text} of the files to leave in each folder in which there are record files.
+    """Returns {path: text} of the files to write into each directory of record files.
 
     Args:
         job: a `job.CorpusJob`.
-        sizes: {path: bytes} of its output files.
-        statistics: a `statistics.Statistics` of all records.
-        sources: what `hash_sources` returned.
+        sizes: {path: bytes} sizes of its output files.
+        statistics: a `statistics.Statistics` statistics of all records.
+        sources: the result of `hash_sources`.
     """
     vocabulary, metadata = Vocabulary.read(job.vocab_file), metadata_of_job(job)
     options = dataclasses.asdict(job.options)

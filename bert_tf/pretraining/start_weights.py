@@ -1,4 +1,4 @@
-"""Initial weights of a new model that are not random: word and position embeddings, and the head's bias."""
+"""Non-random initial weights of a new model: word and position embeddings, and the head's bias."""
 
 import itertools
 from collections.abc import Callable, Iterable
@@ -11,22 +11,22 @@ from bert_tf.checkpoints.name_map import WORDS
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.batches import Records
 
-_MOST = 20_000_000  # positions that are looked at: some 80 MB of ids, a minute of one core
-_ROWS = 8  # sequences at a time; what is left over is not looked at
+_MOST = 20_000_000  # maximum positions to read: about 80 MB of ids, a minute of one core
+_ROWS = 8  # sequences at a time; the remainder is ignored
 _POSITIONS = "bert/embeddings/position_embeddings"
 _BIASES = ("cls/predictions/output_bias", "generator/cls/predictions/output_bias")
-_LONGEST_WAVE = 10_000.0  # positions for a radian of the slowest wave (Vaswani et al. 2017, section 3.5)
+_LONGEST_WAVE = 10_000.0  # positions per radian of the slowest wave (Vaswani et al. 2017, section 3.5)
 
 
 def start_weights(embeddings: str, positions: str, records: Records, model: Description, seed: int) -> Callable | None:
-    """Returns the function that gives {variable path: array} to begin with in place of random weights; None: none.
+    """Returns a function that computes {variable path: initial array}, or None if all weights begin random.
 
     Args:
-        embeddings: what word embeddings begin as, one of `names.START_EMBEDDINGS`.
-        positions: what position embeddings begin as, one of `names.START_POSITIONS`.
-        records: to train on.
-        model: what is pretrained.
-        seed: of what is drawn.
+        embeddings: initialization of word embeddings, one of `names.START_EMBEDDINGS`.
+        positions: initialization of position embeddings, one of `names.START_POSITIONS`.
+        records: the training records.
+        model: description of the model to pretrain.
+        seed: seed of the random numbers.
     """
     makers = []
     if embeddings != "random":
@@ -37,10 +37,10 @@ def start_weights(embeddings: str, positions: str, records: Records, model: Desc
 
 
 def make_sinusoids(config: EncoderConfig) -> np.ndarray:
-    """Returns sines, then cosines, of positions: float32 [P, E], as large as the random ones.
+    """Returns sinusoidal position embeddings, sines then cosines, float32 [P, E], scaled like the random ones.
 
-    From two positions a linear map can tell how far apart they are, so that a layer need not learn first which
-    positions are neighbours.
+    A linear map can compute the distance between two positions from them, so a layer need not first learn which
+    positions are adjacent.
     """
     half = (config.embedding_width + 1) // 2
     waves = _LONGEST_WAVE ** -(np.arange(half) / half)
@@ -50,7 +50,7 @@ def make_sinusoids(config: EncoderConfig) -> np.ndarray:
 
 
 def _word_weights(records, model, seed):
-    """Returns {path: array}: word embeddings, and the masked-LM head's bias, the logarithm of tokens' frequencies."""
+    """Returns {path: array} of word embeddings and the masked LM head's bias, the tokens' log frequencies."""
     config, names = model.config, set(model.tokenizer.special_tokens.values())
     special = [number for number, token in enumerate(model.tokenizer.vocab) if token in names]
     ids = np.concatenate(_read_ids(records))
@@ -70,7 +70,7 @@ def _word_weights(records, model, seed):
 
 
 def _read_ids(records):
-    """Returns the ids of as many sequences as are looked at, int32 [_ROWS, S] each."""
+    """Returns the ids of the sequences to read, int32 [_ROWS, S] each."""
     most = _MOST // (_ROWS * records.max_seq_length)
     ids = [batch["input_ids"].numpy() for batch in itertools.islice(records.in_order(_ROWS), most)]
     if not ids:
@@ -87,21 +87,21 @@ def _read_ids(records):
 # Learned from Word Embeddings", whose smoothing and root of the singular values these are).
 
 
-_NEIGHBOURS = 4096  # ids that count as neighbours, the most frequent ones: others are rare, and cost memory
-_SMOOTHING = 0.75  # power of how often a neighbour is there, or the rarest would have the highest information
+_NEIGHBOURS = 4096  # number of neighbour ids, the most frequent ones: others are rare, and cost memory
+_SMOOTHING = 0.75  # exponent of neighbour frequencies, without which the rarest would have the highest information
 _OVERSAMPLING, _ROUNDS = 16, 4  # of the randomized factorization (Halko et al. 2011, algorithm 4.4)
 
 
 class Neighbours:
-    """Counts how often tokens stand near each other; a pair at distance d counts 1 / d.
+    """Counts co-occurrences of tokens; a pair at distance d counts 1 / d.
 
-    Memory is 4 bytes for each token of the vocabulary and each of 4,096 neighbours, and as much again at the end: 260
-    MB for 8,000 tokens.
+    Memory use is 4 bytes for each token of the vocabulary and each of 4,096 neighbours, and temporarily the same again
+    at the end: 260 MB for 8,000 tokens.
 
     Args:
-        vocab_size: V; ids lie below.
-        frequent: the ids that count as neighbours; see `find_frequent`.
-        window: the longest distance.
+        vocab_size: the vocabulary size V; ids are below it.
+        frequent: the ids of neighbours; see `find_frequent`.
+        window: maximum distance.
     """
 
     def __init__(self, vocab_size: int, frequent: np.ndarray, window: int = 5):
@@ -111,7 +111,7 @@ class Neighbours:
         self.counts = np.zeros((vocab_size, len(frequent)), np.float32)
 
     def add(self, ids: np.ndarray):
-        """Counts the pairs in rows of ids, int [N, S]; ids that are no neighbours may be anything, padding too."""
+        """Counts the pairs in rows of ids, int [N, S]; non-neighbour ids may be arbitrary, including padding."""
         for distance in range(1, self.window + 1):
             for tokens, near in ((ids[:, :-distance], ids[:, distance:]), (ids[:, distance:], ids[:, :-distance])):
                 columns = self.columns[near]
@@ -120,10 +120,10 @@ class Neighbours:
                 self.counts.reshape(-1)[positions] += times / distance
 
     def vectors(self, width: int, seed: int = 0) -> np.ndarray:
-        """Returns float32 [V, width], each row of mean square 1, or 0 where a token has no neighbours.
+        """Returns embeddings, float32 [V, width], with mean square 1 per row, or 0 for a token without neighbours.
 
         Raises:
-            ValueError: there are fewer neighbours than numbers in a vector.
+            ValueError: there are fewer neighbours than `width`.
         """
         if width > self.counts.shape[1]:
             raise ValueError(
@@ -141,10 +141,10 @@ class Neighbours:
         return np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 1e-6 * norms.max(initial=0))
 
     def _information(self):
-        """Returns max(0, log(P(token, neighbour) / (P(token) P(neighbour)))), float32 [V, neighbours]."""
+        """Returns the positive PMI max(0, log(P(token, neighbour) / (P(token) P(neighbour)))), [V, neighbours]."""
         of_token, of_near = self.counts.sum(1, keepdims=True), self.counts.sum(0) ** _SMOOTHING
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = self.counts / of_token  # one copy, changed in place
+            found = self.counts / of_token  # one copy, modified in place
             found /= of_near / of_near.sum()
             np.log(found, out=found)
         np.nan_to_num(found, copy=False, nan=0.0, neginf=0.0)
@@ -152,11 +152,11 @@ class Neighbours:
 
 
 def find_frequent(counts: np.ndarray, special: Iterable[int]) -> np.ndarray:
-    """Returns the ids, most frequent first, that count as neighbours.
+    """Returns the ids to use as neighbours, most frequent first.
 
     Args:
-        counts: int [V], how often each id is there.
-        special: ids that are no words, such as padding.
+        counts: int [V], frequency of each id.
+        special: ids that are not words, such as padding.
     """
     counts = np.array(counts)
     counts[list(special)] = 0

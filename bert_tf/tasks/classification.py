@@ -158,7 +158,8 @@ def windows_of(options: ClassificationOptions) -> Windowing | None:
         of_windows = {"doc_stride": options.given_doc_stride, "max_windows": options.given_max_windows}
         if given := [f"`{name}`" for name, value in of_windows.items() if value is not None]:
             raise ValueError(
-                f"{' and '.join(given)} requires `long_text=window`. Add it, or remove {' and '.join(given)}."
+                f"{' and '.join(given)} {'requires' if len(given) == 1 else 'require'} `long_text=window`. Add it, or "
+                f"remove {' and '.join(given)}."
             )
         return None
     windows = Windowing(options.doc_stride or max(1, options.max_seq_length // 2), options.max_windows)

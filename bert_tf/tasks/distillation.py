@@ -150,8 +150,8 @@ def open_teacher(path: str, student: Description, longest: int) -> tuple[Checkpo
         )
     if teacher.config.type_vocab_size > 1 and not student.tokenizer.template.second_segment:
         logging.warning("Text pairs: the student's sequences have one segment, but %s was trained with two.", path)
-    shape = teacher.config.num_hidden_layers, teacher.config.hidden_size
-    logging.info("Teacher: %s (%d layers, hidden size %d).", path, *shape)
+    config = teacher.config
+    logging.info("Teacher: %s (%d layers, hidden size %d).", path, config.num_hidden_layers, config.hidden_size)
     return checkpoint, teacher
 
 

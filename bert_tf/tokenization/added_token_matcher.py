@@ -199,7 +199,7 @@ class _Finder(tf.Module):
     def __init__(self, tokens, contents, apart=()):
         super().__init__()
         first = {content: i for i, content in reversed(list(enumerate(contents)))}  # the lower id counts
-        # Of alternatives RE2 takes the first that fits, not the longest.
+        # RE2 takes the first matching alternative, not the longest.
         longest_first = sorted(first, key=len, reverse=True)
         self._pattern = "|".join(map(_literal, longest_first))
         single = [token.single_word for token in tokens]
@@ -214,7 +214,7 @@ class _Finder(tf.Module):
             self._words = tf.constant(_word_characters(tuple(apart))) if any(single) else None
 
     def __call__(self, sections: Sections, text: Normalized) -> Sections:
-        """Cuts sections where tokens are found in their normalized `text`."""
+        """Splits sections at the tokens found in their normalized `text`."""
         row, number, first, limit = self._found(text.chars)
         row_first, row_limit = (tf.gather(each, row) for each in (text.chars.row_starts(), text.chars.row_limits()))
         solid = tf.where(tf.reduce_all(text.chars.flat_values[:, None] != self._white, 1))[:, 0]
@@ -290,7 +290,7 @@ def _origins(text, first, limit):
 def _cut(sections, row, tokens, cut_starts, cut_limits, starts, limits):
     """Returns sections split at the tokens found, each in the section `row`: int32 [matches]."""
     chars, nrows = sections.chars, tf.size(sections.tokens, tf.int64)
-    # Of the new sections one ends before each match, and one where each old section does.
+    # Among the new sections, one ends before each match, and one at the end of each old section.
     splits = tf.searchsorted(row, tf.range(nrows + 1), "left", tf.int64)
     before = row + tf.range(tf.size(row, tf.int64))
     last, first = tf.range(nrows) + splits[1:], tf.range(nrows) + splits[:-1]

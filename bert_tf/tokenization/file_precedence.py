@@ -133,7 +133,9 @@ def warn_of_vocabulary(counting: str, own: Sequence[str], path: str, tokens: Seq
     where = counts if first is None else f"id {first} is {own[first]!r} and {tokens[first]!r}"
     logging.warning(
         "%s and %s hold different vocabularies (%s). The former takes precedence, as in Transformers.",
-        *(counting, path, where),
+        counting,
+        path,
+        where,
     )
 
 

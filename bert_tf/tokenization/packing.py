@@ -141,7 +141,7 @@ def room_for(texts: int, max_seq_length, template: InputTemplate):
     """
     special = template.special(texts)
     needed = (
-        f"max_seq_length must be at least {special}, to hold the special tokens "
+        f"`max_seq_length` must be at least {special}, to hold the special tokens "
         f"{' '.join(template.pieces(texts))}."
     )
     if tf.is_tensor(max_seq_length):

@@ -145,7 +145,7 @@ def _last(begins, lines, first):
 
 
 def _beginning(format, options):
-    """Returns the function that says whether a new document begins at line i of `lines`; None: none ever does."""
+    """Returns a function that tells if a document begins at line i of `lines`, or None if none ever does."""
     if format == "sentences":
         return _follows_blank
     if format == "jsonl":

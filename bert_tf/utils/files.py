@@ -342,7 +342,7 @@ def _permissions(path):
     """
     try:
         mode = os.lstat(path).st_mode
-    except OSError:  # whoever opens it says why
+    except OSError:  # opening it reports the reason
         return None
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise OSError(errno.EINVAL, "Neither a file nor free for one", path)

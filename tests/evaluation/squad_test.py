@@ -144,11 +144,11 @@ def test_impossible_questions_need_no_answers_and_an_id_may_be_a_number(tmp_path
 @pytest.mark.parametrize(
     "content, message",
     [
-        ("{", r"dev\.json must be JSON in SQuAD's format\. Received '\{', which cannot be parsed \(.*\); name another"),
+        ("{", r"dev\.json must be JSON in SQuAD's format\. Received '\{', which cannot be parsed \(.*\); use another"),
         ({"dat": []}, r"dev\.json: .* 'data' is a list\. Received the keys \['dat'\]; correct the file"),
         ({"data": {"a": 1}}, r"requires an object in which 'data' is a list\. Received 'data': \{'a': 1\}"),
         ({"data": []}, r"dev\.json contains no questions"),
-        (squad_json([("a", ["x"]), ("a", ["y"])]), r"qas\[1\] \(id 'a'\): .* the id of data\[0\].*qas\[0\] again"),
+        (squad_json([("a", ["x"]), ("a", ["y"])]), r"qas\[1\] \(id 'a'\): .* The id is that of data\[0\].*qas\[0\]"),
         (squad_json([("7", ["x"]), (7, ["y"])]), r"qas\[1\] \(id '7'\): every question must have a unique id"),
         (squad_json([("a", ["x"]), ("b", [7])]), r"\(id 'b'\), answers\[0\]: .*'text' is a text\. Received 'text': 7"),
         (squad_json([("a", ["x"]), (["b"], [])]), r"qas\[1\]: .*'id' is a text\. Received 'id': \['b'\]; correct"),
@@ -194,7 +194,7 @@ def test_the_program_prints_one_object_and_nothing_else_there(tmp_path):
     plain, right, bad = run(), run(f"--null_odds_file={odds}", "--null_score_diff_threshold=0"), run("--data_file=none")
     assert json.loads(plain.stdout)["exact"] == 50.0 and "best_f1" not in json.loads(plain.stdout)
     assert json.loads(right.stdout)["exact"] == 100.0 and json.loads(right.stdout)["best_f1_thresh"] == -1.0
-    assert bad.returncode == 1 and bad.stdout == "" and "--data_file must be a file. Received none, " in bad.stderr
+    assert bad.returncode == 1 and bad.stdout == "" and "File not found: none (--data_file). " in bad.stderr
     alone = run("--null_score_diff_threshold=0")
     assert alone.returncode == 1 and "requires --null_odds_file. Add" in alone.stderr
 

@@ -86,7 +86,7 @@ def two_lengths(tmp_path):
 def test_records_of_one_length_are_selected_among_all(two_lengths):
     assert Records.select([f"{two_lengths}/*"], 3).paths == [f"{two_lengths}/short-{n}" for n in range(2)]
     assert Records.select([f"{two_lengths}/long", f"{two_lengths}/s*"], 5).paths == [f"{two_lengths}/long"]
-    message = f"sequences of 9 tokens: in {two_lengths}/.,  all have 3 and 5. .*  `max_seq_length=9`"
+    message = f"sequences of 9 tokens: in {two_lengths}/., all have 3 and 5. .* `max_seq_length=9`"
     with pytest.raises(ValueError, match=message):
         Records.select([f"{two_lengths}/*"], 9)
 
@@ -169,7 +169,7 @@ def test_whole_files_that_fit(path):
 def test_a_file_cut_in_the_middle(path):
     data = _raw(path)
     _put(path, data[: len(data) * 1300 // ROWS + 20])
-    _refused(path, rf"{path} is not a complete record file: .*  cannot be read from record 1301 on")
+    _refused(path, rf"{path} is not a complete record file: .*cannot be read from record 1301 on")
 
 
 def test_a_compressed_file_cut_in_the_middle(tmp_path):
@@ -183,7 +183,7 @@ def test_a_flipped_bit(path):
     data = bytearray(_raw(path))
     data[len(data) * 2 // ROWS + 40] ^= 4
     _put(path, bytes(data))
-    _refused(path, rf"{path} is not a complete record file: .*  cannot be read from record 3 on")
+    _refused(path, rf"{path} is not a complete record file: .*cannot be read from record 3 on")
 
 
 def test_rows_of_another_length_in_the_middle(path):
@@ -269,7 +269,7 @@ def test_a_fault_behind_the_point_of_resumption_or_mapped(path):
     features["input_ids"][1400, 3] = V
     _write(path, features)
     batches = _records(path).batches(B, 0, start=30).map(lambda batch: batch["input_ids"] + 1)
-    with pytest.raises(ValueError, match=f"Record 1401 of {path} must hold input_ids"):
+    with pytest.raises(ValueError, match=f"Record 1401 of {path} must have input_ids"):
         _exhaust(batches)
 
 

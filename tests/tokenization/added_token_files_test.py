@@ -98,7 +98,7 @@ def test_where_the_decoder_is_there_added_tokens_json_does_not_count_and_that_is
 @pytest.mark.parametrize(
     "files, message",
     [
-        ({"added_tokens": {"[E1]": N + 3}}, rf"added_tokens.json: .* '\[E1\]' with the id {N + 3}, where {N} was"),
+        ({"added_tokens": {"[E1]": N + 3}}, rf"added_tokens.json: .* '\[E1\]' with the id {N + 3} instead of {N}"),
         ({"tokenizer": whole("[E1]", 7)}, r"json: the id 7 must be an id of one token. Received: \['b', '\[E1\]'\]"),
         ({"tokenizer": whole("[CLS]", 5)}, r"added_tokens\[0\].id must be 2, as in model.vocab. Received: 5"),
         ({"tokenizer": whole("[E1]", N), "added_tokens": {"[E1]": N + 1}}, rf"{N} in .*tokenizer.json and {N + 1} in"),

@@ -99,7 +99,7 @@ def test_no_room_for_the_special_tokens(tokenizer):
     assert tokenizer(["a"], max_seq_length=2)["input_ids"].numpy().tolist() == [[CLS, SEP]]
     with pytest.raises(ValueError, match=r"at least 2, .* Received: 1; raise `max_seq_length`"):
         tokenizer(["a"], max_seq_length=1)
-    with pytest.raises(ValueError, match=r"at least 3 here. Received: 2"):
+    with pytest.raises(ValueError, match=r"at least 3, to hold .*\. Received: 2"):
         tokenizer(["a"], ["b"], max_seq_length=2)
 
 

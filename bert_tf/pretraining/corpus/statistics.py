@@ -28,7 +28,7 @@ class Statistics:
         pairs: int64 [2, 3], number of examples by next_sentence_label and examples.CHOSEN, FORCED_RANDOM or
             FORCED_ACTUAL; all 0 if the examples have one text.
         fates: int64 [3], number of predictions that were HIDDEN, SWAPPED or KEPT. A random token that equals the
-            original one counts as kept, since the two cannot be told apart.
+            original one counts as kept, since they are indistinguishable.
         masked_ids: int64 [V], number of predictions of each token.
         rows: number of rows of length S written, with one example each, or several if packed.
         padding: number of padding positions in them.

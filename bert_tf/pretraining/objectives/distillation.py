@@ -1,4 +1,4 @@
-"""Distillation on records: a student learns what a teacher makes of the same texts, with masked LM or without."""
+"""Distillation on records: a student learns a teacher's outputs on the same texts, with or without masked LM."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -18,22 +18,22 @@ from bert_tf.tasks.distillation import Teacher, open_teacher
 from bert_tf.tasks.losses import divergence
 
 # === Comparisons ===
-# What a student can learn from a teacher on texts without labels: one row of `COMPARISONS` each.
+# What a student can learn from a teacher on unlabelled text: each corresponds to `COMPARISONS`.
 #
-#     soft_targets      what stands at the masked positions       Sanh et al. 2019 (DistilBERT)
-#     hidden            the last layer's states                Sanh et al. 2019
-#     attention         where each token looks                 Wang et al. 2020 (MiniLM)
-#     ..._relations     which tokens are like which            Wang et al. 2021 (MiniLMv2)
+#     soft_targets      predictions at masked positions      Sanh et al. 2019 (DistilBERT)
+#     hidden            the last layer's hidden states       Sanh et al. 2019
+#     attention         attention distributions              Wang et al. 2020 (MiniLM)
+#     ..._relations     similarities between tokens          Wang et al. 2021 (MiniLMv2)
 
 
 @dataclasses.dataclass(frozen=True)
 class DistillationInputs:
-    """The numbers that comparisons depend on.
+    """The parameters of distillation losses.
 
     Attributes:
-        temperature: of soft targets.
-        attention_heads: of the layers that are compared, where their attention is.
-        relation_heads: into how many parts queries, keys and values are cut to be compared among themselves.
+        temperature: temperature of soft targets.
+        attention_heads: number of attention heads of the compared layers, if their attention is.
+        relation_heads: number of heads that queries, keys and values are split into to compute relations.
     """
 
     temperature: float
@@ -43,12 +43,12 @@ class DistillationInputs:
 
 @dataclasses.dataclass(frozen=True)
 class DistillationLoss:
-    """One way to compare a student with a teacher.
+    """A loss that compares a student with a teacher.
 
     Attributes:
         shown: the outputs of a `DistillationModel` that it compares.
-        weights: of what its mean is: "masked_lm_weights", of predictions, or "tokens".
-        losses: from the student's outputs, the teacher's, the batch and the `DistillationInputs` to float32 [B, M] or
+        weights: weights of its mean: "masked_lm_weights", over predictions, or "tokens".
+        losses: maps the student's outputs, the teacher's, the batch and the `DistillationInputs` to float32 [B, M] or
             [B, S].
     """
 
@@ -59,12 +59,12 @@ class DistillationLoss:
 
 def _soft_targets(student, teacher, batch, numbers):
     logits, targets = student["mlm_logits"], teacher["mlm_logits"]
-    tokens = min(logits.shape[-1], targets.shape[-1])  # tables may be filled up with rows that no token has
+    tokens = min(logits.shape[-1], targets.shape[-1])  # embedding tables may be padded with unused rows
     return divergence(logits[..., :tokens], targets[..., :tokens], numbers.temperature)
 
 
 def _hidden(student, teacher, batch, numbers):
-    """1 less the cosine of the angle between the two states."""
+    """Returns 1 - the cosine similarity of the two states."""
     one, other = (tf.math.l2_normalize(tf.cast(each["hidden"], tf.float32), -1) for each in (student, teacher))
     return 1 - tf.reduce_sum(one * other, -1)
 
@@ -81,9 +81,9 @@ def _self_relation(name):
 
 
 def _relation(rows, columns, student, teacher, batch, heads):
-    """Returns float32 [B, S]: how far each token's distribution over all tokens is from the teacher's, over the heads.
+    """Returns each token's divergence from the teacher's distribution over tokens, averaged over heads, float32 [B, S].
 
-    Before dropout; nothing is related to padding or to a neighbour in a packed row.
+    It is computed before dropout, and without padding and other examples of a packed row.
     """
     bias = attention_bias(batch["input_mask"], batch.get("sentence_ids"))
     logits, targets = (_scores(each[rows], each[columns], heads) + bias for each in (student, teacher))
@@ -91,7 +91,7 @@ def _relation(rows, columns, student, teacher, batch, heads):
 
 
 def _scores(rows, columns, heads):
-    """Returns float32 [B, heads, S, S] of what is float [B, S, heads D]."""
+    """Returns scaled dot products per head, float32 [B, heads, S, S], of two float [B, S, heads D]."""
     D = rows.shape[-1] // heads
 
     def cut(x):
@@ -110,30 +110,30 @@ COMPARISONS = {
 }
 RELATIONS = ("query_relations", "key_relations", "value_relations")
 OF_A_LAYER = ("attention", *RELATIONS)
-MASKED_LM = "masked_lm"  # the one loss that compares with the text, and not with the teacher
+MASKED_LM = "masked_lm"  # the only loss that compares with the text rather than with the teacher
 
 
 def required_outputs(losses) -> tuple[str, ...]:
-    """Returns the outputs of a `DistillationModel` that losses, by their names, need."""
+    """Returns the outputs of a `DistillationModel` that the named losses require."""
     needed = [name for loss in losses if loss in COMPARISONS for name in COMPARISONS[loss].shown]
     return tuple(dict.fromkeys(needed + ["mlm_logits"] * (MASKED_LM in losses)))
 
 
 def predicts_masked(losses) -> bool:
-    """Returns True where one of these losses is of masked positions."""
+    """Returns True if one of these losses is computed at masked positions."""
     return "mlm_logits" in required_outputs(losses)
 
 
 def count_relation_matrices(losses, attention_heads: int, relation_heads: int) -> int:
-    """Returns the number of [S, S] matrices that these losses compare for a row, of the student or of the teacher."""
+    """Returns the number of [S, S] matrices per row and model that these losses compare."""
     return ("attention" in losses) * attention_heads + len(set(RELATIONS) & set(losses)) * relation_heads
 
 
 def parse_losses(texts) -> dict[str, float]:
-    """Returns {loss: its weight} of texts such as "hidden:0.5"; a name alone weighs 1.
+    """Parses texts such as "hidden:0.5" to {loss: weight}; the weight of a name alone is 1.
 
     Raises:
-        ValueError: there is no such loss, it comes twice, its weight is no number over 0, or none is the teacher's.
+        ValueError: a loss is unknown or given twice, a weight is not a number above 0, or no loss uses the teacher.
     """
     known, weights = (*COMPARISONS, MASKED_LM), {}
     for text in texts:
@@ -162,17 +162,17 @@ def _number(text):
 
 @dataclasses.dataclass(frozen=True)
 class DistillationOptions:
-    """A teacher of pretraining, and what is learned from it.
+    """The teacher of a pretraining run, and the losses that compare the student with it.
 
     Attributes:
-        teacher: a checkpoint of any format.
-        losses: texts such as "hidden:0.5", as `parse_losses` reads them.
-        temperature: of soft targets.
-        layer: the teacher's layer whose attention and relations are learned, 1 being the lowest; None: its last.
-        relation_heads: parts into which queries, keys and values are cut; None: as many as the teacher has heads.
+        teacher: the teacher's checkpoint, in any format.
+        losses: texts such as "hidden:0.5", as parsed by `parse_losses`.
+        temperature: temperature of soft targets.
+        layer: the teacher's layer whose attention and relations are learned, from 1. If None, the last one.
+        relation_heads: number of heads for relations. If None, the number of the teacher's attention heads.
 
     Raises:
-        ValueError: there is no teacher, or the losses are none.
+        ValueError: there is no teacher, or the losses are not valid.
     """
 
     teacher: str
@@ -194,23 +194,24 @@ class DistillationOptions:
 
 
 class DistillationTask(RecordTask):
-    """A student of a frozen teacher; see `tasks/base.py` for what the methods mean.
+    """Trains a student to reproduce a frozen teacher's outputs; see `tasks/base.py` for the methods.
 
-    The teacher is asked in the graph of the step. Its variables are not the model's, and neither trained nor saved.
+    The teacher runs in the graph of the step. Its variables are not part of the model, and are not trained or saved.
 
     Args:
-        config: of the student's encoder.
-        teacher: called with a batch it returns the outputs that the losses compare, as `DistillationModel` does; with
-            `config`, its encoder's, and `layer`, the one whose queries, keys and values it shows. The student's last
-            layer learns them.
-        losses: {name: weight}: keys of `COMPARISONS`, and "masked_lm".
-        temperature: of soft targets.
-        relation_heads: of relations; None: as many as the teacher's layer has attention heads.
-        packed: rows hold several examples each.
+        config: configuration of the student's encoder.
+        teacher: a callable that maps a batch to the outputs that the losses compare, such as a `DistillationModel`,
+            with
+            the attributes `config` (of its encoder) and `layer` (the one whose queries, keys and values it returns).
+            The student's last layer learns them.
+        losses: {name: weight}; names are keys of `COMPARISONS`, and "masked_lm".
+        temperature: temperature of soft targets.
+        relation_heads: number of heads for relations. If None, the number of attention heads of the teacher's layer.
+        packed: whether rows contain several examples each.
         rematerialize: as in `Encoder`.
 
     Raises:
-        ValueError: student and teacher cannot be compared so.
+        ValueError: the losses cannot compare the student and the teacher.
     """
 
     def __init__(
@@ -272,7 +273,7 @@ class DistillationTask(RecordTask):
         return masked | {"tokens": tf.reduce_sum(_weights("tokens", batch))}
 
     def loss_parts(self, outputs, batch, denominators):
-        """Means over all tokens, or predictions, of the batch; over nothing they count as 0."""
+        """Returns the means over all tokens or predictions of the batch, or 0 if there are none."""
         sums, parts = self._sums(outputs, batch), {}
         if MASKED_LM in self.losses:
             parts |= self._masked_lm.loss_parts(outputs, batch, denominators)
@@ -282,12 +283,12 @@ class DistillationTask(RecordTask):
         return parts
 
     def reduce_outputs(self, outputs, batch):
-        """Returns what `metrics` divides, summed over each row, float32 [B] by name: `..._loss`, and the weights."""
+        """Returns the sums per row for `metrics`, float32 [B] by name: `..._loss`, and the weights."""
         masked = self._masked_lm.reduce_outputs(outputs, batch) if self._masked_lm else {}
         return masked | {"tokens": tf.reduce_sum(_weights("tokens", batch), 1)} | self._sums(outputs, batch)
 
     def metrics(self, outputs, rows=None):
-        """Returns the scores of masked LM, where it is predicted, each loss, and `loss`, their weighted sum."""
+        """Computes the metrics of masked LM, if it is predicted, each loss, and `loss`, their weighted sum."""
         scores = self._masked_lm.metrics(outputs, rows) if self._masked_lm else {}
         for name in self._compared:
             total, weights = (
@@ -306,18 +307,18 @@ class DistillationTask(RecordTask):
 
 
 def unmask_batch(batch):
-    """Returns the batch with `input_ids` as they were before they were masked."""
+    """Returns the batch with the original `input_ids`, before masking."""
     batch = {name: tf.convert_to_tensor(values) for name, values in batch.items()}
     return batch | {"input_ids": unmasked_ids(batch)}
 
 
 def _weights(name, batch):
-    """Returns float32 [B, S] or [B, M]: 1 for what counts."""
+    """Returns the weights of a loss, float32 [B, S] or [B, M]."""
     return without_padding(batch["input_mask"] if name == "tokens" else batch[name], batch)
 
 
 # === Teacher ===
-# The teacher of a student that learns on records: an encoder, and for some losses its masked-LM head.
+# The teacher for distillation on records: an encoder, and for some losses its masked LM head.
 
 
 _HEAD = "cls/predictions/.*"
@@ -325,17 +326,17 @@ _PART_OF_HEAD = "cls/predictions/output_bias"
 
 
 def load_encoder_teacher(options: DistillationOptions, student: Description, longest: int) -> Teacher:
-    """Loads the model that teaches on records, with the outputs that the losses compare.
+    """Loads the teacher, with the outputs that the losses compare.
 
-    To be called in the scope of the strategy.
+    Must be called in the scope of the distribution strategy.
 
     Args:
-        options: the teacher, and what is learned from it.
-        student: without weights.
-        longest: row, in tokens.
+        options: the teacher and the losses.
+        student: description of the student, without weights.
+        longest: maximum row length, in tokens.
 
     Raises:
-        ValueError: the teacher cannot teach this student so.
+        ValueError: this teacher cannot be used for this student.
     """
     checkpoint, described = open_teacher(options.teacher, student, longest)
     config, shown = described.config, required_outputs([name for name in options.weights if name in COMPARISONS])

@@ -1,4 +1,4 @@
-"""Tasks of pretraining: masked LM, with or without a sentence objective, and left-to-right LM."""
+"""Pretraining tasks: masked LM, with or without a sentence objective, and left-to-right LM."""
 
 import keras
 import numpy as np
@@ -13,14 +13,14 @@ from bert_tf.tasks.base import TrainableTask
 from bert_tf.utils.names import SENTENCE_OBJECTIVES
 
 # === Targets ===
-# What stood in rows before they were masked.
+# The original tokens of masked rows.
 
 
 def unmasked_ids(batch):
-    """Returns int32 [B, S]: `input_ids` as they were before they were masked.
+    """Returns int32 [B, S]: the original `input_ids`, before masking.
 
     Args:
-        batch: input_ids [B, S], and where rows are masked masked_lm_positions, masked_lm_ids, masked_lm_weights [B, M].
+        batch: input_ids [B, S]; if rows are masked, masked_lm_positions, masked_lm_ids, masked_lm_weights [B, M].
     """
     if "masked_lm_ids" not in batch:
         return batch["input_ids"]
@@ -40,7 +40,7 @@ _COMMONEST = "accuracy_of_commonest"
 
 
 class RecordTask(TrainableTask):
-    """A task that is learned from records; its loss is a mean over tokens, not over examples."""
+    """A task trained on records, whose loss is a mean over tokens rather than examples."""
 
     uses_pooler = False
 
@@ -49,20 +49,20 @@ class RecordTask(TrainableTask):
 
 
 class PretrainingTask(RecordTask):
-    """Masked LM, with next sentence or sentence order or alone; `tasks/base.py` says what the methods mean.
+    """Masked LM, alone or with next sentence prediction or sentence order; see `tasks/base.py` for the methods.
 
-    The two objectives on sentences have one head and one feature, `next_sentence_labels`: what 1 means there, a random
-    second text ("nsp") or swapped texts ("sop", Lan et al. 2019), was decided when the records were made.
+    The two sentence objectives share one head and one feature, `next_sentence_labels`: whether 1 means a random second
+    text ("nsp") or swapped texts ("sop", Lan et al. 2019) was decided when the records were created.
 
     Args:
-        config: of the encoder; where it says `is_decoder`, attention goes to the left only, and the batches are those
-            that `next_tokens` makes.
+        config: of the encoder; if it has `is_decoder`, attention is left-to-right, and batches must be created by
+            `next_tokens`.
         sentence_objective: "nsp", "sop" or "none".
-        packed: rows hold several examples each, as `pretraining/packing.py` makes them.
+        packed: whether rows contain several examples each, as created by `pretraining/packing.py`.
         rematerialize: as in `Encoder`.
 
     Raises:
-        ValueError: there is no such objective, or it is to be learned left to right.
+        ValueError: the objective is unknown, or combined with left-to-right attention.
     """
 
     def __init__(
@@ -111,24 +111,24 @@ class PretrainingTask(RecordTask):
         return {f"{part}_weights": tf.reduce_sum(_weights(part, batch)) for part in self._parts}
 
     def loss_parts(self, outputs, batch, denominators):
-        """The mean over the predictions and the mean over the sentences; nothing to predict counts as 0."""
-        sums = self.reduce_outputs(outputs, batch)  # what is not used of it, the graph leaves out
+        """Returns the means over the predictions and over the sentences, or 0 if there are none."""
+        sums = self.reduce_outputs(outputs, batch)  # the graph omits unused outputs
         return {
             f"{part}_loss": tf.math.divide_no_nan(tf.reduce_sum(sums[f"{part}_loss"]), denominators[f"{part}_weights"])
             for part in self._parts
         }
 
     def reduce_outputs(self, outputs, batch):
-        """Returns what `metrics` divides, summed over each row.
+        """Returns the sums per row that `metrics` divides.
 
         Args:
-            outputs: of the model.
-            batch: with `masked_lm_ids`, `masked_lm_weights`; unless MLM stands alone, `next_sentence_labels`; for
-                packed rows `next_sentence_weights`; rows whose `is_real_example` is 0 count for nothing.
+            outputs: outputs of the model.
+            batch: with `masked_lm_ids`, `masked_lm_weights`; with a sentence objective, `next_sentence_labels`; for
+                packed rows, `next_sentence_weights`. Rows whose `is_real_example` is 0 are ignored.
 
         Returns:
-            By name masked_lm_loss, masked_lm_correct, masked_lm_weights, float32 [B], and masked_lm_labels, int32
-            [B, M]: 1 + the label, 0 where its weight is 0. And the same of next_sentence.
+            By name: masked_lm_loss, masked_lm_correct, masked_lm_weights, float32 [B], and masked_lm_labels, int32
+            [B, M]: 1 + the label, or 0 if its weight is 0; and the same for next_sentence.
         """
         sums = {}
         for part in self._parts:
@@ -137,10 +137,10 @@ class PretrainingTask(RecordTask):
         return sums
 
     def metrics(self, outputs, rows=None):
-        """Returns google-research/bert's results but `global_step`, and ours, of the outputs that were kept.
+        """Computes google-research/bert's metrics except `global_step`, and further ones, from the collected outputs.
 
-        `loss` is the sum of the two means. Means over nothing are NaN. `masked_lm_perplexity` is e to the power of the
-        loss, and `..._accuracy_of_commonest` what always giving the commonest label of these rows would get.
+        `loss` is the sum of the two means. Means over nothing are NaN. `masked_lm_perplexity` is the exponential of the
+        loss, and `..._accuracy_of_commonest` the accuracy of always predicting the most frequent label of these rows.
         """
         scores, ours = {}, {}
         for part in self._parts:
@@ -157,7 +157,7 @@ class PretrainingTask(RecordTask):
 
 
 def _weights(part, batch):
-    """Returns float32 [B, M] or [B, K]: 1 for what counts."""
+    """Returns the weights of predictions, float32 [B, M] or [B, K]."""
     weights = batch.get(f"{part}_weights")
     if weights is None:  # rows that are not packed have one example each
         weights = tf.ones(tf.shape(batch["next_sentence_labels"]))
@@ -165,7 +165,7 @@ def _weights(part, batch):
 
 
 def without_padding(weights, batch):
-    """Returns weights as float32 [B, any], 0 in the rows that only fill up the batch (`is_real_example` is 0)."""
+    """Returns weights as float32 [B, any], with 0 in padding rows (`is_real_example` is 0)."""
     real, weights = batch.get("is_real_example"), tf.cast(weights, tf.float32)
     return weights if real is None else weights * real[:, tf.newaxis]
 
@@ -179,19 +179,19 @@ def _sums(part, logits, labels, weights):
 
 
 # === Left to right ===
-# Left to right: each token from those before it, the paper's "LTR" (Devlin et al. 2018, section 5.1).
+# Left-to-right LM: each token is predicted from those before it, the paper's "LTR" (Devlin et al. 2018, section 5.1).
 
 
 class LeftToRightTask(PretrainingTask):
-    """Learns to predict each next token, from batches that `next_tokens` makes.
+    """Left-to-right LM: predicts each next token, from batches created by `next_tokens`.
 
-    Its scores are `next_token_loss`, `next_token_accuracy` and so on: they are of all tokens, each foretold from those
-    before it, and cannot be held against those of masked LM.
+    Its metrics, `next_token_loss`, `next_token_accuracy` and so on, cover all tokens, each predicted from those before
+    it, and are not comparable with those of masked LM.
 
-    Args: as `PretrainingTask`; the configuration must say `is_decoder`.
+    Args: as `PretrainingTask`; the configuration must have `is_decoder`.
 
     Raises:
-        ValueError: attention goes both ways, or there is a sentence objective.
+        ValueError: attention is bidirectional, or there is a sentence objective.
     """
 
     def __init__(self, config: EncoderConfig, *args, **kwargs):
@@ -215,27 +215,28 @@ class LeftToRightTask(PretrainingTask):
 
 
 def _rename(scores):
-    """Returns {name: value} with "next_token" in the names for "masked_lm"."""
+    """Returns the metrics with "masked_lm" in their names replaced by "next_token"."""
     return {name.replace("masked_lm_", "next_token_", 1): value for name, value in scores.items()}
 
 
 def next_tokens(batch):
-    """Turns a batch for masked LM into one for the left-to-right model: every token predicts the one after it.
+    """Converts a batch for masked LM to one for a left-to-right model: each token predicts the next one.
 
         input_ids             [CLS]  the  [MASK] [SEP]  .          as in the records; masked_lm_ids: man
-        input_ids             [CLS]  the   man   [SEP]  .          what stood there is put back
+        input_ids             [CLS]  the   man   [SEP]  .          the original tokens are restored
         masked_lm_positions     0     1     2     3
         masked_lm_ids          the   man  [SEP]   0
         masked_lm_weights       1     1     1     0                0: the next is padding, or in another packed sentence
 
-    There are M = S - 1 predictions a row then, and the logits are that much larger: [B, S - 1, V].
+    There are M = S - 1 predictions per row, so the logits are larger: [B, S - 1, V].
 
     Args:
-        batch: input_ids, input_mask [B, S], and where there are any masked_lm_positions, masked_lm_ids,
-            masked_lm_weights [B, M] and sentence_ids [B, S]; whatever else it has stays.
+        batch: input_ids, input_mask [B, S], and optionally masked_lm_positions, masked_lm_ids, masked_lm_weights
+            [B, M] and sentence_ids [B, S]; other features are unchanged.
 
     Returns:
-        The batch with the four of the picture: int32 [B, S], int32 [B, S - 1], int32 [B, S - 1], float32 [B, S - 1].
+        The batch with the four features shown above: int32 [B, S], int32 [B, S - 1], int32 [B, S - 1], float32 [B, S -
+            1].
     """
     batch = {name: tf.convert_to_tensor(values) for name, values in batch.items()}
     ids, real = unmasked_ids(batch), batch["input_mask"][:, 1:] > 0

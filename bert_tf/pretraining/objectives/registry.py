@@ -1,4 +1,4 @@
-"""The pretraining objectives by name: what each asks of the records, how its batches are made, and its task."""
+"""The pretraining objectives by name: the records that each requires, how it creates batches, and its task."""
 
 import dataclasses
 from typing import ClassVar
@@ -27,18 +27,18 @@ from bert_tf.utils.names import SENTENCE_OBJECTIVES
 
 
 class Objective:
-    """Masked LM, and what the records ask of sentences (Devlin et al. 2018, section 3.1); the base of all others.
+    """Masked LM with the records' sentence objective (Devlin et al. 2018, section 3.1); the base of all others.
 
     Attributes:
         name: of the objective, one of `names.OBJECTIVES`.
-        is_decoder: whether a token sees itself and those before it only.
-        draws_masks: whether records without masks get some as they are read.
-        masking: how, where the user does not say: one of `names.MASKINGS`.
-        takes_masks: whether records to train on may have masks already.
-        sentence_objectives: those that it can learn besides. Of records with labels for sentences it learns the first
-            one; "none" there: it leaves them out.
+        is_decoder: whether each token attends only to itself and those before it.
+        draws_masks: whether records without masks are masked when read.
+        masking: default kind of masking, one of `names.MASKINGS`.
+        takes_masks: whether training records may already have masks.
+        sentence_objectives: those that can be combined with it. If records have sentence labels, the first one is
+            learned; if it is "none", the labels are ignored.
         takes_labels: whether records may have such labels.
-        transform_batch: makes its batch of one for masked LM, in the graph; None: that is its batch.
+        transform_batch: converts a batch for masked LM to its own, in the graph, or None if no conversion is needed.
     """
 
     name: ClassVar[str] = "masked_lm"
@@ -58,43 +58,43 @@ class Objective:
         rematerialize: bool = False,
         teacher: Teacher | None = None,
     ) -> TrainableTask:
-        """Returns the task to train.
+        """Creates the task to train.
 
         Args:
-            config: of the encoder.
+            config: configuration of the encoder.
             sentence_objective: "nsp", "sop" or "none".
-            packed: whether a row of the batches holds several examples.
+            packed: whether rows contain several examples each.
             rematerialize: as in `Encoder`.
-            teacher: what `load_teacher` returned.
+            teacher: the result of `load_teacher`.
         """
         return PretrainingTask(config, sentence_objective, packed, rematerialize)
 
     def draw(self, batch: Tensors, seed: int, number: int) -> Tensors:
-        """Returns what is random in batch `number` of the run in addition to its masks, by name."""
+        """Returns the random inputs of batch `number` of the run besides its masks, by name."""
         return {}
 
     def written_config(self, config: EncoderConfig) -> EncoderConfig:
-        """Returns the configuration with which an encoder that was trained with `config` is written."""
+        """Returns the configuration to write for an encoder trained with `config`."""
         return config
 
     def generator_config(self, config: EncoderConfig) -> EncoderConfig | None:
-        """Returns the configuration of the generator that is trained in addition; None: there is none.
+        """Returns the configuration of the generator that is trained as well, or None if there is none.
 
         Raises:
-            ValueError: it cannot be one for the encoder of `config`.
+            ValueError: no generator can be configured for this encoder.
         """
         return None
 
     def load_teacher(self, student: Description, longest: int) -> Teacher | None:
-        """Loads the model that teaches `student` on rows of up to `longest` tokens; None: there is none."""
+        """Loads the teacher of `student` for rows of up to `longest` tokens, or returns None if there is none."""
         return None
 
     def identity(self, config: EncoderConfig) -> dict:
-        """Returns what else decides the result, as JSON values; a run that is continued must have the same."""
+        """Returns further settings that determine the result, as JSON values; a resumed run must have the same."""
         return {}
 
     def check_records(self, several: list[Records]):
-        """Raises ValueError where records to train on are not what this objective is learned from."""
+        """Raises ValueError if training records do not suit this objective."""
         for records in several:
             if fault := self._fault(records):
                 must, received, remedy = fault
@@ -105,7 +105,7 @@ class Objective:
                 )
 
     def _fault(self, records):
-        """Returns what records must, what they are instead, and the setting that makes others; None: all is well."""
+        """Returns the requirement that records violate, their actual state and the setting to change, or None."""
         if "none" not in self.sentence_objectives and not records.has_sentences:
             return "have sentence labels", "without", f"`sentence_objective={self.sentence_objectives[0]}`"
         if not self.takes_labels and records.has_sentences:
@@ -116,7 +116,7 @@ class Objective:
 
 
 class LeftToRight(Objective):
-    """Each next token from those before it (Devlin et al. 2018, section 5.1, "LTR")."""
+    """Left-to-right LM: predicts each token from those before it (Devlin et al. 2018, section 5.1, "LTR")."""
 
     name = "left_to_right"
     is_decoder = True
@@ -129,7 +129,7 @@ class LeftToRight(Objective):
 
 
 class Albert(Objective):
-    """Masked n-grams, and the order of the two texts (Lan et al. 2019, sections 3.1 and 4.1)."""
+    """ALBERT: masked n-grams and sentence order (Lan et al. 2019, sections 3.1 and 4.1)."""
 
     name = "albert"
     masking = "ngram"
@@ -137,7 +137,7 @@ class Albert(Objective):
 
 
 class Roberta(Objective):
-    """Other masks in each epoch, and nothing is asked of sentences (Liu et al. 2019, section 4)."""
+    """RoBERTa: different masks in each epoch, and no sentence objective (Liu et al. 2019, section 4)."""
 
     name = "roberta"
     takes_masks = False
@@ -146,14 +146,14 @@ class Roberta(Objective):
 
 
 class Ernie(Objective):
-    """Phrases and names of a list are masked as one (Sun et al. 2019, section 3.2)."""
+    """ERNIE: masks phrases and names from a list as units (Sun et al. 2019, section 3.2)."""
 
     name = "ernie"
     masking = "phrase"
 
 
 class Electra(Objective):
-    """Telling which tokens a small generator, trained in addition, filled in (Clark et al. 2020)."""
+    """ELECTRA: detects the tokens that a small generator, trained jointly, replaced (Clark et al. 2020)."""
 
     name = "electra"
     sentence_objectives = ("none",)
@@ -176,15 +176,15 @@ class Electra(Objective):
         return make_generator_config(config, self.generator_size)
 
     def identity(self, config):
-        # The same from a BERT's configuration and from the one that is written.
+        # The same result from a BERT configuration and from the written one.
         generator = to_electra_config(self.generator_config(config))
         return {"generator": generator.to_dict()}
 
 
 class Distillation(Objective):
-    """A teacher's outputs on the same texts, with masked LM or without.
+    """Distillation: a teacher's outputs on the same texts, with or without masked LM.
 
-    Texts are read unmasked where no loss is of masked tokens.
+    Texts are not masked if no loss uses masked tokens.
     """
 
     name = "distillation"

@@ -1,4 +1,4 @@
-"""Replaced-token detection (ELECTRA, Clark et al. 2020): detects the tokens that a small network filled in."""
+"""Replaced-token detection (ELECTRA, Clark et al. 2020): detects the tokens that a small network replaced."""
 
 import dataclasses
 
@@ -13,18 +13,18 @@ from bert_tf.models.replaced_tokens import ReplacedTokenPretrainer
 from bert_tf.pretraining.objectives.language_modeling import PretrainingTask, RecordTask, unmasked_ids, without_padding
 
 # === Generators ===
-# The two networks of replaced-token detection: how large the generator is, and as what both are written.
+# The two networks of replaced-token detection: the size of the generator, and how both are written.
 
 
-_FAMILY = "electra"  # as which both networks are written
-DISCRIMINATOR_WEIGHT = 50.0  # of its loss, next to 1 of the generator's: the paper's, section 3.1
+_FAMILY = "electra"  # the family that both networks are written as
+DISCRIMINATOR_WEIGHT = 50.0  # weight of its loss, relative to 1 for the generator's (section 3.1 of the paper)
 
 
 def to_electra_config(config: EncoderConfig) -> EncoderConfig:
-    """Returns the configuration with which either network is written: that of an ELECTRA, where it can be one.
+    """Returns the configuration to write for either network: an ELECTRA configuration, if possible.
 
-    It can where rows and tokens are the same, and no setting is another that ELECTRA has no name for; else the family
-    stays. Tools that know ELECTRA then read it, and classifiers on it have ELECTRA's head of two layers.
+    This is possible if rows and tokens have the same width, and all settings have a name in ELECTRA; otherwise the
+    family is unchanged. Tools that support ELECTRA can then read it, and classifiers use ELECTRA's head of two layers.
     """
     here, there = families.family(config.model_type), families.family(_FAMILY)
     alike = (here.tokenizer, here.template) == (there.tokenizer, there.template)
@@ -35,14 +35,15 @@ def to_electra_config(config: EncoderConfig) -> EncoderConfig:
 
 
 def make_generator_config(config: EncoderConfig, generator_size: float) -> EncoderConfig:
-    """Returns the generator's configuration, of a discriminator's.
+    """Returns the generator's configuration for a discriminator's.
 
     Args:
-        config: of the discriminator.
-        generator_size: the generator's share of its width, heads and intermediate width; the layers are as many.
+        config: configuration of the discriminator.
+        generator_size: the generator's width, heads and intermediate width relative to it; the number of layers is the
+            same.
 
     Raises:
-        ValueError: it is as large as the discriminator or larger.
+        ValueError: the generator would not be smaller than the discriminator.
     """
     generator = _shrink(config, generator_size)
     if _count_weights(generator) >= _count_weights(config):
@@ -75,7 +76,7 @@ def _shrink(config, share):
 
 
 def _count_weights(config):
-    """Returns how many numbers the matrices of all layers have: what decides how much is computed."""
+    """Returns the number of weights in the matrices of all layers, which determines the amount of computation."""
     layer = config.hidden_size * (4 * config.hidden_size + 2 * config.intermediate_size)
     return config.num_hidden_layers * layer
 
@@ -83,19 +84,19 @@ def _count_weights(config):
 # === Replaced tokens ===
 
 
-_SAMPLING = 0x5EED  # keeps these draws apart from others of the same run
+_SAMPLING = 0x5EED  # separates these random numbers from others of the same run
 
 
 class ReplacedTokensTask(RecordTask):
-    """A generator that fills in masked tokens, and a discriminator that finds them; see `tasks/base.py`.
+    """Trains a generator that fills in masked tokens, and a discriminator that detects them; see `tasks/base.py`.
 
-    The loss is the generator's of masked LM, a mean over the predictions, plus 50 times the discriminator's, a mean
-    over all tokens, [CLS] and [SEP] included. A token that the generator guessed right is not replaced.
+    The loss is the generator's masked LM loss, a mean over the predictions, plus 50 times the discriminator's loss, a
+    mean over all tokens, including [CLS] and [SEP]. A token that the generator predicts correctly is not replaced.
 
     Args:
-        config: of the discriminator, without a pooler from here on: nothing would teach it.
-        generator: of the generator, as `make_generator_config` makes it.
-        packed: rows hold several examples each.
+        config: configuration of the discriminator, whose pooler is omitted, since nothing would train it.
+        generator: configuration of the generator, created by `make_generator_config`.
+        packed: whether rows contain several examples each.
         rematerialize: as in `Encoder`.
     """
 
@@ -134,28 +135,28 @@ class ReplacedTokensTask(RecordTask):
         return {**parts, "replaced_loss": tf.math.divide_no_nan(sums, denominators["replaced_weights"])}
 
     def reduce_outputs(self, outputs, batch):
-        """Returns what `metrics` divides, summed over each row.
+        """Returns the sums per row that `metrics` divides.
 
         Args:
-            outputs: of the model.
-            batch: with `input_mask` and what `PretrainingTask.reduce_outputs` asks for.
+            outputs: outputs of the model.
+            batch: with `input_mask` and the features that `PretrainingTask.reduce_outputs` requires.
 
         Returns:
-            what that returns of the generator, and float32 [B] by name: replaced_loss; replaced_correct, tokens that
-            were judged rightly; replaced_weights, all tokens; replaced_tokens, those that were replaced;
-            replaced_predicted, those that were said to be; replaced_found, both.
+            The same sums for the generator, and float32 [B] by name: replaced_loss; replaced_correct, correctly
+            classified tokens; replaced_weights, all tokens; replaced_tokens, replaced tokens; replaced_predicted,
+            tokens predicted to be replaced; replaced_found, the tokens in both.
         """
         return {**self._masked_lm.reduce_outputs(outputs, batch), **_sums(outputs, batch)}
 
     def metrics(self, outputs, rows=None):
-        """Returns the scores of both networks, of the outputs that were kept, and `loss`, the sum as trained.
+        """Computes the metrics of both networks from the collected outputs, and `loss`, the training loss.
 
-        `replaced_share` is that of replaced tokens, and `replaced_accuracy_of_commonest` what the answer "never", or
-        "always", would get. Precision and recall are 0 where nothing was said to be replaced, or nothing was.
+        `replaced_share` is the fraction of replaced tokens, and `replaced_accuracy_of_commonest` the accuracy of always
+        predicting the more frequent class. Precision and recall are 0 if nothing was predicted or replaced.
         """
         kept = {name: values for name, values in outputs.items() if name.startswith("masked_lm_")}
         scores = dict(self._masked_lm.metrics(kept, rows))
-        del scores["loss"]  # of the generator alone
+        del scores["loss"]  # the generator's loss only
         sums = {name: float(np.sum(outputs[name], dtype=np.float64)) for name in outputs.keys() - kept.keys()}
         weights = sums["replaced_weights"] or float("nan")
         share = sums["replaced_tokens"] / weights
@@ -171,7 +172,7 @@ class ReplacedTokensTask(RecordTask):
 
 
 def _sums(outputs, batch):
-    """Returns the discriminator's part of `reduce_outputs`."""
+    """Returns the discriminator's sums in `reduce_outputs`."""
     logits, weights = outputs["replaced_logits"], without_padding(batch["input_mask"], batch)
     labels, predicted = outputs["replaced"], tf.cast(logits > 0, tf.float32)
     values = {
@@ -186,15 +187,15 @@ def _sums(outputs, batch):
 
 
 def add_unmasked_ids(batch):
-    """Returns the batch with `unmasked_ids`, int32 [B, S]."""
+    """Returns the batch with the original tokens as `unmasked_ids`, int32 [B, S]."""
     return batch | {"unmasked_ids": unmasked_ids(batch)}
 
 
 def sampling_draws(batch, seed: int, number: int):
     """Returns {"sampling_draws": float32 [B, M]}, a function of the seed and the number of the batch.
 
-    They are drawn for the whole batch, before devices and micro-batches share it: what is sampled for a row does not
-    depend on how many they are.
+    They are drawn for the whole batch, before it is split over devices and micro-batches, so the samples of a row do
+    not depend on their number.
     """
     shape = tf.shape(batch["masked_lm_positions"])
     seeds = tf.constant([seed ^ _SAMPLING, number], tf.int64)

@@ -1,1 +1,1 @@
-"""From a folder of text to a small encoder in the minutes given; every step is another program."""
+"""Quick pretraining: a small encoder from a directory of text within a time limit; each step is another program."""

@@ -1,4 +1,4 @@
-"""What quick pretraining is given, and what is wrong with it: said before it begins, and not after minutes."""
+"""Inputs of quick pretraining, checked before it starts rather than after minutes."""
 
 import dataclasses
 import os
@@ -14,27 +14,27 @@ from bert_tf.utils.files import content_of
 from bert_tf.utils.names import MASK, number_of
 
 _PATHS = ("input_file", "eval_file", "teacher", "vocab_file")
-# What does not change the result; with more minutes, a run that had too few goes on.
+# Options that do not change the result; with more minutes, a run that had too few can be resumed.
 _INDIFFERENT = ("output_dir", "minutes", "text_flags")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class QuickOptions:
-    """The text, vocabulary or teacher that a small encoder is made of, and the minutes it may take.
+    """Options of quick pretraining: text, vocabulary or teacher, and the time limit.
 
     Attributes:
-        input_file: files, globs or folders of text.
-        eval_file: text that is not trained on, to score on.
-        teacher: a model's folder, some of whose layers the encoder begins as.
-        vocab_file: the vocabulary; None: the teacher's, or one of `vocab_size` tokens is learned.
-        vocab_size: see there.
-        do_lower_case: None: as the vocabulary says.
-        input_format, text_column, document_start, language: how text is read.
-        precision: what layers compute in; "auto": as the processor does fast.
-        seed: of all that is drawn.
-        output_dir: where the encoder goes.
-        minutes: for all.
-        text_flags: those flags for reading text that are passed on to the programs that read it.
+        input_file: text files, globs or directories.
+        eval_file: held-out text to evaluate on.
+        teacher: directory of a model whose layers initialize the encoder.
+        vocab_file: the vocabulary. If None, the teacher's; without a teacher, one of `vocab_size` tokens is learned.
+        vocab_size: size of a learned vocabulary.
+        do_lower_case: whether to lowercase text. If None, as the vocabulary specifies.
+        input_format, text_column, document_start, language: how to read text.
+        precision: precision of the layers, or "auto" for a fast one on this processor.
+        seed: seed of all random choices.
+        output_dir: directory for the encoder.
+        minutes: time limit for the whole run.
+        text_flags: flags for reading text, passed to the programs that read it.
     """
 
     input_file: list[str]
@@ -55,7 +55,7 @@ class QuickOptions:
 
 
 def check_inputs(options: QuickOptions, recipe: SizeRecipe):
-    """Raises ValueError where texts, vocabulary or teacher are not there, or not what they must be."""
+    """Raises ValueError if texts, vocabulary or teacher are missing or not valid."""
     _check_texts(options)
     if options.vocab_file:
         _check_vocabulary(options.vocab_file)
@@ -64,12 +64,12 @@ def check_inputs(options: QuickOptions, recipe: SizeRecipe):
 
 
 def check_vocabulary_size(size: int, path: str | os.PathLike, width: int):
-    """Raises ValueError where an encoder is wider than the vocabulary: its embeddings begin as neighbours' vectors.
+    """Raises ValueError if the encoder is wider than the vocabulary: embeddings are initialized from co-occurrences.
 
     Args:
-        size: tokens of the vocabulary.
-        path: where it lies.
-        width: of the encoder.
+        size: number of tokens in the vocabulary.
+        path: path of the vocabulary.
+        width: hidden size of the encoder.
     """
     if size < width:
         raise ValueError(
@@ -80,10 +80,10 @@ def check_vocabulary_size(size: int, path: str | os.PathLike, width: int):
 
 
 def check_rows(rows: Mapping[int, int], recipe: SizeRecipe):
-    """Raises ValueError where the text is not enough for one step of a phase; `rows` are those of each length."""
+    """Raises ValueError if the text is too short for one step of a phase; `rows` counts the rows of each length."""
     for phase in recipe.phases:
         if (there := rows[phase.row_length]) < phase.batch_size:
-            words = 3 * phase.batch_size * phase.row_length // 4  # of English; other languages have fewer
+            words = 3 * phase.batch_size * phase.row_length // 4  # for English; fewer for other languages
             raise ValueError(
                 f"`input_file` must have enough text for one step, {phase.batch_size} sequences of {phase.row_length} "
                 f"tokens, about {words:,} words. It has text for {there}; start in another `output_dir` with more: a "
@@ -92,7 +92,7 @@ def check_rows(rows: Mapping[int, int], recipe: SizeRecipe):
 
 
 def identity(options: QuickOptions, recipe: SizeRecipe) -> dict:
-    """Returns the options, files' contents and recipe that decide the result, as JSON values."""
+    """Returns the options, file contents and recipe that determine the result, as JSON values."""
     values = {name: value for name, value in dataclasses.asdict(options).items() if name not in _INDIFFERENT}
     for name in _PATHS:
         path = values[name]
@@ -104,7 +104,7 @@ def identity(options: QuickOptions, recipe: SizeRecipe) -> dict:
 
 
 def _texts(options):
-    """Returns the files of text to train on, and those of held-out text, if there is some."""
+    """Returns the files of training text and of held-out text, if any."""
     return [text_files.find_text_files(texts) for texts in (options.input_file, options.eval_file) if texts]
 
 

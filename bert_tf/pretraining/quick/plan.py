@@ -1,4 +1,4 @@
-"""Plans quick pretraining: recipes, and how many steps fit into the minutes."""
+"""Plans quick pretraining: recipes, and the number of steps within the time limit."""
 
 import dataclasses
 import datetime
@@ -18,12 +18,12 @@ from bert_tf.utils.json_files import read_object
 
 @dataclasses.dataclass(frozen=True)
 class PlannedPhase:
-    """One part of the training: sequence length, share of the steps, batch size.
+    """A phase of the training: sequence length, fraction of the steps, batch size.
 
     Attributes:
-        row_length: tokens of a row.
-        share: of all steps, over 0, at most 1.
-        batch_size: rows of a step.
+        row_length: tokens per row.
+        share: fraction of all steps, above 0 and at most 1.
+        batch_size: rows per step.
     """
 
     row_length: int
@@ -33,16 +33,16 @@ class PlannedPhase:
 
 @dataclasses.dataclass(frozen=True)
 class SizeRecipe:
-    """The phases, flags and size by which a small encoder is made.
+    """A recipe for a small encoder: phases, flags and size.
 
     Attributes:
-        phases: of the training, in order; their shares add up to 1.
-        warmup_steps: in which the rate rises: with a few dozen a network stands still for hundreds of steps afterwards.
-            Of short runs it is a fifth at most.
-        records: flags of create_pretraining_data, for rows of every length.
+        phases: phases of the training, in order; their shares add up to 1.
+        warmup_steps: steps of learning-rate warmup: with a few dozen, the loss then stagnates for hundreds of steps. In
+            short runs, it is at most a fifth of the steps.
+        records: flags of create_pretraining_data, for all row lengths.
         pretraining: flags of run_pretraining.
-        config: fields of `EncoderConfig` but for vocab_size; None: the network is made of the teacher's layers.
-        layers: how many of these, evenly spread.
+        config: fields of `EncoderConfig` except vocab_size. If None, the network consists of the teacher's layers.
+        layers: number of these layers, evenly spaced.
     """
 
     phases: Sequence[PlannedPhase]
@@ -58,42 +58,42 @@ class SizeRecipe:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "SizeRecipe":
-        """Returns the recipe of {attribute: value}, with each phase as a tuple."""
+        """Creates a recipe from {attribute: value}, with each phase as a tuple."""
         return cls(**{**values, "phases": tuple(PlannedPhase(*phase) for phase in values["phases"])})
 
     @property
     def row_lengths(self) -> list[int]:
-        """The row lengths of all phases, each once, the shortest first."""
+        """The distinct row lengths of all phases, in ascending order."""
         return sorted({phase.row_length for phase in self.phases})
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns all attributes as JSON gives them back."""
+        """Returns all attributes as JSON values."""
         return json.loads(json.dumps(dataclasses.asdict(self)))
 
 
 def spread_layers(number: int, depth: int) -> list[int]:
-    """Returns `number` layers of `depth`, evenly spread, the first and the last among them: 4 of 6 are 0, 2, 4, 5."""
+    """Selects `number` evenly spaced layers of `depth`, including the first and the last: 4 of 6 are 0, 2, 4, 5."""
     return [-(-place * (depth - 1) // max(1, number - 1)) for place in range(number)]
 
 
 # === Plan ===
-# How many steps fit into the minutes: what was measured, and what follows from it. No clock is read here.
+# The number of steps within the time limit, computed from measurements. No clock is read here.
 
 
 PLAN_FILE = "plan.json"
-TRIAL_STEPS = 60  # of each phase, to find out how fast it is
-_SETTLED = 15  # the first of them build graphs, and do not count
+TRIAL_STEPS = 60  # of each phase, to measure its speed
+_SETTLED = 15  # the first ones, which build graphs and are not counted
 TRIAL_CHECKPOINTS, CHECKPOINTS = 4, 20  # of the calibration and of the training
 
 
 @dataclasses.dataclass(frozen=True)
 class Throughput:
-    """The speed of this machine.
+    """The measured speed of this machine.
 
     Attributes:
-        rows_per_second: of each phase.
-        start_seconds: from the command to the first step, and from the last one to the end; graphs being built too.
-        checkpoint_seconds: to save one, and to score it where there is held-out text.
+        rows_per_second: speed of each phase.
+        start_seconds: time before the first step and after the last one, including building graphs.
+        checkpoint_seconds: time to save a checkpoint, and to evaluate it if there is held-out text.
     """
 
     rows_per_second: tuple[float, ...]
@@ -102,12 +102,12 @@ class Throughput:
 
 
 def measure_throughput(lines: Sequence[dict], phases: Sequence[PlannedPhase], seconds: float) -> Throughput:
-    """Returns the throughput that a calibration's history shows.
+    """Computes the throughput from the history of a calibration run.
 
     Args:
-        lines: of its history.jsonl.
-        phases: of its training, `TRIAL_STEPS` each.
-        seconds: that its command took.
+        lines: lines of its history.jsonl.
+        phases: phases of its training, of `TRIAL_STEPS` each.
+        seconds: duration of its command.
     """
     trained = [line for line in lines if line["kind"] == "train"]
     speeds = [line for line in trained if line.get("examples_per_second")]
@@ -119,9 +119,9 @@ def measure_throughput(lines: Sequence[dict], phases: Sequence[PlannedPhase], se
         for start in starts
     )
     per_step = [phase.batch_size / rate for phase, rate in zip(phases, rates, strict=True)]
-    # The last checkpoint counts: earlier ones build the graph of the scoring, and after its line the run ends.
+    # The last checkpoint is measured: earlier ones build the evaluation graph, and after its line the run ends.
     before, end = trained[-2], lines.index(trained[-1])
-    last = lines[min(end + 1, len(lines) - 1)]  # its scores, where there is held-out text
+    last = lines[min(end + 1, len(lines) - 1)]  # its metrics, if there is held-out text
     begun, ended = (datetime.datetime.fromisoformat(line["time"]) for line in (before, last))
     checkpoint = max(0.0, (ended - begun).total_seconds() - per_step[-1] * (last["step"] - before["step"]))
     start = max(0.0, seconds - TRIAL_STEPS * sum(per_step) - TRIAL_CHECKPOINTS * checkpoint)
@@ -130,13 +130,13 @@ def measure_throughput(lines: Sequence[dict], phases: Sequence[PlannedPhase], se
 
 @dataclasses.dataclass(frozen=True)
 class TrainingPlan:
-    """The steps of each phase, settled once.
+    """The number of steps of each phase, planned once.
 
     Attributes:
-        minutes: given, for all.
-        minutes_used: by what comes before the training.
-        rates: that were found.
-        steps: of each phase.
+        minutes: time limit of the whole run.
+        minutes_used: time used before the training.
+        rates: the measured throughput.
+        steps: number of steps of each phase.
     """
 
     minutes: float
@@ -148,10 +148,10 @@ class TrainingPlan:
     def of(
         cls, phases: Sequence[PlannedPhase], rates: Throughput, minutes: float, seconds_used: float
     ) -> "TrainingPlan":
-        """Returns the plan whose training ends when the minutes do.
+        """Returns the plan whose training ends at the time limit.
 
         Raises:
-            ValueError: they are over before, or leave fewer steps than the calibration made.
+            ValueError: no time is left, or fewer steps fit than the calibration took.
         """
         per_step = sum(
             phase.share * phase.batch_size / rate for phase, rate in zip(phases, rates.rows_per_second, strict=True)
@@ -170,10 +170,10 @@ class TrainingPlan:
 
     @classmethod
     def read(cls, folder: pathlib.Path) -> "TrainingPlan | None":
-        """Returns the plan in a folder, None where there is none yet.
+        """Reads the plan in a directory, or returns None if there is none yet.
 
         Raises:
-            ValueError: the file holds none.
+            ValueError: the file does not contain a plan.
         """
         path = folder / PLAN_FILE
         if not path.exists():
@@ -192,14 +192,14 @@ class TrainingPlan:
             ) from error
 
     def times_read(self, phases: Sequence[PlannedPhase], rows: Mapping[int, int]) -> list[float]:
-        """Returns how often each phase reads the text; `rows` are the records' of each length."""
+        """Returns the number of epochs of each phase; `rows` counts the rows of each length."""
         pairs = zip(phases, self.steps, strict=True)
         return [steps * phase.batch_size / rows[phase.row_length] for phase, steps in pairs]
 
     def write(
         self, folder: pathlib.Path, phases: Sequence[PlannedPhase], rows: Mapping[int, int], commands: Sequence[str]
     ):
-        """Writes the plan as JSON; `rows` are the numbers of rows of each length."""
+        """Writes the plan as JSON; `rows` counts the rows of each length."""
         parts = zip(phases, self.rates.rows_per_second, self.steps, self.times_read(phases, rows), strict=True)
         values = {
             "minutes": self.minutes,

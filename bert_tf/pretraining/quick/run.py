@@ -1,4 +1,4 @@
-"""Runs quick pretraining: from a folder of text to an encoder by the commands of other programs, resumable."""
+"""Runs quick pretraining, resumably: from a directory of text to an encoder with the commands of other programs."""
 
 import dataclasses
 import functools
@@ -37,10 +37,10 @@ from bert_tf.utils.settings import command_line
 from bert_tf.utils.subprocesses import display_path, execute_command
 
 # === Commands ===
-# The programs that a run consists of, with their flags.
+# The commands of a run: programs with flags.
 
 
-WORK = "work"  # in the output directory: all that the result does not consist of
+WORK = "work"  # in the output directory: everything but the result
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Command:
     """A program with its flags.
 
     Attributes:
-        program, flags: see there.
-        fresh: a folder that must not be there when it starts.
+        program, flags: the program's name and its flags.
+        fresh: a directory that must not exist when it starts.
     """
 
     program: str
@@ -57,7 +57,7 @@ class Command:
     fresh: pathlib.Path | None = None
 
     def words(self) -> list[str]:
-        """Returns the command line: lists with commas, false as text; true by the name of its flag alone."""
+        """Returns the command line: lists joined by commas, false as text, and true as the flag's name only."""
         texts = {}
         for name, value in self.flags.items():
             value = ",".join(map(str, value)) if isinstance(value, list) else value
@@ -65,7 +65,7 @@ class Command:
         return [display_path(sys.executable), "-m", "bert_tf", self.program, *command_line(texts)]
 
     def __str__(self):
-        """Returns it on one line, for a shell."""
+        """Returns the command on one line, for a shell."""
         return shlex.join(self.words())
 
 
@@ -73,17 +73,17 @@ class Commands:
     """The command of each step.
 
     Args:
-        options: of the run, the precision settled.
-        recipe: how the encoder is made.
-        depth: layers of the teacher, if there is one.
+        options: options of the run, with the precision determined.
+        recipe: the recipe of the encoder.
+        depth: number of the teacher's layers, if there is one.
 
     Attributes:
         options, recipe: as given.
-        folder: where the result lies.
-        work: where all else lies.
-        config_file: of an encoder that begins from random weights.
-        calibration_folder: where the calibration trains.
-        vocab_file: that of the user or the teacher, or the one that is learned.
+        folder: directory of the result.
+        work: directory of everything else.
+        config_file: configuration of a randomly initialized encoder.
+        calibration_folder: directory of the calibration run.
+        vocab_file: the user's, the teacher's or the learned vocabulary.
     """
 
     def __init__(self, options: QuickOptions, recipe: SizeRecipe, depth: int = 0):
@@ -100,7 +100,7 @@ class Commands:
         self._case = {} if options.do_lower_case is None else {"do_lower_case": options.do_lower_case}
 
     def before_training(self) -> dict[str, Command]:
-        """Returns the steps by name, in order, that make the records and the weights to begin with."""
+        """Returns the steps that create the records and the initial weights, by name and in order."""
         options, steps = self.options, {}
         if not (options.teacher or options.vocab_file):
             flags = {"input_file": options.input_file, "output_file": self.vocab_file, "vocab_size": options.vocab_size}
@@ -117,16 +117,16 @@ class Commands:
         return steps
 
     def rows(self) -> dict[int, int]:
-        """Returns how many rows of each length the records have, once they are made."""
+        """Returns the number of rows of each length, once the records exist."""
         return {length: number_of_rows(path) for length, path in self._record_files.items()}
 
     def calibration(self) -> Command:
-        """Returns the training of `TRIAL_STEPS` in each phase."""
+        """Returns the command that trains `TRIAL_STEPS` in each phase."""
         steps = [TRIAL_STEPS] * len(self.recipe.phases)
         return self._training(steps, self.calibration_folder, TRIAL_CHECKPOINTS, fresh=self.calibration_folder)
 
     def training(self, steps: Sequence[int]) -> Command:
-        """Returns the training of so many steps in each phase."""
+        """Returns the command that trains the given number of steps in each phase."""
         return self._training(steps, self.folder, CHECKPOINTS)
 
     def _records(self, texts, path, length):
@@ -141,7 +141,7 @@ class Commands:
             start = {"init_checkpoint": self._first_folder, "teacher": options.teacher}
         else:
             start = {"bert_config_file": self.config_file, "vocab_file": self.vocab_file}
-        masked = recipe.pretraining.get("masked_lm_prob")  # of the shortest rows; longer ones have room in proportion
+        masked = recipe.pretraining.get("masked_lm_prob")  # for the shortest rows; proportional for longer ones
         most = {"max_predictions_per_seq": math.ceil(masked * recipe.row_lengths[0])} if masked else {}
         flags = {
             "input_file": list(self._record_files.values()),
@@ -163,7 +163,7 @@ class Commands:
 
 
 # === Journal ===
-# The steps that are done in an output directory, so that the same command goes on: steps.json.
+# The completed steps in an output directory, so that the same command resumes: steps.json.
 
 
 JOURNAL_FILE = "steps.json"
@@ -171,11 +171,11 @@ JOURNAL_FILE = "steps.json"
 
 @dataclasses.dataclass
 class Journal:
-    """The finished steps of a run.
+    """The completed steps of a run.
 
     Attributes:
-        path: of its file.
-        run: what the run is made of, JSON values.
+        path: path of its file.
+        run: identity of the run, JSON values.
         steps: name -> {"command", "seconds"}.
     """
 
@@ -185,15 +185,15 @@ class Journal:
 
     @classmethod
     def of(cls, folder: str, run: Mapping, open_: Collection[str] = ()) -> "Journal":
-        """Returns the journal of the run in a folder, or a new one where nothing is there yet; writes nothing.
+        """Reads the journal of the run in a directory, or returns a new one if it is empty; writes nothing.
 
         Args:
             folder: the output directory.
-            run: see `run`.
-            open_: names in it whose values are those of the run which is there, if there is one.
+            run: as in the attribute.
+            open_: names in `run` whose values are taken from an existing run.
 
         Raises:
-            ValueError: there is something else in the folder, or a run of other settings.
+            ValueError: the directory has other contents, or a run with other settings.
         """
         path = pathlib.Path(folder, JOURNAL_FILE)
         if not path.exists():
@@ -207,11 +207,11 @@ class Journal:
 
     @property
     def seconds(self) -> float:
-        """Seconds that the finished steps took."""
+        """Returns the total duration of the completed steps."""
         return sum(step["seconds"] for step in self.steps.values())
 
     def note(self, step: str, command: str, seconds: float):
-        """Writes that a step has ended well."""
+        """Records that a step completed successfully."""
         self.steps[step] = {"command": command, "seconds": round(seconds, 3)}
         self.write()
 
@@ -226,19 +226,19 @@ class Journal:
 def pretrain(
     options: QuickOptions, recipe: SizeRecipe, execute: Callable = execute_command, clock: Callable = time.monotonic
 ) -> int:
-    """Makes the encoder, or what is left to do of it.
+    """Runs quick pretraining, or its remaining steps.
 
     Args:
-        options: what is made of what.
-        recipe: how it is made.
-        execute: as `subprocesses.execute_command`.
-        clock: gives seconds.
+        options: options of the run.
+        recipe: the recipe of the encoder.
+        execute: runs a command, like `subprocesses.execute_command`.
+        clock: returns the time in seconds.
 
     Returns:
-        how many steps its training has.
+        The number of training steps.
 
     Raises:
-        ValueError: what is given is not as it must be, the minutes are too few, or a program failed.
+        ValueError: an input is not valid, the time limit is too short, or a program failed.
     """
     inputs.check_inputs(options, recipe)
     folder = pathlib.Path(options.output_dir)
@@ -248,7 +248,7 @@ def pretrain(
         journal.write()
     (folder / WORK).mkdir(exist_ok=True)
     with alone_in(folder / WORK) as lock:
-        journal = _journal(options, recipe)  # of another command that was at work until now, perhaps
+        journal = _journal(options, recipe)  # perhaps of another command that was running until now
         settled = dataclasses.replace(options, precision=journal.run["precision"])
         depth = EncoderConfig.load(options.teacher).num_hidden_layers if options.teacher else 0
         steps = Commands(settled, recipe, depth)
@@ -258,7 +258,7 @@ def pretrain(
 
 
 def _journal(options, recipe):
-    """Returns the `Journal`; where the precision is left to the processor, it is that of the run's first command."""
+    """Returns the `Journal`; an automatic precision is the one of the run's first command."""
     run = inputs.identity(options, recipe)
     if options.precision != "auto":
         return Journal.of(options.output_dir, run)
@@ -267,13 +267,13 @@ def _journal(options, recipe):
 
 @dataclasses.dataclass
 class _Run:
-    """The steps of one run, not all of them done.
+    """The steps of a run, some of them not completed.
 
     Attributes:
-        commands: of the steps.
-        journal: of those that are done.
-        minutes: for all.
-        execute, clock: as of `pretrain`.
+        commands: commands of the steps.
+        journal: journal of the completed steps.
+        minutes: time limit of the whole run.
+        execute, clock: as in `pretrain`.
     """
 
     commands: Commands
@@ -283,7 +283,7 @@ class _Run:
     clock: Callable
 
     def make(self):
-        """Makes the steps that are left."""
+        """Runs the remaining steps."""
         plan = TrainingPlan.read(self.commands.folder)
         if plan is None:
             self._prepare()
@@ -308,7 +308,7 @@ class _Run:
         self._do("calibration", steps.calibration())
 
     def _settle(self):
-        """Returns the plan, and writes it: it stays, so that a run that is interrupted ends as another does."""
+        """Creates, writes and returns the plan: it is kept, so that an interrupted run gives the same result."""
         commands, phases = self.commands, self.commands.recipe.phases
         history = (commands.calibration_folder / "history.jsonl").read_text(encoding="utf-8").splitlines()
         seconds = self.journal.steps["calibration"]["seconds"]
@@ -328,7 +328,7 @@ class _Run:
         return plan
 
     def _do(self, name: str, command: Command, is_limited: bool = True):
-        """Makes a step that is not done; one that is limited must end while minutes are left."""
+        """Runs a step unless it is completed; a limited one must end within the time limit."""
         if name in self.journal.steps:
             return
         too_few = ValueError(

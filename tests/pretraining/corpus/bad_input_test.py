@@ -49,7 +49,7 @@ GOOD = "wak wal .\nwam .\n\nwal .\nwak .\n"
 
 # Name -> (files of the corpus, further flags, parts of the message); HOME is the folder with all files.
 BAD = {
-    "an empty corpus": ({}, (), "must be files, folders or patterns that match some"),
+    "an empty corpus": ({}, (), "Input must be files, directories or glob patterns. Received"),
     "empty files": ({"a": "", "b": "\n\n"}, (), "No sentences found in 2 files"),
     "one document": (
         {"a": "wak wal .\nwam .\n"},
@@ -76,7 +76,7 @@ BAD = {
     "several files and shards": (
         {"a": GOOD},
         ("--output_file=HOME/out/a.tfrecord,HOME/out/b.tfrecord", "--num_shards=2"),
-        "--num_shards requires a single --output_file.  Received 2",
+        "--num_shards requires a single --output_file. Received 2",
     ),
     "a folder as output": (
         {"a": GOOD},
@@ -104,7 +104,7 @@ def test_an_unreadable_file_among_a_thousand_is_named(program, folder):
     _write(folder, **{f"f{number}": GOOD for number in range(1000)})
     os.symlink(folder / "nowhere", folder / "corpus" / "f1000.txt")
     message = _run(program, folder)
-    assert "Received 1 of 1001 that are not" in message and "f1000.txt (No such file or directory)" in message
+    assert "1 of 1001 are not" in message and "f1000.txt (No such file or directory)" in message
 
 
 def test_a_file_that_breaks_off_is_named(program, folder):
@@ -125,7 +125,7 @@ PHRASES = {
     "no list": ("--masking=phrase", None, "--phrase_file and --masking=phrase require each other"),
     "a list for another masking": ("--masking=ngram", "wak wal\n", "Received a list and --masking=ngram; remove the"),
     "an empty list": ("--masking=phrase", "\n", "contains no phrases"),
-    "columns": ("--masking=phrase", "wak\twal\n", "phrases.list:1 must be one phrase, of at most 256 characters"),
+    "columns": ("--masking=phrase", "wak\twal\n", "must be one phrase of at most 256 characters"),
     "other words": ("--masking=phrase", "new york\n", "consists of tokens of the vocabulary"),
 }  # fmt: skip
 

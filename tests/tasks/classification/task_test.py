@@ -350,7 +350,7 @@ def test_windows():
     assert classification.windows_of(_options(long_text="window")) == Windowing(64, 32)
     narrow = {"long_text": "window", "max_seq_length": 32}
     assert classification.windows_of(_options(**narrow, doc_stride=30, max_windows=2)) == Windowing(30, 2)
-    with pytest.raises(ValueError, match=r"`doc_stride` and `max_windows` requires `long_text=window`"):
+    with pytest.raises(ValueError, match=r"`doc_stride` and `max_windows` require `long_text=window`"):
         classification.windows_of(_options(doc_stride=4, max_windows=32))
 
 

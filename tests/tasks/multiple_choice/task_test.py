@@ -125,7 +125,7 @@ def test_a_wrong_file_gets_one_clear_message(tmp_path, case):
 
 def test_no_file(tmp_path):
     for name in ("a.csv", "a.jsonl", "a.parquet"):
-        with pytest.raises(ValueError, match="must be a file. Received"):
+        with pytest.raises(ValueError, match="File not found: "):
             read_choice_file(tmp_path / name, True)
 
 

@@ -225,7 +225,7 @@ def test_what_is_written_is_read(tmp_path):
     "sentences, message",
     [
         ([[("a", "O")], []], r"out\.txt: sentence 1 has no lines"),
-        ([[("a", "O")], [("a",)]], r"all lines must have 2 cells, like the first\.  Received 1 in sentence 1"),
+        ([[("a", "O")], [("a",)]], r"all lines must have 2 cells, like the first\. Received 1 in sentence 1"),
         ([[("New York", "O")]], r"a cell must not be empty, .*\. Received \('New York', 'O'\) in sentence 0; replace"),
         *([[[(word, "O")]], "a cell must not"] for word in ("", "\u00a0", "a\tb", "a\n", "a\rb", "-DOCSTART-")),
         ([[()]], "a cell must not be empty"),
