@@ -149,7 +149,7 @@ def test_other_minutes_are_refused_once_there_is_a_plan(make, monkeypatch):
 @pytest.mark.parametrize(("name", "value"), [("seed", 1), ("do_lower_case", False), ("precision", "float32")])
 def test_other_settings_are_refused(make, name, value):
     make()
-    with pytest.raises(ValueError, match=f"continues only with the settings .* Received {name}: .* then, .* now"):
+    with pytest.raises(ValueError, match=f"can only resume with the settings .* Changed: {name}: .* before, .* now"):
         make(**{name: value})
 
 
