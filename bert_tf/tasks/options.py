@@ -73,14 +73,14 @@ class RunOptions:
         return {"train": self.train_file, "dev": self.eval_file, "test": self.predict_file}
 
     def file_of(self, kind: str, examples: str) -> str:
-        """Returns the file of a kind of split; `examples`: what is in it, for the message.
+        """Returns the file of a kind of split; `examples` is a noun for its contents, for the message.
 
         Raises:
-            ValueError: none was given.
+            ValueError: the file was not given.
         """
         if not self.files[kind]:
             action = ACTIONS[kind]
-            raise ValueError(f"`do_{action}` must have {examples}. Received no `{action}_file`; name one.")
+            raise ValueError(f"`do_{action}` requires {examples}. Specify `{action}_file`.")
         return self.files[kind]
 
 

@@ -78,7 +78,7 @@ def test_records_that_do_not_fit_each_other(tmp_path, tokenizer, name, value, op
     """Whether they are trained on together, or the ones are scored on."""
     other = _records(tmp_path / "b", dataclasses.replace(METADATA, **{name: value}))
     one = _records(tmp_path / "a", METADATA)
-    message = rf"must be made with the same `{option}`\. Received \S+/b, made with \w+, and \S+/a, made with \w+; leave"
+    message = rf"must be made with the same `{option}`\. \S+/b was made with \w+, but \S+/a with \w+; remove"
     for several in ([one, other], [Records.of([*one.paths, *other.paths])]):
         with pytest.raises(ValueError, match=message):
             _check(several, tokenizer)

@@ -97,7 +97,7 @@ def test_a_folder_is_all_records_in_it(folder):
 
 
 @pytest.mark.parametrize(("pattern", "received"), [
-    ("HOME/empty", "HOME/empty', which holds none; make some"), ("HOME/x*", r"HOME/x\*', which matches none; make"),
+    ("HOME/empty", "HOME/empty' contains none. Create some"), ("HOME/x*", r"HOME/x\*' matches none. Create"),
 ])  # fmt: skip
 def test_where_there_are_none(tmp_path, pattern, received):
     (tmp_path / "empty").mkdir()

@@ -61,7 +61,7 @@ def test_without_training_there_are_none():
     [["no"], ["balanced", "no:2"], ["maybe:2"], ["no:0"], ["no:-1"], ["no:inf"], ["no:nan"], ["no:two"], ["no:1"] * 2],
 )
 def test_weights_that_are_none_are_refused(given):
-    with pytest.raises(ValueError, match="`class_weights` .* label:weight pairs .* the labels are 'no', 'yes'"):
+    with pytest.raises(ValueError, match="`class_weights` .* label:weight pairs, .* the labels are 'no', 'yes'"):
         class_weights(given, ["no", "yes"], np.array([0, 1]))
 
 

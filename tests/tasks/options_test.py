@@ -56,5 +56,5 @@ def test_flags_are_made_of_fields():
 
 def test_a_file_that_was_not_given_is_asked_for():
     assert RunOptions(eval_file="a.tsv").file_of("dev", "questions") == "a.tsv"
-    with pytest.raises(ValueError, match=r"`do_predict` must have questions\. Received no `predict_file`; name one\."):
+    with pytest.raises(ValueError, match=r"`do_predict` requires questions\. Specify `predict_file`\."):
         RunOptions(eval_file="a.tsv").file_of("test", "questions")

@@ -128,7 +128,7 @@ def test_without_one_score_that_is_a_number_nothing_is_best(tmp_path, monkeypatc
 
 
 def test_it_goes_on_with_the_same_patience_only(stopped, monkeypatch):
-    with pytest.raises(ValueError, match=r"Received early_stopping: 2 then, 3 now\."):
+    with pytest.raises(ValueError, match=r"Changed: early_stopping: 2 before, 3 now\."):
         _train(monkeypatch, stopped[0], SCORES, 3)
-    with pytest.raises(ValueError, match=r"Received early_stopping: 2 then, None now; keep_best: 'accuracy' then, Non"):
+    with pytest.raises(ValueError, match=r"Changed: early_stopping: 2 before, None now; keep_best: 'accuracy' b"):
         _train(monkeypatch, stopped[0], SCORES, 0)

@@ -174,7 +174,7 @@ def test_a_run_resumed_while_layers_thaw_is_one_that_never_stopped_to_the_bit(tm
 @pytest.mark.slow
 def test_a_run_goes_on_with_the_same_layers_only(tmp_path):
     _fit(_run(tmp_path, LayerRates(2, 1), 1))
-    with pytest.raises(ValueError, match=r"Received layer_rates: \{'freeze_layers': 1, .*\} then, None now\."):
+    with pytest.raises(ValueError, match=r"Changed: layer_rates: \{'freeze_layers': 1, .*\} before, None now\."):
         _fit(_run(tmp_path, None, 1))
 
 
@@ -214,7 +214,7 @@ def test_a_resumed_run_starts_nothing_anew(tmp_path, init):
     _fit(_run(tmp_path / "parts", **values), kill_after=3)
     _fit(_run(tmp_path / "parts", **values), seed=7)
     assert_equal(saved(tmp_path / "whole", 4), saved(tmp_path / "parts", 4))
-    with pytest.raises(ValueError, match=r"Received reinit_layers: 1 then, 2 now\."):
+    with pytest.raises(ValueError, match=r"Changed: reinit_layers: 1 before, 2 now\."):
         _fit(_run(tmp_path / "parts", **{**values, "reinit_layers": 2}))
 
 

@@ -111,7 +111,7 @@ def test_of_a_run_that_has_ended_the_weights_stay_and_its_settings(tmp_path):
     ((start, state),) = begun
     weights = {v.path.removeprefix("classifier/"): v.numpy() for v in state.model.variables}
     assert start == state.ended_at == 5 and all((kept[name] == value).all() for name, value in weights.items())
-    with pytest.raises(ValueError, match="num_train_steps: 5 then, 9 now"):
+    with pytest.raises(ValueError, match="num_train_steps: 5 before, 9 now"):
         _fit(_run(tmp_path / "small", steps=9))
 
 
@@ -139,8 +139,8 @@ def test_other_settings_are_refused_by_name(ended):
     with pytest.raises(ValueError) as error:
         _fit(_run(ended, steps=4, learning_rate=2e-3, settings={"train_examples": "abc"}))
     assert str(error.value) == (
-        f"A run continues only with the settings that it began with ({ended}/model.ckpt-4). Received "
-        "learning_rate: 0.001 then, 0.002 now; train_examples: None then, 'abc' now. "
+        f"A run can only resume with the settings that it began with ({ended}/model.ckpt-4). Changed: "
+        "learning_rate: 0.001 before, 0.002 now; train_examples: None before, 'abc' now. "
         "Name another `output_dir`, or pass `overwrite_output_dir` to start over."
     )
     assert sorted(os.listdir(ended)) == before

@@ -71,7 +71,7 @@ def test_jsonl(path):
         ),
         ("{}", r"a.txt:3 lacks the field 'text'. It has \(none\)"),
         ('{"text": null}', r"a.txt:3 must have a string in the field 'text'. Received NoneType"),
-        ("[" * 100_000, r"a.txt:3 must be a JSON object, .*recursion"),
+        ("[" * 100_000, r"a.txt:3 must be one complete JSON object per line\. .*recursion"),
     ],
 )
 @pytest.mark.parametrize("block_bytes", [5, 1000])

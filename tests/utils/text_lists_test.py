@@ -43,7 +43,7 @@ def test_bytes_that_are_no_utf8_are_dropped():
 @pytest.mark.parametrize("given", [[("a", "b"), ["c", b"d"]], np.array([["a", "b"], ["c", "d"]])])
 def test_pairs(given):
     assert text_list(given, pairs=True) == [("a", "b"), ("c", "d")]
-    with pytest.raises(ValueError, match="`x` must be texts"):
+    with pytest.raises(ValueError, match="`x` must be (strings|one-dimensional)"):
         text_list(given, "x")
 
 
@@ -77,9 +77,9 @@ def test_what_are_no_texts(given, told):
     ("given", "told"),
     [
         (["a", None], "must not have missing texts. Received None at position 1; remove them"),
-        (Series(["a", float("nan"), None], [9, 8, 7]), r"Received nan in positions 1, 2 \(2 of 3\)"),
+        (Series(["a", float("nan"), None], [9, 8, 7]), r"Received nan at positions 1, 2 \(2 of 3\)"),
         (np.array(["a", np.float32("nan")], object), r"Received np.float32\(nan\) at position 1"),
-        (pa.array([None, "a"] * 6), r"Received None in positions 0, 2, 4, 6, 8, ... \(6 of 12\)"),
+        (pa.array([None, "a"] * 6), r"Received None at positions 0, 2, 4, 6, 8, ... \(6 of 12\)"),
         (["a", 3], "must be strings. Received int at position 1: '3'; correct it"),
         ([("a", "b")], "Received tuple at position 0"),
         (np.array([1.5, 2]), "Received float at position 0: '1.5'"),

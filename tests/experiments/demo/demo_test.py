@@ -141,7 +141,7 @@ def test_altered_data_trains_from_nothing(stand_in, monkeypatch):
 
 def test_interrupted_training_is_left_to_continue(stand_in, monkeypatch):
     monkeypatch.setenv("STAND_IN_FAILS", "1")
-    assert stand_in(refusal="must end with status 0. Received: 3") == ["train"]
+    assert stand_in(refusal="failed with status 3") == ["train"]
     (stand_in.output / "checkpoint").touch()
     monkeypatch.delenv("STAND_IN_FAILS")
     assert stand_in() == ["train", "ask"]

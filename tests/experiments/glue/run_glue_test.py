@@ -108,7 +108,7 @@ def test_one_folder_is_of_one_set_of_flags(grid):
 
     begin("--precision=float32")
     assert begin("--precision=float32").made_with["flags"] == "--precision=float32"
-    with pytest.raises(ValueError, match="Received flags: '--precision=float32' then, '' now.*another `output_dir`; `"):
+    with pytest.raises(ValueError, match="Changed: flags: '--precision=float32' before, '' now.*another `output_d"):
         begin()
 
 

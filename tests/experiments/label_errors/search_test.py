@@ -80,7 +80,7 @@ def test_folds_that_were_answered_are_not_answered_again(tmp_path):
 def test_other_examples_or_flags_start_over_or_are_refused(tmp_path):
     rows, answered = _noisy(), []
     _start(tmp_path, rows, rate=1.0).answer_folds(_oracle(answered))
-    with pytest.raises(ValueError, match=r"search.json\). Received rate: 1.0 then, 2.0 now. .* `overwrite_"):
+    with pytest.raises(ValueError, match=r"search.json\). Changed: rate: 1.0 before, 2.0 now. .* `overwrite_"):
         _start(tmp_path, rows, rate=2.0)
     with pytest.raises(ValueError, match="Received examples: '"):
         _start(tmp_path, rows[1:], rate=1.0)
@@ -201,7 +201,7 @@ def test_the_program_fine_tunes_and_goes_on_where_it_was(tmp_path, caplog, monke
         assert _run(tmp_path, *flags) == 0
     assert "Fold 2 of 2 is there already." in caplog.text
     assert _run(tmp_path, *flags, "--label_smoothing=0.1") == 1
-    assert "Received label_smoothing: 0.0 then, 0.1 now. Name another" in caplog.text
+    assert "Changed: label_smoothing: 0.0 before, 0.1 now. Name another" in caplog.text
 
 
 @pytest.mark.slow

@@ -77,12 +77,12 @@ def test_a_search_stays_the_search_that_it_is(tmp_path, monkeypatch, capsys):
     )
     others = {"search": "learning_rate=1e-4,1e-2"}, {"trials": 1}, {"stages": 2}
     for flags, given in ((["--seed=2"], {}), *((["--seed=1"], other) for other in others)):
-        with pytest.raises(ValueError, match=r"with the settings .* then, .* now\. Name another `output_dir`\."):
+        with pytest.raises(ValueError, match=r"with the settings .* before, .* now\. Name another `output_dir`\."):
             search(*flags, **given)
     (tmp_path / "train.tsv").write_text("a\t0\n")
     search("--seed=1", f"--train_file={tmp_path}/train.tsv", output_dir=str(tmp_path / "other"))
     (tmp_path / "train.tsv").write_text("a\t1\n")
-    told = rf"Received {tmp_path}/train.tsv: '4 bytes, SHA-256 \w+' then, '4 bytes, SHA-256 \w+' now\. Name"
+    told = rf"Changed: {tmp_path}/train.tsv: '4 bytes, SHA-256 \w+' before, '4 bytes, SHA-256 \w+' now\. Name"
     with pytest.raises(ValueError, match=told):
         search("--seed=1", f"--train_file={tmp_path}/train.tsv", output_dir=str(tmp_path / "other"))
 

@@ -80,11 +80,11 @@ def test_work_of_another_command_is_kept_until_it_may_go(home, monkeypatch):  # 
         run_table_job(job(home))
     kept = sorted(os.listdir(home / "out.npz.parts"))
     assert kept == ["manifest.json", "part-00000000", "part-00000001"]
-    with pytest.raises(ValueError, match="continues only with the settings .* Received rows_per_part: 5 then, 6 now"):
+    with pytest.raises(ValueError, match="only resume with the settings .* Changed: rows_per_part: 5 before, 6 now"):
         run_table_job(job(home, rows_per_part=6))
     with open(home / "in.txt", "a", encoding="utf-8") as file:
         file.write("one more\n")
-    with pytest.raises(ValueError, match="input_file rows: 23 then, 24 now.* same rows .* `overwrite=true`"):
+    with pytest.raises(ValueError, match="input_file rows: 23 before, 24 now.* same rows .* `overwrite=true`"):
         run_table_job(job(home))
     assert sorted(os.listdir(home / "out.npz.parts")) == kept
     assert parts_answered(home) == [0, 5]

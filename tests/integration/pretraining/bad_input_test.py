@@ -29,7 +29,7 @@ BAD = {
     ),
     "records with fewer predictions": (
         ["--max_predictions_per_seq=9"],
-        rf"train\.tfrecord must hold masked_lm_\w+ as 9 int64\. Received {PREDICTIONS} int64; make the records again "
+        rf"train\.tfrecord must hold masked_lm_\w+ as 9 int64\. Received {PREDICTIONS} int64; create the records again "
         rf"with --max_predictions_per_seq=9, or give --max_predictions_per_seq={PREDICTIONS} here",
     ),
     "records of two lengths": (

@@ -146,7 +146,7 @@ def test_what_leads_to_a_wider_teacher_is_a_part_that_others_leave_out(said, hom
 def test_a_run_goes_on_with_its_own_teacher_only(said):
     log = said["another teacher"]["log"]
     assert said["another teacher"]["status"] == 1, log
-    assert re.search(r"A run continues only .* teacher: 'SHA-256 \w{16}' then, 'SHA-256 \w{16}' now\.", log), log
+    assert re.search(r"A run can only resume .* teacher: 'SHA-256 \w{16}' before, 'SHA-256 \w{16}' now\.", log), log
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -114,7 +114,7 @@ def _variant(material, folder, name):
 # What a run is continued with that it was not begun with -> what is said of it.
 OTHERS = {
     "other pieces": "The records must be made with the model's vocabulary",
-    "other sizes": "continues only with the settings",
+    "other sizes": "can only resume with the settings",
 }
 
 
@@ -297,7 +297,7 @@ def test_a_dry_run_says_whether_it_fits_and_writes_nothing(quick):
 def test_other_sizes_or_pieces_do_not_continue_a_run(quick, name):
     said = quick[1][name]
     assert OTHERS[name] in said["log"]
-    assert ("num_hidden_layers: 1 then, 2 now" in said["log"]) == (name == "other sizes")
+    assert ("num_hidden_layers: 1 before, 2 now" in said["log"]) == (name == "other sizes")
     assert said["written"] == [] and quick[1]["whole"]["written"]
 
 
@@ -336,7 +336,7 @@ def test_replaced_tokens_leave_a_discriminator_and_a_generator(quick, material, 
 
 def test_a_run_of_replaced_tokens_goes_on_with_its_own_generator_alone(quick):
     said = quick[1]["another generator"]
-    assert "continues only with the settings" in said["log"] and "generator intermediate_size: 32 then" in said["log"]
+    assert "can only resume with" in said["log"] and "generator intermediate_size: 32 before" in said["log"]
 
 
 @pytest.mark.slow

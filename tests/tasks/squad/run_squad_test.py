@@ -72,7 +72,7 @@ _BAD = {
     ),
     "no question": (_train("empty"), r"empty\.json contains no questions"),
     "a file that is not there": (_train("nowhere"), r"File not found: .*nowhere\.json .--train_file."),
-    "no file": ([a for a in GOOD if "_file" not in a], r"--do_train must have questions\. Received no --train_file;"),
+    "no file": ([a for a in GOOD if "_file" not in a], r"--do_train requires questions\. Specify --train_file\."),
     "SQuAD 2.0 without its flag": (
         _train("train2"),
         r"train2\.json: data\[\d+\].* \(id 'q\d+'\): the question has no answer .*, which requires --version_2_with_n",

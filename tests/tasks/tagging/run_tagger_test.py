@@ -42,7 +42,7 @@ OPTIONS = [*DEEP, "--do_eval", "--eval_file=HOME/dev.jsonl", "--keep_best=f1_FLA
 FROZEN = [*TRAIN, "--features=last"]
 OUT = "--output_dir=HOME/bad"
 BAD = {  # case -> arguments, what the message says
-    "no file": ([*TRAIN[:1], *TRAIN[2:], OUT], "--do_train must have sentences. Received no --train_file"),
+    "no file": ([*TRAIN[:1], *TRAIN[2:], OUT], "--do_train requires sentences. Specify --train_file"),
     "ragged": ([*TRAIN, "--train_file=HOME/ragged.txt", OUT], "ragged.txt:2: a word's line must have 2 columns"),
     "scheme": ([*TRAIN, "--tag_scheme=iob2", "--train_file=HOME/iob1.txt", OUT],
                "iob1.txt:1: the tags must follow iob2 (--tag_scheme)"),
