@@ -52,8 +52,8 @@ def read_finished(folder: pathlib.Path, build: Callable[[dict, dict[str, float],
 
 @functools.lru_cache(maxsize=1024)
 def _warn_of_damage(folder, problem):  # once, though runs are read after each run
-    logging.warning("The run in %s counts as not finished: its %s or scores are damaged: %s", folder, FINISHED_FILE,
-                    problem)  # fmt: skip
+    logging.warning("The run in %s is treated as unfinished because its %s or results are damaged: %s", folder,
+                    FINISHED_FILE, problem)  # fmt: skip
 
 
 def training_flags(values: Mapping[str, Any], others: Sequence[str]) -> list[str]:
@@ -156,7 +156,7 @@ class ChildRuns(abc.ABC):
             return
         logging.info("    %s, in %s", self.format_scores(result), clock(seconds))
         if result.one_answer is not None:
-            logging.warning("    It answers %r to all %s: it has learned nothing.", result.one_answer, self._examples)
+            logging.warning("    It predicts %r for all %s: it has learned nothing.", result.one_answer, self._examples)
         if not self.keep_all:
             drop_models(*self.rivals(run.key))
 

@@ -63,8 +63,8 @@ class PredictionTable:
         first, second = itertools.islice(itertools.chain(_readings(cell, self.labels, self.separator), (None, None)), 2)
         if second is not None and set(first) != set(second):
             raise ValueError(
-                f"{self.path}: the labels of an example must be distinguishable. Received {cell!r}, which may be "
-                f"{' and '.join(map(repr, first))}, or {' and '.join(map(repr, second))}; score the run again, with "
+                f"{self.path}: the labels of an example are ambiguous: {cell!r} may be "
+                f"{' and '.join(map(repr, first))}, or {' and '.join(map(repr, second))}; evaluate the run again with "
                 "another `label_separator`."
             )
         return None if first is None else set(first)
@@ -75,7 +75,7 @@ class PredictionTable:
             return np.array(self.columns[name], np.float64)
         except ValueError as error:
             raise ValueError(
-                f"{self.path}: the column {name!r} must hold numbers. Received: {error}; score the run again."
+                f"{self.path}: the column {name!r} must hold numbers: {error}. Evaluate the run again."
             ) from error
 
     def take(self, indices: Sequence[int]) -> "PredictionTable":
@@ -95,8 +95,8 @@ def read_prediction_tables(directory: str) -> dict[str, PredictionTable]:
     if not paths:
         what = f"which has no {_NAME}.tsv" if folder.is_dir() else "where no directory is"
         raise ValueError(
-            f"A run to compare must be the `output_dir` of one that was scored. Received {directory}, {what}; score it "
-            "with `do_eval`, or name another."
+            f"Not the `output_dir` of an evaluated run: {directory}, {what}. Evaluate it "
+            "with `do_eval`, or pass another directory."
         )
     path = folder / _LABELS_FILE
     labels = tuple(read_text(path).split("\n")[:-1]) if path.exists() else ()
@@ -138,11 +138,11 @@ def _columns(path):
     for number, row in enumerate(rows, 1):
         if len(row) != len(header) or number == 1 and "id" not in row:
             raise ValueError(
-                f"{path}:{number}: a table of answers must have a header with `id`, and as many columns in each line. "
-                f"Received: {row[:5]}; score the run again, with `do_eval`."
+                f"{path}:{number}: a predictions file needs a header with `id`, and the same number of columns in each "
+                f"line; got {row[:5]}. Evaluate the run again with `do_eval`."
             )
     if len(rows) < 2:
-        raise ValueError(f"{path} must hold answers. Received none; score the run again, with `do_eval`.")
+        raise ValueError(f"{path} holds no predictions. Evaluate the run again with `do_eval`.")
     return dict(zip(header, map(list, zip(*rows[1:], strict=True)), strict=True))
 
 
@@ -220,8 +220,8 @@ def kind_of_table(table: PredictionTable) -> Kind:
         if set(kind.columns) <= table.columns.keys() and kind.fits(table):
             return kind
     raise ValueError(
-        f"{table.path} must hold the answers of a task that can be compared. Received the columns "
-        f"{', '.join(table.columns)}; score the run again, with `do_eval`."
+        f"{table.path} does not hold predictions of a task that can be compared; it has the columns "
+        f"{', '.join(table.columns)}. Evaluate the run again with `do_eval`."
     )
 
 
@@ -277,7 +277,7 @@ def _read_label_sets(table):
     if strange := [cell for cell, labels in read.items() if labels is None]:
         raise ValueError(
             f"{table.path}: an example's labels must be those of labels.txt, {', '.join(map(repr, table.labels))}. "
-            f"Received {strange[0]!r}; score the run again, with `do_eval`."
+            f"Got {strange[0]!r}. Evaluate the run again with `do_eval`."
         )
     sides = [[read[cell] for cell in column] for column in (gold, given)]
     pairs, width = list(zip(*sides, strict=True)), len(table.labels)
@@ -409,8 +409,8 @@ def compare_runs(first: str, second: str, samples: int = 10_000, seed: int = 0) 
     if not common:
         names = [", ".join(table.path.name for table in side.values()) for side in (ours, theirs)]
         raise ValueError(
-            f"Two runs must be scored on a file in common. Received {first} with {names[0]} and {second} with "
-            f"{names[1]}; score both on the same one."
+            f"The two runs were not evaluated on the same file: {first} on {names[0]}, {second} on "
+            f"{names[1]}. Evaluate both on one file."
         )
     return [_compare(ours[suffix], theirs[suffix], samples, seed) for suffix in common]
 
@@ -419,8 +419,8 @@ def _check_tasks(first, second):
     tasks = [describe_run(each)["task"] for each in (first, second)]
     if None not in tasks and tasks[0] != tasks[1]:
         raise ValueError(
-            f"Two runs must be of one task. Received {first}, a run of {tasks[0]}, and {second}, one of {tasks[1]}; "
-            "name two of the same."
+            f"The two runs are of different tasks: {first} of {tasks[0]}, {second} of {tasks[1]}. "
+            "Compare two runs of one task."
         )
 
 
@@ -428,8 +428,8 @@ def _compare(first: PredictionTable, second: PredictionTable, samples, seed) -> 
     kind = kind_of_table(first)
     if kind_of_table(second) is not kind:
         raise ValueError(
-            f"Two runs must be of one task. Received {first.path} with the columns {', '.join(first.columns)} and "
-            f"{second.path} with {', '.join(second.columns)}; name two of the same."
+            f"The two runs are of different tasks: {first.path} has the columns {', '.join(first.columns)}, "
+            f"{second.path} has {', '.join(second.columns)}. Compare two runs of one task."
         )
     first, second = _share_labels(first, second)
     second = _align(kind, first, second)
@@ -447,9 +447,9 @@ def _share_labels(first, second):
     """Returns the tables with the same labels: of models without names of labels those of the other one."""
     if first.labels and second.labels and first.labels != second.labels:
         raise ValueError(
-            f"Two runs must tell the same labels apart. Received {first.path.parent} with "
-            f"{', '.join(first.labels[:20])} and {second.path.parent} with {', '.join(second.labels[:20])}; name two "
-            "of the same."
+            f"The two runs have different labels: {first.path.parent} has "
+            f"{', '.join(first.labels[:20])} {second.path.parent} has {', '.join(second.labels[:20])}. Compare two "
+            "runs with the same labels."
         )
     labels = first.labels or second.labels
     if not labels and "label" in first.columns:

@@ -163,7 +163,8 @@ class ScoreCheckpoints:
 
     def take(self, step, scores, state):
         """Processes the scores; here, writes a line to the log."""
-        logging.info("step %d  held out: %s", step, "  ".join(f"{name} {value:.4f}" for name, value in scores.items()))
+        line = "  ".join(f"{name} {value:.4f}" for name, value in scores.items())
+        logging.info("step %d  evaluation: %s", step, line)
 
 
 class KeepBest(ScoreCheckpoints):
@@ -187,7 +188,7 @@ class KeepBest(ScoreCheckpoints):
         super().__init__(score, run, checkpoints, history)
         self.metric = metric.removeprefix("eval_")
         if self.metric not in names:
-            raise ValueError(f"`keep_best` must name one of {sorted(names)}. Received: {metric!r}.")
+            raise ValueError(f"`keep_best` must be one of {sorted(names)}; got {metric!r}.")
         self.higher = higher_is_better(self.metric)
         self.patience = patience
 
@@ -210,8 +211,8 @@ class KeepBest(ScoreCheckpoints):
         in_vain = sum(self.run.saves_at(later) for later in range(since + 1, step + 1))
         if self.patience and in_vain >= self.patience and step < self.run.num_train_steps:
             state.ended_at = step
-            logging.info("Stopped early after step %d: eval_%s was no better in %d checkpoints in a row, since step "
-                         "%d.", step, self.metric, in_vain, since)  # fmt: skip
+            logging.info("Stopped early after step %d: eval_%s has not improved for %d checkpoints in a row, since "
+                         "step %d.", step, self.metric, in_vain, since)  # fmt: skip
 
     def _note(self, step, value, better):
         if better:

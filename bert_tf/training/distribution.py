@@ -35,10 +35,10 @@ def make_strategy(name: str = "default", worker_hosts=(), task_index=None, tpu=(
     if name == "tpu":
         return tpu_strategy(*tpu)
     if name != "mirrored":
-        raise ValueError(f"The distribution strategy must be one of {STRATEGIES}. Received: {name!r}.")
+        raise ValueError(f"The distribution strategy must be one of {STRATEGIES}; got {name!r}.")
     devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     if len(devices) == 1:
-        logging.warning("`distribution_strategy=mirrored` has one device to mirror on: %s.", devices[0].name)
+        logging.warning("`distribution_strategy=mirrored` found only one device: %s.", devices[0].name)
     return tf.distribute.MirroredStrategy([device.name for device in devices])
 
 
@@ -103,8 +103,8 @@ def tpu_strategy(
         return tf.distribute.TPUStrategy(resolver)
     except (tf.errors.OpError, ImportError, OSError, RuntimeError, ValueError) as error:
         raise ValueError(
-            f"`distribution_strategy=tpu` must find a TPU. Received {f'`tpu_name={name}`' if name else 'no `tpu_name`'}"
-            f", and: {str(error).splitlines()[0]}; start on a TPU VM, or name a TPU that can be reached."
+            f"No TPU found for `distribution_strategy=tpu` with {f'`tpu_name={name}`' if name else 'no `tpu_name`'}: "
+            f"{str(error).splitlines()[0]}. Start the command on a TPU VM, or name a TPU that can be reached."
         ) from error
 
 
@@ -126,9 +126,9 @@ def _check_config(text):
         return [*jobs["chief"], *jobs["worker"]]
     except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
         raise ValueError(
-            "`distribution_strategy=multi_worker` must know its cluster: by `worker_hosts` and `task_index`, or by the "
-            'environment variable TF_CONFIG, such as {"cluster": {"worker": ["a:2222", "b:2222"]}, "task": {"type": '
-            f'"worker", "index": 0}}}}. Received TF_CONFIG={text!r}.'
+            "`distribution_strategy=multi_worker` requires `worker_hosts` and `task_index`, or the environment "
+            'variable TF_CONFIG, such as {"cluster": {"worker": ["a:2222", "b:2222"]}, "task": {"type": '
+            f'"worker", "index": 0}}}}; got TF_CONFIG={text!r}.'
         ) from error
 
 
@@ -172,7 +172,7 @@ def by_chief(function, *args):
     if error is not None:
         raise error
     if failed:
-        raise ValueError("The chief of the workers must be able to write. Received an error there; see its log.")
+        raise ValueError("The chief worker could not write its output; see its log.")
 
 
 def check_equal_on_workers(value: int, what: str):
@@ -186,8 +186,8 @@ def check_equal_on_workers(value: int, what: str):
     (differing,) = total([value != chiefs])
     if differing:
         raise ValueError(
-            f"All workers must have the same {what}. Received {value} here and {int(chiefs)} at the chief; give them "
-            "one `output_dir`, on a disk that all of them share, and the same flags and files."
+            f"All workers must have the same {what}: {value} here, {int(chiefs)} at the chief. Give all of them "
+            "the same flags and files, and one `output_dir` on a disk that they share."
         )
 
 

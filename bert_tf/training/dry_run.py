@@ -108,7 +108,7 @@ def _time(step, numbered, finite):
         numbered: pairs (number of a step, its batch).
         finite: a `FiniteSteps`, which ends a trial whose run would end there.
     """
-    logging.info("Trying %d steps, or as many as %.0f seconds allow.", _STEPS, _SECONDS)
+    logging.info("Trying %d steps, or as many as fit in %.0f seconds.", _STEPS, _SECONDS)
     numbered, seconds = iter(numbered), []
 
     def make(number, batch):

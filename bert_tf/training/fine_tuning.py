@@ -64,8 +64,8 @@ def fine_tuning_config(
     steps = int(num_examples / run.train_batch_size * config.num_train_epochs)
     if train is not None and not steps:
         raise ValueError(
-            f"Training must have a step at least. Received {num_examples} examples x {config.num_train_epochs} "
-            f"epochs, fewer than one batch of {run.train_batch_size}; lower `train_batch_size`."
+            f"Nothing to train: {num_examples} examples x {config.num_train_epochs} epochs are fewer than one batch "
+            f"of {run.train_batch_size}. Lower `train_batch_size`."
         )
     if run.learning_rate is None:
         _check_range_test(train is not None, config.unfreeze_epochs, steps)
@@ -88,15 +88,15 @@ def fine_tuning_config(
 def _check_range_test(do_train, unfreeze_epochs, steps):
     """Raises ValueError where a range test would say nothing about the run."""
     reasons = {
-        "come with `do_train`": None if do_train else "it without; leave it out",
-        "come without `unfreeze_epochs`": unfreeze_epochs
-        and "both: the layers that join later are not there to be tested; give a rate",
-        f"be for a run of at least {NUM_STEPS} steps, as many as the test makes": steps < NUM_STEPS
-        and f"one of {steps} steps; give a rate, such as `learning_rate=5e-5`",
+        "requires `do_train`; remove it": not do_train,
+        "cannot be combined with `unfreeze_epochs`, because layers that are unfrozen later cannot be tested; pass a "
+        "number": unfreeze_epochs,
+        f"requires at least {NUM_STEPS} steps, the length of its range test; this run has {steps}. Pass a number, such "
+        "as `learning_rate=5e-5`": steps < NUM_STEPS,
     }
-    for must, received in reasons.items():
-        if received:
-            raise ValueError(f"`learning_rate=auto` must {must}. Received {received}.")
+    for reason, applies in reasons.items():
+        if applies:
+            raise ValueError(f"`learning_rate=auto` {reason}.")
 
 
 # === Range test of the learning rate ===
@@ -129,7 +129,7 @@ def with_tested_rate(task, run: RunConfig, batches: Callable) -> tuple[RunConfig
     if not is_kept:
         kept = {**measure_lr_range(task, run, batches).to_dict(), "made_for": made_for}
     (rate,) = total([kept["learning_rate"] if is_chief() else 0.0])
-    logging.info("`learning_rate=auto`: %.1e%s", rate, ", as the run began" if is_kept else "")
+    logging.info("`learning_rate=auto`: %.1e%s", rate, ", as at the start of this run" if is_kept else "")
     return dataclasses.replace(run, learning_rate=rate), kept or {}
 
 
@@ -146,7 +146,7 @@ def measure_lr_range(task, run: RunConfig, batches: Callable) -> RangeTest:
         test = RangeTest(*_steps(task, run, batches))
     gc.collect()  # the model's memory is wanted for the run's
     logging.info(
-        "Range test of the learning rate: %d steps from %.1e to %.1e; the loss, least at %.4f, rose for good beyond "
+        "Learning-rate range test: %d steps from %.1e to %.1e; the loss, %.4f at its lowest, kept rising above "
         "%.1e.", len(test.losses), test.rates[0], test.rates[-1], test.smoothed.min(), test.edge,
     )  # fmt: skip
     return test
@@ -193,8 +193,8 @@ def _kept(run, made_for):
     if CheckpointManager(run.output_dir).steps():  # what else has changed since, the checkpoint says
         if not tests:
             raise ValueError(
-                "A run continues only with the learning rate that it began with. Received `learning_rate=auto` for "
-                f"one in {run.output_dir} that began with a given rate; give that one, or `overwrite_output_dir`."
+                "A run resumes only with the learning rate that it started with: `learning_rate=auto` was given, but "
+                f"the run in {run.output_dir} started with a number. Pass that number, or `overwrite_output_dir`."
             )
         return tests[-1]
     return tests[-1] if tests and tests[-1]["made_for"] == made_for else None

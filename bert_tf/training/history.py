@@ -309,7 +309,7 @@ class History:
         try:
             self._shown[name] = make()
         except Exception:
-            logging.exception("%s lacks its part %r, which could not be drawn.", self._page_path, name)
+            logging.exception("%s is missing its section %r, which could not be drawn.", self._page_path, name)
 
     def write_page(self):
         """Draws the page now. If that fails, the error is logged and the run continues."""
@@ -320,9 +320,9 @@ class History:
             lines = self._lines or read_history(self._path)
             write_text(self._page_path, build_history_page(lines, self._title, {**self._kept(), **self._shown}))
         except OSError as error:  # the disk is full: what needs no traceback
-            logging.warning("%s could not be written: %s. Training goes on.", self._page_path, error)
+            logging.warning("Could not write %s: %s. Training continues.", self._page_path, error)
         except Exception:
-            logging.exception("%s could not be written. Training goes on, and tries again later.", self._page_path)
+            logging.exception("Could not write %s. Training continues and will try again later.", self._page_path)
         end = time.monotonic()
         self._due = end + _PAUSE * max(_SECONDS, end - begin)
 
@@ -377,8 +377,8 @@ def _parse(text, where):
     except (ValueError, KeyError) as error:
         problem = error
     raise ValueError(
-        f"{where} must be a JSON object with the kind and the step of a history. Received: {problem}; "
-        "delete the line, or the file to begin a new history."
+        f"{where}: expected a JSON object with `kind` and `step`; got {problem}. "
+        "Delete the line, or the file to start a new history."
     )
 
 

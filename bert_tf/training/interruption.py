@@ -88,7 +88,7 @@ class Interruption:
                     logging.warning("%s: %s", _cause(number[0]), _WHAT_FOLLOWS)
                 elif number[0] == signal.SIGINT and time.monotonic() - first >= ONE_WISH:
                     self._insisted = True
-                    logging.warning("Ctrl-C again: ending now, without saving.")
+                    logging.warning("Ctrl-C again: stopping now without saving.")
                     if not self._over.wait(_PATIENCE):
                         logging.flush()
                         os._exit(128 + signal.SIGINT)

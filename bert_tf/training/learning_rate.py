@@ -203,8 +203,8 @@ class RangeTest:
     def __post_init__(self):
         if len(self.losses) < _FEWEST:
             raise ValueError(
-                "`learning_rate=auto` must find rates at which the loss is a number. Received one that is none after "
-                f"{len(self.losses)} steps, at the lowest rates; look at the data and the weights to start from."
+                "`learning_rate=auto` failed: the loss was NaN or infinite after "
+                f"{len(self.losses)} steps, at the lowest learning rates. Check the data and the initial weights."
             )
 
     @property
@@ -281,8 +281,8 @@ def word_rate(embedding_lr_factor: float, is_random: bool) -> WordRate | None:
     """
     if not embedding_lr_factor and is_random:
         raise ValueError(
-            "`embedding_lr_factor=0` must come with `start_embeddings=neighbours` or with `init_checkpoint`. Received "
-            "neither, so that the word embeddings would stay random."
+            "`embedding_lr_factor=0` requires `start_embeddings=neighbours` or `init_checkpoint`: without either, "
+            "the word embeddings would stay random."
         )
     return None if embedding_lr_factor == 1 else WordRate(embedding_lr_factor)
 
@@ -330,20 +330,20 @@ class LayerRates:
         frozen, decay = self.freeze_layers, self.layerwise_lr_decay
         if frozen != ALL and not (isinstance(frozen, int) and 0 <= frozen <= self.num_layers):
             raise ValueError(
-                f"`freeze_layers` must be `all` or a number from 0 to the model's layers, {self.num_layers}. "
-                f"Received: {frozen}."
+                f"`freeze_layers` must be `all` or a number from 0 to {self.num_layers}, the number of layers; "
+                f"got {frozen}."
             )
         if not 0 < decay <= 1:
             raise ValueError(
-                f"`layerwise_lr_decay` must be above 0 and at most 1. Received: {decay}; to keep layers as they are, "
+                f"`layerwise_lr_decay` must be above 0 and at most 1; got {decay}. To keep layers unchanged, "
                 "pass `freeze_layers`."
             )
         assert self.unfreeze_steps >= 0
         for name, given in (("unfreeze_epochs", self.unfreeze_steps), ("layerwise_lr_decay", decay < 1)):
             if given and frozen in (ALL, self.num_layers):
                 raise ValueError(
-                    f"`{name}` must have a layer that is not frozen. Received it with `freeze_layers={frozen}`; "
-                    "pass one of the two."
+                    f"`{name}` has no effect with `freeze_layers={frozen}`: no layer is left to train. "
+                    "Remove one of the two."
                 )
 
     @property
@@ -412,8 +412,8 @@ def layer_rates(config, run, num_layers: int, num_examples: int) -> LayerRates |
         _check_reinit(config.reinit_layers, run.init_checkpoint, rates)
     if (rates.freeze_layers or rates.unfreeze_steps) and not run.init_checkpoint:
         raise ValueError(
-            "`freeze_layers` and `unfreeze_epochs` must come with `init_checkpoint`. Received none, where the "
-            "frozen layers would be random; leave them out."
+            "`freeze_layers` and `unfreeze_epochs` require `init_checkpoint`: without one, the frozen layers would be "
+            "random. Add it, or remove both."
         )
     return None if rates.is_default else rates
 
@@ -422,13 +422,13 @@ def _check_reinit(reinit_layers, init_checkpoint, rates):
     """Raises ValueError where layers would start from random weights and stay so, or all of them would anyway."""
     if not init_checkpoint:
         raise ValueError(
-            f"`reinit_layers` must come with `init_checkpoint`. Received `reinit_layers={reinit_layers}` "
-            "alone, where all weights are random; leave it out."
+            f"`reinit_layers={reinit_layers}` requires `init_checkpoint`: without one, all weights are random "
+            "anyway. Remove it."
         )
     free = 0 if rates.freeze_layers == ALL else rates.num_layers - rates.freeze_layers
     if reinit_layers > free:
         raise ValueError(
-            f"`reinit_layers` must be at most the model's layers that are not frozen, {free}. Received: "
+            f"`reinit_layers` must be at most {free}, the number of layers that are not frozen; got "
             f"{reinit_layers}."
         )
 
@@ -447,5 +447,5 @@ def top_layers(paths: Iterable[str], count: int) -> tuple[str, ...]:
     """
     total = count_layers(paths)
     if count > total:
-        raise ValueError(f"`reinit_layers` must be at most the model's layers, {total}. Received: {count}.")
+        raise ValueError(f"`reinit_layers` must be at most {total}, the number of layers; got {count}.")
     return (*(_LAYER.format(n) for n in range(total - count, total)), _POOLER)

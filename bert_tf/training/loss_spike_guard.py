@@ -120,7 +120,7 @@ class GuardConfig:
         if not (self.factor >= 1 and self.margin >= 0 and self.memory >= 1 and self.warmup >= 1):
             raise ValueError(
                 "A guard needs factor >= 1, margin >= 0, memory >= 1 and warmup >= 1. "
-                f"Received: {dataclasses.asdict(self)}."
+                f"Got {dataclasses.asdict(self)}."
             )
 
 
@@ -201,7 +201,7 @@ class Rollback:
 
     def __post_init__(self):
         if self.after < 1 or self.at_most < 0:
-            raise ValueError(f"A rollback needs after >= 1 and at_most >= 0. Received: {dataclasses.asdict(self)}.")
+            raise ValueError(f"A rollback needs after >= 1 and at_most >= 0. Got {dataclasses.asdict(self)}.")
 
     def is_due(self, state) -> bool:
         """Says whether the run must go back after the step that `state` (a `TrainingState`) has just made."""
@@ -236,8 +236,8 @@ class Rollback:
         check_equal_on_workers(back, "checkpoint to go back to")
         by_chief(_replace, back, state, checkpoints)
         logging.warning(
-            "The loss was NaN, infinite or far above its mean for %d steps in a row, up to step %d. Going back to "
-            "step %d, with the data in another order from there (time %d of at most %d).",
+            "The loss was NaN, infinite or far above its mean for %d steps in a row, up to step %d. Rolling back to "
+            "step %d and continuing with the data in another order (rollback %d of at most %d).",
             *(bad, step, back, rollbacks + 1, self.at_most),
         )
         return back

@@ -32,8 +32,8 @@ def is_decayed(path, rules=DECAY_RULES) -> bool:
         if re.fullmatch(pattern, path):
             return decayed
     raise ValueError(
-        f"Every trainable variable must be covered by a weight-decay rule. Received {path!r}, which none of "
-        f"{[pattern for pattern, _ in rules]} matches; pass decay_rules that cover it."
+        f"No weight-decay rule covers the trainable variable {path!r}: none of "
+        f"{[pattern for pattern, _ in rules]} matches it. Pass decay_rules that cover it."
     )
 
 
@@ -301,15 +301,16 @@ class AdamConfig:
         for name in ("adam_beta1", "adam_beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(
-                    f"`{name}` must be from 0 to below 1. Received: {getattr(self, name)}; at 1 no step would move."
+                    f"`{name}` must be at least 0 and below 1; got {getattr(self, name)}. At 1, the weights would "
+                    "never change."
                 )
         if not self.adam_epsilon > 0:
             raise ValueError(
-                f"`adam_epsilon` must be above 0. Received: {self.adam_epsilon}; a weight without a gradient would "
+                f"`adam_epsilon` must be above 0; got {self.adam_epsilon}. A weight without a gradient would "
                 "become 0 / 0."
             )
         if not self.weight_decay_rate >= 0:
-            raise ValueError(f"`weight_decay_rate` must not be below 0. Received: {self.weight_decay_rate}.")
+            raise ValueError(f"`weight_decay_rate` must not be negative; got {self.weight_decay_rate}.")
 
 
 def make_optimizer(name: str, rate, config: AdamConfig, layer_rules=()) -> AdamW:

@@ -202,7 +202,7 @@ def _machine():
 
 FILES_FILE = "eval_files.json"  # {suffix of the names: {"precision", "files": [{"file", "bytes", "sha256"} ...]}}
 _PREDICTIONS_FILE = "eval_predictions.tsv"
-_SCORES_REMEDY = "take it away, and the scores next to it"
+_SCORES_REMEDY = "remove it and the results next to it"
 _MOST_BYTES_OF_SCORED = 2**28  # bytes, as of `fingerprints`
 
 
@@ -257,8 +257,8 @@ def scored_files(directory: str | os.PathLike, paths: Sequence[str | os.PathLike
         suffix = _free_suffix(pathlib.Path(directory), known, files[0]["file"])
     if suffix:
         others = known.get("", {}).get("files")
-        logging.info("%s is of %s: the scores of %s go to %s.", RESULTS_FILE, _names(others), _names(files),
-                     with_suffix(RESULTS_FILE, suffix))  # fmt: skip
+        logging.info("%s holds the metrics of %s: those of %s are written to %s.", RESULTS_FILE, _names(others),
+                     _names(files), with_suffix(RESULTS_FILE, suffix))  # fmt: skip
     return ScoredFiles(directory, suffix, files, precision)
 
 
@@ -278,7 +278,7 @@ def _known(directory):
         known = read_object(note, "what says which files were scored", _SCORES_REMEDY)
         if all(isinstance(each, dict) and isinstance(each.get("files"), list) for each in known.values()):
             return known
-        raise ValueError(f"{note} must say which files were scored. Received: {brief(known)}; {_SCORES_REMEDY}.")
+        raise ValueError(f"{note} must list the evaluated files; got {brief(known)}. {_SCORES_REMEDY}.")
     data = read_object(run, "the record of a run", _SCORES_REMEDY).get("data", {}) if os.path.exists(run) else {}
     files = [each for split, several in data.items() if split.startswith("dev") for each in several]
     return {"": {"files": files}} if files else {}

@@ -89,9 +89,9 @@ def _check_finite(outputs):
             continue
         rows = np.flatnonzero(~(array < np.inf).reshape(len(array), -1).all(1))
         raise ValueError(
-            f"The model's outputs must be finite numbers. Received NaN or infinity for {len(rows):,} of {len(array):,} "
-            f"rows, the first of them row {rows[0]}, from 0: its weights are finite, but numbers within it grow too "
-            "large; pass `precision=float32`, or train again with a lower `learning_rate`."
+            f"The model outputs NaN or infinity for {len(rows):,} of {len(array):,} examples, the first of them "
+            f"example {rows[0]} (from 0). Its weights are finite, but activations overflow. Pass "
+            "`precision=float32`, or train again with a lower `learning_rate`."
         )
 
 

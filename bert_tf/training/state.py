@@ -185,19 +185,19 @@ class TrainingState:
         """
         if _SETTINGS not in saved:
             raise ValueError(
-                f"A run continues only from a checkpoint that it wrote itself. Received {path}, which holds no "
-                "settings of a run; name another `output_dir`, or pass `overwrite_output_dir`."
+                f"A run resumes only from a checkpoint that it wrote itself. {path} holds no "
+                "run settings. Pass another `output_dir`, or pass `overwrite_output_dir`."
             )
         check_same(path, json.loads(saved[_SETTINGS]), self.settings, _REMEDY)
         of_run = {_SETTINGS, _UNREPORTED, _ENDED}
         here = {name: variable for name, variable in self.tensors(_ENDED in saved).items() if name not in of_run}
         if missing := sorted(here.keys() - saved.keys()):
             raise ValueError(
-                f"{path} must hold the whole state of this run. Received one without {missing[:10]}; give back a newer "
+                f"{path} does not hold the complete state of this run: {missing[:10]} are missing. Restore a newer "
                 "checkpoint, or pass `overwrite_output_dir` to start over."
             )
         if extra := sorted(saved.keys() - here.keys() - of_run):
-            raise ValueError(f"{path} must hold the state of this run's model and no more. Received also {extra[:10]}.")
+            raise ValueError(f"{path} holds more than this run's model: {extra[:10]}.")
         for name in here:
             check_finite(saved[name], name, path)
         for name, variable in here.items():

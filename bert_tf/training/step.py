@@ -89,7 +89,7 @@ class TrainStep:
     def __call__(self, batch):
         if self._is_compiled:
             return self._graph_of(batch)(batch)
-        logging.info("Compiling the first step; the others take a small part of its time.")
+        logging.info("Compiling the first step; later steps take a fraction of its time.")
         begin = time.perf_counter()
         while not self._is_compiled:
             try:
@@ -101,7 +101,7 @@ class TrainStep:
                     raise
                 rows = next(iter(batch.values())).shape[0]
                 self.accumulate(_more_parts(rows, self.strategy.num_replicas_in_sync, self.config.accumulation, error))
-        logging.info("Compiled, and the first step made, in %.1f s.", time.perf_counter() - begin)
+        logging.info("Compiled and ran the first step in %.1f s.", time.perf_counter() - begin)
         return results
 
     def accumulate(self, parts: int):
@@ -242,12 +242,12 @@ def _more_parts(batch_size, replicas, parts, error):
     smaller = [size for size in micro_batches(rows) if size < rows // parts and size <= (rows // parts + 1) // 2]
     if not smaller:
         raise ValueError(
-            f"A step must fit in memory. Received: out of memory with one row at a time; {_how(error)}"
-            "shorten the rows, pass `rematerialize` or `precision=mixed_bfloat16`, or take a smaller model."
+            f"Out of memory even with one sequence at a time; {_how(error)}"
+            "shorten the sequences, pass `rematerialize` or `precision=mixed_bfloat16`, or use a smaller model."
         ) from error
     logging.warning(
-        "Out of memory in the first step, with %d rows at a time on each device (%s). Trying again with %d: as with "
-        "`gradient_accumulation_steps=%d` instead of %d. The global batch stays %d rows.",
+        "Out of memory in the first step, with %d sequences at a time on each device (%s). Trying again with %d, as "
+        "with `gradient_accumulation_steps=%d` instead of %d. The global batch size stays %d.",
         *(rows // parts, _how(error).rstrip("; "), smaller[0], rows // smaller[0], parts, batch_size),
     )
     return rows // smaller[0]

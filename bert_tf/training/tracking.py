@@ -101,8 +101,8 @@ class TrackedHistory(History):
             known[self._name] = self._tracker.begin(name, self._directory, known.get(self._name), self._flags)
         except Exception as error:  # of whatever class that package has
             raise ValueError(
-                f"`tracking={self._name}` must be able to begin a run. Received: {error}; log in, or set where it "
-                "keeps its runs, as its own documentation says, or leave it out."
+                f"`tracking={self._name}` could not start a run: {error}. Log in, or set where it stores its "
+                "runs (see its documentation), or remove the option."
             ) from error
         write_text(path, json.dumps(known) + "\n")
         self._begun = True
@@ -130,7 +130,7 @@ class TrackedHistory(History):
         try:
             function(*args)
         except Exception as error:  # a run of days does not end for want of its copy elsewhere
-            logging.warning("`tracking=%s` has missed something: %s. Training goes on.", self._name, error)
+            logging.warning("`tracking=%s` failed to log: %s. Training continues.", self._name, error)
 
 
 @contextlib.contextmanager
@@ -150,8 +150,8 @@ def _package(name):
         return importlib.import_module(name)
     except ImportError as error:
         raise ValueError(
-            f"`tracking={name}` must find the package {name}. Received: {error}; install it with "
-            f"`pip install {name}`, or leave `tracking` out."
+            f"`tracking={name}` requires the package {name}: {error}. Install it with "
+            f"`pip install {name}`, or remove `tracking`."
         ) from error
 
 
@@ -164,6 +164,6 @@ def _read(path):
             return dict(json.load(file))
         except (ValueError, TypeError) as error:
             raise ValueError(
-                f"{path} must hold the ids of the run's trackers as JSON. Received: {error}; delete it to begin new "
-                "runs there."
+                f"{path} must hold the tracker ids of the run as JSON: {error}. Delete it to start new tracked "
+                "runs."
             ) from error

@@ -173,7 +173,7 @@ class Trainer:
                     if saved != step:
                         self._save(step, state, finite)
                     cause = stopped.cause
-                    logging.warning("%s: stopped after step %d. The same command goes on from there.", cause, step)
+                    logging.warning("%s: stopped after step %d. Run the same command again to resume.", cause, step)
                     raise
         if self._average:
             self._average.exchange()
@@ -205,8 +205,8 @@ class Trainer:
             for v in self.model.variables
         ):
             raise ValueError(
-                f"There must be a trained model. Received {self.run.output_dir}, which holds no checkpoint, and "
-                f"{f'{init.path}, which has no head for this task' if init else 'no `init_checkpoint`'}; train one "
+                f"No trained model found: {self.run.output_dir} holds no checkpoint, and "
+                f"{f'{init.path} has no head for this task' if init else '`init_checkpoint` is not set'}. Train one "
                 "with `do_train`."
             )
         self._load(init)
@@ -286,7 +286,7 @@ class Trainer:
         if keep_best and (best := self.checkpoints.best()):
             self._load(self.checkpoints.prefix(best.step))
             self.global_step = best.step
-            logging.info("The best by %s is step %d: %.5f", best.metric, best.step, best.value)
+            logging.info("Best %s at step %d: %.5f", best.metric, best.step, best.value)
         if not self.run.keep_optimizer:
             by_chief(self._drop_optimizer, last)
         by_chief(self.checkpoints.point_to, self.global_step)
@@ -297,7 +297,7 @@ class Trainer:
             try:
                 self.checkpoints.shrink(step, is_of_model, END if step == last else {})
             except ValueError as error:  # the disk is full: the run has its result all the same
-                logging.warning("%s The checkpoint keeps the optimizer's state.", error)
+                logging.warning("%s The checkpoint keeps the optimizer state.", error)
 
     # --- The model ---
 
@@ -319,6 +319,6 @@ def _too_few_batches(step, run):
 
 def _log_if_over(step, state, run):
     if step == run.num_train_steps:
-        logging.info("All %d steps of this run are made: there is nothing to train.", step)
+        logging.info("Training is already complete (%d steps); nothing to do.", step)
     elif state.ended_at is not None:
-        logging.info("This run has ended early, after step %d: there is nothing to train.", step)
+        logging.info("This run stopped early, after step %d; nothing to do.", step)

@@ -143,7 +143,7 @@ def test_a_program_in_mid_run_saves_ends_with_143_and_goes_on(tmp_path):
                 process.send_signal(signal.SIGTERM)
     assert process.returncode == 143, log
     assert log.count("SIGTERM: the step in hand is finished and its checkpoint saved, then the run ends;") == 1
-    (stopped,) = map(int, re.findall(r"SIGTERM: stopped after step (\d+)\. The same command goes on", log))
+    (stopped,) = map(int, re.findall(r"SIGTERM: stopped after step (\d+)\. Run the same command again", log))
     assert 40 <= stopped < 400 and CheckpointManager(tmp_path / "parts").steps() == [stopped]
     with _start(parts) as process:
         log = process.stderr.read()

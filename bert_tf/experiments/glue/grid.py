@@ -47,13 +47,13 @@ def write_submission(folders: Sequence[str | os.PathLike], path: str | os.PathLi
             if os.path.isfile(here):
                 if name in paths:
                     raise ValueError(
-                        f"A submission must have one {name}. Received {paths[name]} and {here}; name one of them."
+                        f"A submission takes only one {name}; got {paths[name]} and {here}. Pass one of them."
                     )
                 paths[name] = here
     if not paths:
         raise ValueError(
-            f"A submission must have answers. Received {list(map(os.fspath, folders))}, none of which holds one of "
-            f"{', '.join(FILES)}; write them by run_classifier with `task_name` and `do_predict`."
+            f"No predictions to submit: none of {list(map(os.fspath, folders))} holds one of "
+            f"{', '.join(FILES)}. Write them with run_classifier, `task_name` and `do_predict`."
         )
     contents = {name: _read_answers_file(paths[name]) for name in FILES if name in paths}
     with atomic_open(path, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -61,7 +61,7 @@ def write_submission(folders: Sequence[str | os.PathLike], path: str | os.PathLi
             archive.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
     missing = tuple(name for name in FILES if name not in paths)
     if missing:
-        logging.warning("%s has no %s: GLUE's server wants all files.", path, ", ".join(missing))
+        logging.warning("%s has no %s: the GLUE server requires all files.", path, ", ".join(missing))
     return missing
 
 
@@ -72,8 +72,8 @@ def _read_answers_file(path):
     for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
         if line.count("\t") != 1 or (number == 1 and f"{line}\n" != LEADERBOARD_HEADER):
             raise ValueError(
-                f"{path}:{number}: a file of answers must have the columns index and prediction, with a tab between "
-                f"them. Received: {line[:80]!r}; write it again with `do_predict`."
+                f"{path}:{number}: expected the columns index and prediction, separated by a tab; got {line[:80]!r}. "
+                f"Write the file again with `do_predict`."
             )
     return text
 
@@ -126,8 +126,8 @@ class Grid(ChildRuns):
             table = self.tables.get(result.run.task)
             if table and table.to_dict() != result.table:
                 raise ValueError(
-                    f"`tables` must say of a table what it said before. Received {table.to_dict()} of {table.name!r}, "
-                    f"with runs in {result.folder} of {result.table}; name it otherwise."
+                    f"`tables` now describes {table.name!r} differently: {table.to_dict()}, but the runs in "
+                    f"{result.folder} used {result.table}. Give it another name."
                 )
 
     def train(self):
@@ -163,15 +163,15 @@ class Grid(ChildRuns):
         asked = answerers(glue_runs.best(self.results()), self.glue_dir) if self.glue_dir else []
         for task, result in asked:
             if not _has_answers(task, result.folder):
-                logging.info("Answering %s by %s", glue.TASKS[task].directory, result.run)
+                logging.info("Predicting %s with %s", glue.TASKS[task].directory, result.run)
                 flags = glue_runs.answering(task, result.folder, self._data_dir(task), self.others)
                 if not subprocesses.execute_resumable(self.program, flags, result.folder, self.claim):
                     self.failed.append(f"the answers of {task}")
         folders = list(dict.fromkeys(result.folder for _, result in asked))
         if not folders:
             raise ValueError(
-                f"`do_predict` must find finished runs and test files. Received {self.output_dir} and {self.glue_dir}, "
-                "which have none for the same task; put GLUE's test.tsv there."
+                f"`do_predict` found no task with both a finished run in {self.output_dir} and a test file in "
+                f"{self.glue_dir}. Put GLUE's test.tsv there."
             )
         path = pathlib.Path(self.output_dir, SUBMISSION_FILE)
         write_submission(folders, path)

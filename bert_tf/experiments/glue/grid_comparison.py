@@ -113,8 +113,8 @@ def compare_grids(here: str | os.PathLike, there: str | os.PathLike) -> list[Met
     common = [task for task in ours if task in theirs and task is not None]
     if not common:
         raise ValueError(
-            f"`compare` must name runs on a task that is here too. Received {there}, which has {_name_runs(theirs)}, "
-            f"and {here}, which has {_name_runs(ours)}; name the folder of one run, as `output_dir` as well."
+            f"The runs have no task in common: {there} has {_name_runs(theirs)}, {here} has {_name_runs(ours)}. "
+            f"Pass the directory of a single run as `compare`, and another as `output_dir`."
         )
     return [compared for task in common for compared in _compare_runs(task, ours[task], theirs[task])]
 
@@ -131,8 +131,8 @@ def best_runs(path) -> dict[str | None, pathlib.Path]:
     runs = {task: best.folder for task, best in glue_runs.best(glue_runs.all_finished(path)).items()}
     if not runs:
         raise ValueError(
-            f"A comparison must be between scored runs. Received {path}, with no {_ANSWERS}.tsv and no run of run_glue "
-            "below it; name the `output_dir` of a run_classifier with `do_eval`, or of run_glue."
+            f"Nothing to compare in {path}: it has no {_ANSWERS}.tsv and no run of run_glue. "
+            "Pass the `output_dir` of run_classifier with `do_eval`, or of run_glue."
         )
     return runs
 
@@ -142,8 +142,8 @@ def _compare_runs(what, here, there):
     common = [key for key in scores[0] if key in scores[1]]
     if not common:
         raise ValueError(
-            f"Two runs must have a metric in common. Received {here} with {sorted(scores[0])} and {there} with "
-            f"{sorted(scores[1])}; score both with `do_eval`."
+            f"The two runs have no metric in common: {here} has {sorted(scores[0])}, {there} has "
+            f"{sorted(scores[1])}. Evaluate both with `do_eval`."
         )
     nothing = [int(only_answer_in(folder) is not None) for folder in (here, there)]
     if any(nothing):
@@ -154,7 +154,7 @@ def _compare_runs(what, here, there):
         metric, _, file = key.removeprefix("eval_").partition("_")
         name = f"{_ANSWERS}_{file}.tsv" if file else f"{_ANSWERS}.tsv"
         if name not in of_file:
-            raise ValueError(f"Runs with {key} must have {name}. Received {here} and {there}; score both again.")
+            raise ValueError(f"Runs with {key} need {name}: {here} and {there}. Evaluate both again.")
         yield MetricComparison(what, key, here, there, of_file[name].scores[metric])
 
 

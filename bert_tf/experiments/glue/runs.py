@@ -97,7 +97,7 @@ def axis(name: str, values: Sequence[str], kind=float) -> list:
         return numbers
     must = f"{'whole ' if kind is int else ''}numbers {'from 0 on' if name == 'seeds' else 'above 0'}"
     raise ValueError(
-        f"`{name}` must be {must} with commas between them. Received: {','.join(values) or 'nothing'}; correct it."
+        f"`{name}` must be {must} with commas between them. Got {','.join(values) or 'nothing'}."
     )
 
 
@@ -125,7 +125,7 @@ def find_tasks(names: Sequence[str] | None, glue_dir: str | None, tables: Iterab
         if not names:
             return asked_tables
     if glue_dir is None or not os.path.isdir(glue_dir):
-        raise ValueError(f"`glue_dir` must be a directory. Received {glue_dir!r}, where there is none; correct it.")
+        raise ValueError(f"`glue_dir` not found: {glue_dir!r} is not a directory.")
     return [*_find_glue_tasks(names, glue_dir), *asked_tables]
 
 
@@ -135,7 +135,7 @@ def _find_glue_tasks(names, glue_dir):
     if missing := [glue.TASKS[name].directory for name in asked if name not in there] or ([] if asked else ["RTE"]):
         raise ValueError(
             f"`glue_dir={glue_dir}` must hold the training examples of the tasks, such as {missing[0]}/train.tsv. "
-            f"Received a directory with {sorted(os.listdir(glue_dir))[:20]}; correct `glue_dir`, or name other `tasks`."
+            f"It holds {sorted(os.listdir(glue_dir))[:20]}. Correct `glue_dir`, or pass other `tasks`."
         )
     return asked
 
@@ -145,7 +145,7 @@ def _find_task(name):
         return glue.find_glue_task(name).name
     except ValueError as error:
         must = ", ".join(name for name, row in glue.TASKS.items() if row.like("train"))
-        raise ValueError(f"`tasks` must name some of {must}. Received: {name!r}; correct it.") from error
+        raise ValueError(f"`tasks` must be among {must}; got {name!r}.") from error
 
 
 def training_size(task: str, glue_dir: str) -> int:

@@ -68,7 +68,7 @@ def suspect(probabilities: np.ndarray, labels: np.ndarray) -> Suspicion:
             f"classes occurs. Received the shapes {list(probabilities.shape)} and {list(labels.shape)}."
         )
     if not np.isfinite(probabilities).all():
-        raise ValueError("Probabilities must be numbers. Received others; the training has gone astray.")
+        raise ValueError("The probabilities contain NaN or infinity: training diverged. Lower the learning rate.")
     thresholds = np.array([probabilities[labels == j, j].mean() for j in range(width)])
     reached = np.where(probabilities >= thresholds, probabilities, 0)
     rows = np.arange(n)
@@ -107,7 +107,7 @@ def assign(labels: np.ndarray, groups: np.ndarray, folds: int, seed: int) -> np.
     names, first = np.unique(groups, return_index=True)
     if len(names) < folds:
         raise ValueError(
-            f"`folds` must be at most the number of different examples, {len(names)}. Received: {folds}; lower it."
+            f"`folds` must be at most {len(names)}, the number of different examples; got {folds}."
         )
     sizes = {name: size for name, size in zip(*np.unique(groups, return_counts=True), strict=True)}
     order = np.random.default_rng(seed).permutation(len(names))
@@ -162,8 +162,8 @@ def answers_of(run: pathlib.Path, labels: list[str], count: int) -> np.ndarray:
     values = np.loadtxt(run / "test_results.tsv", delimiter="\t", ndmin=2)
     if values.shape != (count, len(own)):
         raise ValueError(
-            f"{run}/test_results.tsv must hold {count} x {len(own)} probabilities. Received {list(values.shape)}; "
-            "remove the folder, and the same command makes it again."
+            f"{run}/test_results.tsv must hold {count} x {len(own)} probabilities; got {list(values.shape)}. "
+            "Remove the directory and run the same command again."
         )
     answers = np.zeros([count, len(labels)])
     answers[:, [labels.index(name) for name in own]] = values

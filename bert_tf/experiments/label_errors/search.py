@@ -331,9 +331,9 @@ class Search:
                 probabilities[is_held_out] = answers
         if failed:
             raise ValueError(
-                f"Every fold must be answered. Received {len(failed)} whose training failed: "
-                f"{', '.join(map(str, failed))}. Their logs, below {self.directory / _FOLDS}, say why; the same "
-                "command makes only them again."
+                f"Training failed in {len(failed)} folds: {', '.join(map(str, failed))}. "
+                f"See their logs in {self.directory / _FOLDS}; the same command repeats only "
+                "these folds."
             )
         return probabilities
 
@@ -341,10 +341,10 @@ class Search:
         folder = self.directory / _FOLDS / str(fold + 1)
         path = folder / folding.ANSWERS_FILE
         if path.exists():
-            logging.info("Fold %d of %d is there already.", fold + 1, self.count)
+            logging.info("Fold %d of %d is already done.", fold + 1, self.count)
             return np.load(path)
         folding.write_fold(folder, self.examples, is_held_out)
-        logging.info("Fold %d of %d: training on %d examples, to answer %d.",
+        logging.info("Fold %d of %d: training on %d examples, predicting %d.",
                      *(fold + 1, self.count, (~is_held_out).sum(), is_held_out.sum()))  # fmt: skip
         if (run := answer(folder)) is None:
             return None
@@ -379,8 +379,8 @@ def start_search(
     labels = tables.list_labels(examples)
     if len(labels) < 2:
         raise ValueError(
-            f"{examples.path}: there must be two labels to mistake for each other. Received {labels[0]!r} in all "
-            f"{len(examples)} examples; check `label_column`."
+            f"{examples.path}: at least two labels are required, but all {len(examples)} examples have "
+            f"{labels[0]!r}. Check `label_column`."
         )
     given = np.array(tables.check_labels(examples, labels))
     folder = pathlib.Path(directory)
@@ -401,6 +401,6 @@ def _warn_of_rare(labels, given, folds):
     counts = np.bincount(given)
     if rare := [name for name, count in zip(labels, counts, strict=True) if count < 2 * folds]:
         logging.warning(
-            "Labels with fewer than %d examples can hardly be learned from the other folds, and all of theirs may look "
-            "wrong: %s.", 2 * folds, ", ".join(rare[:20]),
+            "Labels with fewer than %d examples can hardly be learned from the other folds, so all of their examples "
+            "may look wrong: %s.", 2 * folds, ", ".join(rare[:20]),
         )  # fmt: skip

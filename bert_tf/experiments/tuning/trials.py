@@ -83,10 +83,10 @@ def parse_axes(text: str, flags: Iterable[Flag]) -> list[Axis]:
                 f"Received {part!r}; write, say, learning_rate=2e-5,5e-5;train_batch_size=16,32."
             )
         if name in {axis.name for axis in axes}:
-            raise ValueError(f"`search` must name a flag once. Received {name} twice; put its values together.")
+            raise ValueError(f"`search` names {name} twice. Put its values together.")
         axes.append(_parse_axis(_find_flag(name, known), values))
     if not axes:
-        raise ValueError("`search` must name a flag and its values. Received nothing; name one.")
+        raise ValueError("`search` is empty. Give a flag and its values, such as seed=1,2.")
     return axes
 
 
@@ -94,10 +94,10 @@ def _find_flag(name: str, known: Mapping[str, Flag]) -> Flag:
     if name in known and known[name].kind != "list":
         return known[name]
     if name in known:
-        raise ValueError(f"`search` must be over flags of one value. Received {name}, which is a list; leave it out.")
+        raise ValueError(f"`search` takes flags with a single value; {name} is a list. Remove it.")
     near = difflib.get_close_matches(name, known, 1)
     remedy = f"did you mean {near[0]}?" if near else "correct it."
-    raise ValueError(f"`search` must name flags that may differ from trial to trial. Received {name!r}; {remedy}")
+    raise ValueError(f"`search` cannot vary {name!r} between trials; {remedy}")
 
 
 def _parse_axis(flag: Flag, values: Sequence[str]) -> Axis:
@@ -125,8 +125,8 @@ def combinations(axes: Sequence[Axis]) -> list[dict[str, str]]:
     for axis in axes:
         if not axis.values:
             raise ValueError(
-                f"A `search` with a range must come with `trials`. Received a range of {axis.name} alone; say how "
-                "many are drawn."
+                f"A `search` with a range requires `trials`, the number of values drawn: {axis.name} is a "
+                "range."
             )
     return [_make_point(axes, values) for values in itertools.product(*(axis.values for axis in axes))]
 
@@ -244,8 +244,8 @@ class Folder:
             self.higher = higher_is_better(self.metric)
         except ValueError as error:
             raise ValueError(
-                "`tuning_metric` must be a score of eval_results.txt, such as accuracy, f1 or loss. "
-                f"Received: {metric!r}; name one."
+                "`tuning_metric` must be a metric in eval_results.txt, such as accuracy, f1 or loss; "
+                f"got {metric!r}."
             ) from error
 
     def of(self, trial: Trial, stage: int) -> pathlib.Path:
@@ -268,8 +268,8 @@ class Folder:
         result = read_finished(folder, build)
         if result and result.score is None:
             raise ValueError(
-                f"`tuning_metric` must be a score of {folder / RESULTS_FILE}. Received {self.metric!r}, and there are "
-                f"{', '.join(sorted(result.scores))}; name one of them."
+                f"`tuning_metric` must be in {folder / RESULTS_FILE}, one of "
+                f"{', '.join(sorted(result.scores))}; got {self.metric!r}."
             )
         return result
 

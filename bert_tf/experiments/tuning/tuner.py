@@ -261,9 +261,9 @@ class Tuner(ChildRuns):
         is_same = len(self.errors) > 1 and len(set(self.errors.values())) == 1
         if is_same or self._is_about_what_all_read(message, last):
             raise ValueError(
-                f"Trials must be able to run. Received an error that all of them share, from "
-                f"{format_trial_numbers(trial for trial, _ in self.errors)}: "
-                f"{message}\nCorrect it, and give the same command again."
+                "All trials fail with the same error, as seen in "
+                f"{format_trial_numbers(trial for trial, _ in self.errors)}: {message}\n"
+                "Fix it, and run the same command again."
             )
 
     def _is_about_what_all_read(self, message, trial):

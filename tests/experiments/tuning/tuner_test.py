@@ -139,7 +139,7 @@ def test_an_error_that_all_trials_share_ends_the_search(tmp_path, monkeypatch, e
         tuner.run()
         assert made == [1, 2, 3, 4]
         return
-    with pytest.raises(ValueError, match="an error that all of them share, " + told):
+    with pytest.raises(ValueError, match="fail with the same error, as seen in " + told):
         tuner.run()
     assert made == list(range(1, stops_after + 1)) and len(tuner.failed) == stops_after
 
@@ -219,7 +219,7 @@ def test_a_metric_is_named_with_or_without_eval_and_a_name_that_no_program_has_i
         assert folder.metric == "eval_accuracy" and folder.higher
     assert not _tuner(tmp_path, metric="loss").folder.higher
     for name in ("eval_bleu", "bleu", "global_step", "predict_accuracy"):
-        with pytest.raises(ValueError, match=f"must be a score of eval_results.txt.*Received: '{name}'"):
+        with pytest.raises(ValueError, match=f"must be a metric in eval_results.txt.*got '{name}'"):
             _tuner(tmp_path, metric=name)
 
 

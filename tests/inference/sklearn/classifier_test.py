@@ -135,7 +135,7 @@ def test_ctrl_c_ends_the_fit_alone(folder, monkeypatch):
         ({}, ["a", "b"], ["x"], "inconsistent numbers of samples"),
         ({}, ["a", "b"], None, "requires y to be passed"),
         ({}, "text", ["x"], "`X` must be texts"),
-        ({}, ["a", "b"], [0, 1], "Training must have a step at least"),
+        ({}, ["a", "b"], [0, 1], "Nothing to train: "),
         ({"max_seq_length": 64}, ["a", "b"], [0, 1], "`max_seq_length` must be at most .* 32. Received: 64"),
         ({"class_weights": {"z": 1}}, ["a", "b"], [0, 1], "label:weight pairs .*Received 'z:1'"),
         ({"train_batch_size": 0}, ["a", "b"], [0, 1], "`train_batch_size` must be a number from 1 up. Received: 0"),
