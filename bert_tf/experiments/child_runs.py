@@ -85,7 +85,7 @@ class ChildRun:
 
 
 class ChildRuns(abc.ABC):
-    """Runs of one program, made one after the other. What fails is logged and noted in `failed`; the others go on.
+    """Runs of one command, one after the other; a run that fails is logged and recorded in `failed`.
 
     Args:
         program: as `bert-tf` knows it.

@@ -40,7 +40,7 @@ def input_ranges(model: keras.Model, batches: Iterable[Mapping[str, tf.Tensor]])
         for product, most in run(batch).items():
             ranges[product] = np.maximum(ranges.get(product, 0), most.numpy())
     if not ranges:
-        raise ValueError("Ranges of integers must be set by examples. Received none; leave the calibration out.")
+        raise ValueError("Static quantization requires calibration examples; there are none. Add some, or remove it.")
     return ranges
 
 

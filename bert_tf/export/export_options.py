@@ -38,23 +38,23 @@ class ExportOptions:
         self._check_16_bits()
         if self.dtype == "int8" and self.export_for == "gpu":
             raise ValueError(
-                "`export_dtype=int8` must come with a graph for processors, which multiply integers. Received "
-                "`export_for=gpu`; take bfloat16 or float16 there."
+                "`export_dtype=int8` cannot be combined with `export_for=gpu`: int8 products are for CPUs. "
+                "Use bfloat16 or float16 on a GPU."
             )
         if self.has_int8_products and not has_onednn():
             raise ValueError(
-                "`export_dtype=int8` must come with oneDNN, whose products of integers it is made of. Received "
-                f"TF_ENABLE_ONEDNN_OPTS={os.environ['TF_ENABLE_ONEDNN_OPTS']} in the environment; take it out."
+                "`export_dtype=int8` requires oneDNN, which the environment turns off with "
+                f"TF_ENABLE_ONEDNN_OPTS={os.environ['TF_ENABLE_ONEDNN_OPTS']}. Unset that variable."
             )
         if self.explanations and self.dtype == "int8":
             raise ValueError(
-                "`export_explanations` must come with weights that are no integers. Received `export_dtype=int8`; "
-                "leave one of the two out."
+                "`export_explanations` and `export_dtype=int8` cannot be combined: explanations need floating-point "
+                "weights. Remove one of the two."
             )
         if self.explanations and self.export_for == "cpu" and self.dtype == "bfloat16":
             raise ValueError(
-                "`export_explanations` must come with weights that are variables. Received `export_for=cpu` and "
-                "`export_dtype=bfloat16`, which make them constants; leave one of the three out."
+                "`export_explanations`, `export_for=cpu` and `export_dtype=bfloat16` cannot be combined: explanations "
+                "need weights that are variables, and the other two make them constants. Remove one."
             )
 
     def _check_16_bits(self):
@@ -66,8 +66,8 @@ class ExportOptions:
             )
         if self.export_for == "litert" and self.explanations:
             raise ValueError(
-                "`export_explanations` must come with a SavedModel. Received `export_for=litert`; leave one of the two "
-                "out."
+                "`export_explanations` and `export_for=litert` cannot be combined: explanations require a SavedModel. "
+                "Remove one of the two."
             )
 
     def check(self, task: Any):
@@ -82,12 +82,12 @@ class ExportOptions:
         if several or getattr(task, "lstm_units", None):
             received = "whose examples have several" if several else "with a BiLSTM, whose loop LiteRT does not run"
             raise ValueError(
-                "`export_for=litert` must come with a model that reads an example as one sequence, by an encoder "
-                f"alone. Received one for {task.name}, {received}; leave it out."
+                "`export_for=litert` requires a model that reads an example as one sequence, with an encoder and a "
+                f"head alone; this one is for {task.name}, {received}. Remove the option."
             )
 
     def check_folder(self, export_dir: str | os.PathLike):
-        """Raises ValueError if the next version cannot be written below `export_dir`, as far as can be told beforehand.
+        """Raises ValueError if it is already clear that the next version cannot be written below `export_dir`.
 
         Nobody would find a version inside another, and a server takes whatever lies next to its versions for one, too.
         """

@@ -60,16 +60,16 @@ def check_explanations(kinds: Sequence[str], task: Any, dtype: str):
     """
     if kinds and task.list_inputs:
         raise ValueError(
-            "`export_explanations` must come with a model that reads an example as one sequence. Received one for "
-            f"{task.name}, whose examples have several; leave it out."
+            "`export_explanations` requires a model that reads an example as one sequence; the examples of "
+            f"{task.name} have several. Remove the option."
         )
     if ATTRIBUTIONS not in kinds:
         return
     check_task(task)
     if dtype != "float32":
         raise ValueError(
-            "`export_explanations=attributions` must come with `export_dtype=float32`: a sum of gradients in "
-            f"{dtype} explains no score. Received {dtype}; change one of the two."
+            "`export_explanations=attributions` requires `export_dtype=float32`: sums of gradients in "
+            f"{dtype} are too inexact. Change one of the two."
         )
 
 

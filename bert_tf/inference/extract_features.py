@@ -56,8 +56,8 @@ class FeatureMaker:
             raise ValueError(f"`unit` must be one of {', '.join(UNITS)}. Received: {self.unit!r}; choose one.")
         if self.pooling and self.unit != PIECE:
             raise ValueError(
-                f"`pooling` must come without `unit={self.unit}`, for it makes one vector of a whole text. Received "
-                f"`pooling={self.pooling}` too; leave one of the two out."
+                f"`pooling={self.pooling}` and `unit={self.unit}` cannot be combined: pooling makes one vector per "
+                "text. Remove one of the two."
             )
 
     @property

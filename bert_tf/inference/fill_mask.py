@@ -1,4 +1,4 @@
-"""A pretrained model that fills in the blanks of texts; `cli/fill_mask.py` is the program around it."""
+"""Fill-mask: predicts the masked tokens of texts with a pretrained model; `cli/fill_mask.py` is the command."""
 
 import functools
 import sys
@@ -72,7 +72,7 @@ _BATCH = 32
 
 
 class Filler:
-    """A model that fills in blanks.
+    """A fill-mask model: predicts masked tokens.
 
         filler = Filler("uncased_L-12_H-768_A-12")
         list(filler(["The man went to the [MASK] ."]))
@@ -92,8 +92,8 @@ class Filler:
         checkpoint, description = open_masked_lm(path, vocab_file, do_lower_case)
         if description.config.is_decoder:
             raise ValueError(
-                f"A model that fills in blanks must have learned by masked LM. Received {path}, which predicts the "
-                "next token from those before it (is_decoder in its configuration); name another."
+                f"Fill-mask requires a masked LM, but {path} is a causal LM: it predicts the next token from those "
+                "before it (is_decoder in its configuration). Use another model."
             )
         self.max_seq_length = longest_sequence(description, max_seq_length)
         self.tokenizer = description.tokenizer
@@ -166,7 +166,7 @@ def read_masked_texts(arguments: Sequence[str], input_file: str | None, mask: st
         ValueError: texts come from arguments and a file, there are none, or one has no `mask`.
     """
     if arguments and input_file:
-        raise ValueError("Texts must come as arguments or from `input_file`. Received both; leave one out.")
+        raise ValueError("Pass texts either as arguments or with `input_file`, not both.")
     if arguments:
         texts = [text.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") for text in arguments]
     else:
@@ -174,7 +174,7 @@ def read_masked_texts(arguments: Sequence[str], input_file: str | None, mask: st
         texts = [line.rstrip("\r") for line in text.split("\n") if line.strip()]
     if not texts:
         raise ValueError(
-            f'There must be a text with a blank to fill. Received none; give one, such as "It is {mask} ."'
+            f'Nothing to do: pass at least one text with a mask token, such as "It is {mask} ."'
         )
     without = [i for i, text in enumerate(texts) if mask not in text]
     if without:

@@ -145,7 +145,7 @@ def prompt_of(recipe: PoolingConfig, options: EncodeOptions) -> str:
         ValueError: there is no prompt of that name, or it is given twice.
     """
     if options.prompt is not None and options.prompt_name is not None:
-        raise ValueError("A prompt must be given as `prompt` or as `prompt_name`. Received both; leave one out.")
+        raise ValueError("`prompt` and `prompt_name` cannot be combined. Remove one of the two.")
     if options.prompt is not None:
         return options.prompt
     name = recipe.default_prompt if options.prompt_name is None else options.prompt_name
@@ -159,7 +159,7 @@ def prompt_of(recipe: PoolingConfig, options: EncodeOptions) -> str:
 
 
 def identity_of(path: str, options: EncodeOptions) -> dict[str, Any]:
-    """Returns what decides the vectors, as JSON values: hashes of the model's files, and the recipe but for prompts."""
+    """Returns what determines the embeddings, as JSON values: file hashes, and the recipe except for prompts."""
     recipe = recipe_of(path, options)
     values = dataclasses.asdict(recipe)
     for name in ("prompts", "default_prompt", "folder"):

@@ -112,7 +112,7 @@ def kept_heads(config) -> np.ndarray:
 
 
 def check_place(layer: int, head: int, heads: np.ndarray):
-    """Raises ValueError where there is no such layer or head; `heads` as of `Attention`."""
+    """Raises ValueError if a layer or head does not exist; `heads` as in `Attention`."""
     L, A = heads.shape
     if not (0 <= layer < L and 0 <= head < A):
         raise ValueError(
@@ -184,7 +184,7 @@ class HeadsOff:
 
 
 def heads_off(model: Any, heads: Mapping[int, Sequence[int]]) -> Any:
-    """Returns the model with some heads off: their part of the attention's output is zero. Nothing else changes.
+    """Returns the model with some attention heads ablated: they add zero to the attention's output.
 
         without = heads_off(bert, {0: [1, 2], 11: [7]})
         without.features(texts), attributions(without, texts)      # as of any model; `bert` itself is as it was

@@ -35,7 +35,7 @@ def build_head(head: keras.layers.Layer, model: Any) -> keras.layers.Layer:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Layers(EncodedText):
-    """A row, and the vectors of its tokens in front of the first of L layers and behind each.
+    """A text, and the hidden states of its tokens before the first of L layers and after each.
 
     Attributes:
         values: float32 [L + 1, S, H]; [0] is what the first layer reads. With `norm_first` a layer's output is a sum
@@ -128,7 +128,7 @@ _BIAS = "cls/predictions/output_bias"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MaskedWords(EncodedText):
-    """A row, and the likeliest tokens for each of its positions, in front of the first of L layers and behind each.
+    """A text, and the most likely tokens for each position, before the first of L layers and after each.
 
     Attributes:
         top_ids: int32 [L + 1, S, k], the likeliest tokens first; [0] is by what the first layer reads. -1 where the

@@ -177,7 +177,7 @@ class TokenHead(TextHead):
         return AttributionTarget(self.labels[tag], (position, position), logits[position], parts)
 
     def choose(self, logits, origin, target):
-        """Returns tags as `TextHead.choose` labels, of the named word, or the least likely "O", or the surest."""
+        """Returns the tag to explain for each text: of the named word, or of the word least likely to be "O"."""
         n, is_given = tf.size(target, tf.int64), target != ""
         refusal = (
             "`target` must be where a word lies in the text, such as 10:14, in characters, or that and a tag, "
@@ -349,8 +349,8 @@ def check_task(task: Any):
         raise _without_head(task)
     if task.has_windows:
         raise ValueError(
-            "`export_explanations=attributions` must come with a model whose answer is of one row. Received one that "
-            "averages over the windows of a text; leave attributions out, or train with `long_text=truncate`."
+            "`export_explanations=attributions` cannot explain a model that averages over the windows of a text. "
+            "Remove attributions, or train with `long_text=truncate`."
         )
 
 

@@ -1,4 +1,4 @@
-"""Addresses as flags and URLs write them: a name or an IPv4 or IPv6 address, and a port behind a colon."""
+"""Addresses as flags and URLs write them: a name or an IPv4 or IPv6 address, and a port after a colon."""
 
 import ipaddress
 
@@ -37,6 +37,6 @@ def check_target(server: str):
     """
     if server.count(":") > 1 and (is_ip(server) or is_ip(server.rpartition(":")[0])):
         raise ValueError(
-            f"`server` must have an IPv6 address in brackets and a port behind it. Received: {server!r}; write "
+            f"An IPv6 address in `server` needs brackets, and a port after them; got {server!r}. Write "
             "[::1]:8500 for port 8500 of this machine."
         )

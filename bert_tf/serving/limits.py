@@ -55,7 +55,7 @@ class ServingError(Exception):
         self.http_status = _HTTP_STATUS.get(code, 500)
 
     def cut_message(self, most_bytes: int) -> str:
-        """Returns the message with at most so many bytes of UTF-8, such as GRPC_BYTES."""
+        """Returns the message cut to at most this many bytes of UTF-8, such as GRPC_BYTES."""
         data = self.message.encode("utf-8", "replace")
         if len(data) <= most_bytes:
             return data.decode()

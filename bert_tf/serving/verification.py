@@ -313,7 +313,7 @@ def local_answer(model) -> Answer:
     def answer(golden):
         signature = model.signatures.get(golden.signature)
         if signature is None:
-            raise ServingError(grpc.StatusCode.NOT_FOUND, "there is no such signature")
+            raise ServingError(grpc.StatusCode.NOT_FOUND, "the signature does not exist")
         given = golden.request.inputs if golden.kind == "predict" else ("inputs",)
         if set(given) != set(signature.inputs) or not set(golden.outputs) <= set(signature.outputs):
             raise ServingError(grpc.StatusCode.INVALID_ARGUMENT, "the signature has other inputs or outputs")

@@ -356,7 +356,7 @@ class History:
 
 
 def read_history(path: str | os.PathLike) -> list[dict]:
-    """Returns the lines of a history; none where there is no file. A last line that was cut short is left out.
+    """Returns the lines of a history, or none if the file does not exist. A last line that was cut short is left out.
 
     Raises:
         ValueError: another line is not one of a history.

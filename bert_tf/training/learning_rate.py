@@ -38,7 +38,7 @@ class _Warmup(keras.optimizers.schedules.LearningRateSchedule):
         raise NotImplementedError
 
     def since_warmup(self, step):
-        """Returns which share of the steps behind the warm-up is over: float32 [], from 0 to 1."""
+        """Returns the share of the steps after warmup that is done: float32 [], from 0 to 1."""
         after = max(self.num_train_steps - self.num_warmup_steps, 1)
         return tf.clip_by_value((step - self.num_warmup_steps) / after, 0.0, 1.0)
 
@@ -372,7 +372,7 @@ class LayerRates:
         return tuple((p, decay**n, self.unfreeze_steps * n) for p, n in zip(self._patterns(), down, strict=True))
 
     def describe(self, num_train_steps: int) -> str:
-        """Returns what a run of so many steps does with the layers, in one line for the log."""
+        """Describes how a run of this many steps trains each layer, in one line for the log."""
         top, frozen, decay = self.num_layers + 1, self.freeze_layers, self.layerwise_lr_decay
         parts = []
         if frozen:

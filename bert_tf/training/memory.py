@@ -74,7 +74,7 @@ class StepShape:
         return self.batch_size // (self.replicas * self.accumulation)
 
     def with_micro_batch(self, rows: int) -> "StepShape":
-        """Returns the step in which a replica computes with so many rows at once."""
+        """Returns the step in which a replica computes with this many sequences at once."""
         return dataclasses.replace(self, accumulation=self.batch_size // (self.replicas * rows))
 
 

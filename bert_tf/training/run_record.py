@@ -92,7 +92,7 @@ class RunRecord:
         check_same(path, {file: then[file] for file in both}, {file: now[file] for file in both}, remedy, "files")
 
     def write(self, output_dir: str | os.PathLike, step: int, origin: str | None):
-        """Writes run.json, whole or not at all.
+        """Writes run.json atomically.
 
         Args:
             output_dir: where.
@@ -113,7 +113,7 @@ class RunRecord:
 
 
 def recorded_settings(directory: str | os.PathLike) -> dict[str, Any]:
-    """Returns the settings of the run whose record lies in a directory, JSON values by name; {}: there is no record.
+    """Returns the settings of the run recorded in a directory, JSON values by name; {} if there is no record.
 
     Raises:
         ValueError: the file is no JSON object.
@@ -124,7 +124,7 @@ def recorded_settings(directory: str | os.PathLike) -> dict[str, Any]:
 
 
 def commit(folder: str | os.PathLike | None = None) -> dict[str, Any] | None:
-    """Returns {"commit", "dirty": whether files differ from it, or are new}; None where there is no git checkout.
+    """Returns {"commit", "dirty": whether files differ from it, or are new}; None outside of a git checkout.
 
     Args:
         folder: its top; None: the one that holds this package.

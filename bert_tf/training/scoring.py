@@ -155,7 +155,7 @@ class BatchSettings:
         return Scoring(lambda: self._batches(examples, order), order, examples)
 
     def sample(self, examples: dataset.Tokenized, most: int, seed: int, batch_size: int) -> tf.data.Dataset:
-        """Returns some of the examples, or all where there are no more, in batches of similar lengths.
+        """Returns up to that many examples in batches of similar lengths.
 
         Args:
             examples: to be drawn from.

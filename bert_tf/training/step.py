@@ -105,7 +105,7 @@ class TrainStep:
         return results
 
     def accumulate(self, parts: int):
-        """Cuts the steps from here on into so many micro-batches; all variables stay as they are."""
+        """Splits later steps into this many micro-batches; no variable changes."""
         self.config = dataclasses.replace(self.config, accumulation=parts)
         self._graph_of = build_graphs(self._global_step, self.config.fixed_shapes)
 

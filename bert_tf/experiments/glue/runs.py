@@ -221,7 +221,7 @@ _NOT_IN_PREDICTION = (*OF_TRAINING, "fit_temperature", "fit_abstention", "sort_p
 
 
 def check_classifier_flags(others: Sequence[str], of_tables: Iterable[str] = ()):
-    """Checks the flags of run_classifier that came behind `--`; whether they exist it says itself.
+    """Checks the flags of run_classifier given after `--`; run_classifier itself rejects unknown ones.
 
     Args:
         others: the flags.
@@ -234,7 +234,7 @@ def check_classifier_flags(others: Sequence[str], of_tables: Iterable[str] = ())
 
 
 def training(run: GlueRun, folder: pathlib.Path, data: dict, init_checkpoint: str, others: Sequence[str]) -> list[str]:
-    """Returns the flags that make a run: it is trained and scored, or goes on where it was interrupted.
+    """Returns the flags of a run, which trains and evaluates, or resumes where it was interrupted.
 
     Args:
         run: which.

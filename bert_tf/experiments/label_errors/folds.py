@@ -46,7 +46,7 @@ class Suspicion:
 
     @property
     def order(self) -> np.ndarray:
-        """int [n], the examples, the likeliest error first."""
+        """int [n], the examples, the most likely error first."""
         return np.argsort(self.margin, kind="stable")
 
 

@@ -56,7 +56,7 @@ class Findings:
 
     @property
     def suspects(self) -> np.ndarray:
-        """int [m], the examples that count as another class than that of their label, the likeliest error first."""
+        """int [m], the examples predicted as another class than their label, the most likely error first."""
         order = self.suspicion.order
         return order[self.suspicion.is_error[order]]
 
@@ -128,7 +128,7 @@ def summarize_findings(findings: Findings) -> list[str]:
 
 
 def build_label_errors_page(findings: Findings) -> str:
-    """Returns one HTML file: the likeliest errors, duplicates with several labels, and who is taken for whom."""
+    """Returns one HTML file: the most likely errors, duplicates with different labels, and the confused labels."""
     document = Page(f"Labels of {os.path.basename(findings.examples.path)}")
     for sentence in summarize_findings(findings):
         document.text(sentence)

@@ -1,4 +1,4 @@
-"""The trials of a hyperparameter search: folders, scores, and which go on to the next stage."""
+"""The trials of a hyperparameter search: folders, metrics, and which are promoted to the next stage."""
 
 import dataclasses
 import difflib

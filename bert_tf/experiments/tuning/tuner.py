@@ -272,7 +272,7 @@ class Tuner(ChildRuns):
         return any(path and path in message for path in shared) and not any(name in message for name in searched)
 
     def flags(self, trial: Trial, stage: int) -> list[str]:
-        """Returns the flags that make a trial: it is trained and scored, or goes on where it was interrupted."""
+        """Returns the flags of a trial, which trains and evaluates, or resumes where it was interrupted."""
         stages, others = self.folder.stages, list(self.others)
         values = {"output_dir": self.folder.of(trial, stage), "do_train": True, "do_eval": True, **dict(trial.values)}
         if stages.count > 1:

@@ -26,7 +26,7 @@ from bert_tf.utils.files import check_free, whole_directory
 
 
 class LeaveOut:
-    """What shall stay behind, by patterns of which each must mean something."""
+    """The weights and settings to leave out, as patterns that must each match something."""
 
     def __init__(self, patterns: Iterable[str]):
         self._patterns, self.dropped = list(patterns), []
@@ -35,7 +35,7 @@ class LeaveOut:
             _check_pattern(pattern)
 
     def drops(self, name: str) -> bool:
-        """Says whether a weight or setting shall stay behind, and remembers it."""
+        """Returns whether a weight or setting is to be left out, and records it."""
         fitting = [pattern for pattern in self._patterns if re.fullmatch(pattern, name)]
         self._unused = [pattern for pattern in self._unused if pattern not in fitting]
         self.dropped += [name] if fitting else []
@@ -278,8 +278,8 @@ def check_format(form: str, description: Description, variables: Iterable, task=
         writers.CHECKS[form](model)
     except ValueError as error:
         raise ValueError(
-            f"{error}\n`save_format` must be a form that holds the result of training. Received: {form}; leave it out, "
-            "and give what training leaves to `bert-tf convert`, which can leave parts behind."
+            f"{error}\n`save_format={form}` cannot hold everything that this training produces. Remove it, and "
+            "run `bert-tf convert` on the result, which can leave components out."
         ) from error
 
 
@@ -314,8 +314,8 @@ def _optimizer(checkpoint: Checkpoint, form, paths):
     slots = [name for name in checkpoint.left_out if name.rpartition("/adam_")[0] in of]
     if not slots:
         raise ValueError(
-            "`with_optimizer` must come with a checkpoint that holds an optimizer's state. Received "
-            f"{checkpoint.path}, which holds none; a run keeps it to its end with `keep_optimizer`."
+            "`with_optimizer` requires a checkpoint with optimizer state, which "
+            f"{checkpoint.path} does not have. Train with `keep_optimizer` to keep it at the end of a run."
         )
     rest = [name for name in checkpoint.left_out if name == "global_step" or name.startswith("training/")]
     rest = [name for name in rest if form in writers.WITH_TASK or name == "global_step"]

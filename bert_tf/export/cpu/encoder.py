@@ -1,4 +1,4 @@
-"""The fast forward pass of an encoder on processors: the same numbers as `models/encoder.py`, by fewer operations.
+"""The fast forward pass of an encoder on CPUs: the same numbers as `models/encoder.py` with fewer operations.
 
 From the top: a batch is laid out as one flat list of tokens (`data/packed_rows.py`); embeddings are looked up; each
 block computes attention and feed-forward (`products.py`, `int8_ranges.py`), in parts that threads compute side by side;

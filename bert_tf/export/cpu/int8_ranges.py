@@ -89,7 +89,7 @@ class RangedInt8(Floats):
         return call
 
     def feed_forward(self, inner, outer, key):
-        """What is between the two products never leaves 8 bits, but for the units that go furthest: those are computed
+        """What is between the two products never leaves 8 bits, except in the units of widest range: those are computed
         in float32, in addition, and the others are rounded the finer."""
         number, name = key
         reach = self._of((number, f"{name}_hidden"), outer)

@@ -1,4 +1,4 @@
-"""A task's model for processors: with the fast encoder, and with weights as constants where that is faster."""
+"""A task's model for CPUs: with the fast encoder, and with weights as constants if that is faster."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -344,7 +344,7 @@ def faults_of_nodes(
 
 
 def assets_outside(graph: meta_graph_pb2.MetaGraphDef, folder: str | None = None) -> list[str]:
-    """Returns the names of assets that lead out of the model's folder, or are no files.
+    """Returns the names of assets that lead out of the model's directory, or are not files.
 
     Args:
         graph: what names them.

@@ -69,7 +69,7 @@ class WorkFolder:
             self._clear()
             shutil.rmtree(self.path)
         else:
-            logging.warning("%d part(s) of the work are kept in %s: the same command goes on after them.",
+            logging.warning("%d finished part(s) are kept in %s. Run the same command again to resume.",
                             *(len(parts), self.path))  # fmt: skip
         self._lock.close()
 

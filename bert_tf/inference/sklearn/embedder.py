@@ -25,7 +25,7 @@ from bert_tf.utils.text_lists import text_list
 
 
 def precision_of(name: str):
-    """Returns `dtype_policy` for one of `names.PRECISIONS`; raises ValueError where there is no such precision."""
+    """Returns `dtype_policy` for one of `names.PRECISIONS`; raises ValueError for any other."""
     if name not in PRECISIONS:
         raise ValueError(f"`precision` must be one of {', '.join(PRECISIONS)}. Received: {name!r}; choose one.")
     return dtype_policy(name)
@@ -33,7 +33,7 @@ def precision_of(name: str):
 
 @contextlib.contextmanager
 def seed_of_weights(seed: int):
-    """Has new weights follow from `seed`, the same as a program's; outside, random numbers go on as if nothing was.
+    """Derives new weights from `seed`, as the commands do; random numbers outside of it are not affected.
 
     Keras draws the seed of each initializer from Python's generator, so no other need be set.
     """
@@ -57,7 +57,7 @@ def as_texts(texts: Iterable[str]) -> list[str]:
     """
     texts = text_list(texts, "X")
     if not texts:
-        raise ValueError("`X` must hold a text at least. Received none, 0 sample(s); check where they come from.")
+        raise ValueError("`X` is empty: 0 sample(s), but at least one text is required.")
     return texts
 
 

@@ -57,13 +57,13 @@ class Labelled:
         return Labelled(some(self.texts), some(self.words), some(self.types), some(self.labels), self.path)
 
     def draw(self, most: int, seed: int) -> "Labelled":
-        """Returns texts of a random order until `most` words, or texts, are there: all where there are no more."""
+        """Returns texts in random order, up to `most` words or texts."""
         order = np.random.default_rng(seed).permutation(len(self))
         counts = np.cumsum([len(self.types[i]) for i in order])
         return self.take(order[: max(1, int(np.searchsorted(counts, most, "right")))].tolist())
 
     def sample(self, most: int, seed: int) -> "Labelled":
-        """Returns that many texts in their order, drawn at random: all where there are no more."""
+        """Returns up to that many texts, drawn at random, in their original order."""
         return self.take(sorted(np.random.default_rng(seed).permutation(len(self))[:most].tolist()))
 
     def halves(self, share: float, seed: int) -> tuple["Labelled", "Labelled"]:
@@ -251,7 +251,7 @@ def _keep_known_labels(held, labels, path):
                     *(path, (~there).sum(), len(there), brief(strange)))  # fmt: skip
     if not there.any():
         raise ValueError(
-            f"{path} must have labels that training has. Received none of them: {brief(strange)}; check the column."
+            f"{path} has none of the training labels: {brief(strange)}. Check the column."
         )
     chosen = np.flatnonzero(there)
     return Features(held.values[chosen], *([each[i] for i in chosen] for each in (held.types, held.labels)))

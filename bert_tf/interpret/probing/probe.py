@@ -99,7 +99,7 @@ def measure_heads(bert: Any, texts: Sequence[str] | Sequence[tuple[str, str]]) -
             sums, count = found if sums is None else sums + found, count + words
             countdown.advance()
     if not count:
-        raise ValueError(f"Texts must have words for heads to look at. Received none in {len(texts)} texts; add some.")
+        raise ValueError(f"No words to measure attention on: the {len(texts)} texts have none.")
     values = dict(zip([*MEASURES, "among_words"], sums / count, strict=True))
     values["distance"] = values["distance"] / np.maximum(values.pop("among_words"), 1e-12)
     return {name: np.where(kept, each, np.nan) for name, each in values.items()}

@@ -74,7 +74,7 @@ class BaseClient:
         max_answer_bytes: int = MAX_ANSWER_BYTES,
     ):
         if version is not None and label is not None:
-            raise ValueError(f"`version` must come without `label`. Received {version} and {label!r}; give one.")
+            raise ValueError(f"`version={version}` and `label={label!r}` cannot be combined. Pass one of them.")
         self.server = server
         self.model_name = model_name
         self._questions = ClientCore(

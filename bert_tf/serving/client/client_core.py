@@ -59,7 +59,7 @@ def read_choice_arguments(texts: Sequence[str]) -> Iterator[tuple[str, list[str]
 
 
 def even(inputs: Mapping[str, Sequence]) -> tuple[dict[str, Any], list[int] | None]:
-    """Returns what a tensor can hold: where examples have several texts, as many of them each, with "" behind.
+    """Returns what a tensor can hold: where examples have several texts, the same number for each, padded with "".
 
     Args:
         inputs: {name: n texts, or n lists of texts}.
@@ -191,7 +191,7 @@ def explain(error: grpc.RpcError, server: str, model_name: str, timeout: float) 
 
 
 def explain_refusal(request, signatures: Mapping[str, ModelSignature]) -> ValueError | None:
-    """Returns what is wrong with a Predict that was refused, held against what the model takes; None: nothing is seen.
+    """Returns how a rejected Predict request differs from the model's signature, or None if it does not.
 
     Args:
         request: the PredictRequest.

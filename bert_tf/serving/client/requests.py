@@ -126,8 +126,8 @@ def check_order(inputs: Sequence[str]):
         raise ValueError("`inputs` must be of a signature that takes any. Received one without inputs; name another.")
     if not is_order_known(inputs):
         raise ValueError(
-            f"`inputs` must say in which order the texts of an example come, for this model's are "
-            f"{join_names(inputs)}, which have no order that is known. Received none; name them, such as "
+            f"`inputs` is required: the inputs of this model are {join_names(inputs)}, whose order is unknown. "
+            f"Give the order of an example's texts, such as "
             f"`inputs={join_names(inputs).replace(', ', ',')}`."
         )
 

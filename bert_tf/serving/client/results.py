@@ -178,7 +178,7 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True)
 class Blank:
-    """The tokens that may fill a blank, the most probable first."""
+    """The predictions for a masked token, the most probable first."""
 
     token: tuple[str, ...]
     probability: tuple[float, ...]

@@ -117,7 +117,7 @@ class UnixSocket:
         if len(os.fsencode(path)) > _LONGEST:  # it could be moved there, and nobody could connect
             raise _unfit(path, "which is longer")
         if os.path.lexists(path) and not stat.S_ISSOCK(os.lstat(path).st_mode):
-            raise _unfit(path, "which is no socket")
+            raise _unfit(path, "which is not a socket")
         try:
             _bind(server, f"unix:{self._aside}", tls)
         except RuntimeError as error:
@@ -414,7 +414,7 @@ class GrpcServer:
             try:
                 request = method.request.FromString(data)
             except DecodeError as error:
-                raise invalid(f"The message is no {method.request.DESCRIPTOR.name}") from error
+                raise invalid(f"The message is not a valid {method.request.DESCRIPTOR.name}") from error
             del data
             if not method.counts:
                 return method.answer(self._registry, request, call).SerializeToString()

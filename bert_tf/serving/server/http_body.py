@@ -208,7 +208,7 @@ class HeldBody:
     size: int = 0
 
     def grow(self, size: int):
-        """Accounts for `size` bytes more; raises HttpError where there is no room for them."""
+        """Accounts for `size` bytes more; raises HttpError if they do not fit."""
         self.memory.resize(self.size, self.size + size)
         self.size += size
 
@@ -251,7 +251,7 @@ async def read_body(request: web.BaseRequest, limits: Limits, seconds: float, he
     except TimeoutError as error:
         raise HttpError(408, "The body did not come in time") from error
     except (web.RequestPayloadError, http_exceptions.HttpProcessingError, OSError) as error:
-        raise HttpError(400, "The body is no valid HTTP, or ends too early") from error
+        raise HttpError(400, "The body is not valid HTTP, or ends too early") from error
     return bytes(body)
 
 
@@ -288,7 +288,7 @@ def gunzip(body: bytes, call: Call, held: HeldBody) -> bytes:
             if not member.eof:
                 raise HttpError(400, "The body's gzip ends too early")
     except zlib.error as error:
-        raise HttpError(400, "The body is no gzip, though its Content-Encoding says so") from error
+        raise HttpError(400, "The body is not gzip, although its Content-Encoding says so") from error
     return b"".join(parts)
 
 

@@ -204,7 +204,7 @@ class ModelRegistry:
         return list(self._served.models)
 
     def states(self, name: str) -> dict[int, State]:
-        """Returns {version: state} of the model `name`, empty where there is no such model."""
+        """Returns {version: state} of the model `name`, empty if the model does not exist."""
         model = self._served.models.get(name)
         return model.states() if model else {}
 

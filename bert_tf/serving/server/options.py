@@ -318,7 +318,7 @@ def _mix(config, mixed_precision):
     if mixed_precision not in ("", _BFLOAT16):
         raise ValueError(f"`mixed_precision` must be {_BFLOAT16} or empty. Received {mixed_precision!r}; correct it.")
     if mixed_precision:
-        logging.info("Products of matrices are computed in bfloat16 where the processor can.")
+        logging.info("Matrix products are computed in bfloat16 if the CPU supports it.")
         on = rewriter_config_pb2.RewriterConfig.ON
         config.graph_options.rewrite_options.auto_mixed_precision_onednn_bfloat16 = on
 

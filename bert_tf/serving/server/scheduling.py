@@ -235,7 +235,7 @@ class Scheduler:
 
     @contextlib.contextmanager
     def turn(self, call: Call, tokens: float) -> Iterator[None]:
-        """A block in which a graph computes about so many tokens.
+        """A block in which a graph computes about this many tokens.
 
         One of the turns is kept for short runs, which wait for each other alone. Of large ones one runs at a time.
 
