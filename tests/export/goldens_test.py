@@ -108,7 +108,7 @@ def _fewer_rows(log):
     [
         (0, _other_label, "serving_default", r"request 1: label is '\w+' in place of 'worse' in row 0"),
         (2, _other_score, "classify", r"request 1: scores is [\d.]+ in place of [\d.]+ in row 0"),
-        (1, _other_signature, "gone", "request 1: refused: there is no such signature"),
+        (1, _other_signature, "gone", "request 1: refused: the signature does not exist"),
         (3, _fewer_rows, "serving_default", r"request 2: probabilities is float32 \[4, 2\] in place of .* \[0, 2\]"),
     ],
 )  # fmt: skip

@@ -170,7 +170,7 @@ def test_rows_are_scored_without_their_padding(trained, exported, tmp_path):
 def test_what_litert_cannot_have_is_refused(trained, data, tmp_path):
     for given, message in (
         ({"dtype": "bfloat16"}, "must be float16. Received bfloat16; take float16."),
-        ({"explanations": ("attention",)}, "`export_explanations` must come with a SavedModel."),
+        ({"explanations": ("attention",)}, "`export_explanations` and `export_for=litert` cannot be combined"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             ExportOptions(export_for="litert", **given)
@@ -180,7 +180,7 @@ def test_what_litert_cannot_have_is_refused(trained, data, tmp_path):
         with pytest.raises(ValueError, match=f"a model that reads an example as one sequence.* {message}"):
             export_trained(str(trained(name)), str(tmp_path / "out"), LITERT)
     long = {"long_text": "windows", "do_train": True, "do_export": True, "export_for": "litert", "max_seq_length": 20}
-    with pytest.raises(ValueError, match="`export_for=litert` must come with a model"):
+    with pytest.raises(ValueError, match="`export_for=litert` requires a model"):
         run(**long, output_dir=str(tmp_path / "new"), train_file=data["train"],
             init_checkpoint=str(tiny.checkpoint(tmp_path / "start")))  # fmt: skip
     assert not (tmp_path / "out").exists() and not (tmp_path / "new").exists()

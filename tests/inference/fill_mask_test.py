@@ -107,13 +107,13 @@ def test_texts_come_from_arguments_a_file_or_standard_input(tmp_path, monkeypatc
     assert read_masked_texts([], None) == expected
     assert read_masked_texts(["\udcff[MASK]"], None) == ["[MASK]"]
     for arguments, input_file, message in (
-        (["[MASK]"], str(file), r"as arguments or from `input_file`\. Received both"),
+        (["[MASK]"], str(file), "as arguments or with `input_file`, not both"),
         (["[MASK]", "it is [mask] .", ""], None, r"Received 2 of 3 without, text 2 first: 'it is \[mask\] \.'"),
     ):
         with pytest.raises(ValueError, match=message):
             read_masked_texts(arguments, input_file)
     file.write_text("\n \n")
-    with pytest.raises(ValueError, match="must be a text with a blank to fill. Received none"):
+    with pytest.raises(ValueError, match="pass at least one text with a mask token"):
         read_masked_texts([], str(file))
 
 

@@ -104,7 +104,7 @@ def test_broken_messages_leave_no_traceback(film, log, capfd):
             with pytest.raises(grpc.RpcError) as caught:
                 call(b"\x0a\xff\xff\xff\xff")
             assert caught.value.code() == Code.INVALID_ARGUMENT
-            assert caught.value.details() == "The message is no PredictRequest"
+            assert caught.value.details() == "The message is not a valid PredictRequest"
     assert not log
     assert "Traceback" not in capfd.readouterr().err
 

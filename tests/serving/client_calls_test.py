@@ -240,7 +240,7 @@ def test_a_call_carries_metadata_and_version_or_label(server, connect):
     first, second = (request.model_spec for request in server.requests)
     assert (first.name, first.version_label, first.HasField("version")) == ("m", "canary", False)
     assert (second.version_label, second.version.value) == ("", 3)
-    with pytest.raises(ValueError, match="`version` must come without `label`. Received 3 and 'canary'"):
+    with pytest.raises(ValueError, match="`version=3` and `label='canary'` cannot be combined"):
         connect(version=3, label="canary")
 
 

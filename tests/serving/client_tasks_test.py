@@ -131,7 +131,7 @@ def test_the_program_asks_questions(squad):
 
 def test_texts_without_names_need_inputs_whose_order_is_known(named, tmp_path):
     done = run(named, "--model_name=named", "s", "c")
-    message = "--inputs must say in which order the texts of an example come, for this model's are claim, source"
+    message = "--inputs is required: the inputs of this model are claim, source"
     assert done.returncode == 1 and message in done.stderr and not done.stdout
     done = run(named, "--model_name=named", "--inputs=source,claim", "s", "c")
     assert json.loads(done.stdout) == {"source": "s", "claim": "c", "joined": "c|s"}

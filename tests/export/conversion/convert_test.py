@@ -103,7 +103,7 @@ def test_the_optimizer_comes_where_it_is_asked_for(source, tmp_path):
     slots = {"bert/pooler/dense/kernel/adam_m", "global_step"}
     assert names["google"] - names["weights"] == slots and names["all"] - names["google"] == {"training/seed"}
     assert proof.without_meaning == ("training/seed",)
-    with pytest.raises(ValueError, match="must come with a checkpoint that holds an optimizer's state. Received"):
+    with pytest.raises(ValueError, match="`with_optimizer` requires a checkpoint with optimizer state"):
         convert_model(tmp_path / "weights", tmp_path / "no", "tf1", with_optimizer=True)
     with pytest.raises(ValueError, match="`with_optimizer` must come with a format that has a place for it"):
         convert_model(source, tmp_path / "no", "huggingface", with_optimizer=True)

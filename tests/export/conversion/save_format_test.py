@@ -66,7 +66,7 @@ def test_adapters_do_not_keep_a_result_from_another_form():
     variables = task.build_model().variables
     assert any(is_adapter(variable.path) for variable in variables)
     check_format("huggingface", Description(config, tokenizer, None), variables, task)
-    with pytest.raises(ValueError, match="`save_format` must be a form that holds the result of training. Received"):
+    with pytest.raises(ValueError, match="`save_format=sentence_transformers` cannot hold everything"):
         check_format("sentence_transformers", Description(config, tokenizer, None), variables, task)
 
 

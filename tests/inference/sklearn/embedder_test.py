@@ -54,7 +54,7 @@ def test_a_search_over_a_pipeline(folder):
     ("options", "texts", "message"),
     [
         ({}, "one text", "`X` must be texts, .*Received one text, 'one text'; put it into brackets"),
-        ({}, [], "`X` must hold a text at least"),
+        ({}, [], "`X` is empty"),
         ({}, ["film", 3], "`X` must be texts, each a string. Received int in position 1: '3'"),
         ({}, np.array([["a", "b"]]), r"in one dimension. Received an array of shape \(1, 2\)"),
         ({"layers": "top"}, ["film"], "`layers` must be one of"),

@@ -48,7 +48,7 @@ BAD = {  # case -> arguments, what the message says
     "one choice": ([*TRAIN, "--train_file=HOME/one.jsonl", OUT], "one.jsonl:1: 'choices' must be a list of two texts"),
     "empty": ([*TRAIN, "--train_file=HOME/empty.jsonl", OUT], "empty.jsonl must hold at least one question."),
     "another task": (["--init_checkpoint=HOME/classifier", *ASK, OUT], "The model must be one for multiple_choice"),
-    "a format": ([*TRAIN, "--save_format=keras_hub", OUT], "--save_format must be a form that holds the result"),
+    "a format": ([*TRAIN, "--save_format=keras_hub", OUT], "--save_format=keras_hub cannot hold everything"),
 }  # fmt: skip
 
 
