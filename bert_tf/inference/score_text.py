@@ -53,7 +53,7 @@ class TextScore(NamedTuple):
 
 
 class TextScorer:
-    """A model with a masked-LM head that says how likely texts are.
+    """Scores texts with a masked LM: pseudo-log-likelihood and pseudo-perplexity.
 
         scorer = TextScorer("uncased_L-12_H-768_A-12")
         [score.total for score in scorer(["The man went home .", "The man home went ."])]

@@ -48,7 +48,7 @@ class EncodeOptions:
 
 
 class SentenceEncoder:
-    """A model that turns texts into vectors.
+    """Sentence encoder: maps texts to embedding vectors.
 
         encoder = SentenceEncoder("all-MiniLM-L6-v2")
         encoder(["A warm film.", "It rains."])           # float32 [2, 384]

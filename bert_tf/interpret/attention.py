@@ -15,7 +15,7 @@ from bert_tf.models.distillation import attention_inputs
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Attention(EncodedText):
-    """A row, and what each of its tokens attends to, in L layers of A heads.
+    """A text and its attention weights in L layers of A heads.
 
     Attributes:
         weights: float32 [L, A, S, S], from the token of the third axis to that of the last; each row of S sums to 1.
@@ -29,7 +29,7 @@ class Attention(EncodedText):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Neurons(Attention):
-    """Attention with the queries and keys that the weights come from; D numbers for each head.
+    """Attention weights with their queries and keys, D numbers per head.
 
     Attributes:
         query, key: float32 [L, A, S, D]; zeros for a head that was pruned.
@@ -65,7 +65,7 @@ class Neurons(Attention):
 
 
 def attention(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> list[Attention]:
-    """Returns what attends to what in each text.
+    """Returns the attention weights for each text.
 
         [seen] = attention(bert, ["The cat sat."])
         seen.weights[2, 5, 1]                       # layer 2, head 5: where the first token after [CLS] looks
@@ -91,7 +91,7 @@ def attention_of(encoder: Any, row: EncodedText) -> Attention:
 
 
 def neurons(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> list[Neurons]:
-    """Returns what `attention` does, with queries and keys; arguments and errors are the same."""
+    """Returns attention weights with their queries and keys; arguments and errors as in `attention`."""
     encoder, rows = encode_texts(model, texts, pairs, masks)
     found = []
     for row in rows:

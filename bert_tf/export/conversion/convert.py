@@ -205,7 +205,7 @@ def _check_target(source, target, overwrite):
 
 
 def save(bert: Bert, path: str | os.PathLike, format: str = "bert_tf", leave_out: Sequence[str] = ()) -> Proof:
-    """Writes a model of `bert_tf.load`, as it is now: encoder, head and the heads in `others`; proven, or nothing.
+    """Saves a loaded model (encoder and all heads) in another format, and verifies it by reading it back.
 
     Args:
         bert: the model.

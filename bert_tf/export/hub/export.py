@@ -235,7 +235,7 @@ _HEAD = "cls/predictions/"
 def export_hub(
     path: str | os.PathLike, export_dir: str | os.PathLike, default_seq_length: int | None = None
 ) -> tuple[str, str]:
-    """Atomically writes `export_dir`/preprocessor and `export_dir`/encoder, and returns the two paths.
+    """Exports a model for TF Hub's text API: writes `preprocessor` and `encoder`, and returns their paths.
 
     Args:
         path: a checkpoint, as `bert_tf.load` takes it; of a trained model the encoder is exported.

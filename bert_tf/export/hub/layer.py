@@ -153,7 +153,7 @@ _GRAPH, _ASSETS = "saved_model.pb", "assets"
 
 @keras.saving.register_keras_serializable("bert_tf")
 class HubLayer(keras.layers.Layer):
-    """Runs a SavedModel that can be called: an encoder or preprocessor of TF Hub's text API, ours or Google's.
+    """Keras layer that runs an encoder or preprocessor of TF Hub's text API, ours or Google's.
 
         text = keras.Input((), dtype="string")
         inputs = bert_tf.HubLayer("bert_en_uncased_preprocess_3")(text)

@@ -98,7 +98,7 @@ def find_remembered(fingerprint: str):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class TokenizerLayer(keras.layers.Layer):
-    """Texts to what `Encoder` takes.
+    """Keras layer that tokenizes strings into the inputs of `Encoder`.
 
         text = keras.Input((), dtype="string")
         vector = bert.encoder(bert_tf.TokenizerLayer(bert.tokenizer)(text))["pooled_output"]

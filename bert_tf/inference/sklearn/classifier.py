@@ -188,7 +188,7 @@ _OPTIONAL = ("lstm_units",)  # None: there is none
 
 
 class BertClassifier(ClassifierMixin, BaseEstimator):
-    """Fine-tunes an encoder to tell classes of texts apart, with the defaults and the arithmetic of `run_classifier`.
+    """Text classifier: fine-tunes an encoder with the defaults and the arithmetic of `run_classifier`.
 
         BertClassifier("demo/weights/minilm", num_train_epochs=2).fit(texts, labels).predict(["A warm, funny film."])
 

@@ -136,7 +136,7 @@ class FrozenEncoder:
 
 
 class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Turns texts into the vectors that `bert.features` gives; nothing is learned.
+    """Transforms texts into embeddings with a frozen encoder.
 
         make_pipeline(BertEmbedder("demo/weights/minilm"), LogisticRegression())
 

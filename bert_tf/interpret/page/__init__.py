@@ -79,7 +79,7 @@ _HEIGHT = 760  # of a notebook's cell, in the browser's pixels
 
 
 class Seen:
-    """The inside of a model and a text as a page; a notebook shows it as the value of a cell.
+    """A visualization as one HTML page; a notebook displays it as the value of a cell.
 
     Args:
         page: HTML, the whole file.
@@ -104,7 +104,7 @@ def see(
     target: Any = None,
     top_k: int = 5,
 ) -> Seen:
-    """Returns the inside of a model and a text, or a pair, as a page: heads, neurons, inputs, layers, attributions.
+    """Visualizes a model on a text or text pair: attention heads, neurons, inputs, layers, attributions.
 
         from bert_tf.interpret.page import see
         see(bert_tf.load("uncased_L-12_H-768_A-12"), "The cat sat on the mat.")

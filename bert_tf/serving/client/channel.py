@@ -22,7 +22,7 @@ GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
 @dataclasses.dataclass(frozen=True)
 class Retry:
-    """When a call that failed is made again, always within the caller's timeout.
+    """Retry policy for failed calls, always within the caller's timeout.
 
     Only `GONE` is tried again: nobody listens, the server stops, or its queue is full, all of which pass. A
     prediction changes nothing, so one that was computed although its answer was lost may be computed once more.
@@ -71,7 +71,7 @@ class Retry:
 
 @dataclasses.dataclass(frozen=True)
 class Tls:
-    """Encryption of a connection; each file is in PEM.
+    """TLS settings of a connection; all files are PEM.
 
     Attributes:
         root_file: certificates of the authorities that are trusted; None: those that gRPC brings.

@@ -251,7 +251,7 @@ def restore_order(vectors: Sequence[np.ndarray], order: Sequence[int]) -> np.nda
 
 
 class Client(BaseClient, contextlib.AbstractContextManager):
-    """A connection to one model of one server; a context manager, safe to share among threads.
+    """gRPC client for one model of a server; a context manager, safe to share among threads.
 
     Its arguments are those of `BaseClient`.
     """
@@ -359,7 +359,7 @@ class Client(BaseClient, contextlib.AbstractContextManager):
 
 
 class AsyncClient(BaseClient, contextlib.AbstractAsyncContextManager):
-    """A connection to one model of one server, made and used inside a running event loop; an async context manager.
+    """Asynchronous gRPC client for one model of a server; an async context manager.
 
     Its arguments are those of `BaseClient`, and so are its methods, but that what they return is to be awaited:
     `await client.ask(...)`.

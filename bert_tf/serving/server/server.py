@@ -84,7 +84,7 @@ def pages(registry) -> dict[str, Callable[[], StaticPage]]:
 
 
 def serve(model_base_path: str | None = None, model_name: str = "default", **options) -> "Server":
-    """Loads models and serves them until `stop` is called.
+    """Loads models and serves them over gRPC and REST until `stop` is called.
 
     Args:
         model_base_path: folder with a numbered folder for each version of one model, of which the newest is served;
