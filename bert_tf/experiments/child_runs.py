@@ -118,7 +118,7 @@ class ChildRuns(abc.ABC):
         """Writes tables and the page of all runs."""
 
     def check_errors(self):
-        """Raises ValueError where what failed shows that the runs to come would fail alike."""
+        """Raises ValueError if what failed shows that the runs to come would fail alike."""
         return None  # each run's error is its own
 
     def make(self, runs: Sequence[ChildRun], title: str = "", left_in: str = ""):

@@ -71,7 +71,7 @@ class ExportOptions:
             )
 
     def check(self, task: Any):
-        """Raises ValueError where a task cannot be exported so, as far as that is seen before there is a model.
+        """Raises ValueError if a task cannot be exported so, as far as that is seen before there is a model.
 
         Args:
             task: a `FineTuned`, or one that fills in blanks.

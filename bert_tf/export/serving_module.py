@@ -51,7 +51,7 @@ ATTENTION, ATTRIBUTIONS = EXPLANATIONS
 
 
 def check_explanations(kinds: Sequence[str], task: Any, dtype: str):
-    """Raises ValueError where an export cannot explain itself so, as far as that is seen before there is a model.
+    """Raises ValueError if an export cannot explain itself so, as far as that is seen before there is a model.
 
     Args:
         kinds: some of `names.EXPLANATIONS`.

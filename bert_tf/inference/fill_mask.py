@@ -136,7 +136,7 @@ class Filler:
         return tf.function(lambda f: self.task.fill(self.model(f, training=False)), [specs], autograph=False)
 
     def _check(self, texts, ids):
-        """Raises ValueError where a mask was cut off; warns of unknown words, which a wrong letter case makes."""
+        """Raises ValueError if a mask was cut off; warns of unknown words, which a wrong letter case makes."""
         counts = tf.reduce_sum(tf.cast(ids == self.reader.mask_id, tf.int32), axis=1).numpy()
         cut = [i for i, text in enumerate(texts) if text.count(self.reader.mask) > counts[i]]
         if cut:

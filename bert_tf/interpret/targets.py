@@ -330,7 +330,7 @@ def trained_of(model: Any) -> TrainedTask | None:
 
 
 def _is_of_pieces(model, task):
-    """Says whether a head is one for each token: by the task, by the class that others gave it, or by its layers."""
+    """Returns whether a head is one for each token: by the task, by the class that others gave it, or by its layers."""
     if task is not None:
         return "tag_ids" in task.targets
     classes = model.config.extra.get("architectures")
@@ -344,7 +344,7 @@ def _is_of_pieces(model, task):
 
 
 def check_task(task: Any):
-    """Raises ValueError where the models of a task have no score to explain, as far as that is seen without one."""
+    """Raises ValueError if the models of a task have no score to explain, as far as that is seen without one."""
     if task.list_inputs or task.recipe is not None or getattr(task, "lstm_units", None):
         raise _without_head(task)
     if task.has_windows:

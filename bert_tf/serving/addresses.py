@@ -15,7 +15,7 @@ def bare(host: str) -> str:
 
 
 def is_ip(host: str) -> bool:
-    """Says whether a host, without brackets, is an IPv4 or IPv6 address and no name."""
+    """Returns whether a host, without brackets, is an IPv4 or IPv6 address and no name."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -24,7 +24,7 @@ def is_ip(host: str) -> bool:
 
 
 def is_everywhere(host: str) -> bool:
-    """Says whether a host to listen on stands for all addresses of this machine: 0.0.0.0, "::" or ""."""
+    """Returns whether a host to listen on stands for all addresses of this machine: 0.0.0.0, "::" or ""."""
     host = bare(host)
     return not host or is_ip(host) and ipaddress.ip_address(host).is_unspecified
 

@@ -182,7 +182,7 @@ class Limits:
             raise invalid(f"A text may have {self.max_text_bytes} bytes and one has {size}; shorten it")
 
     def check_texts(self, sizes: Sequence[int]):
-        """Raises ServingError where one of the strings of an input has too many bytes, or all have together."""
+        """Raises ServingError if one of the strings of an input has too many bytes, or all have together."""
         self.check_text(max(sizes, default=0))
         if sum(sizes) > self.max_input_text_bytes:
             most = self.max_input_text_bytes

@@ -88,7 +88,7 @@ _WIDTHS = {
 
 
 def check_message(data: bytes, message: Descriptor, max_fields: int, max_numbers: int):
-    """Raises ServingError where `data`, a message of that type, has more fields or numbers than that.
+    """Raises ServingError if `data`, a message of that type, has more fields or numbers than that.
 
     What is no such message passes: the parser has words for that.
     """
@@ -284,7 +284,7 @@ def wire_to_array(tensor, is_checked: bool = False, bfloat16: type | None = None
 
 
 def check_missing(tensors: Iterable):
-    """Raises ValueError where the tensors of one answer together leave out more values than a sender has reason to."""
+    """Raises ValueError if the tensors of one answer together leave out more values than a sender has reason to."""
     missing = 0
     for tensor in tensors:
         if not tensor.tensor_content and tensor.dtype in FIELDS:

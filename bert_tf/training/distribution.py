@@ -43,7 +43,7 @@ def make_strategy(name: str = "default", worker_hosts=(), task_index=None, tpu=(
 
 
 def xla_by_default() -> bool:
-    """Says whether XLA pays off on this machine: it does with a GPU; on a CPU, oneDNN is faster in bfloat16.
+    """Returns whether XLA pays off on this machine: it does with a GPU; on a CPU, oneDNN is faster in bfloat16.
 
     Call it after `make_strategy`, which must be the first to use TensorFlow.
     """
@@ -51,7 +51,7 @@ def xla_by_default() -> bool:
 
 
 def check_batch_size(batch_size: int, parts: int, flag: str):
-    """Raises ValueError where a global batch cannot be dealt out evenly."""
+    """Raises ValueError if a global batch cannot be dealt out evenly."""
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
     if batch_size < 1 or batch_size % (replicas * parts):
         raise ValueError(
@@ -145,7 +145,7 @@ def num_workers() -> int:
 
 
 def is_chief(strategy: tf.distribute.Strategy | None = None) -> bool:
-    """Says whether this process is the one that writes, under the strategy given or else the current one."""
+    """Returns whether this process is the one that writes, under the strategy given or else the current one."""
     return (strategy or tf.distribute.get_strategy()).extended.should_checkpoint
 
 

@@ -86,7 +86,7 @@ def fine_tuning_config(
 
 
 def _check_range_test(do_train, unfreeze_epochs, steps):
-    """Raises ValueError where a range test would say nothing about the run."""
+    """Raises ValueError if a range test would say nothing about the run."""
     reasons = {
         "requires `do_train`; remove it": not do_train,
         "cannot be combined with `unfreeze_epochs`, because layers that are unfrozen later cannot be tested; pass a "

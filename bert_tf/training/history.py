@@ -287,7 +287,7 @@ class History:
         self._write("eval", step, scores)
 
     def has(self, kind: str, step: int) -> bool:
-        """Says whether there is a line of this kind, "train" or "eval", of this step."""
+        """Returns whether there is a line of this kind, "train" or "eval", of this step."""
         return self._find(kind, step) is not None
 
     def concluded(self, step: int, scores: dict):

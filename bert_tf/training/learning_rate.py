@@ -352,7 +352,7 @@ class LayerRates:
         return self == LayerRates(self.num_layers)
 
     def is_frozen(self, path: str) -> bool:
-        """Says whether the variable at `path` never moves."""
+        """Returns whether the variable at `path` never moves."""
         if self.freeze_layers == ALL:
             return bool(re.fullmatch(_ENCODER, path))
         frozen = self._patterns()[: self.freeze_layers + 1] if self.freeze_layers else []
@@ -419,7 +419,7 @@ def layer_rates(config, run, num_layers: int, num_examples: int) -> LayerRates |
 
 
 def _check_reinit(reinit_layers, init_checkpoint, rates):
-    """Raises ValueError where layers would start from random weights and stay so, or all of them would anyway."""
+    """Raises ValueError if layers would start from random weights and stay so, or all of them would anyway."""
     if not init_checkpoint:
         raise ValueError(
             f"`reinit_layers={reinit_layers}` requires `init_checkpoint`: without one, all weights are random "

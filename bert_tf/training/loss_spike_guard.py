@@ -204,7 +204,7 @@ class Rollback:
             raise ValueError(f"A rollback needs after >= 1 and at_most >= 0. Got {dataclasses.asdict(self)}.")
 
     def is_due(self, state) -> bool:
-        """Says whether the run must go back after the step that `state` (a `TrainingState`) has just made."""
+        """Returns whether the run must go back after the step that `state` (a `TrainingState`) has just made."""
         return int(state.step.guard.skipped_in_a_row.numpy()) >= self.after
 
     def protect(self, step: int, state, checkpoints, run):

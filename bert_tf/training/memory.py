@@ -254,7 +254,7 @@ def _fitting(step, available):
 
 
 def check_weights(config: EncoderConfig, available: int):
-    """Raises ValueError where the encoder's weights alone are more than the memory, before anything is built.
+    """Raises ValueError if the encoder's weights alone are more than the memory, before anything is built.
 
     Args:
         config: of the encoder.

@@ -329,7 +329,7 @@ def make_optimizer(name: str, rate, config: AdamConfig, layer_rules=()) -> AdamW
 
 
 def always_corrects(name: str) -> bool:
-    """Says whether bias correction is part of an optimizer, and no choice."""
+    """Returns whether bias correction is part of an optimizer, and no choice."""
     return issubclass(OPTIMIZERS[name], Lamb)
 
 

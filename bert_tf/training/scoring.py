@@ -83,7 +83,7 @@ class Scorer:
 
 
 def _check_finite(outputs):
-    """Raises ValueError where there are no answers in outputs: softmax or a maximum would make some of NaN."""
+    """Raises ValueError if there are no answers in outputs: softmax or a maximum would make some of NaN."""
     for array in tf.nest.flatten(outputs):
         if not np.issubdtype(array.dtype, np.floating) or (array < np.inf).all():  # of NaN nothing holds
             continue

@@ -84,7 +84,7 @@ class RunConfig:
         return max(1, min(100, self.num_train_steps // 50))
 
     def saves_at(self, step: int) -> bool:
-        """Says whether a checkpoint is written after `step`."""
+        """Returns whether a checkpoint is written after `step`."""
         return step % self.save_checkpoints_steps == 0 or step == self.num_train_steps
 
     def saves_after(self, step: int) -> int:
@@ -208,7 +208,7 @@ class TrainingState:
 
 
 def is_of_model(name: str) -> bool:
-    """Says whether a run that has ended still needs what its checkpoints have under this name."""
+    """Returns whether a run that has ended still needs what its checkpoints have under this name."""
     return not name.endswith(_SLOTS) and not name.startswith(_UNAVERAGED)
 
 

@@ -110,7 +110,7 @@ class TrainStep:
         self._graph_of = build_graphs(self._global_step, self.config.fixed_shapes)
 
     def has_moved(self) -> bool:
-        """Says whether a step has ever begun to move variables, even if it did not end."""
+        """Returns whether a step has ever begun to move variables, even if it did not end."""
         return bool(self._moving.numpy())
 
     def variables(self):

@@ -56,7 +56,7 @@ TRACKERS = {"wandb": _Wandb, "mlflow": _Mlflow}  # by the name of the package to
 
 
 def check_tracking(tracker: str | None):
-    """Raises ValueError where the package of a tracker cannot be imported; None: there is none."""
+    """Raises ValueError if the package of a tracker cannot be imported; None: there is none."""
     if tracker:
         _package(tracker)
 

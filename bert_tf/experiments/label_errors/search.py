@@ -73,7 +73,7 @@ class Findings:
         return sorted(several, key=lambda each: (not self.has_several_labels(each), each[0]))
 
     def has_several_labels(self, indices: Sequence[int]) -> bool:
-        """Says whether these examples differ in their labels."""
+        """Returns whether these examples differ in their labels."""
         return len(set(self.given[list(indices)].tolist())) > 1
 
     def others(self, i: int) -> list[int]:

@@ -42,7 +42,7 @@ class LeaveOut:
         return bool(fitting)
 
     def check(self):
-        """Raises ValueError where a pattern means nothing that is there."""
+        """Raises ValueError if a pattern means nothing that is there."""
         if self._unused:
             raise ValueError(
                 f"Every pattern of `leave_out` must match a weight or a setting that the format lacks. Received "
@@ -191,7 +191,7 @@ def convert_model(
 
 
 def _check_target(source, target, overwrite):
-    """Raises ValueError where something is at `target` that no conversion wrote, or that is still needed."""
+    """Raises ValueError if something is at `target` that no conversion wrote, or that is still needed."""
     check_free(target, overwrite, "to")
     if not (overwrite and os.path.isdir(target) and os.listdir(target)):
         return

@@ -244,7 +244,7 @@ _RUN_AT_LOAD = ("_create_resource", "_initialize", "_destroy_resource")
 
 
 def check_saved_model(folder: str):
-    """Raises ValueError where the SavedModel in `folder` can do more than compute, or leads out of it.
+    """Raises ValueError if the SavedModel in `folder` can do more than compute, or leads out of it.
 
     What saves and restores variables is not looked at: loading does it without those functions.
     """

@@ -126,7 +126,7 @@ def _node_paths(nodes):
 
 
 def _trainable_nodes(nodes, part):
-    """Returns the nodes of the list of trainable variables; None where there is none."""
+    """Returns the nodes of the list of trainable variables, or None if there is none."""
     node = nodes[0]
     for name in [*([part] if part else []), "trainable_variables"]:
         child = next((child.node_id for child in node.children if child.local_name == name), None)

@@ -50,7 +50,7 @@ class WorkFolder:
         self._overwrite = overwrite
 
     def __enter__(self):
-        """Raises ValueError where the folder is that of another job, in use, or none of ours."""
+        """Raises ValueError if the folder is that of another job, in use, or none of ours."""
         os.makedirs(self.path, exist_ok=True)
         with contextlib.ExitStack() as stack:
             stack.enter_context(alone_in(self.path, "output_file"))

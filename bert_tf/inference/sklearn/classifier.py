@@ -338,7 +338,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _check(parameters):
-    """Raises ValueError where a parameter is none that the program's flag of that name would take."""
+    """Raises ValueError if a parameter is none that the program's flag of that name would take."""
     for name, (low, high) in BOUNDS.items():
         value = parameters[name]
         if value is None and name in _OPTIONAL:

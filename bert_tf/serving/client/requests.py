@@ -121,7 +121,7 @@ def is_order_known(inputs: Iterable[str]) -> bool:
 
 
 def check_order(inputs: Sequence[str]):
-    """Raises ValueError where texts without names cannot be given to inputs: there are none, or in no known order."""
+    """Raises ValueError if texts without names cannot be given to inputs: there are none, or in no known order."""
     if not inputs:
         raise ValueError("`inputs` must be of a signature that takes any. Received one without inputs; name another.")
     if not is_order_known(inputs):

@@ -61,7 +61,7 @@ def split_answer(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] |
 
 
 def _check_fit(outputs, counts):
-    """Raises ValueError where outputs of which one value is made, n rows each, do not fit one another."""
+    """Raises ValueError if outputs of which one value is made, n rows each, do not fit one another."""
     if set(CLASSES) <= set(outputs):
         labels, probabilities = outputs["labels"], outputs["probabilities"]
         good = labels.ndim == 2 and labels.shape == probabilities.shape and probabilities.dtype.kind in "fiu"

@@ -237,7 +237,7 @@ _MAY_BE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def check_json(body: bytes, limits: Limits):
-    """Raises ServingError where a JSON text nests too deep, has too many values or half of a surrogate pair.
+    """Raises ServingError if a JSON text nests too deep, has too many values or half of a surrogate pair.
 
     What is no JSON may pass, or fail with any of these: the reader has words for that.
     """

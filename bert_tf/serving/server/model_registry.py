@@ -61,7 +61,7 @@ class ReloadRules:
         return cls(offered, tuple(dict.fromkeys([*paths, *common, *map(os.path.realpath, more)])))
 
     def check(self, configs: Iterable[ModelConfig]):
-        """Raises ServingError where a base path lies elsewhere; links are followed first."""
+        """Raises ServingError if a base path lies elsewhere; links are followed first."""
         for config in configs:
             path = os.path.realpath(config.base_path)
             if not any(os.path.commonpath([path, folder]) == folder for folder in self.folders):

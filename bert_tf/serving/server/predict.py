@@ -171,7 +171,7 @@ class Call:
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
     def check(self):
-        """Raises ServingError where nobody would read the answer any more."""
+        """Raises ServingError if nobody would read the answer any more."""
         if self.is_gone():
             raise ServingError(grpc.StatusCode.CANCELLED, "The caller is gone")
         if self.seconds_left == 0:
@@ -253,7 +253,7 @@ def read_input(signature, alias: str, proto: tensor_pb2.TensorProto, limits: Lim
 
 
 def check_input(signature, alias: str, datatype: int, sizes: Sequence[int]):
-    """Raises ServingError where an input of a signature takes no tensor of this type, a number in DataType, and shape.
+    """Raises ServingError if an input of a signature takes no tensor of this type, a number in DataType, and shape.
 
     TensorFlow Serving hands on whatever shape there is and leaves the check to the graph.
     """
@@ -278,7 +278,7 @@ def wrong_count(given: Iterable[str], wanted: Iterable[str]) -> ServingError:
 
 
 def check_method(signature):
-    """Raises ServingError where a signature is made for another method, and the server minds that."""
+    """Raises ServingError if a signature is made for another method, and the server minds that."""
     methods = (PREDICT, CLASSIFY, REGRESS)
     if not signature.has_method(*methods):
         raise ServingError(

@@ -39,7 +39,7 @@ class Endpoint:
     shape: tuple[int | None, ...] | None = None
 
     def check_shape(self, alias: str, sizes: Sequence[int]):
-        """Raises ServingError where a tensor has more axes than this input, or another size on an axis of known size.
+        """Raises ServingError if a tensor has more axes than this input, or another size on an axis of known size.
 
         Fewer axes are left to the graph, as TensorFlow Serving leaves them: its half_plus_two takes [n] for [n, 1].
 
@@ -138,7 +138,7 @@ _BFLOAT16 = tf.bfloat16.as_numpy_dtype
 
 
 def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIMITS):
-    """Raises ServingError where a TensorProto is malformed or too large, before anything of its size is made.
+    """Raises ServingError if a TensorProto is malformed or too large, before anything of its size is made.
 
     A shape may hold more elements than there are values; the last value then stands for the others. TensorFlow Serving
     knows no bound for that, and here it is small: a request of 60 bytes could otherwise ask for gigabytes.

@@ -30,7 +30,7 @@ _MOST_FILES = 10_000  # files of a SavedModel that are looked at
 
 
 def check_regular(path: str | os.PathLike):
-    """Raises ValueError where the file `path`, or what it links to, is none that is stored, OSError where none is."""
+    """Raises ValueError if the file `path`, or what it links to, is none that is stored, OSError where none is."""
     _check(path, os.stat(path))
 
 
