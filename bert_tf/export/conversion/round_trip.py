@@ -284,7 +284,7 @@ def _find_changes(before, after):
 
 
 def _same_labels(before, after):
-    """Returns whether the labels are the same; where there were none, Transformers' own names for them are none either."""
+    """Returns whether the labels are the same; Transformers' default names count as no labels."""
     return after == before or before is None and after == default_labels(len(after))
 
 
