@@ -219,7 +219,7 @@ def _warn_of_leftovers(export_dir):
     logging.info("Exporting to %s", export_dir)
     for name in sorted(os.listdir(export_dir)):
         if name.startswith(_ASIDE):
-            logging.warning("%s belongs to another export that is running or was stopped. If it was stopped, delete it.",
+            logging.warning("%s belongs to another export that is running or was stopped. If stopped, delete it.",
                             os.path.join(export_dir, name))  # fmt: skip
 
 
