@@ -132,8 +132,9 @@ class SearchIndex:
             sizes = len(self._vectors), len(self._bytes)
             whole = sizes == (len(self._splits) - 1, self._splits[-1]) and self._vectors.ndim == 2
         except (KeyError, OSError, ValueError, TypeError) as error:
-            raise ValueError(f"{self.directory} is not a complete index: {error!r:.300}. To fix this, {_REMEDY}.") from
-            error
+            raise ValueError(
+                f"{self.directory} is not a complete index: {error!r:.300}. To fix this, {_REMEDY}."
+            ) from error
         if not whole:
             raise ValueError(f"{self.directory} is not a complete index: files of {sizes}. To fix this, {_REMEDY}.")
 

@@ -52,7 +52,7 @@ class Neurons(Attention):
         return self.query[layer, head, place] * self.key[layer, head]
 
     def scores(self, layer: int, head: int) -> np.ndarray:
-        """Returns attention scores, float32 [S, S]: the sum of `products` over the root of D. The softmax is the weights.
+        """Returns attention scores, float32 [S, S]: `products` summed, over the root of D; softmax gives the weights.
 
         Masked tokens (in a causal model, those after a token) have a score here, but no weight.
 

@@ -119,8 +119,7 @@ def _attention_checks(config, input_ids, layers):
         tf.debugging.Assert(tf.reduce_all((layers >= -L) & (layers < L)), [known]),
         tf.debugging.Assert(tf.shape(layers)[1] <= L, [each_once, tf.shape(layers)[1], ". Name each once."]),
         tf.debugging.Assert((n <= 1) | (weights <= _MOST_WEIGHTS), [small, weights, ". Send fewer at a time."]),
-        tf.debugging.Assert(asked <= _MOST_ASKED, [sent, asked, ". Request fewer layers or send fewer texts at a
-        time."]),
+        tf.debugging.Assert(asked <= _MOST_ASKED, [sent, asked, ". Request fewer layers or texts at a time."]),
     ]
 
 

@@ -208,7 +208,7 @@ def _normalize_layers(encoder, row):
 
 
 def _find_likeliest(head, encoder, values, row, vocab_size, top_k):
-    """Returns ids and probabilities [S, k] of the most likely tokens, and the probabilities [S] of the actual tokens."""
+    """Returns ids and probabilities [S, k] of the most likely tokens, and probabilities [S] of the actual ones."""
     shift = int(encoder.config.is_decoder)
     positions = tf.range(len(row) - shift)[tf.newaxis]
     table = tf.cast(encoder.embeddings.word_embeddings, head.compute_dtype)

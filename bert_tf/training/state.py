@@ -248,7 +248,7 @@ def first_state(task, run: RunConfig, schedule=None) -> tuple[TrainingState, int
     if own:
         step, prefix = own
         state.restore(checkpoints.restore(prefix), prefix)
-        logging.info("Resuming this run from step %d: %s", step, prefix)
+        logging.info("Continuing this run from step %d: %s", step, prefix)
         return state, step
     if initial:
         _load_initial(model.variables, initial, task, run.reinit_layers)

@@ -143,7 +143,7 @@ def test_taggers_and_readers_explain_themselves(trained, exported, name):
 @pytest.mark.parametrize(
     ("name", "kinds", "dtype", "message"),
     [
-        ("embedding", ["attributions"], "float32", "a model that has a head for labels, tags or answers"),
+        ("embedding", ["attributions"], "float32", "requires a model with a head for labels, tags or answers"),
         ("choices", ["attention"], "float32", "a model that reads an example as one sequence"),
         ("windows", ["attributions"], "float32", "averages over the windows"),
         ("classification", ["attributions"], "bfloat16", "`export_dtype=float32`"),

@@ -163,12 +163,12 @@ def _cut(path):
     ("damage", "file", "message"),
     [
         (pathlib.Path.unlink, "assets.extra/golden_requests", "must have golden requests, assets.extra/golden_r"),
-        (_cut, "assets.extra/golden_requests", "must hold TFRecords of PredictionLog with responses"),
-        (_flip, "variables/variables.data-00000-of-00001", "must be a whole SavedModel"),
-        (_cut, "variables/variables.data-00000-of-00001", "must be a whole SavedModel"),
-        (pathlib.Path.unlink, "variables/variables.index", "must have its weights"),
-        (_cut, "saved_model.pb", "must be a whole SavedModel"),
-        (pathlib.Path.unlink, "assets/vocab.txt", "must be a whole SavedModel"),
+        (_cut, "assets.extra/golden_requests", "does not hold TFRecords of PredictionLog with responses:"),
+        (_flip, "variables/variables.data-00000-of-00001", "is not a complete SavedModel:"),
+        (_cut, "variables/variables.data-00000-of-00001", "is not a complete SavedModel:"),
+        (pathlib.Path.unlink, "variables/variables.index", "has no readable weights:"),
+        (_cut, "saved_model.pb", "is not a complete SavedModel:"),
+        (pathlib.Path.unlink, "assets/vocab.txt", "is not a complete SavedModel:"),
         (pathlib.Path.unlink, "saved_model.pb", "must be a folder with saved_model.pb, or with numbered"),
     ],
 )  # fmt: skip

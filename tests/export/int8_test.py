@@ -76,7 +76,7 @@ def test_examples_of_the_training_set_ranges(flags):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("\n\n", r"must hold texts, one example in a line\. Received a file without any"),
+        ("\n\n", r"has no calibration examples\. Write one example per line\."),
         ("one\ttwo\n", r"texts\.txt:1: the line must be what the model takes, text\. Received 2 texts"),
     ],
 )

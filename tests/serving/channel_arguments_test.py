@@ -33,7 +33,7 @@ def test_channel_arguments_are_read_and_wrong_ones_refused():
 
 @pytest.mark.parametrize("text", ["grpc.a", "=1", "a=1,,b=2", "a=1=2", ","])
 def test_arguments_that_are_none(text):
-    with pytest.raises(ValueError, match="`grpc_channel_arguments` must be key=value with commas between"):
+    with pytest.raises(ValueError, match="`grpc_channel_arguments` must be comma-separated key=value pairs"):
         read_arguments(text)
 
 

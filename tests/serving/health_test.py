@@ -175,7 +175,7 @@ def test_the_page_is_where_the_file_says(tmp_path, film):
         assert metrics.read_path(str(file)) == path
     assert get(film, metrics.PATH)[0] == 404
     file.write_text('prometheus_config { enable: true path: "figures" }')
-    with pytest.raises(ValueError, match="`monitoring_config_file` must name a path that begins with /"):
+    with pytest.raises(ValueError, match="`monitoring_config_file` must have a path that starts with /"):
         metrics.read_path(str(file))
     file.write_text("prometheus { }")
     words = "the message MonitoringConfig. .*: Error parsing text-format tensorflow.serving.MonitoringConfig: 1:1 : "

@@ -245,7 +245,7 @@ def test_the_file_is_applied_when_it_changes_and_a_bad_one_is_reported_once(regi
         file.poll()
     path.write_text(models(entry("films", folders / "films", 'version_labels { key: "a" value: 8 }')))
     file.poll()
-    complaints = [line for line in log if "was not applied, the models stay as they were" in line]
+    complaints = [line for line in log if "was not applied, and the models are unchanged:" in line]
     assert len(complaints) == 2 and "absolute" in complaints[0] and "label to version 8" in complaints[1]
     assert ask(registry) == (5, 0.875)
     path.write_text(models(entry("others", folders / "others")))
@@ -265,7 +265,7 @@ def test_a_file_that_sets_nothing_or_cannot_be_read_changes_nothing(registry, fo
     path.unlink()
     file.poll()
     assert ask(registry, "others") == (3, 0.75)
-    complaints = [line for line in log if "was not applied, the models stay as they were" in line]
+    complaints = [line for line in log if "was not applied, and the models are unchanged:" in line]
     assert len(complaints) == 4 and "it sets nothing" in complaints[0] and "No such file" in complaints[3]
     path.write_text("model_config_list {}")
     file.poll()
@@ -359,9 +359,9 @@ def test_a_server_of_several_models_over_both_faces(folders, tmp_path):
 
 
 def test_either_a_path_or_a_config_says_what_is_served(folders, tmp_path):
-    with pytest.raises(ValueError, match="Either `model_base_path` or `model_config_file`"):
+    with pytest.raises(ValueError, match="Pass either `model_base_path` or `model_config_file` to select the models"):
         serve()
-    with pytest.raises(ValueError, match="Either `model_base_path` or `model_config_file`"):
+    with pytest.raises(ValueError, match="Pass either `model_base_path` or `model_config_file` to select the models"):
         serve(str(folders / "films"), model_config_file="models.config")
     path = tmp_path / "models.config"
     path.write_text(models(entry("films", folders / "films", 'version_labels { key: "a" value: 8 }')))

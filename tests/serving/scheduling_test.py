@@ -229,7 +229,7 @@ def test_of_large_runs_without_parts_one_is_computed_at_a_time():
     with scheduler.turn(INTERNAL, large):
         with scheduler.turn(INTERNAL, 1), scheduler.turn(INTERNAL, large - 128):  # others go by
             pass
-        passed = pytest.raises(ServingError, match="The deadline passed before the model was asked")
+        passed = pytest.raises(ServingError, match="The deadline passed before the model was run")
         with passed, scheduler.turn(soon(), large):
             pytest.fail("two at once")
     with scheduler.turn(INTERNAL, large):
@@ -303,7 +303,7 @@ def test_turns_come_in_order_and_those_who_leave_lose_theirs():
 
 def test_a_deadline_that_passes_while_waiting_is_told():
     scheduler = Scheduler(max_concurrent_runs=1)
-    passed = pytest.raises(ServingError, match="The deadline passed before the model was asked")
+    passed = pytest.raises(ServingError, match="The deadline passed before the model was run")
     with scheduler.turn(INTERNAL, 1), passed, scheduler.turn(soon(), 1):
         pytest.fail("two at once")
     with scheduler.turn(INTERNAL, 1):

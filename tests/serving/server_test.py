@@ -47,7 +47,7 @@ def test_a_stop_finishes_what_runs_and_takes_nothing_new(film_path, monkeypatch)
 def test_a_port_that_is_taken_is_an_error_that_says_so(film_path, film):
     with pytest.raises(ValueError, match=rf"gRPC port must be free.*127\.0\.0\.1:{film.port}, which cannot be bound"):
         serve(str(film_path), "film", port=film.port)
-    with pytest.raises(ValueError, match="REST port must be free"):
+    with pytest.raises(ValueError, match="Cannot bind the REST address"):
         serve(str(film_path), "film", rest_api_port=film.rest_port)
 
 
@@ -63,7 +63,7 @@ def test_a_base_path_with_something_else_than_versions_is_refused(film_path, tmp
     (tmp_path / "films").symlink_to(film_path)
     with pytest.raises(ValueError, match=f"in which models have a folder each; name one of them, {tmp_path}/films\\.$"):
         serve(str(tmp_path), "film")
-    with pytest.raises(ValueError, match="`model_name` must be the model's name in requests. Received ''; leave"):
+    with pytest.raises(ValueError, match="`model_name` must not be empty: requests use this name"):
         serve(str(film_path), "")
 
 

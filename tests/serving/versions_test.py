@@ -114,7 +114,7 @@ def test_a_folder_without_versions_is_explained(film_path, tmp_path):
     for name in ("export", "other"):
         (tmp_path / name / "20").mkdir(parents=True)
     (tmp_path / "task.json").write_text("{}")
-    assert explain_no_versions(str(tmp_path)).startswith("which is a model that was not exported; `bert-tf")
+    assert explain_no_versions(str(tmp_path)).startswith("which is a model that was not exported")
     (tmp_path / "export" / "20" / "saved_model.pb").write_bytes(b"")
     found = f"in which models have a folder each; name one of them, {tmp_path / 'export'}"
     assert explain_no_versions(str(tmp_path)) == found

@@ -153,7 +153,7 @@ def test_a_checkpoint_out_of_turn_looks_first(tmp_path):
 def test_where_the_first_step_is_bad_the_rate_is_not_blamed(tmp_path):
     seen, message = _fit_until_bad(_run_without_rollback(tmp_path), range(1, 9))
     assert seen == [] and "in step 1 of 200" in message and "lower `learning_rate`" not in message
-    assert "before any weight had moved, so that the learning rate is not the cause" in message
+    assert ", before the first update, so the learning rate is not the cause;" in message
 
 
 def test_in_float16_an_overflow_goes_on_and_a_loss_that_is_none_ends_the_run(tmp_path):

@@ -199,8 +199,9 @@ def _check_target(source, target, overwrite):
     try:
         locate(target)  # a directory without weights is not a model
     except ValueError as error:
-        raise ValueError(f"`overwrite` only replaces a directory that holds a model; {target} does not: {error}") from
-        error
+        raise ValueError(
+            f"`overwrite` only replaces a directory that holds a model; {target} does not: {error}"
+        ) from error
     old, needed = os.path.realpath(target), os.path.realpath(directory_of(source))
     if os.path.commonpath([old, needed]) == old:
         raise ValueError(f"Cannot convert a model onto itself: {source} to {target}. Use another target.")

@@ -90,8 +90,8 @@ class Int8(Floats):
 
     Row i of x is round(x / s_i) with s_i = max |x_i| / 127, column j of W is round(W / t_j) alike (dynamic
     quantization; no calibration). TensorFlow's kernel takes activations without a sign and one scale for all: x is
-    shifted by 128, whose contribution -128 sum_k W_kj is added as an integer; the ranges passed to it set its own scales to 1,
-    and s_i t_j and b are applied to the result.
+    shifted by 128, whose contribution -128 sum_k W_kj is added as an integer; the ranges passed to it set its own
+    scales to 1, and s_i t_j and b are applied to the result.
     """
 
     def dense(self, layer):

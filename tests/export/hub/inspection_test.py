@@ -188,8 +188,8 @@ def test_layers_that_are_programs(tmp_path):
 def test_archives_that_are_none(tmp_path):
     path = tmp_path / "model.keras"
     cases = {
-        "Received neither; name the folder": [("metadata.json", b"{}")],
-        "Received two of one name": [("config.json", b"{}"), ("config.json", b"{}")],
+        "contains neither a TensorFlow graph": [("metadata.json", b"{}")],
+        "contains two members with the same name": [("config.json", b"{}"), ("config.json", b"{}")],
         "must be a SavedModel's graph": [("assets/saved_model.pb", b"\xff" * 9)],
     }
     for message, members in cases.items():

@@ -173,7 +173,7 @@ def test_without_its_files_it_says_where_they_are(folder, tmp_path):
     layer = HubLayer.from_config(config)
     with pytest.raises(ValueError, match=r"'bert' must have its SavedModel, which lies in the \.keras file"):
         layer({"input_word_ids": tf.constant(IDS)})
-    with pytest.raises(ValueError, match=r"must be there, as it was, when its model is saved"):
+    with pytest.raises(ValueError, match=": its SavedModel has changed or is missing in"):
         layer.save_assets(str(tmp_path))
 
 
@@ -204,13 +204,13 @@ def test_texts_become_rows_by_parts(preprocessor, tmp_path, monkeypatch):
 
 
 def test_folders_that_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"must hold saved_model\.pb\. There is none in "):
+    with pytest.raises(ValueError, match="SavedModel not found:"):
         HubLayer(tmp_path)
     (tmp_path / "saved_model.pb").write_bytes(b"text")
     with pytest.raises(ValueError, match=r"saved_model\.pb must be a SavedModel's graph"):
         HubLayer(tmp_path)
     (tmp_path / "saved_model.pb").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"must be a SavedModel's graph. Received one without any"):
+    with pytest.raises(ValueError, match="is not the graph of a SavedModel: it has no graph"):
         HubLayer(tmp_path)
     (tmp_path / "saved_model.pb").write_bytes(saved_model_pb2.SavedModel(meta_graphs=[{}]).SerializeToString())
     with pytest.raises(ValueError, match=r"must be a SavedModel of TensorFlow 2, with objects"):

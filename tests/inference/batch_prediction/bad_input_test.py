@@ -34,7 +34,7 @@ def test_files_that_cannot_be_answered(tmp_path):
         (InputTable("header.tsv", ("words",)), r"header.tsv:1: there must be a column 'words' \(`text_column`\)"),
         (
             InputTable("empty.txt", ("a", "b")),
-            "`input_file` must be a .tsv, .csv, .jsonl or .parquet file where a row has",
+            "`input_file` must be a .tsv, .csv, .jsonl or .parquet file if rows have several columns or lists;",
         ),
         (InputTable("lists.jsonl", ("choices",)), "lists.jsonl:1: the text must be a string. Received: .'a', 'b'."),
         (InputTable("lists.jsonl", ("choices",), ("choices",)), r"lists.jsonl:2: the texts must be a list of .*: \[\]"),

@@ -131,7 +131,7 @@ def test_columns_of_the_table_are_kept(home, predict):
     assert [list(row)[:4] for row in rows] == [["id", "customer", "2", "text"]] * 2
     assert [[row[name] for name in ("customer", "2", "text")] for row in rows] == [["007", "", "fine"],
                                                                                   ["12", "May", "good"]]  # fmt: skip
-    for name, words in (("label", "--keep_columns must name other columns"), ("none", "must be a column 'none'")):
+    for name, words in (("label", "--keep_columns must not repeat the columns of predictions ("), ("none", "must be a column 'none'")):
         rows, log = predict("kept.tsv", model=home / "film", keep_columns=name, overwrite="true")
         assert not rows and words in log, log
     rows, _ = predict("kept.tsv", model=home / "film", keep_columns="3", overwrite="true")
@@ -184,7 +184,7 @@ def test_bad_models_signatures_and_columns_are_refused(home, predict):
         ("texts.txt", {"model": home / "torn"}, "torn/saved_model.pb must be a SavedModel. Received: "),
         ("texts.txt", {"model": home / "empty"}, "empty must hold a graph with the tag 'serve'"),
         ("texts.txt", {"model": film, "signature": "tag"}, "classify, echo, numbers, pair, regress, serving_default."),
-        ("texts.txt", {"model": film, "signature": "classify"}, "which takes tf.Examples; name another one"),
+        ("texts.txt", {"model": film, "signature": "classify"}, "takes tf.Examples. Choose another one."),
         ("texts.txt", {"model": film, "signature": "numbers"}, "whose input 'scale' is int32 [-1]; name another one"),
         ("texts.txt", {"model": film, "signature": "pair"}, "--input_file must be a .tsv, .csv, .jsonl or .parquet"),
         ("texts.txt", {"model": other, "signature": "together"}, "for 4 texts the output 'all' of shape [1]"),
