@@ -132,7 +132,7 @@ class TextHead:
         is_it = target[:, tf.newaxis] == tf.constant(self.labels)
         target = _assert_then(
             tf.reduce_all(tf.reduce_any(is_it, 1) | (target == "")),
-            f"`target` must be {what} of this model: {', '.join(self.labels[:20])}; or empty for the prediction. "
+            f"`target` must be {what} of this model: {', '.join(self.labels[:20])}; or empty for its prediction. "
             "Got another value.",
             target,
         )

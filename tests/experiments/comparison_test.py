@@ -214,7 +214,7 @@ def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
     longer = classified(tmp_path / "longer", "aabba", golds="aabba", file="test.tsv")
     message = (
         r"one/eval_predictions.tsv \(4 examples of dev.tsv\) and .*/longer/eval_predictions.tsv \(5 examples of test"
-        r".tsv\), which differ from example 5 on: 'none' and '4 a text 4'"
+        r".tsv\) differ from example 5 on: 'none' and '4 a text 4'"
     )
     with pytest.raises(ValueError, match=message):
         compare_runs(one, longer)

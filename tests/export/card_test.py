@@ -118,18 +118,18 @@ def test_a_card_leaves_out_what_is_not(card):
 def test_scores_of_other_weights_are_called_so(card):
     text = card(RunFacts("model.ckpt-9", 9, scores={"eval_accuracy": 0.5}, scored_step=7))
     assert "The evaluated examples were not recorded." in text
-    assert "These are the scores of step 7, and not of the exported weights." in text
+    assert "These are the metrics of step 7, not of the exported weights." in text
 
 
 def test_the_precision_of_the_scores_is_said(card, tmp_path):
     scored = {"scores": {"eval_accuracy": 0.5}, "scored_step": 9}
     for precision, words in (
         (None, "The precision of the evaluation was not recorded."),
-        ("float32", "They were computed in float32, as this export computes."),
-        ("mixed_bfloat16", "They were computed in mixed_bfloat16; this export is in float32. What it scores in that "
-         "was not measured."),
+        ("float32", "The metrics were computed in float32, the precision of this export."),
+        ("mixed_bfloat16", "The metrics were computed in mixed_bfloat16; this export is in float32. Its own metrics "
+         "were not measured."),
     ):  # fmt: skip
         assert words in card(RunFacts("model.ckpt-9", 9, scored_precision=precision, **scored))
     (tmp_path / "eval_files.json").write_text('{"": {"precision": "mixed_bfloat16", "files": []}}')
-    assert "They were computed in mixed_bfloat16;" in card(_run(tmp_path, [START, *TRAIN, EVAL]))
+    assert "The metrics were computed in mixed_bfloat16;" in card(_run(tmp_path, [START, *TRAIN, EVAL]))
     assert "precision" not in card(RunFacts("model.ckpt-9", 9))

@@ -162,7 +162,7 @@ def _cut(path):
 @pytest.mark.parametrize(
     ("damage", "file", "message"),
     [
-        (pathlib.Path.unlink, "assets.extra/golden_requests", "must have golden requests, assets.extra/golden_r"),
+        (pathlib.Path.unlink, "assets.extra/golden_requests", "has no golden requests (assets.extra/golden_r"),
         (_cut, "assets.extra/golden_requests", "does not hold TFRecords of PredictionLog with responses:"),
         (_flip, "variables/variables.data-00000-of-00001", "is not a complete SavedModel:"),
         (_cut, "variables/variables.data-00000-of-00001", "is not a complete SavedModel:"),
@@ -199,4 +199,4 @@ def test_the_program_says_no(copy):
 
 def test_no_server(classifier):
     done = _verify([classifier, "--server=localhost:1", "--timeout=5"])
-    assert done["status"] == 1 and "A model server must answer at localhost:1" in done["log"], done["log"]
+    assert done["status"] == 1 and "No model server responded at localhost:1" in done["log"], done["log"]

@@ -144,7 +144,7 @@ def test_a_program_exports_what_it_trained_in_every_number(data, tmp_path):
     assert float(rows["eval_accuracy, in int8 as exported"]) == pytest.approx(found["eval_accuracy"], abs=0.05)
     assert float(rows["eval_loss, in int8 as exported"]) == pytest.approx(found["eval_loss"], abs=0.05)
     assert rows["eval_loss, in int8 as exported"] != rows["eval_loss"]
-    assert "| numbers | float32, int8 |" in card and "was not measured" not in card
+    assert "| numbers | float32, int8 |" in card and "were not measured" not in card
 
 
 def size_of_model(path):
@@ -199,18 +199,18 @@ def test_a_version_is_not_written_into_a_version_nor_beside_one_of_another_kind(
     for form, mine, other in ((ExportOptions(), "served", "phones"), (LITERT, "phones", "served")):
         form.check_folder(tmp_path / mine)
         form.check_folder(tmp_path / "new")
-        with pytest.raises(ValueError, match=f"{mine}/7, which is a version itself.*; name the folder above, "):
+        with pytest.raises(ValueError, match=f"{mine}/7, .* is itself a version .*Use its parent directory, "):
             form.check_folder(tmp_path / mine / "7")
         with pytest.raises(ValueError, match="must hold versions of one kind, .* whose version 7 has a"):
             form.check_folder(tmp_path / other)
-    with pytest.raises(ValueError, match="saved_model.pb, where .*saved_model.pb is no folder"):
+    with pytest.raises(ValueError, match="saved_model.pb: .*saved_model.pb is not a directory"):
         ExportOptions().check_folder(tmp_path / "served" / "7" / "saved_model.pb")
 
 
 def test_the_folder_is_checked_before_the_model_is_read(tmp_path):
     (tmp_path / "7").mkdir()
     (tmp_path / "7" / "saved_model.pb").write_bytes(b"")
-    with pytest.raises(ValueError, match="`export_dir` must be a model's own folder, .* name the folder above"):
+    with pytest.raises(ValueError, match="`export_dir` must be a model's directory, .* Use its parent directory"):
         export_trained(str(tmp_path / "no model here"), str(tmp_path / "7"))
 
 

@@ -33,7 +33,7 @@ BAD = {
     "index": ([*BASE, OUT, "--layers=-1,2"], "--layers must be indices of the model's 2 layers, from -2 to 1. "
                                              "Received: 2"),
     "shallow": ([*BASE, OUT, "--layers=concat_last_4"], "--layers=concat_last_4 must come with a model of 4 layers"),
-    "both": ([*BASE, OUT, "--layers=-1", "--pooling=mean", "--unit=word"], "--pooling=mean and --unit=word cannot be combined"),
+    "both": ([*BASE, OUT, "--layers=-1", "--pooling=mean", "--unit=word"], "--pooling=mean and --unit=word cannot be"),
     "length": ([*BASE, OUT, "--layers=-1", "--max_seq_length=64"], "--max_seq_length must be from 3 to 32"),
     "no model": ([*BASE[1:], OUT], "The encoder must be named by --model, or by --init_checkpoint. Received neither."),
     "two models": ([*BASE, "--init_checkpoint=x", OUT], "Received both."),

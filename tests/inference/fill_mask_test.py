@@ -61,7 +61,7 @@ def test_the_mask_of_another_vocabulary(tmp_path):
         format_answer(answers[0], "<mask>").startswith("the <mask> ship\n")
         and read_masked_texts(texts, None, "<mask>") == texts
     )
-    with pytest.raises(ValueError, match="Each text must say <mask> where its blank is"):
+    with pytest.raises(ValueError, match="Each text must contain <mask>, spelled like this"):
         read_masked_texts(["a [MASK]"], None, "<mask>")
     served = tf.saved_model.load(filler.export(str(tmp_path / "export"))).signatures["serving_default"]
     given = served(text=tf.constant(texts))
@@ -124,7 +124,7 @@ def test_a_model_without_the_head_is_refused(tmp_path):
 
 
 def test_minilm_has_no_head(minilm):
-    with pytest.raises(ValueError, match=r"must have a masked-LM head.*model\.safetensors has none; it is an encoder"):
+    with pytest.raises(ValueError, match=r"masked-LM head is required.*model\.safetensors has none: it is a bare"):
         Filler(minilm)
 
 
@@ -140,7 +140,7 @@ def test_a_mask_that_is_cut_off_and_a_length_beyond_the_table(pretrained):
 def test_unknown_words_are_said(filler, caplog):
     caplog.set_level("WARNING")
     list(filler(["xyzzy [MASK] film"]))
-    assert "1 of 3 tokens are [UNK], not in the vocabulary. Is `do_lower_case`, true here" in caplog.text
+    assert "1 of 3 tokens are [UNK], not in the vocabulary. Check that `do_lower_case`, true here" in caplog.text
 
 
 @pytest.fixture(scope="module")

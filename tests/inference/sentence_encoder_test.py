@@ -75,7 +75,7 @@ def test_every_module(plain, bert, tmp_path):
     expected = normalized(np.tanh(normalized(pooled) @ weight.T + bias))
     np.testing.assert_allclose(SentenceEncoder(path)(TEXTS), expected, atol=1e-5)
     assert SentenceEncoder(path).width == 5
-    with pytest.raises(ValueError, match="must give the 64 numbers that .*model.safetensors maps. Received: 32; leave"):
+    with pytest.raises(ValueError, match="produce the 64 dimensions that .*model.safetensors expects, not 32. Remove"):
         SentenceEncoder(path, pooling="mean")(TEXTS)
 
 

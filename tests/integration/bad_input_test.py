@@ -132,7 +132,7 @@ BAD = {
     ),
     "an export into a version": (
         [*TRAIN, "--do_export", "--export_dir=HOME/served/7"],
-        r"--export_dir must be a model's own folder, .*served/7, which is a version itself, .*; name the folder above",
+        r"--export_dir must be a model's directory, .*served/7 is itself a version .*Use its parent directory",
     ),
     "an explanation in bfloat16": (
         [*TRAIN, "--do_export", "--export_explanations=attention,attributions", "--export_dtype=bfloat16"],

@@ -117,7 +117,8 @@ def test_an_internal_error_is_logged_and_not_sent_over_grpc(film, stubs, monkeyp
     request = grpc_service.METHODS[grpc_service.MODEL]["GetModelStatus"].request()
     request.model_spec.name = "film"
     for _ in range(20):
-        check(stubs[1].GetModelStatus, request, Code.INTERNAL, "The server failed on this request; see its log for the cause")
+        check(stubs[1].GetModelStatus, request, Code.INTERNAL,
+              "The server failed on this request; see its log for the cause")  # fmt: skip
     assert len([line for line in log if "GetModelStatus failed" in line]) == 1
 
 

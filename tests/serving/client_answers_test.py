@@ -29,25 +29,25 @@ def texts(*shape):
 
 ENTITIES = {"entity": texts(1, 1), "type": texts(1, 1), "start": ONE, "end": ONE, "score": ONE}
 MALFORMED = {
-    "no message": (b"\xff\xff\xff", "must be a PredictResponse of TensorFlow Serving. Received 3 bytes that are not ("),
+    "no message": (b"\xff\xff\xff", "is not a PredictResponse of TensorFlow Serving: 3 bytes are not valid ("),
     "a name that is not UTF-8": (b"\x0a\x05\x0a\x01\xff\x12\x00", "must be a PredictResponse of TensorFlow Serving."),
-    "nothing": (b"", "must have outputs. Received: none; is that the right model?"),
+    "nothing": (b"", "lacks outputs. It has none. Check that this is the right model."),
     "more than it holds": (outputs_of(x=claim(FLOAT, [1, 2**33], float_val=[1])), "without 8589934591 of them."),
     "many that say more than they hold": (
         b"".join(outputs_of(**{f"x{i}": claim(FLOAT, [1, 1000], float_val=[1])}) for i in range(100)),
-        "must hold the values of its outputs. Received one without 99900 of them.",
+        "lacks 99900 of the values of its outputs.",
     ),
     "a long text that stands for others": (
         outputs_of(x=claim(STRING, [1, 1000], string_val=[b"x" * 1000])),
-        "must hold the strings of its shape, 1000. Received 1.",
+        "must have the 1000 strings of its shape; got 1.",
     ),
-    "65 axes": (outputs_of(x=claim(FLOAT, [1] * 65, float_val=[1])), "must have a shape of sizes from 0 on, 64 at"),
-    "an unknown type": (outputs_of(x=claim(99, [1], float_val=[1])), "The response has a type that NumPy does not support"),
-    "rows of another number": (outputs_of(x=np.ones([2, 1])), "must have a row for each of the 1 texts. Received an"),
-    "no rows": (outputs_of(x=np.float32(1)), "must have a row for each of the 1 texts. Received an array of shape []"),
+    "65 axes": (outputs_of(x=claim(FLOAT, [1] * 65, float_val=[1])), "has an invalid shape: at most 64"),
+    "an unknown type": (outputs_of(x=claim(99, [1], float_val=[1])), "has a type that NumPy does not support"),
+    "rows of another number": (outputs_of(x=np.ones([2, 1])), "must have one row for each of the 1 texts; got an"),
+    "no rows": (outputs_of(x=np.float32(1)), "must have one row for each of the 1 texts; got an array of shape []"),
     "labels that are one name": (
         outputs_of(label=texts(1), labels=texts(1), probabilities=ONE),
-        "must have labels and probabilities [n, k]. Received label object [1], probabilities float32 [1, 1], labels",
+        "must have labels and probabilities [n, k]; got label object [1], probabilities float32 [1, 1], labels",
     ),
     "labels of three axes": (
         outputs_of(label=texts(1), labels=texts(1, 1, 1), probabilities=ONE[None]),
@@ -133,7 +133,7 @@ def test_outputs_that_were_asked_for(server):
     server.answers[PREDICT] = outputs_of(x=ONE)
     with Client(f"localhost:{server.port}") as client:
         assert client.predict({"text": ["a"]}, outputs=["x"])["x"].tolist() == [[1.0]]
-        with pytest.raises(ValueError, match=r"must have the outputs x, y\. Received: x; is that the right model\?"):
+        with pytest.raises(ValueError, match=r"lacks some of the outputs x, y\. It has x\. Check"):
             client.predict({"text": ["a"]}, outputs=["x", "y"])
 
 
@@ -163,7 +163,7 @@ def test_choices_have_a_probability_each(server):
 def test_answers_with_other_types(server, row, name):
     from bert_tf.serving.client.results import to_dataclass
 
-    with pytest.raises(ValueError, match=f"must go with a model whose `{name}` is as [A-Z][a-z]+ has it. Received: "):
+    with pytest.raises(ValueError, match=f"requires a model whose `{name}` is as in [A-Z][a-z]+; got "):
         to_dataclass(row)
 
 
@@ -196,7 +196,7 @@ def test_vectors_that_are_said_to_be_endless(server, size):
     found.signature_def[0].value.outputs[0].value.tensor_shape.dim[0].size = size
     response.metadata[0].value.value = found.SerializeToString()
     server.answers[METADATA] = response.SerializeToString()
-    with Client(f"localhost:{server.port}") as client, pytest.raises(ValueError, match="Output `embedding` is too large for memory:"):
+    with Client(f"localhost:{server.port}") as client, pytest.raises(ValueError, match="`embedding` is too large"):
         client.encode([])
 
 
@@ -210,7 +210,7 @@ def test_an_answer_that_is_too_long(compression):
         assert client.predict({"text": ["a"]})["x"].shape == (1, 2**18)
         with (
             Client(f"localhost:{server.port}", max_answer_bytes=2**20) as client,
-            pytest.raises(ValueError, match="must be no longer than is allowed.*allow more with `max_answer_bytes`"),
+            pytest.raises(ValueError, match="is too large .*increase `max_answer_bytes`"),
         ):
             client.predict({"text": ["a"]})
     with pytest.raises(ValueError, match="`max_answer_bytes` must be from 1 to 2147483647. Received: -1;"):
@@ -255,8 +255,8 @@ def test_a_server_s_words_are_one_line_that_no_terminal_obeys(server):
 @pytest.mark.parametrize(
     "method, answer, message",
     [
-        (PREDICT, MALFORMED["no message"][0], "Error: An answer must be a PredictResponse of TensorFlow Serving."),
-        (METADATA, b"\xff", "Error: An answer must be a MetadataResponse of TensorFlow Serving."),
+        (PREDICT, MALFORMED["no message"][0], "Error: The response is not a PredictResponse of TensorFlow Serving"),
+        (METADATA, b"\xff", "Error: The response is not a MetadataResponse of TensorFlow Serving"),
         (METADATA, hostile.signatures_of({}), "--inputs cannot be used: the signature has no inputs"),
     ],
 )
@@ -320,7 +320,7 @@ def test_a_description_over_rest():
 def test_descriptions_over_rest_that_are_none(data, reason):
     with (
         hostile.HostileRest(hostile.body(data)) as server,
-        pytest.raises(ValueError, match=f"must describe the model in JSON, .*{reason}.*; is that a model server?"),
+        pytest.raises(ValueError, match=f"did not describe the model in JSON .*{reason}.* Check that it is a"),
     ):
         load_test.inputs_over_rest(server.address, "m", "", 5)
 
@@ -328,7 +328,7 @@ def test_descriptions_over_rest_that_are_none(data, reason):
 def test_other_pages_are_not_visited():
     with (
         hostile.HostileRest(hostile.body(b"", 302, Location="http://localhost:1/")) as server,
-        pytest.raises(ValueError, match="must serve model 'm'. Received HTTP 302; check `model_name`."),
+        pytest.raises(ValueError, match="does not serve model 'm': HTTP 302. Check `model_name`."),
     ):
         load_test.inputs_over_rest(server.address, "m", "", 5)
 
@@ -372,7 +372,7 @@ def test_answers_over_rest_are_dropped_as_they_come():
         assert asyncio.run(ask(server)) == "OK"
     with (
         hostile.HostileRest(hostile.body(b"", 302, Location="http://localhost:1/")) as server,
-        pytest.raises(ValueError, match="must answer for model 'm'. Received: HTTP 302; check both."),
+        pytest.raises(ValueError, match="did not respond for model 'm': HTTP 302. Check both."),
     ):
         asyncio.run(ask(server))
 
@@ -403,7 +403,7 @@ def verdict(kind, answer):
 @pytest.mark.parametrize(
     "kind, answer, message",
     [
-        ("predict", b"\xff", "must be a PredictResponse of TensorFlow Serving. Received 1 bytes that are not ("),
+        ("predict", b"\xff", "is not a PredictResponse of TensorFlow Serving: 1 bytes are not valid ("),
         ("classify", b"\xff", "must be a ClassificationResponse of TensorFlow Serving."),
         ("regress", b"\xff", "must be a RegressionResponse of TensorFlow Serving."),
         ("predict", outputs_of(x=claim(FLOAT, [1, 2**33], float_val=[1])), "without 8589934591 of them."),

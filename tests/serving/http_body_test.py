@@ -53,7 +53,7 @@ def test_a_body_of_empty_members_is_refused_after_the_first_thousands(monkeypatc
     made = []
     monkeypatch.setattr("bert_tf.serving.server.http_body.zlib.decompressobj",
                         lambda bits, make=zlib.decompressobj: made.append(bits) or make(bits))  # fmt: skip
-    with pytest.raises(HttpError, match="The body's gzip may have 4096 members and has more") as caught:
+    with pytest.raises(HttpError, match="The gzip body may have at most 4096 members and has more") as caught:
         unpacked(EMPTY * (64 * MIB // len(EMPTY)))
     assert caught.value.status == 400 and len(made) == 4096
 
@@ -63,8 +63,8 @@ def test_a_body_of_empty_members_is_refused_after_the_first_thousands(monkeypatc
     (gzip.compress(b"x" * 100, mtime=0)[:-9], 400, "The gzip body ends too early"),
     (gzip.compress(b"x", mtime=0) + b"rest", 400, "no gzip"),
     (gzip.compress(b"x", mtime=0)[:-8] + bytes(8), 400, "no gzip"),
-    (gzip.compress(bytes(MIB + 1), mtime=0), 413, "may unpack to 1048576 bytes"),
-    (gzip.compress(bytes(MIB), mtime=0) * 2, 413, "may unpack to 1048576 bytes"),
+    (gzip.compress(bytes(MIB + 1), mtime=0), 413, "may decompress to 1048576 bytes"),
+    (gzip.compress(bytes(MIB), mtime=0) * 2, 413, "may decompress to 1048576 bytes"),
 ])  # fmt: skip
 def test_a_damaged_or_too_large_gzip_is_refused(body, status, words):
     with pytest.raises(HttpError, match=words) as caught:

@@ -55,8 +55,8 @@ def test_a_request_for_another_name_is_refused(film, host):
     if status == 421:
         name = host.partition(":")[0]
         assert found == (
-            "This server must be asked by an address, as localhost, or by a name in its allowed_hosts; it was asked "
-            f"as {name}"
+            "Use this server's IP address, localhost, or a name in its allowed_hosts; the request was "
+            f"for {name}"
         )
     elif status == 200:
         assert found == [GOOD]

@@ -290,7 +290,7 @@ def test_a_server_of_an_empty_file_starts_not_ready_and_polling_outlives_any_fau
         with monkeypatch.context() as patch:
             patch.setattr(ModelRegistry, "apply", lambda *args: 1 / 0)
             path.write_text(models(entry("others", folders / "others")))
-            wait_for(lambda: any("Looking for a new config failed" in line for line in log), 20)
+            wait_for(lambda: any("Checking for a new config failed" in line for line in log), 20)
         path.write_text(models(entry("films", folders / "films")))
         wait_for(lambda: ask_rest(ready)[0] == 200, 60)
         assert ask_rest(ready) == (200, {"ready": True, "models": {"films": True}})
@@ -307,7 +307,7 @@ def test_a_model_that_cannot_be_loaded_is_not_tried_at_each_look(registry, folde
     for _ in range(3):
         waiting.poll()
     refusals = [line for line in log if line.startswith("Refused version 1 of broken")]
-    assert len(refusals) == 1 and refusals[0].endswith("Nothing of broken is served.")
+    assert len(refusals) == 1 and refusals[0].endswith("No version of broken is served.")
     eager.poll(), eager.poll()
     assert len([line for line in log if line.startswith("Refused version 1 of broken")]) == 3
     assert registry.names() == ["films"]
@@ -365,5 +365,5 @@ def test_either_a_path_or_a_config_says_what_is_served(folders, tmp_path):
         serve(str(folders / "films"), model_config_file="models.config")
     path = tmp_path / "models.config"
     path.write_text(models(entry("films", folders / "films", 'version_labels { key: "a" value: 8 }')))
-    with pytest.raises(ValueError, match="`model_config_file` must give labels to versions .* version 8 of"):
+    with pytest.raises(ValueError, match="`model_config_file` must only assign labels to versions .* version 8 of"):
         serve(model_config_file=str(path))

@@ -86,7 +86,7 @@ def test_a_sequence_must_fit_the_positions():
     ("shapes", "words"),
     [
         (([4096, 1], [1, 512]), "The inputs input_ids, segment_ids must have one number of rows. Received 4096, 1"),
-        (([3, 1], [3, 512]), r"The inputs input_ids, segment_ids must have one shape. Received \[3, 1\], \[3, 512\]"),
+        (([3, 1], [3, 512]), r"The inputs input_ids, segment_ids must have the same shape; got \[3, 1\], \[3, 512\]"),
     ],
     ids=["rows", "widths"],
 )
@@ -115,7 +115,7 @@ def test_a_single_value_is_left_to_the_graph():
 
 
 def test_a_request_of_too_many_tokens_is_refused():
-    with pytest.raises(ServingError, match="A request may have 100 tokens and has some 101; send it in parts"):
+    with pytest.raises(ServingError, match="A request may have 100 tokens and has about 101; send it in parts"):
         Limits(max_request_tokens=100).check_tokens(101)
 
 
@@ -266,7 +266,7 @@ def test_all_answers_that_are_being_sent_have_a_bound_in_elements():
     scheduler = Scheduler(max_pending_elements=100_000)
     with contextlib.ExitStack() as sent:
         sent.enter_context(scheduler.answers.take(90_000))
-        refused = pytest.raises(ServingError, match="answers of 90000 elements, and holds 100000 at a time")
+        refused = pytest.raises(ServingError, match="responses of 90000 elements and holds 100000 at a time")
         with refused as caught, scheduler.answers.take(20_000):
             pytest.fail("it is too much")
         assert caught.value.http_status == 503
@@ -315,7 +315,7 @@ def test_all_requests_together_have_a_bound_in_tokens():
     with scheduler.requests.take(60):
         with scheduler.requests.take(40):
             pass
-        refused = pytest.raises(ServingError, match="requests of 60 tokens to answer, and takes 100 at a time")
+        refused = pytest.raises(ServingError, match="requests of 60 tokens in progress and accepts 100 at a time")
         with refused as caught, scheduler.requests.take(41):
             pytest.fail("it is too much")
         assert caught.value.http_status == 503

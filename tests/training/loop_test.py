@@ -85,7 +85,7 @@ def test_a_run_that_a_callback_ends_between_two_checkpoints_is_saved_there(tmp_p
 
 def test_too_few_batches_end_a_run_with_a_word(tmp_path):
     run = _run(tmp_path)
-    with pytest.raises(ValueError, match=r"each of the 10 steps\. Received none for step 3; make `batches`"):
+    with pytest.raises(ValueError, match=r"`batches` ended before step 3 of 10"):
         Trainer(TASK, run).fit(lambda start: list(runs.batches(run)(start).take(2)))
 
 
@@ -202,7 +202,7 @@ def test_nothing_is_written_where_the_initial_weights_are_not_good(tmp_path):
 def test_a_batch_that_cannot_be_cut_evenly_is_refused(tmp_path, batch_size, parts):
     run = RunConfig(os.fspath(tmp_path), batch_size, 1, step=StepConfig(accumulation=parts))
     with pytest.raises(ValueError, match=rf"`train_batch_size` must be a multiple of 1 \(replicas\) x {parts} "
-                       rf"\(`gradient_accumulation_steps`\)\. Received: {batch_size}\."):  # fmt: skip
+                       rf"\(`gradient_accumulation_steps`\)\. Got {batch_size}\."):  # fmt: skip
         _fit(run)
 
 

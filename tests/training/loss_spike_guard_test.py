@@ -295,8 +295,8 @@ def test_a_checkpoint_that_did_not_help_is_given_up_for_the_one_before(tmp_path)
 
 
 def test_a_run_that_does_not_recover_ends_with_a_message(tmp_path):
-    with pytest.raises(ValueError, match=r"Received 3 steps in a row, up to step 6, whose loss was NaN, .* after going "
-                       r"back 2 times to a checkpoint in .*: the last had a loss of nan, in precision float32; lower "
+    with pytest.raises(ValueError, match=r"in 3 steps in a row, up to step 6, the loss was NaN, .* after 2 "
+                       r"rollbacks to a checkpoint in .*: the last step had a loss of nan, in precision float32; lower "
                        r"`learning_rate`, "):  # fmt: skip
         _fit(_run(tmp_path), {n: range(4, 17) for n in range(3)})
 

@@ -129,7 +129,7 @@ def test_ctrl_c_ends_the_fit_alone(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "texts", "labels", "message"),
     [
-        ({}, ["a", "b"], ["x", "x"], "`y` must have two classes to tell apart. Received one class, .*'x'.*, for all 2"),
+        ({}, ["a", "b"], ["x", "x"], "`y` must have at least two classes; got one class, .*'x'.*, for all 2"),
         ({}, ["a", "b"], [0.5, 1.2], "[Uu]nknown label type"),
         ({}, ["a", "b", "c"], ["x", "u\nv", "u\nv"], r"labels of one line .* Received 'u\\nv' for text 1; write it"),
         ({}, ["a", "b"], ["x"], "inconsistent numbers of samples"),

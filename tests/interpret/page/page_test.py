@@ -96,7 +96,7 @@ def test_what_python_gives_is_taken_as_a_command_line_is(bert):
         see(bert, "a film", top_k=0)
     with pytest.raises(ValueError, match="`texts` must be strings. Received: None;"):
         see(bert, None)
-    with pytest.raises(ValueError, match=r"`heads` must be a dict of layers with their heads. Received: \[0, 1\];"):
+    with pytest.raises(ValueError, match=r"`heads` must be a dict from layers to heads; got \[0, 1\]\."):
         inspect.heads_off(bert, [0, 1])
 
 
@@ -140,7 +140,7 @@ def test_a_model_without_heads_says_why_views_are_not_there():
     facts = gather(with_words(), ["a film"]).facts
     missing = {view["name"]: view["missing"] for view in facts["views"]}
     assert missing["masked_words"].startswith("Model must have a masked-LM head")
-    assert missing["attribution"].startswith("Model must have a head for labels")
+    assert missing["attribution"].startswith("Attributions require a head for labels")
     assert not any(missing[name] for name in VIEWS if name not in ("masked_words", "attribution"))
 
 
@@ -244,7 +244,7 @@ def test_see_writes_a_page_or_says_what_is_wrong(tmp_path):
     model, page = tiny.checkpoint(tmp_path / "model"), tmp_path / "page.html"
     start, end = [f"--model={model}", "a film"], [f"--output={page}"]
     wrong = {
-        "--views=attribution": r"--model must have a head for labels, tags or answers, .* which has none; name a model",
+        "--views=attribution": r"Attributions require a head for labels, tags or answers; .* has none. Use a model",
         "--layers=0,1": r"--layers must be numbers of layers, from 0 to 0. Received: 1; choose among them",
         "--layers=first": r"--layers must be numbers with commas between them. Received: first",
         "film " * 31 + "film": r"at most 32 tokens each, .* Received 37 in text 1 of 1; shorten it",

@@ -159,8 +159,8 @@ def test_the_program_asks(home, results, server):
 
 
 @pytest.mark.parametrize("arguments, text, message", [
-    (["--choices"], "a\tb\tc\na\tb\n", "The texts of line 2, with tabs between, must be a context and two choices"),
-    (["--choices", "a", "b", " "], "", "Arguments must be a context and two choices at least, none of which is empty."),
+    (["--choices"], "a\tb\tc\na\tb\n", "The tab-separated texts of line 2 must be a context and at least two choices"),
+    (["--choices", "a", "b", " "], "", "The arguments must be a context and at least two choices, none of them empty;"),
     (["--choices", "--pair", "a"], "", "--pair must come without --choices. Received both"),
     (["--choices", "--inputs=a,b"], "", "--choices must come without --inputs, since it means context,choices."),
 ])  # fmt: skip
